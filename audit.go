@@ -1,4 +1,4 @@
-// Audit: what a caller did, as the audit log lists it.
+// Audit: the entries of the audit log, which say what a caller did.
 
 package understudy
 
@@ -7,37 +7,38 @@ import (
 	"time"
 )
 
-// Action is a class of what callers do. The settings say by role which classes are listed.
+// Action is a class of things that callers do. The settings say for each role which classes are written to the
+// audit log.
 type Action string
 
 // The actions.
 const (
-	ActionList       Action = "list"       // looked at a list of records that no value was given for
-	ActionRecord     Action = "record"     // looked at a record, or at versions of it
-	ActionSearch     Action = "search"     // searched, filtered, looked at a number, or summed up what a search finds
-	ActionPlay       Action = "play"       // got the content of a record
-	ActionExport     Action = "export"     // took rows away
-	ActionSend       Action = "send"       // made or changed something upstream
-	ActionDelete     Action = "delete"     // removed something, upstream or here
-	ActionNote       Action = "note"       // wrote a note on a record, or marked it as handled
-	ActionSignIn     Action = "sign-in"    // signed in or out, or was refused
-	ActionAdminister Action = "administer" // changed how the server works: credentials, jobs, webhooks, watches, saved searches
+	ActionList       Action = "list"       // read a list of records without giving a value to look for
+	ActionRecord     Action = "record"     // read a record or versions of it
+	ActionSearch     Action = "search"     // searched, filtered, looked up a number, or computed sums over a search
+	ActionPlay       Action = "play"       // read the content of a record, such as a recording
+	ActionExport     Action = "export"     // exported rows
+	ActionSend       Action = "send"       // created or changed something in the upstream API
+	ActionDelete     Action = "delete"     // deleted something, upstream or in the store
+	ActionNote       Action = "note"       // wrote a note on a record, or marked the record as handled
+	ActionSignIn     Action = "sign-in"    // signed in, signed out, or was refused
+	ActionAdminister Action = "administer" // changed the server: credentials, jobs, webhooks, watches, saved searches
 )
 
-// Actions are all of them, in the order in which the documents list them.
+// Actions lists every action in the order that the documents use.
 var Actions = []Action{
 	ActionList, ActionRecord, ActionSearch, ActionPlay, ActionExport, ActionSend, ActionDelete, ActionNote, ActionSignIn,
 	ActionAdminister,
 }
 
-// manyRows is how many rows a list has at most that is no export.
-const manyRows = 100
+// maxListRows is the largest number of rows that counts as reading a list. More rows count as an export.
+const maxListRows = 100
 
-// ListAction returns what a person does who is shown rows of a list: one that is not asked from its
-// beginning, or has many rows, takes rows away. values are those it was asked with.
+// ListAction returns the action of a person who reads rows of a list. Reading past the first page or many rows
+// at once is an export. values are the search values of the request.
 func ListAction(first bool, rows int, values []string) Action {
 	switch {
-	case !first || rows > manyRows:
+	case !first || rows > maxListRows:
 		return ActionExport
 	case len(values) > 0:
 		return ActionSearch
@@ -45,40 +46,40 @@ func ListAction(first bool, rows int, values []string) Action {
 	return ActionList
 }
 
-// AuditEntry is one thing that a caller did. Values of records stand in Values alone: the
-// log keeps them as keyed hashes.
+// AuditEntry is one thing that a caller did. Only the field Values holds values of records. The log stores them
+// as keyed hashes.
 type AuditEntry struct {
-	At           time.Time // zero: now
-	Caller       Caller    // one that has a source is a program
+	At           time.Time // time of the action; the zero time means now
+	Caller       Caller    // who did it; a caller with a Source is a program
 	Action       Action
-	What         string // a short text of ours: "credentials make billing"; never a value of a record
+	What         string // short fixed text such as "credentials make billing"; never a value of a record
 	Source, Kind string
-	IDs          []string // of records
-	Rows         int      // that were shown
-	Values       []string // searched words, filtered numbers
-	Request      string   // the id of the HTTP request
-	Status       int      // of the answer, when it was refused; upstream's, when a send made a record
-	AsPerson     bool     // asked where people ask: what a program does there is listed as of a person
+	IDs          []string // ids of the records concerned
+	Rows         int      // number of rows that were shown
+	Values       []string // words searched for and numbers filtered by
+	Request      string   // id of the HTTP request
+	Status       int      // HTTP status of a refusal, or the upstream status of a send that created a record
+	AsPerson     bool     // the request used a path for people, so the entry counts as a person's although a program sent it
 }
 
-// WhatMade is the What of the entry that names a record once a send has made it.
-const WhatMade = "made"
+// WhatCreated is the What of a follow-up entry: it names the record that an earlier send created.
+const WhatCreated = "made"
 
-// Done reports whether the entry says what was done before: when it cannot be written this is
-// logged, and is no error.
-func (e *AuditEntry) Done() bool { return e.What == WhatMade }
+// IsFollowUp reports whether the entry describes an action that already happened. If it cannot be written, the
+// failure is only logged.
+func (e *AuditEntry) IsFollowUp() bool { return e.What == WhatCreated }
 
-// Audit has an auditor list an entry. Without one, nil, nothing is listed.
-func Audit(ctx context.Context, a Auditor, e AuditEntry) error {
+// RecordAudit writes an entry to an auditor. A nil auditor writes nothing.
+func RecordAudit(ctx context.Context, a Auditor, e AuditEntry) error {
 	if a == nil {
 		return nil
 	}
 	return a.RecordAction(ctx, e)
 }
 
-// Auditor keeps audit entries; package audit fills it.
+// Auditor stores audit entries. Package audit implements it.
 type Auditor interface {
-	// Audit returns nil when the entry is durable, or when the settings say that it is not
-	// listed, or was done before. On an error the answer must not be given: it is ErrNotAudited.
+	// RecordAction returns nil once the entry is durable. It also returns nil if the settings exclude the entry, and
+	// for a follow-up entry. On an error (ErrNotAudited) the caller must not send the answer.
 	RecordAction(ctx context.Context, e AuditEntry) error
 }

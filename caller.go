@@ -4,26 +4,26 @@ package understudy
 
 import "time"
 
-// Caller is a person or a program, named by its credential. Frontends get it from
-// package callers and hand it to the gate. The mirror never gets one.
+// Caller is a person or a program, identified by its credential. Frontends get it from package callers and pass
+// it to the access gate. The mirror never receives a caller.
 type Caller struct {
-	Name   string // the credential's name, "loopback" for a local person; goes to the access log
-	Source string // the one source it may ask; "" = every source (people in the viewer)
-	Grant  *Grant // what it may do; nil = nothing
-	Flow   uint64 // identifies it where callers are not known: see request.Request
+	Name   string // name of the credential, for the access log; "loopback" for a local person
+	Source string // the only source that the caller may use; "" means every source, as for people in the viewer
+	Grant  *Grant // what the caller may do; nil means nothing
+	Flow   uint64 // identifies the sender where callers have no credentials: see request.Request
 }
 
-// Rate is what a credential may send: Limit requests in a span of time, of which Remaining
-// are left. After Reset without a request all of them are.
+// Rate is the request limit of a credential: at most Limit requests in a period, of which Remaining are left.
+// After a pause of Reset all of them are available again.
 type Rate struct {
 	Limit, Remaining int64
 	Reset            time.Duration
 }
 
-// CommandCaller is who sends a command with the token of a data folder.
+// CommandCaller is the caller of commands that authenticate with the token of a data folder.
 var CommandCaller = Caller{Name: "run.json", Grant: &Grant{Role: RoleAll}}
 
-// Role is the caller's role, "" when it has no grant.
+// Role returns the caller's role, or "" if the caller has no grant.
 func (c Caller) Role() string {
 	if c.Grant == nil {
 		return ""
@@ -31,18 +31,18 @@ func (c Caller) Role() string {
 	return c.Grant.Role
 }
 
-// OwnerLasts is how long an owner whose role a provider or a proxy tells is believed to
-// have it: after so long without a request nothing goes on in its name.
-const OwnerLasts = 30 * 24 * time.Hour
+// OwnerLifetime is how long after its last request an owner keeps a role that a sign-in provider or a proxy
+// gave it. After that no work runs in the owner's name.
+const OwnerLifetime = 30 * 24 * time.Hour
 
-// Owner is a caller as it is kept beside its work, with what its role follows from. It
-// grants nothing by itself: what the owner may do is found out anew each time.
+// Owner is a caller as stored with its work, together with the facts that decide its role. An Owner grants
+// nothing by itself: each run checks again what the owner may do.
 type Owner struct {
-	Name   string    `json:"name"`
-	Source string    `json:"source,omitempty"` // of a credential
-	Role   string    `json:"role"`             // at the last request
-	Groups []string  `json:"groups,omitempty"` // of who came from a provider
-	Domain string    `json:"domain,omitempty"` // of the mail address there
-	With   string    `json:"with,omitempty"`   // names the provider
-	Seen   time.Time `json:"seen"`             // the last request that told this
+	Name     string    `json:"name"`
+	Source   string    `json:"source,omitempty"` // source of a credential
+	Role     string    `json:"role"`             // role at the last request
+	Groups   []string  `json:"groups,omitempty"` // groups that the sign-in provider named
+	Domain   string    `json:"domain,omitempty"` // domain of the mail address at the provider
+	Provider string    `json:"with,omitempty"`   // name of the sign-in provider
+	LastSeen time.Time `json:"seen"`             // time of the last request that confirmed these facts
 }

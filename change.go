@@ -1,4 +1,4 @@
-// Change: a record came, changed or went; numbered.
+// Change: a numbered row that says that a record appeared, changed or was deleted.
 
 package understudy
 
@@ -12,28 +12,28 @@ import (
 // ChangeType says what happened to a record.
 type ChangeType uint8
 
-// The three things that happen to records.
+// The three types of change.
 const (
-	Came ChangeType = iota + 1
+	Appeared ChangeType = iota + 1
 	Changed
-	Went
+	Deleted
 )
 
-// String is "came", "changed" or "went".
+// String returns "came", "changed" or "went", the words of the change feed.
 func (w ChangeType) String() string {
 	switch w {
-	case Came:
+	case Appeared:
 		return "came"
 	case Changed:
 		return "changed"
-	case Went:
+	case Deleted:
 		return "went"
 	}
 	return "unknown"
 }
 
-// Change is one numbered row. Numbers count by source, have no gap and become visible
-// in order. A change names the version, never a value.
+// Change is one numbered change of a record. Each source has its own sequence of numbers, without gaps. Changes
+// become visible in that order. A change names the version of the record, never a value of it.
 type Change struct {
 	N       int64
 	Source  string
@@ -41,24 +41,24 @@ type Change struct {
 	ID      string
 	Type    ChangeType
 	Record  int64 // the store's number of the record
-	Version int64 // the version it now has; of one that went, the last
+	Version int64 // number of the record's version after the change; for a deleted record, of its last version
 	At      time.Time
-	Fields  Names // of one that changed: what differs between the version before and this one; "" when that is not known
+	Fields  Names // fields that differ from the version before; "" if they are not known or if the record did not change
 }
 
-// Names is a set of field names, dotted as in a spec, in order and one per
-// line. Names are as the body writes them, so that a line break in one is
-// escaped. It is a string, so that a Change can be compared.
+// Names is a sorted set of field names, one per line, with dots for nested fields as in a spec. Names are
+// written as in the JSON body, where a line break is escaped. Names is a string so that a Change can be
+// compared.
 type Names string
 
-// NamesOf is the set of the names given; they are put in order.
-func NamesOf(names ...string) Names {
+// NewNames returns the set of the given names.
+func NewNames(names ...string) Names {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return Names(strings.Join(slices.Compact(names), "\n"))
 }
 
-// All are the names, in order.
+// All returns the names in sorted order.
 func (n Names) All() iter.Seq[string] {
 	if n == "" {
 		return func(func(string) bool) {}
@@ -66,7 +66,7 @@ func (n Names) All() iter.Seq[string] {
 	return strings.SplitSeq(string(n), "\n")
 }
 
-// Has reports whether a name is among them.
+// Has reports whether the set contains a name.
 func (n Names) Has(name string) bool {
 	for have := range n.All() {
 		if have == name {

@@ -1,4 +1,4 @@
-// Durations and times, read from texts.
+// Durations and times, parsed from text.
 
 package understudy
 
@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// longUnit is a part of a duration that time.ParseDuration does not know.
+// longUnit matches one part of a duration that time.ParseDuration does not know: days, weeks or years.
 var longUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?)([dwy])`)
 
-// longHours are the hours of each such part.
+// longHours maps each unit of longUnit to its length in hours.
 var longHours = map[string]float64{"d": 24, "w": 7 * 24, "y": 365 * 24}
 
-// ParseDuration reads a duration as time.ParseDuration does, and days (d, 24 hours),
-// weeks (w) and years (y, 365 days) before it: 30d, 2w, 1y, 1d12h, 1.5d, 90s. The error names the text and the forms.
+// ParseDuration parses a duration as time.ParseDuration does. In front it also accepts days (d, 24 hours),
+// weeks (w) and years (y, 365 days): 30d, 2w, 1y, 1d12h, 1.5d, 90s. The error quotes the text and shows the
+// accepted forms.
 func ParseDuration(text string) (time.Duration, error) {
 	hours, rest := "", text
 	for part := longUnit.FindStringSubmatch(rest); part != nil; part = longUnit.FindStringSubmatch(rest) {
-		n, _ := strconv.ParseFloat(part[1], 64) // too many become a text that is refused below
+		n, _ := strconv.ParseFloat(part[1], 64) // an overflow gives a text that time.ParseDuration refuses below
 		hours += strconv.FormatFloat(n*longHours[part[2]], 'f', -1, 64) + "h"
 		rest = rest[len(part[0]):]
 	}
@@ -31,7 +32,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseTime reads a time in the first of the layouts that fits. A text without a zone is in the zone given.
+// ParseTime parses a time by the first layout that fits. A text without a zone is taken to be in the given
+// zone.
 func ParseTime(text string, zone *time.Location, layouts ...string) (t time.Time, err error) {
 	for _, layout := range layouts {
 		if t, err = time.ParseInLocation(layout, text, zone); err == nil {

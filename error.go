@@ -1,4 +1,4 @@
-// The few kinds of error, and the HTTP status of each.
+// The kinds of error, and the HTTP status of each.
 
 package understudy
 
@@ -12,68 +12,65 @@ import (
 	"time"
 )
 
-// The error kinds. Packages wrap them with the operation and its object. Test them with
-// errors.Is.
+// The error kinds. Packages wrap them with the operation and its object. Test for a kind with errors.Is.
 var (
-	// ErrNotFound: nothing is held under that name.
+	// ErrNotFound means that nothing is stored under the name.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid: the request itself is malformed; the text says where.
+	// ErrInvalid means that the request itself is malformed. The text says where.
 	ErrInvalid = errors.New("invalid request")
-	// ErrTooLong: the request's target is longer than one may be. It is an ErrInvalid.
+	// ErrTooLong means that the request target is too long. It is also an ErrInvalid.
 	ErrTooLong = fmt.Errorf("%w: too long", ErrInvalid)
-	// ErrUnauthorized: the caller is not known.
+	// ErrUnauthorized means that the caller is not known.
 	ErrUnauthorized = errors.New("unknown caller")
-	// ErrTooMany: one sender gave too many wrong credentials; it comes with
-	// ErrUnauthorized.
+	// ErrTooMany means that one sender gave too many wrong credentials. It comes together with ErrUnauthorized.
 	ErrTooMany = errors.New("too many tries")
-	// ErrForbidden: the caller's grant does not cover this.
+	// ErrForbidden means that the caller's grant does not allow the request.
 	ErrForbidden = errors.New("not permitted")
-	// ErrMethod: the path is known, the method is not.
+	// ErrMethod means that the path is known but does not accept the method.
 	ErrMethod = errors.New("method not allowed")
-	// ErrUnavailable: upstream gave no usable answer and nothing is held.
+	// ErrUnavailable means that the upstream gave no usable answer and that the store has none either.
 	ErrUnavailable = errors.New("upstream unavailable")
-	// ErrUnreadable: upstream was reached, and its answer is not what HTTP allows.
+	// ErrUnreadable means that the upstream answered, but not in valid HTTP.
 	ErrUnreadable = errors.New("no valid HTTP")
-	// ErrUnknownOutcome: a write was sent and its answer never came.
+	// ErrUnknownOutcome means that a write was sent and no answer was received.
 	ErrUnknownOutcome = errors.New("outcome unknown")
-	// ErrOutdated: a page whose fetch began before a write to its kind, or
-	// before a newer page of the same key; it may be answered once, never kept.
+	// ErrOutdated marks a page whose fetch began before a write to its kind, or before a newer page of the same
+	// key. The page may answer the waiting request but must not be stored.
 	ErrOutdated = errors.New("outdated")
-	// ErrNotHeld: nothing held answers the request, and upstream must not be asked.
-	ErrNotHeld = errors.New("not held")
-	// ErrNotMirrored: the answer can only be made from records, and not all of them are
-	// known to be held. The text says what is missing.
+	// ErrNoStoredAnswer means that nothing in the store answers the request, and that the upstream must not be
+	// asked.
+	ErrNoStoredAnswer = errors.New("not held")
+	// ErrNotMirrored means that only stored records can answer the request, and that some may be missing. The
+	// text says what is missing.
 	ErrNotMirrored = errors.New("not mirrored yet")
-	// ErrIndexing: the records are there, but an index that the question needs is
-	// still being built; the text says how far it is.
+	// ErrIndexing means that an index needed for the query is still being built. The records are stored. The
+	// text gives the progress.
 	ErrIndexing = errors.New("the index is being built")
-	// ErrDamaged: part of the database cannot be read.
+	// ErrDamaged means that part of the database cannot be read.
 	ErrDamaged = errors.New("part of the database cannot be read; run `understudy store verify` to learn what is damaged")
-	// ErrNotStored: the answer is good but could not be saved; the text says why.
+	// ErrNotStored means that the answer is good but could not be saved. The text says why.
 	ErrNotStored = errors.New("not stored")
-	// ErrNotAudited: the answer may only be given once the audit log has it, and the log
-	// cannot be written.
+	// ErrNotAudited means that the audit log cannot be written, and that the answer needs an entry there first.
 	ErrNotAudited = errors.New("not audited")
-	// ErrLost: the worker no longer has the lease of a job. Nothing more of that run is
-	// kept.
-	ErrLost = errors.New("the lease is lost")
-	// ErrClosed: the part of the program has been shut down.
+	// ErrLeaseLost means that the worker no longer has the lease of a job. Results of that run are discarded
+	// from then on.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrClosed means that this part of the program has been shut down.
 	ErrClosed = errors.New("closed")
 )
 
-// RateError: a credential sent more requests than it may. It comes with ErrTooMany.
+// RateError means that a credential sent more requests than it may. It comes together with ErrTooMany.
 type RateError struct {
 	Rate Rate
-	Wait time.Duration // until it may send the next
+	Wait time.Duration // time until the next request is allowed
 }
 
-// Error says when the next request may come.
+// Error says when the next request is allowed.
 func (e *RateError) Error() string {
 	return fmt.Sprintf("more requests than this credential may send; the next may come in %v", e.Wait.Round(time.Second))
 }
 
-// statuses is the map of error kinds to statuses. An error of several kinds has
-// the status of the first in this order.
+// statuses maps error kinds to HTTP statuses. An error of several kinds gets the status of the first match.
 var statuses = []struct {
 	kind   error
 	status int
@@ -81,7 +78,7 @@ var statuses = []struct {
 	{ErrUnknownOutcome, http.StatusGatewayTimeout},
 	{ErrNotMirrored, http.StatusServiceUnavailable},
 	{ErrIndexing, http.StatusServiceUnavailable},
-	{ErrNotHeld, http.StatusGatewayTimeout},
+	{ErrNoStoredAnswer, http.StatusGatewayTimeout},
 	{ErrTooMany, http.StatusTooManyRequests},
 	{ErrUnauthorized, http.StatusUnauthorized},
 	{ErrForbidden, http.StatusForbidden},
@@ -96,8 +93,8 @@ var statuses = []struct {
 	{context.Canceled, http.StatusServiceUnavailable},
 }
 
-// Status is the HTTP status of an error: 200 of nil, 500 of an error that is of no
-// kind. It is the one place where a kind becomes a status.
+// Status returns the HTTP status of an error: 200 for nil, and 500 for an error of no known kind. No other code
+// maps an error kind to a status.
 func Status(err error) int {
 	if err == nil {
 		return http.StatusOK
@@ -110,10 +107,10 @@ func Status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// OwnStatus is the status of an error at the paths of our own, under /-/. They
-// answer 401 to wrong credentials however many there were, and 503 to every error
-// that is no mistake of the caller.
-func OwnStatus(err error) int {
+// OwnPathStatus returns the status of an error for Understudy's own paths, which begin with /-/. These paths
+// answer 401 to wrong credentials, however many there were. Every error that is not the caller's mistake
+// becomes 503.
+func OwnPathStatus(err error) int {
 	switch s := Status(err); {
 	case s == http.StatusTooManyRequests:
 		return http.StatusUnauthorized
@@ -124,15 +121,15 @@ func OwnStatus(err error) int {
 	}
 }
 
-// packageNames are what the errors of packages begin with.
+// packageNames lists the package prefixes that PlainText removes from error texts.
 var packageNames = []string{
 	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "folder",
 	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "mirror", "profile", "proxy", "query", "search", "seen",
 	"semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch", "webhook", "xmldoc",
 }
 
-// PlainText returns what an error says to people: its text without the packages and the
-// kinds with which it begins. A status says the kind to those who ask over HTTP.
+// PlainText returns an error's text for people, without leading package names and error kinds. Over HTTP the
+// status already tells the kind.
 func PlainText(err error) string {
 	text := err.Error()
 	var joined interface{ Unwrap() []error }
@@ -141,7 +138,7 @@ func PlainText(err error) string {
 		for _, one := range joined.Unwrap() {
 			whole, plain = append(whole, one.Error()), append(plain, PlainText(one))
 		}
-		if strings.Join(whole, "\n") == text { // errors.Join made it
+		if strings.Join(whole, "\n") == text { // true only for an error made by errors.Join
 			return strings.Join(plain, "\n")
 		}
 	}
@@ -155,34 +152,34 @@ func PlainText(err error) string {
 	}
 }
 
-// Plain returns an error of the same kinds that says what PlainText returns: for one that is
-// wrapped in a name that people know, as that of a setting.
-func Plain(err error) error { return plainError{err} }
+// StripPrefixes returns an error of the same kinds whose text is PlainText(err). Use it where the error is
+// wrapped again in a name that people know, such as a setting.
+func StripPrefixes(err error) error { return plainError{err} }
 
 type plainError struct{ error }
 
 // Error returns the text for people.
 func (e plainError) Error() string { return PlainText(e.error) }
 
-// Unwrap returns the error with its whole text.
+// Unwrap returns the error with its full text.
 func (e plainError) Unwrap() error { return e.error }
 
-// Failure says how upstream failed.
+// Failure says how an upstream request failed.
 type Failure uint8
 
-// The ways a fetch fails.
+// The ways in which a fetch fails.
 const (
 	FailNone        Failure = iota
-	FailUnreachable         // refused, reset, timed out: no answer, or none that can be read
-	FailUnusable            // a 2xx that is no complete document: HTML, cut, empty, wrong length
+	FailUnreachable         // refused, reset or timed out: no answer, or an unreadable one
+	FailUnusable            // a 2xx that is not a complete document: HTML, truncated, empty, wrong length
 	FailServer              // 5xx
-	FailLimited             // 429, or what the spec says is one
-	FailCredential          // 401, or what the spec says: our own credential
+	FailLimited             // 429, or another answer that the spec defines as a rate limit
+	FailCredential          // 401, or another answer that the spec defines so: the upstream refused Understudy's own credential
 	FailDown                // the source is down and no probe is due; nothing was sent
-	FailBusy                // a limit of our own: too many wait already; nothing was sent
+	FailBusy                // too many requests already wait for this source; nothing was sent
 )
 
-// String is the word logs and Cache-Status details use.
+// String returns the word that logs and Cache-Status details use.
 func (f Failure) String() string {
 	switch f {
 	case FailUnreachable:
@@ -203,25 +200,25 @@ func (f Failure) String() string {
 	return "none"
 }
 
-// UpstreamError is a fetch that brought no page to keep. It wraps
-// ErrUnavailable. Its text never holds the upstream secret.
+// UpstreamError is a fetch that returned no page to store. It wraps ErrUnavailable. Its text never contains the
+// upstream secret.
 type UpstreamError struct {
 	Why        Failure
-	Status     int           // upstream's status, 0 when there was none
-	RetryAfter time.Duration // what upstream asked for, 0 when it did not
-	Of         string        // the lesser limit of upstream's that is reached, while most requests go on; "": none
-	Page       *Page         // the body of a 429 or 5xx that may pass verbatim when nothing is held; else nil
-	Err        error         // the cause, may be nil
+	Status     int           // HTTP status of the upstream's answer; 0 if there was no answer
+	RetryAfter time.Duration // delay that the upstream asked for; 0 if it asked for none
+	LimitName  string        // name of a partial limit of the upstream that is reached while most requests still pass; "" if none
+	Page       *Page         // body of a 429 or 5xx, which is forwarded if nothing is stored; otherwise nil
+	Err        error         // the cause; may be nil
 }
 
-// Error says what happened in one line.
+// Error says in one line what happened.
 func (e *UpstreamError) Error() string {
-	s := "upstream " + e.word()
+	s := "upstream " + e.failureText()
 	if e.Status != 0 {
 		s = fmt.Sprintf("%s (status %d)", s, e.Status)
 	}
-	if e.Of != "" {
-		s += ", its limit of " + e.Of
+	if e.LimitName != "" {
+		s += ", its limit of " + e.LimitName
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
@@ -229,7 +226,7 @@ func (e *UpstreamError) Error() string {
 	return s
 }
 
-// Unwrap makes errors.Is(err, ErrUnavailable) true and keeps the cause.
+// Unwrap returns ErrUnavailable and the cause, if there is one.
 func (e *UpstreamError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrUnavailable}
@@ -237,20 +234,20 @@ func (e *UpstreamError) Unwrap() []error {
 	return []error{ErrUnavailable, e.Err}
 }
 
-// Short is the word or two of a Cache-Status detail: "upstream 503",
-// "upstream unreachable".
-func (e *UpstreamError) Short() string {
+// ShortText returns the short form for a Cache-Status detail, such as "upstream 503" or "upstream unreachable".
+func (e *UpstreamError) ShortText() string {
 	if e.Why == FailBusy {
 		return "too many wait for upstream"
 	}
 	if e.Status != 0 && e.Why != FailUnusable {
 		return fmt.Sprintf("upstream %d", e.Status)
 	}
-	return "upstream " + e.word()
+	return "upstream " + e.failureText()
 }
 
-// word names the failure; the breaker counts an unreadable answer as none.
-func (e *UpstreamError) word() string {
+// failureText names the failure. An unreadable or too large answer has its own text although Why has no value
+// for it.
+func (e *UpstreamError) failureText() string {
 	var size *SizeError
 	switch {
 	case errors.Is(e.Err, ErrUnreadable):
@@ -261,10 +258,10 @@ func (e *UpstreamError) word() string {
 	return e.Why.String()
 }
 
-// SizeError: an answer of upstream is larger than a setting allows.
+// SizeError means that an upstream answer is larger than a setting allows.
 type SizeError struct {
-	Setting string // its whole name
-	Limit   int64  // bytes
+	Setting string // full name of the setting
+	Limit   int64  // value of the setting, in bytes
 }
 
 // Error says which setting to raise.
@@ -279,19 +276,19 @@ func (e *SizeError) Error() string {
 	}
 }
 
-// NotComposedError is the error of a request that upstream did not answer, and why records
-// that are held make no answer to it.
+// NotComposedError combines two reasons for a failed request: Err is why the upstream did not answer it, Why is
+// why the stored records could not.
 type NotComposedError struct{ Err, Why error }
 
-// Error says what happened to the request.
+// Error returns both reasons.
 func (e *NotComposedError) Error() string { return e.Err.Error() + "; " + e.Why.Error() }
 
-// Unwrap returns what happened to the request. Why does not count: it is another answer's error.
+// Unwrap returns only Err, so that the kind of Why does not decide the status.
 func (e *NotComposedError) Unwrap() error { return e.Err }
 
-// WhyNothingHeldAnswers says, for people, why a request that upstream did not answer is not
-// answered from what is held. Where a setting kept upstream's answer out, it names the setting.
-func WhyNothingHeldAnswers(err error) string {
+// ExplainNoStoredAnswer says, for people, why the store cannot answer a request that the upstream did not
+// answer. If a size setting kept the upstream's answer out, the text names that setting.
+func ExplainNoStoredAnswer(err error) string {
 	const text = "what is held does not answer this request"
 	var not *NotComposedError
 	var size *SizeError

@@ -24,7 +24,7 @@ func TestSizesAreWrittenAsInTheSettings(t *testing.T) {
 
 // The words that go over the wire and into logs stay what they are.
 func TestWords(t *testing.T) {
-	if Came.String() != "came" || Changed.String() != "changed" || Went.String() != "went" || ChangeType(9).String() != "unknown" {
+	if Appeared.String() != "came" || Changed.String() != "changed" || Deleted.String() != "went" || ChangeType(9).String() != "unknown" {
 		t.Error("words of changes")
 	}
 	seen := map[string]bool{}
@@ -35,13 +35,13 @@ func TestWords(t *testing.T) {
 		t.Errorf("two failures share a word: %v", seen)
 	}
 	e := &UpstreamError{Why: FailServer, Status: 503, Err: errors.New("boom")}
-	if e.Error() != "upstream server error (status 503): boom" || e.Short() != "upstream 503" || !errors.Is(e, ErrUnavailable) ||
+	if e.Error() != "upstream server error (status 503): boom" || e.ShortText() != "upstream 503" || !errors.Is(e, ErrUnavailable) ||
 		!errors.Is(e, e.Err) {
-		t.Errorf("%v %s", e, e.Short())
+		t.Errorf("%v %s", e, e.ShortText())
 	}
 	e = &UpstreamError{Why: FailUnusable, Status: 200}
-	if e.Error() != "upstream unusable answer (status 200)" || e.Short() != "upstream unusable answer" || !errors.Is(e, ErrUnavailable) {
-		t.Errorf("%v %s", e, e.Short())
+	if e.Error() != "upstream unusable answer (status 200)" || e.ShortText() != "upstream unusable answer" || !errors.Is(e, ErrUnavailable) {
+		t.Errorf("%v %s", e, e.ShortText())
 	}
 }
 
@@ -54,7 +54,7 @@ func TestPlainTextHasNoPackagesAndKinds(t *testing.T) {
 		{fmt.Errorf(`feed: %w: no webhook is called "x"`, ErrNotFound), `no webhook is called "x"`},
 		{fmt.Errorf("mirror: %w: access: %w: the list has no filter", ErrInvalid, ErrInvalid), "the list has no filter"},
 		{errors.Join(errors.New("store: the disk is full"), errors.New("walk: ended")), "the disk is full\nended"},
-		{fmt.Errorf("understudy.yml: %w", Plain(errors.New("access: roles.a: no such class"))), "understudy.yml: roles.a: no such class"},
+		{fmt.Errorf("understudy.yml: %w", StripPrefixes(errors.New("access: roles.a: no such class"))), "understudy.yml: roles.a: no such class"},
 		{errors.New("understudy.yml: jobs: workers: 0"), "understudy.yml: jobs: workers: 0"},
 		{fmt.Errorf("search: %w: 40 %% done", ErrIndexing), "the index is being built: 40 % done"},
 		{errors.New("one.secret: too short\ncredentials: two.secret: too short"), "one.secret: too short\ncredentials: two.secret: too short"},
@@ -65,7 +65,7 @@ func TestPlainTextHasNoPackagesAndKinds(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.err, got, c.want)
 		}
 	}
-	if err := Plain(fmt.Errorf("feed: %w: x", ErrNotFound)); !errors.Is(err, ErrNotFound) {
+	if err := StripPrefixes(fmt.Errorf("feed: %w: x", ErrNotFound)); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v is of no kind", err)
 	}
 }

@@ -7,50 +7,49 @@ import (
 	"time"
 )
 
-// RoleAll is the built-in role that sees everything but secrets.
+// RoleAll is the built-in role that sees everything except secrets.
 const RoleAll = "all"
 
-// ByViewAs is the By of a caller of the role all who looks through another role.
-const ByViewAs = "view-as"
+// IssuedByViewAs is the IssuedBy of a caller with role "all" who views the data as another role does.
+const IssuedByViewAs = "view-as"
 
-// Grant is what a caller may do. It is shared by many requests and never
-// changed after it is made.
+// Grant is what a caller may do. Many requests share one Grant. It is never changed after its creation.
 type Grant struct {
 	Role     string
-	By       string         // "config", "demo", ByViewAs
-	Expires  time.Time      // zero: never
-	MaxStale *time.Duration // nil: the mirror's defaults; 0: as fresh as upstream
-	Allow    []Allow        // methods and paths beyond GET and HEAD of the spec's kinds
-	// Over is closed when the grant is revoked; nil: it is not, while its policy is in
-	// force.
-	Over <-chan struct{}
+	IssuedBy string         // who issued the grant: "config", "demo" or IssuedByViewAs
+	Expires  time.Time      // when the grant ends; the zero time means never
+	MaxStale *time.Duration // oldest data that the caller accepts; nil means the mirror's defaults, 0 means as fresh as the upstream
+	Allow    []Allow        // methods and paths allowed beyond GET and HEAD of the spec's kinds
+	// Revoked is closed when the grant is revoked. A nil channel means that the grant lasts as long as its
+	// policy.
+	Revoked <-chan struct{}
 }
 
-// Live reports whether the grant is in force at now.
-func (g *Grant) Live(now time.Time) bool {
-	return g != nil && !g.Revoked() && (g.Expires.IsZero() || now.Before(g.Expires))
+// IsActive reports whether the grant is valid at the time now: not nil, not revoked and not expired.
+func (g *Grant) IsActive(now time.Time) bool {
+	return g != nil && !g.IsRevoked() && (g.Expires.IsZero() || now.Before(g.Expires))
 }
 
-// Revoked reports whether the grant was revoked.
-func (g *Grant) Revoked() bool {
+// IsRevoked reports whether the grant was revoked.
+func (g *Grant) IsRevoked() bool {
 	if g == nil {
 		return false
 	}
 	select {
-	case <-g.Over:
+	case <-g.Revoked:
 		return true
 	default:
 		return false
 	}
 }
 
-// Allow names one method and path pattern: "POST
-// /2010-04-01/Accounts/*/Messages.json", "*" standing for one whole segment, and "**" at the
-// end for any. The method "*" is every method.
+// Allow is one allowed method and path pattern, such as "POST /2010-04-01/Accounts/*/Messages.json". In the
+// path, "*" matches one whole segment, and "**" at the end matches any rest. The method "*" matches every
+// method.
 type Allow struct{ Method, Path string }
 
-// Covers reports whether a request with that method and decoded path is meant.
-func (a Allow) Covers(method, path string) bool {
+// Match reports whether the pattern matches a request with that method and decoded path.
+func (a Allow) Match(method, path string) bool {
 	if a.Method != method && a.Method != "*" {
 		return false
 	}

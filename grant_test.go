@@ -25,20 +25,20 @@ func TestAllowCovers(t *testing.T) {
 		{"POST", "1/Accounts/AC1/Messages.json", false},
 		{"POST", "", false},
 	} {
-		if a.Covers(c.method, c.path) != c.want {
+		if a.Match(c.method, c.path) != c.want {
 			t.Errorf("%s %s: not %v", c.method, c.path, c.want)
 		}
 	}
 	for path, want := range map[string]bool{"/a/b": true, "/a/b/c/d": true, "/a/": true, "/a": false, "/b/a": false} {
-		if (Allow{"*", "/a/**"}).Covers("M-SEARCH", path) != want {
+		if (Allow{"*", "/a/**"}).Match("M-SEARCH", path) != want {
 			t.Errorf("/a/** and %s: not %v", path, want)
 		}
 	}
-	if !(Allow{"*", "/**"}).Covers("PUT", "/") || (Allow{"GET", "/**"}).Covers("PUT", "/") || (Allow{"GET", "/**/b"}).Covers("GET", "/a/b") {
+	if !(Allow{"*", "/**"}).Match("PUT", "/") || (Allow{"GET", "/**"}).Match("PUT", "/") || (Allow{"GET", "/**/b"}).Match("GET", "/a/b") {
 		t.Error("two stars")
 	}
 	// A star is a whole segment or a character like any other.
-	if (Allow{"GET", "/a*"}).Covers("GET", "/ab") || !(Allow{"GET", "/*"}).Covers("GET", "/ab") || (Allow{"GET", "/*"}).Covers("GET", "/") {
+	if (Allow{"GET", "/a*"}).Match("GET", "/ab") || !(Allow{"GET", "/*"}).Match("GET", "/ab") || (Allow{"GET", "/*"}).Match("GET", "/") {
 		t.Error("stars")
 	}
 }
@@ -46,8 +46,9 @@ func TestAllowCovers(t *testing.T) {
 func TestGrantLive(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var none *Grant
-	if none.Live(now) || !(&Grant{}).Live(now) || !(&Grant{Expires: now.Add(1)}).Live(now) || (&Grant{Expires: now}).Live(now) ||
-		(&Grant{Expires: now.Add(-1)}).Live(now) {
+	if none.IsActive(now) || !(&Grant{}).IsActive(now) || !(&Grant{Expires: now.Add(1)}).IsActive(now) ||
+		(&Grant{Expires: now}).IsActive(now) ||
+		(&Grant{Expires: now.Add(-1)}).IsActive(now) {
 		t.Error("a grant is in force until it expires")
 	}
 	if (Caller{}).Role() != "" || (Caller{Grant: &Grant{Role: RoleAll}}).Role() != "all" {

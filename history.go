@@ -1,4 +1,4 @@
-// History: what was seen of a record, and when.
+// History: what was observed of a record over time.
 
 package understudy
 
@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Version is one period in which a record looked the same in one shape, or was gone.
+// Version is a period in which one shape of a record had the same body, or in which the record was deleted.
 type Version struct {
-	Number int64  // the store's number of the body; 0 when the record was gone
-	Shape  string // "" when the record was gone
-	Body   []byte // as upstream sent it; nil when it was gone, or when the body was not kept
+	Number int64  // the store's number of the body; 0 if the record was deleted
+	Shape  string // shape of the body; "" if the record was deleted
+	Body   []byte // body as the upstream sent it; nil if the record was deleted or the body was not stored
 	From   time.Time
-	Until  time.Time // when the next one was first seen; zero: it is the newest
+	Until  time.Time // when the next version was first seen; zero for the newest version
 	Gone   bool
 }
 
-// Series names a number that is kept as it was at times: a field of a kind that is one
-// thing of its source, such as a balance.
+// Series names a numeric field whose past values are stored. The field belongs to a kind that exists once per
+// source, such as a balance.
 type Series struct{ Source, Kind, Field string }
 
-// String is SOURCE/KIND.FIELD, as people write it.
+// String returns SOURCE/KIND.FIELD, the form that people write.
 func (s Series) String() string { return s.Source + "/" + s.Kind + "." + s.Field }
 
-// ParseSeries reads SOURCE/KIND.FIELD; ErrInvalid for another form.
+// ParseSeries parses SOURCE/KIND.FIELD. Any other form is ErrInvalid.
 func ParseSeries(text string) (Series, error) {
 	source, rest, slash := strings.Cut(text, "/")
 	kind, field, dot := strings.Cut(rest, ".")
@@ -35,11 +35,11 @@ func ParseSeries(text string) (Series, error) {
 	return Series{Source: source, Kind: kind, Field: field}, nil
 }
 
-// Sample is a number of a series at a time, as upstream wrote it.
+// Sample is the value of a series at one time, spelled as the upstream wrote it.
 type Sample struct {
 	At    time.Time
 	Value string
 }
 
-// MaxSamples is how many samples of a series are kept; the oldest go.
+// MaxSamples is how many samples are stored per series. Older samples are deleted.
 const MaxSamples = 10_000

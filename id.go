@@ -1,4 +1,4 @@
-// ID: an id of one sort, which no id of another sort is taken for.
+// ID: an identifier whose type says what it identifies.
 
 package understudy
 
@@ -7,31 +7,30 @@ import (
 	"fmt"
 )
 
-// IDKind is a sort of ids. It is an empty type of the package that makes or reads them:
+// IDKind is a class of ids. Each class is an empty type, declared by the package that makes or reads its ids:
 //
 //	type session struct{}
 //
 //	func (session) Prefix() string { return "ses_" }
 type IDKind interface {
-	// Prefix is what their texts begin with: always the same, ASCII, possibly "".
+	// Prefix returns the constant beginning of the ids' texts: ASCII, possibly "".
 	Prefix() string
 }
 
-// ID is an id of sort S: 16 bytes, and a prefix that only its texts have. IDs of
-// different sorts are different types, so mixing them does not compile. The ids in
-// bodies, whose sort is known at run time alone, are AnyID.
+// ID is an id of class S: 16 bytes. Only its texts have the prefix. IDs of different classes are different
+// types, so mixing them does not compile. Ids in record bodies, whose class is known only at run time, are
+// AnyID.
 //
-// An id has two texts. One is the prefix with 32 lower-case hex digits, as providers
-// write theirs. The other is the prefix with 22 characters of base64url (RFC 4648, 5),
-// for places where length counts. Each id has exactly one of either. Reading takes both
-// and nothing else. IDs can be compared with ==. The zero value is the id of 16 zero
-// bytes. The Append methods do not allocate when dst has room.
+// An id has exactly two text forms. The long form is the prefix and 32 lower-case hex digits, as providers
+// write their ids. The short form is the prefix and 22 characters of base64url (RFC 4648, 5). Parsing accepts
+// these two forms and nothing else. IDs can be compared with ==. The zero value is the id of 16 zero bytes. The
+// Append methods do not allocate if dst has room.
 type ID[S IDKind] struct {
-	_   [0]*S // sorts that are converted into each other do not compile, either
+	_   [0]*S // makes a conversion between two classes a compile error
 	Raw [16]byte
 }
 
-// ParseID reads either text; ok is false for any other. It does not allocate.
+// ParseID parses the long or the short form. ok is false for any other text. It does not allocate.
 func ParseID[S IDKind](text string) (id ID[S], ok bool) {
 	prefix := id.prefix()
 	if len(text) < len(prefix) || text[:len(prefix)] != prefix {
@@ -46,47 +45,46 @@ func (ID[S]) prefix() string {
 	return s.Prefix()
 }
 
-// AppendText appends the prefix and the 32 hex digits to dst; the error is nil.
+// AppendText appends the long form to dst. The error is always nil.
 func (id ID[S]) AppendText(dst []byte) ([]byte, error) {
 	return appendHex(append(dst, id.prefix()...), &id.Raw), nil
 }
 
-// AppendShort appends the prefix and the 22 characters of base64url to dst.
+// AppendShort appends the short form to dst.
 func (id ID[S]) AppendShort(dst []byte) []byte {
 	return appendShort(append(dst, id.prefix()...), &id.Raw)
 }
 
-// AppendBinary appends the 16 bytes to dst; the error is nil.
+// AppendBinary appends the 16 bytes to dst. The error is always nil.
 func (id ID[S]) AppendBinary(dst []byte) ([]byte, error) { return append(dst, id.Raw[:]...), nil }
 
-// MarshalText is AppendText to nothing, and what JSON holds.
+// MarshalText returns the long form. JSON uses it.
 func (id ID[S]) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// MarshalBinary is the 16 bytes, which is also what to give a database: there
-// is no Value method, because its type is one of package driver, which only
-// the store imports.
+// MarshalBinary returns the 16 bytes. Pass them to a database. ID has no Value method because its result type
+// belongs to database/sql/driver, which only the store imports.
 func (id ID[S]) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// String is the text of hex digits.
+// String returns the long form.
 func (id ID[S]) String() string {
 	var buf [64]byte
 	b, _ := id.AppendText(buf[:0])
 	return string(b)
 }
 
-// Short is the text of base64url.
-func (id ID[S]) Short() string {
+// ShortString returns the short form.
+func (id ID[S]) ShortString() string {
 	var buf [64]byte
 	return string(id.AppendShort(buf[:0]))
 }
 
-// Compare orders ids by their bytes, which is the order of their hex digits.
+// Compare orders ids by their bytes, which is also the order of their hex digits.
 func (id ID[S]) Compare(other ID[S]) int { return bytes.Compare(id.Raw[:], other.Raw[:]) }
 
 // IsZero reports whether all bytes are zero.
 func (id ID[S]) IsZero() bool { return id == ID[S]{} }
 
-// UnmarshalText reads either text. The error is ErrInvalid.
+// UnmarshalText parses the long or the short form. The error is ErrInvalid.
 func (id *ID[S]) UnmarshalText(text []byte) error {
 	read, ok := ParseID[S](string(text))
 	if !ok {
@@ -105,12 +103,11 @@ func (id *ID[S]) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Scan reads what a database holds (it is an sql.Scanner): 16 bytes, those of
-// an AnyID with this prefix, either text, and a text without the prefix or as
-// a UUID. NULL and anything else is ErrInvalid; a column that may be NULL is
-// scanned into a pointer to a pointer.
+// Scan implements sql.Scanner. It accepts 16 bytes, the bytes of an AnyID with this prefix, both text forms, a
+// text without the prefix and a UUID. NULL and everything else is ErrInvalid. Scan a column that may be NULL
+// into a pointer to a pointer.
 func (id *ID[S]) Scan(from any) error {
-	text, raw, err := column(from)
+	text, raw, err := readColumn(from)
 	if err != nil {
 		return err
 	}

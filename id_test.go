@@ -51,15 +51,15 @@ func TestSeedVector(t *testing.T) {
 	if err := id.Scan(seedUUID); err != nil {
 		t.Fatal(err)
 	}
-	if id.Short() != seedShort || id.String() != seedHex {
-		t.Errorf("%s %s", id.Short(), id)
+	if id.ShortString() != seedShort || id.String() != seedHex {
+		t.Errorf("%s %s", id.ShortString(), id)
 	}
 	for _, text := range []string{seedShort, seedHex} {
 		if got, ok := ParseID[uuid](text); !ok || got != id {
 			t.Errorf("%s is read as %v %v", text, got, ok)
 		}
 	}
-	if got, ok := ParseID[call]("CA" + seedShort); !ok || got.String() != "CA"+seedHex || got.Short() != "CA"+seedShort {
+	if got, ok := ParseID[call]("CA" + seedShort); !ok || got.String() != "CA"+seedHex || got.ShortString() != "CA"+seedShort {
 		t.Errorf("%v %v", got, ok)
 	}
 }
@@ -72,8 +72,8 @@ func TestAliasesAreRefused(t *testing.T) {
 	for _, c := range alphabet {
 		text := seedShort[:21] + string(c)
 		if id, ok := ParseID[uuid](text); ok {
-			if read++; id.Short() != text {
-				t.Errorf("%s is read as %s", text, id.Short())
+			if read++; id.ShortString() != text {
+				t.Errorf("%s is read as %s", text, id.ShortString())
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func TestIDsAllocateNothing(t *testing.T) {
 	}
 	id, _ := ParseID[note](other)
 	var kept [2]string
-	if n := testing.AllocsPerRun(100, func() { kept[0], kept[1] = id.String(), id.Short() }); n > 2 {
+	if n := testing.AllocsPerRun(100, func() { kept[0], kept[1] = id.String(), id.ShortString() }); n > 2 {
 		t.Errorf("String and Short: %v allocations for %v", n, kept)
 	}
 }
@@ -266,12 +266,12 @@ func exact[S IDKind](t *testing.T, text string) {
 	if !ok {
 		return
 	}
-	if id.String() != text && id.Short() != text {
-		t.Fatalf("%q comes back as %q and %q", text, id, id.Short())
+	if id.String() != text && id.ShortString() != text {
+		t.Fatalf("%q comes back as %q and %q", text, id, id.ShortString())
 	}
 	data, _ := id.MarshalBinary()
 	var b, c, d, e ID[S]
-	err := errors.Join(b.UnmarshalBinary(data), c.UnmarshalText([]byte(id.Short())), d.Scan(id.String()), e.Scan(data))
+	err := errors.Join(b.UnmarshalBinary(data), c.UnmarshalText([]byte(id.ShortString())), d.Scan(id.String()), e.Scan(data))
 	if err != nil || b != id || c != id || d != id || e != id {
 		t.Fatalf("%q: %v %v %v %v, %v", text, b, c, d, e, err)
 	}
@@ -282,7 +282,7 @@ func FuzzRawID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var id ID[call]
 		copy(id.Raw[:], data)
-		for _, text := range []string{id.String(), id.Short()} {
+		for _, text := range []string{id.String(), id.ShortString()} {
 			if back, ok := ParseID[call](text); !ok || back != id {
 				t.Fatalf("%x: %q comes back as %v %v", data, text, back, ok)
 			}

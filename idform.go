@@ -1,5 +1,5 @@
-// The forms of an id's 16 bytes: hex digits, base64url, what a database has; and a
-// provider's id as a prefix and 16 bytes.
+// The encodings of an id's 16 bytes (hex, base64url, database column), and AnyID, a provider's id as prefix and
+// bytes.
 
 package understudy
 
@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	hexText   = 32 // characters
+	hexText   = 32 // length in characters
 	shortText = 22
 	uuidText  = 36
 )
 
-// strict refuses the other 15 texts that decode to the same bytes: the last
-// character has four bits to spare.
+// strict rejects the 15 other texts that decode to the same bytes: the last character has four unused bits.
 var strict = base64.RawURLEncoding.Strict()
 
 func appendHex(dst []byte, raw *[16]byte) []byte {
@@ -29,8 +28,8 @@ func appendHex(dst []byte, raw *[16]byte) []byte {
 	return append(dst, text[:]...)
 }
 
-// appendShort takes a third of the time of base64's AppendEncode: ten
-// characters of six bits from either half, the two between and the last apart.
+// appendShort appends 22 characters of base64url. It takes a third of the time of base64's AppendEncode. Each
+// half of the id gives ten characters of six bits. The remaining bits give the characters 10 and 21.
 func appendShort(dst []byte, raw *[16]byte) []byte {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	var text [shortText]byte
@@ -43,7 +42,7 @@ func appendShort(dst []byte, raw *[16]byte) []byte {
 	return append(dst, text[:]...)
 }
 
-// readRaw reads either form.
+// readRaw decodes 32 hex digits or 22 characters of base64url.
 func readRaw(text string) (raw [16]byte, ok bool) {
 	if len(text) == shortText {
 		return readShort(text)
@@ -51,7 +50,7 @@ func readRaw(text string) (raw [16]byte, ok bool) {
 	return readHex(text)
 }
 
-// readBare reads either form and that of a UUID.
+// readBare decodes a UUID and the forms that readRaw accepts.
 func readBare(text string) (raw [16]byte, ok bool) {
 	if len(text) == uuidText && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' {
 		return readHex(text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:])
@@ -73,7 +72,8 @@ func readHex(text string) (raw [16]byte, ok bool) {
 	return raw, true
 }
 
-// readShort leaves a text with line breaks, which the decoder skips, too short.
+// readShort decodes 22 characters of base64url. A text with line breaks fails: the decoder skips them and finds
+// too few characters.
 func readShort(text string) (raw [16]byte, ok bool) {
 	var src [shortText]byte
 	copy(src[:], text)
@@ -83,7 +83,7 @@ func readShort(text string) (raw [16]byte, ok bool) {
 	return raw, true
 }
 
-// pairs are the two hex digits of each byte, the first one in the low bits.
+// pairs maps each byte to its two hex digits, the first digit in the low bits.
 var pairs = func() (t [256]uint16) {
 	const lowerHex = "0123456789abcdef"
 	for c := range t {
@@ -92,7 +92,7 @@ var pairs = func() (t [256]uint16) {
 	return t
 }()
 
-// digits are the values of lower-case hex digits; anything else is 255.
+// digits maps each lower-case hex digit to its value, and every other byte to 255.
 var digits = func() (t [256]uint8) {
 	for c := range t {
 		if t[c] = unhex(byte(c)); 'A' <= c && c <= 'F' {
@@ -102,9 +102,8 @@ var digits = func() (t [256]uint8) {
 	return t
 }()
 
-// column is what a database handed over: a text, as bytes as well when it came
-// as bytes.
-func column(from any) (text string, raw []byte, err error) {
+// readColumn returns a database value as text. raw is the value itself if the database gave bytes.
+func readColumn(from any) (text string, raw []byte, err error) {
 	switch from := from.(type) {
 	case []byte:
 		return string(from), from, nil
@@ -116,25 +115,24 @@ func column(from any) (text string, raw []byte, err error) {
 	return "", nil, fmt.Errorf("%w: no id: a %T", ErrInvalid, from)
 }
 
-// AnyID is an id of two letters and 32 lower-case hex digits (CA0123…) in 18 bytes, of
-// any sort. Ids of another form stay text. The zero value is no id and has an empty
-// text. AnyIDs can be compared with ==. The Append methods do not allocate when dst has
-// room.
+// AnyID is an id of any class: two letters and 32 lower-case hex digits (CA0123…), stored in 18 bytes. Ids of
+// another form stay text. The zero value is no id and has an empty text. AnyIDs can be compared with ==. The
+// Append methods do not allocate if dst has room.
 type AnyID struct {
 	Prefix [2]byte
 	Raw    [16]byte
 }
 
-// The sizes of an AnyID: its binary form and its text, in bytes.
+// The sizes of an AnyID in bytes: of its binary form and of its text.
 const (
 	AnyIDSize = 18
 	AnyIDText = 34
 )
 
-// ParseAnyID reads an id; ok is false when the text has another form, so that
-// AppendText always gives back exactly what was read. It does not allocate.
+// ParseAnyID parses an id. ok is false for any other form, so that AppendText always returns exactly the parsed
+// text. It does not allocate.
 func ParseAnyID(text string) (id AnyID, ok bool) {
-	if len(text) != AnyIDText || !letter(text[0]) || !letter(text[1]) {
+	if len(text) != AnyIDText || !isLetter(text[0]) || !isLetter(text[1]) {
 		return AnyID{}, false
 	}
 	if id.Raw, ok = readHex(text[2:]); !ok {
@@ -144,7 +142,7 @@ func ParseAnyID(text string) (id AnyID, ok bool) {
 	return id, true
 }
 
-// AppendText appends the 34 characters to dst; the error is nil.
+// AppendText appends the 34 characters to dst. The error is always nil.
 func (id AnyID) AppendText(dst []byte) ([]byte, error) {
 	if id.IsZero() {
 		return dst, nil
@@ -152,18 +150,18 @@ func (id AnyID) AppendText(dst []byte) ([]byte, error) {
 	return appendHex(append(dst, id.Prefix[:]...), &id.Raw), nil
 }
 
-// AppendBinary appends the 18 bytes to dst; the error is nil.
+// AppendBinary appends the 18 bytes to dst. The error is always nil.
 func (id AnyID) AppendBinary(dst []byte) ([]byte, error) {
 	return append(append(dst, id.Prefix[:]...), id.Raw[:]...), nil
 }
 
-// MarshalText is AppendText to nothing, and what JSON holds.
+// MarshalText returns the 34 characters, or nothing for the zero value. JSON uses it.
 func (id AnyID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// MarshalBinary returns the 18 bytes, which is also what to give a database.
+// MarshalBinary returns the 18 bytes. Pass them to a database.
 func (id AnyID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// String returns the 34 characters.
+// String returns the 34 characters, or "" for the zero value.
 func (id AnyID) String() string {
 	var buf [AnyIDText]byte
 	b, _ := id.AppendText(buf[:0])
@@ -175,17 +173,17 @@ func (id AnyID) Compare(other AnyID) int {
 	return cmp.Or(bytes.Compare(id.Prefix[:], other.Prefix[:]), bytes.Compare(id.Raw[:], other.Raw[:]))
 }
 
-// IsZero reports whether it is no id.
+// IsZero reports whether the value is no id.
 func (id AnyID) IsZero() bool { return id == AnyID{} }
 
-// UnmarshalText reads the 34 characters, two letters with 22 characters of
-// base64url, or nothing. The error is ErrInvalid.
+// UnmarshalText parses 34 characters, two letters with 22 characters of base64url, or an empty text. The error
+// is ErrInvalid.
 func (id *AnyID) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*id = AnyID{}
 		return nil
 	}
-	if len(text) > 2 && letter(text[0]) && letter(text[1]) {
+	if len(text) > 2 && isLetter(text[0]) && isLetter(text[1]) {
 		if raw, ok := readRaw(string(text[2:])); ok {
 			*id = AnyID{Prefix: [2]byte(text), Raw: raw}
 			return nil
@@ -200,18 +198,17 @@ func (id *AnyID) UnmarshalBinary(data []byte) error {
 	if len(data) == AnyIDSize {
 		read = AnyID{Prefix: [2]byte(data), Raw: [16]byte(data[2:])}
 	}
-	if len(data) != AnyIDSize || !read.IsZero() && !(letter(data[0]) && letter(data[1])) {
+	if len(data) != AnyIDSize || !read.IsZero() && !(isLetter(data[0]) && isLetter(data[1])) {
 		return fmt.Errorf("%w: %d bytes are no id of two letters and 16 bytes", ErrInvalid, len(data))
 	}
 	*id = read
 	return nil
 }
 
-// Scan reads what a database holds (it is an sql.Scanner): 18 bytes or a text.
-// NULL and anything else is ErrInvalid; a column that may be NULL is scanned
-// into a pointer to a pointer.
+// Scan implements sql.Scanner. It accepts 18 bytes or a text. NULL and everything else is ErrInvalid. Scan a
+// column that may be NULL into a pointer to a pointer.
 func (id *AnyID) Scan(from any) error {
-	text, raw, err := column(from)
+	text, raw, err := readColumn(from)
 	switch {
 	case err != nil:
 		return err
@@ -221,4 +218,4 @@ func (id *AnyID) Scan(from any) error {
 	return id.UnmarshalText([]byte(text))
 }
 
-func letter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }
+func isLetter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }

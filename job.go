@@ -1,45 +1,45 @@
-// Job: promised work.
+// Job: work that is stored and will be run.
 
 package understudy
 
 import "time"
 
-// Priority is the order in which waiting jobs start: lower ones first.
+// Priority is the order in which waiting jobs start. Lower values start first.
 type Priority uint8
 
 // The priorities.
 const (
-	Soon   Priority = iota // a person or a reader waits for it
-	Steady                 // work that keeps records fresh
-	Bulk                   // work that fills the mirror
-	lanes
+	PrioritySoon   Priority = iota // a person or a request waits for the work
+	PrioritySteady                 // work that keeps records fresh
+	PriorityBulk                   // work that fills the mirror
+	priorityEnd
 )
 
-// Priorities is how many there are.
-const Priorities = int(lanes)
+// PriorityCount is the number of priorities.
+const PriorityCount = int(priorityEnd)
 
-// String is "soon", "steady" or "bulk".
+// String returns "soon", "steady" or "bulk".
 func (l Priority) String() string {
-	if int(l) < Priorities {
+	if int(l) < PriorityCount {
 		return [...]string{"soon", "steady", "bulk"}[l]
 	}
 	return "unknown"
 }
 
-// JobState says where a job stands.
+// JobState is the state of a job.
 type JobState uint8
 
-// The states. A job is live in the first two and archived in the others.
+// The states. A waiting or running job is live. A job in any other state is archived.
 const (
-	JobWaiting JobState = iota + 1 // for its time, its place in the queue or its next try
+	JobWaiting JobState = iota + 1 // waits for its start time, its place in the queue or its next attempt
 	JobRunning
 	JobDone
-	JobFailed    // its tries are used up, or it is at most once and broke off
-	JobCancelled // by a person
-	JobExpired   // its ExpiresAt came before it could begin
+	JobFailed    // all attempts failed, or the job may run only once and was interrupted
+	JobCancelled // cancelled by a person
+	JobExpired   // ExpiresAt passed before the job could start
 )
 
-// String is the word in pages and JSON.
+// String returns the word that pages and JSON use.
 func (s JobState) String() string {
 	if s >= JobWaiting && s <= JobExpired {
 		return [...]string{"waiting", "running", "done", "failed", "cancelled", "expired"}[s-JobWaiting]
@@ -47,49 +47,48 @@ func (s JobState) String() string {
 	return "unknown"
 }
 
-// Job is promised work, as the store keeps it.
+// Job is a piece of work as the store keeps it.
 type Job struct {
 	Number int64
 	Kind   string // verb and noun: "sync calls", "deliver changes"
-	// Key names the work among jobs of its Kind: while a job with the same key is live, no
-	// other is taken. With "" any number of jobs is.
+	// Key identifies the work among jobs of its Kind. While a job with the same key is live, no second one is
+	// accepted. Jobs with an empty key are always accepted.
 	Key      string
-	Payload  []byte // what the work is about; JSON; at most MaxJobPayload
+	Payload  []byte // JSON that describes the work; at most MaxJobPayload bytes
 	Priority Priority
-	// Once: the job runs at most once. A run that broke off (a crash, a lost lease) is not
-	// begun again: the job is JobFailed. Without Once it runs at least once.
-	Once     bool
-	Attempts int   // how many runs may begin; 0 = the kind's default
-	Weight   int64 // bytes of memory it is expected to take
-	RunAfter time.Time
-	// ExpiresAt is the time after which no run begins; zero: never.
+	// AtMostOnce jobs run at most once. An interrupted run (crash, lost lease) makes the job JobFailed and is
+	// not repeated. Other jobs run at least once.
+	AtMostOnce  bool
+	MaxAttempts int   // how many runs may start; 0 means the kind's default
+	Weight      int64 // expected memory use in bytes
+	RunAfter    time.Time
+	// ExpiresAt is the time after which no run starts. The zero time means never.
 	ExpiresAt time.Time
 
-	State    JobState
-	Attempt  int    // runs begun
-	Fence    int64  // number of its lease; rises with every run
-	Worker   string // the worker that runs it
-	Error    string // how the last run failed
-	Created  time.Time
-	Started  time.Time // the last run's
-	Ended    time.Time // when it was archived
-	LeaseEnd time.Time // when the run counts as lost without a heartbeat
-	Stop     bool      // the run was asked to end
-	Again    int       // runs that did not count as attempts
+	State         JobState
+	Attempt       int    // number of runs started
+	Fence         int64  // number of the current lease; grows with every run
+	Worker        string // name of the worker that runs the job
+	Error         string // error of the last run
+	Created       time.Time
+	Started       time.Time // when the last run started
+	Ended         time.Time // when the job was archived
+	LeaseEnd      time.Time // when the run counts as lost unless a heartbeat arrives
+	StopRequested bool      // the run was asked to end
+	UncountedRuns int       // number of runs that did not count as attempts
 
 	Progress Progress
-	// Mark is where the next run continues. The run itself keeps it.
-	Mark []byte
+	// Checkpoint says where the next run continues. The run itself sets it.
+	Checkpoint []byte
 }
 
-// MaxJobPayload bounds Payload and Mark, in bytes.
+// MaxJobPayload is the largest size of Payload and of Checkpoint, in bytes.
 const MaxJobPayload = 64 << 10
 
-// Progress is how far a run has come, for people.
+// Progress tells people how far a run is.
 type Progress struct {
-	Done, Total int64 // in the unit of the work; Total 0 = not known
+	Done, Total int64 // units of work; a Total of 0 means that the total is not known
 	Note        string
-	// End is when the run is expected to end; zero: not known. It is estimated and never
-	// stored.
+	// End is the estimated end of the run. The zero time means unknown. It is never stored.
 	End time.Time
 }

@@ -6,69 +6,68 @@ import (
 	"strings"
 )
 
-// Key names one upstream request: two requests that must get the same bytes have equal
-// keys. Parameter order, a missing or explicit default page size and different
-// encodings of one name and value do not matter. Spelling matters: bare, empty and
-// absent are three keys, as are two spellings of a date. Keys can be compared with ==.
-// Upstream is asked for exactly URI.
+// Key identifies one upstream request. Two requests that must get the same bytes have equal keys. These
+// differences do not change the key: the order of parameters, an explicit default page size, and the encoding
+// of a name or value. The spelling of values does: a bare, an empty and an absent parameter give three keys,
+// and so do two spellings of one date. Keys can be compared with ==. The upstream request uses exactly URI.
 //
-// Behind a space URI has the header fields that are part of the question, as a query:
-// "/v1/customers?limit=10 Stripe-Account=acct_1". No URI has a space.
+// Header fields that are part of the request follow URI after a space, encoded as a query:
+// "/v1/customers?limit=10 Stripe-Account=acct_1". A URI itself never contains a space.
 type Key struct {
 	Source string
 	URI    string // "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"
 }
 
-// Zero reports whether there is no key.
-func (k Key) Zero() bool { return k.URI == "" }
+// IsZero reports whether the key is empty.
+func (k Key) IsZero() bool { return k.URI == "" }
 
-// String is "twilio /2010-04-01/…", for logs and errors.
+// String returns source and URI, such as "twilio /2010-04-01/…", for logs and errors.
 func (k Key) String() string { return k.Source + " " + k.URI }
 
-// Asked is the URI without the header fields: path and query.
-func (k Key) Asked() string {
+// RequestURI returns path and query, without the header fields.
+func (k Key) RequestURI() string {
 	uri, _, _ := strings.Cut(k.URI, " ")
 	return uri
 }
 
-// Header is the query of the header fields that are part of the key; "" for none.
+// Header returns the header fields of the key as a query, or "" if there are none.
 func (k Key) Header() string {
 	_, fields, _ := strings.Cut(k.URI, " ")
 	return fields
 }
 
-// With is the key with a query of header fields; that of no page stays so.
-func (k Key) With(header string) Key {
-	if header != "" && !k.Zero() {
-		k.URI = k.Asked() + " " + header
+// WithHeader returns the key with these header fields, encoded as a query. An empty key stays empty.
+func (k Key) WithHeader(header string) Key {
+	if header != "" && !k.IsZero() {
+		k.URI = k.RequestURI() + " " + header
 	}
 	return k
 }
 
-// Path is the URI less its query.
+// Path returns the URI without its query.
 func (k Key) Path() string {
-	path, _, _ := strings.Cut(k.Asked(), "?")
+	path, _, _ := strings.Cut(k.RequestURI(), "?")
 	return path
 }
 
-// Query is the raw query of the URI.
+// Query returns the raw query of the URI.
 func (k Key) Query() string {
-	_, query, _ := strings.Cut(k.Asked(), "?")
+	_, query, _ := strings.Cut(k.RequestURI(), "?")
 	return query
 }
 
-// OwnAsOf asks for what was known at a time (see ParseInstant).
+// OwnAsOf is the query parameter that asks for the data as it was known at a time (see ParseInstant).
 const OwnAsOf = OwnPrefix + "as_of"
 
-// What is asked of lists made from records: OwnOrder "asc" for the oldest first,
-// OwnSince for what came or changed after a change's number, OwnText for what
-// has some words.
+// Query parameters for lists made from records. OwnOrder "asc" returns the oldest records first. OwnSince
+// returns records that appeared or changed after the change with that number. OwnText returns records that
+// contain some words.
 const (
 	OwnOrder = OwnPrefix + "order"
 	OwnSince = OwnPrefix + "since"
 	OwnText  = OwnPrefix + "q"
 )
 
-// OwnPrefix begins Understudy's own query parameters; they are taken off
-// before a key is made and never sent upstream.
+// OwnPrefix begins the names of Understudy's own query parameters. They are removed before a key is made and
+// are never sent upstream.
 const OwnPrefix = "understudy."

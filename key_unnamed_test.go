@@ -24,11 +24,11 @@ func TestUnnamedParameters(t *testing.T) {
 		"/v1/NoSuchKind?expand=x":                                      "",
 	} {
 		path, query, _ := strings.Cut(target, "?")
-		asked, err := spec.Target("twilio", path, query)
+		asked, err := spec.Resolve("twilio", path, query)
 		if err != nil {
 			t.Fatal(target, err)
 		}
-		if got := asked.Unnamed(); got != want {
+		if got := asked.UnknownParam(); got != want {
 			t.Errorf("%s: %q, want %q", target, got, want)
 		}
 	}

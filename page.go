@@ -11,88 +11,89 @@ import (
 	"time"
 )
 
-// Page is one answer of upstream as the mirror holds it. Body and Rows are
-// shared by every reader and never changed after the page is made.
+// Page is one upstream answer as the mirror stores it. All readers share Body and Rows. They are never changed
+// after the page is made.
 type Page struct {
 	Key         Key
-	Of          Key    // what was asked, of a page that is kept for its records alone: its Key has no URI
-	Kind        string // "" when the spec names no kind for the path
+	RecordsKey  Key    // key of the request if the page is stored only for its records; Key has no URI then
+	Kind        string // "" if the spec names no kind for the path
 	Shape       string
-	List        bool   // a list; else an instance (or an answer without a kind)
-	ID          string // the record an instance shows; when it shows none, the one its path names
-	Status      int    // upstream's status: 200, or 400, 404, 410 … that passes verbatim
+	List        bool   // a list; false for an instance or an answer without a kind
+	ID          string // id of the record that an instance shows; if it shows none, the id in its path
+	Status      int    // HTTP status of the upstream: 200, or a status such as 400, 404 or 410 that is forwarded
 	ContentType string
-	Body        []byte // as received, byte for byte (secrets emptied, URLs rewritten), but in UTF-8 where Charset is set
-	Charset     string // how upstream encoded the body, by the names of kit/charset; "" = Body is what it sent
-	Header      string // of upstream's answer, as a query: its ETag, and what the spec passes back
-	Rows        []Row  // the records in Body, in order; one for an instance
-	Next        Key    // the list's next page; zero when this is the last
+	Body        []byte // bytes as received, with secrets emptied, URLs rewritten, and converted to UTF-8 if Charset is set
+	Charset     string // original encoding of the body, by a name of kit/charset; "" if it was not converted
+	Header      string // stored header fields of the upstream, as a query: the ETag, and the fields that the spec forwards
+	Rows        []Row  // the records in Body, in order; one row for an instance
+	Next        Key    // the list's next page; zero for the last page
 
-	At time.Time // when the answer was complete; in this process with a monotonic reading
-	// InitialAge is how old upstream's caches called the answer then: whole seconds, at
-	// most 24 h (RFC 9111, 5.1). It makes no page less fresh.
+	At time.Time // when the answer was complete; has a monotonic reading in this process
+	// InitialAge is the age that the upstream's caches reported for the answer: whole seconds, at most 24 h
+	// (RFC 9111, 5.1). It does not make a page less fresh.
 	InitialAge time.Duration
 	Generation int64    // the kind's generation when the fetch began (see Saved)
-	Version    int64    // number of this page's body: same key and number, same bytes; 0 = not saved
-	Sum        [16]byte // the first half of Body's SHA-256
-	Superseded bool     // a newer version of a record in it is held, or one went, or a write touched its kind
-	// Changed are the fields by which a list is superseded, those of the id where a
-	// record went. It is empty when they are not known.
+	Version    int64    // number of this body: same key and number means same bytes; 0 if not saved
+	Sum        [16]byte // first half of Body's SHA-256
+	Superseded bool     // the store has a newer version of a record in it, or a record was deleted, or a write changed its kind
+	// Changed are the fields whose changes superseded a list. A deleted record contributes its id fields. It is
+	// empty if the fields are not known.
 	Changed   Names
-	NotStored string        // why it must not be saved ("invalid UTF-8 …"), "" when it may
-	Took      time.Duration // upstream's own time for the answer; 0 when it came from the store
+	NotStored string        // why the page must not be saved ("invalid UTF-8 …"); "" if it may be saved
+	Took      time.Duration // time the upstream took to answer; 0 if the page was read from the store
 }
 
-// NotStoredError is why an answer is not kept that upstream calls an error though its status
-// is 200.
+// NotStoredError is the reason for an answer with status 200 that the upstream itself calls an error.
 const NotStoredError = "upstream says that it is an error"
 
-// NotStoredNoRows begins why an answer to a list is not kept that has no rows where the spec has
-// them; the place follows.
+// NotStoredNoRows begins the reason for a list answer without rows where the spec expects them. The place
+// follows.
 const NotStoredNoRows = "no records under "
 
-// NotStoredSaid is why an answer is not kept that upstream lets nobody store.
-const NotStoredSaid = "upstream says no-store"
+// NotStoredNoStore is the reason for an answer that the upstream forbids to store.
+const NotStoredNoStore = "upstream says no-store"
 
-// NotStoredDeleted is why an answer is not kept that shows what is left of a deleted record.
+// NotStoredDeleted is the reason for an answer that shows the remains of a deleted record.
 const NotStoredDeleted = "upstream says that the record is deleted"
 
-// Field is a field of upstream's header that is kept; "": none.
-func (p *Page) Field(name string) string {
+// HeaderField returns a stored field of the upstream's header, or "".
+func (p *Page) HeaderField(name string) string {
 	if p.Header == "" {
 		return ""
 	}
-	q, _ := ParseQuery(p.Header) // made by Query.String
+	q, _ := ParseQuery(p.Header) // cannot fail: Query.String made it
 	value, _ := q.Get(name)
 	return value
 }
 
-// OpenEnd is why a list may go on behind a page that leads to no other. The zero OpenEnd is none:
-// the end of the list is proven. Partial is what says that the page lacks rows, whether it is the last or not.
+// OpenEnd says why a list may continue although a page links to no next page. The zero OpenEnd means that the
+// end of the list is proven. Partial quotes the statement of an answer that rows are missing from this page,
+// whether it is the last page or not.
 type OpenEnd struct{ Kind, Why, Partial string }
 
 // The kinds of open ends.
 const (
-	OpenRefuted = "refuted" // the answer says that there is more
-	OpenUnseen  = "unseen"  // what leads on was in no answer: one that has it closes the end
-	OpenShort   = "short"   // the page is not full, and says nothing: only the page after it tells
-	OpenSilent  = "silent"  // the same of one that may be full
-	OpenAlone   = "alone"   // nothing leads on: the spec has to say that lists are whole
+	OpenRefuted  = "refuted" // the answer says that more rows exist
+	OpenUnseen   = "unseen"  // no answer so far had a link to a next page; once an answer has it, the end is proven
+	OpenShort    = "short"   // the page is not full and says nothing; only the next page can tell
+	OpenSilent   = "silent"  // the page may be full and says nothing; only the next page can tell
+	OpenUnlinked = "alone"   // the API has no link to a next page; the spec has to say that lists are complete
 )
 
-// The names under which a page has what it says of the end of its list. No field of a header
-// has such a name.
+// Names under which Page.Header stores what the page says about the end of its list. They cannot be names of
+// HTTP header fields.
 const (
 	openField    = "End;open"
 	partialField = "End;partial"
 	totalField   = "End;total"
 	pagesField   = "End;pages"
-	lacksField   = "End;lacks"
+	missingField = "End;lacks"
 )
 
-// EndFields returns what a page keeps of its list's end. total is how many rows all pages have, as
-// Page.Total returns it, pages how many pages there are. The answer lacks some of the places where the spec has it say so.
-func EndFields(d OpenEnd, total, pages int64, lacks string) (q Query) {
+// EndFields returns what a page stores about its list's end. total is the number of rows of all pages, as
+// Page.TotalRows returns it. pages is the number of pages. missing lists the places of the end statement that
+// the spec names and the answer lacks.
+func EndFields(d OpenEnd, total, pages int64, missing string) (q Query) {
 	if d.Kind != "" {
 		q = append(q, Param{Name: openField, Value: d.Kind + " " + d.Why})
 	}
@@ -105,38 +106,38 @@ func EndFields(d OpenEnd, total, pages int64, lacks string) (q Query) {
 	if pages != 0 {
 		q = append(q, Param{Name: pagesField, Value: strconv.FormatInt(pages, 10)})
 	}
-	if lacks != "" {
-		q = append(q, Param{Name: lacksField, Value: lacks})
+	if missing != "" {
+		q = append(q, Param{Name: missingField, Value: missing})
 	}
 	return q
 }
 
-// Lacks returns the places that the spec names and the answer does not have, where a list by number
-// or offset says whether it goes on.
-func (p *Page) Lacks() []string { return strings.Fields(p.Field(lacksField)) }
+// MissingPlaces returns the places that the spec names and the answer lacks, in a list by number or offset.
+// These places would say whether the list goes on.
+func (p *Page) MissingPlaces() []string { return strings.Fields(p.HeaderField(missingField)) }
 
-// OpenEnd returns why the list may go on behind the page.
+// OpenEnd returns why the list may continue after the page.
 func (p *Page) OpenEnd() (d OpenEnd) {
-	d.Kind, d.Why, _ = strings.Cut(p.Field(openField), " ")
-	d.Partial = p.Field(partialField)
+	d.Kind, d.Why, _ = strings.Cut(p.HeaderField(openField), " ")
+	d.Partial = p.HeaderField(partialField)
 	return d
 }
 
-// Total returns how many rows all pages of the list have, 0 when the answer does not say it. A
-// negative number is of a list that has at least so many, without the sign.
-func (p *Page) Total() int64 {
-	n, _ := strconv.ParseInt(p.Field(totalField), 10, 64) // made by EndFields
+// TotalRows returns how many rows all pages of the list have, or 0 if the answer does not say. A negative
+// number -n means at least n rows.
+func (p *Page) TotalRows() int64 {
+	n, _ := strconv.ParseInt(p.HeaderField(totalField), 10, 64) // cannot fail: EndFields made it
 	return n
 }
 
-// Pages returns how many pages the list has, 0 when the answer does not say it.
-func (p *Page) Pages() int64 {
-	n, _ := strconv.ParseInt(p.Field(pagesField), 10, 64) // made by EndFields
+// TotalPages returns how many pages the list has, or 0 if the answer does not say.
+func (p *Page) TotalPages() int64 {
+	n, _ := strconv.ParseInt(p.HeaderField(pagesField), 10, 64) // cannot fail: EndFields made it
 	return n
 }
 
-// Repeated returns an id that several rows have whose contents differ, "" where there is none.
-func (p *Page) Repeated() string {
+// ConflictingID returns an id shared by rows with different contents, or "" if there is none.
+func (p *Page) ConflictingID() string {
 	seen := map[string]string{}
 	for _, row := range p.Rows {
 		body := string(p.Body[row.Start:row.End])
@@ -148,33 +149,33 @@ func (p *Page) Repeated() string {
 	return ""
 }
 
-// wholeField is the name under which a page has why it is stored whole, and which records it shows. No
-// field of a header has such a name.
-const wholeField = "Whole;rows"
+// outageField is the name under which Page.Header stores the reason and the rows of an outage copy. It cannot
+// be a name of an HTTP header field.
+const outageField = "Whole;rows"
 
-// Whole returns the page as it may be stored for an outage, though its records may not: its bytes, and
-// which records stand in them. KeptWhole reads it again.
-func (p *Page) Whole() *Page {
+// OutageCopy returns a copy of the page that may be stored for use in an outage although its records may not be
+// stored. Its header lists the rows. OutageRows reads them again.
+func (p *Page) OutageCopy() *Page {
 	text := strings.Builder{}
-	text.WriteString(url.QueryEscape(p.NotStored)) // neither it nor an id may end a line
+	text.WriteString(url.QueryEscape(p.NotStored)) // a line break in the reason or an id would end the line
 	for _, r := range p.Rows {
 		fmt.Fprintf(&text, "\n%d %d %s", r.Start, r.End, url.QueryEscape(r.ID))
 	}
-	kept, _ := ParseQuery(p.Header) // made by Query.String
-	whole := *p
-	whole.NotStored = ""
-	whole.Header = append(kept, Param{Name: wholeField, Value: text.String()}).String()
-	return &whole
+	kept, _ := ParseQuery(p.Header) // cannot fail: Query.String made it
+	outage := *p
+	outage.NotStored = ""
+	outage.Header = append(kept, Param{Name: outageField, Value: text.String()}).String()
+	return &outage
 }
 
-// KeptWhole returns the records that a page with that Header shows, and why they are not stored. why is
-// empty of a page that was not stored whole.
-func KeptWhole(header string) (rows []Row, why string) {
+// OutageRows returns the rows of an outage copy with that Header, and why its records are not stored. For any
+// other page why is empty.
+func OutageRows(header string) (rows []Row, why string) {
 	if !strings.Contains(header, "Whole%3Brows") {
 		return nil, ""
 	}
-	why, text, _ := strings.Cut((&Page{Header: header}).Field(wholeField), "\n")
-	why, _ = url.QueryUnescape(why) // made by Whole
+	why, text, _ := strings.Cut((&Page{Header: header}).HeaderField(outageField), "\n")
+	why, _ = url.QueryUnescape(why) // cannot fail: OutageCopy made it
 	last := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		start, rest, _ := strings.Cut(line, " ")
@@ -189,24 +190,23 @@ func KeptWhole(header string) (rows []Row, why string) {
 	return rows, why
 }
 
-// AgeFields are the fields of an answer that say how long it holds (RFC 9111, 5; 9213). A
-// page has them under AgeField, where its source goes by them.
+// AgeFields are the response header fields that say how long an answer stays fresh (RFC 9111, 5; RFC 9213). A
+// page stores them under the names that AgeField returns, if its source uses them.
 var AgeFields = []string{"Cache-Control", "Cdn-Cache-Control", "Expires", "Date", "Age"}
 
-// ageField begins the names of these fields in Page.Header. No field of a header has such a
-// name.
+// ageField begins the names of these fields in Page.Header. It cannot begin the name of an HTTP header field.
 const ageField = "Age;"
 
-// AgeField is the name under which a page has one of them.
+// AgeField returns the name under which Page.Header stores one of AgeFields.
 func AgeField(name string) string { return ageField + name }
 
-// AgeHeader are these fields as upstream sent them; nil: there are none.
+// AgeHeader returns these fields as the upstream sent them, or nil if there are none.
 func (p *Page) AgeHeader() http.Header {
 	if p.Header == "" {
 		return nil
 	}
 	var h http.Header
-	q, _ := ParseQuery(p.Header) // made by Query.String
+	q, _ := ParseQuery(p.Header) // cannot fail: Query.String made it
 	for _, field := range q {
 		if name, ok := strings.CutPrefix(field.Name, ageField); ok {
 			if h == nil {
@@ -218,29 +218,29 @@ func (p *Page) AgeHeader() http.Header {
 	return h
 }
 
-// Confirmed is the page as upstream has just said that it still is (RFC 9110, 15.4.5).
-func (p *Page) Confirmed(at time.Time, took time.Duration) *Page {
+// ConfirmedCopy returns the page after the upstream confirmed that it is unchanged (RFC 9110, 15.4.5).
+func (p *Page) ConfirmedCopy(at time.Time, took time.Duration) *Page {
 	again := *p
 	again.At, again.Took, again.InitialAge, again.Version = at, took, 0, 0
 	again.Superseded, again.Changed = false, ""
 	return &again
 }
 
-// OfWrite reports whether the page is the answer to a write. It is kept for its records
-// alone and answers no request for a page.
-func (p *Page) OfWrite() bool { return p.Key.URI == "" && p.Of.URI == "" }
+// IsWriteAnswer reports whether the page is the answer to a write. It is stored only for its records and
+// answers no request for a page.
+func (p *Page) IsWriteAnswer() bool { return p.Key.URI == "" && p.RecordsKey.URI == "" }
 
-// Asked is the key of the request the page answers.
-func (p *Page) Asked() Key {
-	if p.Key.Zero() {
-		return p.Of
+// RequestKey returns the key of the request that the page answers.
+func (p *Page) RequestKey() Key {
+	if p.Key.IsZero() {
+		return p.RecordsKey
 	}
 	return p.Key
 }
 
-// Made is the id of the record that a write to a list has made; "" when it made none, or does
-// not say which.
-func (p *Page) Made() string {
+// CreatedID returns the id of the record that a write to a list created. It returns "" if the write created
+// none or the answer does not name it.
+func (p *Page) CreatedID() string {
 	switch {
 	case p.Status >= 300:
 		return ""
@@ -250,13 +250,13 @@ func (p *Page) Made() string {
 	return p.ID
 }
 
-// Row is one record in a page: Body[Start:End] is its JSON object.
+// Row is one record in a page. Body[Start:End] is its JSON object.
 type Row struct {
 	ID         string
 	Start, End int
-	Clock      int64  // the spec's clock field in Unix seconds; 0 = null or none
-	Parent     string // the value of the kind's Parent field; "" when it has none
+	Clock      int64  // the spec's clock field in Unix seconds; 0 if it is null or absent
+	Parent     string // value of the kind's Parent field; "" if it has none
 	Final      bool
-	Record     int64 // the store's number of the record; 0 = not saved
-	Version    int64 // the store's number of this body; 0 = not saved
+	Record     int64 // the store's number of the record; 0 if not saved
+	Version    int64 // the store's number of this body; 0 if not saved
 }

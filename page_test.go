@@ -8,7 +8,7 @@ func FuzzKeptWhole(f *testing.F) {
 		f.Add(seed, "it was asked otherwise", "a\n0 99 b")
 	}
 	f.Fuzz(func(t *testing.T, header, why, id string) {
-		rows, _ := KeptWhole(header)
+		rows, _ := OutageRows(header)
 		last := 0
 		for _, r := range rows {
 			if r.Start < last || r.End <= r.Start {
@@ -17,11 +17,11 @@ func FuzzKeptWhole(f *testing.F) {
 			last = r.End
 		}
 		p := Page{NotStored: why, Header: "Etag=1", Rows: []Row{{ID: "x", Start: 2, End: 9}, {ID: id, Start: 9, End: 11}}}
-		whole := p.Whole()
-		if whole.Field("Etag") != "1" || whole.NotStored != "" {
+		whole := p.OutageCopy()
+		if whole.HeaderField("Etag") != "1" || whole.NotStored != "" {
 			t.Fatalf("stored as %q, %q", whole.Header, whole.NotStored)
 		}
-		again, text := KeptWhole(whole.Header)
+		again, text := OutageRows(whole.Header)
 		if why == "" {
 			return // it is no page that is stored whole
 		}

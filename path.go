@@ -1,4 +1,4 @@
-// Paths: segments of a URI path, decoded and encoded (RFC 3986).
+// Paths: the segments of a URI path, decoded and encoded (RFC 3986).
 
 package understudy
 
@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// SplitPath decodes a raw path into segments. It refuses what another server could read
-// as another path: dots, an encoded slash, control characters.
+// SplitPath decodes a raw path into segments. It refuses a path that another server could read differently:
+// with dot segments, an encoded slash or control characters.
 func SplitPath(path string) ([]string, error) { return splitPath(path, false) }
 
-// SplitPathData is SplitPath for paths whose segments may be data with slashes in it, which are
-// escaped there (RFC 3986, 2.2). It refuses a segment that would not be one name between each two
-// of its slashes.
+// SplitPathData decodes a raw path whose segments may contain escaped slashes as data (RFC 3986, 2.2). It
+// refuses a segment if a piece between two of its slashes would be refused by SplitPath.
 func SplitPathData(path string) ([]string, error) { return splitPath(path, true) }
 
+// splitPath decodes a raw path into segments. With slashes set, a segment may contain escaped slashes.
 func splitPath(path string, slashes bool) ([]string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)
@@ -40,19 +40,19 @@ func splitPath(path string, slashes bool) ([]string, error) {
 	return segments, nil
 }
 
-// isOdd reports whether another server could read a segment as more or less than one.
+// isOdd reports whether another server could read the segment as something other than one segment.
 func isOdd(text string) bool {
-	bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
+	bare, _, _ := strings.Cut(text, ";") // some servers read "..;" as ".."
 	return bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool {
 		return r == '/' || r == '\\' || r < ' ' || r == 0x7f
 	})
 }
 
-// AppendPathSegment escapes one decoded segment: unreserved characters and the
-// sub-delimiters a segment may hold stay (RFC 3986, 3.3).
+// AppendPathSegment escapes one decoded segment. Unreserved characters and the sub-delimiters allowed in a
+// segment stay as they are (RFC 3986, 3.3).
 func AppendPathSegment(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; plain(c) || strings.IndexByte("$&+,=:@!'()*", c) >= 0 {
+		if c := s[i]; isUnreserved(c) || strings.IndexByte("$&+,=:@!'()*", c) >= 0 {
 			dst = append(dst, c)
 		} else {
 			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
@@ -61,8 +61,7 @@ func AppendPathSegment(dst []byte, s string) []byte {
 	return dst
 }
 
-// unescape decodes percent escapes, and "+" when plus is set. Strings without
-// any are returned as they are.
+// unescape decodes percent escapes, and with plus set also "+". A string without escapes is returned unchanged.
 func unescape(s string, plus bool) (string, error) {
 	if !strings.ContainsAny(s, "%+") {
 		return s, nil

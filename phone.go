@@ -1,4 +1,4 @@
-// Phone: a phone number, in the ways people and programs write it.
+// Phone: a phone number in the spellings that people and programs use.
 
 package understudy
 
@@ -7,63 +7,62 @@ import (
 	"unicode"
 )
 
-// LeastPhone and MostPhone bound the digits of a phone number. E.164 allows 15. Short
-// codes belong to no person.
+// MinPhoneDigits and MaxPhoneDigits are the limits of a phone number's length. E.164 allows 15 digits. Shorter
+// numbers are short codes, which belong to no person.
 const (
-	LeastPhone = 7
-	MostPhone  = 15
+	MinPhoneDigits = 7
+	MaxPhoneDigits = 15
 )
 
-// Phone is a phone number: its digits, and whether they begin with the code of
-// a country. The zero value is none.
+// Phone is a phone number: its digits, and whether they begin with a country code. The zero value is no number.
 type Phone struct {
-	Digits  string
-	Country bool
+	Digits         string
+	HasCountryCode bool
 }
 
-// ReadPhone reads a number: +1 (415) 555-0100, 0014155550100, 415.555.0100,
-// tel:+14155550100, whatsapp:+14155550100, sip:+14155550100@example.com, +44 (0)20 5550 0100,
-// and these in the digits of another script. Another text has no digits.
-func ReadPhone(text string) Phone {
-	text = strings.TrimSpace(PlainNumber(text))
+// ParsePhone parses a number in any of these forms: +1 (415) 555-0100, 0014155550100, 415.555.0100,
+// tel:+14155550100, whatsapp:+14155550100, sip:+14155550100@example.com, +44 (0)20 5550 0100. Digits of other
+// scripts are accepted. Any other text gives the zero Phone.
+func ParsePhone(text string) Phone {
+	text = strings.TrimSpace(NormalizeNumber(text))
 	if i := strings.IndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[:i], "0123456789+") {
 		text = text[i+1:]
 	}
 	text, _, _ = strings.Cut(text, "@")
 	text, _, _ = strings.Cut(text, ";")
 	if strings.HasPrefix(text, "+") || strings.HasPrefix(text, "00") {
-		text = strings.Replace(text, "(0)", "", 1) // it is dialled within the country alone
+		text = strings.Replace(text, "(0)", "", 1) // this zero is dialled only within the country
 	}
 	var p Phone
-	digits := make([]byte, 0, MostPhone+3)
+	digits := make([]byte, 0, MaxPhoneDigits+3)
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c >= '0' && c <= '9':
-			if digits = append(digits, c); len(digits) > MostPhone+2 {
+			if digits = append(digits, c); len(digits) > MaxPhoneDigits+2 {
 				return Phone{}
 			}
 		case c == '+' && len(digits) == 0:
-			p.Country = true
+			p.HasCountryCode = true
 		case strings.IndexByte(" ().-/", c) < 0:
 			return Phone{}
 		}
 	}
 	p.Digits = string(digits)
-	if rest, ok := strings.CutPrefix(p.Digits, "00"); ok && !p.Country {
-		p.Digits, p.Country = rest, true
+	if rest, ok := strings.CutPrefix(p.Digits, "00"); ok && !p.HasCountryCode {
+		p.Digits, p.HasCountryCode = rest, true
 	}
-	if p.Country && strings.HasPrefix(p.Digits, "0") {
-		return Phone{} // no country's code begins so
+	if p.HasCountryCode && strings.HasPrefix(p.Digits, "0") {
+		return Phone{} // no country code begins with 0
 	}
-	if len(p.Digits) < LeastPhone || len(p.Digits) > MostPhone {
+	if len(p.Digits) < MinPhoneDigits || len(p.Digits) > MaxPhoneDigits {
 		return Phone{}
 	}
 	return p
 }
 
-// PlainNumber writes the digits, the plus, the dashes and the blanks of any script in ASCII, and takes out what is not
-// seen, such as the marks of direction that are pasted with a number. Other characters stay.
-func PlainNumber(text string) string {
+// NormalizeNumber converts the digits, plus signs, dashes and spaces of any script to ASCII. It removes
+// invisible characters, such as direction marks pasted with a number. Other characters stay.
+func NormalizeNumber(text string) string {
 	if strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
 		return text
 	}
@@ -74,7 +73,7 @@ func PlainNumber(text string) string {
 		case unicode.Is(unicode.Cf, r):
 			return -1
 		case unicode.Is(unicode.Nd, r):
-			return digitOf(r)
+			return asciiDigit(r)
 		case unicode.Is(unicode.Pd, r) || r == '\u2212':
 			return '-'
 		case unicode.Is(unicode.Zs, r):
@@ -87,8 +86,9 @@ func PlainNumber(text string) string {
 	}, text)
 }
 
-// digitOf returns the ASCII digit for one of another script. Digits of a script stand together, from zero to nine.
-func digitOf(r rune) rune {
+// asciiDigit returns the ASCII form of a digit of another script. In each script the digits zero to nine have
+// consecutive code points.
+func asciiDigit(r rune) rune {
 	zero := r
 	for zero > 0 && unicode.Is(unicode.Nd, zero-1) {
 		zero--
@@ -96,24 +96,23 @@ func digitOf(r rune) rune {
 	return '0' + (r-zero)%10
 }
 
-// NationalPhone is how many digits a number without a country's code must have
-// to be found among those that have one.
-const NationalPhone = 9
+// MinNationalDigits is how many digits a number without a country code needs to match a number that has one.
+const MinNationalDigits = 9
 
-// Same reports whether two numbers are the same. When one has no country's code, up to
-// three digits of a code and a leading zero do not count.
-func (p Phone) Same(o Phone) bool {
+// Match reports whether two numbers are the same. If only one has a country code, a code of up to three digits
+// and one leading zero are ignored.
+func (p Phone) Match(o Phone) bool {
 	switch {
 	case p.Digits == "" || o.Digits == "":
 		return false
 	case p.Digits == o.Digits:
 		return true
-	case p.Country == o.Country:
+	case p.HasCountryCode == o.HasCountryCode:
 		return false
-	case o.Country:
-		return o.Same(p)
+	case o.HasCountryCode:
+		return o.Match(p)
 	}
 	national := strings.TrimPrefix(o.Digits, "0")
 	code := len(p.Digits) - len(national)
-	return len(national) >= NationalPhone && code >= 1 && code <= 3 && strings.HasSuffix(p.Digits, national)
+	return len(national) >= MinNationalDigits && code >= 1 && code <= 3 && strings.HasSuffix(p.Digits, national)
 }

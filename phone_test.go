@@ -33,7 +33,7 @@ func TestSamePhone(t *testing.T) {
 		{"\u202a+1 415 555\u20110100\u202c", "+14155550100", true},
 		{"2026-06-01T12:00:00Z", "20260601120000", false},
 	} {
-		if a, b := ReadPhone(c.a), ReadPhone(c.b); a.Same(b) != c.same || b.Same(a) != c.same {
+		if a, b := ParsePhone(c.a), ParsePhone(c.b); a.Match(b) != c.same || b.Match(a) != c.same {
 			t.Errorf("%q (%v) and %q (%v): same is %v", c.a, a, c.b, b, !c.same)
 		}
 	}

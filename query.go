@@ -1,4 +1,4 @@
-// Query: the parameters of a request, in order, exactly as meant.
+// Query: the parameters of a request, in order and decoded.
 
 package understudy
 
@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// Param is one query parameter. Bare tells "baz" (no equals sign) from "baz="
-// (an empty value): upstreams echo them differently, so keys keep them apart.
+// Param is one query parameter. Bare marks a name without an equals sign ("baz"), as opposed to an empty value
+// ("baz="). Upstreams return the two differently, so keys distinguish them.
 type Param struct {
 	Name, Value string
 	Bare        bool
 }
 
-// Query is a request's parameters in order. The zero value is empty.
-// url.Values is not used because it loses order and bare names.
+// Query is a request's parameters in order. The zero value is empty. url.Values is not used because it loses
+// the order and bare names.
 type Query []Param
 
-// MaxParams bounds how many parameters one request may carry.
+// MaxParams is the largest number of parameters in one request.
 const MaxParams = 100
 
-// ParseQuery splits and decodes a raw query. "+" is a space, empty pieces are
-// dropped, the first "=" ends the name (so "StartTime>=2024" names
-// "StartTime>"). A broken percent escape or more than MaxParams parameters is
-// ErrInvalid.
+// ParseQuery splits and decodes a raw query. "+" becomes a space and empty pieces are dropped. The first "="
+// ends the name, so "StartTime>=2024" has the name "StartTime>". A broken percent escape or more than MaxParams
+// parameters is ErrInvalid.
 func ParseQuery(raw string) (Query, error) {
 	if raw == "" {
 		return nil, nil
@@ -52,8 +51,8 @@ func ParseQuery(raw string) (Query, error) {
 	return q, nil
 }
 
-// AppendTo appends the encoded query to dst and returns it: the form of
-// url.Values.Encode except that order is kept and a bare name stays bare.
+// AppendTo appends the encoded query to dst. It encodes as url.Values.Encode does, but keeps the order and bare
+// names.
 func (q Query) AppendTo(dst []byte) []byte {
 	for i, p := range q {
 		if i > 0 {
@@ -68,7 +67,7 @@ func (q Query) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// String is the encoded query, in one allocation.
+// String returns the encoded query, with one allocation.
 func (q Query) String() string {
 	n := 0
 	for _, p := range q {
@@ -93,7 +92,7 @@ func (q Query) String() string {
 	return b.String()
 }
 
-// Get is the value of the first parameter of that name; ok is false without one.
+// Get returns the value of the first parameter with that name. ok is false if there is none.
 func (q Query) Get(name string) (value string, ok bool) {
 	for _, p := range q {
 		if p.Name == name {
@@ -103,7 +102,7 @@ func (q Query) Get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// Count is how many parameters have that name.
+// Count returns how many parameters have that name.
 func (q Query) Count(name string) (n int) {
 	for _, p := range q {
 		if p.Name == name {
@@ -113,25 +112,25 @@ func (q Query) Count(name string) (n int) {
 	return n
 }
 
-// Without is q without the parameters that drop reports. q itself does not change.
-func (q Query) Without(drop func(Param) bool) Query {
+// Remove returns a copy of q without the parameters for which drop returns true.
+func (q Query) Remove(drop func(Param) bool) Query {
 	return slices.DeleteFunc(slices.Clone(q), drop)
 }
 
 const upperHex = "0123456789ABCDEF"
 
-// longer is by how many bytes escaping makes a byte longer: 0 for those that
-// url.QueryEscape leaves alone (RFC 3986 unreserved) and for the space.
-var longer = func() (t [256]uint8) {
+// escapeGrowth is by how many bytes escaping lengthens each byte. It is 0 for a space and for the bytes that
+// url.QueryEscape leaves alone (RFC 3986 unreserved).
+var escapeGrowth = func() (t [256]uint8) {
 	for c := range t {
-		if !plain(byte(c)) && c != ' ' {
+		if !isUnreserved(byte(c)) && c != ' ' {
 			t[c] = 2
 		}
 	}
 	return t
 }()
 
-func plain(c byte) bool {
+func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '_' || c == '.' || c == '~'
 }
@@ -139,7 +138,7 @@ func plain(c byte) bool {
 func escapedLen(s string) int {
 	n := len(s)
 	for i := range len(s) {
-		n += int(longer[s[i]])
+		n += int(escapeGrowth[s[i]])
 	}
 	return n
 }
@@ -148,7 +147,7 @@ func appendEscaped(dst []byte, s string) []byte {
 	start := 0
 	for i := range len(s) {
 		c := s[i]
-		if longer[c] == 0 && c != ' ' {
+		if escapeGrowth[c] == 0 && c != ' ' {
 			continue
 		}
 		dst = append(dst, s[start:i]...)
@@ -161,7 +160,7 @@ func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, s[start:]...)
 }
 
-// writeEscaped is appendEscaped for what is too long for the stack.
+// writeEscaped escapes a text of any length through a small buffer on the stack.
 func writeEscaped(b *strings.Builder, s string) {
 	var small [256]byte
 	for len(s) > 0 {
@@ -171,10 +170,10 @@ func writeEscaped(b *strings.Builder, s string) {
 	}
 }
 
-// Clip cuts foreign text to 60 characters, so that an error that quotes it stays short.
+// Clip cuts a foreign text to 60 characters, so that an error that quotes it stays short.
 func Clip(s string) string { return ClipTo(s, 60) }
 
-// ClipTo returns the first n characters of a longer text.
+// ClipTo returns the first n characters of s, followed by "…" if s is longer.
 func ClipTo(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {

@@ -66,7 +66,7 @@ func TestQueryGetAndWithout(t *testing.T) {
 	if _, ok := q.Get("c"); ok {
 		t.Error("c is there")
 	}
-	if got := q.Without(func(p Param) bool { return p.Name == "a" }); got.String() != "b" || q.String() != "a=1&b&a=2" {
+	if got := q.Remove(func(p Param) bool { return p.Name == "a" }); got.String() != "b" || q.String() != "a=1&b&a=2" {
 		t.Errorf("without a: %s; q is now %s", got, q)
 	}
 }

@@ -1,4 +1,4 @@
-// Secret: a string that does not leak.
+// Secret: a string that does not leak into logs.
 
 package understudy
 
@@ -9,17 +9,17 @@ import (
 	"log/slog"
 )
 
-// Secret is text that formats, logs and marshals as "[redacted]". Reveal is
-// the only way to it. The zero value is empty.
+// Secret is a text that is formatted, logged and marshalled as "[redacted]". Only Reveal returns the text. The
+// zero value is empty.
 //
-// The text lies behind a pointer because package fmt looks past methods where
-// it cannot call them: in unexported fields, and for verbs like %p.
+// The text is behind a pointer because package fmt bypasses methods that it cannot call: those of unexported
+// fields, and for verbs such as %p.
 type Secret struct{ text *string }
 
-// NewSecret wraps text.
+// NewSecret returns a Secret with that text.
 func NewSecret(text string) Secret { return Secret{&text} }
 
-// Reveal returns the text. Callers hand it to the wire and nowhere else.
+// Reveal returns the text. Use it only to send the secret.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -27,28 +27,28 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// Empty reports whether there is no secret.
-func (s Secret) Empty() bool { return s.Reveal() == "" }
+// IsEmpty reports whether there is no text.
+func (s Secret) IsEmpty() bool { return s.Reveal() == "" }
 
-// Is compares in constant time, whatever the lengths.
-func (s Secret) Is(other string) bool {
+// Equal reports whether the secret equals other. It compares in constant time, also if the lengths differ.
+func (s Secret) Equal(other string) bool {
 	a, b := sha256.Sum256([]byte(s.Reveal())), sha256.Sum256([]byte(other))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
 const redacted = "[redacted]"
 
-// String is always "[redacted]".
+// String returns "[redacted]".
 func (s Secret) String() string { return redacted }
 
-// GoString is always "[redacted]".
+// GoString returns "[redacted]".
 func (s Secret) GoString() string { return redacted }
 
 // Format writes "[redacted]" for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
-// MarshalText is always "[redacted]".
+// MarshalText returns "[redacted]".
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// LogValue is always "[redacted]".
+// LogValue returns "[redacted]".
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }

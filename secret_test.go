@@ -43,14 +43,14 @@ func TestSecretDoesNotLeak(t *testing.T) {
 	if strings.Count(out.String(), "[redacted]") < 40 {
 		t.Errorf("little was redacted: %s", &out)
 	}
-	if s.Reveal() != text || s.Empty() || !(Secret{}).Empty() {
+	if s.Reveal() != text || s.IsEmpty() || !(Secret{}).IsEmpty() {
 		t.Error("reveal")
 	}
 }
 
 func TestSecretIs(t *testing.T) {
 	s := NewSecret("abc")
-	if !s.Is("abc") || s.Is("abd") || s.Is("ab") || s.Is("") || !(Secret{}).Is("") || (Secret{}).Is("a") {
+	if !s.Equal("abc") || s.Equal("abd") || s.Equal("ab") || s.Equal("") || !(Secret{}).Equal("") || (Secret{}).Equal("a") {
 		t.Error("comparison")
 	}
 }

@@ -26,7 +26,7 @@ func TestStatus(t *testing.T) {
 		{understudy.ErrNotFound, 404, 404},
 		{understudy.ErrMethod, 405, 405},
 		{understudy.ErrUnknownOutcome, 504, 503},
-		{understudy.ErrNotHeld, 504, 503},
+		{understudy.ErrNoStoredAnswer, 504, 503},
 		{understudy.ErrNotMirrored, 503, 503},
 		{understudy.ErrIndexing, 503, 503},
 		{&understudy.UpstreamError{Why: understudy.FailServer, Err: understudy.ErrInvalid}, 503, 503},
@@ -38,7 +38,7 @@ func TestStatus(t *testing.T) {
 		if c.err == nil {
 			err = nil
 		}
-		if s, own := understudy.Status(err), understudy.OwnStatus(err); s != c.status || own != c.own {
+		if s, own := understudy.Status(err), understudy.OwnPathStatus(err); s != c.status || own != c.own {
 			t.Errorf("%v: %d and %d, want %d and %d", err, s, own, c.status, c.own)
 		}
 	}

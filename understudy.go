@@ -1,10 +1,10 @@
-// Package understudy holds the domain types of Understudy, a fast, permissioned,
-// always-on stand-in for slow APIs.
+// Package understudy defines the domain types of Understudy, a fast, permissioned, always-on stand-in for slow
+// APIs.
 //
-// Requests go from a frontend (proxy, viewer) through one gate (access) to the mirror,
-// which answers from the store or goes upstream. Changes go back up as rows of the
-// store. Packages know these types and not each other. This package imports the
-// standard library only and holds no state that changes.
+// A request enters through a frontend (proxy or viewer) and passes one access gate to the mirror. The mirror
+// answers from the store or asks the upstream API. Each saved change of a record becomes a numbered row in the
+// store. Other packages share these types and do not import each other. This package imports only the standard
+// library and has no mutable state.
 package understudy
 
 import (
@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// SetDefaults sets a logger that discards and the machine's clock where none was given. A nil pointer is left out.
+// SetDefaults sets a nil logger to one that discards everything, and a nil clock to time.Now. Pass a nil
+// pointer for an argument that is not needed.
 func SetDefaults(logger **slog.Logger, now *func() time.Time) {
 	if logger != nil && *logger == nil {
 		*logger = slog.New(slog.DiscardHandler)

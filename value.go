@@ -1,4 +1,4 @@
-// Values: what packages remember, in small.
+// Values: small state that packages store by name.
 
 package understudy
 
@@ -8,17 +8,17 @@ import (
 	"errors"
 )
 
-// KV keeps small values under names. The store implements it.
+// KV stores small values by name. The store implements it.
 type KV interface {
-	// Value returns the value under a name; ErrNotFound without one.
+	// Value returns the value of a name, or ErrNotFound.
 	Value(ctx context.Context, name string) ([]byte, error)
-	// Values returns the values whose names begin with prefix.
+	// ReadValues returns the values of all names that begin with prefix.
 	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
-	// SetValue keeps a value in place of the former one; nil removes it.
+	// SetValue stores a value and replaces the former one. A nil value deletes it.
 	SetValue(ctx context.Context, name string, value []byte) error
 }
 
-// ReadValue returns the value under a name, nil without one.
+// ReadValue returns the value of a name, or nil if there is none.
 func ReadValue(ctx context.Context, kv KV, name string) ([]byte, error) {
 	value, err := kv.Value(ctx, name)
 	if errors.Is(err, ErrNotFound) {
@@ -27,7 +27,7 @@ func ReadValue(ctx context.Context, kv KV, name string) ([]byte, error) {
 	return value, err
 }
 
-// ReadJSON reads the value under a name into v. Without a value v stays as it is.
+// ReadJSON decodes the value of a name into v. If there is no value, v is unchanged.
 func ReadJSON(ctx context.Context, kv KV, name string, v any) error {
 	value, err := ReadValue(ctx, kv, name)
 	if value == nil || err != nil {
@@ -36,7 +36,7 @@ func ReadJSON(ctx context.Context, kv KV, name string, v any) error {
 	return json.Unmarshal(value, v)
 }
 
-// WriteJSON keeps v under a name.
+// WriteJSON stores v under a name as JSON.
 func WriteJSON(ctx context.Context, kv KV, name string, v any) error {
 	value, err := json.Marshal(v)
 	if err != nil {

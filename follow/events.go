@@ -1,4 +1,4 @@
-// Events: server-sent events as in the WHATWG's HTML standard (9.2.6), read one by one.
+// Events: parses server-sent events as the WHATWG HTML standard defines them (9.2.6).
 
 package follow
 
@@ -11,37 +11,37 @@ import (
 	"time"
 )
 
-// maxEvent bounds one event, in bytes.
+// maxEvent is the largest size of one event, in bytes.
 const maxEvent = 1 << 20
 
 var errLong = errors.New("follow: the server sent an event longer than 1 MiB")
 
-// event is one block of a stream, or a line of comment.
+// event is one block of a stream, or a comment line.
 type event struct {
-	id    string // the last one told, in this block or before
-	hasID bool   // told in this block
-	data  []byte // nil: the block has none
+	id    string // last id received, in this block or an earlier one
+	hasID bool   // this block contains an id
+	data  []byte // nil if the block has no data
 	retry time.Duration
 }
 
-// parser reads events.
+// parser reads events from a stream.
 type parser struct {
 	in    *bufio.Reader
 	line  []byte
 	id    string
-	begun bool // past a byte order mark
-	cr    bool // the last line ended in CR: an LF that follows is part of it
+	begun bool // the first line, which may begin with a byte order mark, was read
+	cr    bool // the last line ended in CR, so a following LF belongs to it
 }
 
 func newParser(r io.Reader) *parser { return &parser{in: bufio.NewReaderSize(r, 32<<10)} }
 
-// next is the next complete block, or comment. A block that the end cuts off does not
-// count: the error is io.EOF. retry is negative without one.
-func (p *parser) next() (event, error) {
+// readEvent returns the next complete block or comment. A block that the end of the stream cuts off is dropped:
+// the error is io.EOF. Without a retry field, retry is negative.
+func (p *parser) readEvent() (event, error) {
 	e := event{retry: -1}
 	size, lines, data := 0, 0, []byte(nil)
 	for {
-		if err := p.read(); err != nil {
+		if err := p.readLine(); err != nil {
 			return event{}, err
 		}
 		if size += len(p.line); size > maxEvent {
@@ -49,7 +49,7 @@ func (p *parser) next() (event, error) {
 		}
 		if len(p.line) == 0 {
 			if lines == 0 {
-				continue // an empty block says nothing
+				continue // an empty block has no meaning
 			}
 			e.id, e.data = p.id, data
 			return e, nil
@@ -57,7 +57,7 @@ func (p *parser) next() (event, error) {
 		name, value, _ := bytes.Cut(p.line, []byte(":"))
 		if len(name) == 0 {
 			if lines == 0 {
-				return e, nil // a comment between blocks is a sign of life
+				return e, nil // a comment between blocks shows that the server is alive
 			}
 			continue
 		}
@@ -83,8 +83,8 @@ func (p *parser) next() (event, error) {
 	}
 }
 
-// read reads one line, without its end: LF, CR or both.
-func (p *parser) read() error {
+// readLine reads one line without its end: LF, CR or both.
+func (p *parser) readLine() error {
 	p.line = p.line[:0]
 	for {
 		b, err := p.in.ReadByte()

@@ -18,7 +18,7 @@ func all(t testing.TB, r io.Reader) (events []string, err error) {
 	t.Helper()
 	p := newParser(r)
 	for {
-		e, err := p.next()
+		e, err := p.readEvent()
 		if err != nil {
 			return events, err
 		}

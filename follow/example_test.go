@@ -11,7 +11,7 @@ import (
 	"understudy/follow"
 )
 
-func ExampleChanges() {
+func ExampleReceive() {
 	// A server with two changes, in place of a real one.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -22,7 +22,7 @@ func ExampleChanges() {
 
 	enough := errors.New("enough")
 	o := follow.Options{URL: server.URL, After: "7"} // the cursor that was kept last
-	err := follow.Changes(context.Background(), o, func(c follow.Change) error {
+	err := follow.Receive(context.Background(), o, func(c follow.Change) error {
 		fmt.Println(c.Kind, c.ID, c.What)
 		if c.Cursor == "9" { // a program keeps the cursor with what it did
 			return enough

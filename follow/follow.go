@@ -1,12 +1,10 @@
-// Follow: every change, once and in order, over connections that break.
+// Follow: receives every change once and in order, over connections that may break.
 
-// Package follow follows the feed of an Understudy server. It needs nothing
-// but the standard library.
+// Package follow reads the change feed of an Understudy server. It needs only the standard library.
 //
-// A change counts as taken when the callback returns nil; then the next one comes. A
-// program keeps Change.Cursor together with its result, and begins with it as
-// Options.After. It then sees every change exactly once, however often it or the server
-// is killed.
+// A change counts as received when the callback returns nil. Then the next change follows. A program stores
+// Change.Cursor together with its result, and starts again with it as Options.After. It then receives every
+// change exactly once, even if it or the server is killed.
 package follow
 
 import (
@@ -21,61 +19,57 @@ import (
 	"time"
 )
 
-// Change says that a record came, changed or went.
+// Change says that a record appeared, changed or was deleted.
 type Change struct {
-	// N is the change's number, rising by one from change to change; 0 for a
-	// role that does not see every record.
+	// N is the change's number. Numbers grow by one per change. It is 0 for a role that does not see every
+	// record.
 	N       int64     `json:"n,omitempty"`
 	Source  string    `json:"source"`
 	Kind    string    `json:"kind"`
 	ID      string    `json:"id"`
-	What    string    `json:"what"` // came, changed, went
+	What    string    `json:"what"` // came, changed or went
 	Fields  []string  `json:"fields,omitempty"`
-	Version int64     `json:"version,omitempty"` // of the record now; 0 as N
-	At      time.Time `json:"at"`                // when it was noticed
-	// Cursor is the position behind this change, for Options.After: the number and the server's
-	// run, or a sealed text for a role that may not know numbers.
+	Version int64     `json:"version,omitempty"` // version of the record after the change; 0 if N is 0
+	At      time.Time `json:"at"`                // when the server noticed the change
+	// Cursor is the position after this change, for Options.After. It contains the number and the server's run.
+	// For a role that may not see numbers it is sealed.
 	Cursor string `json:"cursor"`
 }
 
-// Options say what to follow. Only URL, or Where, is needed.
+// Options say what to follow. Only URL or Locate is required.
 type Options struct {
-	// URL is where the viewer is reached ("http://127.0.0.1:4114"), or the
-	// whole address of a feed.
+	// URL is the address of the viewer ("http://127.0.0.1:4114") or the full address of a feed.
 	URL    string
-	Source string // may be left out while the server has one
-	// After is a Change's Cursor; "0": from the beginning; "": from now on.
+	Source string // may be empty if the server has one source
+	// After is the Cursor of a Change. "0" starts at the beginning, "" starts now.
 	After  string
-	User   string // of a credential; with a Secret and no User, a bearer token
+	User   string // user of a credential; a Secret without User is sent as a bearer token
 	Secret string
-	Kinds  []string // only these; none: all
-	Fields []string // of what changed, only what changed in one of these; none: all
-	// Where returns, before each connection, the server's URL and secret, for a server that
-	// has others after a restart. URL and Secret are then not used, and Lost gets its
-	// error. After a 401 the request is sent once more when Where returns another secret.
-	// nil: URL and Secret.
-	Where func(ctx context.Context) (url, secret string, err error)
-	// HTTP sends the requests; nil: a client of its own. It must not have a
-	// Timeout, which would end a stream.
+	Kinds  []string // kinds of the changes to receive; none means all
+	Fields []string // receive a changed record only if one of these fields changed; none means all
+	// Locate returns the server's URL and secret before each connection, for a server that changes them with a
+	// restart. URL and Secret are then ignored, and OnLost receives an error of Locate. After a 401 the request
+	// is repeated once if Locate returns another secret. If nil, URL and Secret are used.
+	Locate func(ctx context.Context) (url, secret string, err error)
+	// HTTP sends the requests; nil means a new client. It must not have a Timeout, because that would end the
+	// stream.
 	HTTP *http.Client
-	// Silence is how long nothing, not even a sign of life, may come before the
-	// connection counts as lost; 0: 45 s.
-	Silence time.Duration
-	// Least and Most bound the pause before another try, which doubles from one
-	// to the other; 0: 200 ms and 30 s.
-	Least, Most time.Duration
-	// Lost is called before each pause with the reason why a connection was lost or not
-	// made; nil: no call.
-	Lost func(err error, pause time.Duration)
-	// Open is called when a stream has begun; nil: no call.
-	Open func()
+	// SilenceTimeout is how long the server may send nothing, not even a comment, before the connection counts
+	// as lost. 0 means 45 s.
+	SilenceTimeout time.Duration
+	// MinPause and MaxPause limit the pause before the next attempt, which doubles each time. 0 means 200 ms
+	// and 30 s.
+	MinPause, MaxPause time.Duration
+	// OnLost is called before each pause with the reason why a connection failed or was lost. It may be nil.
+	OnLost func(err error, pause time.Duration)
+	// OnOpen is called when a stream has begun. It may be nil.
+	OnOpen func()
 }
 
-// GapError says that the server's numbers do not follow each other: changes
-// are missing, or come again.
+// GapError means that the server's change numbers are not consecutive: changes are missing or repeated.
 type GapError struct{ Want, Got int64 }
 
-// Error says which number came.
+// Error says which number was received.
 func (e *GapError) Error() string {
 	if e.Got < e.Want {
 		return fmt.Sprintf("follow: change %d came again, want %d", e.Got, e.Want)
@@ -83,26 +77,26 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("follow: change %d came, but %d is missing", e.Got, e.Want)
 }
 
-// StatusError is a refusal that another try would not change.
+// StatusError is a refusal by the server that another attempt would not change.
 type StatusError struct {
 	Status int
-	Text   string // what the server says
+	Text   string // message of the server
 }
 
-// Error is the status and the server's words.
+// Error returns the status and the server's message.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("follow: the server answered %d: %s", e.Status, e.Text)
 }
 
-// Changes calls f with each change and holds one change at a time. It ends with ctx
-// (its error), when f fails (that error, unchanged), when the server refuses
-// (*StatusError), and when its numbers are not in order (*GapError).
-func Changes(ctx context.Context, o Options, f func(Change) error) error {
+// Receive calls f for each change, one after the other. It returns when ctx ends (with its error), when f fails
+// (with the same error), when the server refuses the request (*StatusError), and when change numbers are not
+// consecutive (*GapError).
+func Receive(ctx context.Context, o Options, f func(Change) error) error {
 	c, err := newClient(o, f)
 	if err != nil {
 		return err
 	}
-	pause := c.o.Least
+	pause := c.o.MinPause
 	for {
 		began := c.events
 		err := c.stream(ctx)
@@ -114,11 +108,11 @@ func Changes(ctx context.Context, o Options, f func(Change) error) error {
 			return err
 		}
 		if c.events > began {
-			pause = c.o.Least
+			pause = c.o.MinPause
 		}
-		wait := max(pause/2+rand.N(pause/2+1), min(max(lost.wait, c.retry), c.o.Most))
-		if c.o.Lost != nil {
-			c.o.Lost(lost.err, wait)
+		wait := max(pause/2+rand.N(pause/2+1), min(max(lost.wait, c.retry), c.o.MaxPause))
+		if c.o.OnLost != nil {
+			c.o.OnLost(lost.err, wait)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -127,74 +121,74 @@ func Changes(ctx context.Context, o Options, f func(Change) error) error {
 			timer.Stop()
 			return ctx.Err()
 		}
-		pause = min(2*pause, c.o.Most)
+		pause = min(2*pause, c.o.MaxPause)
 	}
 }
 
-// lostError is an error after which another try may succeed.
+// lostError is an error after which another attempt may succeed.
 type lostError struct {
 	err  error
-	wait time.Duration // the server asked for it
+	wait time.Duration // delay that the server asked for
 }
 
 func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-// client is where one call of Changes is.
+// client is the state of one call of Receive.
 type client struct {
-	o      Options
-	f      func(Change) error
-	url    string
-	secret string
-	denied *StatusError  // the 401 that secret got, if Where may know another
-	at     string        // the place: a cursor; "" before the server has told one
-	n      int64         // the same as a number
-	known  bool          // n is known
-	every  bool          // no filter: each number has to come
-	retry  time.Duration // what the server asks for
-	events int           // blocks that came: signs that a connection was good
+	o          Options
+	f          func(Change) error
+	url        string
+	secret     string
+	denied     *StatusError  // the 401 for the current secret, if Locate may know another secret
+	position   string        // current position: a cursor; "" until the server has sent one
+	n          int64         // number in the current position
+	known      bool          // whether n is valid
+	unfiltered bool          // no filter is set, so numbers must be consecutive
+	retry      time.Duration // delay that the server asks for before a new connection
+	events     int           // number of blocks received; shows that a connection worked
 }
 
-// number returns the number in a cursor, which may stand before the run that told it; ok is false when
-// the cursor is sealed.
-func number(cursor string) (n int64, ok bool) {
+// parseNumber returns the number in a cursor, which the id of the server's run may follow. ok is false if the
+// cursor is sealed.
+func parseNumber(cursor string) (n int64, ok bool) {
 	text, _, _ := strings.Cut(cursor, ".")
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && n >= 0
 }
 
-// place takes over the position that the server sends.
-func (c *client) place(id string) error {
-	n, plain := number(id)
+// setPosition stores the position that the server sends.
+func (c *client) setPosition(id string) error {
+	n, plain := parseNumber(id)
 	switch {
 	case !plain: // sealed
-		c.at, c.known = id, false
+		c.position, c.known = id, false
 		return nil
-	case c.known && (n < c.n || c.every && n != c.n):
+	case c.known && (n < c.n || c.unfiltered && n != c.n):
 		return &GapError{Want: c.n + 1, Got: n}
 	}
-	c.at, c.n, c.known = id, n, true
+	c.position, c.n, c.known = id, n, true
 	return nil
 }
 
-// change hands one change to the callback. Only then does the position move behind it.
+// change passes one change to the callback. The position moves only after the callback succeeds.
 func (c *client) change(id string, data []byte) error {
 	var ch Change
 	if err := json.Unmarshal(data, &ch); err != nil {
 		return fmt.Errorf("follow: the server sent what is no change: %w", err)
 	}
 	ch.Cursor = id
-	n, _ := number(id)
+	n, _ := parseNumber(id)
 	switch {
 	case ch.N == 0:
 	case ch.N != n:
 		return fmt.Errorf("follow: change %d has the id %q", ch.N, id)
-	case c.known && (ch.N <= c.n || c.every && ch.N != c.n+1):
+	case c.known && (ch.N <= c.n || c.unfiltered && ch.N != c.n+1):
 		return &GapError{Want: c.n + 1, Got: ch.N}
 	}
 	if err := c.f(ch); err != nil {
 		return err
 	}
-	c.at, c.n, c.known = id, ch.N, ch.N > 0
+	c.position, c.n, c.known = id, ch.N, ch.N > 0
 	return nil
 }

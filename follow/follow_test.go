@@ -69,9 +69,9 @@ func run(t testing.TB, s *script, o Options, f func(Change) error) ([]string, er
 	t.Helper()
 	server := httptest.NewServer(s)
 	defer server.Close()
-	o.URL, o.Least, o.Most, o.HTTP = server.URL, time.Millisecond, 2*time.Millisecond, server.Client()
+	o.URL, o.MinPause, o.MaxPause, o.HTTP = server.URL, time.Millisecond, 2*time.Millisecond, server.Client()
 	var got []string
-	err := Changes(t.Context(), o, func(ch Change) error {
+	err := Receive(t.Context(), o, func(ch Change) error {
 		if f != nil {
 			if err := f(ch); err != nil {
 				return err
@@ -130,9 +130,9 @@ func TestAsksWhere(t *testing.T) {
 	turns := [][2]string{{first.URL, "a"}, {first.URL, "a"}, {"", ""}, {second.URL, "a"}, {second.URL, "b"}, {second.URL, "b"},
 		{second.URL, "b"}}
 	var lost, got []string
-	err := Changes(t.Context(), Options{
-		Least: time.Millisecond, Most: 2 * time.Millisecond,
-		Where: func(context.Context) (string, string, error) {
+	err := Receive(t.Context(), Options{
+		MinPause: time.Millisecond, MaxPause: 2 * time.Millisecond,
+		Locate: func(context.Context) (string, string, error) {
 			turn := turns[0]
 			turns = turns[1:]
 			if turn[0] == "" {
@@ -140,7 +140,7 @@ func TestAsksWhere(t *testing.T) {
 			}
 			return turn[0], turn[1], nil
 		},
-		Lost: func(err error, _ time.Duration) { lost = append(lost, err.Error()) },
+		OnLost: func(err error, _ time.Duration) { lost = append(lost, err.Error()) },
 	}, func(ch Change) error { got = append(got, ch.Cursor); return nil })
 	var refused *StatusError
 	if !errors.As(err, &refused) || refused.Status != 401 || len(turns) != 0 {
@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a web page: %v", err)
 	}
 	for _, address := range []string{"", "127.0.0.1:4114", "ftp://x", "http://"} {
-		if err := Changes(t.Context(), Options{URL: address}, nil); err == nil {
+		if err := Receive(t.Context(), Options{URL: address}, nil); err == nil {
 			t.Errorf("%q is taken for an address", address)
 		}
 	}
@@ -249,7 +249,7 @@ func TestCredentials(t *testing.T) {
 	defer server.Close()
 	for _, o := range []Options{{}, {User: "me", Secret: "secret"}, {Secret: "token"}} {
 		o.URL = server.URL
-		_ = Changes(t.Context(), o, nil)
+		_ = Receive(t.Context(), o, nil)
 	}
 	if want := []string{"", "Basic bWU6c2VjcmV0", "Bearer token"}; !slices.Equal(got, want) {
 		t.Errorf("credentials %q", got)
@@ -274,7 +274,7 @@ func TestSilenceAndBackOff(t *testing.T) {
 		s := &still{}
 		var pauses []time.Duration
 		began := time.Now()
-		err := Changes(ctx, Options{URL: "http://feed.example", HTTP: &http.Client{Transport: s}, Lost: func(err error, pause time.Duration) {
+		err := Receive(ctx, Options{URL: "http://feed.example", HTTP: &http.Client{Transport: s}, OnLost: func(err error, pause time.Duration) {
 			if !strings.Contains(err.Error(), "nothing came for 45s") {
 				t.Errorf("lost: %v", err)
 			}

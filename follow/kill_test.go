@@ -46,7 +46,8 @@ func TestKilledFollower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = follow.Changes(t.Context(), follow.Options{URL: os.Getenv("UNDERSTUDY_KILLED_FEED"), After: lastOf(seen), Least: time.Millisecond},
+	err = follow.Receive(t.Context(), follow.Options{URL: os.Getenv("UNDERSTUDY_KILLED_FEED"), After: lastOf(seen),
+		MinPause: time.Millisecond},
 		func(ch follow.Change) error {
 			_, err := out.WriteString(ch.Cursor + "\n")
 			return err

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// maxProblem bounds what is read of a refusal, in bytes.
+// maxProblem is how much of a refusal is read, in bytes.
 const maxProblem = 64 << 10
 
+// newClient returns the state of a new call of Receive, with defaults for missing options.
 func newClient(o Options, f func(Change) error) (*client, error) {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{}
@@ -28,21 +29,21 @@ func newClient(o Options, f func(Change) error) (*client, error) {
 			*d = otherwise
 		}
 	}
-	or(&o.Silence, 45*time.Second)
-	or(&o.Least, 200*time.Millisecond)
-	or(&o.Most, 30*time.Second)
-	c := &client{o: o, f: f, secret: o.Secret, at: o.After, every: len(o.Kinds)+len(o.Fields) == 0}
-	if n, plain := number(o.After); plain {
+	or(&o.SilenceTimeout, 45*time.Second)
+	or(&o.MinPause, 200*time.Millisecond)
+	or(&o.MaxPause, 30*time.Second)
+	c := &client{o: o, f: f, secret: o.Secret, position: o.After, unfiltered: len(o.Kinds)+len(o.Fields) == 0}
+	if n, plain := parseNumber(o.After); plain {
 		c.n, c.known = n, true
 	}
-	if o.Where == nil {
-		return c, c.address(o.URL)
+	if o.Locate == nil {
+		return c, c.setAddress(o.URL)
 	}
 	return c, nil
 }
 
-// address takes over the server's URL and secret.
-func (c *client) address(at string) error {
+// setAddress stores the feed's address for the server's URL.
+func (c *client) setAddress(at string) error {
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return errors.New("follow: the URL must be http(s)://host")
@@ -60,30 +61,30 @@ func (c *client) address(at string) error {
 	return nil
 }
 
-// where asks Options.Where.
-func (c *client) where(ctx context.Context) error {
-	if c.o.Where == nil {
+// refreshAddress asks Options.Locate for the address and the secret.
+func (c *client) refreshAddress(ctx context.Context) error {
+	if c.o.Locate == nil {
 		return nil
 	}
-	at, secret, err := c.o.Where(ctx)
+	at, secret, err := c.o.Locate(ctx)
 	switch {
 	case err != nil:
-		return &lostError{err: cause(ctx, err)}
+		return &lostError{err: findCause(ctx, err)}
 	case c.denied != nil && secret == c.secret:
 		return c.denied
 	}
 	c.secret, c.denied = secret, nil
-	return c.address(at)
+	return c.setAddress(at)
 }
 
-// stream reads one connection to its end. A lostError is worth another try.
+// stream reads one connection until it ends. After a lostError another attempt may succeed.
 func (c *client) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := fmt.Errorf("nothing came for %v", c.o.Silence)
-	watch := time.AfterFunc(c.o.Silence, func() { cancel(silent) })
+	silent := fmt.Errorf("nothing came for %v", c.o.SilenceTimeout)
+	watch := time.AfterFunc(c.o.SilenceTimeout, func() { cancel(silent) })
 	defer watch.Stop()
-	if err := c.where(ctx); err != nil {
+	if err := c.refreshAddress(ctx); err != nil {
 		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
@@ -98,44 +99,44 @@ func (c *client) stream(ctx context.Context) error {
 	case c.secret != "":
 		req.Header.Set("Authorization", "Bearer "+c.secret)
 	}
-	if c.at != "" {
-		req.Header.Set("Last-Event-ID", c.at)
+	if c.position != "" {
+		req.Header.Set("Last-Event-ID", c.position)
 	}
 	resp, err := c.o.HTTP.Do(req)
 	if err != nil {
-		return &lostError{err: cause(ctx, err)}
+		return &lostError{err: findCause(ctx, err)}
 	}
 	defer resp.Body.Close()
-	if err := refusal(resp); err != nil {
+	if err := checkResponse(resp); err != nil {
 		var denied *StatusError
-		if c.o.Where != nil && errors.As(err, &denied) && denied.Status == http.StatusUnauthorized {
+		if c.o.Locate != nil && errors.As(err, &denied) && denied.Status == http.StatusUnauthorized {
 			c.denied = denied
 			return &lostError{err: err}
 		}
 		return err
 	}
-	if c.o.Open != nil {
-		c.o.Open()
+	if c.o.OnOpen != nil {
+		c.o.OnOpen()
 	}
 	in := newParser(resp.Body)
 	for {
-		e, err := in.next()
+		e, err := in.readEvent()
 		switch {
 		case errors.Is(err, errLong):
 			return err
 		case err != nil:
-			return &lostError{err: cause(ctx, err)}
+			return &lostError{err: findCause(ctx, err)}
 		}
-		// The callback's own time does not count as silence of the server.
+		// The time that the callback takes does not count as silence of the server.
 		watch.Stop()
 		c.events++
 		if err := c.take(e); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
-			return &lostError{err: cause(ctx, ctx.Err())}
+			return &lostError{err: findCause(ctx, ctx.Err())}
 		}
-		watch.Reset(c.o.Silence)
+		watch.Reset(c.o.SilenceTimeout)
 	}
 }
 
@@ -148,13 +149,14 @@ func (c *client) take(e event) error {
 	case e.data != nil:
 		return c.change(e.id, e.data)
 	case e.hasID:
-		return c.place(e.id)
+		return c.setPosition(e.id)
 	}
 	return nil
 }
 
-// cause is why a connection ended: the silence, not the cancelling that followed it.
-func cause(ctx context.Context, err error) error {
+// findCause returns why a connection ended: if silence cancelled the context, it returns that reason and not
+// the cancellation.
+func findCause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil {
 		return why
 	}
@@ -164,13 +166,13 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// refusal is the error of an answer that is no stream.
-func refusal(resp *http.Response) error {
+// checkResponse returns the error of a response that is not an event stream, or nil.
+func checkResponse(resp *http.Response) error {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if resp.StatusCode == http.StatusOK && strings.TrimSpace(kind) == "text/event-stream" {
 		return nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // what came of it
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // a partial body is good enough for a message
 	var problem struct {
 		Error string `json:"error"`
 	}
@@ -186,7 +188,7 @@ func refusal(resp *http.Response) error {
 	case s == http.StatusOK:
 		return fmt.Errorf("follow: the server answered %q, which is no stream of events", kind)
 	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 when it says none
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if the header is missing
 		return &lostError{err: err, wait: time.Duration(min(max(seconds, 0), 3600)) * time.Second}
 	}
 	return err

@@ -60,13 +60,13 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		}
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=3")), nil, sid(7), sid(6), sid(5))
 		shows(s.get(t, s.target(t, "Calls.json", "Status=queued")), nil)
-		a, err := wish(request.LocalQuery{Only: all}, "PageSize=2")
+		a, err := wish(request.LocalQuery{CanFind: all}, "PageSize=2")
 		shows(a, err, sid(7), sid(6))
-		a, err = wish(request.LocalQuery{Up: true}, "PageSize=9")
+		a, err = wish(request.LocalQuery{OldestFirst: true}, "PageSize=9")
 		shows(a, err, sid(1), sid(2), sid(3), sid(4), sid(5), sid(6), sid(7))
 		a, err = wish(request.LocalQuery{Since: 7}, "PageSize=2") // by the number of its change nothing is passed over
 		shows(a, err, sid(12))
-		if _, err = wish(request.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
+		if _, err = wish(request.LocalQuery{CanFind: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("a walk goes on below it: %v", err)
 		}
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=2&Page=1&PageToken=PA"+sid(7))), nil, sid(6), sid(5))
@@ -77,19 +77,19 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		if _, err := s.store.Save(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
-		a, err = wish(request.LocalQuery{Only: all}, "PageSize=2")
+		a, err = wish(request.LocalQuery{CanFind: all}, "PageSize=2")
 		shows(a, err, sid(6), sid(5))
 
 		// A list that was empty shows nothing yet.
 		c.tips(time.Now())
-		a, err = wish(request.LocalQuery{Only: all}, "PageSize=2")
+		a, err = wish(request.LocalQuery{CanFind: all}, "PageSize=2")
 		shows(a, err)
 
 		fill("PageSize=50")
 		c.tips(time.Now(), sid(12), sid(11))
-		a, err = wish(request.LocalQuery{Only: all}, "PageSize=3")
+		a, err = wish(request.LocalQuery{CanFind: all}, "PageSize=3")
 		shows(a, err, sid(12), sid(11), sid(10))
-		a, err = wish(request.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
+		a, err = wish(request.LocalQuery{CanFind: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
 		shows(a, err, sid(11))
 	})
 }
@@ -148,7 +148,7 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 	}
 	for below, want := range map[query.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
 		var got []string
-		err := w.Seek(t.Context(), query.RecordQuery{Up: true, Below: below, Limit: 2}, func(f query.Hit) bool {
+		err := w.Seek(t.Context(), query.RecordQuery{OldestFirst: true, Below: below, Limit: 2}, func(f query.Hit) bool {
 			got = append(got, f.Record.ID)
 			return true
 		})
@@ -178,7 +178,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		newest.Store(&key)
 		time.Sleep(5 * time.Second) // the poll has completed
 		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"),
-			Local: &request.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
+			Local: &request.LocalQuery{CanFind: func(*understudy.Record) bool { return true }}}
 		list := func(ids ...string) {
 			t.Helper()
 			a, err := s.Answer(t.Context(), ask)

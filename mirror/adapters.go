@@ -55,13 +55,13 @@ func (fl *filler) fetchHinted(ctx context.Context, r *hints.Record) (early bool,
 		k.wakePolls()
 		return false, nil
 	}
-	fill := request.Fill{Target: r.Target, Reason: request.Refresh, RecordsOnly: true}
+	fill := request.Fill{Target: r.Target, Reason: request.ReasonRefresh, RecordsOnly: true}
 	landed, joined, err := fl.fillOnce(ctx, &fill, k.source, k)
 	if err != nil {
 		return joined, err
 	}
 	for _, c := range landed.Changes {
-		if c.Type == understudy.Came {
+		if c.Type == understudy.Appeared {
 			k.wakePolls()
 		}
 	}
@@ -87,7 +87,8 @@ func (m *Mirror) compareSample(f *flight) {
 		return
 	}
 	m.flights.Lock()
-	read := f.origin.reason == request.Waiting || f.origin.reason == request.Refresh || f.origin.reason == request.Check || f.waiting.promoted
+	read := f.origin.reason == request.ReasonWaiting || f.origin.reason == request.ReasonRefresh ||
+		f.origin.reason == request.ReasonCheck || f.waiting.promoted
 	m.flights.Unlock()
 	saved := f.result.changesAfterSave
 	if f.result.page.Status == 400 {
@@ -154,7 +155,7 @@ func (m *Mirror) recheck(s shadow.Sample, composed *understudy.Page, gone []stri
 func (rd *reader) check(l *shadow.List, r *reading) {
 	l.CountAnswer()
 	if !r.request.OnlyIfCached && l.TakeCheck(r.now) {
-		rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.Check})
+		rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.ReasonCheck})
 	}
 }
 
@@ -253,12 +254,12 @@ func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
 
 // Exchange answers a request to a generic source (shared.Cache.Do). The caller must close the answer. After
 // Run it returns ErrClosed.
-func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	s := m.env.sources[x.Target.Key.Source]
 	switch {
 	case m.env.closed.Load():
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
-	case s == nil || !s.config.Spec.Generic():
+	case s == nil || !s.config.Spec.IsGeneric():
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
 	noteReadTime(&s.lastRead, m.env.monotonicTime(m.env.now()))
@@ -270,5 +271,5 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 // IsReadyFor reports whether a request to a generic source with these headers can be answered from memory.
 func (m *Mirror) IsReadyFor(t *spec.Target, h http.Header) bool {
 	s := m.env.sources[t.Key.Source]
-	return s != nil && s.config.Spec.Generic() && !m.env.closed.Load() && m.shared.IsReady(t, h)
+	return s != nil && s.config.Spec.IsGeneric() && !m.env.closed.Load() && m.shared.IsReady(t, h)
 }

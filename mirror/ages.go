@@ -65,7 +65,7 @@ func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	switch {
 	case p.Status >= 400:
 		return cache.TermNotFound
-	case t.List != nil && (t.First || t.Sliding() != ""): // pages named by a number age together
+	case t.List != nil && (t.First || t.SlidingList() != ""): // pages named by a number age together
 		return cache.TermNewest
 	case t.List != nil:
 		return cache.TermOlder
@@ -157,7 +157,7 @@ func markNoStore(p *understudy.Page) *understudy.Page {
 		return p
 	}
 	out := *p
-	out.NotStored = understudy.NotStoredSaid
+	out.NotStored = understudy.NotStoredNoStore
 	return &out
 }
 
@@ -177,7 +177,7 @@ func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
 			h.fresh = 0
 		}
 	}
-	shown := ask.Shown // a copy, so that ask is not moved to the heap
+	shown := ask.CanSee // a copy, so that ask is not moved to the heap
 	if shown != nil && !h.page.List {
 		h.composed = false // a list has shown a newer version of the record since
 	}

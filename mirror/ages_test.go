@@ -96,10 +96,10 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			got := "not held"
 			switch {
 			case err == nil && a.Outcome == request.Cold:
-				got = "cold " + a.Fwd
+				got = "cold " + a.ForwardReason
 			case err == nil:
 				got = a.Outcome.String()
-			case !errors.Is(err, understudy.ErrNotHeld):
+			case !errors.Is(err, understudy.ErrNoStoredAnswer):
 				t.Fatal(err)
 			}
 			if got != c.want {
@@ -132,15 +132,15 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 		}
 		want(t, a, request.Composed, "composed")
 		for _, target := range []*spec.Target{s.call(t, sid(99)), s.target(t, "Calls.json", "Status=busy"), s.target(t, "Odd/Thing.json", "")} {
-			if _, err := held(target); !errors.Is(err, understudy.ErrNotHeld) {
-				t.Errorf("%s: %v, want ErrNotHeld", target.Key, err)
+			if _, err := held(target); !errors.Is(err, understudy.ErrNoStoredAnswer) {
+				t.Errorf("%s: %v, want ErrNoStoredAnswer", target.Key, err)
 			}
 		}
 		// Nor is a running fetch waited for.
 		go func() { s.get(t, s.target(t, "Calls.json", "Status=busy")) }()
 		time.Sleep(500 * time.Millisecond)
-		if _, err := held(s.target(t, "Calls.json", "Status=busy")); !errors.Is(err, understudy.ErrNotHeld) {
-			t.Errorf("while it is fetched: %v, want ErrNotHeld", err)
+		if _, err := held(s.target(t, "Calls.json", "Status=busy")); !errors.Is(err, understudy.ErrNoStoredAnswer) {
+			t.Errorf("while it is fetched: %v, want ErrNoStoredAnswer", err)
 		}
 		time.Sleep(time.Second)
 		if n, _ := s.fetches(""); n != 2 {
@@ -167,8 +167,8 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err,
-			understudy.ErrNotHeld) {
-			t.Errorf("only-if-cached after a write: %v, want ErrNotHeld", err)
+			understudy.ErrNoStoredAnswer) {
+			t.Errorf("only-if-cached after a write: %v, want ErrNoStoredAnswer", err)
 		}
 		a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1)})
 		if err != nil {
@@ -252,7 +252,7 @@ func TestALookIsNotTold(t *testing.T) {
 		ask := func(i int, a request.Request) *request.Response {
 			a.Target = s.call(t, s.calls[i].id)
 			got, err := s.Answer(t.Context(), a)
-			if errors.Is(err, understudy.ErrNotHeld) {
+			if errors.Is(err, understudy.ErrNoStoredAnswer) {
 				return &request.Response{Detail: "not held"}
 			} else if err != nil {
 				t.Fatal(err)
@@ -271,7 +271,7 @@ func TestALookIsNotTold(t *testing.T) {
 			ask(4, request.Request{NoCache: true})
 			for _, target := range []*spec.Target{s.call(t, s.calls[4].id), s.target(t, "Calls.json", older)} {
 				time.Sleep(2 * time.Minute)
-				fill := request.Fill{Target: target, Reason: request.Sync, RecordsOnly: target.List != nil, Look: true}
+				fill := request.Fill{Target: target, Reason: request.ReasonSync, RecordsOnly: target.List != nil, ForOpenRecords: true}
 				if _, err := s.Fill(t.Context(), fill); err != nil {
 					t.Fatal(err)
 				}
@@ -312,11 +312,13 @@ func TestFinalIsNotTold(t *testing.T) {
 				both.Go(func() { one = ask(0, true) })
 				both.Go(func() { other = ask(1, true) })
 				both.Wait()
-				if one.Outcome != other.Outcome || one.TTL != other.TTL || one.Age != other.Age || one.Fwd != other.Fwd || one.Detail != other.Detail ||
+				if one.Outcome != other.Outcome || one.TTL != other.TTL || one.Age != other.Age ||
+					one.ForwardReason != other.ForwardReason || one.Detail != other.Detail ||
 					one.TTL > 30*time.Second || one.Outcome == request.Stale {
 					told++
-					t.Logf("final: %v ttl %v age %v %s, other: %v ttl %v age %v %s", one.Outcome, one.TTL, one.Age, one.Fwd, other.Outcome, other.TTL,
-						other.Age, other.Fwd)
+					t.Logf("final: %v ttl %v age %v %s, other: %v ttl %v age %v %s", one.Outcome, one.TTL, one.Age, one.ForwardReason,
+						other.Outcome, other.TTL,
+						other.Age, other.ForwardReason)
 				}
 				if seen := ask(0, false); seen.TTL < 22*time.Hour {
 					t.Errorf("to who sees it, final has ttl %v", seen.TTL)

@@ -63,8 +63,8 @@ func (rd *reader) answerUnjoined(ctx context.Context, r *reading, err error) (*r
 func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool, error) {
 	// A completed flight of a kind that is not stored is only for the readers that waited for it.
 	direct := ageLimit(&r.request) == 0 || r.kind.name == ""
-	want := fetchOptions{reason: request.Waiting, requireNew: direct, flow: r.request.Flow,
-		isPatient: func() bool { return !r.request.SkipHeld && !rd.composer.hasFallback(ctx, r) }}
+	want := fetchOptions{reason: request.ReasonWaiting, requireNew: direct, flow: r.request.Flow,
+		isPatient: func() bool { return !r.request.SkipStored && !rd.composer.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.newerThan = r.held.page.At
@@ -107,7 +107,7 @@ func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, join
 			return rd.answerFallback(ctx, r, why, err)
 		case left != nil:
 			return nil, rd.buildDeadlineError(r, f, left)
-		case r.request.SkipHeld: // it waits as long as a reader with a fallback
+		case r.request.SkipStored: // it waits as long as a reader with a fallback
 			keep = true
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bo
 
 // answerFetched answers with the page of a completed flight.
 func (rd *reader) answerFetched(r *reading, f *flight, joined bool) *request.Response {
-	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, Store: r.held.loadTime + f.result.saveDuration}
+	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, StoreTime: r.held.loadTime + f.result.saveDuration}
 	return rd.answerWith(r, f, f.result.page, joined, a)
 }
 
@@ -169,7 +169,7 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	ages := rd.env.ages()
 	a.Page, a.Outcome, a.Age = p, request.Cold, age
 	a.TTL = ages.requestFreshTime(&r.request, p, ages.pageFreshTime(r.request.Target, p)) - age
-	a.Fwd, a.Joined, a.Upstream = r.forwardReason(), joined, p.Took
+	a.ForwardReason, a.Joined, a.UpstreamTime = r.forwardReason(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
 	}
@@ -180,7 +180,7 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 func (rd *reader) answerHeld(r *reading, why *understudy.UpstreamError) *request.Response {
 	detail := "stale: upstream slow"
 	if why != nil {
-		detail = "stale: " + why.Short()
+		detail = "stale: " + why.ShortText()
 	}
 	age, _ := rd.env.ages().age(rd.env.now(), r.held.page.At)
 	return rd.answerStale(r, &r.held, age, detail)

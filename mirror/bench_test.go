@@ -54,7 +54,7 @@ func slow(t testing.TB, records int) (*spec.Source, *upstream.Client) {
 // walk yields the pages of a list, newest first, numbered as a store would.
 func walk(t testing.TB, src *spec.Source, client *upstream.Client, path string, yield func(*spec.Target, *understudy.Page) bool) {
 	t.Helper()
-	target, err := src.Spec.Target("twilio", path, "PageSize=50")
+	target, err := src.Spec.Resolve("twilio", path, "PageSize=50")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func walk(t testing.TB, src *spec.Source, client *upstream.Client, path string, 
 			n++
 		}
 		p.Version = n
-		if !yield(target, p) || p.Next.Zero() {
+		if !yield(target, p) || p.Next.IsZero() {
 			return
 		}
-		if target, err = src.Spec.Follow("twilio", p.Next.URI); err != nil {
+		if target, err = src.Spec.ResolveLink("twilio", p.Next.URI); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,8 +99,8 @@ func (noStore) Record(context.Context, string, string, string, string) (*underst
 	return nil, understudy.ErrNotFound
 }
 
-func (noStore) Save(_ context.Context, p *understudy.Page) (request.Saved, error) {
-	return request.Saved{Page: p}, nil
+func (noStore) Save(_ context.Context, p *understudy.Page) (request.SaveResult, error) {
+	return request.SaveResult{Page: p}, nil
 }
 
 func (noStore) Touch(context.Context, request.Invalidation) (int64, error) { return 1, nil }

@@ -53,7 +53,9 @@ type composePlan struct {
 
 // hasNumberedPages reports whether the pages of the list are named by numbers. During an outage all such
 // pages are made from records, so that no record is missing or repeated between pages.
-func (p *composePlan) hasNumberedPages() bool { return p.target.Spec.PagingOf(p.target.List).Slides() }
+func (p *composePlan) hasNumberedPages() bool {
+	return p.target.Spec.PagingOf(p.target.List).IsSliding()
+}
 
 // composedList is the page made from a plan.
 type composedList struct {
@@ -76,12 +78,12 @@ func (co *composer) planCompose(
 	case t.List == nil || k.name == "":
 		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
 	}
-	if !s.config.Reaches(t) {
+	if !s.config.CanReach(t) {
 		return nil, &compose.Uncovered{Why: "only the records of " + s.config.User + " are walked"}
 	}
-	if localQuery == nil && len(t.Own) > 0 { // upstream's links do not contain our own parameters
+	if localQuery == nil && len(t.OwnParams) > 0 { // upstream's links do not contain our own parameters
 		bare := *t
-		bare.Own = nil
+		bare.OwnParams = nil
 		t = &bare
 	}
 	p := &composePlan{source: s, kind: k, target: t, local: localQuery, timeDependent: t.Kind.Retention.Unlisted, writes: co.writeCount()}
@@ -123,7 +125,7 @@ func (co *composer) listedFinder(s *source, t *spec.Target) func(*understudy.Rec
 		ctx, cancel := context.WithTimeout(co.env.ctx, co.env.ages().Wait)
 		defer cancel()
 		own, err := co.env.store.Record(ctx, s.config.Name, t.Kind.Name, t.List.Shape, rec.ID)
-		if err != nil || own.Invalid || !own.Seen.After(rec.Since) {
+		if err != nil || own.Invalidated || !own.Seen.After(rec.Since) {
 			return nil
 		}
 		return own
@@ -137,10 +139,10 @@ func formatDay(clock int64) string { return time.Unix(clock, 0).UTC().Format(tim
 func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	q := p.seek
 	from, to := clockBounds(&q, p.target.Kind.Clock)
-	c, ok := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
+	c, ok := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.RootID(), q.Parent, from, to)
 	switch {
-	case !ok && (c.From == 0 || c.Above != "" || q.Up):
-		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Why}
+	case !ok && (c.From == 0 || c.Above != "" || q.OldestFirst):
+		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Missing}
 	case !slices.Contains(c.Shapes, q.Shape):
 		return c, &compose.Uncovered{Why: p.kind.name + ": they are not held as this list shows them"}
 	}
@@ -148,9 +150,9 @@ func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 		// The bound of a row rule also admits records without a clock. Only walks of the whole list see
 		// those. The coverage of an empty time range says when such a walk ended.
 		now := co.env.now().Unix()
-		rest, known := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
+		rest, known := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.RootID(), q.Parent, now, now)
 		if !known {
-			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Why}
+			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Missing}
 		}
 		if rest.At.Before(c.At) {
 			c.At = rest.At
@@ -227,7 +229,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
 	}
-	if w.CoveredFrom != 0 && (w.ReachedUncovered || page.Next.Zero()) {
+	if w.CoveredFrom != 0 && (w.ReachedUncovered || page.Next.IsZero()) {
 		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + formatDay(w.CoveredFrom) + " on"}
 	}
 	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, composeTime: co.env.now().Sub(begin)}
@@ -261,10 +263,10 @@ func (co *composer) writeCount() int64 {
 // findComposed returns the list that was composed before for the same query. It returns nil if the store was
 // written since or the coverage has changed.
 func (co *composer) findComposed(ctx context.Context, k *kind, localQuery *request.LocalQuery) *composedList {
-	if localQuery == nil || localQuery.Made == nil {
+	if localQuery == nil || localQuery.Cache == nil {
 		return nil
 	}
-	x, _ := localQuery.Made.List.Load().(*composedList)
+	x, _ := localQuery.Cache.List.Load().(*composedList)
 	if x == nil || x.plan.kind != k || x.plan.writes != co.writeCount() {
 		return nil
 	}
@@ -310,7 +312,7 @@ func (co *composer) answerComposed(s *source, x *composedList, detail string) *r
 	s.counts.composed.Add(1)
 	age, _ := co.env.ages().age(co.env.now(), x.coverage.At)
 	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: co.env.ages().Records - age, Stored: true, Detail: detail,
-		Store: x.composeTime}
+		StoreTime: x.composeTime}
 	if !x.coverage.Newest.IsZero() {
 		newest, _ := co.env.ages().age(co.env.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)

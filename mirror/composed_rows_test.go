@@ -99,7 +99,7 @@ func keyring(w *world) {
 		p := page(t, http.StatusOK, `{"end":0,"first_page_uri":"`+link+`","next_page_uri":null,"page":0,"page_size":50,`+
 			`"previous_page_uri":null,"start":0,"uri":"`+link+`","keys":[`+row+`]}`)
 		end := len(p.Body) - len(`]}`)
-		p.Rows, p.Shape = []understudy.Row{{ID: id, Start: end - len(row), End: end}}, t.KeptAs(account)
+		p.Rows, p.Shape = []understudy.Row{{ID: id, Start: end - len(row), End: end}}, t.StorageShape(account)
 		return p
 	}
 }
@@ -124,7 +124,7 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 			}
 		}
 		walk()
-		other, err := s.spec.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000002/Keys.json", "")
+		other, err := s.spec.Resolve("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000002/Keys.json", "")
 		if err != nil {
 			t.Fatal(err)
 		}

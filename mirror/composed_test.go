@@ -43,7 +43,7 @@ func (c *claims) Coverage(_, kind, _, _ string, from, to int64) (request.Coverag
 		c.after(c.asked)
 	}
 	if kind != cmp.Or(c.kind, "calls") {
-		return request.Coverage{Why: "nobody walks them"}, false
+		return request.Coverage{Missing: "nobody walks them"}, false
 	}
 	told := c.c
 	if from != 0 && from == to && !c.rest.IsZero() {
@@ -70,7 +70,7 @@ func (c *claims) since(at, newest time.Time) {
 func (c *claims) none(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.c, c.ok = request.Coverage{Why: why}, false
+	c.c, c.ok = request.Coverage{Missing: why}, false
 }
 
 // shelf is the calls of a world as a store has records.
@@ -88,11 +88,11 @@ func (s shelf) FindPlace(_ context.Context, _, _, id string) (query.OrderKey, er
 func (s shelf) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	for n := range s {
 		i := n
-		if q.Up {
+		if q.OldestFirst {
 			i = len(s) - 1 - n
 		}
 		p := query.OrderKey(len(s) - i)
-		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
+		if q.Below != 0 && (!q.OldestFirst && p >= q.Below || q.OldestFirst && p <= q.Below) {
 			continue
 		}
 		if !yield(query.Hit{Record: s[i], Order: p, Clock: 1780000000 - int64(i)}) {
@@ -168,7 +168,7 @@ func pinned(a shadow.Answers) setting {
 }
 
 // asked is how many requests upstream has had since, by reason.
-func (s *stage) since(n int) (all int, by [request.Reasons]int) {
+func (s *stage) since(n int) (all int, by [request.ReasonCount]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.asked[n:] {
@@ -205,10 +205,10 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 		var all []string
 		for {
 			all = append(all, shown(a.Page)...)
-			if a.Page.Next.Zero() {
+			if a.Page.Next.IsZero() {
 				break
 			}
-			next, err := s.spec.Target("twilio", a.Page.Next.Path(), a.Page.Next.Query())
+			next, err := s.spec.Resolve("twilio", a.Page.Next.Path(), a.Page.Next.Query())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -337,7 +337,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		s, c := covered(t, 7)
 		n := s.count()
 		c.all(time.Now().Add(-20 * time.Hour))
-		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &request.LocalQuery{Up: true}}
+		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &request.LocalQuery{OldestFirst: true}}
 		a, err := s.Answer(t.Context(), ask)
 		if err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		if got := shown(a.Page); !slices.Equal(got, []string{sid(1), sid(2), sid(3)}) {
 			t.Errorf("oldest first: %v", got)
 		}
-		ask.Local = &request.LocalQuery{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
+		ask.Local = &request.LocalQuery{CanFind: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
 		if a, err = s.Answer(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
 			t.Errorf("only two: %v, %v", shown(a.Page), err)
 		}
@@ -355,7 +355,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 			t.Errorf("nobody has a younger one, and it is refused: %v", err)
 		}
 		ask.OnlyIfCached, ask.MaxAge = true, ptr(time.Minute)
-		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNoStoredAnswer) {
 			t.Errorf("only-if-cached, max-age=60: %v", err)
 		}
 		ask = request.Request{Target: s.target(t, "Calls.json", "StartTime=never"), Local: &request.LocalQuery{}}
@@ -370,7 +370,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		}
 		c.all(time.Now())
 		for _, other := range []string{"/2010-04-01/Accounts/AC" + strings.Repeat("2", 32) + "/Calls.json"} {
-			t2, err := s.spec.Target("twilio", other, "")
+			t2, err := s.spec.Resolve("twilio", other, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -410,7 +410,7 @@ func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
-		c.after = func(int) { c.c, c.ok = request.Coverage{Why: "a newest page has left a gap"}, false }
+		c.after = func(int) { c.c, c.ok = request.Coverage{Missing: "a newest page has left a gap"}, false }
 		want(t, s.get(t, s.newest(t)), request.Cold, "")
 	})
 }
@@ -425,10 +425,10 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=5")), request.Cold, "")
 		a := s.get(t, s.target(t, "Calls.json", "PageSize=4"))
 		want(t, a, request.Composed, "composed")
-		if a.Page.Next.Zero() {
+		if a.Page.Next.IsZero() {
 			t.Error("the page that is covered says it is the last")
 		}
-		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=2"), Local: &request.LocalQuery{Up: true}}
+		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=2"), Local: &request.LocalQuery{OldestFirst: true}}
 		if _, err := s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("the oldest first: %v", err)
 		}

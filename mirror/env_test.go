@@ -167,9 +167,9 @@ type faulty struct {
 
 var errBroken = errors.New("store: disk full")
 
-func (f *faulty) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
+func (f *faulty) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
 	if f.broken != nil && f.broken.Load() {
-		return request.Saved{}, fmt.Errorf("%w: %w", understudy.ErrNotStored, errBroken)
+		return request.SaveResult{}, fmt.Errorf("%w: %w", understudy.ErrNotStored, errBroken)
 	}
 	return f.Store.Save(ctx, p)
 }

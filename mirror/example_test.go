@@ -68,7 +68,7 @@ func Example() {
 	go func() { ended <- m.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 
-	target, _ := sp.Target("main", "/events", "")
+	target, _ := sp.Resolve("main", "/events", "")
 	for range 2 {
 		r, err := m.Answer(ctx, request.Request{Target: target})
 		if err != nil {

@@ -52,7 +52,7 @@ func (fs *flights) runFlight(f *flight) {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
 	f.origin.source.outage.noteResult(err)
-	if p != nil && p.Field("Etag") != "" {
+	if p != nil && p.HeaderField("Etag") != "" {
 		f.origin.source.sendsETags.Store(true)
 	}
 	if err != nil {
@@ -74,19 +74,19 @@ func (fs *flights) fetch(f *flight) (*understudy.Page, error) {
 func (fs *flights) buildFetch(f *flight) request.Fetch {
 	e := request.Fetch{
 		Target: f.origin.target, Reason: f.origin.reason, Generation: f.origin.began.Generation,
-		Promote: f.signals.promote, Patient: f.canWait,
-		Flow: f.waiting.flow, Queue: fs.env.ages().Wait, By: f.waiting.deadline,
-		Keeps: f.signals.kept,
-		Tried: func(e *understudy.UpstreamError) { fs.noteFailedTry(f, e) },
+		Promote: f.signals.promote, CanWaitForProbe: f.canWait,
+		Flow: f.waiting.flow, MaxQueueWait: fs.env.ages().Wait, Deadline: f.waiting.deadline,
+		BodyInUse: f.signals.kept,
+		OnRetry:   func(e *understudy.UpstreamError) { fs.noteFailedTry(f, e) },
 	}
 	if f.origin.source.sendsETags.Load() && f.origin.kind.name != "" && !f.origin.recordsOnly {
-		e.Held = fs.pageWithETag(f)
+		e.Stored = fs.pageWithETag(f)
 	}
 	if f.means.reservation != nil {
 		e.Reserve = f.means.reservation.reserve
 	}
-	if f.origin.reason == request.Waiting {
-		e.Retry = fs.env.ages().Wait
+	if f.origin.reason == request.ReasonWaiting {
+		e.RetryWindow = fs.env.ages().Wait
 	}
 	return e
 }
@@ -94,7 +94,7 @@ func (fs *flights) buildFetch(f *flight) request.Fetch {
 // pageWithETag returns the stored page of a flight's target if it has an ETag of upstream, otherwise nil.
 func (fs *flights) pageWithETag(f *flight) *understudy.Page {
 	good := func(p *understudy.Page, err error) bool {
-		return err == nil && p.Key == f.origin.target.Key && p.Status == http.StatusOK && p.Field("Etag") != ""
+		return err == nil && p.Key == f.origin.target.Key && p.Status == http.StatusOK && p.HeaderField("Etag") != ""
 	}
 	if e := fs.entries.hot.Find(f.origin.target.Key); e != nil {
 		if p, err := fs.entries.hot.Unpack(e); good(p, err) {
@@ -119,7 +119,7 @@ func (f *flight) canWait() bool {
 // isImpatient reports whether the flight may have failed although a flight of a reader without fallback would
 // go on.
 func (f *flight) isImpatient() bool {
-	return f.origin.reason != request.Waiting || f.signals.impatient.Load() || !f.waiting.deadline.IsZero()
+	return f.origin.reason != request.ReasonWaiting || f.signals.impatient.Load() || !f.waiting.deadline.IsZero()
 }
 
 // noteFailedTry stores the first failed try. Upstream's goroutine calls it.

@@ -52,11 +52,11 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		s.samples(t, c, shadow.SamplesNeeded-1)
-		if f := s.ofCalls(t); f.RecordsFirst() || f.Equal != shadow.SamplesNeeded-1 || f.Samples != shadow.SamplesNeeded-1 || f.Differing != 0 {
+		if f := s.ofCalls(t); f.IsRecordsFirst() || f.Equal != shadow.SamplesNeeded-1 || f.Samples != shadow.SamplesNeeded-1 || f.Differing != 0 {
 			t.Fatalf("after %d: %+v", shadow.SamplesNeeded-1, f)
 		}
 		s.samples(t, c, 1)
-		if f := s.ofCalls(t); !f.RecordsFirst() || f.Pinned() {
+		if f := s.ofCalls(t); !f.IsRecordsFirst() || f.IsPinned() {
 			t.Fatalf("after %d: %+v", shadow.SamplesNeeded, f)
 		}
 		time.Sleep(time.Hour)
@@ -72,19 +72,19 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 			faithful(s.world, func(text string) string { return strings.Replace(text, `"page_size"`, `"size_page"`, 1) })
 		})
 		read := int64(0)
-		for ; s.ofCalls(t).RecordsFirst() && read < 20_000; read++ {
+		for ; s.ofCalls(t).IsRecordsFirst() && read < 20_000; read++ {
 			c.all(time.Now())
 			s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+read%1000)))
 			time.Sleep(5 * time.Second) // a check, if there is one, is over
 			synctest.Wait()
 		}
 		f := s.ofCalls(t)
-		if f.RecordsFirst() || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
+		if f.IsRecordsFirst() || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
 			f.DifferedAt.IsZero() {
 			t.Errorf("after %d reads: %+v", read, f)
 		}
-		if _, by := s.since(n); by[request.Check] != 1 {
-			t.Errorf("%d checks", by[request.Check])
+		if _, by := s.since(n); by[request.ReasonCheck] != 1 {
+			t.Errorf("%d checks", by[request.ReasonCheck])
 		}
 	})
 }
@@ -114,7 +114,7 @@ func TestChecksAreFew(t *testing.T) {
 					time.Sleep(test.every)
 				}
 				asked, by := s.since(n)
-				if checks := int64(by[request.Check]); checks > test.most || checks == 0 || asked != by[request.Check] {
+				if checks := int64(by[request.ReasonCheck]); checks > test.most || checks == 0 || asked != by[request.ReasonCheck] {
 					t.Errorf("%d checks of %d reads, want 1 to %d; %d requests by reason %v", checks, test.reads, test.most, asked, by)
 				}
 			})

@@ -51,8 +51,8 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 	if k == nil || k.name == "" {
 		return request.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.config.Name)
 	}
-	if f.Reason == request.Waiting {
-		f.Reason = request.Sync
+	if f.Reason == request.ReasonWaiting {
+		f.Reason = request.ReasonSync
 	}
 	landed, _, err := m.filler.fillOnce(ctx, &f, s, k)
 	if errors.Is(err, understudy.ErrOutdated) {
@@ -106,7 +106,7 @@ func wrapSaveError(err error) error {
 // joinFill joins the flight that fetches what a fill needs, or starts it. A completed flight is not joined,
 // because a walk needs upstream's present answer.
 func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
-	want := fetchOptions{reason: fill.Reason, requireNew: true, isFill: true, nonFinal: fill.Look, reservation: w}
+	want := fetchOptions{reason: fill.Reason, requireNew: true, isFill: true, nonFinal: fill.ForOpenRecords, reservation: w}
 	if !fill.RecordsOnly {
 		return fs.join(fill.Target, s, k, want)
 	}
@@ -136,14 +136,14 @@ func (f *flight) pageToSave(p *understudy.Page, generation int64) *understudy.Pa
 	if !f.origin.recordsOnly {
 		return &records
 	}
-	records.Key, records.Of, records.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
+	records.Key, records.RecordsKey, records.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
 	return &records
 }
 
 // restoreKey gives a saved page its own key again.
 func (f *flight) restoreKey(saved, p *understudy.Page) *understudy.Page {
 	if f.origin.recordsOnly {
-		saved.Key, saved.Of, saved.Next = p.Key, p.Of, p.Next
+		saved.Key, saved.RecordsKey, saved.Next = p.Key, p.RecordsKey, p.Next
 	}
 	return saved
 }
@@ -242,7 +242,7 @@ func (pf *prefetcher) follow(h heldPage, s *source, now time.Time) {
 
 // addCandidate queues the page after one that was read. It never blocks.
 func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.Entry) {
-	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredSaid || pf.writer.saving.failureReason() != "" {
+	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredNoStore || pf.writer.saving.failureReason() != "" {
 		return
 	}
 	select {
@@ -266,7 +266,7 @@ func (pf *prefetcher) run() {
 
 // prefetchOne fetches a candidate unless a fresh page is stored.
 func (pf *prefetcher) prefetchOne(h candidate) {
-	t, err := h.source.config.Spec.TargetOf(h.next)
+	t, err := h.source.config.Spec.ResolveKey(h.next)
 	if err != nil {
 		return // upstream's next link leads outside the mirrored paths
 	}
@@ -278,7 +278,7 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 		h.noteNextFresh(pf, left)
 		return
 	}
-	f := pf.flights.startBackground(t, h.source, k, fetchOptions{reason: request.Prefetch})
+	f := pf.flights.startBackground(t, h.source, k, fetchOptions{reason: request.ReasonPrefetch})
 	if f == nil {
 		return
 	}

@@ -42,30 +42,30 @@ func TestFillKeepsThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []request.PageSaved
 		s := open(t, 7, told(&heard))
-		landed := s.fill(t, request.Fill{Target: s.newest(t), Reason: request.Sync})
-		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.Zero() || landed.Page.Rows[2].Version == 0 ||
-			landed.Reason != request.Sync {
+		landed := s.fill(t, request.Fill{Target: s.newest(t), Reason: request.ReasonSync})
+		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.IsZero() || landed.Page.Rows[2].Version == 0 ||
+			landed.Reason != request.ReasonSync {
 			t.Errorf("landed %+v", landed)
 		}
-		if len(heard) != 1 || heard[0].Page != landed.Page || len(heard[0].Changes) != 3 || heard[0].Reason != request.Sync {
+		if len(heard) != 1 || heard[0].Page != landed.Page || len(heard[0].Changes) != 3 || heard[0].Reason != request.ReasonSync {
 			t.Errorf("told of %+v", heard)
 		}
-		next, err := s.spec.Target("twilio", landed.Page.Next.Path(), landed.Page.Next.Query())
+		next, err := s.spec.Resolve("twilio", landed.Page.Next.Path(), landed.Page.Next.Query())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.fill(t, request.Fill{Target: next, Reason: request.Check})
+		s.fill(t, request.Fill{Target: next, Reason: request.ReasonCheck})
 		synctest.Wait() // until both flights have ended
 		want(t, s.get(t, next), request.Warm, "")
 		if entries := s.Stats("twilio").Hot.Pages; entries != 1 {
 			t.Errorf("%d pages in memory; a walk's pages are not for it, the one read is", entries)
 		}
 		// The page after the one read may be on its way already.
-		if n, by := s.fetches("Calls.json"); n-by[request.Prefetch] != 2 || by[request.Sync] != 1 || by[request.Check] != 1 {
+		if n, by := s.fetches("Calls.json"); n-by[request.ReasonPrefetch] != 2 || by[request.ReasonSync] != 1 || by[request.ReasonCheck] != 1 {
 			t.Errorf("%d fetches by %v", n, by)
 		}
 		time.Sleep(2 * time.Second) // the page after the one read is prefetched
-		again := s.fill(t, request.Fill{Target: next, Reason: request.Sync})
+		again := s.fill(t, request.Fill{Target: next, Reason: request.ReasonSync})
 		if len(again.Changes) != 0 || len(heard) != 4 {
 			t.Errorf("the same page once more: %d changes, told %d times", len(again.Changes), len(heard))
 		}
@@ -80,8 +80,8 @@ func TestFillRecordsOnly(t *testing.T) {
 		synctest.Wait()
 		s.set(sid(7), "busy", true)
 		big := s.target(t, "Calls.json", "PageSize=1000")
-		landed := s.fill(t, request.Fill{Target: big, Reason: request.Sync, RecordsOnly: true})
-		if landed.Page.Key != big.Key || landed.Page.Next.Zero() || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Changed {
+		landed := s.fill(t, request.Fill{Target: big, Reason: request.ReasonSync, RecordsOnly: true})
+		if landed.Page.Key != big.Key || landed.Page.Next.IsZero() || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Changed {
 			t.Errorf("landed %+v", landed)
 		}
 		if _, err := s.memory.Page(t.Context(), big.Key); !errors.Is(err, understudy.ErrNotFound) {
@@ -196,8 +196,9 @@ func TestFillOfAnInstanceThatWent(t *testing.T) {
 		s.get(t, s.newest(t))
 		synctest.Wait()
 		s.remove(sid(2))
-		landed := s.fill(t, request.Fill{Target: s.call(t, sid(2)), Reason: request.Check, RecordsOnly: true})
-		if landed.Page.Status != 404 || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Went || landed.Changes[0].ID != sid(2) {
+		landed := s.fill(t, request.Fill{Target: s.call(t, sid(2)), Reason: request.ReasonCheck, RecordsOnly: true})
+		if landed.Page.Status != 404 || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Deleted ||
+			landed.Changes[0].ID != sid(2) {
 			t.Errorf("landed %+v", landed)
 		}
 		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold {

@@ -134,13 +134,13 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	f = fs.running[t.Key]
-	if f == nil && want.reason == request.Waiting && !want.skipCacheCheck && fs.entries.hasFreshSince(t, k, want.newerThan) {
+	if f == nil && want.reason == request.ReasonWaiting && !want.skipCacheCheck && fs.entries.hasFreshSince(t, k, want.newerThan) {
 		return nil, false, errCompleted
 	}
 	// Of a completed flight only the page can be shared, and only while upstream's headers allow it. Its
 	// error is not shared, and requireNew accepts no completed flight.
 	start := f == nil || f.isInvalidated() || f.isCompleted() && (want.requireNew || f.result.err != nil || !fs.env.isReusable(f.result.page))
-	if want.reason == request.Waiting {
+	if want.reason == request.ReasonWaiting {
 		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
 		}
@@ -151,10 +151,10 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 		joined = true
 	}
 	f.waiting.waiters++
-	if want.reason == request.Waiting {
+	if want.reason == request.ReasonWaiting {
 		f.waiting.readers++
 	}
-	if want.reason == request.Waiting && f.origin.reason != request.Waiting && !f.waiting.promoted {
+	if want.reason == request.ReasonWaiting && f.origin.reason != request.ReasonWaiting && !f.waiting.promoted {
 		f.waiting.promoted = true
 		close(f.signals.promote)
 		f.means.reservation.stop()
@@ -175,7 +175,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 		signals: signals{
 			promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
 		},
-		waiting: waiting{background: want.reason != request.Waiting && !want.isFill, flow: want.flow, deadline: want.deadline},
+		waiting: waiting{background: want.reason != request.ReasonWaiting && !want.isFill, flow: want.flow, deadline: want.deadline},
 	}
 	f.signals.ctx, f.signals.cancel = context.WithCancel(fs.env.ctx)
 	f.signals.kept, f.signals.free = context.WithCancel(context.Background())
@@ -265,7 +265,7 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 		return nil
 	case remainingPause(fs.env.now(), fs.suspended[t.Key], suspendTime) > 0:
 		return nil
-	case want.reason == request.Prefetch && !want.requireNew && fs.entries.hasFreshSince(t, k, time.Time{}):
+	case want.reason == request.ReasonPrefetch && !want.requireNew && fs.entries.hasFreshSince(t, k, time.Time{}):
 		return nil // the page was fetched a moment ago
 	}
 	return fs.begin(t, s, k, want)
@@ -276,7 +276,7 @@ func (fs *flights) Join(
 	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
 ) (*understudy.Page, bool, error) {
 	s := fs.env.sources[t.Key.Source]
-	want := fetchOptions{reason: request.Waiting, skipCacheCheck: true, requireNew: direct, flow: flow, fetch: fetch}
+	want := fetchOptions{reason: request.ReasonWaiting, skipCacheCheck: true, requireNew: direct, flow: flow, fetch: fetch}
 	f, joined, err := fs.join(t, s, s.kinds[""], want)
 	if err != nil {
 		return nil, false, err
@@ -293,7 +293,7 @@ func (fs *flights) Join(
 // FetchInBackground starts a flight of the shared cache without a waiter.
 func (fs *flights) FetchInBackground(t *spec.Target, fetch shared.Fetch) {
 	s := fs.env.sources[t.Key.Source]
-	fs.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
+	fs.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.ReasonRefresh, fetch: fetch})
 }
 
 // startGoroutine runs f in a goroutine of the mirror. It returns false if the mirror is closed.

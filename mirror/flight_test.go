@@ -189,13 +189,13 @@ func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 		s := open(t, 9)
 		next := s.get(t, s.newest(t)).Page.Next
 		synctest.Wait() // the prefetch is under way
-		target, err := s.spec.Follow("twilio", next.URI)
+		target, err := s.spec.ResolveLink("twilio", next.URI)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var f request.Fetch
 		s.script(func() { f = s.asked[1] })
-		if f.Reason != request.Prefetch || f.Target.Key != next {
+		if f.Reason != request.ReasonPrefetch || f.Target.Key != next {
 			t.Fatalf("fetch of %s for %s", f.Target.Key, f.Reason)
 		}
 		select {
@@ -221,7 +221,7 @@ func TestJoinedWithLessPatience(t *testing.T) {
 		s := open(t, 9)
 		s.script(func() {
 			s.fail = func(_ int, f request.Fetch) error {
-				if f.Reason == request.Prefetch {
+				if f.Reason == request.ReasonPrefetch {
 					return &understudy.UpstreamError{Why: understudy.FailDown}
 				}
 				return nil
@@ -229,13 +229,13 @@ func TestJoinedWithLessPatience(t *testing.T) {
 		})
 		next := s.get(t, s.newest(t)).Page.Next
 		synctest.Wait()
-		target, err := s.spec.Follow("twilio", next.URI)
+		target, err := s.spec.ResolveLink("twilio", next.URI)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want(t, s.get(t, target), request.Cold, "")
 		_, by := s.fetches(target.Key.URI) // the page after it may be under way already
-		if by[request.Prefetch] != 1 || by[request.Waiting] != 1 {
+		if by[request.ReasonPrefetch] != 1 || by[request.ReasonWaiting] != 1 {
 			t.Errorf("fetches by reason %v", by)
 		}
 	})
@@ -248,10 +248,10 @@ type oddStore struct {
 	touch func() error
 }
 
-func (o *oddStore) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
+func (o *oddStore) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
 	if o.save != nil {
 		if err := o.save(); err != nil {
-			return request.Saved{}, err
+			return request.SaveResult{}, err
 		}
 	}
 	return o.Store.Save(ctx, p)
@@ -323,7 +323,7 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		if after, _ := s.fetches(""); after != n {
 			t.Errorf("upstream was asked %d times more", after-n)
 		}
-		if f := s.flights.startBackground(target, src, r.kind, fetchOptions{reason: request.Prefetch}); f != nil {
+		if f := s.flights.startBackground(target, src, r.kind, fetchOptions{reason: request.ReasonPrefetch}); f != nil {
 			t.Error("it was prefetched again")
 		}
 	})
@@ -366,8 +366,8 @@ func TestWhatReadyFoundIsNotLookedUpAgain(t *testing.T) {
 		if _, ok := s.FindReady(target); ok {
 			t.Fatal("it is ready after it was forgotten")
 		}
-		a, err := s.Answer(t.Context(), request.Request{Target: target, Found: found})
-		if err != nil || a.Outcome != request.Warm || a.Store > 0 {
+		a, err := s.Answer(t.Context(), request.Request{Target: target, ReadyResult: found})
+		if err != nil || a.Outcome != request.Warm || a.StoreTime > 0 {
 			t.Errorf("%+v %v, want an answer from memory", a, err)
 		}
 	})

@@ -44,7 +44,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
 	}
 	k, remembered := s.kindOf(t), m.entries.hot.Find(t.Key) != nil
-	if s.config.Spec.Generic() {
+	if s.config.Spec.IsGeneric() {
 		m.shared.Invalidate(ctx, t.Key) // also ends fetches under way and drops variants stored under other keys
 	}
 	found, err := m.invalidator.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
@@ -238,7 +238,7 @@ func (fl *filler) isExpired(ctx context.Context, k *kind, rec *understudy.Record
 	if target == nil || !ok {
 		return false
 	}
-	fill := request.Fill{Target: target, Reason: request.Refresh, RecordsOnly: true}
+	fill := request.Fill{Target: target, Reason: request.ReasonRefresh, RecordsOnly: true}
 	if _, _, err := fl.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
 		return true // unknown; a later request may decide
 	}

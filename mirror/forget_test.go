@@ -22,8 +22,8 @@ func after(t *testing.T, s *stage, target *spec.Target, pages, versions int, for
 	}
 	before, _ := s.fetches("")
 	a := s.get(t, target)
-	if n, _ := s.fetches(""); n != before+1 || a.Outcome != request.Cold || a.Fwd != "uri-miss" {
-		t.Errorf("the next answer came %s (%s) with %d fetches", a.Outcome, a.Fwd, n-before)
+	if n, _ := s.fetches(""); n != before+1 || a.Outcome != request.Cold || a.ForwardReason != "uri-miss" {
+		t.Errorf("the next answer came %s (%s) with %d fetches", a.Outcome, a.ForwardReason, n-before)
 	}
 }
 

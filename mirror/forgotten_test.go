@@ -90,7 +90,7 @@ func TestForgottenByAge(t *testing.T) {
 			went := 0
 			for _, l := range heard {
 				for _, change := range l.Changes {
-					if change.Type == understudy.Went {
+					if change.Type == understudy.Deleted {
 						went++
 					}
 				}
@@ -164,7 +164,7 @@ func TestForgottenWithItsParent(t *testing.T) {
 				}
 			})
 			landed := s.fill(t, request.Fill{Target: s.target(t, path+"/Participants/"+sid(2)+".json", ""), RecordsOnly: true,
-				Reason: request.Check})
+				Reason: request.ReasonCheck})
 			after, _ := s.fetches(path + ".json")
 			_, err := s.memory.Record(t.Context(), "twilio", "participants", "participants", p.id)
 			if landed.Page.Status != 404 || c.kept != (len(landed.Changes) == 0) || c.kept != (err == nil) || after-before != c.fetches {

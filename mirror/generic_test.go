@@ -29,7 +29,7 @@ type plainOrigin struct {
 	open   atomic.Int64 // streams that are not closed
 }
 
-func (o *plainOrigin) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+func (o *plainOrigin) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	o.asked.Add(1)
 	began := time.Now()
 	select {
@@ -38,9 +38,9 @@ func (o *plainOrigin) Exchange(ctx context.Context, x request.Exchange) (*reques
 		o.ended.Add(1)
 		return nil, ctx.Err()
 	}
-	a := &request.Exchanged{Response: request.Response{Page: &understudy.Page{Key: x.Target.Key, Status: 200, At: time.Now()},
-		Outcome: request.Cold}, Header: o.header.Clone(), Asked: began}
-	if x.Whole != nil && x.Whole(200, a.Header, began, time.Now()) {
+	a := &request.ExchangeResponse{Response: request.Response{Page: &understudy.Page{Key: x.Target.Key, Status: 200, At: time.Now()},
+		Outcome: request.Cold}, Header: o.header.Clone(), SentAt: began}
+	if x.WantBody != nil && x.WantBody(200, a.Header, began, time.Now()) {
 		a.Response.Page.Body = []byte("whole")
 		return a, nil
 	}
@@ -72,7 +72,7 @@ func openGeneric(t *testing.T, control string, settings ...setting) (*stage, *pl
 		o.world = opts.Sources[0].Upstream.(*world)
 		opts.Sources = append(opts.Sources, Source{Source: &spec.Source{Name: "web", Spec: sp}, Upstream: o})
 	})...)
-	target, err := sp.Passed("web", "/a?b=1")
+	target, err := sp.ResolveVerbatim("web", "/a?b=1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestGenericReadersShareAFlight(t *testing.T) {
 			t.Error("it is not in memory")
 		}
 		p, err := s.memory.Page(t.Context(), target.Key)
-		if err != nil || string(p.Body) != "whole" || p.Field("Cache-Control") != "max-age=60" {
+		if err != nil || string(p.Body) != "whole" || p.HeaderField("Cache-Control") != "max-age=60" {
 			t.Errorf("the store has %+v %v", p, err)
 		}
 		time.Sleep(61 * time.Second)

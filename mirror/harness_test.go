@@ -135,7 +135,7 @@ func (w *world) list(t *spec.Target) *understudy.Page {
 	p := page(t, http.StatusOK, b.String())
 	p.Rows = rows
 	if to < len(w.calls) {
-		next, err := w.spec.Target("twilio", t.Key.Path(), fmt.Sprintf("PageSize=50&Page=%d&PageToken=PA%s", from/w.size+1, w.calls[to-1].id))
+		next, err := w.spec.Resolve("twilio", t.Key.Path(), fmt.Sprintf("PageSize=50&Page=%d&PageToken=PA%s", from/w.size+1, w.calls[to-1].id))
 		if err != nil {
 			w.t.Error(err)
 			return p
@@ -197,7 +197,7 @@ func (w *world) script(f func()) {
 }
 
 // fetches are the fetches so far whose URI contains part, by reason.
-func (w *world) fetches(part string) (n int, by [request.Reasons]int) {
+func (w *world) fetches(part string) (n int, by [request.ReasonCount]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.asked {
@@ -292,7 +292,7 @@ func (s *stage) start(t testing.TB, o Options) {
 
 func (s *stage) target(t testing.TB, path, query string) *spec.Target {
 	t.Helper()
-	target, err := s.spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/"+path, query)
+	target, err := s.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/"+path, query)
 	if err != nil {
 		t.Fatal(err)
 	}

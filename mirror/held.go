@@ -189,7 +189,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPa
 		hs.env.noteStoreRead(t.Key.String(), err)
 	}
 	t = resolveAddress(ctx, hs.env.store, k.source, t)
-	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 && !t.Apart() {
+	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 && !t.HasKeyHeader() {
 		h, ok = hs.composeInstance(ctx, t, k, h, ok, pending)
 	}
 	if !ok {
@@ -203,11 +203,11 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPa
 // page is outdated. A write to the record makes both outdated. If the source obeys upstream's cache headers,
 // a composed page is only for an outage, because it has no such headers.
 func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind, h heldPage, ok, pending bool) (heldPage, bool) {
-	rec, err := hs.env.store.Record(ctx, k.source.config.Name, k.name, t.KeptAs(k.source.config.User), t.ID)
+	rec, err := hs.env.store.Record(ctx, k.source.config.Name, k.name, t.StorageShape(k.source.config.User), t.ID)
 	if err != nil {
 		return h, ok
 	}
-	invalid := rec.Invalid || pending || k.writes.IsPending(t.ID)
+	invalid := rec.Invalidated || pending || k.writes.IsPending(t.ID)
 	if ok && invalid {
 		h.state = outdated
 	}
@@ -250,7 +250,7 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *heldPage) *cache.Entry {
 		return nil
 	}
 	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
-	e.ShowsAnyKind, e.Bounds = t.Unnamed() != "", h.bounds
+	e.ShowsAnyKind, e.Bounds = t.UnknownParam() != "", h.bounds
 	if h.state != current || h.page.Superseded {
 		e.Superseded.Store(es.env.monotonicTime(es.env.now()))
 		e.Note(slices.Collect(h.page.Changed.All()))

@@ -25,7 +25,7 @@ func TestHintsAreOneFetch(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		n, by := s.fetches("Calls/" + sid(2))
-		if n != 1 || by[request.Refresh] != 1 {
+		if n != 1 || by[request.ReasonRefresh] != 1 {
 			t.Errorf("%d fetches by %v for a hundred hints", n, by)
 		}
 		if a := s.get(t, s.call(t, sid(2))); a.Outcome != request.Stale && a.Outcome != request.Composed {
@@ -102,7 +102,7 @@ func TestHintJoinsNothingOlder(t *testing.T) {
 		synctest.Wait()
 		s.AddHint("twilio", "calls", sid(1))
 		time.Sleep(time.Minute)
-		if n, by := s.fetches(""); n != 2 || by[request.Refresh] != 1 {
+		if n, by := s.fetches(""); n != 2 || by[request.ReasonRefresh] != 1 {
 			t.Errorf("%d fetches by %v", n, by)
 		}
 	})
@@ -116,7 +116,7 @@ func TestHintOfSomethingNew(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		polled := func() int {
 			_, by := s.fetches("Calls.json")
-			return by[request.Poll]
+			return by[request.ReasonPoll]
 		}
 		lists := polled()
 		s.set(sid(9), "ringing", false)

@@ -116,7 +116,7 @@ func TestErrandOfAReader(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if f := s.asked[0]; f.Flow != 7 || f.Queue != 8*time.Second || time.Until(f.By) != 2*time.Second {
+		if f := s.asked[0]; f.Flow != 7 || f.MaxQueueWait != 8*time.Second || time.Until(f.Deadline) != 2*time.Second {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -129,7 +129,7 @@ func TestPatienceIsOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.fail = func(_ int, f request.Fetch) error {
-			if !f.By.IsZero() {
+			if !f.Deadline.IsZero() {
 				return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: time.Second}
 			}
 			return nil

@@ -96,7 +96,7 @@ func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *content
 	}
 	s := open(t, 3, append([]setting{func(o *Options) {
 		x.world = o.Sources[0].Upstream.(*world)
-		o.Sources[0].Upstream, o.Files, o.Sources[0].Source.Media = x, files, []string{"recordings", "media"}
+		o.Sources[0].Upstream, o.Files, o.Sources[0].Source.MediaKinds = x, files, []string{"recordings", "media"}
 	}}, func() (all []setting) {
 		for _, c := range change {
 			all = append(all, c)
@@ -184,7 +184,7 @@ func TestContentIsBroughtOnce(t *testing.T) {
 func TestContentIsPassedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Source.Media = []string{"media"} })
+		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Source.MediaKinds = []string{"media"} })
 		a := request.MediaRequest{Range: "bytes=2-3", IfRange: `"x"`, IfNoneMatch: `"y"`, Flow: 7}
 		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(206, "FF"), nil })
 		for range 2 {
@@ -237,7 +237,7 @@ func TestContentGrowsOld(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) {
-			if a.IfNoneMatch != `"one"` || a.Reason != request.Refresh {
+			if a.IfNoneMatch != `"one"` || a.Reason != request.ReasonRefresh {
 				t.Errorf("%+v", a)
 			}
 			return medio(304, ""), nil
@@ -389,7 +389,7 @@ func TestContentOfARecordThatWent(t *testing.T) {
 		},
 		"its account deleted": func(t *testing.T, s *stage, x *studio) {
 			x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
-			target, err := s.spec.Target("twilio", "/2010-04-01/Accounts/"+account+".json", "")
+			target, err := s.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+".json", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -441,7 +441,7 @@ func TestContentUnderAnotherPath(t *testing.T) {
 		s, x, files := recorded(t)
 		s.hear(t, request.MediaRequest{})
 		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(404, ""), nil })
-		other, err := s.spec.Target("twilio", strings.Replace(s.audio(t).Key.URI, account, "AC00000000000000000000000000000002", 1), "")
+		other, err := s.spec.Resolve("twilio", strings.Replace(s.audio(t).Key.URI, account, "AC00000000000000000000000000000002", 1), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,7 +457,7 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		only := request.MediaRequest{Target: s.audio(t), OnlyIfCached: true}
-		if _, err := s.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) || len(x.asks()) != 0 {
+		if _, err := s.Open(t.Context(), only); !errors.Is(err, understudy.ErrNoStoredAnswer) || len(x.asks()) != 0 {
 			t.Errorf("nothing held: %v", err)
 		}
 		s.hear(t, request.MediaRequest{})
@@ -467,7 +467,7 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 		m, _ = s.hear(t, only)
 		wantMedium(t, m, request.Stale, "")
 		only.NoCache = true
-		if _, err := s.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err := s.Open(t.Context(), only); !errors.Is(err, understudy.ErrNoStoredAnswer) {
 			t.Errorf("nothing new enough held: %v", err)
 		}
 		synctest.Wait()
@@ -491,7 +491,7 @@ func TestContentAsksThatMakeNoSense(t *testing.T) {
 		t.Errorf("an upstream without contents: %v", err)
 	}
 	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.world.spec, User: account,
-		Media: []string{"calls"}}, Upstream: plain.world}}})
+		MediaKinds: []string{"calls"}}, Upstream: plain.world}}})
 	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
 		t.Errorf("%v", err)
 	}

@@ -39,7 +39,7 @@ type Store interface {
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// Save stores a page and its records in one transaction. It returns ErrOutdated if a write came after the
 	// page's fetch began.
-	Save(context.Context, *understudy.Page) (request.Saved, error)
+	Save(context.Context, *understudy.Page) (request.SaveResult, error)
 	// Touch marks what a write changed as invalid and raises the generation of the kind.
 	Touch(context.Context, request.Invalidation) (generation int64, err error)
 }

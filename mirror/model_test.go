@@ -173,7 +173,7 @@ func (m *model) end() {
 			m.t.Error(err)
 		case f.gone:
 			m.t.Errorf("%s was deleted, the store holds %s", id, rec.Body)
-		case !rec.Invalid && statusOf(rec.Body) < f.version:
+		case !rec.Invalidated && statusOf(rec.Body) < f.version:
 			m.t.Errorf("%s had version %d, the store holds %s as valid", id, f.version, rec.Body)
 		}
 	}
@@ -216,7 +216,7 @@ func (m *model) run(op func(context.Context, *rand.Rand)) {
 }
 
 func (m *model) target(path string) *spec.Target {
-	t, err := m.spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/"+path, "")
+	t, err := m.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/"+path, "")
 	if err != nil {
 		m.t.Error(err)
 	}
@@ -463,12 +463,12 @@ func (s modelStore) refused(at int32) error {
 // locked is the error of a store that will take the page later.
 type locked struct{ error }
 
-func (l locked) Unwrap() error { return l.error }
-func (locked) Short() string   { return "locked" }
+func (l locked) Unwrap() error     { return l.error }
+func (locked) ShortString() string { return "locked" }
 
-func (s modelStore) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
+func (s modelStore) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
 	if err := s.refused(2); err != nil {
-		return request.Saved{}, err
+		return request.SaveResult{}, err
 	}
 	return s.DB.Save(ctx, p)
 }

@@ -46,7 +46,7 @@ func nextDuration(limit time.Duration) time.Duration {
 // is asked, if samples have shown that both agree. It also happens if upstream fails and the records are
 // younger than the stored page. A request with Local is answered from records only, or with ErrNotMirrored.
 //
-// Errors: ErrNotHeld, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose Page
+// Errors: ErrNoStoredAnswer, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose Page
 // may be passed to the client), the context's error if it ended first and no page was stored, ErrInvalid,
 // ErrClosed.
 func (m *Mirror) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
@@ -81,13 +81,13 @@ func (m *Mirror) answerRequest(ctx context.Context, a request.Request) (*request
 	if a.Local != nil {
 		return m.reader.answerFromRecords(ctx, &reading{request: a, source: s, kind: k, now: now})
 	}
-	if k.name == "" || a.SkipHeld {
-		return m.reader.forward(ctx, &reading{request: a, source: s, kind: k, now: now, heldForbidden: a.SkipHeld})
+	if k.name == "" || a.SkipStored {
+		return m.reader.forward(ctx, &reading{request: a, source: s, kind: k, now: now, heldForbidden: a.SkipStored})
 	}
 	if a.NoCache && a.JoinOnly && !m.flights.isFetching(a.Target.Key) {
 		a.NoCache = false
 	}
-	e, ok := a.Found.(*cache.Entry)
+	e, ok := a.ReadyResult.(*cache.Entry)
 	if !ok {
 		e = m.entries.hot.Find(a.Target.Key)
 	}
@@ -179,7 +179,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	switch v {
 	case stale:
 		if !r.request.OnlyIfCached {
-			rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.Refresh})
+			rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.ReasonRefresh})
 		}
 		return rd.answerStale(r, &h, age, ""), nil
 	case askFirst:
@@ -194,7 +194,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 func (rd *reader) forward(ctx context.Context, r *reading) (*request.Response, error) {
 	if r.request.OnlyIfCached {
 		r.source.counts.failed.Add(1)
-		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, understudy.ErrNotHeld)
+		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, understudy.ErrNoStoredAnswer)
 	}
 	return rd.askUpstream(ctx, r)
 }
@@ -209,11 +209,12 @@ func (fs *flights) isFetching(key understudy.Key) bool {
 
 // answerFresh answers with a fresh page. This is the warm path: no locks, no formatting, one allocation.
 func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
-	a := ask.Into
+	a := ask.ResponseBuffer
 	if a == nil {
 		a = new(request.Response)
 	}
-	*a = request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.loadTime}
+	*a = request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored,
+		StoreTime: h.loadTime}
 	switch {
 	case h.composed:
 		a.Outcome, a.Detail = request.Composed, "composed"
@@ -251,7 +252,7 @@ func (rd *reader) answerStale(r *reading, h *heldPage, age time.Duration, detail
 		detail = storeDetail(h.page)
 	}
 	return &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored,
-		Detail: detail, Store: h.loadTime}
+		Detail: detail, StoreTime: h.loadTime}
 }
 
 // renewInterval is the minimum time between two attempts to renew a fresh page.
@@ -264,7 +265,7 @@ func (rd *reader) renew(h *heldPage, t *spec.Target, s *source, age time.Duratio
 		return
 	}
 	if rd.env.throttle(&h.entry.NextRenew, now, renewInterval, renewInterval) {
-		rd.flights.startBackground(t, s, s.kindOf(t), fetchOptions{reason: request.Refresh})
+		rd.flights.startBackground(t, s, s.kindOf(t), fetchOptions{reason: request.ReasonRefresh})
 	}
 }
 
@@ -294,9 +295,9 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
 	case at.After(begin.Add(time.Second)): // allows a small difference between clocks
 		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
-	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil || a.Target.Apart():
+	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil || a.Target.HasKeyHeader():
 		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
-	case a.Local != nil && (a.Local.Up || a.Local.Since != 0 || a.Local.Text != nil):
+	case a.Local != nil && (a.Local.OldestFirst || a.Local.Since != 0 || a.Local.Text != nil):
 		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, rd.env.ages().Wait)
@@ -315,6 +316,6 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 	now := rd.env.now()
 	return &request.Response{
 		Page: p, Outcome: request.Composed, Age: max(now.Sub(at), 0), Stored: true,
-		Detail: "composed as of " + at.Format(time.RFC3339), Store: now.Sub(begin),
+		Detail: "composed as of " + at.Format(time.RFC3339), StoreTime: now.Sub(begin),
 	}, nil
 }

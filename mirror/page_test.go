@@ -25,14 +25,15 @@ func TestColdThenWarm(t *testing.T) {
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Cold, "")
-		if a.Fwd != "uri-miss" || !a.Stored || a.Joined || a.Upstream != time.Second || time.Since(begin) != time.Second {
+		if a.ForwardReason != "uri-miss" || !a.Stored || a.Joined || a.UpstreamTime != time.Second || time.Since(begin) != time.Second {
 			t.Errorf("cold answer %+v after %v", a, time.Since(begin))
 		}
 		cold := a.Page
 		time.Sleep(19 * time.Second)
 		a = s.get(t, s.newest(t))
 		want(t, a, request.Warm, "")
-		if a.Age != 19*time.Second || a.TTL != 11*time.Second || a.Fwd != "" || !bytes.Equal(a.Page.Body, cold.Body) || a.Page.Key != cold.Key {
+		if a.Age != 19*time.Second || a.TTL != 11*time.Second || a.ForwardReason != "" || !bytes.Equal(a.Page.Body,
+			cold.Body) || a.Page.Key != cold.Key {
 			t.Errorf("warm answer: age %v, ttl %v", a.Age, a.TTL)
 		}
 		if stats := s.Stats("twilio"); stats.Requests != 2 || stats.Cold != 1 || stats.Warm != 1 {
@@ -79,9 +80,9 @@ func TestHeldPagesAreConfirmed(t *testing.T) {
 		var held []*understudy.Page
 		s.script(func() {
 			s.page = func(f request.Fetch) *understudy.Page {
-				held = append(held, f.Held)
-				if f.Held != nil {
-					return f.Held.Confirmed(time.Now(), time.Second)
+				held = append(held, f.Stored)
+				if f.Stored != nil {
+					return f.Stored.ConfirmedCopy(time.Now(), time.Second)
 				}
 				p := s.list(f.Target)
 				p.Header = "Etag=v1"
@@ -155,20 +156,20 @@ func TestAges(t *testing.T) {
 					took := time.Since(begin)
 					switch then.how {
 					case request.Cold:
-						if took != time.Second || a.Fwd != "stale" || a.Age != 0 {
-							t.Errorf("took %v, fwd %q, age %v", took, a.Fwd, a.Age)
+						if took != time.Second || a.ForwardReason != "stale" || a.Age != 0 {
+							t.Errorf("took %v, fwd %q, age %v", took, a.ForwardReason, a.Age)
 						}
 						return
 					case request.Warm, request.Stale:
-						if took != 0 || a.Age != then.at || a.TTL != c.fresh-then.at || a.Fwd != "" {
-							t.Errorf("took %v, age %v, ttl %v, fwd %q", took, a.Age, a.TTL, a.Fwd)
+						if took != 0 || a.Age != then.at || a.TTL != c.fresh-then.at || a.ForwardReason != "" {
+							t.Errorf("took %v, age %v, ttl %v, fwd %q", took, a.Age, a.TTL, a.ForwardReason)
 						}
 					}
 					if then.how == request.Stale { // refilled behind
 						time.Sleep(1001 * time.Millisecond)
 						a = s.get(t, target)
 						want(t, a, request.Warm, "")
-						if _, by := s.fetches(target.Key.Path()); by[request.Refresh] != 1 || by[request.Waiting] != 1 {
+						if _, by := s.fetches(target.Key.Path()); by[request.ReasonRefresh] != 1 || by[request.ReasonWaiting] != 1 {
 							t.Errorf("fetches by reason %v", by)
 						}
 					}
@@ -211,7 +212,7 @@ func TestOutage(t *testing.T) {
 		{name: "first try fails, retries go on", age: time.Hour, how: request.Stale, detail: "stale: upstream 503", took: time.Second,
 			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
-				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
+				f.OnRetry(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}},
@@ -230,7 +231,7 @@ func TestOutage(t *testing.T) {
 			}},
 		{name: "hard limit", age: shortHard, took: time.Second, err: understudy.ErrUnavailable,
 			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
-				if !f.Patient() {
+				if !f.CanWaitForProbe() {
 					t.Error("nothing is held, yet the fetch has no patience")
 				}
 				time.Sleep(time.Second)
@@ -264,8 +265,8 @@ func TestOutage(t *testing.T) {
 					return
 				}
 				want(t, a, c.how, c.detail)
-				if !bytes.Equal(a.Page.Body, held.Body) || a.TTL >= 0 || a.Fwd != "" {
-					t.Errorf("not the held page: ttl %v, fwd %q", a.TTL, a.Fwd)
+				if !bytes.Equal(a.Page.Body, held.Body) || a.TTL >= 0 || a.ForwardReason != "" {
+					t.Errorf("not the held page: ttl %v, fwd %q", a.TTL, a.ForwardReason)
 				}
 			})
 		})
@@ -288,11 +289,11 @@ func TestRetriesGoOnBehind(t *testing.T) {
 		time.Sleep(time.Hour)
 		s.script(func() {
 			s.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
-				if f.Retry != 8*time.Second || f.Patient() {
-					t.Errorf("retry %v, patient %v", f.Retry, f.Patient())
+				if f.RetryWindow != 8*time.Second || f.CanWaitForProbe() {
+					t.Errorf("retry %v, patient %v", f.RetryWindow, f.CanWaitForProbe())
 				}
-				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 502})
-				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
+				f.OnRetry(&understudy.UpstreamError{Why: understudy.FailServer, Status: 502})
+				f.OnRetry(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
 				select {
 				case <-time.After(5 * time.Second):
 				case <-ctx.Done():
@@ -336,8 +337,8 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			if a.Outcome != c.how {
 				t.Errorf("age %v, within %v: %s, want %s", c.age, c.within, a.Outcome, c.how)
 			}
-			if c.within == 0 && a.Fwd != "request" {
-				t.Errorf("fwd %q, want request", a.Fwd)
+			if c.within == 0 && a.ForwardReason != "request" {
+				t.Errorf("fwd %q, want request", a.ForwardReason)
 			}
 			time.Sleep(2 * time.Second) // what goes on behind completes
 			s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
@@ -367,7 +368,7 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 		go func() { first <- ask() }()
 		time.Sleep(500 * time.Millisecond)
 		second := ask()
-		if a := <-first; a.Outcome != request.Cold || a.Joined || a.Fwd != "request" {
+		if a := <-first; a.Outcome != request.Cold || a.Joined || a.ForwardReason != "request" {
 			t.Errorf("first %+v", a)
 		}
 		if second.Outcome != request.Cold || !second.Joined {

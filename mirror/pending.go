@@ -66,7 +66,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 // without an error, if the store can never keep this page. The record is then fetched instead.
 func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) (kept bool, err error) {
 	saved, err := wr.env.store.Save(ctx, p)
-	var fault interface{ Short() string }
+	var fault interface{ ShortString() string }
 	switch {
 	case err == nil:
 		wr.publishChanges(k, saved)
@@ -81,9 +81,9 @@ func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Pa
 
 // publishChanges marks pages that show the changed records as superseded and reports the save. The saved page
 // has no key. The caller has the kind's lock.
-func (wr *writer) publishChanges(k *kind, saved request.Saved) {
+func (wr *writer) publishChanges(k *kind, saved request.SaveResult) {
 	wr.entries.markSuperseded(k, saved.Page.Shape, saved.Changes, understudy.Key{})
-	wr.notifySaved(saved.Page, saved.Changes, request.Waiting)
+	wr.notifySaved(saved.Page, saved.Changes, request.ReasonWaiting)
 }
 
 // restoreIntents marks records as pending that writes of a killed process may have changed.

@@ -169,7 +169,7 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 // fetchPoll waits for a flight to the polled page, its own or another's. It returns the checksum of the page,
 // or zero if the page does not count.
 func (po *poller) fetchPoll(p *poll) (sum [16]byte, err error) {
-	f, _, err := po.flights.join(p.list.Target, p.source, p.kind, fetchOptions{reason: request.Poll, requireNew: true})
+	f, _, err := po.flights.join(p.list.Target, p.source, p.kind, fetchOptions{reason: request.ReasonPoll, requireNew: true})
 	if err != nil {
 		return sum, err
 	}

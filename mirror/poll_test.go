@@ -95,7 +95,7 @@ func TestPollsPerDayIsWhatPollsSend(t *testing.T) {
 					_, before := s.fetches("")
 					run(d)
 					_, after := s.fetches("")
-					got := float64(after[request.Poll]-before[request.Poll]) * 24 / d.Hours()
+					got := float64(after[request.ReasonPoll]-before[request.ReasonPoll]) * 24 / d.Hours()
 					if math.Abs(got-float64(want)) > 0.06*float64(want) {
 						t.Errorf("%s: polls send %.0f requests a day, PollsPerDay says %d", what, got, want)
 					}
@@ -172,7 +172,7 @@ func TestPollsAdapt(t *testing.T) {
 				time.Sleep(5 * time.Second)
 			}
 			_, after := s.fetches("Calls.json")
-			return after[request.Poll] - before[request.Poll]
+			return after[request.ReasonPoll] - before[request.ReasonPoll]
 		}
 		n := 10
 		arrive := func() {
@@ -217,21 +217,21 @@ func TestPollsKeepTheirShare(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		_, by := s.fetches("")
-		if n := by[request.Poll]; n < 170 || n > 180+3 {
+		if n := by[request.ReasonPoll]; n < 170 || n > 180+3 {
 			t.Errorf("%d polls in an hour at half a request a second", n)
 		}
 		if err := s.SetRate("twilio", 0); err != nil {
 			t.Error(err)
 		}
-		before := by[request.Poll]
+		before := by[request.ReasonPoll]
 		for range 600 {
 			for _, path := range []string{"Calls.json", "Messages.json", "Conferences.json"} {
 				s.get(t, s.target(t, path, ""))
 			}
 			time.Sleep(time.Second)
 		}
-		if _, by := s.fetches(""); by[request.Poll]-before < 75 {
-			t.Errorf("%d polls in ten minutes at ten requests a second", by[request.Poll]-before)
+		if _, by := s.fetches(""); by[request.ReasonPoll]-before < 75 {
+			t.Errorf("%d polls in ten minutes at ten requests a second", by[request.ReasonPoll]-before)
 		}
 		if s.SetRate("none", 1) == nil {
 			t.Error("the rate of no source is set")
@@ -250,7 +250,7 @@ func TestAPathWithAQueryIsPolled(t *testing.T) {
 			want(t, s.get(t, failed), request.Warm, "")
 			time.Sleep(5 * time.Second)
 		}
-		if n, by := s.fetches("Status=failed"); n < 12 || by[request.Poll] != n {
+		if n, by := s.fetches("Status=failed"); n < 12 || by[request.ReasonPoll] != n {
 			t.Errorf("%d fetches, %v", n, by)
 		}
 		if n, _ := s.fetches(""); n > 20 {

@@ -15,7 +15,7 @@ import (
 
 func (s *stage) follow(t *testing.T, key understudy.Key) *spec.Target {
 	t.Helper()
-	target, err := s.spec.Follow("twilio", key.URI)
+	target, err := s.spec.ResolveLink("twilio", key.URI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestPrefetchOncePerPageNotPerViewer(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		n, by := s.fetches("Calls.json")
-		if n != 2 || by[request.Prefetch] != 1 {
+		if n != 2 || by[request.ReasonPrefetch] != 1 {
 			t.Errorf("%d fetches, %v: want the page and one prefetch", n, by)
 		}
 		st := s.Stats("twilio")
@@ -67,7 +67,7 @@ func TestWalkFindsEveryNextPage(t *testing.T) {
 			if (n == 0) != (a.Outcome == request.Cold) {
 				t.Errorf("page %d came %s", n, a.Outcome)
 			}
-			if a.Page.Next.Zero() {
+			if a.Page.Next.IsZero() {
 				if n != 9 {
 					t.Errorf("%d pages", n+1)
 				}
@@ -92,8 +92,8 @@ func TestPrefetchAgainWhenTheNextPageIsOld(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		_, by := s.fetches("PageToken")
-		if by[request.Prefetch] < 2 || by[request.Prefetch] > 4 {
-			t.Errorf("%d prefetches in fifteen minutes, want one for each five", by[request.Prefetch])
+		if by[request.ReasonPrefetch] < 2 || by[request.ReasonPrefetch] > 4 {
+			t.Errorf("%d prefetches in fifteen minutes, want one for each five", by[request.ReasonPrefetch])
 		}
 		want(t, s.get(t, next), request.Warm, "")
 	})
@@ -104,7 +104,7 @@ func TestFailedPrefetchIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
 		s.fail = func(_ int, f request.Fetch) error {
-			if f.Reason == request.Prefetch {
+			if f.Reason == request.ReasonPrefetch {
 				return down(503)
 			}
 			return nil
@@ -113,8 +113,8 @@ func TestFailedPrefetchIsTriedAgainLater(t *testing.T) {
 			s.get(t, s.newest(t))
 			time.Sleep(time.Second)
 		}
-		if _, by := s.fetches("PageToken"); by[request.Prefetch] < 2 || by[request.Prefetch] > 4 {
-			t.Errorf("%d prefetches in twenty seconds", by[request.Prefetch])
+		if _, by := s.fetches("PageToken"); by[request.ReasonPrefetch] < 2 || by[request.ReasonPrefetch] > 4 {
+			t.Errorf("%d prefetches in twenty seconds", by[request.ReasonPrefetch])
 		}
 	})
 }

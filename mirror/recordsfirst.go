@@ -46,10 +46,10 @@ func (co *composer) answerQuery(ctx context.Context, r *reading) (*request.Respo
 	if err != nil {
 		return nil, err
 	}
-	if r.request.Local != nil && r.request.Local.Made != nil && x.plan != nil {
+	if r.request.Local != nil && r.request.Local.Cache != nil && x.plan != nil {
 		again := *x
 		again.composeTime = 0 // the list comes from memory
-		r.request.Local.Made.List.Store(&again)
+		r.request.Local.Cache.List.Store(&again)
 	}
 	return co.answerList(r, x)
 }
@@ -63,7 +63,7 @@ func (co *composer) answerList(r *reading, x *composedList) (*request.Response, 
 	case v == tooOld:
 		return nil, buildTooOldError(r.kind)
 	case v == askFirst && r.request.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
-		return nil, understudy.ErrNotHeld
+		return nil, understudy.ErrNoStoredAnswer
 	}
 	return co.answerComposed(r.source, x, "composed"), nil
 }
@@ -101,7 +101,7 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 
 // waitOnce waits for one flight to a polled page. It does not join a flight that a write has invalidated.
 func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
-	want := fetchOptions{reason: request.Waiting, requireNew: true, flow: r.request.Flow}
+	want := fetchOptions{reason: request.ReasonWaiting, requireNew: true, flow: r.request.Flow}
 	want.deadline, _ = ctx.Deadline()
 	f, _, err := co.flights.join(p.list.Target, r.source, r.kind, want)
 	if err != nil {
@@ -218,7 +218,7 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 		err = &compose.Uncovered{Why: r.kind.name + ": that upstream's list shows all of them is not known yet"}
 		return
 	}
-	if rows := r.request.Target.List.Rows; rows != nil && rows.Own { // the newest record may be missing
+	if rows := r.request.Target.List.Rows; rows != nil && rows.AsSeen { // the newest record may be missing
 		if _, err = co.composeOnce(ctx, p); err == nil {
 			p, err = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
 		}
@@ -240,7 +240,7 @@ func buildTooOldError(k *kind) error {
 
 // explainUnanswered adds to an error of upstream the reason why records make no list either.
 func (co *composer) explainUnanswered(ctx context.Context, r *reading, err error) error {
-	if r.request.SkipHeld || errors.As(err, new(*understudy.NotComposedError)) {
+	if r.request.SkipStored || errors.As(err, new(*understudy.NotComposedError)) {
 		return err
 	}
 	if !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
@@ -261,13 +261,13 @@ func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page
 		sp.Retention.Unlisted || sp.Retention.WithParent {
 		return nil
 	}
-	if !s.config.Reaches(t) {
+	if !s.config.CanReach(t) {
 		return nil
 	}
-	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() && !l.Demands() }) {
+	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.IsComplete() && !l.HasRequiredFilter() }) {
 		return nil // a list may leave out records by itself
 	}
-	c, whole := co.coverage.Coverage(s.config.Name, r.kind.name, t.Root(), "", 0, 0)
+	c, whole := co.coverage.Coverage(s.config.Name, r.kind.name, t.RootID(), "", 0, 0)
 	ages := co.env.ages()
 	if age, sane := ages.age(co.env.now(), c.At); !whole || c.From != 0 || !sane || age >= ages.Hard || co.hasUnseenWrite(ctx, r.kind, &c) {
 		return nil
@@ -283,10 +283,10 @@ func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page
 // enough. With filters the list must have qualified for RecordsFirst.
 func (r *reading) canTrustRecords() bool {
 	l := r.source.lists.Find(r.request.Target)
-	if l == nil || r.request.Target.List.Shows() || l.IsRecordsFirst() {
+	if l == nil || r.request.Target.List.IsComplete() || l.IsRecordsFirst() {
 		return true
 	}
-	return r.request.Target.Whole() && l.HasEqualSample()
+	return r.request.Target.IsWholeList() && l.HasEqualSample()
 }
 
 // answerFallback answers after upstream failed, or was too slow if why is nil. It uses the stored page or
@@ -295,7 +295,7 @@ func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understud
 	rd.composer.prepareFallback(ctx, r)
 	detail := "upstream slow"
 	if why != nil {
-		detail = why.Short()
+		detail = why.ShortText()
 	}
 	switch p := r.composedFallback; {
 	case r.refusal != nil && r.held.page == nil:

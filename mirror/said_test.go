@@ -122,7 +122,7 @@ func TestTheShorterOfUpstreamsAgesAndOursHolds(t *testing.T) {
 				a, err := st.Mirror.Answer(t.Context(), ask)
 				got := "503"
 				switch {
-				case errors.Is(err, understudy.ErrNotHeld):
+				case errors.Is(err, understudy.ErrNoStoredAnswer):
 					got = "not held"
 				case err == nil:
 					got = a.Outcome.String()
@@ -145,7 +145,7 @@ func TestNoStoreLeavesNothing(t *testing.T) {
 		for _, target := range []*spec.Target{s.newest(t), s.call(t, sid(1))} {
 			for range 3 {
 				a := s.get(t, target)
-				want(t, a, request.Cold, "not stored: "+understudy.NotStoredSaid)
+				want(t, a, request.Cold, "not stored: "+understudy.NotStoredNoStore)
 				if a.Stored || a.TTL > 0 {
 					t.Errorf("%s: stored %v, fresh for %v", target.Key, a.Stored, a.TTL)
 				}
@@ -164,7 +164,7 @@ func TestNoStoreLeavesNothing(t *testing.T) {
 				t.Errorf("the store has the record %v, %v", rec, err)
 			}
 		}
-		if n, by := s.fetches(""); n != 6 || by[request.Prefetch] != 0 {
+		if n, by := s.fetches(""); n != 6 || by[request.ReasonPrefetch] != 0 {
 			t.Errorf("%d fetches, %v", n, by)
 		}
 		s.script(func() {

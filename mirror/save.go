@@ -30,7 +30,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		f.result.saveErr = errOvertaken
 		f.complete(p, nil) // only for its waiters
 		return
-	case p.NotStored == "" && fl.writer.saving.isSuspended(p.Asked(), fl.env.now()):
+	case p.NotStored == "" && fl.writer.saving.isSuspended(p.RequestKey(), fl.env.now()):
 		paused := *p
 		paused.NotStored, p = "saving it took too long a moment ago", &paused
 	}
@@ -51,7 +51,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 			f.result.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
 		before := f.origin.kind.writes.Changes()
-		if p.NotStored == understudy.NotStoredSaid {
+		if p.NotStored == understudy.NotStoredNoStore {
 			fl.flights.removeEarly(f)
 		}
 		f.complete(p, nil)
@@ -110,8 +110,8 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 
 // saveWhole stores a page whose records cannot be stored separately. It is answered only when upstream fails.
 func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) {
-	why := f.origin.target.Alone()
-	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.origin.target.Widened() || f.origin.recordsOnly {
+	why := f.origin.target.DiscardReason()
+	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.origin.target.IsWidened() || f.origin.recordsOnly {
 		return
 	}
 	if b := upstreamBounds(p); b != nil && b.NoStore || f.origin.kind.lock(ctx) != nil {
@@ -120,7 +120,7 @@ func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) 
 	defer f.origin.kind.unlock()
 	if !f.isInvalidated() {
 		k := f.origin.kind
-		_, _ = fl.writer.save(ctx, k, f.pageToSave(p.Whole(), k.writes.Generation())) // the readers already have their answer
+		_, _ = fl.writer.save(ctx, k, f.pageToSave(p.OutageCopy(), k.writes.Generation())) // the readers already have their answer
 	}
 }
 
@@ -139,7 +139,7 @@ func (wr *writer) hasSeries(p *understudy.Page) bool {
 		return false
 	}
 	k := s.config.Spec.Kind(p.Kind)
-	return k != nil && len(k.Sampled()) > 0
+	return k != nil && len(k.SampledFields()) > 0
 }
 
 // saveRest saves those records of an invalidated list that were not written since its fetch began. Otherwise
@@ -149,7 +149,7 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 		return
 	}
 	rest := *p
-	rest.Key, rest.Of, rest.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
+	rest.Key, rest.RecordsKey, rest.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
 	rest.Rows, rest.Generation = f.untouchedRows(p.Rows), generation
 	if len(rest.Rows) == 0 {
 		return
@@ -161,7 +161,7 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 	}
 	fl.entries.markSuperseded(f.origin.kind, p.Shape, saved.Changes, understudy.Key{})
 	told := *saved.Page
-	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
+	told.Key, told.RecordsKey, told.Next = p.Key, p.RecordsKey, p.Next
 	fl.writer.notifySaved(&told, saved.Changes, f.origin.reason)
 	f.result.restSaved = true
 }
@@ -205,14 +205,14 @@ func (fl *filler) canStore(ctx context.Context, f *flight, p *understudy.Page) b
 }
 
 // save stores a page after flushing the pending writes of its kind. The caller has the kind's lock.
-func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (request.Saved, error) {
+func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (request.SaveResult, error) {
 	if err := wr.flush(ctx, k); err != nil {
-		return request.Saved{}, wr.saving.noteFailure(wr.entries.env, err)
+		return request.SaveResult{}, wr.saving.noteFailure(wr.entries.env, err)
 	}
 	saved, err := wr.env.store.Save(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
-		wr.saving.suspendPage(p.Asked(), wr.env.now()) // only this page is slow: others can be saved
+		wr.saving.suspendPage(p.RequestKey(), wr.env.now()) // only this page is slow: others can be saved
 		return saved, err
 	case err != nil && !errors.Is(err, understudy.ErrOutdated):
 		return saved, wr.saving.noteFailure(wr.entries.env, err)
@@ -266,9 +266,9 @@ func (fl *filler) noteUnsaved(f *flight, err error) {
 // colon.
 func shortReason(err error) string {
 	text := err.Error()
-	var reason interface{ Short() string }
+	var reason interface{ ShortString() string }
 	if errors.As(err, &reason) {
-		text = reason.Short()
+		text = reason.ShortString()
 	} else if i := strings.LastIndex(text, ": "); i >= 0 && i+2 < len(text) {
 		text = text[i+2:]
 	}

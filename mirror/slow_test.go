@@ -65,7 +65,7 @@ func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
 		s.script(func() {
 			s.fail = func(_ int, f request.Fetch) error {
 				limited := &understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 5 * time.Second}
-				f.Tried(limited)
+				f.OnRetry(limited)
 				time.Sleep(limited.RetryAfter)
 				return limited
 			}

@@ -74,7 +74,7 @@ func (m *Mirror) addSource(given Source) error {
 	if err := m.media.AddSource(given.Source, contents); err != nil {
 		return err
 	}
-	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Source.Spec.Generic() {
+	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Source.Spec.IsGeneric() {
 		m.shared.AddSource(given.Source.Name, passes)
 	}
 	s.lastRead.Store(m.env.monotonicTime(m.env.start))
@@ -108,14 +108,14 @@ func (s *source) addKind(name string, written int64, j writes.Journal) {
 // polls returns the polls of the source, by key.
 func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
 
-// polled are the lists of a source that are polled, as entries for Source.PollTarget.
+// polled are the lists of a source that are polled, as entries for Source.ResolvePoll.
 type polled struct{ configured, synced []string }
 
 // buildPolls returns the polls of the entries, by key.
 func (s *source) buildPolls(wanted polled) (map[understudy.Key]*poll, error) {
 	polls := map[understudy.Key]*poll{}
 	for _, entry := range slices.Concat(wanted.configured, wanted.synced) {
-		t, err := s.config.PollTarget(entry)
+		t, err := s.config.ResolvePoll(entry)
 		if err != nil {
 			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.config.Name, err)
 		}
@@ -163,7 +163,7 @@ func (o *outage) noteResult(err error) {
 			o.fails.Store(0)
 			o.why.Store(nil)
 		}
-	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.Of != "": // the rest of upstream works
+	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.LimitName != "": // the rest of upstream works
 	case why.Why == understudy.FailDown || why.Why == understudy.FailCredential:
 		o.fails.Store(outageAfter)
 		o.why.Store(why)
@@ -176,7 +176,7 @@ func (o *outage) noteResult(err error) {
 // reason returns why pages cannot be fetched now, or "" if upstream works.
 func (o *outage) reason() string {
 	if why := o.why.Load(); why != nil && o.fails.Load() >= outageAfter {
-		return why.Short()
+		return why.ShortText()
 	}
 	return ""
 }
@@ -193,7 +193,7 @@ func (s *source) instanceTarget(k *spec.Kind, id string) (*spec.Target, bool) {
 		if !ok {
 			continue
 		}
-		t, err := s.config.Spec.Target(s.config.Name, path, "")
+		t, err := s.config.Spec.Resolve(s.config.Name, path, "")
 		if err != nil || t.Instance != in || t.ID != id {
 			return nil, false // the path parses as a different target
 		}

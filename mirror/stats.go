@@ -20,7 +20,7 @@ type counts struct {
 }
 
 // countExchange counts the answer of a generic source.
-func (c *counts) countExchange(x *request.Exchange, a *request.Exchanged, err error) {
+func (c *counts) countExchange(x *request.Exchange, a *request.ExchangeResponse, err error) {
 	switch {
 	case err != nil:
 		c.failed.Add(1)

@@ -32,12 +32,12 @@ func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Ch
 	}
 	k.writes.AddChange()
 	for _, c := range changes {
-		if c.Type == understudy.Went {
+		if c.Type == understudy.Deleted {
 			es.forgetContents(k, c.ID)
 		}
 	}
 	// No list in memory can show a record that is new.
-	came := !slices.ContainsFunc(changes, func(c understudy.Change) bool { return c.Type != understudy.Came })
+	came := !slices.ContainsFunc(changes, func(c understudy.Change) bool { return c.Type != understudy.Appeared })
 	if !came || !es.hot.HasOnlyLists(k.pages) {
 		es.markOthersSuperseded(k, shape, changes, except)
 	}
@@ -63,7 +63,7 @@ func (es *entries) dropUnstored(k *kind) {
 
 // markOthersSuperseded marks or drops all entries that show changed records, except that of one key.
 func (es *entries) markOthersSuperseded(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
-	n := es.newChangeSet(changes, shape, understudy.NamesOf(k.source.config.Spec.Kind(k.name).ID...))
+	n := es.newChangeSet(changes, shape, understudy.NewNames(k.source.config.Spec.Kind(k.name).ID...))
 	own := es.hot.Hash(except)
 	var gone []*cache.Entry
 	es.hot.WalkGroup(k.pages, func(e *cache.Entry) {
@@ -88,11 +88,11 @@ func (es *entries) newChangeSet(changes []understudy.Change, shape string, ids u
 	}
 	for i, c := range changes {
 		n.idents[es.hot.Ident(c.ID)] = true
-		if c.Type == understudy.Came {
+		if c.Type == understudy.Appeared {
 			continue // no list in memory can show it yet
 		}
 		version, fields := c.Version, c.Fields
-		if c.Type == understudy.Went {
+		if c.Type == understudy.Deleted {
 			version, fields = -1, ids
 		}
 		if len(n.versions) == 0 || i == 0 {
@@ -156,7 +156,7 @@ func (es *entries) isSuperseded(p *poll) bool {
 // markIfMoved marks a page named by a number as outdated if its list has moved since the page was fetched.
 // Otherwise rows would be missing between this page and newer pages beside it.
 func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
-	name := t.Sliding()
+	name := t.SlidingList()
 	if name == "" || h.composed || h.page.Status != http.StatusOK {
 		return
 	}
@@ -181,7 +181,7 @@ const (
 // some time ago. Rows that have moved since then from this page into the one before are found and added to
 // the answer.
 func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
-	name := f.origin.target.Sliding()
+	name := f.origin.target.SlidingList()
 	if name == "" || f.origin.recordsOnly || p.Status != http.StatusOK {
 		return
 	}
@@ -194,7 +194,7 @@ func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 	}
 	key, given, at := fl.entries.slides.PreviousPage(name, f.origin.target.Key, fl.env.now())
 	next, rows := fl.entries.slides.Rows(p), []slide.Row(nil)
-	for n := 0; n < maxLookBack && !key.Zero() && key != f.origin.target.Key; n++ {
+	for n := 0; n < maxLookBack && !key.IsZero() && key != f.origin.target.Key; n++ {
 		b := fl.currentPage(f, key, at, next)
 		if b == nil {
 			break
@@ -218,7 +218,7 @@ func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 // reader has just received is used as it is, as in a walk directly over upstream. Unless it shares a row with
 // the next page, it is fetched again in the background, because rows may lie between them.
 func (fl *filler) currentPage(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
-	t, err := f.origin.source.config.Spec.TargetOf(key)
+	t, err := f.origin.source.config.Spec.ResolveKey(key)
 	if err != nil {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (fl *filler) currentPage(f *flight, key understudy.Key, at time.Time, next 
 	if now := fl.env.now(); now.Sub(at) <= slide.SameMoment {
 		if h, ok, err := fl.holdings.find(f.signals.ctx, t, f.origin.kind, now); err == nil && ok && !h.page.At.Before(at) {
 			if !fl.entries.slides.Rows(h.page).HasCommonRow(next) {
-				want.reason = request.Prefetch
+				want.reason = request.ReasonPrefetch
 				fl.flights.startBackground(t, f.origin.source, f.origin.kind, want)
 			}
 			return h.page
@@ -243,7 +243,7 @@ func (fl *filler) fetchNeighbor(f *flight, t *spec.Target, want fetchOptions) *u
 	if err != nil {
 		return nil
 	}
-	if f.origin.reason == request.Waiting {
+	if f.origin.reason == request.ReasonWaiting {
 		defer fl.flights.releaseReader(b, f.waiting.flow, true)
 	} else {
 		defer fl.flights.release(b, true)
@@ -263,12 +263,12 @@ func (fl *filler) fetchNeighbor(f *flight, t *spec.Target, want fetchOptions) *u
 // reader got that record as the last row of a stored page. The page is fetched again after the last earlier
 // row that still exists. In all other cases, p is returned.
 func (fl *filler) resumeAfterDeleted(f *flight, p *understudy.Page) *understudy.Page {
-	name := f.origin.target.After()
+	name := f.origin.target.CursorParam()
 	if name == "" || f.origin.withoutNeighbors {
 		return p
 	}
 	if p.Status == http.StatusOK {
-		if !p.Next.Zero() {
+		if !p.Next.IsZero() {
 			fl.entries.previousPages.Put(p.Next, p.Key, 1)
 		}
 		return p
@@ -277,7 +277,7 @@ func (fl *filler) resumeAfterDeleted(f *flight, p *understudy.Page) *understudy.
 	if !ok || p.Status != http.StatusBadRequest && p.Status != http.StatusNotFound {
 		return p
 	}
-	t, err := f.origin.source.config.Spec.TargetOf(key)
+	t, err := f.origin.source.config.Spec.ResolveKey(key)
 	if err != nil {
 		return p
 	}
@@ -308,7 +308,7 @@ func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *under
 	if len(f.result.movedRows) == 0 || p.Status != http.StatusOK {
 		return p
 	}
-	has, now := rd.entries.slides.GivenRows(t.Sliding(), t.Key, r.request.Flow, r.now)
+	has, now := rd.entries.slides.GivenRows(t.SlidingList(), t.Key, r.request.Flow, r.now)
 	if now {
 		return p
 	}
@@ -317,7 +317,7 @@ func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *under
 
 // notePageGiven remembers that a reader has received a page named by a number.
 func (es *entries) notePageGiven(t *spec.Target, reader uint64, p *understudy.Page) {
-	if name := t.Sliding(); name != "" && p.Status == http.StatusOK {
+	if name := t.SlidingList(); name != "" && p.Status == http.StatusOK {
 		es.slides.NoteGiven(name, t.Key, reader, p.At, es.env.now())
 	}
 }

@@ -32,7 +32,7 @@ func TestSupersededPageMakesItsReaderWait(t *testing.T) {
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Cold, "")
-		if time.Since(begin) != time.Second || a.Fwd != "stale" || !strings.Contains(string(a.Page.Body), "completed") {
+		if time.Since(begin) != time.Second || a.ForwardReason != "stale" || !strings.Contains(string(a.Page.Body), "completed") {
 			t.Errorf("superseded: %+v", a)
 		}
 		want(t, s.get(t, filtered), request.Warm, "") // the page that brought the change
@@ -89,7 +89,7 @@ func TestPolledPageHasItsGrace(t *testing.T) {
 			})
 			s.get(t, s.target(t, "Calls.json", "From=1"))
 			synctest.Wait()
-			if _, by := s.fetches("Calls.json?PageSize"); by[request.Poll] != 2 {
+			if _, by := s.fetches("Calls.json?PageSize"); by[request.ReasonPoll] != 2 {
 				t.Errorf("not refilled at once: %v", by)
 			}
 			time.Sleep(c.after)
@@ -170,7 +170,7 @@ func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
-		other, err := s.spec.Target("twilio", "/2010-04-01/Accounts/AC99/Calls/"+sid(3)+".json", "")
+		other, err := s.spec.Resolve("twilio", "/2010-04-01/Accounts/AC99/Calls/"+sid(3)+".json", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		hides := func(field string) func(string) bool { return func(name string) bool { return name != field } }
 		ask := func(shown func(string) bool) *request.Response {
 			t.Helper()
-			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), Shown: shown})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), CanSee: shown})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +328,7 @@ func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 		s := open(t, 3)
 		ask := func(id string) *request.Response {
 			t.Helper()
-			a, err := s.Answer(t.Context(), request.Request{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.call(t, id), CanSee: func(field string) bool { return field != "status" }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -340,8 +340,9 @@ func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 		s.get(t, s.newest(t)) // shows both, and the one has changed
 		for range 2 {
 			one, other := ask(sid(1)), ask(sid(2))
-			if one.Outcome != other.Outcome || one.Detail != other.Detail || one.Fwd != other.Fwd {
-				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.Outcome, one.Detail, one.Fwd, other.Outcome, other.Detail, other.Fwd)
+			if one.Outcome != other.Outcome || one.Detail != other.Detail || one.ForwardReason != other.ForwardReason {
+				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.Outcome, one.Detail, one.ForwardReason, other.Outcome,
+					other.Detail, other.ForwardReason)
 			}
 		}
 		want(t, s.get(t, s.call(t, sid(1))), request.Composed, "composed")

@@ -34,7 +34,7 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, c := covered(t, 3, own)
 			list := s.spec.Kind("calls").Lists[0]
-			list.Whole = &whole
+			list.Complete = &whole
 			fail := func(err error) {
 				s.script(func() { s.fail = func(int, request.Fetch) error { return err } })
 			}
@@ -46,7 +46,7 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 					switch {
 					case given && (err != nil || a.Outcome != request.Composed):
 						t.Errorf("whole %v, %q: %v, %v", whole, query, a, err)
-					case !given && !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, understudy.ErrNotHeld):
+					case !given && !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, understudy.ErrNoStoredAnswer):
 						t.Errorf("whole %v, %q: %v, %v; want nothing", whole, query, a, err)
 					}
 				}
@@ -75,10 +75,10 @@ func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
 		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		reason := func(query string) string {
 			_, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", query)})
-			return understudy.WhyNothingHeldAnswers(err)
+			return understudy.ExplainNoStoredAnswer(err)
 		}
 		whole := false
-		s.spec.Kind("calls").Lists[0].Whole = &whole
+		s.spec.Kind("calls").Lists[0].Complete = &whole
 		for query, want := range map[string]string{
 			"PageSize=7":           "what is held does not answer this request: calls: that upstream's list shows all of them is not known yet",
 			"PageSize=7&Odd=thing": "what is held does not answer this request: ",

@@ -93,7 +93,7 @@ kinds:
 }
 
 func (w *walks) direct(target *spec.Target) (*understudy.Page, string, error) {
-	p, err := w.client.Fetch(w.Context(), request.Fetch{Target: target, Reason: request.Waiting})
+	p, err := w.client.Fetch(w.Context(), request.Fetch{Target: target, Reason: request.ReasonWaiting})
 	return p, "", err
 }
 
@@ -230,14 +230,14 @@ func (o *oneBody) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page,
 		o.t.Errorf("%s waits for a body that is kept until it comes", f.Target.Key)
 		return nil, ctx.Err()
 	}
-	context.AfterFunc(f.Keeps, func() { <-o.room })
+	context.AfterFunc(f.BodyInUse, func() { <-o.room })
 	return o.Client.Fetch(ctx, f)
 }
 
 // byNumber runs a test for each style whose pages are named by numbers.
 func byNumber(t *testing.T, ages Ages, test func(*walks)) {
 	for _, way := range waysOfPaging {
-		if w := newWalks(t, way, ages); w.spec.Paging.Slides() {
+		if w := newWalks(t, way, ages); w.spec.Paging.IsSliding() {
 			t.Run(way.name, func(t *testing.T) {
 				w.T = t
 				w.add(23)
@@ -289,7 +289,7 @@ func TestPagesThatCameTogetherAreChecked(t *testing.T) {
 	for _, way := range waysOfPaging {
 		for _, after := range []int64{1, 2, 3} {
 			w := newWalks(t, way, Ages{})
-			if !w.spec.Paging.Slides() {
+			if !w.spec.Paging.IsSliding() {
 				break
 			}
 			t.Run(fmt.Sprint(way.name, after), func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestAReaderGoesOnFromAnOlderPage(t *testing.T) {
 
 func (w *walks) target(uri string) *spec.Target {
 	w.Helper()
-	t, err := w.spec.Follow("made", uri)
+	t, err := w.spec.ResolveLink("made", uri)
 	if err != nil {
 		w.Fatal(err)
 	}

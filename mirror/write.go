@@ -55,7 +55,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if k.writes.IsFull() {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
-	if w.Reads {
+	if w.ReadOnly {
 		p, err := s.upstream.Write(ctx, w)
 		if err != nil {
 			return nil, fmt.Errorf("mirror: %s: %w", w.Target.Key, err)
@@ -104,7 +104,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 // resolveAddress returns a target with the id of the record that has this address, if that record is stored.
 func resolveAddress(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Target {
 	records, ok := store.(compose.Store)
-	if !ok || !t.Addressed() {
+	if !ok || !t.IsAddressed() {
 		return t
 	}
 	named := *t
@@ -121,7 +121,7 @@ type sideEffect struct {
 
 // beginSideEffects begins the writes of everything that a write changes besides the target of its path.
 func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Write) (all []sideEffect) {
-	for _, t := range s.config.Spec.Changes(w.Target.Key, w.Body) {
+	for _, t := range s.config.Spec.ChangedTargets(w.Target.Key, w.Body) {
 		if k := s.kindOf(t); t.Kind != w.Target.Kind {
 			id := resolveAddress(ctx, m.env.store, s, t).ID
 			all = append(all, sideEffect{k, id, m.invalidator.begin(k, id)})
@@ -142,9 +142,9 @@ func (iv *invalidator) begin(k *kind, id string) *writes.Write {
 
 // writeResponse returns the response to a write.
 func writeResponse(p *understudy.Page) *request.Response {
-	a := &request.Response{Page: p, Outcome: request.Cold, Fwd: "method"}
+	a := &request.Response{Page: p, Outcome: request.Cold, ForwardReason: "method"}
 	if p != nil {
-		a.Upstream = p.Took
+		a.UpstreamTime = p.Took
 	}
 	return a
 }
@@ -171,7 +171,7 @@ func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write,
 		k.source.counts.notStored.Add(1)
 		a.Detail = "not stored: " + shortReason(err)
 	}
-	a.Store = iv.env.now().Sub(begin)
+	a.StoreTime = iv.env.now().Sub(begin)
 	return err
 }
 
@@ -233,17 +233,17 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 // writtenVersion returns the version of a record that a write's response shows, as a page without a key. It
 // returns nil if the response shows none.
 func writtenVersion(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
-	if k.name == "" || p == nil || p.NotStored != "" && p.NotStored != understudy.NotStoredDeleted || w.Target.Apart() {
+	if k.name == "" || p == nil || p.NotStored != "" && p.NotStored != understudy.NotStoredDeleted || w.Target.HasKeyHeader() {
 		return nil
 	}
 	v := *p
-	v.Key, v.Of, v.Next = understudy.Key{Source: k.source.config.Name}, understudy.Key{}, understudy.Key{}
+	v.Key, v.RecordsKey, v.Next = understudy.Key{Source: k.source.config.Name}, understudy.Key{}, understudy.Key{}
 	switch {
 	case p.NotStored == understudy.NotStoredDeleted:
 		v.Status, v.Rows, v.NotStored = 410, nil, ""
 		return &v
 	case p.Status == 204 && w.Method == "DELETE" && w.Target.ID != "":
-		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.KeptAs(k.source.config.User), w.Target.ID, nil
+		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.StorageShape(k.source.config.User), w.Target.ID, nil
 		return &v
 	case (p.Status == 200 || p.Status == 201) && len(p.Rows) > 0 && p.Rows[0].ID != "":
 		return &v
@@ -294,7 +294,7 @@ func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Cove
 	}
 	for _, id := range ids {
 		rec, err := co.holdings.findRecord(ctx, k.source, k.source.config.Spec.Kind(k.name), id)
-		if err != nil || rec != nil && (rec.Invalid || k.writes.IsPending(id)) {
+		if err != nil || rec != nil && (rec.Invalidated || k.writes.IsPending(id)) {
 			return true // unknown if the lookup failed
 		}
 		k.writes.NoteSeen(at, id)

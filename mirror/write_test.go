@@ -55,12 +55,12 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Outcome != request.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
+		if a.Outcome != request.Cold || a.ForwardReason != "method" || !a.Stored || a.Page.Status != 200 {
 			t.Errorf("write's answer %+v", a)
 		}
 		// The answer's body is a version, and the next read waits for upstream all the same.
 		if rec, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(6)); err != nil ||
-			!strings.Contains(string(rec.Body), "canceled") || !rec.Invalid {
+			!strings.Contains(string(rec.Body), "canceled") || !rec.Invalidated {
 			t.Errorf("the record after the write: %+v, %v", rec, err)
 		}
 		got := s.get(t, s.call(t, sid(6)))
@@ -75,8 +75,8 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 			begin := time.Now()
 			a := s.get(t, s.target(t, "Calls.json", query))
 			want(t, a, request.Cold, "")
-			if a.Fwd != "stale" || time.Since(begin) != time.Second {
-				t.Errorf("list %q: fwd %q after %v", query, a.Fwd, time.Since(begin))
+			if a.ForwardReason != "stale" || time.Since(begin) != time.Second {
+				t.Errorf("list %q: fwd %q after %v", query, a.ForwardReason, time.Since(begin))
 			}
 		}
 		changes, err := s.memory.ReadChanges(t.Context(), "twilio", 0, 100)
@@ -214,7 +214,7 @@ func TestDeleteRemovesTheRecord(t *testing.T) {
 			t.Errorf("status %d", a.Page.Status)
 		}
 		changes, _ := s.memory.ReadChanges(t.Context(), "twilio", 0, 100)
-		if last := changes[len(changes)-1]; last.Type != understudy.Went {
+		if last := changes[len(changes)-1]; last.Type != understudy.Deleted {
 			t.Errorf("last change %+v", last)
 		}
 	})

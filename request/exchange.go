@@ -1,4 +1,4 @@
-// Exchange: a request to a generic source, passed on as it came, and what came back.
+// Exchange: a request to a generic source, forwarded unchanged, and its response.
 
 package request
 
@@ -10,44 +10,42 @@ import (
 	"understudy/spec"
 )
 
-// Exchange is one request to a generic source (spec.Spec.Generic). It does not name the
-// caller.
+// Exchange is one request to a generic source (spec.Spec.IsGeneric). It does not name the caller.
 type Exchange struct {
 	Target *spec.Target
 	Method string
-	Header http.Header // end to end; it is not changed
-	Host   string      // as which the source was asked; "" = not known
+	Header http.Header // end-to-end fields; must not be changed
+	Host   string      // host name that the client used for the source; "" if not known
 	Body   []byte
 	Reason Reason
 	Flow   uint64 // as in Request
 
-	// Early gets an informational answer (RFC 9110, 15.2) that comes before the answer. It is
-	// called from another goroutine, and not after the exchange has returned. nil: nobody
-	// wants them.
-	Early func(status int, h http.Header)
-	// Whole reports, when the header has come, whether the body is wanted whole; nil: it is
-	// not. asked is when the request was sent.
-	Whole func(status int, h http.Header, asked, at time.Time) bool
-	// Most is the bytes of a body that is wanted whole. One that is longer is streamed.
-	Most int64
+	// OnInformational receives an informational response (RFC 9110, 15.2) that precedes the response. It is
+	// called from another goroutine, but not after the exchange has returned. It may be nil.
+	OnInformational func(status int, h http.Header)
+	// WantBody reports, when the header was received, whether the complete body is wanted. nil means no. asked
+	// is when the request was sent.
+	WantBody func(status int, h http.Header, asked, at time.Time) bool
+	// MaxBody is the largest complete body, in bytes. A longer body is streamed.
+	MaxBody int64
 }
 
-// Exchanged is the answer to an Exchange. Page has its status, its body and when its header
-// came. It must be closed.
-type Exchanged struct {
+// ExchangeResponse is the response to an Exchange. Page contains its status, its body and when its header was
+// received. The receiver must close it.
+type ExchangeResponse struct {
 	Response Response
-	Header   http.Header // end to end; not to be changed
-	// Stream is the body as it comes; nil: Page.Body is all of it.
+	Header   http.Header // end-to-end fields; must not be changed
+	// Stream is the body while it is received. If it is nil, Page.Body is the complete body.
 	Stream io.ReadCloser
-	Length int64 // of Stream; -1 = not known
-	// Trailer has the fields behind the body, once Stream has been read to its end. Before
-	// that it has the names that were announced. nil: there are none.
+	Length int64 // length of Stream in bytes; -1 if not known
+	// Trailer contains the trailer fields after Stream was read to its end, and before that the announced
+	// names. It is nil if there are none.
 	Trailer http.Header
-	Asked   time.Time // when the request was sent
+	SentAt  time.Time // when the request was sent
 }
 
 // Close ends the stream, if there is one.
-func (x *Exchanged) Close() error {
+func (x *ExchangeResponse) Close() error {
 	if x.Stream == nil {
 		return nil
 	}

@@ -6,8 +6,8 @@ import "testing"
 
 func TestReasonWords(t *testing.T) {
 	words := []string{"waiting", "refresh", "poll", "sync", "check", "prefetch"}
-	if Reasons != len(words) {
-		t.Errorf("%d reasons, want %d", Reasons, len(words))
+	if ReasonCount != len(words) {
+		t.Errorf("%d reasons, want %d", ReasonCount, len(words))
 	}
 	for i, want := range words {
 		if got := Reason(i).String(); got != want {

@@ -1,4 +1,4 @@
-// Media: the content of a record, bytes rather than rows.
+// Media: the content of a record, which is bytes instead of rows.
 
 package request
 
@@ -10,60 +10,60 @@ import (
 	"understudy/spec"
 )
 
-// MediaRequest is one request for a record's content. It does not name the caller.
+// MediaRequest is a request for a record's content. It does not name the caller.
 type MediaRequest struct {
-	Target  *spec.Target // with Media set
-	Head    bool         // only what it is, not the bytes
-	Range   string       // the request's Range, verbatim; "" = all of it
-	IfRange string       // the request's If-Range, verbatim
-	NoCache bool         // the request said no-cache: upstream is asked
-	// MaxStale is the oldest content the caller accepts without upstream being
-	// asked; nil: the usual fresh time.
+	Target  *spec.Target // target with Media set
+	Head    bool         // return only the description, not the bytes
+	Range   string       // the request's Range header, unchanged; "" means all
+	IfRange string       // the request's If-Range header, unchanged
+	NoCache bool         // the request said no-cache: ask the upstream
+	// MaxStale is the oldest content that the caller accepts without a request to the upstream. nil means the
+	// usual fresh time.
 	MaxStale     *time.Duration
-	OnlyIfCached bool // what is held, else ErrNotHeld; upstream is not asked
-	// IfNoneMatch goes upstream verbatim. The answer is 304 when it holds.
+	OnlyIfCached bool // answer from the store or with ErrNoStoredAnswer; the upstream is not asked
+	// IfNoneMatch goes upstream unchanged. The answer is 304 if it matches.
 	IfNoneMatch string
-	Reason      Reason // of a request upstream
+	Reason      Reason // reason of an upstream request
 	Flow        uint64 // as in Request
 }
 
-// Content describes a content that is held whole.
+// Content describes a completely stored content.
 type Content struct {
 	Key  understudy.Key
 	Kind string
 	ID   string
-	// Within are the other ids in its path: a message's, an account's. The content goes
-	// when one of them goes.
-	Within      []string
+	// ParentIDs are the other ids in its path, such as a message's or an account's. The content is deleted with
+	// any of them.
+	ParentIDs   []string
 	ContentType string
 	Size        int64
 	Sum         [32]byte  // SHA-256 of the bytes
-	ETag        string    // upstream's, verbatim; "" = none
-	Modified    time.Time // as upstream said; zero = not
-	At          time.Time // when upstream last confirmed it
+	ETag        string    // the upstream's ETag, unchanged; "" if none
+	Modified    time.Time // time that the upstream stated; zero if none
+	At          time.Time // when the upstream last confirmed it
 }
 
-// MediaResponse is the content of a record for one reader, from a file or straight from
-// upstream. The reader must Close it.
+// MediaResponse is the content of a record for one reader, from a file or directly from the upstream. The
+// reader must close it.
 type MediaResponse struct {
-	io.ReadCloser // the bytes of this answer; empty for HEAD
+	io.ReadCloser // bytes of this answer; empty for HEAD
 
-	// File, when not nil, is the whole content, which is held. The frontend itself handles
-	// ranges and conditions. Without File, Status and ContentRange are upstream's.
+	// File, if not nil, is the complete stored content. The frontend then handles ranges and conditions itself.
+	// Without File, Status and ContentRange are the upstream's.
 	File io.ReadSeeker
 
-	Status       int    // 200, 206, 304, 404, 410, 416
-	ContentType  string // as upstream said
-	Size         int64  // of the bytes of this answer; -1 = not known
+	Status       int    // 200, 206, 304, 404, 410 or 416
+	ContentType  string // as the upstream stated it
+	Size         int64  // length of this answer in bytes; -1 if not known
 	ContentRange string
-	ETag         string // quoted; of the content where it is held, else upstream's
+	ETag         string // quoted; of the stored content, or else the upstream's
 	Modified     time.Time
 
-	Outcome  Outcome       // Warm from a file, Stale from a file while upstream is down, Cold from upstream
-	Age      time.Duration // of what a file holds
-	TTL      time.Duration // fresh time left of it; negative when past
-	Stored   bool          // Cold, and kept: the next reader gets it from a file
-	Joined   bool          // by a fetch of another reader
+	Outcome  Outcome       // Warm from a file, Stale from a file while the upstream is down, Cold from the upstream
+	Age      time.Duration // age of the file's content
+	TTL      time.Duration // remaining fresh time of the file's content; negative if stale
+	Stored   bool          // Cold and now stored: the next reader gets it from a file
+	Joined   bool          // shared the fetch of another reader
 	Detail   string        // "stale: upstream 503"; may be empty
-	Upstream time.Duration // until upstream's first byte
+	Upstream time.Duration // time until the upstream's first byte
 }

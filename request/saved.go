@@ -1,23 +1,22 @@
-// Saved: what saving a page did.
+// Saved: the result of saving a page.
 
 package request
 
 import "understudy"
 
-// PageSaved is the event that a page was saved. An event may be lost; the rows in the
-// store are the truth.
+// PageSaved is the event that a page was saved. Events may be lost. Only the rows in the store are reliable.
 type PageSaved struct {
-	Page    *understudy.Page // as saved, with its numbers
+	Page    *understudy.Page // the saved page with its numbers
 	Changes []understudy.Change
 	Reason  Reason
 }
 
-// Saved is what saving a page did.
-type Saved struct {
-	Page    *understudy.Page    // the page given, or a copy with Version and the rows' numbers set
-	Changes []understudy.Change // in number order; empty when nothing was new
+// SaveResult is the result of saving a page.
+type SaveResult struct {
+	Page    *understudy.Page    // the given page, or a copy with Version and the rows' numbers set
+	Changes []understudy.Change // in the order of their numbers; empty if nothing was new
 }
 
-// Invalidation names what a write touched: the lists of a kind in every filter and,
-// when ID is not empty, one record of it.
+// Invalidation names what a write changed: all lists of a kind with any filter and, if ID is not empty, one
+// record of the kind.
 type Invalidation struct{ Source, Kind, ID string }

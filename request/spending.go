@@ -1,4 +1,4 @@
-// Spending: what upstream was sent, since the process began and in a span of time.
+// Spending: the number of upstream requests, since the process started and per period.
 
 package request
 
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ByReason counts requests by why they were sent. Its JSON is an object by the names of all reasons.
-type ByReason [Reasons]int64
+// ByReason counts requests by reason. Its JSON is an object with the names of all reasons.
+type ByReason [ReasonCount]int64
 
 // MarshalJSON implements json.Marshaler.
 func (n ByReason) MarshalJSON() ([]byte, error) {
@@ -19,50 +19,50 @@ func (n ByReason) MarshalJSON() ([]byte, error) {
 	return json.Marshal(names)
 }
 
-// Add adds what another counts.
+// Add adds the counts of o.
 func (n *ByReason) Add(o *ByReason) {
 	for r, sent := range o {
 		n[r] += sent
 	}
 }
 
-// Sent counts the requests that were sent upstream since the process began. Its JSON is part of /-/stats:
-// names are only added.
-type Sent struct {
-	Requests int64    `json:"requests"` // tries, answered or not
-	Errors   int64    `json:"errors"`   // those of them that failed; a caller that left is none
-	TooLarge int64    `json:"-"`        // those of them whose body was larger than MaxBody
+// SentCounts counts the upstream requests since the process started. Its JSON is part of /-/stats, where names
+// are only ever added.
+type SentCounts struct {
+	Requests int64    `json:"requests"` // attempts, with or without an answer
+	Errors   int64    `json:"errors"`   // failed attempts; a caller that left does not count
+	TooLarge int64    `json:"-"`        // attempts whose body was larger than MaxBody
 	ByReason ByReason `json:"by_reason"`
-	Retries  ByReason `json:"retries"` // tries after the first of a fetch, also in ByReason
-	Hedges   ByReason `json:"hedges"`  // sent beside one that was late, also in ByReason
+	Retries  ByReason `json:"retries"` // attempts after the first one of a fetch, included in ByReason
+	Hedges   ByReason `json:"hedges"`  // second requests sent because the first was late, included in ByReason
 }
 
-// Add adds what another counts.
-func (s *Sent) Add(o *Sent) {
+// Add adds the counts of o.
+func (s *SentCounts) Add(o *SentCounts) {
 	s.Requests, s.Errors, s.TooLarge = s.Requests+o.Requests, s.Errors+o.Errors, s.TooLarge+o.TooLarge
 	s.ByReason.Add(&o.ByReason)
 	s.Retries.Add(&o.Retries)
 	s.Hedges.Add(&o.Hedges)
 }
 
-// SpendingStep is the span of one Spending, and SpendingKept how long they are kept.
+// SpendingStep is the period of one Spending. SpendingRetention is how long a Spending is stored.
 const (
-	SpendingStep = 5 * time.Minute
-	SpendingKept = 24 * time.Hour
+	SpendingStep      = 5 * time.Minute
+	SpendingRetention = 24 * time.Hour
 )
 
-// Spending counts what a source was sent in one SpendingStep. A try of a fetch is one request. Its
-// JSON, of an hour, is part of /-/stats: names are only added.
+// Spending counts the requests to a source in one SpendingStep. Each attempt of a fetch is one request. Its
+// JSON, for an hour, is part of /-/stats, where names are only ever added.
 type Spending struct {
-	From     time.Time `json:"from"`   // a multiple of SpendingStep
-	Failed   int64     `json:"failed"` // those of ByReason that failed
+	From     time.Time `json:"from"`   // start of the period, a multiple of SpendingStep
+	Failed   int64     `json:"failed"` // requests of ByReason that failed
 	ByReason ByReason  `json:"by_reason"`
-	// ByCaller are those of reason Waiting, by the name of the caller; "": of others, as
-	// there are too many, or no caller that is known began it.
+	// ByCaller counts requests of ReasonWaiting by the caller's name. "" collects the others: too many callers,
+	// or no known caller.
 	ByCaller map[string]int64 `json:"by_caller"`
 }
 
-// Add adds what another counts.
+// Add adds the counts of o.
 func (s *Spending) Add(o *Spending) {
 	s.ByReason.Add(&o.ByReason)
 	if s.ByCaller == nil {
@@ -74,8 +74,8 @@ func (s *Spending) Add(o *Spending) {
 	s.Failed += o.Failed
 }
 
-// Sent is how many requests were sent.
-func (s *Spending) Sent() (n int64) {
+// Requests returns the number of requests sent.
+func (s *Spending) Requests() (n int64) {
 	for _, sent := range s.ByReason {
 		n += sent
 	}

@@ -38,12 +38,12 @@ func TestCurrentAgeCountsTheTimeInUpstreamsCaches(t *testing.T) {
 
 func TestSpendingsAddUp(t *testing.T) {
 	var all Spending
-	one := Spending{ByReason: ByReason{Waiting: 2, Poll: 1}, ByCaller: map[string]int64{"ann": 2}, Failed: 1}
+	one := Spending{ByReason: ByReason{ReasonWaiting: 2, ReasonPoll: 1}, ByCaller: map[string]int64{"ann": 2}, Failed: 1}
 	for range 2 {
 		all.Add(&one)
 	}
-	all.Add(&Spending{ByReason: ByReason{Waiting: 1}, ByCaller: map[string]int64{"": 1}})
-	if n := all.Sent(); n != 7 || all.ByReason[Waiting] != 5 || all.Failed != 2 {
+	all.Add(&Spending{ByReason: ByReason{ReasonWaiting: 1}, ByCaller: map[string]int64{"": 1}})
+	if n := all.Requests(); n != 7 || all.ByReason[ReasonWaiting] != 5 || all.Failed != 2 {
 		t.Errorf("%d requests: %+v", n, all)
 	}
 	if all.ByCaller["ann"] != 4 || all.ByCaller[""] != 1 {
@@ -64,7 +64,7 @@ func TestScoresSayWhetherThereIsAnythingToTell(t *testing.T) {
 		{ListScore{Answers: "auto", First: "records"}, true, false, true},
 		{ListScore{Answers: "upstream", First: "upstream"}, true, true, false},
 	} {
-		if known, pinned, first := c.score.Known(), c.score.Pinned(), c.score.RecordsFirst(); known != c.known || pinned != c.pinned ||
+		if known, pinned, first := c.score.IsNotable(), c.score.IsPinned(), c.score.IsRecordsFirst(); known != c.known || pinned != c.pinned ||
 			first != c.first {
 			t.Errorf("%+v: known %v, pinned %v, records first %v", c.score, known, pinned, first)
 		}
@@ -80,10 +80,10 @@ func (c closer) Close() error { return c.err }
 
 func TestExchangedClosesItsStream(t *testing.T) {
 	want := errors.New("cut")
-	if err := (&Exchanged{Stream: closer{strings.NewReader(""), want}}).Close(); !errors.Is(err, want) {
+	if err := (&ExchangeResponse{Stream: closer{strings.NewReader(""), want}}).Close(); !errors.Is(err, want) {
 		t.Errorf("with a stream: %v", err)
 	}
-	if err := (&Exchanged{}).Close(); err != nil {
+	if err := (&ExchangeResponse{}).Close(); err != nil {
 		t.Errorf("without one: %v", err)
 	}
 }

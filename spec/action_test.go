@@ -64,7 +64,7 @@ func TestActionsAreSentInTheirEncoding(t *testing.T) {
 			t.Errorf("%s: %q as %q", c.name, body, contentType)
 		}
 	}
-	if k.Action("make").Makes() == nil || k.Action("move").Makes() != nil || k.Action("none") != nil {
+	if k.Action("make").CreationList() == nil || k.Action("move").CreationList() != nil || k.Action("none") != nil {
 		t.Error("what makes a record, and what is about one")
 	}
 	if k.Action("make").Title != "Make the thing" || k.Action("make").Method != "POST" || k.Action("make").Done == "" {

@@ -1,4 +1,4 @@
-// Clients: the lines that point one at a drop-in port.
+// Clients: sample code that points a client to a drop-in port.
 
 package spec
 
@@ -7,37 +7,37 @@ import (
 	"strings"
 )
 
-// mostSnippets bounds the snippets of a spec.
-const mostSnippets = 16
+// maxSnippets is the largest number of snippets in a spec.
+const maxSnippets = 16
 
-// Snippet is a program, or a command, that reads some records through a drop-in port.
-// Connection.Fill says what it is filled with.
+// Snippet is a program or a command that reads some records through a drop-in port. Its code contains the
+// placeholders of Connection.Fill.
 type Snippet struct {
-	Title    string `yaml:"title"`    // the client: "Python"
-	Language string `yaml:"language"` // of the code, as Markdown names it
+	Title    string `yaml:"title"`    // name of the client: "Python"
+	Language string `yaml:"language"` // language of the code, as Markdown names it
 	Code     string `yaml:"code"`
 }
 
-// Connection is what a client needs to know of a drop-in port.
+// Connection is what a client needs to know about a drop-in port.
 type Connection struct {
 	Address string // the port's origin: http://127.0.0.1:4115
-	User    string // of the credential
+	User    string // user name of the credential
 	Secret  string
-	Account string // the source's own user, which paths may name
+	Account string // the source's own user, which paths may contain
 }
 
-// Fill puts the connection into a snippet: {address}, its {scheme} and {host}, {user},
-// {secret} and {account}.
+// Fill replaces the placeholders of a snippet: {address}, its {scheme} and {host}, {user}, {secret} and
+// {account}.
 func (c Connection) Fill(s Snippet) string {
 	scheme, host, _ := strings.Cut(c.Address, "://")
 	return strings.NewReplacer("{address}", c.Address, "{scheme}", scheme, "{host}", host, "{user}", c.User, "{secret}", c.Secret,
 		"{account}", c.Account).Replace(s.Code)
 }
 
-// checkSnippets makes sure that each snippet leads to the port and gives a credential.
+// checkSnippets checks that each snippet contains the port's address and a credential.
 func checkSnippets(all []Snippet) error {
-	if len(all) > mostSnippets {
-		return fmt.Errorf("connect: %d entries, want at most %d", len(all), mostSnippets)
+	if len(all) > maxSnippets {
+		return fmt.Errorf("connect: %d entries, want at most %d", len(all), maxSnippets)
 	}
 	seen := map[string]bool{}
 	for i, s := range all {

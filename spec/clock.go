@@ -1,4 +1,4 @@
-// Clock: the time that a field's text means.
+// Clock: converts the text of a time field to a time.
 
 package spec
 
@@ -12,7 +12,7 @@ import (
 	"understudy"
 )
 
-// How the types write time, the usual form first.
+// The layouts of each time type, the usual form first.
 var (
 	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700",
 		"Mon, 2 Jan 2006 15:04 -0700", "2 Jan 2006 15:04 -0700"}
@@ -22,9 +22,8 @@ var (
 	dateForms = []string{time.DateOnly}
 )
 
-// ParseInstant reads a point in time from a parameter: RFC 3339, the same without a
-// zone (UTC) or without the time of day (the day's beginning). Anything else is
-// ErrInvalid.
+// ParseInstant parses a time given as a parameter: RFC 3339, also without a zone (UTC) or without the time of
+// day (start of the day). Anything else is ErrInvalid.
 func ParseInstant(text string) (time.Time, error) {
 	t, err := understudy.ParseTime(text, time.UTC, time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime,
 		"2006-01-02 15:04", time.DateOnly)
@@ -34,8 +33,8 @@ func ParseInstant(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// IsTime reports whether fields of a type tell a moment or a day.
-func IsTime(typ string) bool {
+// IsTimeType reports whether fields of a type contain a time or a day.
+func IsTimeType(typ string) bool {
 	switch typ {
 	case TypeRFC2822, TypeISO, TypeEpoch, TypeMillis, TypeDate:
 		return true
@@ -43,23 +42,23 @@ func IsTime(typ string) bool {
 	return false
 }
 
-// InNumbers reports whether a type writes times as numbers.
-func InNumbers(typ string) bool { return typ == TypeEpoch || typ == TypeMillis }
+// IsNumericTime reports whether a type writes times as numbers.
+func IsNumericTime(typ string) bool { return typ == TypeEpoch || typ == TypeMillis }
 
-// maxClock bounds a text that may be a time, in bytes.
-const maxClock = 64
+// maxTimeText is the largest length of a text that is parsed as a time, in bytes.
+const maxTimeText = 64
 
-// Unix is the time that a text means as a field of that type, in Unix seconds. It is 0
-// for a type or a text that is no time.
+// Unix converts the text of a field with that type to Unix seconds. It returns 0 if the type or the text is not
+// a time.
 func Unix(typ string, text []byte) int64 {
-	if len(text) > maxClock {
+	if len(text) > maxTimeText {
 		return 0
 	}
 	switch typ {
 	case TypeRFC2822:
 		return parseTime(text, rfc2822Forms, numericZone)
 	case TypeISO:
-		return parseTime(text, isoForms, plainISO)
+		return parseTime(text, isoForms, normalizeISO)
 	case TypeDate:
 		return parseTime(text, dateForms, nil)
 	case TypeEpoch, TypeMillis:
@@ -76,8 +75,8 @@ func Unix(typ string, text []byte) int64 {
 	return 0
 }
 
-// parseTime reads a text in one of some forms. A text in none of them is read once more as
-// rewrite spells it, unless that is nil.
+// parseTime parses a text by one of the layouts. If none fits, it tries once more with the text that rewrite
+// returns, unless rewrite is nil.
 func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
 	if t, err := understudy.ParseTime(string(text), time.UTC, forms...); err == nil {
 		return t.Unix()
@@ -88,11 +87,11 @@ func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
 	return parseTime([]byte(rewrite(string(text))), forms, nil)
 }
 
-// zones are the names of RFC 2822, 4.3, by their offsets.
+// zones maps the zone names of RFC 2822, 4.3, to offsets.
 var zones = map[string]string{"UT": "+0000", "GMT": "+0000", "UTC": "+0000", "Z": "+0000", "EST": "-0500", "EDT": "-0400", "CST": "-0600",
 	"CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700"}
 
-// numericZone writes a zone's name as its offset, without a comment behind it.
+// numericZone replaces a zone name by its offset and removes a comment after it.
 func numericZone(text string) string {
 	text, _, _ = strings.Cut(text, " (")
 	i := strings.LastIndexByte(text, ' ')
@@ -102,9 +101,9 @@ func numericZone(text string) string {
 	return text
 }
 
-// plainISO writes an ISO 8601 time with T and Z in capitals, a T between date and time, and
-// no blank before the zone.
-func plainISO(text string) string {
+// normalizeISO returns an ISO 8601 time with capital T and Z, a T between date and time, and no space before
+// the zone.
+func normalizeISO(text string) string {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if i := strings.IndexByte(text, ' '); i == len(time.DateOnly) {
 		text = text[:i] + "T" + text[i+1:]

@@ -28,8 +28,8 @@ func TestUnix(t *testing.T) {
 		if got := Unix(c.typ, []byte(c.text)); got != c.want {
 			t.Errorf("%s %q is %d, want %d", c.typ, c.text, got, c.want)
 		}
-		if IsTime(c.typ) != (c.typ != TypeText) {
-			t.Errorf("%s tells a time: %v", c.typ, IsTime(c.typ))
+		if IsTimeType(c.typ) != (c.typ != TypeText) {
+			t.Errorf("%s tells a time: %v", c.typ, IsTimeType(c.typ))
 		}
 	}
 }
@@ -39,7 +39,7 @@ func FuzzUnix(f *testing.F) {
 	f.Add("Thu, 01 Jan 2026 22:04:05 EST")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, typ := range []string{TypeISO, TypeRFC2822, TypeDate, TypeEpoch, TypeMillis} {
-			if got := Unix(typ, []byte(text)); len(text) > maxClock && got != 0 {
+			if got := Unix(typ, []byte(text)); len(text) > maxTimeText && got != 0 {
 				t.Errorf("%s of %d bytes is %d", typ, len(text), got)
 			}
 		}

@@ -1,4 +1,4 @@
-// Compile: checks a spec and makes it ready to match requests.
+// Compile: checks a spec and prepares it for matching requests.
 
 package spec
 
@@ -15,31 +15,30 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Compile fills in defaults and checks that every name in the spec refers to something.
-// It must be called once, before any other method. The error names the part of the spec
-// that is wrong.
+// Compile fills in defaults and checks that every name in the spec refers to something. Call it once, before
+// any other method. The error names the wrong part of the spec.
 func (s *Spec) Compile() error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
 	}
-	if err := s.Roots.declare(s); err != nil {
+	if err := s.Roots.addFields(s); err != nil {
 		return fmt.Errorf("spec %s: roots: %w", s.Name, err)
 	}
 	s.kinds = make(map[string]*Kind, len(s.Kinds))
 	for i, k := range s.Kinds {
 		if s.kinds[k.Name] != nil {
-			return in(fmt.Errorf("spec %s: kind %s is there twice", s.Name, k.Name), "kinds", i, "name")
+			return addPath(fmt.Errorf("spec %s: kind %s is there twice", s.Name, k.Name), "kinds", i, "name")
 		}
 		s.kinds[k.Name] = k
 		if err := s.compileKind(k); err != nil {
-			return in(fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err), "kinds", i)
+			return addPath(fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err), "kinds", i)
 		}
 	}
 	if err := compilePasses(s); err != nil {
 		return err
 	}
 	if err := s.Roots.check(s); err != nil {
-		return in(fmt.Errorf("spec %s: roots: %w", s.Name, err), "roots")
+		return addPath(fmt.Errorf("spec %s: roots: %w", s.Name, err), "roots")
 	}
 	if err := s.checkSearches(); err != nil {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
@@ -47,6 +46,7 @@ func (s *Spec) Compile() error {
 	return s.checkLinks()
 }
 
+// check checks everything except the kinds, and fills in defaults.
 func (s *Spec) check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
 		return fmt.Errorf("name %q: want lower-case letters, digits and dashes", s.Name)
@@ -80,14 +80,14 @@ func (s *Spec) check() error {
 	if err := s.Hook.check(); err != nil {
 		return err
 	}
-	if err := checkSnippets(s.Connect); err != nil {
+	if err := checkSnippets(s.Snippets); err != nil {
 		return err
 	}
 	if err := s.Quirks.check(); err != nil {
 		return err
 	}
 	if err := s.Paging.check("paging"); err != nil {
-		return in(err, "paging")
+		return addPath(err, "paging")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Pagings)) {
 		p := s.Pagings[name]
@@ -95,19 +95,19 @@ func (s *Spec) check() error {
 			return fmt.Errorf("pagings.%s is empty", name)
 		}
 		if err := p.check("pagings." + name); err != nil {
-			return in(err, "pagings", name)
+			return addPath(err, "pagings", name)
 		}
 	}
 	return nil
 }
 
-// checkAuth makes sure that no header field with a credential has another meaning.
+// checkAuth checks that no header field with a credential has another meaning too.
 func (s *Spec) checkAuth() error {
 	carriers, err := s.Auth.Check()
 	if err != nil {
 		return err
 	}
-	s.keys = carriers.Params
+	s.credentialParams = carriers.Params
 	h := &s.Headers
 	for _, name := range carriers.Headers {
 		if err := checkHeader("auth", name); err != nil {
@@ -120,6 +120,7 @@ func (s *Spec) checkAuth() error {
 	return nil
 }
 
+// compileKind fills in a kind's defaults, checks it, and adds its paths to the routes.
 func (s *Spec) compileKind(k *Kind) (err error) {
 	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
 		return fmt.Errorf("name %q: want one word", k.Name)
@@ -127,11 +128,11 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	if k.Title == "" {
 		k.Title = strings.ReplaceAll(k.Name, "_", " ")
 	}
-	if k.One == "" {
-		k.One = strings.TrimSuffix(k.Title, "s")
+	if k.Singular == "" {
+		k.Singular = strings.TrimSuffix(k.Title, "s")
 	}
 	if err := checkFields(k.Fields); err != nil {
-		return in(err, "fields")
+		return addPath(err, "fields")
 	}
 	k.fields = make(map[string]*Field, len(k.Fields))
 	for _, f := range k.Fields {
@@ -145,24 +146,25 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	}
 	for i, l := range k.Lists {
 		l.Shape = cmp.Or(l.Shape, k.Name)
-		if l.Whole == nil {
-			l.Whole = s.WholeLists
+		if l.Complete == nil {
+			l.Complete = s.CompleteLists
 		}
-		if _, ok := l.Everything(); !ok {
-			if l.Shows() && l.Whole != s.WholeLists {
+		if _, ok := l.UnfilteredQuery(); !ok {
+			if l.IsComplete() && l.Complete != s.CompleteLists {
 				return fmt.Errorf("list %s: whole: a filter is required, or its default leaves records out and no value takes that away (none)", l.Path)
 			}
-			l.Whole = new(bool)
+			l.Complete = new(bool)
 		}
 		if l.Paging != "" && s.Pagings[l.Paging] == nil {
 			known := slices.Sorted(maps.Keys(s.Pagings))
-			return in(fmt.Errorf("list %s: paging %w", l.Path, none(l.Paging, "among the spec's pagings", known)), "lists", i, "paging")
+			return addPath(fmt.Errorf("list %s: paging %w", l.Path, describeUnknown(l.Paging, "among the spec's pagings", known)),
+				"lists", i, "paging")
 		}
 		if err := l.Posted.check(l.Path); err != nil {
-			return in(err, "lists", i)
+			return addPath(err, "lists", i)
 		}
 		if l.template, err = s.routes.addPosted(l.Path, route{kind: k, list: l}); err != nil {
-			return in(err, "lists", i, "path")
+			return addPath(err, "lists", i, "path")
 		}
 	}
 	if err := k.checkRows(); err != nil {
@@ -174,28 +176,29 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		switch f := k.fields[one.Address]; {
 		case one.Address == "":
 		case f == nil || len(k.ID) == 0:
-			return in(fmt.Errorf("instance %s: address: %w", one.Path, none(one.Address, "a field of a kind with an id", k.fieldNames())),
+			return addPath(fmt.Errorf("instance %s: address: %w", one.Path, describeUnknown(one.Address,
+				"a field of a kind with an id", k.fieldNames())),
 				"instances", i, "address")
-		case !f.Absolute:
-			return in(fmt.Errorf("instance %s: address: field %s is no address of the API (absolute: true)", one.Path, f.Name), "instances", i,
+		case !f.AbsoluteURL:
+			return addPath(fmt.Errorf("instance %s: address: field %s is no address of the API (absolute: true)", one.Path, f.Name), "instances", i,
 				"address")
 		}
 		if len(one.ID) != len(k.ID) && (one.Address == "" || len(one.ID) > 0) {
-			return in(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
+			return addPath(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
 				"instances", i)
 		}
 		if err := one.checkAnswer(); err != nil {
-			return in(fmt.Errorf("instance %s: answer: %w", one.Path, err), "instances", i)
+			return addPath(fmt.Errorf("instance %s: answer: %w", one.Path, err), "instances", i)
 		}
 		if err := one.Posted.check(one.Path); err != nil {
-			return in(err, "instances", i)
+			return addPath(err, "instances", i)
 		}
 		if one.template, err = s.routes.addPosted(one.Path, route{kind: k, instance: one}); err != nil {
-			return in(err, "instances", i)
+			return addPath(err, "instances", i)
 		}
 	}
-	if err := k.Changed.compile(); err != nil {
-		return in(err, "writes")
+	if err := k.ChangingWrites.compile(); err != nil {
+		return addPath(err, "writes")
 	}
 	if err := k.compileActions(); err != nil {
 		return err
@@ -203,17 +206,18 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	return s.compileMedia(k)
 }
 
-// compileMedia adds a kind's media paths.
+// compileMedia adds a kind's media paths to the routes.
 func (s *Spec) compileMedia(k *Kind) (err error) {
 	for i, m := range k.Media {
 		if f := k.fields[m.Field]; f == nil || f.Type != TypeMedia {
-			return in(fmt.Errorf("media %s: %w", m.Path, none(m.Field, "a field of type media", k.fieldNames())), "media", i, "field")
+			return addPath(fmt.Errorf("media %s: %w", m.Path, describeUnknown(m.Field, "a field of type media", k.fieldNames())),
+				"media", i, "field")
 		}
 		if len(m.ID) != len(k.ID) || len(m.ID) == 0 {
-			return in(fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID)), "media", i)
+			return addPath(fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID)), "media", i)
 		}
 		if m.template, err = s.routes.add(m.Path, route{kind: k, media: m}); err != nil {
-			return in(err, "media", i)
+			return addPath(err, "media", i)
 		}
 	}
 	return nil
@@ -228,7 +232,7 @@ var (
 	fieldShows   = []string{"", ShowSeconds, ShowMillis, ShowCost, ShowMinor, ShowForm, ShowDirection}
 )
 
-// checkShow makes sure that a field's values can be shown as it says.
+// checkShow checks that Show fits the field's type and class.
 func (f *Field) checkShow() error {
 	number := f.Type == TypeInt || f.Type == TypeDecimal
 	switch f.Show {
@@ -256,39 +260,39 @@ func (f *Field) checkShow() error {
 	return nil
 }
 
+// checkFields checks names, types and classes of fields, and that the fields they refer to exist.
 func checkFields(fields []*Field) error {
 	seen := map[string]bool{}
 	for i, f := range fields {
 		if f.Name == "" || seen[f.Name] {
-			return in(fmt.Errorf("field %q: empty or there twice", f.Name), i, "name")
+			return addPath(fmt.Errorf("field %q: empty or there twice", f.Name), i, "name")
 		}
 		seen[f.Name] = true
 		f.Type = cmp.Or(f.Type, TypeText)
 		if !slices.Contains(fieldTypes, f.Type) {
-			return in(fmt.Errorf("field %s: unknown type %q%s", f.Name, f.Type, suggest.Hint(f.Type, fieldTypes)), i, "type")
+			return addPath(fmt.Errorf("field %s: unknown type %q%s", f.Name, f.Type, suggest.Hint(f.Type, fieldTypes)), i, "type")
 		}
 		if !slices.Contains(fieldClasses, f.Class) {
-			return in(fmt.Errorf("field %s: unknown class %q%s", f.Name, f.Class, suggest.Hint(f.Class, fieldClasses)), i, "class")
+			return addPath(fmt.Errorf("field %s: unknown class %q%s", f.Name, f.Class, suggest.Hint(f.Class, fieldClasses)), i, "class")
 		}
 		if err := f.checkShow(); err != nil {
-			return in(err, i, "show")
+			return addPath(err, i, "show")
 		}
 	}
 	known := slices.Sorted(maps.Keys(seen))
 	for i, f := range fields {
-		if f.From != "" && !seen[f.From] {
-			return in(fmt.Errorf("field %s: from %w", f.Name, none(f.From, "a field", known)), i, "from")
+		if f.DerivedFrom != "" && !seen[f.DerivedFrom] {
+			return addPath(fmt.Errorf("field %s: from %w", f.Name, describeUnknown(f.DerivedFrom, "a field", known)), i, "from")
 		}
-		if f.Tells != "" && !seen[f.Tells] {
-			return in(fmt.Errorf("field %s: tells %w", f.Name, none(f.Tells, "a field", known)), i, "tells")
+		if f.Reveals != "" && !seen[f.Reveals] {
+			return addPath(fmt.Errorf("field %s: tells %w", f.Name, describeUnknown(f.Reveals, "a field", known)), i, "tells")
 		}
 	}
 	return nil
 }
 
-// checkForgets makes sure that the spec says how to find the records that upstream
-// forgets.
-func (k *Kind) checkForgets() error {
+// checkRetention checks that the spec has what is needed to find the records that the upstream forgets.
+func (k *Kind) checkRetention() error {
 	switch f := k.Retention; {
 	case f.Days < 0:
 		return fmt.Errorf("forgets.days: %d", f.Days)
@@ -304,10 +308,10 @@ func (k *Kind) checkForgets() error {
 	return nil
 }
 
-// HookForm is the hook style of a form signed together with its URL.
+// HookForm is the hook style that signs a form together with its URL.
 const HookForm = "url-form-hmac-sha1"
 
-// check makes sure that a hook can be verified and names a parameter.
+// check checks that callbacks can be verified and name a parameter with an id.
 func (h *Hook) check() error {
 	switch {
 	case h.Style == "" && h.Header == "" && len(h.IDs) == 0:
@@ -339,41 +343,42 @@ func (all *routes) add(path string, r route) (t Template, err error) {
 	return t, nil
 }
 
-// checkLinks makes sure that links lead to kinds, once all kinds are known. It orders
-// the routes: the one with fewer variables wins.
+// checkLinks checks that links name existing kinds, once all kinds are known. It also sorts the routes, so that
+// the route with fewer variables is tried first.
 func (s *Spec) checkLinks() error {
-	for variable, field := range s.Shown {
+	for variable, field := range s.VarFields {
 		if !slices.ContainsFunc(s.Kinds, func(k *Kind) bool { return k.fields[field] != nil }) {
-			return in(fmt.Errorf("spec %s: shown.%s: no kind has a field %q", s.Name, variable, field), "shown", variable)
+			return addPath(fmt.Errorf("spec %s: shown.%s: no kind has a field %q", s.Name, variable, field), "shown", variable)
 		}
 	}
 	for i, k := range s.Kinds {
 		for j, f := range k.Fields {
 			if f.Link != "" && f.Link != AnyKind && s.kinds[f.Link] == nil {
-				return in(fmt.Errorf("spec %s: kind %s: field %s: link %w", s.Name, k.Name, f.Name, none(f.Link, "a kind", s.kindNames())),
+				return addPath(fmt.Errorf("spec %s: kind %s: field %s: link %w", s.Name, k.Name, f.Name, describeUnknown(f.Link,
+					"a kind", s.kindNames())),
 					"kinds", i, "fields", j, "link")
 			}
 		}
 	}
-	slices.SortStableFunc(s.routes, func(a, b route) int { return a.template.freedom() - b.template.freedom() })
+	slices.SortStableFunc(s.routes, func(a, b route) int { return a.template.variableWeight() - b.template.variableWeight() })
 	return nil
 }
 
-// URL is where a key is asked for: the host its path belongs to, or base when
-// that is not empty.
-func (s *Spec) URL(k understudy.Key, base string) (string, error) {
+// BuildURL returns the URL of a key's request. It uses base if base is not empty, and otherwise the host that
+// serves the path.
+func (s *Spec) BuildURL(k understudy.Key, base string) (string, error) {
 	if base != "" {
-		return strings.TrimSuffix(base, "/") + k.Asked(), nil
+		return strings.TrimSuffix(base, "/") + k.RequestURI(), nil
 	}
-	if at, ok := s.HostOf(k.Path()); ok {
-		return at + k.Asked(), nil
+	if at, ok := s.HostURL(k.Path()); ok {
+		return at + k.RequestURI(), nil
 	}
 	return "", fmt.Errorf("%w: no host of %s serves %s", understudy.ErrInvalid, s.Name, understudy.Clip(k.Path()))
 }
 
-// HostOf is the URL of the host that serves a path, without a slash at its end; ok is false
-// when none does.
-func (s *Spec) HostOf(path string) (url string, ok bool) {
+// HostURL returns the URL of the host that serves a path, without a trailing slash. ok is false if no host
+// does.
+func (s *Spec) HostURL(path string) (url string, ok bool) {
 	for _, h := range s.Hosts {
 		for _, prefix := range h.Prefixes {
 			rest, ok := strings.CutPrefix(path, prefix)

@@ -7,7 +7,7 @@ import (
 	"understudy/spec/paging"
 )
 
-func ExampleSpec_Target() {
+func ExampleSpec_Resolve() {
 	s := &spec.Spec{
 		Name: "example", Hosts: []spec.Host{{URL: "https://api.example.com"}}, Auth: spec.Auth{Style: "none"},
 		Paging: spec.Paging{Rules: paging.Rules{Style: "body", Next: "next", Size: "size", Default: 50}},
@@ -21,8 +21,8 @@ func ExampleSpec_Target() {
 		fmt.Println(err)
 		return
 	}
-	list, _ := s.Target("main", "/AC1/calls", "")
-	one, _ := s.Target("main", "/AC1/calls/CA1.json", "")
+	list, _ := s.Resolve("main", "/AC1/calls", "")
+	one, _ := s.Resolve("main", "/AC1/calls/CA1.json", "")
 	fmt.Println(list.Key.URI, list.List != nil)
 	fmt.Println(one.Kind.Name, one.ID)
 	// Output:

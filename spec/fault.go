@@ -1,4 +1,4 @@
-// Fault: what is wrong with a spec, and where it stands.
+// Fault: an error in a spec, and its place.
 
 package spec
 
@@ -9,21 +9,21 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Fault is what is wrong with a spec, and where: Path leads there from the spec itself,
-// by keys (string) and places of lists (int), as far as is known: kinds, 3, lists, 0.
+// Fault is an error in a spec. Path is its place from the top of the spec, as far as known: keys (string) and
+// list indexes (int), such as kinds, 3, lists, 0.
 type Fault struct {
 	Path []any
 	err  error
 }
 
-// Error says what is wrong, with the names of what it is in.
+// Error returns what is wrong, with the names of the surrounding parts.
 func (f *Fault) Error() string { return f.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.err }
 
-// in adds to an error where the thing stands that it is about. A nil error stays nil.
-func in(err error, path ...any) error {
+// addPath prepends a path to the place of an error. A nil error stays nil.
+func addPath(err error, path ...any) error {
 	if err == nil {
 		return nil
 	}
@@ -34,7 +34,8 @@ func in(err error, path ...any) error {
 	return &Fault{Path: path, err: err}
 }
 
-// none says that a name is not one of those known, and which of them is nearest.
-func none(name, of string, known []string) error {
+// describeUnknown returns an error that says that a name is not one of the known names, and which of those is
+// most similar.
+func describeUnknown(name, of string, known []string) error {
 	return fmt.Errorf("%q is not %s%s", name, of, suggest.Hint(name, known))
 }

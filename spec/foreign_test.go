@@ -6,7 +6,7 @@ import "testing"
 func TestKeptAs(t *testing.T) {
 	s := &Spec{
 		Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"},
-		Vars: map[string]string{"Who": "user"}, Shown: map[string]string{"Who": "whose", "Box": "box"},
+		Vars: map[string]string{"Who": "user"}, VarFields: map[string]string{"Who": "whose", "Box": "box"},
 		Kinds: []*Kind{
 			{Name: "boxes", ID: []string{"id"}, Fields: []*Field{{Name: "id"}, {Name: "whose"}}, Lists: []*List{{Path: "/{Who}/boxes"}}},
 			{Name: "keys", ID: []string{"id"}, Fields: []*Field{{Name: "id"}}, Lists: []*List{{Path: "/{Who}/keys"}},
@@ -22,11 +22,11 @@ func TestKeptAs(t *testing.T) {
 		"/me/keys": "keys", "/you/keys": "keys@elsewhere", "/me/keys/K1": "key", "/you/keys/K1": "key@elsewhere",
 		"/you/boxes": "boxes", "/you/boxes/B1/things": "things", "/you/sums": "sums", "/you/nothing": "",
 	} {
-		target, err := s.Target("x", path, "")
+		target, err := s.Resolve("x", path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := target.KeptAs("me"); got != want {
+		if got := target.StorageShape("me"); got != want {
 			t.Errorf("%s is kept as %q, want %q", path, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-// GraphQL: where documents are sent to, and which kinds they may change.
+// GraphQL: the paths of GraphQL documents, and the kinds that they may change.
 
 package spec
 
@@ -12,36 +12,36 @@ import (
 	"understudy/internal/graphql"
 )
 
-// GraphQLAt reports whether GraphQL documents are sent to a path.
-func (s *Spec) GraphQLAt(path string) bool {
+// IsGraphQLPath reports whether GraphQL documents are sent to a path.
+func (s *Spec) IsGraphQLPath(path string) bool {
 	if s.GraphQL != "" && path == s.GraphQL {
 		return true
 	}
-	p := s.routes.postedAs(path)
+	p := s.routes.findPosted(path)
 	return p != nil && p.Post == postGraphQL
 }
 
-// PassesTo reports whether upstream answers requests to a path each time (Passes, GraphQL).
-func (s *Spec) PassesTo(path string) bool {
+// IsPassThrough reports whether requests to a path always go upstream (PassThrough, GraphQL).
+func (s *Spec) IsPassThrough(path string) bool {
 	segments, err := understudy.SplitPath(path)
 	if err != nil {
 		return false
 	}
-	return s.GraphQL != "" && path == s.GraphQL || slices.ContainsFunc(s.passes, func(t Template) bool {
+	return s.GraphQL != "" && path == s.GraphQL || slices.ContainsFunc(s.passThrough, func(t Template) bool {
 		_, ok := t.match(segments)
 		return ok
 	})
 }
 
-// compilePasses reads the paths of Passes.
+// compilePasses parses the paths of PassThrough.
 func compilePasses(s *Spec) error {
-	s.passes = nil
-	for _, path := range s.Passes {
+	s.passThrough = nil
+	for _, path := range s.PassThrough {
 		t, err := ParseTemplate(path)
 		if err != nil {
 			return fmt.Errorf("spec %s: passes: %w", s.Name, err)
 		}
-		s.passes = append(s.passes, t)
+		s.passThrough = append(s.passThrough, t)
 	}
 	if s.GraphQL != "" && (!strings.HasPrefix(s.GraphQL, "/") || strings.ContainsAny(s.GraphQL, "{}?#")) {
 		return fmt.Errorf("spec %s: graphql %q: want a path without variables", s.Name, s.GraphQL)
@@ -49,10 +49,10 @@ func compilePasses(s *Spec) error {
 	return nil
 }
 
-// graphOperation reads the body of a GraphQL request (GraphQL over HTTP, 5.3): its document, the
-// operation that is asked for, and the members that count. Errors are ErrInvalid.
-func graphOperation(body []byte) (document string, op graphql.Operation, request map[string]json.RawMessage, err error) {
-	object, err := members(body)
+// parseGraphQLOperation parses the body of a GraphQL request (GraphQL over HTTP, 5.3). It returns the document,
+// the requested operation, and the members of the body that have a meaning. Errors are ErrInvalid.
+func parseGraphQLOperation(body []byte) (document string, op graphql.Operation, request map[string]json.RawMessage, err error) {
+	object, err := parseObject(body)
 	if err != nil {
 		return "", op, nil, err
 	}
@@ -68,11 +68,11 @@ func graphOperation(body []byte) (document string, op graphql.Operation, request
 	return document, op, request, err
 }
 
-// mutated returns the kinds whose records a GraphQL request may change: those that name a
-// field of its mutation. A request that cannot be read may change all kinds that name any.
-func mutated(s *Spec, body []byte, hasQuery bool) (all []*Kind) {
-	_, op, _, err := graphOperation(body)
-	isRead := op.Kind == "query" && !hasQuery // parameters of the URL may say another operation
+// mutatedKinds returns the kinds whose records a GraphQL request may change: those that name a field of its
+// mutation. A request that cannot be parsed may change every kind that names a mutation.
+func mutatedKinds(s *Spec, body []byte, hasQuery bool) (all []*Kind) {
+	_, op, _, err := parseGraphQLOperation(body)
+	isRead := op.Kind == "query" && !hasQuery // parameters of the URL may name another operation
 	for _, k := range s.Kinds {
 		names := func(field string) bool { return slices.Contains(k.Mutations, field) }
 		if len(k.Mutations) > 0 && (err != nil || hasQuery || !isRead && slices.ContainsFunc(op.Fields, names)) {
@@ -82,9 +82,9 @@ func mutated(s *Spec, body []byte, hasQuery bool) (all []*Kind) {
 	return all
 }
 
-// asksSecret returns the name of a secret field that a document may ask for. GraphQL writes
-// temp_clone_token as tempCloneToken.
-func asksSecret(s *Spec, document string) (name string, asks bool) {
+// findSecret returns the name of a secret field that a document may ask for. GraphQL writes temp_clone_token as
+// tempCloneToken.
+func findSecret(s *Spec, document string) (name string, asks bool) {
 	plain := func(text string) string { return strings.ToLower(strings.ReplaceAll(text, "_", "")) }
 	secrets := map[string]bool{}
 	for _, k := range s.Kinds {

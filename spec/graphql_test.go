@@ -19,10 +19,10 @@ func tracker(t testing.TB) *Spec {
 		Kinds: []*Kind{
 			{
 				Name: "issues", ID: []string{"id"}, Fields: []*Field{{Name: "id"}, {Name: "clone_token", Class: ClassSecret}},
-				Lists: []*List{{Path: "/issues"}}, Changed: Changed{Mutations: []string{"createIssue", "closeIssue"}},
+				Lists: []*List{{Path: "/issues"}}, ChangingWrites: ChangingWrites{Mutations: []string{"createIssue", "closeIssue"}},
 			},
 			{Name: "labels", ID: []string{"id"}, Fields: []*Field{{Name: "id"}}, Lists: []*List{{Path: "/labels"}},
-				Changed: Changed{Mutations: []string{"createIssue", "createLabel"}}},
+				ChangingWrites: ChangingWrites{Mutations: []string{"createIssue", "createLabel"}}},
 			{Name: "users", ID: []string{"id"}, Fields: []*Field{{Name: "id"}}, Lists: []*List{{Path: "/users"}}},
 		},
 	}
@@ -80,13 +80,13 @@ func TestMutationsCountByTheirFields(t *testing.T) {
 		{"nothing", ``, "", unread},
 	} {
 		var changed []string
-		for _, t := range s.Changes(understudy.Key{Source: "tracker", URI: "/graphql"}, graphBody(t, c.document, c.operation)) {
+		for _, t := range s.ChangedTargets(understudy.Key{Source: "tracker", URI: "/graphql"}, graphBody(t, c.document, c.operation)) {
 			changed = append(changed, t.Kind.Name)
 		}
 		if got := strings.Join(changed, " "); got != c.changed {
 			t.Errorf("%s: %q changes %q, want %q", c.situation, c.document, got, c.changed)
 		}
-		post, err := s.PostTarget("tracker", "/graphql", "", "application/json", graphBody(t, c.document, c.operation))
+		post, err := s.ParsePost("tracker", "/graphql", "", "application/json", graphBody(t, c.document, c.operation))
 		if err != nil {
 			t.Errorf("%s: %v", c.situation, err)
 			continue
@@ -111,7 +111,7 @@ func TestGraphQLThatIsNotReadWholeIsAWrite(t *testing.T) {
 		"no body":                   {"", "application/json", ""},
 		"parameters in the address": {"query=mutation%7BcloseIssue%7D", "application/json", query},
 	} {
-		post, err := s.PostTarget("tracker", "/graphql", c.query, c.contentType, []byte(c.body))
+		post, err := s.ParsePost("tracker", "/graphql", c.query, c.contentType, []byte(c.body))
 		if err != nil {
 			t.Errorf("%s: %v", situation, err)
 			continue
@@ -121,12 +121,12 @@ func TestGraphQLThatIsNotReadWholeIsAWrite(t *testing.T) {
 		}
 	}
 	for _, uri := range []string{"/graphql", "/graphql?query=x"} {
-		if all := s.Changes(understudy.Key{Source: "tracker", URI: uri}, []byte("["+query+"]")); len(all) != 2 {
+		if all := s.ChangedTargets(understudy.Key{Source: "tracker", URI: uri}, []byte("["+query+"]")); len(all) != 2 {
 			t.Errorf("a batch to %s changes %d kinds, want both that name mutations", uri, len(all))
 		}
 	}
 	twice := []byte(`{"query":"mutation{x}","more":1,"query":"{ users }"}`)
-	post, err := s.PostTarget("tracker", "/graphql", "", "application/json", twice)
+	post, err := s.ParsePost("tracker", "/graphql", "", "application/json", twice)
 	if err != nil || string(post.Body) != `{"query":"{ users }"}` {
 		t.Errorf("what is sent of a body with two documents: %s, %v", post.Body, err)
 	}
@@ -137,7 +137,7 @@ func TestGraphQLDoesNotAskForSecrets(t *testing.T) {
 	s := tracker(t)
 	for _, document := range []string{"{ issue { cloneToken } }", "mutation { closeIssue { x: clone_token } }",
 		"{ a { ...F } } fragment F on I { cloneToken }"} {
-		_, err := s.PostTarget("tracker", "/graphql", "", "application/json", graphBody(t, document, ""))
+		_, err := s.ParsePost("tracker", "/graphql", "", "application/json", graphBody(t, document, ""))
 		if !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s: %v, want that it is forbidden", document, err)
 		}
@@ -147,13 +147,13 @@ func TestGraphQLDoesNotAskForSecrets(t *testing.T) {
 func TestPathsThatPass(t *testing.T) {
 	t.Parallel()
 	s := tracker(t)
-	s.Passes = []string{"/", "/repos/{owner}/{repo}/readme"}
+	s.PassThrough = []string{"/", "/repos/{owner}/{repo}/readme"}
 	if err := s.Compile(); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{"/": true, "/graphql": true, "/repos/a/b/readme": true, "/repos/a/readme": false,
 		"/issues": false} {
-		if got := s.PassesTo(path); got != want {
+		if got := s.IsPassThrough(path); got != want {
 			t.Errorf("%s passes: %v, want %v", path, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Headers: which header fields of requests mean something to an API.
+// Headers: the request and response header fields that have a meaning for an API.
 
 package spec
 
@@ -15,48 +15,48 @@ import (
 	"understudy/spec/auth"
 )
 
-// Headers are the header fields (RFC 9110, 5) that mean something to the API.
+// Headers are the header fields (RFC 9110, 5) that have a meaning for the API.
 type Headers struct {
-	// Key are those of requests that say whose data are asked for, or in which form, with
-	// the values that mean the same as none (patterns with *). With another value a request
-	// has a key of its own, goes upstream with the field, and its answer stays in memory.
+	// Key are request fields that select whose data are returned or in which form. Each has a list of values
+	// that mean the same as no field (patterns with *). With another value, the request has a key of its own
+	// and goes upstream with the field, and its answer stays in memory.
 	Key map[string][]string `yaml:"key"`
-	// Write are those of a write that are passed on as its caller sent them:
-	// Idempotency-Key, If-Match.
+	// Write are fields of a write that are forwarded as the caller sent them: Idempotency-Key, If-Match.
 	Write []string `yaml:"write"`
-	// Send are sent with every request, where the API demands them: Notion-Version.
+	// Send are fields that are sent with every request because the API demands them: Notion-Version.
 	Send map[string]string `yaml:"send"`
-	// Back are those of answers that are kept, and passed on to who sees all of the answer.
+	// Back are response fields that are stored, and sent to callers that may see the whole answer.
 	Back []string `yaml:"back"`
-	// Ignore are those of requests that mean nothing to it (patterns with *).
+	// Ignore are request fields that mean nothing to the API (patterns with *).
 	Ignore []string `yaml:"ignore"`
-	// Strict refuses a request with a field that is not known. Otherwise it goes upstream with the
-	// field, for callers that see everything.
+	// Strict refuses a request with an unknown field. Otherwise the request goes upstream with the field, for
+	// callers that may see everything.
 	Strict bool `yaml:"strict"`
-	// Pass are those that Misleads names and a generic source gets all the same. They come
-	// from the settings.
+	// Pass are fields that a generic source receives although IsMisleading is true for them. They come from the
+	// settings.
 	Pass []string
 
 	vary string
 }
 
-// maxHeaders bounds how many are named, maxHeader a value, in bytes.
+// maxHeaders limits the number of named fields, maxHeader the length of a value in bytes.
 const (
 	maxHeaders = 20
 	maxHeader  = 1000
 )
 
-// ours are the fields that this server writes itself, or that belong to one connection (RFC
-// 9110, 7.6.1). Names that fit one of ourPatterns say where a request came from.
+// ownFields are the fields that this server writes itself or that belong to one connection (RFC 9110, 7.6.1).
+// Names that match ownPatterns describe the origin of a request.
 var (
-	ours = []string{"Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date",
+	ownFields = []string{"Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length",
+		"Content-Type", "Cookie", "Date",
 		"Expect", "Forwarded", "Host", "Keep-Alive", "Proxy-Authorization", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent", "Via"}
-	ourPatterns = []string{"X-Forwarded-*", "Proxy-*", "Sec-*"}
+	ownPatterns = []string{"X-Forwarded-*", "Proxy-*", "Sec-*"}
 )
 
-// misleading are patterns of the fields by which a request names another method, address, host or
-// sender than its own. The sender is also what a server before an API adds once it knows who asks.
+// misleading are patterns of fields that name another method, address, host or sender than the request's own.
+// Sender fields are also what a proxy in front of an API adds after it has identified the caller.
 var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username", "*Jwt-Assertion",
 	"*Route-To", "*Script-Name", "Api-Username", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Shib-*", "Sm-User",
 	"Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Envoy-*",
@@ -64,32 +64,33 @@ var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Grou
 	"X-Original*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite*", "X-Saml-*", "X-Sendfile*", "X-Vouch-*", "X-Waws-*",
 	"X-Pomerium-*", "X-Shib-*", "*Document-Root", "*Query-String", "*Scriptname"}
 
-// misleadingWords are words that no field has but one which misleads, and pairs of words.
-var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
+// misleadingWords are words, and pairs of words, that occur only in misleading fields.
+var misleadingWords = newSet("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
 	"Userinfo", "Webauth", "Auth Request", "Client Cert", "Client Certificate", "Client Dn", "Client Principal", "Client Verify",
 	"Remote Addr", "Remote User", "Request Uri", "Ssl Cert", "Ssl Client", "Tls Client")
 
-// A field misleads, too, whose last word is of requestWords or, behind X, of senderWords, unless a word of
-// contentWords says that it is about something in the request: X-Base-Url does, and X-Callback-Url does not.
+// A field is also misleading if its last word is in requestWords, or, for an X- field, in senderWords. A word
+// of contentWords makes an exception, because the field then describes content: X-Base-Url is misleading,
+// X-Callback-Url is not.
 var (
-	requestWords = set("Authority", "Host", "Hostname", "Httpmethod", "Method", "Path", "Pathinfo", "Uri", "Url", "Verb", "Vhost")
-	senderWords  = set("Assertion", "Groups", "Principal", "Roles", "Subject", "User")
-	contentWords = set("Access", "Audio", "Avatar", "Callback", "Cancel", "Contact", "Copy", "Current", "Delivery", "Document", "Download",
+	requestWords = newSet("Authority", "Host", "Hostname", "Httpmethod", "Method", "Path", "Pathinfo", "Uri", "Url", "Verb", "Vhost")
+	senderWords  = newSet("Assertion", "Groups", "Principal", "Roles", "Subject", "User")
+	contentWords = newSet("Access", "Audio", "Avatar", "Callback", "Cancel", "Contact", "Copy", "Current", "Delivery", "Document", "Download",
 		"Error", "File", "Folder", "Hook", "Image", "Logo", "Mcp", "Media", "Meta", "Notification", "Notify", "Object", "Page", "Payment",
 		"Rapidapi", "Redirect", "Referer", "Referrer", "Return", "Shipping", "Source", "Success", "Upload", "Video", "Webhook")
 )
 
-// A field misleads, too, all of whose words are of these, one at least of addressWords.
+// A field is also misleading if all its words are in these two sets and at least one is in addressWords.
 var (
-	addressWords = set("Addr", "Backend", "Host", "Hostname", "Method", "Path", "Port", "Proto", "Scheme", "Server", "Target", "Tunneled",
+	addressWords = newSet("Addr", "Backend", "Host", "Hostname", "Method", "Path", "Port", "Proto", "Scheme", "Server", "Target", "Tunneled",
 		"Upstream", "Uri", "Url", "Verb")
-	besideAddress = set("X", "Absolute", "Arr", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched",
+	besideAddress = newSet("X", "Absolute", "Arr", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched",
 		"Name", "Orig", "Original", "Override", "Prefix", "Proxy", "Raw", "Real", "Replaced", "Request", "Requested", "Rewrite", "Rewritten",
 		"Root", "Service")
 )
 
-// set is a set of words.
-func set(words ...string) map[string]bool {
+// newSet returns a set of words.
+func newSet(words ...string) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range words {
 		all[word] = true
@@ -97,17 +98,18 @@ func set(words ...string) map[string]bool {
 	return all
 }
 
-// methodWords are words for a method, and besideMethod those between X and one in a field that overrides it.
+// methodWords are words for a method. besideMethod are words that may stand between X and such a word in an
+// override field.
 var (
-	methodWords  = set("Httpmethod", "Method", "Verb")
-	besideMethod = set("Http", "Rest")
+	methodWords  = newSet("Httpmethod", "Method", "Verb")
+	besideMethod = newSet("Http", "Rest")
 )
 
-// Overrides reports whether a field of a request names another method: X-Http-Method and its like, and
-// those with Method-Override or Tunneled-Method in their name.
-func Overrides(name string) bool {
-	before, leads := "", false // leads: only X and words of besideMethod came
-	for word := range strings.SplitSeq(dashed(name), "-") {
+// IsMethodOverride reports whether a request field names another method. Such fields are X-Http-Method and its
+// variants, and those with Method-Override or Tunneled-Method in their name.
+func IsMethodOverride(name string) bool {
+	before, leads := "", false // leads: only X and words of besideMethod so far
+	for word := range strings.SplitSeq(canonicalName(name), "-") {
 		switch {
 		case methodWords[word] && (leads || before == "Tunneled"), word == "Override" && methodWords[before], word == "Methodoverride":
 			return true
@@ -118,10 +120,10 @@ func Overrides(name string) bool {
 	return false
 }
 
-// Misleads reports whether a field of a request names another method, address, host or sender
-// than those of the request.
-func Misleads(name string) bool {
-	name = dashed(name)
+// IsMisleading reports whether a request field names another method, address, host or sender than those of the
+// request.
+func IsMisleading(name string) bool {
+	name = canonicalName(name)
 	if name == "Host" || name == "Server" {
 		return false
 	}
@@ -136,11 +138,12 @@ func Misleads(name string) bool {
 		before = word
 	}
 	ends := requestWords[before] || senderWords[before] && strings.HasPrefix(name, "X-")
-	return ends && !content || named && !others || fitsAny(misleading, name) || Overrides(name) || header.IsImpersonating(name)
+	return ends && !content || named && !others || matchAny(misleading, name) || IsMethodOverride(name) || header.IsImpersonating(name)
 }
 
-// dashed returns a name as CGI and its like read it: for them what is no letter and no digit is a dash.
-func dashed(name string) string {
+// canonicalName returns a field name as CGI and similar servers read it: every character that is no letter or
+// digit becomes a dash.
+func canonicalName(name string) string {
 	return http.CanonicalHeaderKey(strings.TrimLeft(strings.Map(func(r rune) rune {
 		if auth.IsOddInName(r) || r == '_' {
 			return '-'
@@ -149,11 +152,12 @@ func dashed(name string) string {
 	}, name), "-"))
 }
 
-// meaningless are the fields of requests that change no answer of an API, beside ours:
-// what is asked of a cache or is the same for JSON, where a request comes from, what
-// traces it, what an SDK tells of itself. So are names that fit one of meaninglessPatterns.
+// meaningless are request fields, besides ownFields, that change no answer of an API. They address caches, do
+// not matter for JSON, describe the origin, trace the request, or identify the SDK. The same holds for names
+// that match meaninglessPatterns.
 var (
-	meaningless = names(append(traces, "Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language", "Content-Md5", "Dnt", "From",
+	meaningless = newFieldSet(append(traceFields, "Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language",
+		"Content-Md5", "Dnt", "From",
 		"If-Modified-Since", "If-None-Match", "If-Range", "Last-Event-Id", "Max-Forwards", "Origin", "Pragma", "Prefer", "Priority", "Referer",
 		"Save-Data", "Http2-Settings", "Early-Data", "Purpose", "Alt-Used", "Device-Memory", "Dpr", "Ect", "Viewport-Width",
 		"Upgrade-Insecure-Requests", "Cdn-Loop", "Client-Ip", "Downlink", "Rtt", "True-Client-Ip", "X-Real-Ip", "X-Requested-With",
@@ -164,10 +168,10 @@ var (
 		"*-User-Agent"}, tracePatterns...)
 )
 
-// traces are the meaningless fields that may differ each time a client sends the same request: what traces it, and
-// how often it was tried. So are names that fit one of tracePatterns.
+// traceFields are meaningless fields that may differ each time a client sends the same request: trace ids and
+// retry counts. The same holds for names that match tracePatterns.
 var (
-	traces = []string{"B3", "Baggage", "Client-Request-Id", "Correlation-Id", "Elastic-Apm-Traceparent", "Grpc-Trace-Bin", "Newrelic",
+	traceFields = []string{"B3", "Baggage", "Client-Request-Id", "Correlation-Id", "Elastic-Apm-Traceparent", "Grpc-Trace-Bin", "Newrelic",
 		"Postman-Token", "Request-Id", "Sentry-Trace", "Traceparent", "Tracestate", "Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Request-Id",
 		"X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Honeycomb-Trace", "X-Ms-Correlation-Request-Id", "X-Request-Id",
 		"X-Request-Start", "X-Retry-Attempt", "X-Retry-Count", "X-Trace-Id"}
@@ -175,22 +179,22 @@ var (
 		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "*-Client-Telemetry"}
 )
 
-// passedOfWrites are the meaningless fields of reads that can mean something to a write.
-var passedOfWrites = []string{"Graphql-Features", "Time-Zone"}
+// forwardedToWrites are fields that are meaningless for reads but can matter for a write.
+var forwardedToWrites = []string{"Graphql-Features", "Time-Zone"}
 
-// names is a set of ours and of others.
-func names(others ...string) map[string]bool { return set(append(others, ours...)...) }
+// newFieldSet returns a set of ownFields and other names.
+func newFieldSet(others ...string) map[string]bool { return newSet(append(others, ownFields...)...) }
 
-// check reads the names in their canonical form.
+// check converts the names to canonical form and checks them.
 func (h *Headers) check() error {
 	if len(h.Key)+len(h.Write)+len(h.Send)+len(h.Back)+len(h.Ignore) > maxHeaders {
 		return fmt.Errorf("headers: more than %d", maxHeaders)
 	}
-	err := cmp.Or(canonize("headers.write", h.Write), canonize("headers.back", h.Back), canonize("headers.ignore", h.Ignore))
+	err := cmp.Or(normalizeNames("headers.write", h.Write), normalizeNames("headers.back", h.Back), normalizeNames("headers.ignore", h.Ignore))
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(h.Back, func(name string) bool { return ofOurAnswers[name] }); i >= 0 {
+	if i := slices.IndexFunc(h.Back, func(name string) bool { return ownAnswerFields[name] }); i >= 0 {
 		return fmt.Errorf("headers.back: %s is written by this server, or leads clients to upstream with a credential of ours", h.Back[i])
 	}
 	sent := make(map[string]string, len(h.Send))
@@ -208,8 +212,8 @@ func (h *Headers) check() error {
 	return h.checkKey()
 }
 
-// canonize checks names and writes them in their canonical form. Those to ignore may be patterns.
-func canonize(where string, names []string) error {
+// normalizeNames checks names and converts them to canonical form. Names to ignore may be patterns.
+func normalizeNames(where string, names []string) error {
 	for i, name := range names {
 		plain := name
 		if where == "headers.ignore" {
@@ -223,7 +227,7 @@ func canonize(where string, names []string) error {
 	return nil
 }
 
-// Add adds what a source sends in place of the spec's, and fields that mean nothing to it.
+// Add adds a source's own Send fields, which replace those of the spec, and more fields to ignore.
 func (h *Headers) Add(send map[string]string, ignore []string) error {
 	for name, value := range send {
 		if h.Send == nil {
@@ -235,7 +239,7 @@ func (h *Headers) Add(send map[string]string, ignore []string) error {
 	return h.check()
 }
 
-// checkKey reads Key: what is always sent means the same as nothing.
+// checkKey normalizes Key. A value that is always sent means the same as no field.
 func (h *Headers) checkKey() error {
 	key := make(map[string][]string, len(h.Key))
 	for _, name := range slices.Sorted(maps.Keys(h.Key)) {
@@ -259,22 +263,21 @@ func (h *Headers) checkKey() error {
 	return nil
 }
 
-// Vary lists the names of Key, each behind a comma and a space.
+// Vary returns the names of Key, each after a comma and a space.
 func (h *Headers) Vary() string { return h.vary }
 
-// mostKey bounds the value of one field of a key, in bytes.
-const mostKey = 500
+// maxKeyValue is the largest length of a key field's value, in bytes.
+const maxKeyValue = 500
 
-// Read returns the part of the key that a request's header gives, by name. unknown is the first
-// field in it of which the spec does not say what it asks for; "" when it says so of all. The error
-// is ErrInvalid: a field that may not be passed on, one that asks for another method, or a value
-// that is none.
-func (h *Headers) Read(method string, given http.Header) (key understudy.Query, unknown string, err error) {
+// ReadKey returns the header fields of a request that are part of the key, sorted by name. unknown is the first
+// field whose meaning is not known, or "". The error is ErrInvalid: a field that must not be forwarded, a
+// method override, or an invalid value.
+func (h *Headers) ReadKey(method string, given http.Header) (key understudy.Query, unknown string, err error) {
 	for name, values := range given {
 		value := strings.Join(values, ", ")
 		same, keyed := h.Key[name]
 		switch {
-		case keyed && matchesAll(same, value), name == "Accept" && h.acceptsDefault(value), !keyed && h.ignores(method, name, values):
+		case keyed && matchAll(same, value), name == "Accept" && h.isDefaultAccept(value), !keyed && h.canIgnore(method, name, values):
 			continue
 		case !keyed:
 			if err := h.refuse(name); err != nil {
@@ -284,9 +287,9 @@ func (h *Headers) Read(method string, given http.Header) (key understudy.Query, 
 				unknown = name
 			}
 		}
-		if len(value) > mostKey || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+		if len(value) > maxKeyValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return nil, "", fmt.Errorf("%w: header %s: want at most %d printable characters of ASCII", understudy.ErrInvalid,
-				understudy.Clip(name), mostKey)
+				understudy.Clip(name), maxKeyValue)
 		}
 		key = append(key, understudy.Param{Name: name, Value: value})
 	}
@@ -294,10 +297,11 @@ func (h *Headers) Read(method string, given http.Header) (key understudy.Query, 
 	return key, unknown, nil
 }
 
-// acceptsDefault reports whether an Accept asks for the form in which the API answers by itself:
-// any type, or what the spec names. Text beside one of these is what HTTP clients write by default.
-// Without types in Key every type but a vendor's is that form, as every answer is JSON.
-func (h *Headers) acceptsDefault(value string) bool {
+// isDefaultAccept reports whether an Accept field asks for the form in which the API answers by default: any
+// type, or a type that the spec names. text/plain beside such a type is accepted, because HTTP clients add it
+// by default. If Key has no types, every type except a vendor's is the default form, because every answer is
+// JSON.
+func (h *Headers) isDefaultAccept(value string) bool {
 	same, keyed := h.Key["Accept"]
 	if sent := h.Send["Accept"]; !keyed && sent != "" {
 		same = []string{sent}
@@ -307,7 +311,7 @@ func (h *Headers) acceptsDefault(value string) bool {
 		one, _, _ := strings.Cut(whole, ";")
 		switch one = strings.TrimSpace(one); {
 		case one == "":
-		case one == "*/*", one == "application/*", !keyed && !strings.Contains(one, "/vnd."), fitsType(same, whole):
+		case one == "*/*", one == "application/*", !keyed && !strings.Contains(one, "/vnd."), matchType(same, whole):
 			good = true
 		case one != "text/plain":
 			return false
@@ -318,18 +322,18 @@ func (h *Headers) acceptsDefault(value string) bool {
 	return good || !odd
 }
 
-// fitsType reports whether a media type is one of some. The version of one that has a version counts;
-// no other parameter does.
-func fitsType(same []string, one string) bool {
-	name, version := typeOf(one)
+// matchType reports whether a media type matches one of the patterns. If a pattern has a version, the version
+// must be the same. Other parameters are ignored.
+func matchType(same []string, one string) bool {
+	name, version := splitMediaType(one)
 	return slices.ContainsFunc(same, func(p string) bool {
-		p, want := typeOf(p)
-		return Glob(p, name) && (want == "" || want == version)
+		p, want := splitMediaType(p)
+		return MatchGlob(p, name) && (want == "" || want == version)
 	})
 }
 
-// typeOf returns a media type without its parameters, and its version; "": it has none.
-func typeOf(text string) (name, version string) {
+// splitMediaType returns a media type without its parameters, and its version or "".
+func splitMediaType(text string) (name, version string) {
 	name, parameters, _ := strings.Cut(text, ";")
 	for one := range strings.SplitSeq(parameters, ";") {
 		if label, value, _ := strings.Cut(strings.TrimSpace(one), "="); strings.EqualFold(label, "version") {
@@ -339,83 +343,86 @@ func typeOf(text string) (name, version string) {
 	return strings.TrimSpace(name), version
 }
 
-// matchesAll reports whether every element of a list is empty or one of some patterns.
-func matchesAll(patterns []string, list string) bool {
+// matchAll reports whether every element of a list is empty or matches one of the patterns.
+func matchAll(patterns []string, list string) bool {
 	for one := range strings.SplitSeq(list, ",") {
-		one, _, _ = strings.Cut(strings.TrimSpace(one), ";") // a weight or a charset (RFC 9110, 12.5.1)
-		if one = strings.TrimSpace(one); one != "" && !fitsAny(patterns, one) {
+		one, _, _ = strings.Cut(strings.TrimSpace(one), ";") // removes a weight or a charset (RFC 9110, 12.5.1)
+		if one = strings.TrimSpace(one); one != "" && !matchAny(patterns, one) {
 			return false
 		}
 	}
 	return true
 }
 
-// ignores reports whether a field of a request changes no answer.
-func (h *Headers) ignores(method, name string, values []string) bool {
+// canIgnore reports whether a request field changes no answer.
+func (h *Headers) canIgnore(method, name string, values []string) bool {
 	switch {
 	case meaningless[name], slices.Contains(h.Write, name), h.Send[name] != "" && slices.Equal(values, []string{h.Send[name]}):
 		return true
-	case Overrides(name):
+	case IsMethodOverride(name):
 		return false
 	case name == "If-Match" || name == "If-Unmodified-Since" || name == "Idempotency-Key":
-		return method == http.MethodGet || method == http.MethodHead // they are for writes
+		return method == http.MethodGet || method == http.MethodHead // these fields are for writes
 	}
-	return fitsAny(meaninglessPatterns, name) || fitsAny(h.Ignore, name)
+	return matchAny(meaninglessPatterns, name) || matchAny(h.Ignore, name)
 }
 
-// Traces reports whether a field, named in canonical form, may differ each time a client sends the same request and
-// changes no answer: one that traces a request, or that the source ignores and that means nothing to this server.
-// A part of the key is none.
-func (h *Headers) Traces(name string) bool {
+// IsTrace reports whether a field, in canonical form, may differ each time a client sends the same request
+// although it changes no answer. That is a trace field, or one that the source ignores and that means nothing
+// to this server. A field of Key is never a trace.
+func (h *Headers) IsTrace(name string) bool {
 	switch {
-	case h.Key[name] != nil, Overrides(name):
+	case h.Key[name] != nil, IsMethodOverride(name):
 		return false
-	case slices.Contains(traces, name), fitsAny(tracePatterns, name):
+	case slices.Contains(traceFields, name), matchAny(tracePatterns, name):
 		return true
 	}
-	return !meaningless[name] && !fitsAny(meaninglessPatterns, name) && fitsAny(h.Ignore, name)
+	return !meaningless[name] && !matchAny(meaninglessPatterns, name) && matchAny(h.Ignore, name)
 }
 
-// refuse returns the error for a field that is not passed on to the API.
+// refuse returns the error for a field that must not be forwarded to the API, or nil.
 func (h *Headers) refuse(name string) error {
-	if Overrides(name) {
+	if IsMethodOverride(name) {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
 	odd := strings.ContainsFunc(name, auth.IsOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
-	if h.Strict || odd || Misleads(name) || header.IsSensitive(name) {
-		return Unknown(name)
+	if h.Strict || odd || IsMisleading(name) || header.IsSensitive(name) {
+		return RefuseField(name)
 	}
 	return nil
 }
 
-// Unknown returns the error for a field that is refused because it is not known what it asks for.
-func Unknown(name string) error {
+// RefuseField returns the error for a field that is refused because its meaning is not known.
+func RefuseField(name string) error {
 	return fmt.Errorf("%w: header %s: it is not known what it asks for; leave it out, or have the spec name it under headers",
 		understudy.ErrInvalid, understudy.Clip(name))
 }
 
-// ofOurAnswers are the fields of answers that this server writes itself, beside ours, and those
-// whose address clients would follow to upstream.
-var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Azure-Asyncoperation", "Cache-Control", "Cache-Status", "Content-Disposition",
+// ownAnswerFields are the response fields, besides ownFields, that this server writes itself, and those whose
+// URL would lead clients directly to the upstream.
+var ownAnswerFields = newFieldSet("Accept-Ranges", "Age", "Allow", "Azure-Asyncoperation", "Cache-Control",
+	"Cache-Status", "Content-Disposition",
 	"Content-Location", "Content-Range", "Content-Security-Policy", "Etag", "Last-Modified", "Link", "Location", "Operation-Location",
 	"Refresh", "Retry-After", "Server-Timing", "Set-Cookie", "Strict-Transport-Security", "Understudy-Error", "Vary", "Www-Authenticate",
 	"X-Content-Type-Options", "X-Request-Id")
 
+// checkHeader checks that a name is a valid header field that may belong to the API. where is its place in the
+// spec.
 func checkHeader(where, name string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
 	case name == "" || len(name) > 100 || strings.ContainsFunc(name, auth.IsOddInName):
 		return fmt.Errorf("%s: %q: want the name of a header", where, name)
-	case slices.Contains(ours, canonical), fitsAny(ourPatterns, canonical), Overrides(name):
+	case slices.Contains(ownFields, canonical), matchAny(ownPatterns, canonical), IsMethodOverride(name):
 		return fmt.Errorf("%s: %s is written by this server, and cannot be the API's", where, name)
 	}
 	return nil
 }
 
-// OfWrite are the fields of a write's header that are passed on; nil: none.
-func (h *Headers) OfWrite(given http.Header) http.Header {
+// FilterWriteHeader returns the fields of a write's header that are forwarded, or nil.
+func (h *Headers) FilterWriteHeader(given http.Header) http.Header {
 	var passed http.Header
-	for _, name := range slices.Concat(h.Write, passedOfWrites) {
+	for _, name := range slices.Concat(h.Write, forwardedToWrites) {
 		if values := given[name]; len(values) > 0 {
 			if passed == nil {
 				passed = http.Header{}

@@ -23,10 +23,10 @@ func TestHeaders(t *testing.T) {
 	}
 	given := http.Header{"Idempotency-Key": {"k1"}, "If-Match": {`"a"`, `"b"`}, "X-Other": {"x"}, "Authorization": {"secret"}}
 	want := http.Header{"Idempotency-Key": {"k1"}, "If-Match": {`"a"`, `"b"`}}
-	if got := s.Headers.OfWrite(given); !reflect.DeepEqual(got, want) {
+	if got := s.Headers.FilterWriteHeader(given); !reflect.DeepEqual(got, want) {
 		t.Errorf("passed on %v", got)
 	}
-	if got := s.Headers.OfWrite(http.Header{"X-Other": {"x"}}); got != nil {
+	if got := s.Headers.FilterWriteHeader(http.Header{"X-Other": {"x"}}); got != nil {
 		t.Errorf("passed on %v", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestHeadersOfAKey(t *testing.T) {
 				given.Add(name, value)
 			}
 		}
-		key, _, err := s.Headers.Read(c.method, given)
+		key, _, err := s.Headers.ReadKey(c.method, given)
 		if got := key.String(); got != c.key || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %q: %q, %v; want %q, %q", c.method, c.header, got, err, c.key, c.says)
 		}
@@ -81,7 +81,7 @@ func TestHeadersOfAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"2025-01": true, "2024-01": false} {
-		if key, _, err := s.Headers.Read("GET", http.Header{"Shop-Version": {name}, "X-Team": {"a"}}); err != nil || (len(key) == 0) != want {
+		if key, _, err := s.Headers.ReadKey("GET", http.Header{"Shop-Version": {name}, "X-Team": {"a"}}); err != nil || (len(key) == 0) != want {
 			t.Errorf("a source that sends 2025-01, asked with %s: %v, %v", name, key, err)
 		}
 	}
@@ -92,28 +92,28 @@ func TestHeadersOfAKey(t *testing.T) {
 func TestHeadersThatAreNotNamed(t *testing.T) {
 	open, strict := one(Headers{}), one(Headers{Strict: true})
 	for _, name := range []string{"X-Foo", "Api-Version", "X-Include-Deleted", "Idempotency-Key"} {
-		key, unknown, err := open.Headers.Read("POST", http.Header{name: {"a"}, "Zz": {"b"}})
+		key, unknown, err := open.Headers.ReadKey("POST", http.Header{name: {"a"}, "Zz": {"b"}})
 		if err != nil || unknown != name || key.String() != name+"=a&Zz=b" {
 			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
 		}
-		if _, _, err := strict.Headers.Read("POST", http.Header{name: {"a"}}); err == nil {
+		if _, _, err := strict.Headers.ReadKey("POST", http.Header{name: {"a"}}); err == nil {
 			t.Errorf("%s passes a strict spec", name)
 		}
 	}
 	for _, name := range []string{"X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Host", "Sudo",
 		"X-Remote-User", "Impersonate-User", "X-Access-Token", "X-Api-Key", "Content_length", "Stripe-Account",
 		"Openai-Organization", "X-Tenant-Id"} {
-		if _, _, err := open.Headers.Read("GET", http.Header{name: {"a"}}); err == nil {
+		if _, _, err := open.Headers.ReadKey("GET", http.Header{name: {"a"}}); err == nil {
 			t.Errorf("%s is passed on", name)
 		}
 	}
 	vendor := http.Header{"Accept": {"application/vnd.x.full+json"}}
-	if _, unknown, err := open.Headers.Read("GET", vendor); err != nil || unknown != "Accept" {
+	if _, unknown, err := open.Headers.ReadKey("GET", vendor); err != nil || unknown != "Accept" {
 		t.Errorf("a vendor's media type that the spec says nothing of: unknown %q, %v", unknown, err)
 	}
 	demanding := one(Headers{Send: map[string]string{"Accept": "application/vnd.x+json;version=2"}})
 	for _, accept := range []string{"application/vnd.x+json;version=2", "application/vnd.x+json;version=2, */*", "application/json", "*/*"} {
-		if key, _, err := demanding.Headers.Read("GET", http.Header{"Accept": {accept}}); err != nil || len(key) > 0 {
+		if key, _, err := demanding.Headers.ReadKey("GET", http.Header{"Accept": {accept}}); err != nil || len(key) > 0 {
 			t.Errorf("Accept: %s where the spec sends a vendor's: key %s, %v", accept, key, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestVendorMediaTypeOfTheSpecIsTheUsualForm(t *testing.T) {
 		for accept, usual := range map[string]bool{vendor: true, "application/vnd.pagerduty+json; version=2; q=0.9": true,
 			"application/json": true, vendor + ", application/json;q=0.5": true,
 			"application/vnd.pagerduty+json;version=1": false, "application/vnd.pagerduty+json": false} {
-			key, _, err := s.Headers.Read("GET", http.Header{"Accept": {accept}})
+			key, _, err := s.Headers.ReadKey("GET", http.Header{"Accept": {accept}})
 			if err != nil {
 				t.Errorf("%s: %v", accept, err)
 			}
@@ -148,11 +148,11 @@ func TestTelemetryMeansNothing(t *testing.T) {
 		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Asana-Client-Lib X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
 		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id Postman-Token X-Okta-User-Agent-Extended X-Fern-Language X-Fern-Sdk-Version
 		Speakeasy-Sdk-Language`) {
-		if key, unknown, err := h.Read("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
+		if key, unknown, err := h.ReadKey("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
 			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
 		}
 	}
-	if passed := h.OfWrite(http.Header{"Time-Zone": {"Europe/Paris"}, "X-Client-Version": {"1"}}); len(passed) != 1 {
+	if passed := h.FilterWriteHeader(http.Header{"Time-Zone": {"Europe/Paris"}, "X-Client-Version": {"1"}}); len(passed) != 1 {
 		t.Errorf("a write is sent with %v", passed)
 	}
 }
@@ -165,7 +165,7 @@ func FuzzHeaders(f *testing.F) {
 		h := one(Headers{Key: map[string][]string{"Accept": {"application/json"}}}).Headers
 		name = http.CanonicalHeaderKey(name)
 		given := http.Header{"Accept": {accept}, name: {value}}
-		key, _, err := h.Read("GET", given)
+		key, _, err := h.ReadKey("GET", given)
 		if err != nil {
 			return
 		}
@@ -173,7 +173,7 @@ func FuzzHeaders(f *testing.F) {
 			if p.Value != strings.Join(given[p.Name], ", ") {
 				t.Fatalf("%s is passed on as %q", p.Name, p.Value)
 			}
-			if checkHeader("x", p.Name) != nil && p.Name == name && slices.Contains(ours, name) {
+			if checkHeader("x", p.Name) != nil && p.Name == name && slices.Contains(ownFields, name) {
 				t.Fatalf("%s is passed on", name)
 			}
 		}
@@ -215,7 +215,7 @@ func TestTargetsHaveNoKey(t *testing.T) {
 	if err := s.Compile(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Follow("x", "https://x.example/a?b=1&api_key=sk-123")
+	got, err := s.ResolveLink("x", "https://x.example/a?b=1&api_key=sk-123")
 	if err != nil || got.Key.URI != "/a?b=1" {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -255,7 +255,7 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-Amzn-Oidc-Data", "X-Pomerium-Jwt-Assertion", "X-Token-Subject", "X-Groups", "X-Roles", "Api-Username", "Shib-Session-Id",
 		"X-Acme-Host", "X-Legacy-Url", "Acme-Method", "X-Hop-Authority", "X-Sso-User", "X-Portal-Groups", "X-Gate-Jwt-Assertion",
 		"X-Pomerium-Claim-Email", "X-Shib-Mail", "X-Document-Root", "X-Query-String", "X-Rewrite", "X-Original", "X-Sendfile"} {
-		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
+		if name := http.CanonicalHeaderKey(name); !IsMisleading(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}
 	}
@@ -269,7 +269,7 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"Mcp-Protocol-Version", "Sec-Websocket-Protocol", "Stripe-Account", "X-Csrf-Token", "X-Request-Source",
 		"X-Remote", "Client-Request-Id", "X-Shopify-Access-Token", "Cf-Access-Client-Id", "Cf-Access-Client-Secret",
 		"X-Amz-Meta-Path", "X-Archive-Meta-Subject", "Ce-Subject", "Mcp-Method", "Sec-Fetch-User", "X-Shipping-Method", "X-Return-Url"} {
-		if name := http.CanonicalHeaderKey(name); Misleads(name) {
+		if name := http.CanonicalHeaderKey(name); IsMisleading(name) {
 			t.Errorf("%s is taken out", name)
 		}
 	}
@@ -278,7 +278,7 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-Rest-Method": true, "X-Httpmethod": true, "X.http.method.override": true, "X-Verb": true, "X-Http-Verb": true, "Verb-Override": true,
 		"X-Verbose": false, "X-Request-Method": false, "Access-Control-Request-Method": false, "X-Payment-Method": false, "Method": false,
 		"X-Original-Url": false, "X-Http-Host-Override": false} {
-		if got := Overrides(name); got != want {
+		if got := IsMethodOverride(name); got != want {
 			t.Errorf("%s names another method: %t", name, got)
 		}
 	}

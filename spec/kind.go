@@ -1,4 +1,4 @@
-// Kind: a sort of record, what is summed up of it, and the searches a spec brings along.
+// Kind: a type of record, the values that are summed up for it, and a spec's predefined searches.
 
 package spec
 
@@ -13,53 +13,52 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Kind is a sort of record: calls, messages. Like its Spec it is never changed
-// after Compile.
+// Kind is a type of record, such as calls or messages. Like its Spec it never changes after Compile.
 type Kind struct {
-	Name      string            `yaml:"name"`     // its list key: calls
-	Title     string            `yaml:"title"`    // Calls
-	One       string            `yaml:"one"`      // call
-	ID        []string          `yaml:"id"`       // the fields that name a record; several are joined by "~"; none: pages only
-	Prefixes  []string          `yaml:"prefixes"` // what ids begin with: CA
-	Clock     string            `yaml:"clock"`    // the field that orders records in time
-	Order     string            `yaml:"order"`    // the field whose time orders a record without a clock in lists
-	Final     []State           `yaml:"final"`    // a record is final when one of these holds
-	Failed    []State           `yaml:"failed"`   // a record is marked as failed when one of these holds
-	Own       string            `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
-	Used      []string          `yaml:"used"`     // the kinds whose records show that such a number is in use; with Own
-	Elapsed   []*Elapsed        `yaml:"elapsed"`  // times that pass between two clocks of a record
-	Columns   []string          `yaml:"columns"`  // what a table of them shows
-	Group     string            `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
-	Rollup    string            `yaml:"rollup"`   // a field by whose values the newest records are counted over time
-	Parent    string            `yaml:"parent"`   // the field that names the record this one lies under, for kinds without a list of their own
-	Root      string            `yaml:"root"`     // the field with the record's address, which names the root, where no other field does
-	Retention UpstreamRetention `yaml:"forgets"`  // what upstream forgets by itself; a record that is missing for that reason was not deleted
+	Name      string            `yaml:"name"`     // key of the list: calls
+	Title     string            `yaml:"title"`    // for people: Calls
+	Singular  string            `yaml:"one"`      // for people: call
+	ID        []string          `yaml:"id"`       // fields that form a record's id, joined by "~"; without an id only pages are stored
+	Prefixes  []string          `yaml:"prefixes"` // beginnings of ids: CA
+	Clock     string            `yaml:"clock"`    // field with the time of a record, which orders records
+	Order     string            `yaml:"order"`    // field whose time orders records in lists if there is no clock
+	Final     []State           `yaml:"final"`    // a record is final if one of these is true
+	Failed    []State           `yaml:"failed"`   // a record is marked as failed if one of these is true
+	OwnNumber string            `yaml:"own"`      // field that contains a phone number of the account itself (incoming numbers)
+	UsedIn    []string          `yaml:"used"`     // kinds whose records show that such a number is in use; requires OwnNumber
+	Elapsed   []*Elapsed        `yaml:"elapsed"`  // times between two clocks of a record
+	Columns   []string          `yaml:"columns"`  // fields that a table shows
+	Group     string            `yaml:"group"`    // heading under which people find the kind; "" for a main kind of the API
+	Rollup    string            `yaml:"rollup"`   // field by whose values the newest records are counted over time
+	Parent    string            `yaml:"parent"`   // field with the id of the record above this one, for kinds without a list of their own
+	Root      string            `yaml:"root"`     // field with the record's URL, which names the root; used if no other field does
+	Retention UpstreamRetention `yaml:"forgets"`  // when the upstream forgets records by itself; such a missing record was not deleted
 
-	Lists     []*List     `yaml:"lists"`
-	Instances []*Instance `yaml:"instances"`
-	Media     []*Media    `yaml:"media"`
-	Fields    []*Field    `yaml:"fields"`
-	Actions   []*Action   `yaml:"actions"` // what people do with them
-	Deleted   string      `yaml:"deleted"` // a field that is true in what upstream shows of a deleted record
-	Changed   `yaml:",inline"`
+	Lists          []*List     `yaml:"lists"`
+	Instances      []*Instance `yaml:"instances"`
+	Media          []*Media    `yaml:"media"`
+	Fields         []*Field    `yaml:"fields"`
+	Actions        []*Action   `yaml:"actions"` // what people can do with the records
+	Deleted        string      `yaml:"deleted"` // field that is true in the upstream's answer for a deleted record
+	ChangingWrites `yaml:",inline"`
 
 	fields      map[string]*Field
 	unscopedVar string
-	rootPath    string // the path of a root's record, with variables; with Root
-	rootField   string // the field that shows the root, where it stands for a parent (Spec.Cover)
+	rootPath    string // path of a root's record, with variables; set if Root is
+	rootField   string // field with the root's id if it takes the place of a parent (Spec.SplitByRoot)
 }
 
-// Changed are the writes that change records of a kind, beside those to the paths of its
-// lists and instances.
-type Changed struct {
+// ChangingWrites are writes that change records of a kind in addition to writes to the paths of its lists and
+// instances.
+type ChangingWrites struct {
 	Writes    []string `yaml:"writes"`    // paths, with {Variables}
 	Mutations []string `yaml:"mutations"` // fields of GraphQL mutations
 
 	writes []Template
 }
 
-// compile reads the paths.
-func (c *Changed) compile() error {
+// compile parses the paths.
+func (c *ChangingWrites) compile() error {
 	c.writes = nil
 	for _, path := range c.Writes {
 		t, err := ParseTemplate(path)
@@ -71,14 +70,13 @@ func (c *Changed) compile() error {
 	return nil
 }
 
-// Changes returns the targets of the kinds whose records a write changes, where its path is
-// none of their lists and instances. A target has the record's instance where the variables
-// of the path name it; without, it is not known which record it is. Of a GraphQL request the
-// fields of the body's mutation say it.
-func (s *Spec) Changes(key understudy.Key, body []byte) (all []*Target) {
+// ChangedTargets returns targets whose records a write changes although its path belongs to no list or instance
+// of their kind. If the path's variables name a record, the target is its instance. Otherwise the target has
+// only a kind. For a GraphQL request, the fields of the mutation in the body decide.
+func (s *Spec) ChangedTargets(key understudy.Key, body []byte) (all []*Target) {
 	source, path := key.Source, key.Path()
-	if s.GraphQLAt(path) {
-		for _, k := range mutated(s, body, key.Query() != "") {
+	if s.IsGraphQLPath(path) {
+		for _, k := range mutatedKinds(s, body, key.Query() != "") {
 			all = append(all, &Target{Spec: s, Kind: k, Key: understudy.Key{Source: source}})
 		}
 	}
@@ -92,36 +90,36 @@ func (s *Spec) Changes(key understudy.Key, body []byte) (all []*Target) {
 			if !ok {
 				continue
 			}
-			all = append(all, s.named(source, k, vars))
+			all = append(all, s.recordTarget(source, k, vars))
 			break
 		}
 	}
 	return all
 }
 
-// named is the record of a kind that path variables name.
-func (s *Spec) named(source string, k *Kind, vars []understudy.Param) *Target {
+// recordTarget returns the target of the record that path variables name, or a target with only the kind.
+func (s *Spec) recordTarget(source string, k *Kind, vars []understudy.Param) *Target {
 	for _, in := range k.Instances {
 		path, ok := in.template.Fill(understudy.Query(vars).Get)
 		if !ok || in.Post != "" {
 			continue
 		}
-		if t, err := s.Target(source, path, ""); err == nil && t.Kind == k && t.Instance != nil {
+		if t, err := s.Resolve(source, path, ""); err == nil && t.Kind == k && t.Instance != nil {
 			return t
 		}
 	}
 	return &Target{Spec: s, Kind: k, Key: understudy.Key{Source: source}}
 }
 
-// UpstreamRetention says when upstream forgets records of a kind by itself.
+// UpstreamRetention says when the upstream forgets records of a kind by itself.
 type UpstreamRetention struct {
-	Days       int  `yaml:"days"`        // those whose clock is older; 0 = never
-	WithParent bool `yaml:"with_parent"` // those under a parent that is final
-	Unlisted   bool `yaml:"unlisted"`    // by Days: lists no longer show them either
+	Days       int  `yaml:"days"`        // age of the clock, in days, after which a record is forgotten; 0 means never
+	WithParent bool `yaml:"with_parent"` // records below a parent that is final are forgotten
+	Unlisted   bool `yaml:"unlisted"`    // records older than Days also disappear from lists
 }
 
-// State is a condition on a record: Field's value is among In (or, when In is
-// empty, is not null or empty), and each field of Set is not null.
+// State is a condition on a record. The value of Field must be in In; if In is empty, it must not be null or
+// empty. Each field of Set must not be null.
 type State struct {
 	Field string   `yaml:"field"`
 	In    []string `yaml:"in"`
@@ -131,24 +129,21 @@ type State struct {
 // IDSeparator joins the parts of a composite id.
 const IDSeparator = "~"
 
-// Field is the kind's field of that dotted name, nil when the spec does not
-// name it.
+// Field returns the kind's field with that dotted name, or nil if the spec does not name it.
 func (k *Kind) Field(name string) *Field { return k.fields[name] }
 
-// Orders reports whether a list of the kind may show records in another order than the
-// newest first.
-func (k *Kind) Orders() bool {
+// HasOtherOrders reports whether a list of the kind may return records in another order than newest first.
+func (k *Kind) HasOtherOrders() bool {
 	return slices.ContainsFunc(k.Lists, func(l *List) bool {
-		return l.Unordered || slices.ContainsFunc(l.Filters, func(f *Filter) bool { return f.Newest != "" })
+		return l.Unordered || slices.ContainsFunc(l.Filters, func(f *Filter) bool { return f.NewestFirst != "" })
 	})
 }
 
-// IDOf joins the parts of an id.
-func (k *Kind) IDOf(parts []string) string { return strings.Join(parts, IDSeparator) }
+// JoinID joins the parts of an id.
+func (k *Kind) JoinID(parts []string) string { return strings.Join(parts, IDSeparator) }
 
-// HasPrefix reports whether an id looks like one of this kind: it begins with
-// one of the kind's prefixes.
-func (k *Kind) HasPrefix(id string) bool {
+// HasIDPrefix reports whether an id begins with one of the kind's prefixes.
+func (k *Kind) HasIDPrefix(id string) bool {
 	for _, p := range k.Prefixes {
 		if len(id) > len(p) && strings.HasPrefix(id, p) {
 			return true
@@ -157,10 +152,9 @@ func (k *Kind) HasPrefix(id string) bool {
 	return false
 }
 
-// SpellID is an id of the kind, typed in any letter case, as records spell it: the
-// prefix as in the spec and the 32 lower-case hex digits of an AnyID. ok is false for a
-// text of another form.
-func (k *Kind) SpellID(typed string) (id string, ok bool) {
+// NormalizeID converts an id of the kind, typed in any letter case, to the spelling in records. That is the
+// prefix as in the spec and the 32 lower-case hex digits of an AnyID. ok is false for any other text.
+func (k *Kind) NormalizeID(typed string) (id string, ok bool) {
 	for _, p := range k.Prefixes {
 		if len(typed) != understudy.AnyIDText || len(p) != len(understudy.AnyID{}.Prefix) || !strings.EqualFold(typed[:len(p)], p) {
 			continue
@@ -173,18 +167,18 @@ func (k *Kind) SpellID(typed string) (id string, ok bool) {
 	return "", false
 }
 
-// FieldName is the title of a field for people: the spec's, or the name with
-// its underscores as spaces.
-func (f *Field) FieldName() string {
+// DisplayName returns the title of a field for people. Without a title it is the name with spaces for
+// underscores.
+func (f *Field) DisplayName() string {
 	if f.Title != "" {
 		return f.Title
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " ")
 }
 
-// HasID reports whether a text is an id of one of the kinds: a prefix of two letters
-// and the rest of an AnyID, or a longer prefix and a rest without 7 digits in a row. So
-// no phone number passes as an id.
+// HasID reports whether a text looks like an id of one of the kinds. After a prefix of two letters it must be
+// an AnyID. After a longer prefix, the rest must not have 7 digits in a row, so that no phone number is taken
+// for an id.
 func (s *Spec) HasID(text string) bool {
 	for _, k := range s.Kinds {
 		for _, p := range k.Prefixes {
@@ -192,7 +186,7 @@ func (s *Spec) HasID(text string) bool {
 			if !ok || rest == "" {
 				continue
 			}
-			if _, any := understudy.ParseAnyID(text); any || len(p) > len(understudy.AnyID{}.Prefix) && longestRun(rest) < 7 {
+			if _, any := understudy.ParseAnyID(text); any || len(p) > len(understudy.AnyID{}.Prefix) && longestDigitRun(rest) < 7 {
 				return true
 			}
 		}
@@ -200,8 +194,8 @@ func (s *Spec) HasID(text string) bool {
 	return false
 }
 
-// longestRun is the largest number of digits in a row.
-func longestRun(text string) (most int) {
+// longestDigitRun returns the largest number of consecutive digits.
+func longestDigitRun(text string) (most int) {
 	run := 0
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -214,28 +208,28 @@ func longestRun(text string) (most int) {
 	return most
 }
 
-// Search is a search that people find ready.
+// Search is a predefined search for people.
 type Search struct {
 	Name  string   `yaml:"name"`
-	Title string   `yaml:"title"` // for people; default: the name
-	About string   `yaml:"about"` // what it shows, a sentence
+	Title string   `yaml:"title"` // title for people; default: the name
+	About string   `yaml:"about"` // one sentence that says what the search shows
 	Kinds []string `yaml:"kinds"`
 	Query string   `yaml:"q"`   // in the grammar of docs/reference/search.md
-	Sum   string   `yaml:"sum"` // what is summed up; "": the records are listed
-	By    []string `yaml:"by"`  // what it is summed up by
+	Sum   string   `yaml:"sum"` // value to sum up; "" lists the records
+	By    []string `yaml:"by"`  // fields by which the sum is grouped
 }
 
-// Elapsed is the time that passes between two clocks of a record.
+// Elapsed is the time between two clocks of a record.
 type Elapsed struct {
-	Name  string `yaml:"name"`  // what a sum calls it: delivery
-	Title string `yaml:"title"` // for people; default: the name
-	From  string `yaml:"from"`  // the field that tells its beginning
-	To    string `yaml:"to"`    // the field that tells its end
-	When  *State `yaml:"when"`  // only in records of which this holds; nil: in all
+	Name  string `yaml:"name"`  // name in sums: delivery
+	Title string `yaml:"title"` // title for people; default: the name
+	From  string `yaml:"from"`  // field with the start time
+	To    string `yaml:"to"`    // field with the end time
+	When  *State `yaml:"when"`  // condition on the records; nil means all records
 }
 
-// ElapsedNamed is the elapsed time of a name; nil when the kind has none.
-func (k *Kind) ElapsedNamed(name string) *Elapsed {
+// ElapsedTime returns the elapsed time with that name, or nil.
+func (k *Kind) ElapsedTime(name string) *Elapsed {
 	for _, e := range k.Elapsed {
 		if e.Name == name {
 			return e
@@ -244,100 +238,101 @@ func (k *Kind) ElapsedNamed(name string) *Elapsed {
 	return nil
 }
 
-// IsUnit reports whether a field says in what unit another one is.
+// IsUnit reports whether the field contains the unit of another field.
 func (k *Kind) IsUnit(name string) bool {
 	return slices.ContainsFunc(k.Fields, func(f *Field) bool { return f.Unit == name })
 }
 
-// use is a place of a kind that names one of its fields.
-type use struct {
+// fieldRef is a place in a kind's spec that names one of its fields.
+type fieldRef struct {
 	name string
 	at   []any
 }
 
-// uses are the places that name fields.
-func (k *Kind) uses() []use {
-	all := []use{
-		{k.Clock, []any{"clock"}}, {k.Order, []any{"order"}}, {k.Own, []any{"own"}}, {k.Rollup, []any{"rollup"}}, {k.Parent, []any{"parent"}},
+// fieldRefs returns the places that name fields.
+func (k *Kind) fieldRefs() []fieldRef {
+	all := []fieldRef{
+		{k.Clock, []any{"clock"}}, {k.Order, []any{"order"}}, {k.OwnNumber, []any{"own"}}, {k.Rollup, []any{"rollup"}},
+		{k.Parent, []any{"parent"}},
 		{k.Deleted, []any{"deleted"}},
 	}
 	for i, name := range k.ID {
-		all = append(all, use{name, []any{"id", i}})
+		all = append(all, fieldRef{name, []any{"id", i}})
 	}
 	for i, name := range k.Columns {
-		all = append(all, use{name, []any{"columns", i}})
+		all = append(all, fieldRef{name, []any{"columns", i}})
 	}
 	for _, of := range []struct {
 		key    string
 		states []State
 	}{{"final", k.Final}, {"failed", k.Failed}} {
 		for i, st := range of.states {
-			all = append(all, use{st.Field, []any{of.key, i, "field"}})
+			all = append(all, fieldRef{st.Field, []any{of.key, i, "field"}})
 			for j, name := range st.Set {
-				all = append(all, use{name, []any{of.key, i, "set", j}})
+				all = append(all, fieldRef{name, []any{of.key, i, "set", j}})
 			}
 		}
 	}
 	for i, l := range k.Lists {
 		for j, f := range l.Filters {
-			all = append(all, use{f.Field, []any{"lists", i, "filters", j, "field"}})
+			all = append(all, fieldRef{f.Field, []any{"lists", i, "filters", j, "field"}})
 		}
-		for _, name := range slices.Sorted(maps.Keys(l.Only)) {
-			all = append(all, use{name, []any{"lists", i, "only", name}})
+		for _, name := range slices.Sorted(maps.Keys(l.FixedValues)) {
+			all = append(all, fieldRef{name, []any{"lists", i, "only", name}})
 		}
 	}
 	return all
 }
 
-// checkNames makes sure that a kind names only fields that it has.
+// checkNames checks that a kind names only fields that it has.
 func (k *Kind) checkNames() error {
 	for i, l := range k.Lists {
 		for j, f := range l.Filters {
 			f.Type = cmp.Or(f.Type, TypeText)
 			f.Op = cmp.Or(f.Op, "is")
 			if err := f.check(); err != nil {
-				return in(err, "lists", i, "filters", j)
+				return addPath(err, "lists", i, "filters", j)
 			}
 		}
 	}
-	for _, u := range k.uses() {
+	for _, u := range k.fieldRefs() {
 		if u.name != "" && k.fields[u.name] == nil {
-			return in(fmt.Errorf("%s: %w", u.at[0], none(u.name, "among its fields", k.fieldNames())), u.at...)
+			return addPath(fmt.Errorf("%s: %w", u.at[0], describeUnknown(u.name, "among its fields", k.fieldNames())), u.at...)
 		}
 	}
 	for i, f := range k.Fields {
 		if f.Redacts && (f.Class == ClassSecret || f.Type == TypeMedia || f.Name == k.Clock || slices.Contains(k.ID, f.Name)) {
-			return in(fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name), "fields", i, "redacts")
+			return addPath(fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name), "fields", i, "redacts")
 		}
 	}
 	if err := k.checkSums(); err != nil {
 		return err
 	}
-	return k.checkForgets()
+	return k.checkRetention()
 }
 
-// fieldNames are the names of its fields, sorted.
+// fieldNames returns the names of the kind's fields, sorted.
 func (k *Kind) fieldNames() []string { return slices.Sorted(maps.Keys(k.fields)) }
 
-// kindNames are the names of the spec's kinds, sorted.
+// kindNames returns the names of the spec's kinds, sorted.
 func (s *Spec) kindNames() []string { return slices.Sorted(maps.Keys(s.kinds)) }
 
-// checkSums checks what is summed up: units and elapsed times.
+// checkSums checks the units and elapsed times, which sums use.
 func (k *Kind) checkSums() error {
 	for i, f := range k.Fields {
 		if f.Unit != "" && k.fields[f.Unit] == nil {
-			return in(fmt.Errorf("field %s: unit %w", f.Name, none(f.Unit, "a field", k.fieldNames())), "fields", i, "unit")
+			return addPath(fmt.Errorf("field %s: unit %w", f.Name, describeUnknown(f.Unit, "a field", k.fieldNames())), "fields", i, "unit")
 		}
 	}
 	for i, e := range k.Elapsed {
 		for _, name := range []string{e.From, e.To} {
-			if f := k.fields[name]; f == nil || !IsTime(f.Type) {
-				return in(fmt.Errorf("elapsed[%d]: %w", i, none(name, "a field that tells a time", k.fieldNames())), "elapsed", i)
+			if f := k.fields[name]; f == nil || !IsTimeType(f.Type) {
+				return addPath(fmt.Errorf("elapsed[%d]: %w", i, describeUnknown(name, "a field that tells a time", k.fieldNames())), "elapsed", i)
 			}
 		}
 		e.Title = cmp.Or(e.Title, e.Name)
 		switch {
-		case e.Name == "" || k.fields[e.Name] != nil || k.ElapsedNamed(e.Name) != e:
+		case e.Name == "" || k.fields[e.Name] != nil || k.ElapsedTime(e.Name) != e:
 			return fmt.Errorf("elapsed[%d]: name %q: want one that no field and no other elapsed time has", i, e.Name)
 		case e.When != nil && (k.fields[e.When.Field] == nil || len(e.When.In) == 0 || len(e.When.Set) > 0):
 			return fmt.Errorf("elapsed[%d]: when: want a field and the values it has", i)
@@ -346,15 +341,15 @@ func (k *Kind) checkSums() error {
 	return nil
 }
 
-// checkSearches checks the kinds that ready searches and own numbers name.
+// checkSearches checks the kinds named by predefined searches and by UsedIn.
 func (s *Spec) checkSearches() error {
 	for i, k := range s.Kinds {
-		for j, name := range k.Used {
+		for j, name := range k.UsedIn {
 			switch other := s.kinds[name]; {
-			case k.Own == "":
-				return in(fmt.Errorf("kind %s: used: the kind has no numbers of our own (own)", k.Name), "kinds", i, "used")
+			case k.OwnNumber == "":
+				return addPath(fmt.Errorf("kind %s: used: the kind has no numbers of our own (own)", k.Name), "kinds", i, "used")
 			case other == nil || other.Clock == "" || !slices.ContainsFunc(other.Fields, func(f *Field) bool { return f.Class == ClassPhone }):
-				return in(fmt.Errorf("kind %s: used: %w", k.Name, none(name, "a kind with a clock and phone numbers", s.kindNames())),
+				return addPath(fmt.Errorf("kind %s: used: %w", k.Name, describeUnknown(name, "a kind with a clock and phone numbers", s.kindNames())),
 					"kinds", i, "used", j)
 			}
 		}
@@ -366,7 +361,8 @@ func (s *Spec) checkSearches() error {
 		}
 		for _, name := range one.Kinds {
 			if s.kinds[name] == nil {
-				return in(fmt.Errorf("search %s: there is no kind %q%s", one.Name, name, suggest.Hint(name, s.kindNames())), "searches", i, "kinds")
+				return addPath(fmt.Errorf("search %s: there is no kind %q%s", one.Name, name, suggest.Hint(name, s.kindNames())),
+					"searches", i, "kinds")
 			}
 		}
 		if one.Sum == "" && len(one.By) > 0 {

@@ -23,18 +23,18 @@ func TestHasID(t *testing.T) {
 func TestAWriteChangesOtherKinds(t *testing.T) {
 	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, Kinds: []*Kind{
 		{Name: "tickets", ID: []string{"id"}, Fields: []*Field{{Name: "id"}},
-			Instances: []*Instance{{Path: "/b/{board}/t/{ticket}", ID: []string{"ticket"}}},
-			Changed:   Changed{Writes: []string{"/b/{board}/t/{ticket}/notes", "/notes/{note}"}}},
+			Instances:      []*Instance{{Path: "/b/{board}/t/{ticket}", ID: []string{"ticket"}}},
+			ChangingWrites: ChangingWrites{Writes: []string{"/b/{board}/t/{ticket}/notes", "/notes/{note}"}}},
 		{Name: "boards", ID: []string{"id"}, Fields: []*Field{{Name: "id"}},
-			Instances: []*Instance{{Path: "/b/{board}", ID: []string{"board"}}},
-			Changed:   Changed{Writes: []string{"/b/{board}/t/{ticket}/notes"}}},
+			Instances:      []*Instance{{Path: "/b/{board}", ID: []string{"board"}}},
+			ChangingWrites: ChangingWrites{Writes: []string{"/b/{board}/t/{ticket}/notes"}}},
 	}}
 	if err := s.Compile(); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{"/b/1/t/2/notes": "tickets 2, boards 1, ", "/notes/3": "tickets , ", "/b/1": "", "/%zz": ""} {
 		got := ""
-		for _, one := range s.Changes(understudy.Key{Source: "x", URI: path}, nil) {
+		for _, one := range s.ChangedTargets(understudy.Key{Source: "x", URI: path}, nil) {
 			got += one.Kind.Name + " " + one.ID + ", "
 		}
 		if got != want {

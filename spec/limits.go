@@ -1,4 +1,4 @@
-// Limits: how an API tells that it takes no more requests for a while.
+// Limits: how an API reports that it accepts no more requests for a while.
 
 package spec
 
@@ -15,41 +15,41 @@ import (
 	"understudy"
 )
 
-// Limits says how the API tells of its limits. A 429 always means that one is reached.
+// Limits says how the API reports its rate limits. A 429 always means that a limit is reached.
 type Limits struct {
-	// Statuses mean it too when the answer also has a Retry-After, tells that nothing
-	// remains, or has one of Words in its body, in whichever case.
+	// Statuses are further statuses that can mean a reached limit. In addition, the answer must have a
+	// Retry-After, report that nothing remains, or contain one of Words in its body, in any letter case.
 	Statuses []int    `yaml:"statuses"`
 	Words    []string `yaml:"words"`
-	// Limit, Remaining and Reset are header fields: the requests of a window, those left
-	// of them, and when it ends. Default: X-RateLimit-Limit and so on. Used is the field of
-	// those that are not left; "": none.
+	// Limit, Remaining and Reset are the header fields with the requests allowed in a window, the number left,
+	// and the end of the window. The default is X-RateLimit-Limit and so on. Used is the field with the number
+	// used, or "" if there is none.
 	Limit     string `yaml:"limit"`
 	Remaining string `yaml:"remaining"`
 	Reset     string `yaml:"reset"`
 	Used      string `yaml:"used"`
-	// Resource is the header field that says for which of several limits a request has
-	// counted: those are kept apart. Default: X-RateLimit-Resource.
+	// Resource is the header field that says which of several limits a request counted for. Each limit is
+	// tracked separately. Default: X-RateLimit-Resource.
 	Resource string `yaml:"resource"`
-	// Concurrent is the header field that says how many requests upstream has counted at
-	// once, that of the answer with them; "": none.
+	// Concurrent is the header field with the number of concurrent requests that the upstream counted,
+	// including this one. "" means none.
 	Concurrent string `yaml:"concurrent"`
-	// ResetAs is how our own answers write Reset, when they tell a caller of the rate of its
+	// ResetAs is the form of Reset in Understudy's own answers, which report the rate of the caller's
 	// credential: epoch (the default) or seconds.
 	ResetAs string `yaml:"reset_as"`
-	// Path is where the API tells a caller of its rate, and Answer what is told there, with
-	// {limit}, {used}, {remaining} and {reset} of the caller's own credential; "": nowhere.
+	// Path is where the API reports a caller's rate. Answer is the report, with {limit}, {used}, {remaining}
+	// and {reset} of the caller's own credential. "" means nowhere.
 	Path   string `yaml:"path"`
 	Answer string `yaml:"answer"`
 }
 
-// The forms of a reset.
+// The forms of a reset time.
 const (
 	ResetEpoch   = "epoch"   // Unix seconds
-	ResetSeconds = "seconds" // from now
+	ResetSeconds = "seconds" // seconds from now
 )
 
-// check reads the names in their canonical form.
+// check converts the names to canonical form, fills in defaults and checks the settings.
 func (l *Limits) check(h *Headers) error {
 	for _, status := range l.Statuses {
 		if status < 400 || status > 599 || status == http.StatusUnauthorized {
@@ -85,7 +85,7 @@ func (l *Limits) check(h *Headers) error {
 			return fmt.Errorf("headers.back: %s tells of requests of all callers", l.Concurrent)
 		}
 	}
-	if l.Answer != "" && !json.Valid(l.Tell(understudy.Rate{}, time.Time{})) {
+	if l.Answer != "" && !json.Valid(l.FillAnswer(understudy.Rate{}, time.Time{})) {
 		return fmt.Errorf("limits.answer: it makes no JSON: want {limit}, {used}, {remaining} and {reset} where the numbers stand")
 	}
 	if (l.Path == "") != (l.Answer == "") || l.Path != "" && (!strings.HasPrefix(l.Path, "/") || strings.ContainsAny(l.Path, "{}?#")) {
@@ -101,13 +101,13 @@ func (l *Limits) check(h *Headers) error {
 	return nil
 }
 
-// Numbers are a rate as answers write it.
+// Numbers are the values of a rate as answers write them.
 type Numbers struct {
 	Limit, Used, Remaining int64
-	Reset                  int64 // when all are left again, as ResetAs says
+	Reset                  int64 // when all requests are available again, in the form ResetAs
 }
 
-// Numbers returns a rate as answers write it at a time.
+// Numbers returns the values of a rate as answers write them at the time now.
 func (l *Limits) Numbers(r understudy.Rate, now time.Time) Numbers {
 	reset := int64(math.Ceil(r.Reset.Seconds()))
 	if l.ResetAs != ResetSeconds {
@@ -116,8 +116,8 @@ func (l *Limits) Numbers(r understudy.Rate, now time.Time) Numbers {
 	return Numbers{r.Limit, r.Limit - r.Remaining, r.Remaining, reset}
 }
 
-// Tell is Answer with a rate in it.
-func (l *Limits) Tell(r understudy.Rate, now time.Time) []byte {
+// FillAnswer returns Answer with the values of a rate.
+func (l *Limits) FillAnswer(r understudy.Rate, now time.Time) []byte {
 	n, text := l.Numbers(r, now), func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []byte(strings.NewReplacer("{limit}", text(n.Limit), "{used}", text(n.Used), "{remaining}", text(n.Remaining),
 		"{reset}", text(n.Reset)).Replace(l.Answer))

@@ -1,4 +1,4 @@
-// Match: from a request's path and query to its target and canonical key.
+// Match: resolves a request's path and query to a target with a canonical key.
 
 package spec
 
@@ -11,26 +11,26 @@ import (
 	"understudy"
 )
 
-// The bounds of a request, in bytes.
+// The limits of a request, in bytes.
 const (
-	MaxURI = 8 << 10    // its target as it was sent, and its path in the canonical form
-	MaxKey = 4 * MaxURI // its canonical form, in which three bytes may stand for one
+	MaxURI = 8 << 10    // limit of the request target as it was sent, and of the path in canonical form
+	MaxKey = 4 * MaxURI // limit of the canonical form, in which three bytes may stand for one
 )
 
 // route is one path of the spec.
 type route struct {
 	template Template
-	base     Template // of a posted read: the path itself
+	base     Template // for a posted read, the path without the segments that only keys have
 	kind     *Kind
 	list     *List
 	instance *Instance
 	media    *Media
 }
 
-// routes are the paths of a spec. The first that matches counts.
+// routes are the paths of a spec. The first match wins.
 type routes []route
 
-// ids are the path variables that name the record.
+// ids returns the path variables that form the record's id.
 func (r *route) ids() []string {
 	switch {
 	case r.instance != nil:
@@ -41,18 +41,17 @@ func (r *route) ids() []string {
 	return nil
 }
 
-// Target says what a request to this source means: the kind, list or instance of the
-// decoded path, and the canonical key. A path that the spec does not name gives a
-// target without a kind. Malformed paths and queries are ErrInvalid. A path that could
-// be read as another one (dots) is ErrNotFound too, because upstream has nothing under such
-// a name. So is one with an encoded slash, unless that is data: in a variable of a list or an
-// instance, and with a plain slash it would be no path of the spec.
-func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
+// Resolve returns what a request to this source means: kind, list or instance of the decoded path, and the
+// canonical key. A path that the spec does not name gives a target without a kind. Malformed paths and queries
+// are ErrInvalid. A path with dot segments is also ErrNotFound: other servers could read it as another path,
+// and the upstream has nothing under such a name. The same holds for an encoded slash. It is allowed only as
+// data in a variable of a list or an instance, if the same path with a plain slash belongs to no route.
+func (s *Spec) Resolve(source, path, rawQuery string) (*Target, error) {
 	if s.generic {
 		if rawQuery != "" {
 			path += "?" + rawQuery
 		}
-		return s.Passed(source, path)
+		return s.ResolveVerbatim(source, path)
 	}
 	segments, err := understudy.SplitPathData(path)
 	if err != nil {
@@ -62,24 +61,24 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	q = s.withoutKeys(q)
+	q = s.removeCredentials(q)
 	t := &Target{Spec: s}
-	if slices.ContainsFunc(q, isOwn) {
-		t.Own = q.Without(func(p understudy.Param) bool { return !isOwn(p) })
-		q = q.Without(isOwn)
+	if slices.ContainsFunc(q, isOwnParam) {
+		t.OwnParams = q.Remove(func(p understudy.Param) bool { return !isOwnParam(p) })
+		q = q.Remove(isOwnParam)
 	}
-	segments, q = s.routes.move(segments, q)
+	segments, q = s.routes.movePosted(segments, q)
 	if s.routes.fill(t, segments); t.Kind == nil {
-		t.NearMiss = s.routes.nearMiss(segments)
+		t.NearMiss = s.routes.hasNearMiss(segments)
 	}
 	if t.Slashed = slices.ContainsFunc(segments, func(text string) bool { return strings.Contains(text, "/") }); t.Slashed {
 		plain := strings.Split(strings.Join(segments, "/"), "/")
-		if t.Kind == nil || t.Media != nil || s.routes.names(plain) || s.routes.nearMiss(plain) {
+		if t.Kind == nil || t.Media != nil || s.routes.hasPath(plain) || s.routes.hasNearMiss(plain) {
 			_, err := understudy.SplitPath(path)
 			return nil, err
 		}
 	}
-	t.Query = s.canonical(t, q)
+	t.Query = s.canonicalQuery(t, q)
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
 	for _, text := range segments {
 		uri = append(uri, '/')
@@ -99,9 +98,9 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	return t, nil
 }
 
-// Passed is the target of a request to a generic source: its key is the request target as
-// it came. The error is ErrInvalid.
-func (s *Spec) Passed(source, uri string) (*Target, error) {
+// ResolveVerbatim returns the target of a request to a generic source. Its key is the request target,
+// unchanged. The error is ErrInvalid.
+func (s *Spec) ResolveVerbatim(source, uri string) (*Target, error) {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }
 	switch {
 	case !strings.HasPrefix(uri, "/") || strings.HasPrefix(uri, "//") || strings.ContainsFunc(uri, odd):
@@ -112,18 +111,17 @@ func (s *Spec) Passed(source, uri string) (*Target, error) {
 	return &Target{Spec: s, Key: understudy.Key{Source: source, URI: uri}}, nil
 }
 
-// withoutKeys is a query without the parameters that carry credentials: a link may repeat
-// what it was asked with.
-func (s *Spec) withoutKeys(q understudy.Query) understudy.Query {
-	if len(s.keys) == 0 {
+// removeCredentials removes the parameters that carry credentials. A link may repeat those of its request.
+func (s *Spec) removeCredentials(q understudy.Query) understudy.Query {
+	if len(s.credentialParams) == 0 {
 		return q
 	}
-	return q.Without(func(p understudy.Param) bool { return slices.Contains(s.keys, p.Name) })
+	return q.Remove(func(p understudy.Param) bool { return slices.Contains(s.credentialParams, p.Name) })
 }
 
-// TargetOf is the target of a key.
-func (s *Spec) TargetOf(k understudy.Key) (*Target, error) {
-	t, err := s.Target(k.Source, k.Path(), k.Query())
+// ResolveKey returns the target of a key.
+func (s *Spec) ResolveKey(k understudy.Key) (*Target, error) {
+	t, err := s.Resolve(k.Source, k.Path(), k.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +129,12 @@ func (s *Spec) TargetOf(k understudy.Key) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.With(header)
+	return t.WithHeader(header)
 }
 
-// Follow is the target of a link found in an answer: a URI reference with a path of its
-// own. Its host, if any, does not count.
-func (s *Spec) Follow(source, link string) (*Target, error) {
+// ResolveLink returns the target of a link found in an answer. The link is a URI reference with an absolute
+// path. Its host, if any, is ignored.
+func (s *Spec) ResolveLink(source, link string) (*Target, error) {
 	if _, rest, ok := strings.Cut(link, "://"); ok && !strings.HasPrefix(link, "/") {
 		slash := strings.IndexByte(rest, '/')
 		if slash < 0 {
@@ -146,17 +144,17 @@ func (s *Spec) Follow(source, link string) (*Target, error) {
 	}
 	path, query, _ := strings.Cut(link, "?")
 	query, _, _ = strings.Cut(query, "#")
-	return s.Target(source, path, query)
+	return s.Resolve(source, path, query)
 }
 
-func isOwn(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) }
+func isOwnParam(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) }
 
-// fill sets a target's kind, list or instance, variables and id.
+// fill sets the target's kind, list or instance, variables and id.
 func (all routes) fill(t *Target, segments []string) {
 	for i := range all {
 		r := &all[i]
 		vars, ok := r.template.match(segments)
-		if !ok || r.ambiguous(vars) {
+		if !ok || r.isAmbiguous(vars) {
 			continue
 		}
 		t.Kind, t.List, t.Instance, t.Media, t.Vars = r.kind, r.list, r.instance, r.media, vars
@@ -165,24 +163,23 @@ func (all routes) fill(t *Target, segments []string) {
 			for i, name := range ids {
 				parts[i] = t.Var(name)
 			}
-			t.ID = t.Kind.IDOf(parts)
+			t.ID = t.Kind.JoinID(parts)
 		}
 		return
 	}
 }
 
-// names reports whether the spec has a path.
-func (all routes) names(segments []string) bool {
+// hasPath reports whether the spec has a route for the path.
+func (all routes) hasPath(segments []string) bool {
 	return slices.ContainsFunc(all, func(r route) bool {
 		_, ok := r.template.match(segments)
 		return ok
 	})
 }
 
-// ambiguous reports whether a path could mean another record. A part of a composite id
-// then holds the separator, or a part of a media path holds a dot and may name another
-// rendition.
-func (r *route) ambiguous(vars []understudy.Param) bool {
+// isAmbiguous reports whether a path could mean another record. That is so if a part of a composite id contains
+// the separator. It is also so if a part of a media path contains a dot, which may name another rendition.
+func (r *route) isAmbiguous(vars []understudy.Param) bool {
 	ids := r.ids()
 	return slices.ContainsFunc(vars, func(v understudy.Param) bool {
 		return r.media != nil && strings.Contains(v.Value, ".") ||
@@ -190,24 +187,24 @@ func (r *route) ambiguous(vars []understudy.Param) bool {
 	})
 }
 
-// nearMiss reports whether a path that no route has differs from one in case,
-// in empty segments or in ;parameters alone.
-func (all routes) nearMiss(segments []string) bool {
+// hasNearMiss reports whether a path without a route differs from a route only in letter case, empty segments
+// or ;parameters.
+func (all routes) hasNearMiss(segments []string) bool {
 	folded := make([]string, len(segments))
 	for i, text := range segments {
-		folded[i] = strings.ToLower(withoutParameters(text))
+		folded[i] = strings.ToLower(stripParameters(text))
 	}
 	full := slices.DeleteFunc(slices.Clone(folded), func(text string) bool { return text == "" })
 	for i := range all {
-		if t := all[i].template; t.resembles(folded) || t.resembles(full) {
+		if t := all[i].template; t.matchFolded(folded) || t.matchFolded(full) {
 			return true
 		}
 	}
 	return false
 }
 
-// withoutParameters takes ";v=1" out of "Calls;v=1.json" and "Calls.json;v=1".
-func withoutParameters(segment string) string {
+// stripParameters removes ";v=1" from "Calls;v=1.json" and "Calls.json;v=1".
+func stripParameters(segment string) string {
 	head, rest, found := strings.Cut(segment, ";")
 	if !found {
 		return segment
@@ -218,11 +215,10 @@ func withoutParameters(segment string) string {
 	return head
 }
 
-// canonical orders a query: the list's filters as in the spec, then unknown parameters
-// by name, then size, page and tokens. The default size is written out. The first
-// page's number is left out, unless another number is given too. Parameters of one name
-// keep their order.
-func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
+// canonicalQuery sorts a query: the list's filters as in the spec, then unknown parameters by name, then size,
+// page and tokens. The default size is added. The first page's number is removed, unless the query has another
+// page number too. Parameters with the same name keep their order.
+func (s *Spec) canonicalQuery(t *Target, q understudy.Query) understudy.Query {
 	if t.List == nil {
 		slices.SortStableFunc(q, func(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) })
 		return q
@@ -238,8 +234,8 @@ func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 		moved = moved || slices.Contains(p.Tokens, param.Name)
 	}
 	first := strconv.Itoa(p.First)
-	q = q.Without(func(x understudy.Param) bool {
-		if f := t.List.Filter(x.Name); f != nil && f.Plain(x.Value) && q.Count(x.Name) == 1 {
+	q = q.Remove(func(x understudy.Param) bool {
+		if f := t.List.Filter(x.Name); f != nil && f.CanOmit(x.Value) && q.Count(x.Name) == 1 {
 			return true
 		}
 		return p.Page != "" && !moved && pages == 1 && x.Name == p.Page && x.Value == first
@@ -258,14 +254,14 @@ func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 		switch {
 		case param.Name == p.Size:
 			t.PageSize, _ = strconv.Atoi(param.Value)
-		case p.Position(param.Name):
+		case p.IsPosition(param.Name):
 			t.First = false
 		}
 	}
 	return q
 }
 
-// rank orders parameter names: filters, unnamed, size, page, tokens.
+// rank returns the sort position of a parameter name: filters, unknown parameters, size, page, tokens.
 func (l *List) rank(p *Paging, name string) int {
 	for i, f := range l.Filters {
 		if f.Name == name {
@@ -274,26 +270,26 @@ func (l *List) rank(p *Paging, name string) int {
 	}
 	switch {
 	case name == p.Size:
-		return unnamed + 1
+		return unnamedRank + 1
 	case name == p.Page:
-		return unnamed + 2
+		return unnamedRank + 2
 	case slices.Contains(p.Tokens, name):
-		return unnamed + 3
+		return unnamedRank + 3
 	}
-	return unnamed
+	return unnamedRank
 }
 
-// unnamed is the rank of a parameter that the spec does not name, behind more
-// filters than a list has.
-const unnamed = 1000
+// unnamedRank is the rank of a parameter that the spec does not name. It is higher than the number of filters
+// of any list.
+const unnamedRank = 1000
 
-// fitsAny reports whether a text fits one of some patterns.
-func fitsAny(patterns []string, text string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, text) })
+// matchAny reports whether a text matches one of the patterns.
+func matchAny(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return MatchGlob(p, text) })
 }
 
-// Glob reports whether a pattern, in which one * stands for any text, is the whole text.
-func Glob(pattern, text string) bool {
+// MatchGlob reports whether the whole text matches a pattern, in which one * stands for any text.
+func MatchGlob(pattern, text string) bool {
 	head, tail, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == text

@@ -1,4 +1,4 @@
-// Paging: how lists are cut into pages, and what request leads to the next one.
+// Paging: how lists are split into pages, and which request leads to the next page.
 
 package spec
 
@@ -15,13 +15,13 @@ import (
 	"understudy/spec/paging"
 )
 
-// Paging says how lists are cut into pages, and what a list answer has beside its records.
+// Paging says how lists are split into pages, and what a list answer contains beside its records.
 type Paging struct {
 	paging.Rules `yaml:",inline"`
 	Envelope     []*Field `yaml:"envelope"` // fields of a list answer beside the records
 }
 
-// check completes and checks one way of paging; name is its place in the spec.
+// check completes and checks one way of paging. name is its place in the spec.
 func (p *Paging) check(name string) error {
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("%s.%w", name, err)
@@ -29,8 +29,7 @@ func (p *Paging) check(name string) error {
 	return checkFields(p.Envelope)
 }
 
-// TokenForm is the form of the page tokens of a kind's lists; a nil kind has ids
-// of one part.
+// TokenForm returns the form of the page tokens of a kind's lists. A nil kind has ids of one part.
 func (p *Paging) TokenForm(k *Kind) paging.TokenForm {
 	return p.Rules.TokenForm(k == nil || len(k.ID) == 1)
 }
@@ -41,15 +40,16 @@ type ListAnswer struct {
 	Header http.Header
 	Body   []byte
 	Doc    jsonspan.Value   // all of Body
-	Array  jsonspan.Value   // that holds the rows; None: it is Body, or it is not known where they are
-	Next   jsonspan.Value   // the value of Body at Paging.Next, where it was found already
+	Array  jsonspan.Value   // the array with the rows; None if it is Body or if its place is not known
+	Next   jsonspan.Value   // the value of Body at Paging.Next, if it was already found
 	Rows   []understudy.Row // the records of Body
-	Count  int              // how many rows it has, records or not
-	// Local makes a link to a host of the API a path.
+	Count  int              // number of rows, whether they are records or not
+	// Local converts a link to a host of the API to a path.
 	Local func(link string) string
 }
 
-// CountRows returns how many rows a page has, records or not; false where its body shows no list.
+// CountRows returns how many rows a page has, whether they are records or not. ok is false if its body contains
+// no list.
 func (l *List) CountRows(p *understudy.Page) (n int, ok bool) {
 	if len(p.Rows) > 0 {
 		return len(p.Rows), true
@@ -65,15 +65,15 @@ func (l *List) CountRows(p *understudy.Page) (n int, ok bool) {
 	return n, true
 }
 
-// ShowsNoRows reports whether a body without an array at a list's key is an answer of the list that
-// has no rows: null stands there, or there are only members that the spec names. One that may be
-// an error is not.
-func (p *Paging) ShowsNoRows(key string, body []byte, doc jsonspan.Value) bool {
+// IsEmptyList reports whether a body without an array at the list's key is a list answer without rows. That is
+// so if the key has the value null, or if all members are known from the spec. It is false for a body that may
+// be an error.
+func (p *Paging) IsEmptyList(key string, body []byte, doc jsonspan.Value) bool {
 	if key == "" || doc.Kind != jsonspan.Object {
 		return key == "" && doc.Kind == jsonspan.Null
 	}
 	if rows, there := jsonspan.Find(body, doc, key); there {
-		return rows.Kind == jsonspan.Null && !paging.SaysError(body, doc)
+		return rows.Kind == jsonspan.Null && !paging.CanBeError(body, doc)
 	}
 	places := []string{p.Next, p.More, p.Total}
 	for _, f := range p.Envelope {
@@ -88,38 +88,39 @@ func (p *Paging) ShowsNoRows(key string, body []byte, doc jsonspan.Value) bool {
 		}
 		return true
 	})
-	return members > 0 && members == known && !paging.SaysError(body, doc)
+	return members > 0 && members == known && !paging.CanBeError(body, doc)
 }
 
-// NextPage returns the page after the answer, zero when the answer is the last page, and what
-// the answer says of the list's end (understudy.EndFields). The error says why a page that
-// has a successor has none that can be asked for.
-func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err error) {
+// FindNextPage returns the key of the next page, or zero for the last page, and what the answer says about the
+// list's end (understudy.EndFields). The error says why the next page cannot be requested.
+func (a *ListAnswer) FindNextPage() (next understudy.Key, end understudy.Query, err error) {
 	if a.Count == 0 {
-		if what := paging.Refuses(a.Body, a.Doc); what != "" {
+		if what := paging.FindError(a.Body, a.Doc); what != "" {
 			return next, nil, fmt.Errorf("%s%q: the answer says an error (%s)", understudy.NotStoredNoRows, a.Target.List.Key, what)
 		}
 	}
 	p := a.Target.Spec.PagingOf(a.Target.List)
-	body, doc, at := a.withoutRows()
-	to, err := p.After(&paging.Answer{Query: a.Target.Query, Header: a.Header, Body: body, Doc: doc, Next: at, Rows: a.Rows, Count: a.Count})
+	body, doc, at := a.stripRows()
+	to, err := p.FindNext(&paging.Answer{Query: a.Target.Query, Header: a.Header, Body: body, Doc: doc, Next: at,
+		Rows: a.Rows, Count: a.Count})
 	switch {
 	case err != nil:
 	case to.Link != "":
-		next, err = a.follow(to.Link)
+		next, err = a.followLink(to.Link)
 	case to.Param.Name != "":
-		next, err = a.nextQuery(p, to.Param)
-	case to.Open.Kind == understudy.OpenAlone && a.Target.List.Shows():
+		next, err = a.buildNextKey(p, to.Param)
+	case to.Open.Kind == understudy.OpenUnlinked && a.Target.List.IsComplete():
 		to.Open = understudy.OpenEnd{}
 	}
-	return next, understudy.EndFields(to.Open, to.Total, to.Pages, to.Lacks), err
+	return next, understudy.EndFields(to.Open, to.Total, to.Pages, to.Missing), err
 }
 
-// withoutRows returns the body without its rows, where they are nearly all of it, and where the value at Paging.Next
-// stands there. What leads to other pages is read several times.
-func (a *ListAnswer) withoutRows() (body []byte, doc, next jsonspan.Value) {
+// stripRows returns a short form of the body, because the links to other pages are read several times. If the
+// rows are nearly all of the body, they are left out. next is the place of the value at Paging.Next in the
+// short form.
+func (a *ListAnswer) stripRows() (body []byte, doc, next jsonspan.Value) {
 	doc, next = a.Doc, a.Next
-	if a.Array.Kind != jsonspan.Array || (a.Array.End-a.Array.Start)*8 < len(a.Body)*7 || paging.ReadsArray(a.Target.List.Key) {
+	if a.Array.Kind != jsonspan.Array || (a.Array.End-a.Array.Start)*8 < len(a.Body)*7 || paging.MustReadArray(a.Target.List.Key) {
 		return a.Body, doc, next
 	}
 	rows := "[]"
@@ -134,31 +135,30 @@ func (a *ListAnswer) withoutRows() (body []byte, doc, next jsonspan.Value) {
 	return slices.Concat(a.Body[:a.Array.Start], []byte(rows), a.Body[a.Array.End:]), doc, next
 }
 
-// Related says where the links of the answer's header lead, beside the next page: the
-// paths and queries of other pages of the list, by paging.RelationField. The queries are as
-// upstream wrote them: a client reads the number of the page there, of the first one too. A
-// link that leads to no list of the kind is left out.
-func (a *ListAnswer) Related() (q understudy.Query) {
+// RelatedPages returns the paths and queries of other pages, taken from the links in the answer's header,
+// without the next page. The names are those of paging.RelationField. The queries are as the upstream wrote
+// them, because a client reads page numbers there. A link that leads to no list of the kind is left out.
+func (a *ListAnswer) RelatedPages() (q understudy.Query) {
 	if a.Target.Spec.PagingOf(a.Target.List).Style != "header" {
 		return nil
 	}
 	for _, relation := range append([]string{"next"}, paging.Relations...) {
-		link, params := paging.Linked(a.Header["Link"], relation)
+		link, params := paging.LinkAndParams(a.Header["Link"], relation)
 		if params != "" {
 			q = append(q, understudy.Param{Name: paging.ParamsField(relation), Value: params})
 		}
 		if link == "" || relation == "next" {
 			continue
 		}
-		to, err := a.leads(link)
+		to, err := a.resolveLink(link)
 		if err != nil {
 			continue
 		}
 		link, _, _ = strings.Cut(link, "#")
 		_, raw, _ := strings.Cut(link, "?")
-		asked, _ := understudy.ParseQuery(raw) // read by leads
+		asked, _ := understudy.ParseQuery(raw) // cannot fail: resolveLink parsed it
 		uri := to.Path()
-		if asked = a.Target.Spec.withoutKeys(asked); len(asked) > 0 {
+		if asked = a.Target.Spec.removeCredentials(asked); len(asked) > 0 {
 			uri += "?" + asked.String()
 		}
 		q = append(q, understudy.Param{Name: paging.RelationField(relation), Value: uri})
@@ -166,46 +166,46 @@ func (a *ListAnswer) Related() (q understudy.Query) {
 	return q
 }
 
-var errItself = errors.New("the next page is this page again")
+var errSamePage = errors.New("the next page is this page again")
 
-// follow returns the key of the next page.
-func (a *ListAnswer) follow(link string) (understudy.Key, error) {
-	next, err := a.leads(link)
+// followLink returns the key of the next page from a link.
+func (a *ListAnswer) followLink(link string) (understudy.Key, error) {
+	next, err := a.resolveLink(link)
 	if err != nil {
 		return understudy.Key{}, err
 	}
-	return a.other(next)
+	return a.checkNext(next)
 }
 
-// leads is the key a link leads to. Its host is never looked at, so a link
-// cannot lead requests, or the credential, elsewhere.
-func (a *ListAnswer) leads(link string) (understudy.Key, error) {
+// resolveLink returns the key of a link. The link's host is never used, so a link cannot send requests or the
+// credential elsewhere.
+func (a *ListAnswer) resolveLink(link string) (understudy.Key, error) {
 	t := a.Target
-	link, err := t.absolutePath(a.Local(link))
+	link, err := t.resolvePath(a.Local(link))
 	if err != nil {
 		return understudy.Key{}, err
 	}
-	next, err := t.Spec.Follow(t.Key.Source, link)
+	next, err := t.Spec.ResolveLink(t.Key.Source, link)
 	if err != nil {
 		return understudy.Key{}, fmt.Errorf("link %q: %w", understudy.Clip(link), err)
 	}
 	if next.List == nil || next.Kind != t.Kind {
 		return understudy.Key{}, fmt.Errorf("link %q leads to no list of %s", understudy.Clip(link), t.Kind.Name)
 	}
-	// Where the number of a page says which it is, our own link stays on the path that was
-	// asked: pages of one list by two names would not be known to stand together.
+	// If the page number identifies the page, the next request keeps the path of this one. Pages of one list
+	// under two paths would not be recognized as parts of one list.
 	paged := t.Spec.PagingOf(t.List)
-	if next.Key.Path() != t.Key.Path() && next.List.Shape == t.List.Shape && paged.InHeader() && paged.Slides() {
-		if next, err = t.Spec.Target(t.Key.Source, t.Key.Path(), next.Query.String()); err != nil {
+	if next.Key.Path() != t.Key.Path() && next.List.Shape == t.List.Shape && paged.HasNextInHeader() && paged.IsSliding() {
+		if next, err = t.Spec.Resolve(t.Key.Source, t.Key.Path(), next.Query.String()); err != nil {
 			return understudy.Key{}, fmt.Errorf("link %q: %w", understudy.Clip(link), err)
 		}
 	}
 	return next.Key, nil
 }
 
-// absolutePath is a link with a path of its own: a relative one is read as RFC
-// 3986 says, from the request's path.
-func (t *Target) absolutePath(link string) (string, error) {
+// resolvePath returns a link with an absolute path. A relative link is resolved against the request's path (RFC
+// 3986).
+func (t *Target) resolvePath(link string) (string, error) {
 	switch {
 	case strings.HasPrefix(link, "//"):
 		return "x:" + link, nil
@@ -225,42 +225,42 @@ func (t *Target) absolutePath(link string) (string, error) {
 	return to.RequestURI(), nil
 }
 
-// nextQuery is the key of the same list with param in place of all parameters
-// that say where a page stands.
-func (a *ListAnswer) nextQuery(p *Paging, param understudy.Param) (understudy.Key, error) {
+// buildNextKey returns the key of the same list with param in place of all parameters that say where a page
+// begins.
+func (a *ListAnswer) buildNextKey(p *Paging, param understudy.Param) (understudy.Key, error) {
 	t := a.Target
-	query := t.Query.Without(func(q understudy.Param) bool { return p.Position(q.Name) })
-	next, err := t.Spec.Target(t.Key.Source, t.Key.Path(), append(query, param).String())
+	query := t.Query.Remove(func(q understudy.Param) bool { return p.IsPosition(q.Name) })
+	next, err := t.Spec.Resolve(t.Key.Source, t.Key.Path(), append(query, param).String())
 	if err != nil {
 		return understudy.Key{}, fmt.Errorf("the next page: %w", err)
 	}
-	return a.other(next.Key)
+	return a.checkNext(next.Key)
 }
 
-// other returns a next page that is another one. A page without rows that leads to itself is the
-// last one.
-func (a *ListAnswer) other(next understudy.Key) (understudy.Key, error) {
+// checkNext returns the key of the next page if it is not this page again. A page without rows that links to
+// itself is the last page.
+func (a *ListAnswer) checkNext(next understudy.Key) (understudy.Key, error) {
 	switch {
 	case next != a.Target.Key:
 		return next, nil
 	case a.Count > 0:
-		return understudy.Key{}, errItself
+		return understudy.Key{}, errSamePage
 	}
 	return understudy.Key{}, nil
 }
 
-// Sliding is the name of the list that a request's page is cut from by number or offset,
-// the same for all its pages; "" for any other request.
-func (t *Target) Sliding() string {
-	if t.List == nil || !t.Spec.PagingOf(t.List).Slides() {
+// SlidingList returns a name for the list of a page that is identified by number or offset. All pages of the
+// list have the same name. For any other request it returns "".
+func (t *Target) SlidingList() string {
+	if t.List == nil || !t.Spec.PagingOf(t.List).IsSliding() {
 		return ""
 	}
-	return t.Key.Source + " " + t.Key.Path() + "?" + t.Spec.PagingOf(t.List).Whole(t.Query).String() + " " + t.Header.String()
+	return t.Key.Source + " " + t.Key.Path() + "?" + t.Spec.PagingOf(t.List).ListQuery(t.Query).String() + " " + t.Header.String()
 }
 
-// After is the parameter with the id of the record that a page of a list goes on after; ""
-// when it goes on otherwise, or is the first.
-func (t *Target) After() string {
+// CursorParam returns the parameter with the id of the record after which a page continues. It returns "" if
+// the list pages in another way.
+func (t *Target) CursorParam() string {
 	if t.List == nil {
 		return ""
 	}
@@ -271,73 +271,79 @@ func (t *Target) After() string {
 	return rules.Cursor
 }
 
-// WithParam is the target with another value of a parameter that it has.
+// WithParam returns the target with another value of one of its parameters.
 func (t *Target) WithParam(name, value string) (*Target, error) {
-	query := t.Query.Without(func(p understudy.Param) bool { return p.Name == name })
-	out, err := t.Spec.Target(t.Key.Source, t.Key.Path(), append(query, understudy.Param{Name: name, Value: value}).String())
+	query := t.Query.Remove(func(p understudy.Param) bool { return p.Name == name })
+	out, err := t.Spec.Resolve(t.Key.Source, t.Key.Path(), append(query, understudy.Param{Name: name, Value: value}).String())
 	if err != nil {
 		return nil, err
 	}
-	return out.With(t.Header)
+	return out.WithHeader(t.Header)
 }
 
-// Overlapping is the page that begins with the last row of a page by number or offset
-// with so many rows, or a little before it; nil where there is none
-// (paging.Rules.Overlapping). first is the page that the walk began with.
-func (t *Target) Overlapping(first *Target, rows int) *Target {
-	if t.Sliding() == "" {
+// OverlappingPage returns the page that begins with the last row of this page, or slightly before it
+// (paging.Rules.Overlapping). It returns nil if there is none. This page is identified by number or offset and
+// has the given number of rows. first is the page with which the walk began.
+func (t *Target) OverlappingPage(first *Target, rows int) *Target {
+	if t.SlidingList() == "" {
 		return nil
 	}
-	return t.sliding(t.Spec.PagingOf(t.List).Overlapping(first.Query, t.Query, rows))
+	return t.slidingTarget(t.Spec.PagingOf(t.List).OverlappingQuery(first.Query, t.Query, rows))
 }
 
-// Beyond returns the page behind one with so many rows that leads to no other; nil where pages are
-// not named by number or offset.
-func (t *Target) Beyond(rows int) *Target {
-	if t.Sliding() == "" {
+// PageBeyond returns the page after this one, which has the given number of rows and no link to a next page. It
+// returns nil if pages are not identified by number or offset.
+func (t *Target) PageBeyond(rows int) *Target {
+	if t.SlidingList() == "" {
 		return nil
 	}
-	return t.sliding(t.Spec.PagingOf(t.List).Beyond(t.Query, rows))
+	return t.slidingTarget(t.Spec.PagingOf(t.List).QueryBeyond(t.Query, rows))
 }
 
-// ByLastID reports whether the page goes on after a record, and no answer says whether another one
-// follows.
-func (t *Target) ByLastID() bool {
-	return t.List != nil && t.After() != "" && t.Spec.PagingOf(t.List).Next == ""
+// IsPagedByLastID reports whether the page continues after a record's id and no answer says whether another
+// page follows.
+func (t *Target) IsPagedByLastID() bool {
+	return t.List != nil && t.CursorParam() != "" && t.Spec.PagingOf(t.List).Next == ""
 }
 
-// ByOffset reports whether the page is named by the number of rows before it.
-func (t *Target) ByOffset() bool { return t.List != nil && t.Spec.PagingOf(t.List).Style == "offset" }
+// IsPagedByOffset reports whether the page is identified by the number of rows before it.
+func (t *Target) IsPagedByOffset() bool {
+	return t.List != nil && t.Spec.PagingOf(t.List).Style == "offset"
+}
 
-// EndUnsaid reports whether an answer to a page by number or offset says nothing of the end of the list:
-// only its rows tell.
-func (t *Target) EndUnsaid(page *understudy.Page) bool {
-	if t.Sliding() == "" {
+// IsEndUnstated reports whether an answer to a page by number or offset says nothing about the end of the list,
+// so that only its rows tell.
+func (t *Target) IsEndUnstated(page *understudy.Page) bool {
+	if t.SlidingList() == "" {
 		return false
 	}
 	next := t.Spec.PagingOf(t.List).Next
-	return next == "" || slices.Contains(page.Lacks(), next)
+	return next == "" || slices.Contains(page.MissingPlaces(), next)
 }
 
-// Guessed reports whether no answer says that the page is there: a page by number or offset is
-// asked for where a list may end.
-func (t *Target) Guessed() bool { return t.Sliding() != "" && t.Spec.PagingOf(t.List).Guesses() }
+// IsGuessed reports whether no answer announced the page: it is requested by number or offset where the list
+// may already have ended.
+func (t *Target) IsGuessed() bool {
+	return t.SlidingList() != "" && t.Spec.PagingOf(t.List).IsGuessing()
+}
 
-// Earlier is the page before one by number or offset; nil where there is none.
-func (t *Target) Earlier() *Target {
-	if t.Sliding() == "" {
+// PreviousPage returns the page before a page by number or offset, or nil.
+func (t *Target) PreviousPage() *Target {
+	if t.SlidingList() == "" {
 		return nil
 	}
-	return t.sliding(t.Spec.PagingOf(t.List).Earlier(t.Query))
+	return t.slidingTarget(t.Spec.PagingOf(t.List).PreviousQuery(t.Query))
 }
 
-func (t *Target) sliding(query understudy.Query, ok bool) *Target {
+// slidingTarget returns the target of the same list with another query, or nil if ok is false or the page is
+// this one.
+func (t *Target) slidingTarget(query understudy.Query, ok bool) *Target {
 	if !ok {
 		return nil
 	}
-	to, err := t.Spec.Target(t.Key.Source, t.Key.Path(), query.String())
+	to, err := t.Spec.Resolve(t.Key.Source, t.Key.Path(), query.String())
 	if err == nil {
-		to, err = to.With(t.Header)
+		to, err = to.WithHeader(t.Header)
 	}
 	if err != nil || to.Key == t.Key {
 		return nil

@@ -1,4 +1,4 @@
-// Posted: requests that read and are sent as a POST, with their parameters in the body.
+// Posted: read requests that are sent as POST, with their parameters in the body.
 
 package spec
 
@@ -16,22 +16,21 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Posted says that upstream is asked by POST, with the parameters in the body. In keys,
-// and to everybody here, they are the query of the path.
+// Posted says that a read is sent as POST, with the parameters in the body. In keys and everywhere else in
+// Understudy, the parameters are the query of the path.
 type Posted struct {
-	// Post is how the body is written: form, json (an object), graphql; "": it is a GET.
+	// Post is the encoding of the body: form, json (an object) or graphql. If it is empty, the read is a GET.
 	Post string `yaml:"post"`
-	// Document, with graphql, is the text of the one query that the path is asked with. Its
-	// variables are the parameters variables.NAME. Its name sets it apart from others of the
-	// path.
+	// Document, with graphql, is the text of the one query of this read. Its variables are the parameters
+	// variables.NAME. Its name distinguishes it from other queries with the same path.
 	Document string `yaml:"document"`
 
 	operation string
-	text      string   // of the document, its tokens alone
-	moved     []string // the parameters that are segments of the key's path
+	text      string   // the document's tokens in normal form
+	moved     []string // parameters that are segments of the key's path
 }
 
-// How a body is written.
+// The encodings of a body.
 const (
 	postForm    = "form"
 	postJSON    = "json"
@@ -46,7 +45,7 @@ const (
 	graphVariable      = "variables."
 )
 
-// check completes it.
+// check checks the settings and parses the document.
 func (p *Posted) check(path string) error {
 	if p.Post == postGraphQL {
 		op, err := graphql.Find(p.Document, "")
@@ -68,8 +67,8 @@ func (p *Posted) check(path string) error {
 	return nil
 }
 
-// postedOf returns how a list or an instance is asked by POST; nil: by GET.
-func postedOf(l *List, in *Instance) *Posted {
+// postedRead returns how a list or an instance is read by POST, or nil if it is read by GET.
+func postedRead(l *List, in *Instance) *Posted {
 	switch {
 	case l != nil && l.Post != "":
 		return &l.Posted
@@ -79,19 +78,19 @@ func postedOf(l *List, in *Instance) *Posted {
 	return nil
 }
 
-func (t *Target) posted() *Posted { return postedOf(t.List, t.Instance) }
+func (t *Target) postRule() *Posted { return postedRead(t.List, t.Instance) }
 
-func (r *route) posted() *Posted { return postedOf(r.list, r.instance) }
+func (r *route) postRule() *Posted { return postedRead(r.list, r.instance) }
 
-// Request is what upstream is asked: the method, the URI with the header fields of the
-// key, and the body with its type.
-func (t *Target) Request() (method, uri string, body []byte, contentType string) {
-	p := t.posted()
+// UpstreamRequest returns the request to send: method, URI with the header fields of the key, body and its
+// type.
+func (t *Target) UpstreamRequest() (method, uri string, body []byte, contentType string) {
+	p := t.postRule()
 	if p == nil {
 		return "GET", t.Key.URI, nil, ""
 	}
 	path, params := t.Key.Path(), t.Query
-	for i := range p.moved { // back from the path
+	for i := range p.moved { // moves the parameters from the path back to the body
 		name := p.moved[len(p.moved)-1-i]
 		path = path[:strings.LastIndexByte(path, '/')]
 		params = append(understudy.Query{{Name: name, Value: t.Var(name)}}, params...)
@@ -99,7 +98,7 @@ func (t *Target) Request() (method, uri string, body []byte, contentType string)
 	if p.operation != "" {
 		path = path[:strings.LastIndexByte(path, '/')]
 	}
-	uri = understudy.Key{URI: path}.With(t.Key.Header()).URI
+	uri = understudy.Key{URI: path}.WithHeader(t.Key.Header()).URI
 	if p.Post == postForm {
 		form := url.Values{}
 		for _, q := range params {
@@ -110,9 +109,9 @@ func (t *Target) Request() (method, uri string, body []byte, contentType string)
 	object, variables := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, q := range params {
 		if name, ok := strings.CutPrefix(q.Name, graphVariable); ok && p.operation != "" {
-			variables[name] = asJSON(q.Value)
+			variables[name] = encodeParam(q.Value)
 		} else if p.operation == "" {
-			object[q.Name] = asJSON(q.Value)
+			object[q.Name] = encodeParam(q.Value)
 		}
 	}
 	if p.operation != "" {
@@ -120,13 +119,13 @@ func (t *Target) Request() (method, uri string, body []byte, contentType string)
 		object[graphOperationName], _ = json.Marshal(p.operation)
 		object[graphVariables], _ = json.Marshal(variables)
 	}
-	body, _ = json.Marshal(object) // every member is valid
+	body, _ = json.Marshal(object) // cannot fail: every member is valid JSON
 	return "POST", uri, body, jsonType
 }
 
-// asJSON is the JSON value that a parameter stands for: itself when it is one, else the
-// text. asParam is its inverse.
-func asJSON(value string) json.RawMessage {
+// encodeParam returns the JSON value of a parameter: the parameter itself if it is valid JSON, otherwise a JSON
+// string. decodeParam reverses it.
+func encodeParam(value string) json.RawMessage {
 	if value != "" && strings.TrimSpace(value) == value && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
 	}
@@ -134,10 +133,10 @@ func asJSON(value string) json.RawMessage {
 	return text
 }
 
-func asParam(value json.RawMessage) (string, error) {
+func decodeParam(value json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(value, &text) == nil && value[0] == '"' && !json.Valid([]byte(text)) {
-		return text, nil // unlike "12", which is no number
+		return text, nil // a text such as "12" stays quoted, so that it does not become a number
 	}
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, value); err != nil {
@@ -146,16 +145,17 @@ func asParam(value json.RawMessage) (string, error) {
 	return plain.String(), nil
 }
 
-// Posts reports whether a POST to a path may be a read, so that its body has to be looked
-// at.
-func (s *Spec) Posts(path string) bool { return s.GraphQLAt(path) || s.routes.postedAs(path) != nil }
+// HasPostedRead reports whether a POST to a path may be a read, so that its body must be examined.
+func (s *Spec) HasPostedRead(path string) bool {
+	return s.IsGraphQLPath(path) || s.routes.findPosted(path) != nil
+}
 
-// postedAs is how the first read by POST of a path is asked; nil: there is none.
-func (all routes) postedAs(path string) *Posted {
+// findPosted returns the first posted read of a path, or nil.
+func (all routes) findPosted(path string) *Posted {
 	var segments []string
 	for i := range all {
 		r := &all[i]
-		if r.posted() == nil {
+		if r.postRule() == nil {
 			continue
 		}
 		if segments == nil {
@@ -165,16 +165,16 @@ func (all routes) postedAs(path string) *Posted {
 			}
 		}
 		if _, ok := r.base.match(segments); ok {
-			return r.posted()
+			return r.postRule()
 		}
 	}
 	return nil
 }
 
-// addPosted adds the route of a path that is read by POST. In keys the operation, and the
-// parameters that name the record, are segments behind it.
+// addPosted adds the route of a posted read. In keys, the operation and the parameters that form the record's
+// id become segments at the end of the path.
 func (all *routes) addPosted(path string, r route) (t Template, err error) {
-	p := r.posted()
+	p := r.postRule()
 	if p == nil {
 		return all.add(path, r)
 	}
@@ -194,12 +194,12 @@ func (all *routes) addPosted(path string, r route) (t Template, err error) {
 	return all.add(path, r)
 }
 
-// move puts the parameters of a posted read that name its record, and its operation, into
-// the path.
-func (all routes) move(segments []string, q understudy.Query) ([]string, understudy.Query) {
+// movePosted moves the operation of a posted read, and the parameters that form its record's id, from the query
+// to the path.
+func (all routes) movePosted(segments []string, q understudy.Query) ([]string, understudy.Query) {
 	for i := range all {
 		r := &all[i]
-		p := r.posted()
+		p := r.postRule()
 		if p == nil || p.operation == "" && len(p.moved) == 0 {
 			continue
 		}
@@ -219,7 +219,7 @@ func (all routes) move(segments []string, q understudy.Query) ([]string, underst
 			}
 		}
 		if moves := len(p.moved) + min(len(p.operation), 1); len(behind) == moves {
-			return append(slices.Clone(segments), behind...), q.Without(func(x understudy.Param) bool {
+			return append(slices.Clone(segments), behind...), q.Remove(func(x understudy.Param) bool {
 				return slices.Contains(p.moved, x.Name) || p.operation != "" && x.Name == graphOperationName
 			})
 		}
@@ -227,63 +227,63 @@ func (all routes) move(segments []string, q understudy.Query) ([]string, underst
 	return segments, q
 }
 
-// isSegment reports whether a text can be a segment of a path.
+// isSegment reports whether a text can be a path segment.
 func isSegment(text string) bool {
 	segments, err := understudy.SplitPath("/" + string(understudy.AppendPathSegment(nil, text)))
 	return err == nil && len(segments) == 1 && segments[0] == text && text != ""
 }
 
-// Purpose says what a POST to a path that is read by POST does.
+// Purpose says what a POST to the path of a posted read does.
 type Purpose uint8
 
 // The purposes.
 const (
 	PostWrites  Purpose = iota // it may change something
 	PostReads                  // it reads a list or an instance of the spec
-	PostQueries                // it is another GraphQL query: it changes nothing, and what it shows is not known
+	PostQueries                // it is another GraphQL query: it changes nothing, and the content of its answer is not known
 )
 
-// Post is what a POST to a path that is read by POST means.
+// Post is the meaning of a POST to the path of a posted read.
 type Post struct {
 	Target  *Target
 	Purpose Purpose
-	Body    []byte // with PostQueries: what was read of the body, and nothing else
+	Body    []byte // with PostQueries: the parsed parts of the body, and nothing else
 }
 
-// PostTarget returns what a POST to a path means. The query's parameters and the body's are
-// one. A GraphQL request that cannot be read is a write. ErrInvalid: another body cannot be
-// read. ErrForbidden: a GraphQL request asks for a secret.
-func (s *Spec) PostTarget(source, path, rawQuery, contentType string, body []byte) (Post, error) {
+// ParsePost returns what a POST to a path means. Parameters may be in the query or in the body. A GraphQL
+// request that cannot be parsed counts as a write. Any other body that cannot be parsed is ErrInvalid. A
+// GraphQL request for a secret is ErrForbidden.
+func (s *Spec) ParsePost(source, path, rawQuery, contentType string, body []byte) (Post, error) {
 	given, err := understudy.ParseQuery(rawQuery)
 	if err != nil {
 		return Post{}, err
 	}
 	kind, _, err := mime.ParseMediaType(contentType)
-	if s.GraphQLAt(path) && (err != nil || kind != formType) {
-		return graphPost(s, source, path, rawQuery, kind, body)
+	if s.IsGraphQLPath(path) && (err != nil || kind != formType) {
+		return parseGraphQLPost(s, source, path, rawQuery, kind, body)
 	}
-	params, err := s.postedBody(kind, err, body)
+	params, err := s.parsePostedBody(kind, err, body)
 	if err != nil {
 		return Post{}, err
 	}
-	t, err := s.Target(source, path, append(given, params...).String())
+	t, err := s.Resolve(source, path, append(given, params...).String())
 	if err != nil {
 		return Post{}, err
 	}
-	if t.posted() != nil {
+	if t.postRule() != nil {
 		return Post{Target: t, Purpose: PostReads}, nil
 	}
 	return Post{Target: t}, nil
 }
 
-// The types of bodies.
+// Media types of bodies.
 const (
 	formType = "application/x-www-form-urlencoded"
 	jsonType = "application/json"
 )
 
-// postedBody reads the parameters in a body; kindErr is why its type cannot be read.
-func (s *Spec) postedBody(kind string, kindErr error, body []byte) (understudy.Query, error) {
+// parsePostedBody returns the parameters in a body. kindErr is the error of parsing its media type.
+func (s *Spec) parsePostedBody(kind string, kindErr error, body []byte) (understudy.Query, error) {
 	switch {
 	case len(body) == 0:
 		return nil, nil
@@ -294,14 +294,14 @@ func (s *Spec) postedBody(kind string, kindErr error, body []byte) (understudy.Q
 	case kind != jsonType:
 		return nil, fmt.Errorf("%w: a read by POST has a body of %s or %s", understudy.ErrInvalid, jsonType, formType)
 	}
-	object, err := members(body)
+	object, err := parseObject(body)
 	if err != nil {
 		return nil, err
 	}
-	return paramsOf("", object)
+	return collectParams("", object)
 }
 
-func members(body []byte) (object map[string]json.RawMessage, err error) {
+func parseObject(body []byte) (object map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
 		return nil, fmt.Errorf("%w: the body is no JSON object", understudy.ErrInvalid)
 	}
@@ -312,10 +312,10 @@ func textOf(object map[string]json.RawMessage, name string) (text string, ok boo
 	return text, json.Unmarshal(object[name], &text) == nil && text != ""
 }
 
-// paramsOf are the members of an object as parameters, by name.
-func paramsOf(prefix string, object map[string]json.RawMessage) (q understudy.Query, err error) {
+// collectParams returns the members of an object as parameters, sorted by name.
+func collectParams(prefix string, object map[string]json.RawMessage) (q understudy.Query, err error) {
 	for name, value := range object {
-		text, err := asParam(value)
+		text, err := decodeParam(value)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s in the body cannot be read", understudy.ErrInvalid, understudy.Clip(name))
 		}
@@ -328,57 +328,57 @@ func paramsOf(prefix string, object map[string]json.RawMessage) (q understudy.Qu
 	return q, nil
 }
 
-// graphPost returns what a GraphQL request means: a read when it is a query that the spec
-// names, word for word. A mutation is a write to the kinds that name its fields.
-func graphPost(s *Spec, source, path, rawQuery, contentType string, body []byte) (Post, error) {
-	plain, err := s.Target(source, path, rawQuery)
+// parseGraphQLPost returns what a GraphQL request means. A query that the spec contains word for word is a
+// read. A mutation is a write to the kinds that name its fields.
+func parseGraphQLPost(s *Spec, source, path, rawQuery, contentType string, body []byte) (Post, error) {
+	plain, err := s.Resolve(source, path, rawQuery)
 	if err != nil {
 		return Post{}, err
 	}
 	t := *plain
 	t.Kind, t.List, t.Instance, t.ID, t.NearMiss = nil, nil, nil, "", false
-	document, op, request, err := graphOperation(body)
-	if secret, asks := asksSecret(s, document); asks {
+	document, op, request, err := parseGraphQLOperation(body)
+	if secret, asks := findSecret(s, document); asks {
 		return Post{}, fmt.Errorf("%w: %s is a secret that nobody sees here; leave it out of the document", understudy.ErrForbidden,
 			understudy.Clip(secret))
 	}
 	if err != nil || op.Kind != "query" || contentType != jsonType || len(plain.Query) > 0 {
-		if changed := mutated(s, body, len(plain.Query) > 0); len(changed) > 0 {
+		if changed := mutatedKinds(s, body, len(plain.Query) > 0); len(changed) > 0 {
 			t.Kind = changed[0]
 		}
 		return Post{Target: &t}, nil
 	}
-	if named, err := documentTarget(s, source, path, op, request); named != nil || err != nil {
+	if named, err := resolveDocument(s, source, path, op, request); named != nil || err != nil {
 		return Post{Target: named, Purpose: PostReads}, err
 	}
 	sent, err := json.Marshal(request)
 	return Post{Target: &t, Purpose: PostQueries, Body: sent}, err
 }
 
-// documentTarget returns the target of a query that the spec names word for word; nil: it is
-// another one.
-func documentTarget(s *Spec, source, path string, op graphql.Operation, request map[string]json.RawMessage) (*Target, error) {
+// resolveDocument returns the target of a query that the spec contains word for word, or nil for any other
+// query.
+func resolveDocument(s *Spec, source, path string, op graphql.Operation, request map[string]json.RawMessage) (*Target, error) {
 	var variables map[string]json.RawMessage
 	if given := request[graphVariables]; len(given) > 0 && json.Unmarshal(given, &variables) != nil {
 		return nil, fmt.Errorf("%w: the variables are no JSON object", understudy.ErrInvalid)
 	}
-	params, err := paramsOf(graphVariable, variables)
+	params, err := collectParams(graphVariable, variables)
 	if err != nil {
 		return nil, err
 	}
 	params = append(params, understudy.Param{Name: graphOperationName, Value: op.Name})
-	named, err := s.Target(source, path, params.String())
+	named, err := s.Resolve(source, path, params.String())
 	if err != nil {
 		return nil, err
 	}
-	if p := named.posted(); p == nil || p.text != op.Text {
+	if p := named.postRule(); p == nil || p.text != op.Text {
 		return nil, nil
 	}
 	return named, nil
 }
 
-// In reports whether the body of an answer with a good status is an error.
-func (e *Errors) In(body []byte, doc jsonspan.Value) bool {
+// MatchBody reports whether the body of an answer with a good status is an error.
+func (e *Errors) MatchBody(body []byte, doc jsonspan.Value) bool {
 	return slices.ContainsFunc(e.Bodies, func(s State) bool {
 		given := func(name string) (string, bool) {
 			v, ok := jsonspan.Find(body, doc, name)

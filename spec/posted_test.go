@@ -30,14 +30,14 @@ func chat(t testing.TB) *Spec {
 				Name: "channels", ID: []string{"id"}, Fields: []*Field{{Name: "id"}},
 				Lists: []*List{{Path: "/api/channels.list", Key: "channels", Posted: Posted{Post: "form"},
 					Filters: []*Filter{{Name: "types"}, {Name: "archived", Type: "bool"}}}},
-				Instances: []*Instance{{Path: "/api/channels.info", ID: []string{"channel"}, Posted: Posted{Post: "json"}}},
-				Changed:   Changed{Writes: []string{"/api/channels.rename"}},
+				Instances:      []*Instance{{Path: "/api/channels.info", ID: []string{"channel"}, Posted: Posted{Post: "json"}}},
+				ChangingWrites: ChangingWrites{Writes: []string{"/api/channels.rename"}},
 			},
 			{
 				Name: "issues", ID: []string{"id"}, Fields: []*Field{{Name: "id"}, {Name: "title"}},
 				Lists: []*List{{Path: "/graphql", Key: "data.repository.issues.nodes", Posted: Posted{Post: "graphql", Document: issuesQuery},
 					Paging: "graph"}},
-				Changed: Changed{Mutations: []string{"closeIssue"}},
+				ChangingWrites: ChangingWrites{Mutations: []string{"closeIssue"}},
 			},
 		},
 		Pagings: map[string]*Paging{"graph": {Rules: paging.Rules{Style: "none", Size: "variables.first", Default: 50}}},
@@ -81,10 +81,10 @@ func TestReadsByPost(t *testing.T) {
 		{"/graphql", object, graph("query {", `{}`), false, "/graphql", "", "", ""},
 	} {
 		path, query, _ := strings.Cut(c.path, "?")
-		if !s.Posts(path) {
+		if !s.HasPostedRead(path) {
 			t.Fatalf("%s is not read by POST", path)
 		}
-		post, err := s.PostTarget("chat", path, query, c.contentType, []byte(c.body))
+		post, err := s.ParsePost("chat", path, query, c.contentType, []byte(c.body))
 		got, read := post.Target, post.Purpose == PostReads
 		if c.says != "" {
 			if !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
@@ -99,7 +99,7 @@ func TestReadsByPost(t *testing.T) {
 		if !read {
 			continue
 		}
-		method, uri, body, _ := got.Request()
+		method, uri, body, _ := got.UpstreamRequest()
 		var is, want any
 		if json.Unmarshal(body, &is) == nil && json.Unmarshal([]byte(c.asked), &want) == nil {
 			if m, ok := is.(map[string]any); ok && m["query"] != nil {
@@ -115,18 +115,18 @@ func TestReadsByPost(t *testing.T) {
 		if method != "POST" || uri != path {
 			t.Errorf("%s %s: asked %s %s", c.path, c.body, method, uri)
 		}
-		again, err := s.TargetOf(got.Key) // a key says all there is
+		again, err := s.ResolveKey(got.Key) // a key says all there is
 		if err != nil || again.Key != got.Key || again.ID != got.ID {
 			t.Errorf("%s again: %v, %+v", got.Key, err, again)
 		}
 	}
-	if all := s.Changes(understudy.Key{URI: "/api/channels.rename"}, nil); len(all) != 1 || all[0].Kind.Name != "channels" ||
-		s.Changes(understudy.Key{URI: "/api/channels.list"}, nil) != nil {
+	if all := s.ChangedTargets(understudy.Key{URI: "/api/channels.rename"}, nil); len(all) != 1 || all[0].Kind.Name != "channels" ||
+		s.ChangedTargets(understudy.Key{URI: "/api/channels.list"}, nil) != nil {
 		t.Errorf("a rename changes %v", all)
 	}
 	for body, bad := range map[string]bool{`{"ok":false}`: true, `{"ok":true}`: false, `{}`: false, `{"errors":[]}`: true,
 		`{"errors":null}`: false} {
-		if got := s.Errors.In([]byte(body), mustDocument(t, body)); got != bad {
+		if got := s.Errors.MatchBody([]byte(body), mustDocument(t, body)); got != bad {
 			t.Errorf("%s is an error: %v", body, got)
 		}
 	}
@@ -160,17 +160,17 @@ func FuzzPosted(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, path, contentType string, body []byte) {
-		post, err := s.PostTarget("chat", path, "", contentType, body)
+		post, err := s.ParsePost("chat", path, "", contentType, body)
 		if err != nil || post.Purpose != PostReads {
 			return
 		}
 		got := post.Target
-		again, err := s.TargetOf(got.Key)
+		again, err := s.ResolveKey(got.Key)
 		if err != nil || again.Key != got.Key || again.ID != got.ID {
 			t.Fatalf("%s: %v, %+v", got.Key, err, again)
 		}
-		_, uri, sent, contentType := got.Request()
-		twice, err := s.PostTarget("chat", uri, "", contentType, sent)
+		_, uri, sent, contentType := got.UpstreamRequest()
+		twice, err := s.ParsePost("chat", uri, "", contentType, sent)
 		if err != nil || twice.Purpose != PostReads || twice.Target.Key != got.Key {
 			t.Fatalf("%s sent as %s: %v, %v", got.Key, sent, err, twice)
 		}

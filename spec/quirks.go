@@ -1,5 +1,4 @@
-// Quirks: what an API does with list requests that are not quite right, and the codes of
-// its errors.
+// Quirks: what an API does with list requests that are slightly wrong, and its error codes.
 
 package spec
 
@@ -11,14 +10,13 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Quirks says what an API does with list requests that are not quite right. Upstream's
-// text for a refusal is in the errors' messages; a refusal without a text there is not
-// known.
+// Quirks says what an API does with list requests that are slightly wrong. The texts of refusals are in
+// Errors.Messages. A refusal without a text there is not known.
 type Quirks struct {
-	Operator string `yaml:"operator"`   // a time that begins with < or >: ignored (default), refused
-	Size     string `yaml:"size"`       // a page size that is no number above 0: refused (default), default
-	Above    string `yaml:"size_above"` // a page size above the largest: largest (default), refused
-	Alone    string `yaml:"page_alone"` // a page number without a token: counts (default), ignored
+	Operator string `yaml:"operator"`   // for a time that begins with < or >: ignored (default), refused
+	Size     string `yaml:"size"`       // for a page size that is no number above 0: refused (default), default
+	Above    string `yaml:"size_above"` // for a page size above the maximum: largest (default), refused
+	Alone    string `yaml:"page_alone"` // for a page number without a token: counts (default), ignored
 }
 
 // The values of Quirks.
@@ -52,8 +50,8 @@ func (o *Quirks) check() error {
 	return nil
 }
 
-// Code is the code of the first of our words that has one, as JSON: a number, or a text
-// with its quotes; "" when none has.
+// Code returns the code of the first of Understudy's error words that has one, as JSON: a number, or a text
+// with quotes. It returns "" if none has.
 func (e *Errors) Code(words ...string) string {
 	for _, word := range words {
 		if code := e.Codes[word]; code != "" {
@@ -63,7 +61,7 @@ func (e *Errors) Code(words ...string) string {
 	return ""
 }
 
-// jsonCode is an error code as JSON.
+// jsonCode returns an error code as JSON.
 func jsonCode(code string) string {
 	if _, err := strconv.ParseUint(code, 10, 32); err == nil && (code == "0" || code[0] != '0') {
 		return code
@@ -71,16 +69,16 @@ func jsonCode(code string) string {
 	return string(jsonspan.Quote(nil, code))
 }
 
-// maxCode bounds a code that upstream sent, in bytes.
-const maxCode = 6
+// maxCodeDigits is the largest length of a numeric code from the upstream.
+const maxCodeDigits = 6
 
-// Known is a code of upstream's as JSON, from a value in an error's body: a whole number of
-// plausible size, or a word that the spec has among codes or meanings. Any other is "": it
-// may tell something of a record.
-func (e *Errors) Known(body []byte, v jsonspan.Value) string {
+// UpstreamCode returns an error code from an upstream body, as JSON. It accepts whole numbers of plausible
+// size, and words among the spec's codes or meanings. For anything else it returns "", because that might
+// reveal something about a record.
+func (e *Errors) UpstreamCode(body []byte, v jsonspan.Value) string {
 	switch text := string(v.Bytes(body)); v.Kind {
 	case jsonspan.Number:
-		if n, err := strconv.Atoi(text); err == nil && n > 0 && len(text) <= maxCode {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && len(text) <= maxCodeDigits {
 			return text
 		}
 	case jsonspan.String:

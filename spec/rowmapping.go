@@ -1,4 +1,4 @@
-// Row mapping: how a list's rows are made from records seen in another shape.
+// Row mapping: how to make a list's rows from records stored in another shape.
 
 package spec
 
@@ -10,54 +10,54 @@ import (
 	"strings"
 )
 
-// RowMapping says how the rows of a list below one record are made. They come from the
-// same records in the shape From, that of a list of all records. So the list can be
-// composed before a reader ever asks for it.
+// RowMapping says how to make the rows of a list under one record from the same records in another shape, that
+// of a list of all records. So the list can be composed before anyone requests it.
 type RowMapping struct {
-	From string `yaml:"from"` // a shape of the kind, that of a list which shows every record
-	// Without are members of the body that these rows do not have. With are texts in place
-	// of a member's value, with {Variable} of the path and {field} of the record in them.
-	Without []string          `yaml:"without"`
-	With    map[string]string `yaml:"with"`
-	// Own: a row has values that From does not show. From says which records the list has,
-	// and each comes as this list itself last showed it. The list is made only when that is
-	// known of all.
-	Own bool `yaml:"own"`
+	From string `yaml:"from"` // shape of a list of the kind that contains every record
+	// Omit are members of the body that these rows lack. Replace are texts that replace a member's value. They
+	// may contain {Variable} of the path and {field} of the record.
+	Omit    []string          `yaml:"without"`
+	Replace map[string]string `yaml:"with"`
+	// AsSeen means that a row has values which the shape From lacks. From then only tells which records the
+	// list contains, and each row is used as this list last returned it. The list is composed only if every row
+	// is known.
+	AsSeen bool `yaml:"own"`
 }
 
-// Fill puts values into one of With's texts; ok is false when one is not known.
+// Fill fills values into one of Replace's texts. ok is false if a value is not known.
 func (f *RowMapping) Fill(text string, value func(name string) (string, bool)) (filled string, ok bool) {
 	return fillBraces(text, value)
 }
 
-// checkRows makes sure that row mappings name shapes, fields and variables that exist.
+// checkRows checks that row mappings name existing shapes, fields and variables.
 func (k *Kind) checkRows() error {
 	for i, l := range k.Lists {
 		if l.Rows == nil {
 			continue
 		}
 		if err := k.checkRow(l); err != nil {
-			return in(fmt.Errorf("list %s: rows: %w", l.Path, err), "lists", i, "rows")
+			return addPath(fmt.Errorf("list %s: rows: %w", l.Path, err), "lists", i, "rows")
 		}
 	}
 	return nil
 }
 
+// checkRow checks the row mapping of one list.
 func (k *Kind) checkRow(l *List) error {
 	f := l.Rows
 	whole := func(other *List) bool {
 		fewer := len(other.template.Vars()) < len(l.template.Vars())
-		return other.Shape == f.From && other.Rows == nil && len(other.Only) == 0 && fewer
+		return other.Shape == f.From && other.Rows == nil && len(other.FixedValues) == 0 && fewer
 	}
 	switch {
 	case f.From == l.Shape:
 		return fmt.Errorf("from %q: it is the list's own shape", f.From)
 	case !slices.ContainsFunc(k.Lists, whole):
 		return fmt.Errorf("from %q: no list with fewer variables shows records in that shape", f.From)
-	case f.Own && len(f.Without)+len(f.With) > 0:
+	case f.AsSeen && len(f.Omit)+len(f.Replace) > 0:
 		return errors.New("own: the rows are given as they were seen, so nothing is left out or put in")
 	}
-	for _, name := range slices.Concat(f.Without, slices.Sorted(maps.Keys(f.With))) {
+	for _, name := range slices.Concat(f.Omit, slices.Sorted(maps.Keys(f.Replace))) {
 		if k.fields[name] == nil || strings.Contains(name, ".") || slices.Contains(k.ID, name) {
 			return fmt.Errorf("%q: want a field of the body itself that is no part of the id", name)
 		}
@@ -65,7 +65,7 @@ func (k *Kind) checkRow(l *List) error {
 			return fmt.Errorf("%q: a filter looks at it", name)
 		}
 	}
-	for name, text := range f.With {
+	for name, text := range f.Replace {
 		_, ok := f.Fill(text, func(word string) (string, bool) {
 			return "", k.fields[word] != nil || l.template.Has(word)
 		})

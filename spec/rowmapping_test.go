@@ -12,25 +12,25 @@ func TestRowForms(t *testing.T) {
 		want string // in the error; "" = none
 	}{
 		{RowMapping{From: "sounds"}, ""},
-		{RowMapping{From: "sounds", Own: true}, ""},
-		{RowMapping{From: "sounds", Without: []string{"url"}, With: map[string]string{"uri": "/calls/{CallSid}/sounds/{sid}"}}, ""},
+		{RowMapping{From: "sounds", AsSeen: true}, ""},
+		{RowMapping{From: "sounds", Omit: []string{"url"}, Replace: map[string]string{"uri": "/calls/{CallSid}/sounds/{sid}"}}, ""},
 		{RowMapping{}, "no list with fewer variables"},
 		{RowMapping{From: "call_sounds"}, "own shape"},
 		{RowMapping{From: "some_sounds"}, "no list with fewer variables"},
-		{RowMapping{From: "sounds", Own: true, Without: []string{"url"}}, "as they were seen"},
-		{RowMapping{From: "sounds", Without: []string{"color"}}, "want a field of the body"},
-		{RowMapping{From: "sounds", Without: []string{"sid"}}, "no part of the id"},
-		{RowMapping{From: "sounds", Without: []string{"urls.a"}}, "want a field of the body itself"},
-		{RowMapping{From: "sounds", Without: []string{"log"}}, "a filter looks at it"},
-		{RowMapping{From: "sounds", With: map[string]string{"uri": "/{Nobody}"}}, "names of fields"},
-		{RowMapping{From: "sounds", With: map[string]string{"uri": "/{sid}}"}}, "names of fields"},
+		{RowMapping{From: "sounds", AsSeen: true, Omit: []string{"url"}}, "as they were seen"},
+		{RowMapping{From: "sounds", Omit: []string{"color"}}, "want a field of the body"},
+		{RowMapping{From: "sounds", Omit: []string{"sid"}}, "no part of the id"},
+		{RowMapping{From: "sounds", Omit: []string{"urls.a"}}, "want a field of the body itself"},
+		{RowMapping{From: "sounds", Omit: []string{"log"}}, "a filter looks at it"},
+		{RowMapping{From: "sounds", Replace: map[string]string{"uri": "/{Nobody}"}}, "names of fields"},
+		{RowMapping{From: "sounds", Replace: map[string]string{"uri": "/{sid}}"}}, "names of fields"},
 	} {
 		s := &Spec{
 			Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"},
 			Kinds: []*Kind{{
 				Name: "sounds", ID: []string{"sid"}, Fields: []*Field{{Name: "sid"}, {Name: "uri"}, {Name: "url"}, {Name: "log"}, {Name: "urls.a"}},
 				Lists: []*List{
-					{Path: "/sounds"}, {Path: "/some", Shape: "some_sounds", Only: map[string]string{"log": "1"}},
+					{Path: "/sounds"}, {Path: "/some", Shape: "some_sounds", FixedValues: map[string]string{"log": "1"}},
 					{Path: "/calls/{CallSid}/sounds", Shape: "call_sounds", Rows: &c.form, Filters: []*Filter{{Name: "Log", Field: "log"}}},
 				},
 			}},

@@ -1,4 +1,4 @@
-// Source: one configured upstream, the lists of it that are polled, and its numbers that are sampled.
+// Source: one configured upstream, with its polled lists, its roots and its sampled numbers.
 
 package spec
 
@@ -14,63 +14,63 @@ import (
 	"understudy"
 )
 
-// Source is one configured upstream: an API by its spec, an account, and the URL of
-// this server for it. It holds no secret and does not change after start.
+// Source is one configured upstream: an API described by a spec, an account, and the URL of this server for it.
+// It contains no secret and does not change after the start.
 type Source struct {
-	Name      string   // "twilio": first part of viewer paths and of every key
-	Spec      *Spec    // compiled
-	User      string   // the account; fills the spec's path variables that say "user"
-	PublicURL string   // what absolute URLs of upstream are rewritten to, no trailing slash
-	Polls     []string // lists whose newest page is kept warm (PollTarget)
-	Media     []string // kinds whose contents (audio, images) are kept
-	Roots     []string // roots besides that of the user: ids of their records, AllRoots, AskedRoots
-	// UpstreamAges has an answer go by what its header says of its age, too (RFC 9111, 5861):
-	// the shorter of that and of our own ages holds.
+	Name       string   // "twilio": first part of viewer paths and of every key
+	Spec       *Spec    // compiled
+	User       string   // account that fills the path variables for which the spec says "user"
+	PublicURL  string   // URL that replaces the API's own URL in answers, without a trailing slash
+	Polls      []string // lists whose newest page is kept fresh (ResolvePoll)
+	MediaKinds []string // kinds whose contents (audio, images) are stored
+	Roots      []string // further roots besides the user's: ids of their records, AllRoots, RequestedRoots
+	// UpstreamAges limits an answer's freshness also by its own header (RFC 9111, 5; RFC 5861). The shorter of
+	// that and of Understudy's own age applies.
 	UpstreamAges bool
-	SpecSum      [sha256.Size]byte // of the text of a spec from a file; zero for the others
+	SpecSum      [sha256.Size]byte // hash of the text of a spec from a file; zero for built-in specs
 }
 
-// Words in Source.Roots.
+// Words allowed in Source.Roots.
 const (
-	AllRoots   = "all"   // every record of the roots' kind that upstream shows
-	AskedRoots = "asked" // those that callers ask for
+	AllRoots       = "all"   // every record of the roots' kind that the upstream returns
+	RequestedRoots = "asked" // the roots that callers ask for
 )
 
-// Roots are the records under which most lists of an API lie: a source may cover many. A
-// root's id fills path variables.
+// Roots are the records under which most lists of an API are found. A source may have many. A root's id fills
+// path variables.
 type Roots struct {
-	Kind  string   `yaml:"kind"`  // the kind of these records
-	Vars  []string `yaml:"vars"`  // the path variables that name one, one for each part of its id
-	Field string   `yaml:"field"` // a field of every kind with a root: the root's name (SpellRoot)
+	Kind  string   `yaml:"kind"`  // kind of the root records
+	Vars  []string `yaml:"vars"`  // path variables that form the root's id, one for each part
+	Field string   `yaml:"field"` // field that shows the root's name (FormatRoot), added to every kind with a root
 }
 
-// declare gives kinds with a root the field that shows its name. No record has the field:
-// its value is read from the record's address.
-func (r *Roots) declare(s *Spec) error {
+// addFields adds the field with the root's name to kinds that have a root. No record contains the field: its
+// value is derived from the record's URL.
+func (r *Roots) addFields(s *Spec) error {
 	for i, k := range s.Kinds {
 		switch {
 		case k.Root == "":
 		case r.Field == "" || strings.ContainsAny(r.Field, ". "):
-			return in(fmt.Errorf("field %q: want one word: the field that shows which of the %s a record of %s lies under",
+			return addPath(fmt.Errorf("field %q: want one word: the field that shows which of the %s a record of %s lies under",
 				r.Field, r.Kind, k.Name), "roots")
 		case slices.ContainsFunc(k.Fields, func(f *Field) bool { return f.Name == r.Field }):
-			return in(fmt.Errorf("kind %s: root: it has a field %s of its own; name another one in roots.field", k.Name, r.Field),
+			return addPath(fmt.Errorf("kind %s: root: it has a field %s of its own; name another one in roots.field", k.Name, r.Field),
 				"kinds", i, "root")
 		default:
-			k.Fields = append(k.Fields, &Field{Name: r.Field, Type: TypeSelect, From: k.Root, Link: r.Kind})
+			k.Fields = append(k.Fields, &Field{Name: r.Field, Type: TypeSelect, DerivedFrom: k.Root, Link: r.Kind})
 		}
 	}
 	return nil
 }
 
-// check makes sure that the kind's records name the variables.
+// check checks that the ids of the roots' kind fit the path variables, and sets the paths of root records.
 func (r *Roots) check(s *Spec) error {
 	if r.Kind == "" && len(r.Vars) == 0 {
 		return nil
 	}
 	k := s.kinds[r.Kind]
 	if k == nil {
-		return fmt.Errorf("kind %w", none(r.Kind, "a kind", s.kindNames()))
+		return fmt.Errorf("kind %w", describeUnknown(r.Kind, "a kind", s.kindNames()))
 	}
 	if len(r.Vars) == 0 || len(r.Vars) != len(k.ID) {
 		return fmt.Errorf("vars names %d path variables, the id of %s has %d fields", len(r.Vars), k.Name, len(k.ID))
@@ -88,17 +88,17 @@ func (r *Roots) check(s *Spec) error {
 		if one.fields[r.Field].rootPath = path; one != k {
 			one.rootPath = path
 		}
-		if f := one.fields[one.Root]; !f.Absolute || one.Parent != "" || path == "" {
-			return in(fmt.Errorf("kind %s: root: want a field that is an address of the API (absolute: true), of a kind without a parent; "+
+		if f := one.fields[one.Root]; !f.AbsoluteURL || one.Parent != "" || path == "" {
+			return addPath(fmt.Errorf("kind %s: root: want a field that is an address of the API (absolute: true), of a kind without a parent; "+
 				"%s need a path of their own", one.Name, k.Title), "kinds", i, "root")
 		}
 	}
 	return nil
 }
 
-// Root is the id of the root under which the target lies, "" when its path names none, or one
-// whose parts nobody could tell apart.
-func (t *Target) Root() string {
+// RootID returns the id of the root to which the target belongs. It returns "" if the path names no root or if
+// a part of the id contains the separator.
+func (t *Target) RootID() string {
 	parts := make([]string, 0, 2)
 	for _, name := range t.Spec.Roots.Vars {
 		if value := t.Var(name); value != "" && !strings.Contains(value, IDSeparator) {
@@ -111,9 +111,9 @@ func (t *Target) Root() string {
 	return strings.Join(parts, IDSeparator)
 }
 
-// Above returns the values of path variables that name a record the target lies under, which is
-// neither its root nor the source's user.
-func (t *Target) Above() (values []string) {
+// ParentIDs returns the values of path variables that name a record above the target, except its root and the
+// source's user.
+func (t *Target) ParentIDs() (values []string) {
 	for _, v := range t.Vars {
 		if t.Spec.Vars[v.Name] == "" && !slices.Contains(t.Spec.Roots.Vars, v.Name) {
 			values = append(values, v.Value)
@@ -122,23 +122,22 @@ func (t *Target) Above() (values []string) {
 	return values
 }
 
-// SpellRoot is the id of a root as people write it, ParseRoot the id of what they wrote.
-func SpellRoot(id string) string { return strings.ReplaceAll(id, IDSeparator, "/") }
+// FormatRoot returns the id of a root as people write it.
+func FormatRoot(id string) string { return strings.ReplaceAll(id, IDSeparator, "/") }
 
-// ParseRoot is said at SpellRoot.
+// ParseRoot returns the id of a root that a person wrote. It reverses FormatRoot.
 func ParseRoot(text string) string { return strings.ReplaceAll(text, "/", IDSeparator) }
 
-// RootPath is the path of a root's record, with variables, for the field that shows a
-// record's root: its value is read from the address in the field From (RootAt). It is ""
-// for every other field.
+// RootPath returns the path of a root's record, with variables, for the field that shows a record's root. The
+// field's value is derived from the URL in the field DerivedFrom (see RootFromURL). For any other field it
+// returns "".
 func (f *Field) RootPath() string { return f.rootPath }
 
-// RootAt is the name of the root in an address, as the field of Roots shows it; "" when the
-// address lies under none. path is the RootPath.
-func RootAt(path, address string) string { return SpellRoot(idAt(path, address)) }
+// RootFromURL returns the name of the root in a URL, as the field of Roots shows it, or "" if the URL belongs
+// to none. path is the RootPath.
+func RootFromURL(path, address string) string { return FormatRoot(idFromURL(path, address)) }
 
-// RootField is the field that shows the root of the kind's records: its id, or its name; "":
-// none does.
+// RootField returns the field that shows the root of the kind's records, by id or by name, or "".
 func (s *Spec) RootField(k *Kind) string {
 	if k.Root != "" {
 		return s.Roots.Field
@@ -146,16 +145,16 @@ func (s *Spec) RootField(k *Kind) string {
 	if len(s.Roots.Vars) != 1 {
 		return ""
 	}
-	if field := s.Shown[s.Roots.Vars[0]]; k.fields[field] != nil {
+	if field := s.VarFields[s.Roots.Vars[0]]; k.fields[field] != nil {
 		return field
 	}
 	return ""
 }
 
-// Cover says that a source covers several roots. Then records lie under the root that a
-// field of theirs shows, as they do under one that their address names: what is held of each
-// root is found by itself. It is called before anything else uses the spec.
-func (s *Spec) Cover() {
+// SplitByRoot prepares the spec for a source with several roots. Records are then stored under the root that a
+// field or their URL names, so that each root can be found separately. Call it before anything else uses the
+// spec.
+func (s *Spec) SplitByRoot() {
 	for _, k := range s.Kinds {
 		below := func(l *List) bool { return slices.ContainsFunc(s.Roots.Vars, l.template.Has) }
 		if k.Root == "" && k.Parent == "" && k.Name != s.Roots.Kind && slices.ContainsFunc(k.Lists, below) {
@@ -164,8 +163,8 @@ func (s *Spec) Cover() {
 	}
 }
 
-// ParentRule is where the id of the record stands that a record of the kind lies under, as
-// ParentIn takes it; "" when it lies under none.
+// ParentRule says where to find the id of a record's parent, in the form for ParseParentRule. It returns "" if
+// the kind has no parent.
 func (k *Kind) ParentRule() string {
 	if k.rootPath != "" {
 		return k.Root + " " + k.rootPath
@@ -173,18 +172,19 @@ func (k *Kind) ParentRule() string {
 	return cmp.Or(k.Parent, k.rootField)
 }
 
-// ParentIn reads a rule of ParentRule: the field, and how the id is read from its value.
-func ParentIn(rule string) (field string, id func(value string) string) {
+// ParseParentRule parses a rule of ParentRule. It returns the field, and a function that extracts the id from
+// the field's value.
+func ParseParentRule(rule string) (field string, id func(value string) string) {
 	field, template, address := strings.Cut(rule, " ")
 	if !address {
 		return field, func(value string) string { return value }
 	}
-	return field, func(value string) string { return idAt(template, value) }
+	return field, func(value string) string { return idFromURL(template, value) }
 }
 
-// idAt is the id that an address has in the places of a template's variables. The address
-// may go on behind it, and has another host.
-func idAt(template, address string) string {
+// idFromURL returns the id that stands in a URL at the places of a template's variables. The URL may be longer
+// than the template, and its host is ignored.
+func idFromURL(template, address string) string {
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		at := strings.IndexByte(rest, '/')
 		address = rest[max(at, 0):]
@@ -204,29 +204,28 @@ func idAt(template, address string) string {
 	return strings.Join(parts, IDSeparator)
 }
 
-// Covers reports whether the source has a root, among others perhaps: that of its user,
-// one that is named, or any when Roots has a word.
-func (s *Source) Covers(root string) bool {
+// HasRoot reports whether the source includes a root: its user's, a configured one, or any if Roots contains
+// AllRoots or RequestedRoots.
+func (s *Source) HasRoot(root string) bool {
 	return root == "" || root == s.User || slices.ContainsFunc(s.Roots, func(one string) bool {
-		return one == AllRoots || one == AskedRoots || one == root
+		return one == AllRoots || one == RequestedRoots || one == root
 	})
 }
 
-// PollTarget is the newest page that an entry of Polls names. An entry is a kind, for
-// its first list that needs only the source's settings. Or it is such a list's path,
-// whole or its end, with filters of the list ("/Calls.json?Status=failed"), or the path of
-// any list with its variables written out ("/repos/acme/tracker/issues"). Errors wrap
-// ErrInvalid and say what is wrong with the entry.
-func (s *Source) PollTarget(entry string) (*Target, error) {
+// ResolvePoll returns the newest page of the list that an entry of Polls names. An entry is one of these: a
+// kind, meaning its first list that needs only the source's settings; the path of such a list or the end of it,
+// with filters ("/Calls.json?Status=failed"); the path of any list with its variables filled in
+// ("/repos/acme/tracker/issues"). Errors wrap ErrInvalid and say what is wrong with the entry.
+func (s *Source) ResolvePoll(entry string) (*Target, error) {
 	if !strings.HasPrefix(entry, "/") {
 		k := s.Spec.Kind(entry)
 		if k == nil || len(k.Lists) == 0 {
 			return nil, fmt.Errorf("%w: spec %s has no list of %q", understudy.ErrInvalid, s.Spec.Name, understudy.Clip(entry))
 		}
 		for _, l := range k.Lists {
-			if path, ok := s.FillPath(l.Template()); ok && !l.Demands() {
-				everything, _ := l.Everything()
-				return s.Spec.Target(s.Name, path, everything.String())
+			if path, ok := s.FillPath(l.Template()); ok && !l.HasRequiredFilter() {
+				everything, _ := l.UnfilteredQuery()
+				return s.Spec.Resolve(s.Name, path, everything.String())
 			}
 		}
 		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", understudy.ErrInvalid, understudy.Clip(entry))
@@ -236,7 +235,7 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 	for _, full := range s.PollPaths() {
 		switch {
 		case full == path:
-			return s.pollOf(full, query)
+			return s.resolvePollPath(full, query)
 		case !strings.HasSuffix(full, path):
 		case found != "":
 			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path",
@@ -245,44 +244,44 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			found = full
 		}
 	}
-	if t, err := s.Spec.Target(s.Name, path, ""); found == "" && err == nil && t.List != nil && s.Reaches(t) {
-		return s.pollOf(path, query)
+	if t, err := s.Spec.Resolve(s.Name, path, ""); found == "" && err == nil && t.List != nil && s.CanReach(t) {
+		return s.resolvePollPath(path, query)
 	}
 	if found == "" {
 		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id",
 			understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
 	}
-	return s.pollOf(found, query)
+	return s.resolvePollPath(found, query)
 }
 
-// Reaches reports whether the variables of a path that the source's settings fill have
-// those values, or name a root that the source covers.
-func (s *Source) Reaches(t *Target) bool {
-	root := t.Root()
+// CanReach reports whether the path's variables that the settings fill have those values, or name a root of the
+// source.
+func (s *Source) CanReach(t *Target) bool {
+	root := t.RootID()
 	return !slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
 		_, own := s.Spec.Vars[v.Name]
-		return own && v.Value != s.User && !(slices.Contains(s.Spec.Roots.Vars, v.Name) && root != "" && s.Covers(root))
+		return own && v.Value != s.User && !(slices.Contains(s.Spec.Roots.Vars, v.Name) && root != "" && s.HasRoot(root))
 	})
 }
 
-// SampleTarget is the page on which a kind's sampled numbers stand: its first instance
-// that needs only the source's settings. Errors wrap ErrInvalid.
-func (s *Source) SampleTarget(k *Kind) (*Target, error) {
+// ResolveSample returns the page with a kind's sampled numbers: its first instance that needs only the source's
+// settings. Errors wrap ErrInvalid.
+func (s *Source) ResolveSample(k *Kind) (*Target, error) {
 	for _, in := range k.Instances {
 		if path, ok := s.FillPath(in.Template()); ok {
-			return s.Spec.Target(s.Name, path, "")
+			return s.Spec.Resolve(s.Name, path, "")
 		}
 	}
 	return nil, fmt.Errorf("%w: %s.%s has no instance that can be asked for with the source's settings alone", understudy.ErrInvalid,
 		s.Name, k.Name)
 }
 
-// PollPaths are the paths of the lists that can be polled.
+// PollPaths returns the paths of the lists that can be polled.
 func (s *Source) PollPaths() []string {
 	var paths []string
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			if path, ok := s.FillPath(l.Template()); ok && !l.Demands() {
+			if path, ok := s.FillPath(l.Template()); ok && !l.HasRequiredFilter() {
 				paths = append(paths, path)
 			}
 		}
@@ -290,9 +289,9 @@ func (s *Source) PollPaths() []string {
 	return paths
 }
 
-// pollOf is the newest page of a list under a query of its filters.
-func (s *Source) pollOf(path, query string) (*Target, error) {
-	t, err := s.Spec.Target(s.Name, path, query)
+// resolvePollPath returns the newest page of a list with a query of its filters.
+func (s *Source) resolvePollPath(path, query string) (*Target, error) {
+	t, err := s.Spec.Resolve(s.Name, path, query)
 	switch {
 	case err != nil:
 		return nil, err
@@ -300,9 +299,9 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 		return nil, fmt.Errorf("%w: %q is no list", understudy.ErrInvalid, understudy.Clip(path))
 	case !t.First:
 		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", understudy.ErrInvalid, understudy.Clip(query))
-	case len(t.Own) > 0:
+	case len(t.OwnParams) > 0:
 		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q",
-			understudy.ErrInvalid, understudy.Clip(query), t.Own[0].Name)
+			understudy.ErrInvalid, understudy.Clip(query), t.OwnParams[0].Name)
 	}
 	size := s.Spec.PagingOf(t.List).Size
 	for _, p := range t.Query {
@@ -318,10 +317,10 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 	return t, nil
 }
 
-// Whole reports whether a target is a whole list: no filter narrows it, nor does one that is
-// absent by its default.
-func (t *Target) Whole() bool {
-	if t.List == nil || t.List.Demands() || t.Reordered() {
+// IsWholeList reports whether the target is a list that no filter narrows, neither by a value in the query nor
+// by a default.
+func (t *Target) IsWholeList() bool {
+	if t.List == nil || t.List.HasRequiredFilter() || t.IsReordered() {
 		return false
 	}
 	for _, f := range t.List.Filters {
@@ -329,36 +328,35 @@ func (t *Target) Whole() bool {
 		if !there {
 			value = f.Default
 		}
-		if (there || value != "") && f.selects() && (value == "" || f.Narrows(value)) {
+		if (there || value != "") && f.isSelecting() && (value == "" || f.IsNarrowing(value)) {
 			return false
 		}
 	}
 	return true
 }
 
-// FillPath puts the source's settings into a path's variables. ok is false when
-// that does not fill them all.
-func (s *Source) FillPath(t Template) (path string, ok bool) { return t.Fill(s.plainVar) }
+// FillPath fills a path's variables with the source's settings. ok is false if variables are left.
+func (s *Source) FillPath(t Template) (path string, ok bool) { return t.Fill(s.segmentVar) }
 
-// InstancePath is the path of a record: the parts of its id, escaped, and the
-// source's settings. ok is false when these do not fill it.
+// InstancePath returns the path of a record from the escaped parts of its id and the source's settings. ok is
+// false if variables are left.
 func (s *Source) InstancePath(in *Instance, id []string) (path string, ok bool) {
 	return in.Template().Fill(func(name string) (string, bool) {
 		if i := slices.Index(in.ID, name); i >= 0 {
 			return url.PathEscape(id[i]), true
 		}
-		return s.plainVar(name)
+		return s.segmentVar(name)
 	})
 }
 
-// plainVar is PathVar for paths that are not escaped: it refuses what would be
-// more than one segment.
-func (s *Source) plainVar(name string) (value string, ok bool) {
+// segmentVar is like PathVar, but for paths that are not escaped: it refuses a value with characters that are
+// special in a path.
+func (s *Source) segmentVar(name string) (value string, ok bool) {
 	value, ok = s.PathVar(name)
 	return value, ok && !strings.ContainsAny(value, "{}/%")
 }
 
-// PathVar is what the source's settings put in a path variable.
+// PathVar returns the value of a path variable from the source's settings.
 func (s *Source) PathVar(name string) (value string, ok bool) {
 	if s.Spec.Vars[name] == "user" {
 		return s.User, s.User != ""
@@ -366,26 +364,26 @@ func (s *Source) PathVar(name string) (value string, ok bool) {
 	return "", false
 }
 
-// Every is how often the number is looked at to be kept as a series; 0: never.
-func (f *Field) Every() time.Duration { return f.every }
+// SampleInterval returns how often the number is sampled; 0 means never.
+func (f *Field) SampleInterval() time.Duration { return f.sampleInterval }
 
-// Sampled are the fields whose numbers are kept as series.
-func (k *Kind) Sampled() (fields []*Field) {
+// SampledFields returns the fields whose numbers are stored as series.
+func (k *Kind) SampledFields() (fields []*Field) {
 	for _, f := range k.Fields {
-		if f.every > 0 {
+		if f.sampleInterval > 0 {
 			fields = append(fields, f)
 		}
 	}
 	return fields
 }
 
-// The shortest and the longest time between two samples.
+// The limits of a sample interval.
 const (
-	leastSample = time.Second
-	mostSample  = 30 * 24 * time.Hour
+	minSampleInterval = time.Second
+	maxSampleInterval = 30 * 24 * time.Hour
 )
 
-// checkSamples reads how often fields are looked at.
+// checkSamples parses and checks the sample intervals of the fields.
 func (k *Kind) checkSamples() error {
 	for i, f := range k.Fields {
 		if f.Sample == "" {
@@ -393,15 +391,16 @@ func (k *Kind) checkSamples() error {
 		}
 		every, err := understudy.ParseDuration(f.Sample)
 		switch {
-		case err != nil || every < leastSample || every > mostSample:
-			return in(fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample, leastSample, mostSample),
+		case err != nil || every < minSampleInterval || every > maxSampleInterval:
+			return addPath(fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample,
+				minSampleInterval, maxSampleInterval),
 				"fields", i)
 		case len(k.ID) > 0 || len(k.Instances) == 0:
-			return in(fmt.Errorf("field %s: sample: it is for a kind without an id that has an instance", f.Name), "fields", i)
+			return addPath(fmt.Errorf("field %s: sample: it is for a kind without an id that has an instance", f.Name), "fields", i)
 		case f.Type != TypeDecimal && f.Type != TypeInt || f.Class == ClassSecret:
-			return in(fmt.Errorf("field %s: sample: it is for fields of type decimal or int that are no secret", f.Name), "fields", i)
+			return addPath(fmt.Errorf("field %s: sample: it is for fields of type decimal or int that are no secret", f.Name), "fields", i)
 		}
-		f.every = every
+		f.sampleInterval = every
 	}
 	return nil
 }

@@ -36,10 +36,10 @@ func TestPollTarget(t *testing.T) {
 		"/2010-04-01/Accounts/AC9/Calls.json":    "no list",
 		p + "/Conferences/CF1/Participants.json": p + "/Conferences/CF1/Participants.json?PageSize=50",
 	} {
-		target, err := s.PollTarget(entry)
+		target, err := s.ResolvePoll(entry)
 		switch {
 		case strings.HasPrefix(want, "/"):
-			if err != nil || target.Key.URI != want || target.Whole() == strings.Contains(want, "Status") {
+			if err != nil || target.Key.URI != want || target.IsWholeList() == strings.Contains(want, "Status") {
 				t.Errorf("%s: %v, %v", entry, target, err)
 			}
 		case !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), want):
@@ -55,7 +55,7 @@ func TestRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	field, id := spec.ParentIn(github.Kind("labels").ParentRule())
+	field, id := spec.ParseParentRule(github.Kind("labels").ParentRule())
 	for address, want := range map[string]string{
 		"https://api.github.com/repos/acme/tracker/labels/bug":  "acme~tracker",
 		"http://127.0.0.1:4118/repos/a%20b/tracker.js/issues/7": "a b~tracker.js",
@@ -74,13 +74,13 @@ func TestRoots(t *testing.T) {
 		}
 	}
 	labels, repos := github.Kind("labels"), github.Kind("repos")
-	if f := labels.Field("repository"); f == nil || f.From != "url" || f.Link != "repos" || repos.ParentRule() != "" ||
-		spec.RootAt(f.RootPath(), "https://api.github.com/repos/acme/tracker/labels/bug") != "acme/tracker" ||
-		spec.RootAt(repos.Field("repository").RootPath(), "/repos/acme/tracker") != "acme/tracker" || labels.Field("url").RootPath() != "" ||
-		spec.RootAt(f.RootPath(), "/repos/acme%2Ftracker/x/labels/bug") != "" || github.RootField(labels) != "repository" {
+	if f := labels.Field("repository"); f == nil || f.DerivedFrom != "url" || f.Link != "repos" || repos.ParentRule() != "" ||
+		spec.RootFromURL(f.RootPath(), "https://api.github.com/repos/acme/tracker/labels/bug") != "acme/tracker" ||
+		spec.RootFromURL(repos.Field("repository").RootPath(), "/repos/acme/tracker") != "acme/tracker" || labels.Field("url").RootPath() != "" ||
+		spec.RootFromURL(f.RootPath(), "/repos/acme%2Ftracker/x/labels/bug") != "" || github.RootField(labels) != "repository" {
 		t.Errorf("the field of the root: %+v", f)
 	}
-	if field, id := spec.ParentIn("conference_sid"); field != "conference_sid" || id("CF1") != "CF1" {
+	if field, id := spec.ParseParentRule("conference_sid"); field != "conference_sid" || id("CF1") != "CF1" {
 		t.Error("a parent that a field names is its value")
 	}
 	twilio, err := upstream.BuiltIn("twilio")
@@ -96,16 +96,16 @@ func TestRoots(t *testing.T) {
 		{spec.Source{Spec: twilio, User: "AC1"}, "/2010-04-01/Accounts/AC2/Calls.json", false},
 		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{"AC2"}}, "/2010-04-01/Accounts/AC2/Calls.json", true},
 		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{"AC2"}}, "/2010-04-01/Accounts/AC3/Calls.json", false},
-		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.AskedRoots}}, "/2010-04-01/Accounts/AC3/Calls.json", true},
+		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.RequestedRoots}}, "/2010-04-01/Accounts/AC3/Calls.json", true},
 		{spec.Source{Spec: twilio, User: "AC1"}, "/2010-04-01/Accounts.json", true},
 		{spec.Source{Spec: github}, "/repos/acme/tracker/issues", true},
-		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.AskedRoots}}, "/2010-04-01/Accounts/AC2~AC3/Calls.json", false},
+		{spec.Source{Spec: twilio, User: "AC1", Roots: []string{spec.RequestedRoots}}, "/2010-04-01/Accounts/AC2~AC3/Calls.json", false},
 	} {
-		target, err := one.source.Spec.Target("s", one.path, "")
+		target, err := one.source.Spec.Resolve("s", one.path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := one.source.Reaches(target); got != one.want {
+		if got := one.source.CanReach(target); got != one.want {
 			t.Errorf("%v %s: reached %v", one.source.Roots, one.path, got)
 		}
 	}
@@ -118,11 +118,11 @@ func FuzzRootAt(f *testing.F) {
 		f.Add("/repos/{owner}/{repo}", address)
 	}
 	f.Fuzz(func(t *testing.T, path, address string) {
-		root := spec.RootAt(path, address)
+		root := spec.RootFromURL(path, address)
 		if root == "" {
 			return
 		}
-		if id := spec.ParseRoot(root); strings.Contains(root, spec.IDSeparator) || spec.SpellRoot(id) != root {
+		if id := spec.ParseRoot(root); strings.Contains(root, spec.IDSeparator) || spec.FormatRoot(id) != root {
 			t.Errorf("%q at %q: %q is no name of %q", address, path, root, id)
 		}
 		if strings.Count(root, "/") >= max(strings.Count(path, "{"), 1) {

@@ -25,14 +25,14 @@ func TestCompileFillsIn(t *testing.T) {
 	}
 	k := s.Kind("phone_numbers")
 	if s.Title != "x" || s.ContentType != "application/json" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" ||
-		k.Title != "phone numbers" || k.One != "phone number" ||
+		k.Title != "phone numbers" || k.Singular != "phone number" ||
 		k.Lists[0].Shape != k.Name || k.Instances[0].Shape != k.Name || k.Field("a").Type != TypeText || k.Lists[0].Filters[0].Op != "is" {
 		t.Errorf("%+v %+v", s, k)
 	}
 	if k.Lists[0].Filter("q") == nil || k.Lists[0].Filter("r") != nil || k.Field("z") != nil || s.Kind("z") != nil {
 		t.Error("lookups by name")
 	}
-	if k.Field("b.c").FieldName() != "C" || (&Field{Name: "b_x.c"}).FieldName() != "b x c" {
+	if k.Field("b.c").DisplayName() != "C" || (&Field{Name: "b_x.c"}).DisplayName() != "b x c" {
 		t.Error("field names for people")
 	}
 	none := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}}
@@ -75,7 +75,7 @@ func TestCompileRefuses(t *testing.T) {
 		"unknown show":                 func(s *Spec) { s.Kinds[0].Fields[0].Show = "odd" },
 		"show: cost is about a price":  func(s *Spec) { s.Kinds[0].Fields[0].Show = ShowCost },
 		"show: seconds is about a num": func(s *Spec) { s.Kinds[0].Fields[0].Show = ShowSeconds },
-		`from "nobody"`:                func(s *Spec) { s.Kinds[0].Fields[0].From = "nobody" },
+		`from "nobody"`:                func(s *Spec) { s.Kinds[0].Fields[0].DerivedFrom = "nobody" },
 		`link "nowhere" is not a kind`: func(s *Spec) { s.Kinds[0].Fields[0].Link = "nowhere" },
 		"limits.answer: it makes no":   func(s *Spec) { s.Limits.Path, s.Limits.Answer = "/rate", `{"left":{rest}}` },
 		"limits.path \"\"":             func(s *Spec) { s.Limits.Answer = `{"left":{remaining}}` },
@@ -86,14 +86,17 @@ func TestCompileRefuses(t *testing.T) {
 		"odd.size_above":               func(s *Spec) { s.Quirks.Above = QuirkIgnored },
 		"odd.page_alone":               func(s *Spec) { s.Quirks.Alone = QuirkRefused },
 		"odd.size \"x\"":               func(s *Spec) { s.Quirks.Size = "x" },
-		"shown.Sid: no kind has":       func(s *Spec) { s.Shown = map[string]string{"Sid": "nowhere"} },
+		"shown.Sid: no kind has":       func(s *Spec) { s.VarFields = map[string]string{"Sid": "nowhere"} },
 		`filter q: op "after"`:         func(s *Spec) { s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Op: "after"}} },
-		"filter q: open":               func(s *Spec) { s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Open: true}} },
-		"back and longest are days":    func(s *Spec) { s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Op: "day", Back: -1}} },
-		"filter q: longest": func(s *Spec) {
-			s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Op: "until", Longest: 1}}
+		"filter q: open":               func(s *Spec) { s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Exclusive: true}} },
+		"back and longest are days": func(s *Spec) {
+			s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid",
+				Op: "day", MaxDaysBack: -1}}
 		},
-		`"x9" is not among its fields`: func(s *Spec) { s.Kinds[0].Lists[0].Only = map[string]string{"x9": "1"} },
+		"filter q: longest": func(s *Spec) {
+			s.Kinds[0].Lists[0].Filters = []*Filter{{Name: "q", Field: "sid", Op: "until", MaxDays: 1}}
+		},
+		`"x9" is not among its fields`: func(s *Spec) { s.Kinds[0].Lists[0].FixedValues = map[string]string{"x9": "1"} },
 		"want a duration from 1s": func(s *Spec) {
 			s.Kinds = append(s.Kinds, balance(&Field{Name: "l", Type: TypeDecimal, Sample: "1ms"}))
 		},
@@ -109,7 +112,7 @@ func TestCompileRefuses(t *testing.T) {
 		`"x1" is not among its fields`:               func(s *Spec) { s.Kinds[0].ID = []string{"x1"} },
 		`"x2" is not among its fields`:               func(s *Spec) { s.Kinds[0].Columns = []string{"x2"} },
 		`"x3" is not among its fields`:               func(s *Spec) { s.Kinds[0].Clock = "x3" },
-		`"x4" is not among its fields`:               func(s *Spec) { s.Kinds[0].Own = "x4" },
+		`"x4" is not among its fields`:               func(s *Spec) { s.Kinds[0].OwnNumber = "x4" },
 		`"x5" is not among its fields`:               func(s *Spec) { s.Kinds[0].Final = []State{{Field: "x5"}} },
 		`"x6" is not among its fields`:               func(s *Spec) { s.Kinds[0].Failed = []State{{Field: "sid", Set: []string{"x6"}}} },
 		`"x7" is not among its fields`:               func(s *Spec) { s.Kinds[0].Lists[0].Filters[0].Field = "x7" },
@@ -155,7 +158,7 @@ func TestURL(t *testing.T) {
 		{"/", "", ""},
 		{"/10/a", "http://127.0.0.1:4116/", "http://127.0.0.1:4116/10/a"},
 	} {
-		got, err := s.URL(understudy.Key{URI: c.uri}, c.base)
+		got, err := s.BuildURL(understudy.Key{URI: c.uri}, c.base)
 		if got != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%s: %q %v, want %q", c.uri, got, err, c.want)
 		}
@@ -165,11 +168,11 @@ func TestURL(t *testing.T) {
 func TestKindIDs(t *testing.T) {
 	k := exampleSpec(t).Kind("calls")
 	for id, want := range map[string]bool{"CA1": true, "CA": false, "CB1": false, "": false, "ca1": false} {
-		if k.HasPrefix(id) != want {
+		if k.HasIDPrefix(id) != want {
 			t.Errorf("%q: not %v", id, want)
 		}
 	}
-	if got := k.IDOf([]string{"a", "b"}); got != "a~b" {
+	if got := k.JoinID([]string{"a", "b"}); got != "a~b" {
 		t.Errorf("composite id %q", got)
 	}
 }
@@ -182,7 +185,7 @@ func TestSpellID(t *testing.T) {
 		"": "", id[1:]: "", id + "0": "", "SM" + id[2:]: "", "ca" + strings.Repeat("g", 32): "", "ch_" + id[2:]: "", "\u017f" + id[2:]: "",
 		id[:33] + "\n": "",
 	} {
-		if got, ok := k.SpellID(typed); got != want || ok != (want != "") {
+		if got, ok := k.NormalizeID(typed); got != want || ok != (want != "") {
 			t.Errorf("%q is spelt %q, %v", typed, got, ok)
 		}
 	}
@@ -209,7 +212,7 @@ func TestMediaAndPagings(t *testing.T) {
 		"/sounds/S1.json": "instance S1", "/sounds/S1": "media S1 /sounds/{Sid}", "/sounds/S1.mp3": "media S1 /sounds/{Sid}.mp3",
 		"/sounds/S1.xml": "none", "/sounds/S1.x.mp3": "none", "/sounds/": "none",
 	} {
-		target, err := s.Target("x", path, "")
+		target, err := s.Resolve("x", path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +230,7 @@ func TestMediaAndPagings(t *testing.T) {
 	for uri, first := range map[string]bool{"/v1/sounds?page=0": true, "/v1/sounds?page=2": false, "/v1/sounds?Token=a": true,
 		"/sounds?Token=a": false} {
 		path, query, _ := strings.Cut(uri, "?")
-		if target, err := s.Target("x", path, query); err != nil || target.First != first {
+		if target, err := s.Resolve("x", path, query); err != nil || target.First != first {
 			t.Errorf("%s: first %v, %v", uri, target.First, err)
 		}
 	}

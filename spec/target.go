@@ -15,24 +15,24 @@ import (
 
 // Target is what one request means under a spec.
 type Target struct {
-	Key      understudy.Key
-	Spec     *Spec
-	Kind     *Kind              // nil: the spec names no kind for the path
-	List     *List              // set for a list of Kind
-	Instance *Instance          // set for an instance of Kind
-	Media    *Media             // set for the content of a record of Kind
-	Vars     []understudy.Param // the path's variables, in order
-	ID       string             // the record an instance or media path names
-	Query    understudy.Query   // canonical, as in Key
-	Own      understudy.Query   // understudy.* parameters
-	Header   understudy.Query   // the header fields that are part of the key, by name
-	First    bool               // a list asked without a page or token: its newest page
-	PageSize int                // asked or default; 0 when unpaged or not a number
-	Slashed  bool               // a variable has a slash in it
-	NearMiss bool               // no kind, but the path would have one if case, empty segments and ;parameters did not count
+	Key       understudy.Key
+	Spec      *Spec
+	Kind      *Kind              // nil if the spec names no kind for the path
+	List      *List              // set for a list of Kind
+	Instance  *Instance          // set for an instance of Kind
+	Media     *Media             // set for the content of a record of Kind
+	Vars      []understudy.Param // the path's variables, in order
+	ID        string             // id of the record that an instance or media path names
+	Query     understudy.Query   // canonical query, as in Key
+	OwnParams understudy.Query   // the understudy.* parameters
+	Header    understudy.Query   // header fields that are part of the key, sorted by name
+	First     bool               // a list without page or token parameters: its newest page
+	PageSize  int                // requested or default page size; 0 if the list has no pages or the size is not a number
+	Slashed   bool               // a variable contains a slash
+	NearMiss  bool               // no kind, but the path would have one if letter case, empty segments and ;parameters were ignored
 }
 
-// Shape is the shape of the records in the answer.
+// Shape returns the shape of the records in the answer.
 func (t *Target) Shape() string {
 	switch {
 	case t.List != nil:
@@ -43,39 +43,39 @@ func (t *Target) Shape() string {
 	return ""
 }
 
-// With is the target asked with header fields that are part of the key (Headers.Read).
-// The error is ErrTooLong.
-func (t *Target) With(header understudy.Query) (*Target, error) {
+// WithHeader returns the target of the same request with header fields that are part of the key
+// (Headers.ReadKey). The error is ErrTooLong.
+func (t *Target) WithHeader(header understudy.Query) (*Target, error) {
 	if len(header) == 0 {
 		return t, nil
 	}
 	with := *t
 	with.Header = header
-	with.Key = t.Key.With(header.String())
+	with.Key = t.Key.WithHeader(header.String())
 	if len(with.Key.URI) > MaxKey {
 		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrTooLong, MaxKey)
 	}
 	return &with, nil
 }
 
-// Plain is the target without header fields.
-func (t *Target) Plain() *Target {
+// StripHeader returns the target without header fields.
+func (t *Target) StripHeader() *Target {
 	if len(t.Header) == 0 {
 		return t
 	}
 	plain := *t
-	plain.Header, plain.Key.URI = nil, t.Key.Asked()
+	plain.Header, plain.Key.URI = nil, t.Key.RequestURI()
 	return &plain
 }
 
-// Apart reports whether the answer stays in memory and its records are not kept: a header
-// field says that it is about another account, or in another form.
-func (t *Target) Apart() bool { return len(t.Header) > 0 }
+// HasKeyHeader reports whether a header field asks for another account's data or for another form. Such an
+// answer stays in memory, and its records are not stored.
+func (t *Target) HasKeyHeader() bool { return len(t.Header) > 0 }
 
-// Widened reports whether the request makes upstream show more than usual, such as
-// deleted records: a filter with op widen, of any list of the kind, has a value that is
-// not false. Such an answer does not tell which records exist.
-func (t *Target) Widened() bool {
+// IsWidened reports whether the request makes the upstream return more than usual, such as deleted records.
+// That is so if a filter of any list of the kind has op widen and a value other than false. Such an answer does
+// not prove which records exist.
+func (t *Target) IsWidened() bool {
 	if t.Kind == nil || len(t.Query) == 0 {
 		return false
 	}
@@ -94,26 +94,26 @@ func (t *Target) Widened() bool {
 	return false
 }
 
-// Alone returns why the records in the answer are not kept; "" when they are.
-func (t *Target) Alone() string {
-	switch name := t.Unnamed(); {
+// DiscardReason says why the records in the answer are not stored, or returns "" if they are.
+func (t *Target) DiscardReason() string {
+	switch name := t.UnknownParam(); {
 	case name != "":
 		return "the spec does not name the parameter " + understudy.Clip(name)
-	case t.Widened():
+	case t.IsWidened():
 		return "it was asked to show what is deleted, too"
-	case t.Reordered():
+	case t.IsReordered():
 		return "it was asked for in another order"
-	case t.Apart():
+	case t.HasKeyHeader():
 		return "it was asked with the header " + t.Header[0].Name
 	}
 	return ""
 }
 
-// Unnamed is a parameter of the request that the spec does not name, or "". A list has
-// the parameters of its own; one record has those of all lists of its kind. The effect
-// of such a parameter on the answer is not known: it may give records another form
-// (expand, fields). So may one that is called aside.
-func (t *Target) Unnamed() string {
+// UnknownParam returns a parameter of the request that the spec does not name, or "". A list accepts its own
+// parameters. An instance accepts those of all lists of its kind. The effect of an unknown parameter is not
+// known: it may change the form of records (expand, fields). A parameter with op aside counts as unknown unless
+// it has its default.
+func (t *Target) UnknownParam() string {
 	if t.Kind == nil || len(t.Query) == 0 {
 		return ""
 	}
@@ -124,7 +124,7 @@ func (t *Target) Unnamed() string {
 	for _, p := range t.Query {
 		named := func(l *List) bool {
 			f := l.Filter(p.Name)
-			return l.rank(t.Spec.PagingOf(l), p.Name) != unnamed && (f == nil || f.Op != opAside || p.Value == f.Default)
+			return l.rank(t.Spec.PagingOf(l), p.Name) != unnamedRank && (f == nil || f.Op != opAside || p.Value == f.Default)
 		}
 		if !slices.ContainsFunc(lists, named) {
 			return p.Name
@@ -133,7 +133,7 @@ func (t *Target) Unnamed() string {
 	return ""
 }
 
-// Shapes are those of a kind's lists and instances, each once.
+// Shapes returns the distinct shapes of a kind's lists and instances.
 func (k *Kind) Shapes() (all []string) {
 	for _, l := range k.Lists {
 		all = append(all, l.Shape)
@@ -145,20 +145,20 @@ func (k *Kind) Shapes() (all []string) {
 	return slices.Compact(all)
 }
 
-// Addressed reports whether the target's record is found by its own address: the path does
-// not have its id.
-func (t *Target) Addressed() bool {
+// IsAddressed reports whether the target's record is found by its URL, because the path does not contain its
+// id.
+func (t *Target) IsAddressed() bool {
 	return t.Instance != nil && t.ID == "" && t.Instance.Address != ""
 }
 
-// Var is the value of a path variable, "" when there is none.
+// Var returns the value of a path variable, or "".
 func (t *Target) Var(name string) string {
 	v, _ := understudy.Query(t.Vars).Get(name)
 	return v
 }
 
-// Within are the values of a media path's variables that name other records.
-func (t *Target) Within() []string {
+// EnclosingIDs returns the values of a media path's variables that name other records.
+func (t *Target) EnclosingIDs() []string {
 	var within []string
 	for _, v := range t.Vars {
 		if t.Media == nil || !slices.Contains(t.Media.ID, v.Name) {
@@ -168,28 +168,28 @@ func (t *Target) Within() []string {
 	return within
 }
 
-// KeptAs is the shape under which the answer's records are kept in a source of that
-// user: Shape, or the foreign shape of records that do not show their user.
-func (t *Target) KeptAs(user string) string {
+// StorageShape returns the shape under which the answer's records are stored in a source of that user. For
+// another user's records that do not show their user, it is the shape with ForeignShapeSuffix.
+func (t *Target) StorageShape(user string) string {
 	if t.Kind == nil || t.Kind.unscopedVar == "" {
 		return t.Shape()
 	}
 	if whose := t.Var(t.Kind.unscopedVar); whose == "" || whose == user {
 		return t.Shape()
 	}
-	return t.Shape() + ForeignShape
+	return t.Shape() + ForeignShapeSuffix
 }
 
-// ForeignShape ends the shape of records that do not say whose they are and were seen
-// under a path of another user. So the records in a list's own shape are the source's
-// user's.
-const ForeignShape = "@elsewhere"
+// ForeignShapeSuffix ends the shape of records that do not show their user and were found under a path of
+// another user. So records in a list's own shape belong to the source's user.
+const ForeignShapeSuffix = "@elsewhere"
 
-// UnscopedVar is the variable in the paths of a kind's lists that the source's user
-// fills in and no field of the records shows; "" without one.
+// UnscopedVar returns the variable in the kind's list paths that the source's user fills and that no field of
+// the records contains, or "".
 func (k *Kind) UnscopedVar() string { return k.unscopedVar }
 
-// findUnscopedVar finds it. When another variable follows, its record says whose it is.
+// findUnscopedVar sets the kind's unscoped variable. Only the last variable of a path counts: if another
+// variable follows, its record tells the user.
 func (s *Spec) findUnscopedVar(k *Kind) {
 	for _, l := range k.Lists {
 		vars := l.template.Vars()
@@ -197,7 +197,7 @@ func (s *Spec) findUnscopedVar(k *Kind) {
 			continue
 		}
 		name := vars[len(vars)-1]
-		field, shown := s.Shown[name]
+		field, shown := s.VarFields[name]
 		if _, own := s.Vars[name]; own && shown && k.fields[field] == nil && len(k.ID) > 0 {
 			k.unscopedVar = name
 			return
@@ -205,7 +205,7 @@ func (s *Spec) findUnscopedVar(k *Kind) {
 	}
 }
 
-// checkAnswer completes the instance's answer and makes sure that it is JSON with the record at Key.
+// checkAnswer completes the instance's answer template and checks that it is JSON with the record at Key.
 func (in *Instance) checkAnswer() error {
 	if in.Answer == "" {
 		in.Answer = "{record}"
@@ -229,8 +229,8 @@ func (in *Instance) checkAnswer() error {
 	return nil
 }
 
-// Wrap returns the answer that upstream gives with a record, and where the record begins in it. uri
-// and url are where the answer stands.
+// Wrap returns the upstream's answer for a record, and the position of the record in it. uri and url are the
+// address of the answer.
 func (in *Instance) Wrap(record []byte, uri, url string) (body []byte, start, end int) {
 	if in.Answer == "{record}" {
 		return record, 0, len(record)
@@ -254,20 +254,20 @@ func (in *Instance) Wrap(record []byte, uri, url string) (body []byte, start, en
 	}
 }
 
-// Wrapped reports whether an instance of the kind has its record under a key.
-func (k *Kind) Wrapped() bool {
+// IsWrapped reports whether an instance of the kind has its record under a key.
+func (k *Kind) IsWrapped() bool {
 	return slices.ContainsFunc(k.Instances, func(in *Instance) bool { return in.Key != "" })
 }
 
-// RecordKey returns the key under which an answer about one record has it; "" when the body is the
-// record. The answer to a write has no path: there its row says where the record stands.
+// RecordKey returns the key under which an answer about one record contains it, or "" if the body is the
+// record. The answer to a write has no path. There the position of its row decides.
 func (s *Spec) RecordKey(p *understudy.Page) string {
 	k := s.kinds[p.Kind]
-	if k == nil || p.List || !k.Wrapped() {
+	if k == nil || p.List || !k.IsWrapped() {
 		return ""
 	}
 	if p.Key.URI != "" {
-		if t, err := s.TargetOf(p.Key); err == nil && t.Instance != nil {
+		if t, err := s.ResolveKey(p.Key); err == nil && t.Instance != nil {
 			return t.Instance.Key
 		}
 		return ""

@@ -27,7 +27,8 @@ func exampleSpec(t testing.TB) *Spec {
 			Tokens: []string{"PageToken"}}},
 		Kinds: []*Kind{{
 			Name: "calls", ID: []string{"sid"}, Prefixes: []string{"CA"},
-			Fields: []*Field{{Name: "sid"}, {Name: "to", Class: ClassPhone}, {Name: "to_formatted", From: "to"}, {Name: "start", Type: TypeRFC2822}},
+			Fields: []*Field{{Name: "sid"}, {Name: "to", Class: ClassPhone}, {Name: "to_formatted", DerivedFrom: "to"},
+				{Name: "start", Type: TypeRFC2822}},
 			Lists: []*List{{Path: "/1/{Account}/Calls.json", Key: "calls", Filters: filters},
 				{Path: "/1/{Account}/Calls/Local.json", Key: "calls"}},
 			Instances: []*Instance{
@@ -48,10 +49,10 @@ func exampleSpec(t testing.TB) *Spec {
 
 // A filter's default is left out of the key, and a list is whole when nothing narrows it.
 func TestFilterDefaults(t *testing.T) {
-	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, WholeLists: new(true), Kinds: []*Kind{{
+	s := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}, CompleteLists: new(true), Kinds: []*Kind{{
 		Name: "tickets", ID: []string{"id"}, Fields: []*Field{{Name: "id"}, {Name: "state"}, {Name: "owner"}},
 		Lists: []*List{{Path: "/t", Filters: []*Filter{
-			{Name: "state", Field: "state", Meaning: Meaning{Default: "open", None: []string{"all"}}}, {Name: "owner", Field: "owner"},
+			{Name: "state", Field: "state", Meaning: Meaning{Default: "open", SelectAll: []string{"all"}}}, {Name: "owner", Field: "owner"},
 			{Name: "sort", Op: "order", Meaning: Meaning{Default: "created"}},
 		}}, {Path: "/mine", Filters: []*Filter{{Name: "owner", Field: "owner", Meaning: Meaning{Default: "me"}}}},
 			{Path: "/found", Filters: []*Filter{{Name: "query", Meaning: Meaning{Required: true}}}}},
@@ -67,30 +68,30 @@ func TestFilterDefaults(t *testing.T) {
 		{"sort=created&state=all", "/t?state=all", true, false}, {"sort=updated&state=all", "/t?state=all&sort=updated", false, true},
 		{"state=all&owner=a", "/t?state=all&owner=a", false, false}, {"state=open&state=all", "/t?state=open&state=all", false, false},
 	} {
-		got, err := s.Target("x", "/t", c.query)
-		if err != nil || got.Key.URI != c.key || got.Whole() != c.whole || got.Reordered() != c.reordered {
-			t.Errorf("%s: %v, %s, whole %v, reordered %v", c.query, err, got.Key.URI, got.Whole(), got.Reordered())
+		got, err := s.Resolve("x", "/t", c.query)
+		if err != nil || got.Key.URI != c.key || got.IsWholeList() != c.whole || got.IsReordered() != c.reordered {
+			t.Errorf("%s: %v, %s, whole %v, reordered %v", c.query, err, got.Key.URI, got.IsWholeList(), got.IsReordered())
 		}
 	}
-	if mine, err := s.Target("x", "/mine", "owner=me"); err != nil || mine.Key.URI != "/mine?owner=me" {
+	if mine, err := s.Resolve("x", "/mine", "owner=me"); err != nil || mine.Key.URI != "/mine?owner=me" {
 		t.Errorf("a default that no value takes away: %v, asked for %s", err, mine.Key.URI)
 	}
-	polled, err := (&Source{Name: "x", Spec: s}).PollTarget("tickets")
-	if err != nil || !polled.Whole() || polled.Key.URI != "/t?state=all" {
+	polled, err := (&Source{Name: "x", Spec: s}).ResolvePoll("tickets")
+	if err != nil || !polled.IsWholeList() || polled.Key.URI != "/t?state=all" {
 		t.Errorf("polled: %v, %v", polled, err)
 	}
-	found, err := s.Target("x", "/found", "")
-	if err != nil || found.Whole() || found.List.Shows() || !found.List.Demands() {
-		t.Errorf("a list that wants a filter: %v, whole %v", err, found.Whole())
+	found, err := s.Resolve("x", "/found", "")
+	if err != nil || found.IsWholeList() || found.List.IsComplete() || !found.List.HasRequiredFilter() {
+		t.Errorf("a list that wants a filter: %v, whole %v", err, found.IsWholeList())
 	}
 	if paths := (&Source{Name: "x", Spec: s}).PollPaths(); len(paths) != 2 {
 		t.Errorf("polled are %v", paths)
 	}
-	if lists := s.Kinds[0].Lists; !lists[0].Shows() || lists[1].Shows() {
-		t.Errorf("whole: %v, and %v where nothing takes the default away", lists[0].Shows(), lists[1].Shows())
+	if lists := s.Kinds[0].Lists; !lists[0].IsComplete() || lists[1].IsComplete() {
+		t.Errorf("whole: %v, and %v where nothing takes the default away", lists[0].IsComplete(), lists[1].IsComplete())
 	}
 	whole := true
-	s.Kinds[0].Lists[1].Whole = &whole
+	s.Kinds[0].Lists[1].Complete = &whole
 	if err := s.Compile(); err == nil || !strings.Contains(err.Error(), "list /mine: whole") {
 		t.Errorf("%v", err)
 	}
@@ -121,7 +122,7 @@ func TestOneKey(t *testing.T) {
 		{"an unknown path is only sorted", "/1/x", []string{"b=1&a=2", "a=2&b=1"}, "/1/x?a=2&b=1"},
 	} {
 		for _, q := range c.queries {
-			got, err := s.Target("s", c.path, q)
+			got, err := s.Resolve("s", c.path, q)
 			if err != nil {
 				t.Errorf("%s: %s: %v", c.name, q, err)
 				continue
@@ -146,7 +147,7 @@ func TestKeysApart(t *testing.T) {
 		"PageSize=5", "PageSize=05", "PageSize", "PageSize=", "Page=1", "Page=00", "Page=0&PageToken=PB1", "PageToken=PB1",
 		"Page=1&PageToken=PA1",
 	} {
-		target, err := s.Target("s", calls, q)
+		target, err := s.Resolve("s", calls, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestKeysApart(t *testing.T) {
 		seen[target.Key] = q
 	}
 	for _, path := range []string{"/1/AC2/Calls.json", "/1/AC1/Calls.json/", "//1/AC1/Calls.json", "/1/AC1/calls.json"} {
-		target, err := s.Target("s", path, "")
+		target, err := s.Resolve("s", path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +191,7 @@ func TestTarget(t *testing.T) {
 		{"/1/AC1", "", "", "", "", false, false, 0, "", ""},
 		{"/", "", "", "", "", false, false, 0, "Account", ""},
 	} {
-		got, err := s.Target("s", c.path, c.query)
+		got, err := s.Resolve("s", c.path, c.query)
 		if err != nil {
 			t.Errorf("%s: %v", c.path, err)
 			continue
@@ -204,8 +205,8 @@ func TestTarget(t *testing.T) {
 			t.Errorf("%s?%s: %+v", c.path, c.query, got)
 		}
 	}
-	own, err := s.Target("s", calls, "understudy.role=x&To=1&understudy.max")
-	if err != nil || own.Own.String() != "understudy.role=x&understudy.max" || strings.Contains(own.Key.URI, "understudy") {
+	own, err := s.Resolve("s", calls, "understudy.role=x&To=1&understudy.max")
+	if err != nil || own.OwnParams.String() != "understudy.role=x&understudy.max" || strings.Contains(own.Key.URI, "understudy") {
 		t.Errorf("own parameters: %+v %v", own, err)
 	}
 }
@@ -214,11 +215,11 @@ func TestTargetRefuses(t *testing.T) {
 	s := exampleSpec(t)
 	for _, path := range []string{"", "x", "/../x", "/a/./b", "/a/%2e%2e/b", "/a%2Fb", "/a%5cb", "/a\\b", "/a%00", "/a%0a", "/a%7f", "/%",
 		"/%4", "/" + strings.Repeat("a", MaxURI)} {
-		if _, err := s.Target("s", path, ""); !errors.Is(err, understudy.ErrInvalid) {
+		if _, err := s.Resolve("s", path, ""); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%q: %v, want ErrInvalid", understudy.Clip(path), err)
 		}
 	}
-	if _, err := s.Target("s", "/", "a=%"); !errors.Is(err, understudy.ErrInvalid) {
+	if _, err := s.Resolve("s", "/", "a=%"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("a broken query: %v", err)
 	}
 }
@@ -227,12 +228,12 @@ func TestTargetRefuses(t *testing.T) {
 func TestEscapedSlashStaysInTheKey(t *testing.T) {
 	s := exampleSpec(t)
 	for _, path := range []string{"/1/a%2fb/Calls.json", "/1/AC1/Calls/a%2Fb.json"} {
-		aim, err := s.Target("s", path, "")
+		aim, err := s.Resolve("s", path, "")
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		again, err := s.TargetOf(aim.Key)
+		again, err := s.ResolveKey(aim.Key)
 		if err != nil || again.Key != aim.Key || !strings.Contains(aim.Key.URI, "%2F") {
 			t.Errorf("%s: key %s, again %v, %v", path, aim.Key.URI, again, err)
 		}
@@ -244,11 +245,11 @@ func TestEscapedSlashStaysInTheKey(t *testing.T) {
 func TestPathsThatLookLikeOthers(t *testing.T) {
 	s := exampleSpec(t)
 	for _, path := range []string{"/..", "/a/%2e%2E/b", "/./a", "/a/..;x/b", "/a/.;/b", "/a%2Fb", "/a%5cb", "/a%00"} {
-		if _, err := s.Target("s", path, ""); !errors.Is(err, understudy.ErrInvalid) || !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.Resolve("s", path, ""); !errors.Is(err, understudy.ErrInvalid) || !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%s: %v, want ErrInvalid and ErrNotFound", path, err)
 		}
 	}
-	if _, err := s.Target("s", "/%zz", ""); errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.Resolve("s", "/%zz", ""); errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("a broken escape: %v", err)
 	}
 	for path, want := range map[string]bool{
@@ -260,7 +261,7 @@ func TestPathsThatLookLikeOthers(t *testing.T) {
 		"/1/AC1/Calls.json/x": false,
 		"/2/AC1/Calls.json":   false, "/1/AC1/;Calls.json": false,
 	} {
-		target, err := s.Target("s", path, "")
+		target, err := s.Resolve("s", path, "")
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -280,7 +281,7 @@ func TestFollow(t *testing.T) {
 		"Calls.json":                                "",
 		"":                                          "",
 	} {
-		got, err := s.Follow("s", link)
+		got, err := s.ResolveLink("s", link)
 		if want == "" {
 			if !errors.Is(err, understudy.ErrInvalid) {
 				t.Errorf("%q: %v, want ErrInvalid", link, err)
@@ -304,14 +305,14 @@ func FuzzTarget(f *testing.F) {
 		f.Add(c[0], c[1])
 	}
 	f.Fuzz(func(t *testing.T, path, query string) {
-		a, err := s.Target("s", path, query)
+		a, err := s.Resolve("s", path, query)
 		if err != nil {
 			if !errors.Is(err, understudy.ErrInvalid) {
 				t.Fatalf("%v is not ErrInvalid", err)
 			}
 			return
 		}
-		b, err := s.Target("s", a.Key.Path(), a.Key.Query())
+		b, err := s.Resolve("s", a.Key.Path(), a.Key.Query())
 		if err != nil {
 			t.Fatalf("the key %q cannot be asked for: %v", a.Key.URI, err)
 		}
@@ -319,7 +320,7 @@ func FuzzTarget(f *testing.F) {
 			b.PageSize != a.PageSize || b.Query.String() != a.Query.String() {
 			t.Fatalf("%q?%q:\n%+v\nthen\n%+v", path, query, a, b)
 		}
-		c, err := s.Follow("s", a.Key.URI)
+		c, err := s.ResolveLink("s", a.Key.URI)
 		if err != nil || c.Key != a.Key {
 			t.Fatalf("followed to %v: %v", c, err)
 		}

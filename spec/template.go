@@ -11,18 +11,18 @@ import (
 	"understudy"
 )
 
-// Template is a path of a spec, with at most one variable a segment. Compile
-// parses the paths of lists, instances and media. The zero value has no segment.
+// Template is a path of a spec, with at most one variable per segment. Compile parses the paths of lists,
+// instances and media. The zero value has no segments.
 type Template struct {
 	text     string
 	segments []Segment
 }
 
-// Segment is one path segment of a template: the literal Head, or a variable
-// between a literal head and tail ("{Sid}.json").
+// Segment is one path segment of a template: the literal Head, or a variable between a literal head and tail
+// ("{Sid}.json").
 type Segment struct{ Head, Name, Tail string }
 
-// ParseTemplate reads a path with variables.
+// ParseTemplate parses a path with variables.
 func ParseTemplate(path string) (Template, error) {
 	t := Template{text: path}
 	if !strings.HasPrefix(path, "/") {
@@ -50,7 +50,7 @@ func parseSegment(text string) (Segment, error) {
 	return Segment{Head: head, Name: name, Tail: tail}, nil
 }
 
-// String is the segment as a spec file has it.
+// String returns the segment as a spec file writes it.
 func (s Segment) String() string {
 	if s.Name == "" {
 		return s.Head
@@ -58,8 +58,8 @@ func (s Segment) String() string {
 	return s.Head + "{" + s.Name + "}" + s.Tail
 }
 
-// Opens reports whether the segment begins with its variable.
-func (s Segment) Opens() bool { return s.Head == "" && s.Name != "" }
+// HasLeadingVar reports whether the segment begins with its variable.
+func (s Segment) HasLeadingVar() bool { return s.Head == "" && s.Name != "" }
 
 func (s Segment) match(text string) (value string, ok bool) {
 	if s.Name == "" {
@@ -71,13 +71,13 @@ func (s Segment) match(text string) (value string, ok bool) {
 	return text[len(s.Head) : len(text)-len(s.Tail)], true
 }
 
-// String is the path as a spec file has it.
+// String returns the path as a spec file writes it.
 func (t Template) String() string { return t.text }
 
-// Segments are the path's segments. They must not be changed.
+// Segments returns the path's segments. They must not be changed.
 func (t Template) Segments() []Segment { return t.segments }
 
-// Vars are the names of the variables, in order.
+// Vars returns the names of the variables, in order.
 func (t Template) Vars() []string {
 	var names []string
 	for _, seg := range t.segments {
@@ -93,14 +93,13 @@ func (t Template) Has(name string) bool {
 	return name != "" && slices.ContainsFunc(t.segments, func(seg Segment) bool { return seg.Name == name })
 }
 
-// Fill puts a value in place of each variable, as it is: value escapes what needs
-// it, and refuses what may not stand in the path. ok is false when it refuses one.
+// Fill replaces each variable by its value, unescaped. The function value must escape what needs it, and may
+// refuse a value. Then ok is false.
 func (t Template) Fill(value func(name string) (text string, ok bool)) (path string, ok bool) {
 	return fillBraces(t.text, value)
 }
 
-// FillEscaped is Fill with each value escaped as one path segment. An empty value
-// is refused.
+// FillEscaped is like Fill, but escapes each value as one path segment. It refuses an empty value.
 func (t Template) FillEscaped(value func(name string) (text string, ok bool)) (path string, ok bool) {
 	return t.Fill(func(name string) (string, bool) {
 		text, ok := value(name)
@@ -108,7 +107,7 @@ func (t Template) FillEscaped(value func(name string) (text string, ok bool)) (p
 	})
 }
 
-// fillBraces puts a value in place of each name in braces.
+// fillBraces replaces each name in braces by its value.
 func fillBraces(text string, value func(name string) (string, bool)) (filled string, ok bool) {
 	var b strings.Builder
 	for {
@@ -127,17 +126,16 @@ func fillBraces(text string, value func(name string) (string, bool)) (filled str
 	}
 }
 
-// FillFrom fills the template from the beginning of a path, which is split at its
-// slashes and still escaped. The tail of the last segment, such as an extension,
-// need not be in the path.
-func (t Template) FillFrom(path []string) (filled string, ok bool) {
+// FillFromPath fills the template from the beginning of a path, given as escaped segments. The tail of the last
+// segment, such as an extension, may be missing in the path.
+func (t Template) FillFromPath(path []string) (filled string, ok bool) {
 	if len(path) < len(t.segments) {
 		return "", false
 	}
 	var b strings.Builder
 	for i, seg := range t.segments {
 		text := path[i]
-		if !seg.Opens() {
+		if !seg.HasLeadingVar() {
 			if text, err := url.PathUnescape(text); err != nil || text != seg.String() {
 				return "", false
 			}
@@ -155,22 +153,22 @@ func (t Template) FillFrom(path []string) (filled string, ok bool) {
 	return b.String(), true
 }
 
-// Begins reports whether a longer template begins with this one: the same
-// literal segments, and variables of any name in the same places.
-func (t Template) Begins(longer Template) bool {
+// IsPrefixOf reports whether a longer template begins with this one: the same literal segments, and variables
+// of any name in the same places.
+func (t Template) IsPrefixOf(longer Template) bool {
 	if len(longer.segments) <= len(t.segments) {
 		return false
 	}
 	for i, seg := range t.segments {
 		other := longer.segments[i]
-		if seg.Opens() != other.Opens() || !seg.Opens() && seg != other {
+		if seg.HasLeadingVar() != other.HasLeadingVar() || !seg.HasLeadingVar() && seg != other {
 			return false
 		}
 	}
 	return true
 }
 
-// match finds the values of the variables in a path's decoded segments.
+// match returns the values of the variables for a path's decoded segments.
 func (t Template) match(path []string) (vars []understudy.Param, ok bool) {
 	if len(path) != len(t.segments) {
 		return nil, false
@@ -187,8 +185,8 @@ func (t Template) match(path []string) (vars []understudy.Param, ok bool) {
 	return vars, true
 }
 
-// resembles is match for folded segments; a variable may be empty.
-func (t Template) resembles(folded []string) bool {
+// matchFolded is like match, but takes lower-case segments and accepts empty variables.
+func (t Template) matchFolded(folded []string) bool {
 	if len(folded) != len(t.segments) {
 		return false
 	}
@@ -203,9 +201,9 @@ func (t Template) resembles(folded []string) bool {
 	return true
 }
 
-// freedom weighs the segments that hold a variable, so that Local.json is tried
-// before {Sid}.json, and {Sid}.json before {Sid}.
-func (t Template) freedom() int {
+// variableWeight returns the sort position of the template. Local.json is tried before {Sid}.json, and
+// {Sid}.json before {Sid}.
+func (t Template) variableWeight() int {
 	n := 0
 	for _, seg := range t.segments {
 		if seg.Name != "" {

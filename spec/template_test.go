@@ -86,11 +86,11 @@ func readBack(t *testing.T, tmpl Template, filled string, values map[string]stri
 			t.Fatalf("%q in %q is %q, was %q", v.Name, filled, v.Value, values[v.Name])
 		}
 	}
-	if utf8.ValidString(tmpl.String()+filled) && !tmpl.resembles(fold(segments)) {
+	if utf8.ValidString(tmpl.String()+filled) && !tmpl.matchFolded(fold(segments)) {
 		t.Fatalf("%q does not resemble %q", filled, tmpl)
 	}
 	longer, err := ParseTemplate(tmpl.String() + "/x")
-	if err != nil || !tmpl.Begins(longer) || longer.Begins(tmpl) {
+	if err != nil || !tmpl.IsPrefixOf(longer) || longer.IsPrefixOf(tmpl) {
 		t.Fatalf("%q begins %q: %v", tmpl, longer, err)
 	}
 	last := len(tmpl.Segments()) - 1
@@ -99,7 +99,7 @@ func readBack(t *testing.T, tmpl Template, filled string, values map[string]stri
 			return // FillFrom is for variables that begin their segment
 		}
 	}
-	if again, ok := tmpl.FillFrom(strings.Split(filled+"/x", "/")[1:]); !ok || again != filled {
+	if again, ok := tmpl.FillFromPath(strings.Split(filled+"/x", "/")[1:]); !ok || again != filled {
 		t.Fatalf("%q from the beginning of %q: %q %v", tmpl, filled+"/x", again, ok)
 	}
 }

@@ -9,14 +9,13 @@ import (
 	"understudy"
 )
 
-// IsText reports whether a field of the kind is text that people read. Ids, links,
-// secrets, prices with their currencies and derived fields are not, nor are times,
-// numbers and truth values: searches ask for those by their field. Values inside a
-// field that is text are text, too. The index of words and the search in bodies both
-// use it, so that neither finds less than the other.
+// IsText reports whether a field of the kind is text for people. Not text are ids, links, secrets, prices with
+// their currencies, derived fields, times, numbers and booleans, which are searched by field. Values inside a
+// text field are text too. The word index and the search in bodies both use IsText, so that they find the same
+// records.
 func (k *Kind) IsText(f *Field) bool {
 	switch {
-	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret,
+	case f.DerivedFrom != "", f.Link != "", f.AbsoluteURL, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret,
 		f.Class == ClassPrice:
 		return false
 	}
@@ -27,9 +26,9 @@ func (k *Kind) IsText(f *Field) bool {
 	return false
 }
 
-// LooksLikeTime reports whether a text is a date or a time as programs write them. In a
-// field without a class such a text is not searched by words.
-func LooksLikeTime(text string) bool {
+// IsTimeText reports whether a text is a date or a time as programs write them. In a field without a class,
+// such a text is not searched by words.
+func IsTimeText(text string) bool {
 	if len(text) < 10 || len(text) > 40 {
 		return false
 	}
@@ -44,14 +43,13 @@ func LooksLikeTime(text string) bool {
 	return false
 }
 
-// Termed reports whether a store has an index of a field's values. It has one of the
-// fields that the kind's lists filter by, its own time, fields of few values, links,
-// numbers, the variables of every path, and addresses that records are found by.
-func (s *Spec) Termed(k *Kind, f *Field) bool {
+// HasValueIndex reports whether the store indexes a field's values. It does so for filter fields, the record's
+// time, fields with few values, links, phone numbers, variables of paths, and URLs by which records are found.
+func (s *Spec) HasValueIndex(k *Kind, f *Field) bool {
 	switch {
 	case f.Class == ClassSecret, f.Type == TypeMap, f.Type == TypeMedia:
 		return false
-	case f.Name == k.Clock, f.Name == k.Order, f.Link != "", f.Class == ClassPhone && f.From == "",
+	case f.Name == k.Clock, f.Name == k.Order, f.Link != "", f.Class == ClassPhone && f.DerivedFrom == "",
 		f.Type == TypeSelect, f.Type == TypeBool, f.Type == TypeCode:
 		return true
 	}
@@ -66,15 +64,15 @@ func (s *Spec) Termed(k *Kind, f *Field) bool {
 		return true
 	}
 	for name := range s.Vars {
-		if snake(name) == f.Name {
+		if snakeCase(name) == f.Name {
 			return true
 		}
 	}
 	return false
 }
 
-// snake is the field that a path variable is about: AccountSid, account_sid.
-func snake(name string) string {
+// snakeCase returns the name of the field that belongs to a path variable: account_sid for AccountSid.
+func snakeCase(name string) string {
 	var s []byte
 	for i := range len(name) {
 		c := name[i]
@@ -89,10 +87,10 @@ func snake(name string) string {
 	return string(s)
 }
 
-// InEveryPath reports whether a variable of every list's path of the kind is about a field that is not
-// the kind's parent: an account, of which there are few.
-func (k *Kind) InEveryPath(field string) bool {
+// IsInEveryPath reports whether every list path of the kind has a variable for the field, and the field is not
+// the kind's parent. Such a field is an account, of which there are few.
+func (k *Kind) IsInEveryPath(field string) bool {
 	return len(k.Lists) > 0 && field != k.Parent && !slices.ContainsFunc(k.Lists, func(l *List) bool {
-		return !slices.ContainsFunc(l.template.Vars(), func(name string) bool { return snake(name) == field })
+		return !slices.ContainsFunc(l.template.Vars(), func(name string) bool { return snakeCase(name) == field })
 	})
 }

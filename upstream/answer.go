@@ -132,7 +132,7 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	case d.why != "":
 	case t.Kind == nil && !empty(a.status):
 		page.NotStored = "the spec names no kind for this path"
-	case a.status != http.StatusNotFound && a.status != http.StatusGone || t.Apart():
+	case a.status != http.StatusNotFound && a.status != http.StatusGone || t.HasKeyHeader():
 		page.NotStored = "status " + strconv.Itoa(a.status)
 	}
 	return page, nil
@@ -140,7 +140,7 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 
 // everywhere is what is changed in every answer, whatever its path.
 func (b *pageBuilder) everywhere() redaction {
-	return redaction{secrets: b.secrets, named: b.source.Spec.Absolute, origins: b.origins()}
+	return redaction{secrets: b.secrets, named: b.source.Spec.AbsoluteURLs, origins: b.origins()}
 }
 
 // empty reports good answers without a record: 202, where it is not there yet (RFC
@@ -158,7 +158,7 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	} else {
 		key, paging = t.List.Key, t.Spec.PagingOf(t.List)
 	}
-	clean := redaction{p.secrets, besideIn(key, paging.Envelope), urls, b.source.Spec.Absolute, p.next[t.List], b.origins()}
+	clean := redaction{p.secrets, besideIn(key, paging.Envelope), urls, b.source.Spec.AbsoluteURLs, p.next[t.List], b.origins()}
 	d, err := readDocument(a.contentType(), a.body, clean, b.credential.needles())
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if page.NotStored = d.why; d.why != "" {
 		return page, nil
 	}
-	if b.source.Spec.Errors.In(d.body, d.doc) {
+	if b.source.Spec.Errors.MatchBody(d.body, d.doc) {
 		page.NotStored = understudy.NotStoredError
 		return page, nil
 	}
@@ -175,14 +175,14 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if t.List != nil {
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
-		list := spec.ListAnswer{Target: t.Plain(), Header: a.header, Body: d.body, Doc: d.doc, Array: f.array, Next: f.next, Rows: f.rows,
+		list := spec.ListAnswer{Target: t.StripHeader(), Header: a.header, Body: d.body, Doc: d.doc, Array: f.array, Next: f.next, Rows: f.rows,
 			Count: f.count, Local: b.origins().local}
 		var said understudy.Query
-		if page.Next, said, nextErr = list.NextPage(); nextErr != nil && f.why == "" {
+		if page.Next, said, nextErr = list.FindNextPage(); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
-		page.Next = page.Next.With(t.Key.Header())
-		if said = append(said, list.Related()...); len(said) > 0 {
+		page.Next = page.Next.WithHeader(t.Key.Header())
+		if said = append(said, list.RelatedPages()...); len(said) > 0 {
 			kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
 			page.Header = append(kept, said...).String()
 		}
@@ -191,10 +191,10 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	}
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
-		if deleted(page, t.Kind) && !t.Apart() {
+		if deleted(page, t.Kind) && !t.HasKeyHeader() {
 			page.NotStored = understudy.NotStoredDeleted
 		} else {
-			page.NotStored = t.Alone()
+			page.NotStored = t.DiscardReason()
 		}
 	}
 	return page, nil
@@ -249,7 +249,7 @@ func textual(contentType string, body []byte) bool {
 // newPage is a page without the parts that depend on its records.
 func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
-		Key: t.Key, Shape: t.KeptAs(b.source.User), List: t.List != nil, ID: t.ID,
+		Key: t.Key, Shape: t.StorageShape(b.source.User), List: t.List != nil, ID: t.ID,
 		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header),
 		Took: a.took, Header: b.kept(a.header),
 	}
@@ -310,7 +310,7 @@ func (b *pageBuilder) keptAges(h http.Header) (q understudy.Query) {
 // confirmed is a page of which upstream has just said that it is still right. What its answer
 // says of the age takes the place of what was said before (RFC 9111, 3.2).
 func (b *pageBuilder) confirmed(held *understudy.Page, a *answer) *understudy.Page {
-	page := held.Confirmed(a.at, a.took)
+	page := held.ConfirmedCopy(a.at, a.took)
 	page.InitialAge = initialAge(a.header)
 	if said := b.keptAges(a.header); b.source.UpstreamAges {
 		kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
@@ -347,9 +347,9 @@ func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, erro
 		return page, nil
 	}
 	if t.List != nil && shown != nil {
-		elsewhere := strings.HasSuffix(page.Shape, spec.ForeignShape)
+		elsewhere := strings.HasSuffix(page.Shape, spec.ForeignShapeSuffix)
 		if page.Shape = shown.Shape; elsewhere {
-			page.Shape += spec.ForeignShape
+			page.Shape += spec.ForeignShapeSuffix
 		}
 	}
 	f := readOne(b.plans[t.Kind], keyOf(shown), d.body, d.doc)

@@ -275,9 +275,9 @@ func TestSpending(t *testing.T) {
 	begin := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 3 * 24 * 60 { // a request a minute, every third of a sync, every fifth fails
 		now := begin.Add(time.Duration(i) * time.Minute)
-		reason := request.Waiting
+		reason := request.ReasonWaiting
 		if i%3 == 0 {
-			reason = request.Sync
+			reason = request.ReasonSync
 		}
 		if c.Sent(reason, 0, now); i%5 == 0 {
 			c.Failed(now)
@@ -287,13 +287,13 @@ func TestSpending(t *testing.T) {
 	all := c.Spending(end, unknown)
 	var sum request.Spending
 	for i, s := range all {
-		if want := begin.Add(2*24*time.Hour + time.Duration(i)*request.SpendingStep); !s.From.Equal(want) || s.Sent() != 5 {
+		if want := begin.Add(2*24*time.Hour + time.Duration(i)*request.SpendingStep); !s.From.Equal(want) || s.Requests() != 5 {
 			t.Fatalf("span %d: %+v, want from %s", i, s, want)
 		}
 		sum.Failed += s.Failed
-		sum.ByReason[request.Sync] += s.ByReason[request.Sync]
+		sum.ByReason[request.ReasonSync] += s.ByReason[request.ReasonSync]
 	}
-	if len(all) != 288 || sum.Failed != 288 || sum.ByReason[request.Sync] != 480 {
+	if len(all) != 288 || sum.Failed != 288 || sum.ByReason[request.ReasonSync] != 480 {
 		t.Errorf("%d spans, %+v", len(all), sum)
 	}
 	if later := c.Spending(end.Add(23*time.Hour+55*time.Minute), unknown); len(later) != 1 {
@@ -302,7 +302,7 @@ func TestSpending(t *testing.T) {
 	if never := new(throttle.Counts).Spending(time.Time{}, unknown); len(never) != 0 {
 		t.Errorf("nothing was sent: %v", never)
 	}
-	new(throttle.Counts).Sent(request.Poll, 0, time.Time{}) // a clock that was not set
+	new(throttle.Counts).Sent(request.ReasonPoll, 0, time.Time{}) // a clock that was not set
 }
 
 // Of more callers than are kept, those that spend the most stand by their names, and all
@@ -313,11 +313,11 @@ func TestSpendingByCaller(t *testing.T) {
 	const big, small = 5, 200
 	for i := range 100 {
 		for flow := range uint64(big) {
-			c.Sent(request.Waiting, 1+flow, now)
+			c.Sent(request.ReasonWaiting, 1+flow, now)
 		}
-		c.Sent(request.Waiting, 100+uint64(i*2%small), now)
-		c.Sent(request.Waiting, 0, now) // of a fetch that a reader joined
-		c.Sent(request.Poll, 1, now)
+		c.Sent(request.ReasonWaiting, 100+uint64(i*2%small), now)
+		c.Sent(request.ReasonWaiting, 0, now) // of a fetch that a reader joined
+		c.Sent(request.ReasonPoll, 1, now)
 	}
 	all := c.Spending(now, func(flow uint64) string {
 		if flow == 0 || flow == big { // one is not known any more
@@ -325,7 +325,7 @@ func TestSpendingByCaller(t *testing.T) {
 		}
 		return fmt.Sprint("caller ", flow)
 	})
-	if len(all) != 1 || all[0].ByReason[request.Waiting] != 700 {
+	if len(all) != 1 || all[0].ByReason[request.ReasonWaiting] != 700 {
 		t.Fatalf("%+v", all)
 	}
 	var sum int64

@@ -130,7 +130,8 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		begin := time.Now()
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light, Reason: request.Waiting}); err != nil || time.Since(begin) > time.Second {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light, Reason: request.ReasonWaiting}); err != nil ||
+			time.Since(begin) > time.Second {
 			t.Errorf("a reader beside them: %v after %v", err, time.Since(begin))
 		}
 		time.Sleep(40 * time.Second) // longer than Total
@@ -168,13 +169,13 @@ func TestABodyCountsUntilItIsSaved(t *testing.T) {
 		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, text), nil }},
 			func(o *Options) { o.Bodies = semaphore.New(semaphore.Options{Limit: int64(len(text)) * 3 / 2}) })
 		kept, saved := context.WithCancel(t.Context())
-		fetch := request.Fetch{Target: target(t, client, callsPath), Keeps: kept}
+		fetch := request.Fetch{Target: target(t, client, callsPath), BodyInUse: kept}
 		if _, err := client.Fetch(t.Context(), fetch); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
 		time.AfterFunc(3*time.Second, saved)
-		fetch.Keeps = nil
+		fetch.BodyInUse = nil
 		if _, err := client.Fetch(t.Context(), fetch); err != nil || time.Since(begin) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}

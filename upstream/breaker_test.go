@@ -81,8 +81,8 @@ func TestFailedKeyWaits(t *testing.T) {
 		}
 		start := time.Now()
 		var told *understudy.UpstreamError
-		_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(1)), Patient: always,
-			Tried: func(e *understudy.UpstreamError) { told = e }})
+		_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(1)), CanWaitForProbe: always,
+			OnRetry: func(e *understudy.UpstreamError) { told = e }})
 		if err != nil || time.Since(start) != time.Second {
 			t.Errorf("patient: %v after %v", err, time.Since(start))
 		}
@@ -125,7 +125,7 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		f.status.Store(0)
 		down(t, c)
 		n := s.count()
-		for _, reason := range []request.Reason{request.Waiting, request.Poll, request.Prefetch} {
+		for _, reason := range []request.Reason{request.ReasonWaiting, request.ReasonPoll, request.ReasonPrefetch} {
 			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: reason})
 			if e := failure(t, err); e.Why != understudy.FailDown || !contains(err, "connection refused") || e.RetryAfter <= 0 {
 				t.Errorf("%v: %+v %v", reason, e, err)
@@ -136,7 +136,7 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		}
 		// When a probe is due, a reader's fetch is the probe; no other fetch goes.
 		time.Sleep(time.Second)
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: request.Poll}); failure(t,
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: request.ReasonPoll}); failure(t,
 			err).Why != understudy.FailDown {
 			t.Error("a poll was the probe")
 		}
@@ -182,7 +182,7 @@ func TestPatientReadersWaitForTheProbe(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(50+i)), Patient: always})
+				_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(50+i)), CanWaitForProbe: always})
 				if d := time.Since(start); err != nil || d < 700*time.Millisecond || d > 1300*time.Millisecond {
 					t.Errorf("reader %d: %v after %v", i, err, d)
 				}
@@ -216,7 +216,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 				defer cancel()
-				_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, call(60+i)), Patient: always})
+				_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, call(60+i)), CanWaitForProbe: always})
 				failure(t, err)
 			})
 			synctest.Wait()
@@ -312,7 +312,7 @@ func TestRunProbes(t *testing.T) {
 		if s.count() != n {
 			t.Error("probes go on")
 		}
-		if got := c.Stats(); got.ByReason[request.Check] != int64(len(probes)+1) {
+		if got := c.Stats(); got.ByReason[request.ReasonCheck] != int64(len(probes)+1) {
 			t.Errorf("%+v", got)
 		}
 		cancel()
@@ -369,11 +369,11 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 		}
 		_, err := get(t, c, callsPath)
 		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 429 || e.RetryAfter != 12*time.Second ||
-			e.Short() != "upstream 429" {
+			e.ShortText() != "upstream 429" {
 			t.Errorf("%+v", e)
 		}
 		start := time.Now()
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Patient: always}); err != nil ||
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), CanWaitForProbe: always}); err != nil ||
 			time.Since(start) != 12*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
@@ -450,14 +450,14 @@ func TestPatienceEndsWithRetry(t *testing.T) {
 		down(t, c)
 		for i := range 7 { // each one a probe; they grow rarer
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			_, _ = c.Fetch(ctx, request.Fetch{Target: target(t, c, call(100+i)), Patient: always})
+			_, _ = c.Fetch(ctx, request.Fetch{Target: target(t, c, call(100+i)), CanWaitForProbe: always})
 			cancel()
 		}
 		if wait := time.Until(c.Health().NextProbe); wait < 10*time.Second {
 			t.Fatalf("the next probe is due in %v: too soon to show anything", wait)
 		}
 		start := time.Now()
-		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(90)), Patient: always, Retry: 8 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(90)), CanWaitForProbe: always, RetryWindow: 8 * time.Second})
 		if took := time.Since(start); failure(t, err).RetryAfter == 0 || took > 8*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}

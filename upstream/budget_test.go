@@ -113,11 +113,11 @@ func TestSharesOfSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
-		w.send(20, request.Fetch{Reason: request.Prefetch})
+		w.send(20, request.Fetch{Reason: request.ReasonPrefetch})
 		if n := s.count(); n != 11 {
 			t.Errorf("prefetches under way: %d, want 11 (while half of 20 slots or more are left)", n)
 		}
-		w.send(20, request.Fetch{Reason: request.Poll})
+		w.send(20, request.Fetch{Reason: request.ReasonPoll})
 		if n := s.count(); n != 16 {
 			t.Errorf("with polls: %d, want 16 (while a quarter or more is left)", n)
 		}
@@ -138,16 +138,16 @@ func TestSharesOfTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(8, request.Fetch{Reason: request.Prefetch})
-		if n := w.count(request.Prefetch); n != 5 {
+		w.send(8, request.Fetch{Reason: request.ReasonPrefetch})
+		if n := w.count(request.ReasonPrefetch); n != 5 {
 			t.Errorf("%d prefetches went out at once, want 5 (which leaves 5 tokens)", n)
 		}
-		w.send(8, request.Fetch{Reason: request.Sync})
-		if n := w.count(request.Sync); n != 2 {
+		w.send(8, request.Fetch{Reason: request.ReasonSync})
+		if n := w.count(request.ReasonSync); n != 2 {
 			t.Errorf("%d syncs went out at once, want 2 (which leaves 3 tokens, 2.5 at least)", n)
 		}
 		w.send(2, request.Fetch{})
-		if n := w.count(request.Waiting); n != 2 {
+		if n := w.count(request.ReasonWaiting); n != 2 {
 			t.Errorf("%d readers went out at once, want 2", n)
 		}
 		w.wg.Wait()
@@ -161,8 +161,8 @@ func TestWaitingGoesFirst(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
 		w.send(10, request.Fetch{})
-		w.send(3, request.Fetch{Reason: request.Refresh})
-		w.send(5, request.Fetch{Reason: request.Prefetch})
+		w.send(3, request.Fetch{Reason: request.ReasonRefresh})
+		w.send(5, request.Fetch{Reason: request.ReasonPrefetch})
 		w.send(30, request.Fetch{})
 		w.wg.Wait()
 		for i, r := range w.done[:40] {
@@ -187,14 +187,14 @@ func TestPromoteChangesLanes(t *testing.T) {
 		w := &crowd{t: t, c: c}
 		w.send(10, request.Fetch{})
 		promote := make(chan struct{})
-		w.send(1, request.Fetch{Reason: request.Prefetch, Promote: promote})
+		w.send(1, request.Fetch{Reason: request.ReasonPrefetch, Promote: promote})
 		start := time.Now()
 		close(promote)
 		w.wg.Wait()
 		if d := time.Since(start); d > 101*time.Millisecond {
 			t.Errorf("the promoted prefetch took %v, want 100 ms", d)
 		}
-		if got := c.Stats().ByReason; got[request.Waiting] != 11 || got[request.Prefetch] != 0 {
+		if got := c.Stats().ByReason; got[request.ReasonWaiting] != 11 || got[request.ReasonPrefetch] != 0 {
 			t.Errorf("counted as %v", got)
 		}
 		if len(w.failed()) > 0 {
@@ -209,11 +209,11 @@ func TestHopesAreDropped(t *testing.T) {
 		s := &script{do: slow(time.Minute, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 4; o.Total = 2 * time.Minute; o.FirstByte = 2 * time.Minute })}
 		w.send(4, request.Fetch{})
-		w.send(4, request.Fetch{Reason: request.Prefetch})
+		w.send(4, request.Fetch{Reason: request.ReasonPrefetch})
 		if len(w.failed()) != 0 {
 			t.Fatalf("dropped too early: %v", w.failed())
 		}
-		w.send(2, request.Fetch{Reason: request.Prefetch})
+		w.send(2, request.Fetch{Reason: request.ReasonPrefetch})
 		if len(w.failed()) != 2 {
 			t.Errorf("%d of 6 hopes were dropped for newer ones, want 2", len(w.failed()))
 		}
@@ -238,9 +238,9 @@ func TestChecksTakeOnePercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(12, request.Fetch{Reason: request.Check})
+		w.send(12, request.Fetch{Reason: request.ReasonCheck})
 		time.Sleep(100 * time.Second)
-		if n := w.count(request.Check); n != 11 {
+		if n := w.count(request.ReasonCheck); n != 11 {
 			t.Errorf("%d checks in 100 s at 10/s, want 11", n)
 		}
 		w.wg.Wait()
@@ -271,7 +271,7 @@ func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s)}
 		start := time.Now()
-		w.send(300, request.Fetch{Queue: 8 * time.Second})
+		w.send(300, request.Fetch{MaxQueueWait: 8 * time.Second})
 		if time.Since(start) != 0 {
 			t.Fatal("the crowd did not come at once")
 		}
@@ -303,7 +303,7 @@ func TestSlowAnswersMakeTheQueueShort(t *testing.T) {
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate, o.Concurrency = 1000, 2 })}
 		w.send(20, request.Fetch{}) // teach it; they have all the time they want
 		w.wg.Wait()
-		w.send(20, request.Fetch{Queue: 8 * time.Second})
+		w.send(20, request.Fetch{MaxQueueWait: 8 * time.Second})
 		if n := len(w.failed()); n < 12 || n > 15 { // 2 at once, 2 after 4 s, 2 after 8 s
 			t.Errorf("%d of 20 were turned away", n)
 		}
@@ -321,12 +321,12 @@ func TestNobodyQueuesPastHisPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(25*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 2 })}
-		w.send(10, request.Fetch{Queue: 8 * time.Second})
+		w.send(10, request.Fetch{MaxQueueWait: 8 * time.Second})
 		time.Sleep(8 * time.Second)
 		if n := len(w.failed()); n != 8 {
 			t.Errorf("%d of 8 gave up after 8 s", n)
 		}
-		w.send(1, request.Fetch{Queue: 8 * time.Second, By: time.Now().Add(time.Millisecond)})
+		w.send(1, request.Fetch{MaxQueueWait: 8 * time.Second, Deadline: time.Now().Add(time.Millisecond)})
 		if n := len(w.failed()); n != 9 {
 			t.Error("one was queued who will have left before its turn")
 		}
@@ -361,13 +361,14 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(200, request.Fetch{Flow: 1, Queue: 8 * time.Second})
+		w.send(200, request.Fetch{Flow: 1, MaxQueueWait: 8 * time.Second})
 		refused := len(w.failed())
 		start := time.Now()
 		var late atomic.Int64
 		for range 5 {
 			w.wg.Go(func() {
-				if _, err := w.c.Fetch(t.Context(), request.Fetch{Target: target(t, w.c, callsPath), Flow: 2, Queue: 8 * time.Second}); err != nil {
+				if _, err := w.c.Fetch(t.Context(), request.Fetch{Target: target(t, w.c, callsPath), Flow: 2,
+					MaxQueueWait: 8 * time.Second}); err != nil {
 					t.Error(err)
 				}
 				late.Store(max(late.Load(), int64(time.Since(start))))
@@ -420,7 +421,7 @@ func TestBudgetIsChanged(t *testing.T) {
 }
 
 // aReader is what a reader's request wants.
-var aReader = throttle.Claim{Reason: request.Waiting}
+var aReader = throttle.Claim{Reason: request.ReasonWaiting}
 
 // freeSlots is how many slots are free at a rate of one a second: it takes them all, and gives them back.
 func freeSlots(c *Client) (n int) {

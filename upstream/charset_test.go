@@ -69,7 +69,7 @@ func TestCharsets(t *testing.T) {
 			}
 		case page.NotStored != "":
 			outcome = "passes"
-			if !strings.Contains(page.NotStored, p.reason) || p.reason == "" || page.Rows != nil || !page.Next.Zero() {
+			if !strings.Contains(page.NotStored, p.reason) || p.reason == "" || page.Rows != nil || !page.Next.IsZero() {
 				t.Errorf("%s: not stored because %q, want %q; %d rows", p.name, page.NotStored, p.reason, len(page.Rows))
 			}
 		default:

@@ -119,14 +119,14 @@ func (c *credential) trace() {
 	c.traces = nil
 	for _, m := range c.members {
 		for _, secret := range []understudy.Secret{m.secret, m.token} {
-			if secret.Empty() {
+			if secret.IsEmpty() {
 				continue
 			}
 			if distinct(secret.Reveal()) {
 				c.traces = append(c.traces, []byte(secret.Reveal()))
 			}
 			for _, s := range c.schemes {
-				if wire := s.Wire(c.user, secret.Reveal()); len(wire) >= 8 && wire != secret.Reveal() {
+				if wire := s.WireForm(c.user, secret.Reveal()); len(wire) >= 8 && wire != secret.Reveal() {
 					c.traces = append(c.traces, []byte(wire))
 				}
 			}
@@ -205,7 +205,7 @@ func (c *credential) take(ctx context.Context, of string) (signature, error) {
 
 // stale reports that another token has to be made.
 func (m *member) stale(now time.Time) bool {
-	if m.token.Empty() {
+	if m.token.IsEmpty() {
 		return true
 	}
 	return !m.ends.IsZero() && !now.Before(m.ends.Add(-min(early, m.ends.Sub(m.made)/10)))
@@ -213,7 +213,7 @@ func (m *member) stale(now time.Time) bool {
 
 // usable reports that the token may be sent.
 func (m *member) usable(now time.Time) bool {
-	return !m.token.Empty() && (m.ends.IsZero() || now.Before(m.ends.Add(-min(lastUse, m.ends.Sub(m.made)/10))))
+	return !m.token.IsEmpty() && (m.ends.IsZero() || now.Before(m.ends.Add(-min(lastUse, m.ends.Sub(m.made)/10))))
 }
 
 // make makes a member's token, for all who want it.
@@ -267,7 +267,7 @@ func (s signature) again(failed *understudy.UpstreamError) bool {
 	}
 	if failed.Why == understudy.FailCredential {
 		switch {
-		case !current || !m.token.Is(s.token.Reveal()):
+		case !current || !m.token.Equal(s.token.Reveal()):
 			return true
 		case c.tokens != nil && now.Sub(m.made) >= youngest:
 			m.token = understudy.Secret{} // it was revoked before its end
@@ -285,14 +285,14 @@ func (s signature) again(failed *understudy.UpstreamError) bool {
 		return false // too many at once; another secret may help, but nobody says so
 	}
 	held := &m.held
-	if failed.Of != "" {
-		held = &m.quota(failed.Of).held
+	if failed.LimitName != "" {
+		held = &m.quota(failed.LimitName).held
 	}
 	if until := now.Add(wait); until.After(*held) {
 		*held = until
 	}
 	for _, other := range c.members {
-		until := other.heldFor(failed.Of)
+		until := other.heldFor(failed.LimitName)
 		if !now.Before(until) {
 			return true
 		}

@@ -52,11 +52,11 @@ func TestRequestsCarryTheCredential(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range []string{"/things", "/old"} {
-			target, err := s.Target("x", path, "key=another&a=1")
+			target, err := s.Resolve("x", path, "key=another&a=1")
 			if err != nil {
 				t.Fatal(err)
 			}
-			page, err := c.Fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting})
+			page, err := c.Fetch(t.Context(), request.Fetch{Target: target, Reason: request.ReasonWaiting})
 			if err != nil || len(page.Rows) != 1 || strings.Contains(string(page.Body), "sk-") || strings.Contains(page.Key.URI, "sk-") {
 				t.Errorf("%s: %v, %+v", style, err, page)
 			}

@@ -27,7 +27,7 @@ func decision(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 	e.Status, e.RetryAfter = a.status, retryAfter(a.header, a.at)
 	if listed := slices.Contains(s.Limits.Statuses, a.status); listed || a.status == http.StatusTooManyRequests {
 		if over := a.told && a.left.Remaining == 0; over {
-			e.Of, e.RetryAfter = a.left.Of, max(e.RetryAfter, min(a.left.Reset, maxRetryAfter))
+			e.LimitName, e.RetryAfter = a.left.Of, max(e.RetryAfter, min(a.left.Reset, maxRetryAfter))
 		} else if listed && e.RetryAfter == 0 && !holdsOneOf(a.body, s.Limits.Words) {
 			listed = false
 		}
@@ -39,8 +39,8 @@ func decision(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 			return e
 		}
 	}
-	switch e.Of = ""; {
-	case s.Auth.Refuses(a.status):
+	switch e.LimitName = ""; {
+	case s.Auth.IsRefusal(a.status):
 		e.Why = understudy.FailCredential
 	case a.status >= 500:
 		e.Why = understudy.FailServer
@@ -56,7 +56,7 @@ func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
 		left = a.by.told(left)
 	}
 	if a.told && c.budget.Told(left) && why == understudy.FailNone {
-		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter), Of: left.Of,
+		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter), LimitName: left.Of,
 			Err: errors.New("nothing remains of what it takes")})
 	}
 	o := throttle.Observation{Sort: sort, Began: a.at.Add(-a.took), Refused: why == understudy.FailLimited,
@@ -143,12 +143,12 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 // outward is a failure as others than upstream's client see it: that a limit is reached for
 // which few requests count does not mean that the source is down.
 func (r *resources) outward(e *understudy.UpstreamError) *understudy.UpstreamError {
-	if e.Of == "" {
+	if e.LimitName == "" {
 		return e
 	}
 	out := *e
-	if out.Of == r.of("") {
-		out.Of = ""
+	if out.LimitName == r.of("") {
+		out.LimitName = ""
 	} else if out.Why == understudy.FailDown {
 		out.Why = understudy.FailLimited
 	}

@@ -98,7 +98,7 @@ func TestLimitsAreWaitedFor(t *testing.T) {
 					}
 					_, err := client.Write(t.Context(), request.Write{Method: "POST", Target: target(t, client, "/issues")})
 					_ = failure(t, err)
-					_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, "/issues"), Reason: request.Sync})
+					_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, "/issues"), Reason: request.ReasonSync})
 					_ = failure(t, err)
 					if h := client.Health(); h.State != "limited" || s.count() != 1 {
 						t.Fatalf("after %v: %d requests, %+v", at, s.count(), h)
@@ -215,7 +215,7 @@ func TestTheOnlyKnownLimitHoldsItsOwnPlace(t *testing.T) {
 		if _, err := get(t, c, "/search?q=1"); err != nil {
 			t.Fatal(err)
 		}
-		if e := failure(t, second(get(t, c, "/search?q=2"))); e.Of != "search" || e.Why != understudy.FailLimited {
+		if e := failure(t, second(get(t, c, "/search?q=2"))); e.LimitName != "search" || e.Why != understudy.FailLimited {
 			t.Fatalf("%+v", e)
 		}
 		if h := c.Health(); h.State != "ok" {
@@ -258,17 +258,17 @@ func TestLimitsOfResources(t *testing.T) {
 				sent := s.count()
 				for _, path := range []string{"/search?q=2", "/nobody/names"} {
 					e := failure(t, second(get(t, c, path)))
-					if e.Why != understudy.FailLimited || e.RetryAfter != 40*time.Second || e.Of != "search" || s.count() != sent {
+					if e.Why != understudy.FailLimited || e.RetryAfter != 40*time.Second || e.LimitName != "search" || s.count() != sent {
 						t.Fatalf("%s: %+v after %d requests, want a wait of 40 s", path, e, s.count())
 					}
-					_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.Poll})
+					_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.ReasonPoll})
 					_ = failure(t, err)
 				}
 				for i := range 50 {
 					if _, err := get(t, c, fmt.Sprint("/issues/", i)); err != nil {
 						t.Fatalf("issue %d: %v", i, err)
 					}
-					if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, "/issues"), Reason: request.Poll}); err != nil {
+					if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, "/issues"), Reason: request.ReasonPoll}); err != nil {
 						t.Fatalf("poll %d: %v", i, err)
 					}
 				}
@@ -297,7 +297,7 @@ func TestLimitsOfResources(t *testing.T) {
 				if _, err := get(t, c, "/search?q=4"); err != nil || c.Health().State != "limited" {
 					t.Error(err, c.Health())
 				}
-				if e := failure(t, second(get(t, c, "/issues/2"))); e.Why != understudy.FailDown || e.Of != "" {
+				if e := failure(t, second(get(t, c, "/issues/2"))); e.Why != understudy.FailDown || e.LimitName != "" {
 					t.Errorf("%+v", e)
 				}
 			})
@@ -312,7 +312,7 @@ func TestSharesOfResources(t *testing.T) {
 		up := &resourceful{limits: map[string]int{"core": 500, "search": 30}, over: map[string]int{}}
 		c := forged(t, &script{do: up.do}, func(o *Options) { o.Rate = 5 })
 		poll := func(path string) error {
-			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.Poll})
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.ReasonPoll})
 			return err
 		}
 		var wg sync.WaitGroup
@@ -429,7 +429,7 @@ func testKnee(t *testing.T, field string, least int) {
 			at := target(t, c, fmt.Sprintf("/issues/%d", i))
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					if _, err := c.Fetch(ctx, request.Fetch{Target: at, Retry: time.Second}); err != nil {
+					if _, err := c.Fetch(ctx, request.Fetch{Target: at, RetryWindow: time.Second}); err != nil {
 						_ = retry.Sleep(ctx, throttle.KeyPause)
 					}
 				}

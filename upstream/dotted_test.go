@@ -31,7 +31,7 @@ func dottedPage(t *testing.T, body string) (text, next string, rows []string, cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := s.Target("s", "/users", "")
+	target, err := s.Resolve("s", "/users", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func ExampleClient_Fetch() {
 		return
 	}
 	defer c.Close()
-	target, _ := s.Target("main", "/calls", "")
+	target, _ := s.Resolve("main", "/calls", "")
 	page, err := c.Fetch(context.Background(), request.Fetch{Target: target})
 	if err != nil {
 		fmt.Println(err)

@@ -32,7 +32,7 @@ import (
 // Any answer means that upstream is well. An *understudy.UpstreamError says that none came,
 // ErrUnknownOutcome that none came to a request that may have changed something; other
 // errors are ErrInvalid, the context's and ErrClosed.
-func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	s := &stream{c: c, ask: &request.MediaRequest{Target: x.Target}, left: endless}
 	ctx, s.done = c.life.until(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
@@ -59,10 +59,10 @@ const endless = 1 << 62
 
 // exchange waits for breaker and budget, and sends the request. The slot is given back when
 // the head has come.
-func (s *stream) exchange(x *request.Exchange) (*request.Exchanged, *understudy.UpstreamError, error) {
+func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *understudy.UpstreamError, error) {
 	c := s.c
-	f := request.Fetch{Target: x.Target, Reason: x.Reason, Flow: x.Flow, Queue: writeQueue}
-	f.By, _ = s.ctx.Deadline()
+	f := request.Fetch{Target: x.Target, Reason: x.Reason, Flow: x.Flow, MaxQueueWait: writeQueue}
+	f.Deadline, _ = s.ctx.Deadline()
 	g := &attempt{c: c, f: &f, reason: f.Reason, key: x.Target.Key.URI}
 	probe, refused, err := g.enter(s.ctx)
 	if err != nil || refused != nil {
@@ -79,21 +79,21 @@ func (s *stream) exchange(x *request.Exchange) (*request.Exchanged, *understudy.
 	c.counts.Answered(at.Sub(began))
 	c.breaker.Succeeded(g.key, probe)
 	s.body = resp.Body
-	got := &request.Exchanged{
+	got := &request.ExchangeResponse{
 		Response: request.Response{
 			Page: &understudy.Page{Key: x.Target.Key, Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), At: at,
 				Took: at.Sub(began)},
-			Outcome: request.Cold, Upstream: at.Sub(began),
+			Outcome: request.Cold, UpstreamTime: at.Sub(began),
 		},
-		Header: c.credential.without(resp.Header), Stream: s, Length: resp.ContentLength, Trailer: resp.Trailer, Asked: began,
+		Header: c.credential.without(resp.Header), Stream: s, Length: resp.ContentLength, Trailer: resp.Trailer, SentAt: began,
 	}
 	bare := x.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
-	whole := x.Whole != nil && x.Whole(resp.StatusCode, got.Header, began, at)
+	whole := x.WantBody != nil && x.WantBody(resp.StatusCode, got.Header, began, at)
 	switch {
 	case bare:
 		got.Stream = nil
-	case whole && resp.ContentLength <= x.Most:
-		if err := s.whole(got, x.Most); err != nil {
+	case whole && resp.ContentLength <= x.MaxBody:
+		if err := s.whole(got, x.MaxBody); err != nil {
 			return nil, &understudy.UpstreamError{Why: brokenFailure(err), Err: err}, nil
 		}
 	}
@@ -154,8 +154,8 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 			s.quiet.Reset(c.o.FirstByte)
 			early.Lock()
 			defer early.Unlock()
-			if x.Early != nil && status != http.StatusContinue && !over {
-				x.Early(status, c.credential.without(http.Header(h)))
+			if x.OnInformational != nil && status != http.StatusContinue && !over {
+				x.OnInformational(status, c.credential.without(http.Header(h)))
 			}
 			return nil
 		},
@@ -174,13 +174,13 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 // passed is the request as upstream gets it: to the source's own host alone, with its
 // credential in place of any other where it has one.
 func (c *Client) passed(ctx context.Context, x *request.Exchange) (*http.Request, error) {
-	to, err := c.o.Source.Spec.URL(x.Target.Key, c.o.Base)
+	to, err := c.o.Source.Spec.BuildURL(x.Target.Key, c.o.Base)
 	if err != nil {
 		return nil, err
 	}
 	at, err := url.Parse(to)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.Clip(x.Target.Key.Asked()))
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.Clip(x.Target.Key.RequestURI()))
 	}
 	var content io.Reader
 	if len(x.Body) > 0 {
@@ -218,7 +218,7 @@ func (c *Client) passed(ctx context.Context, x *request.Exchange) (*http.Request
 
 // whole reads the body of an answer within the memory for bodies. One that is longer than
 // most stays a stream.
-func (s *stream) whole(got *request.Exchanged, most int64) error {
+func (s *stream) whole(got *request.ExchangeResponse, most int64) error {
 	weight := body.Room{All: s.c.o.Bodies}
 	defer weight.Release()
 	expected := got.Length

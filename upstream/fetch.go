@@ -41,7 +41,7 @@ const (
 func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	ctx, done := c.life.until(ctx)
 	defer done()
-	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
+	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.RetryWindow)}
 	page, failure, err := g.run(ctx)
 	if g.sent && errors.Is(err, context.DeadlineExceeded) {
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: fmt.Errorf("no answer in time: %w", err)}
@@ -109,8 +109,8 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 		if !again(failed) || g.c.o.Now().Add(wait).After(g.end) || !g.c.hasTime(ctx, wait) {
 			return nil, failure, nil
 		}
-		if g.f.Tried != nil {
-			g.f.Tried(failed)
+		if g.f.OnRetry != nil {
+			g.f.OnRetry(failed)
 		}
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return nil, nil, err
@@ -139,7 +139,7 @@ func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
 
 // enter passes breaker and budget. On success a slot is held.
 func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
-	if _, err := g.c.o.Source.Spec.URL(g.f.Target.Key, g.c.o.Base); err != nil {
+	if _, err := g.c.o.Source.Spec.BuildURL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
 	}
 	for {
@@ -172,7 +172,7 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 
 // claim is what the fetch wants of the budget.
 func (g *attempt) claim() throttle.Claim {
-	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Of: g.limit(), Queue: g.f.Queue, By: g.f.By, Promote: g.f.Promote}
+	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Of: g.limit(), Queue: g.f.MaxQueueWait, By: g.f.Deadline, Promote: g.f.Promote}
 }
 
 // limit is which of upstream's limits the fetch counts for.
@@ -191,20 +191,20 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 			return false, nil, err
 		}
 		g.promoted()
-		waiting := g.reason == request.Waiting
+		waiting := g.reason == request.ReasonWaiting
 		v := g.c.breaker.Admit(g.key, g.limit(), waiting)
 		if v.Err == nil {
 			return v.Probe, nil, nil
 		}
-		if !waiting || g.f.Patient == nil || !g.f.Patient() {
+		if !waiting || g.f.CanWaitForProbe == nil || !g.f.CanWaitForProbe() {
 			return false, v.Err, nil
 		}
 		left, worth := g.patience(ctx, v.Until)
 		if !worth {
 			return false, v.Err, nil
 		}
-		if g.f.Tried != nil {
-			g.f.Tried(v.Err)
+		if g.f.OnRetry != nil {
+			g.f.OnRetry(v.Err)
 		}
 		timer := time.NewTimer(left)
 		select {
@@ -222,14 +222,14 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
 	now := g.c.o.Now()
 	most := g.c.o.Total
-	if g.f.Retry > 0 {
+	if g.f.RetryWindow > 0 {
 		most = g.end.Sub(now)
 	}
 	if until.IsZero() {
 		return most, most > 0
 	}
 	left = until.Sub(now)
-	return left, (g.f.Retry == 0 || left <= most) && g.c.hasTime(ctx, left)
+	return left, (g.f.RetryWindow == 0 || left <= most) && g.c.hasTime(ctx, left)
 }
 
 // promoted notes whether a reader waits by now.
@@ -239,7 +239,7 @@ func (g *attempt) promoted() {
 	}
 	select {
 	case <-g.f.Promote:
-		g.reason = request.Waiting
+		g.reason = request.ReasonWaiting
 	default:
 	}
 }
@@ -272,10 +272,10 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	g.sent = true
 	g.tries++
 	began, limits := c.o.Now(), g.limits(probe)
-	method, uri, content, contentType := g.f.Target.Request()
+	method, uri, content, contentType := g.f.Target.UpstreamRequest()
 	a, failed, err := g.round(ctx, httpRequest{
 		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
-		weigh: g.f.Reserve, keeps: g.f.Keeps, park: park, like: likeOf(g.f.Target), limits: limits, purpose: g.purpose(),
+		weigh: g.f.Reserve, keeps: g.f.BodyInUse, park: park, like: likeOf(g.f.Target), limits: limits, purpose: g.purpose(),
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {
@@ -284,10 +284,10 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	var page *understudy.Page
 	switch {
 	case failed != nil:
-	case a.status == http.StatusNotModified && g.f.Held != nil && !header.MatchTag(g.f.Held.Field("Etag"), a.header.Get("Etag")):
-		g.f.Held = nil
-	case a.status == http.StatusNotModified && g.f.Held != nil:
-		page = c.pages.confirmed(g.f.Held, a)
+	case a.status == http.StatusNotModified && g.f.Stored != nil && !header.MatchTag(g.f.Stored.HeaderField("Etag"), a.header.Get("Etag")):
+		g.f.Stored = nil
+	case a.status == http.StatusNotModified && g.f.Stored != nil:
+		page = c.pages.confirmed(g.f.Stored, a)
 	default:
 		page, failed = c.pages.judge(g.f.Target, a)
 	}
@@ -318,10 +318,10 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 // condition has upstream send the page only if it is another one than what is held (RFC
 // 9110, 13.1.2).
 func (g *attempt) condition() http.Header {
-	if g.f.Held == nil {
+	if g.f.Stored == nil {
 		return nil
 	}
-	return http.Header{"If-None-Match": {g.f.Held.Field("Etag")}}
+	return http.Header{"If-None-Match": {g.f.Stored.HeaderField("Etag")}}
 }
 
 // failed counts a body that was too large and tells the breaker of a failed try.

@@ -55,7 +55,7 @@ func TestRetries(t *testing.T) {
 				client := scripted(t, s)
 				var told []*understudy.UpstreamError
 				page, err := client.Fetch(t.Context(), request.Fetch{
-					Target: target(t, client, callsPath), Retry: c.retry, Tried: func(e *understudy.UpstreamError) { told = append(told, e) },
+					Target: target(t, client, callsPath), RetryWindow: c.retry, OnRetry: func(e *understudy.UpstreamError) { told = append(told, e) },
 				})
 				if (err == nil) != c.ok || (page == nil) == c.ok || s.count() != c.tries || len(told) != c.tries-1 {
 					t.Errorf("%v after %d tries, %d told", err, s.count(), len(told))
@@ -69,7 +69,7 @@ func TestRetries(t *testing.T) {
 				if c.ok {
 					failed--
 				}
-				if st := client.Stats(); st.Requests != int64(c.tries) || st.Errors != failed || st.ByReason[request.Waiting] != st.Requests {
+				if st := client.Stats(); st.Requests != int64(c.tries) || st.Errors != failed || st.ByReason[request.ReasonWaiting] != st.Requests {
 					t.Errorf("%+v", st)
 				}
 			})
@@ -84,7 +84,7 @@ func TestRetriesEnd(t *testing.T) {
 		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(503, `{"status":503}`), nil }}
 		c := scripted(t, s)
 		start := time.Now()
-		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second})
 		e := failure(t, err)
 		if d := time.Since(start); d > 8*time.Second || e.Status != 503 || e.Page == nil || s.count() < 3 {
 			t.Errorf("%v after %v and %d tries", err, d, s.count())
@@ -108,7 +108,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 				return well(n, r)
 			}}
 			c := scripted(t, s)
-			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second})
 			if err != nil || s.at[1] != 3*time.Second {
 				t.Errorf("%v, tried at %v", err, s.at)
 			}
@@ -121,7 +121,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 		}}
 		c := scripted(t, s)
 		start := time.Now()
-		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second})
 		if e := failure(t, err); e.RetryAfter != 9*time.Second || time.Since(start) != 0 {
 			t.Errorf("%+v after %v", e, time.Since(start))
 		}
@@ -134,7 +134,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second})
 		if e := failure(t, err); e.Status != 503 || time.Since(start) != 0 {
 			t.Errorf("%+v after %v", e, time.Since(start))
 		}
@@ -174,7 +174,7 @@ func TestCallersDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

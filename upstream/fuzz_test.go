@@ -43,7 +43,7 @@ func FuzzNextKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, query, link string) {
 		l := lists[int(which)%len(lists)]
 		sp, source := specs[l.spec], sources[l.spec]
-		target, err := sp.Target(source.Name, l.path, query)
+		target, err := sp.Resolve(source.Name, l.path, query)
 		if err != nil || target.List == nil {
 			return
 		}
@@ -69,24 +69,24 @@ func FuzzNextKey(f *testing.F) {
 			Target: target, Header: http.Header{"Link": {link}}, Body: body, Doc: doc, Next: found.next, Rows: found.rows,
 			Count: found.count, Local: at.local,
 		}
-		key, _, err := list.NextPage()
-		if err != nil || key.Zero() {
-			if !key.Zero() {
+		key, _, err := list.FindNextPage()
+		if err != nil || key.IsZero() {
+			if !key.IsZero() {
 				t.Fatalf("%q: both %v and %v", link, key, err)
 			}
 			return
 		}
 		path, query, _ := strings.Cut(key.URI, "?")
-		next, err := sp.Target(key.Source, path, query)
+		next, err := sp.Resolve(key.Source, path, query)
 		switch {
 		case err != nil || next.Key != key:
 			t.Fatalf("%q: %v is not canonical: %v, %v", link, key, next, err)
 		case key == target.Key || key.Source != source.Name || next.Kind != target.Kind || next.List == nil:
 			t.Fatalf("%q: %v after %v", link, key, target.Key)
-		case len(next.Own) > 0:
+		case len(next.OwnParams) > 0:
 			t.Fatalf("%q: %v has parameters of ours", link, key)
 		}
-		if to, err := sp.URL(key, base); err != nil || !strings.HasPrefix(to, base+"/") {
+		if to, err := sp.BuildURL(key, base); err != nil || !strings.HasPrefix(to, base+"/") {
 			t.Fatalf("%q is asked at %s: %v", link, to, err)
 		}
 	})

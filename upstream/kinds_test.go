@@ -79,7 +79,7 @@ type walker struct {
 
 // get fetches a page, again when the machine is so busy that its answer is late.
 func (w *walker) get(uri string) (*understudy.Page, error) {
-	return w.c.Fetch(w.Context(), request.Fetch{Target: target(w.T, w.c, uri), Retry: time.Minute})
+	return w.c.Fetch(w.Context(), request.Fetch{Target: target(w.T, w.c, uri), RetryWindow: time.Minute})
 }
 
 func (w *walker) list(k *spec.Kind, l *spec.List) {

@@ -33,7 +33,7 @@ type latencies struct {
 
 // kindLatency is the pace of a kind; "" is of what the spec does not name.
 type kindLatency struct {
-	reasons [request.Reasons]*taken
+	reasons [request.ReasonCount]*taken
 	sizes   [3]estimate // one record, a page, a large page
 }
 
@@ -182,16 +182,16 @@ func (g *attempt) limits(probe bool) limits {
 	if probe {
 		return w.setting
 	}
-	if retry := g.f.Retry; retry > 0 {
+	if retry := g.f.RetryWindow; retry > 0 {
 		now := g.c.o.Now().Add(longestBackOff(g.tries - 1)) // before the next one
 		w.most, w.left = retry/2, max(1, g.end.Sub(now))
-		if by := g.f.By; !by.IsZero() {
+		if by := g.f.Deadline; !by.IsZero() {
 			w.most = min(w.most, max(1, by.Sub(g.end.Add(-retry))/2))
 			w.left = min(w.left, max(1, by.Sub(now)))
 		}
 	}
 	l := g.c.pace.limits(g.f.Target, w)
-	l.hedges = g.f.Retry > 0 && g.f.Reserve == nil && g.reason == request.Waiting
+	l.hedges = g.f.RetryWindow > 0 && g.f.Reserve == nil && g.reason == request.ReasonWaiting
 	return l
 }
 

@@ -59,7 +59,7 @@ func reads(ctx context.Context, t *testing.T, c *Client, i int) (time.Duration, 
 	t.Helper()
 	began := time.Now()
 	page := target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i))
-	_, err := c.Fetch(ctx, request.Fetch{Target: page, Retry: 8 * time.Second, Patient: always})
+	_, err := c.Fetch(ctx, request.Fetch{Target: page, RetryWindow: 8 * time.Second, CanWaitForProbe: always})
 	return time.Since(began), err
 }
 
@@ -109,7 +109,7 @@ func TestOneLostAnswerIsAskedForAgain(t *testing.T) {
 					t.Errorf("%v after %v and %d requests, want an answer in 3.5 s by 2", err, took, s.count()-3)
 				}
 				st := c.Stats()
-				if st.Hedges[request.Waiting] != 1 || st.Requests != 5 || st.ByReason[request.Waiting] != 5 {
+				if st.Hedges[request.ReasonWaiting] != 1 || st.Requests != 5 || st.ByReason[request.ReasonWaiting] != 5 {
 					t.Errorf("%+v", st)
 				}
 			})
@@ -150,7 +150,7 @@ func TestHistoryHelpsWhoWaitsAlready(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if took := <-ended; took > 1500*time.Millisecond || c.Stats().Hedges[request.Waiting] != 1 {
+		if took := <-ended; took > 1500*time.Millisecond || c.Stats().Hedges[request.ReasonWaiting] != 1 {
 			t.Errorf("after %v, %+v", took, c.Stats())
 		}
 	})
@@ -164,7 +164,7 @@ func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 		c, s := paced(t, time.Second, lossy(1, quietly, time.Second))
 		began := time.Now()
 		at := strings.Replace(callsPath, "Calls", "Messages", 1)
-		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, at), Reason: request.Poll})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, at), Reason: request.ReasonPoll})
 		if e := failure(t, err); !strings.Contains(e.Error(), "no answer began within 3s") || time.Since(began) != 3*time.Second ||
 			s.count() != 4 {
 			t.Errorf("%v after %v by %d", e, time.Since(began), s.count()-3)
@@ -257,7 +257,7 @@ func TestAPollOfASlowerUpstream(t *testing.T) {
 		var took []time.Duration
 		for range 4 {
 			began := time.Now()
-			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll})
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.ReasonPoll})
 			took = append(took, time.Since(began))
 			if err == nil {
 				break
@@ -304,7 +304,7 @@ func TestLargePagesHaveAPaceOfTheirOwn(t *testing.T) {
 		}
 		c := scripted(t, s, func(o *Options) { o.Rate = 1000 })
 		ask := func(query string) {
-			if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath+query), Retry: 8 * time.Second}); err != nil {
+			if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath+query), RetryWindow: 8 * time.Second}); err != nil {
 				t.Error(query, err)
 			}
 		}
@@ -338,17 +338,17 @@ func TestNoHedgeWithoutBudget(t *testing.T) {
 		}
 		c := scripted(t, s, func(o *Options) { o.Rate, o.Concurrency = 0.25, 1 })
 		for i := range 3 {
-			if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second}); err != nil {
+			if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second}); err != nil {
 				t.Fatal(i, err)
 			}
 		}
 		began := time.Now()
-		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 12 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), RetryWindow: 12 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		st := c.Stats()
-		if st.Hedges[request.Waiting] != 0 || st.Retries[request.Waiting] != 1 || st.Requests != 5 {
+		if st.Hedges[request.ReasonWaiting] != 0 || st.Retries[request.ReasonWaiting] != 1 || st.Requests != 5 {
 			t.Errorf("%+v after %v", st, time.Since(began))
 		}
 		for i := 1; i < len(s.at); i++ {
@@ -364,15 +364,16 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := paced(t, time.Second, lossy(1, quietly, 2*time.Second))
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err == nil {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.ReasonPoll}); err == nil {
 			t.Error("a silent answer")
 		}
 		time.Sleep(throttle.KeyPause)
-		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err != nil {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.ReasonPoll}); err != nil {
 			t.Error(err)
 		}
 		each, all := c.Times()
-		if len(each) != 2 || each[0].Kind != "calls" || each[0].Reason != request.Waiting || each[1].Reason != request.Poll || each[1].Lost != 1 {
+		if len(each) != 2 || each[0].Kind != "calls" || each[0].Reason != request.ReasonWaiting ||
+			each[1].Reason != request.ReasonPoll || each[1].Lost != 1 {
 			t.Fatalf("%+v", each)
 		}
 		if all.Whole.Count != 4 || all.Whole.Mean != 1.25 || all.Whole.Deviation != 0.5 || all.Whole.P99 != 2 || all.First.Min != 1 ||
@@ -455,7 +456,7 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 				t.Error(err)
 			}
 			st := c.Stats()
-			if more := st.Retries[request.Waiting] + st.Hedges[request.Waiting]; more < 1 || more > 2 { // two on a busy machine
+			if more := st.Retries[request.ReasonWaiting] + st.Hedges[request.ReasonWaiting]; more < 1 || more > 2 { // two on a busy machine
 				t.Errorf("%+v", st)
 			}
 		})

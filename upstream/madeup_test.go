@@ -31,7 +31,7 @@ func madeUp(t *testing.T, name string, h http.HandlerFunc) *Client {
 // walk follows the next keys and returns the ids.
 func walk(t *testing.T, c *Client, uri string) (ids []string, pages int) {
 	t.Helper()
-	for key := target(t, c, uri).Key; !key.Zero(); pages++ {
+	for key := target(t, c, uri).Key; !key.IsZero(); pages++ {
 		page, err := get(t, c, key.URI)
 		if err != nil || page.NotStored != "" || pages > 100 {
 			t.Fatalf("%s: %v %+v", key, err, page)

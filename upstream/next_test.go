@@ -59,7 +59,7 @@ func TestNextKey(t *testing.T) {
 		{counted, "/tokens", "from=a", `[{"id":1}]`, "", "", ""},
 		{counted, "/cursors", "before=9", `{"data":[{"id":7},{"id":8}],"more":true}`, "", "/cursors?before=7", ""},
 	} {
-		target, err := c.spec.Target("s", c.path, c.ask)
+		target, err := c.spec.Resolve("s", c.path, c.ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,9 +70,9 @@ func TestNextKey(t *testing.T) {
 			f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), []byte(body), doc, 0)
 			list := spec.ListAnswer{Target: target, Header: http.Header{"Link": {c.link}, "X-Next": {c.link}}, Body: []byte(body), Doc: doc,
 				Array: f.array, Next: f.next, Rows: f.rows, Count: f.count, Local: at.local}
-			key, _, err := list.NextPage()
+			key, _, err := list.FindNextPage()
 			if c.why != "" {
-				if err == nil || !strings.Contains(err.Error(), c.why) || !key.Zero() {
+				if err == nil || !strings.Contains(err.Error(), c.why) || !key.IsZero() {
 					t.Errorf("%.200s %s: %v %v, want %q", body, c.link, key, err, c.why)
 				}
 				continue

@@ -58,8 +58,8 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 		return nil, throttle.Refusal(err), err
 	}
 	s.placed = true
-	f := request.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Flow: s.ask.Flow, Queue: mediaQueue}
-	f.By, _ = s.ctx.Deadline()
+	f := request.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Flow: s.ask.Flow, MaxQueueWait: mediaQueue}
+	f.Deadline, _ = s.ctx.Deadline()
 	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
 	for {
 		probe, refused, err := g.enter(s.ctx)
@@ -136,7 +136,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "no answer began", After: c.o.Total}) })
 	defer total.Stop()
 	defer s.quiet.Stop()
-	to, err := c.o.Source.Spec.URL(understudy.Key{Source: c.o.Source.Name, URI: uri}, c.o.Base)
+	to, err := c.o.Source.Spec.BuildURL(understudy.Key{Source: c.o.Source.Name, URI: uri}, c.o.Base)
 	if err != nil {
 		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
 	}

@@ -53,12 +53,12 @@ func (c *Client) probe(ctx context.Context) {
 		c.breaker.ProbeAbandoned()
 		return
 	}
-	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.Waiting, key: t.Key.URI}
+	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.ReasonWaiting, key: t.Key.URI}
 	if _, err := c.budget.Take(ctx, g.claim()); err != nil {
 		c.breaker.ProbeAbandoned()
 		return
 	}
-	g.reason = request.Check
+	g.reason = request.ReasonCheck
 	// The breaker learns the result; the page is not kept.
 	_, _, _ = g.try(ctx, true)
 }
@@ -68,14 +68,14 @@ func (c *Client) probe(ctx context.Context) {
 func cheapest(s *spec.Source) (*spec.Target, error) {
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
-			if path, ok := l.Template().FillEscaped(s.PathVar); ok && !l.Demands() {
+			if path, ok := l.Template().FillEscaped(s.PathVar); ok && !l.HasRequiredFilter() {
 				query := ""
 				if p := s.Spec.PagingOf(l); p.Size != "" {
 					query = url.QueryEscape(p.Size) + "=" + strconv.Itoa(1)
 				}
-				return s.Spec.Target(s.Name, path, query)
+				return s.Spec.Resolve(s.Name, path, query)
 			}
 		}
 	}
-	return s.Spec.Target(s.Name, "/", "")
+	return s.Spec.Resolve(s.Name, "/", "")
 }

@@ -67,7 +67,8 @@ func TestOddStatusIsAFailure(t *testing.T) {
 		for _, status := range []int{0, 99, 101, 199} {
 			s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(status, `{"number":1}`), nil }}
 			c := forged(t, s)
-			if e := failure(t, second(get(t, c, "/issues/1"))); e.Why != understudy.FailUnreachable || e.Short() != "upstream answer unreadable" {
+			if e := failure(t, second(get(t, c, "/issues/1"))); e.Why != understudy.FailUnreachable ||
+				e.ShortText() != "upstream answer unreadable" {
 				t.Errorf("%03d: %v", status, e)
 			}
 			x := request.Exchange{Target: target(t, c, "/issues/1"), Method: http.MethodGet, Header: http.Header{}}

@@ -36,7 +36,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	r.found.rows = make([]understudy.Row, 0, min(size, 1+len(body)/64))
 	if list.Key == "" {
 		if doc.Kind != jsonspan.Array {
-			if !paging.ShowsNoRows("", body, doc) {
+			if !paging.IsEmptyList("", body, doc) {
 				r.found.why = "no records: the body is not an array"
 			}
 			return r.found
@@ -70,7 +70,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 		}
 	}
 	r.found.next = link.value
-	if !seen && !paging.ShowsNoRows(list.Key, body, doc) {
+	if !seen && !paging.IsEmptyList(list.Key, body, doc) {
 		r.found.why = fmt.Sprintf("%s%q", understudy.NotStoredNoRows, list.Key)
 	}
 	return r.result()
@@ -246,7 +246,7 @@ func (r *rowReader) joined(values []place) string {
 			r.found.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], spec.IDSeparator)
 		}
 	}
-	return p.kind.IDOf(parts)
+	return p.kind.JoinID(parts)
 }
 
 func (r *rowReader) part(values []place, i int) string {
@@ -254,7 +254,7 @@ func (r *rowReader) part(values []place, i int) string {
 	if (v.Kind == jsonspan.String || v.Kind == jsonspan.Number) && filled(v) {
 		text := jsonspan.Text(r.body, v)
 		if path := r.plan.roots[i]; path != "" {
-			text = spec.RootAt(path, text)
+			text = spec.RootFromURL(path, text)
 		}
 		if text != "" {
 			return text
@@ -270,7 +270,7 @@ func unix(body []byte, v jsonspan.Value, typ string) int64 {
 	switch {
 	case v.Kind == jsonspan.String:
 		text = text[1 : len(text)-1]
-	case v.Kind != jsonspan.Number || !spec.InNumbers(typ):
+	case v.Kind != jsonspan.Number || !spec.IsNumericTime(typ):
 		return 0
 	}
 	return spec.Unix(typ, text)
@@ -322,7 +322,7 @@ func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 	for _, name := range k.ID {
 		path := k.Field(name).RootPath()
 		if p.roots = append(p.roots, path); path != "" {
-			name = k.Field(name).From
+			name = k.Field(name).DerivedFrom
 		}
 		p.id = append(p.id, p.want(name))
 	}

@@ -213,7 +213,7 @@ func BenchmarkPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	t, err := s.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json", "")
+	t, err := s.Resolve("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json", "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		page, err := c.pages.page(t, a)
-		if err != nil || len(page.Rows) != 50 || page.Next.Zero() {
+		if err != nil || len(page.Rows) != 50 || page.Next.IsZero() {
 			b.Fatal(err, page)
 		}
 	}
@@ -257,7 +257,7 @@ func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds 
 	}
 	f.Add(uint8(0), uint16(404), "application/json; charset=utf-16", []byte("\xff\xfe{\x00}\x00"))
 	f.Fuzz(func(t *testing.T, which uint8, status uint16, contentType string, body []byte) {
-		target, err := s.Target("x", paths[int(which)%len(paths)], "")
+		target, err := s.Resolve("x", paths[int(which)%len(paths)], "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds 
 		if page == nil {
 			return
 		}
-		if len(page.Rows) > 0 && (page.NotStored != "" && !target.Widened() || !json.Valid(page.Body)) {
+		if len(page.Rows) > 0 && (page.NotStored != "" && !target.IsWidened() || !json.Valid(page.Body)) {
 			t.Fatalf("rows of a page not stored: %q", page.NotStored)
 		}
 		last := 0

@@ -187,7 +187,10 @@ func (w *redactor) isAt(paths []fieldPath) bool {
 // isAbsolute reports whether the open members are where an absolute URL stands.
 func (w *redactor) isAbsolute() bool {
 	return w.isAt(w.redaction.absolute) ||
-		w.depth > 0 && slices.ContainsFunc(w.redaction.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
+		w.depth > 0 && slices.ContainsFunc(w.redaction.named, func(pattern string) bool {
+			return spec.MatchGlob(pattern,
+				string(w.path[w.depth-1]))
+		})
 }
 
 // isSecret reports whether the open members end in the name of a secret, and are no

@@ -206,7 +206,7 @@ func (f fieldPath) ends(open [][]byte) (before int, ok bool) {
 func absoluteIn(k *spec.Kind, key string, envelope []*spec.Field) (out []fieldPath) {
 	add := func(under string, fields []*spec.Field) {
 		for _, f := range fields {
-			if f.Absolute {
+			if f.AbsoluteURL {
 				out = append(out, fieldPath(strings.TrimPrefix(under+"."+f.Name, ".")))
 			}
 		}

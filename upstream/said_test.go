@@ -49,11 +49,11 @@ func TestUpstreamsAgesAreKept(t *testing.T) {
 		}}
 		c := scripted(t, s, func(o *Options) { o.Source.UpstreamAges = one.asks })
 		page, err := get(t, c, callsPath)
-		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.want) || page.Field("Etag") != etag {
+		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.want) || page.HeaderField("Etag") != etag {
 			t.Fatalf("%s: %v, %v, want %v", name, page.Header, err, one.want)
 		}
-		page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Held: page})
-		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.after) || page.Field("Etag") != etag || string(page.Body) != emptyCalls {
+		page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Stored: page})
+		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.after) || page.HeaderField("Etag") != etag || string(page.Body) != emptyCalls {
 			t.Errorf("%s: confirmed: %v, %v, want %v", name, page.Header, err, one.after)
 		}
 	}
@@ -77,8 +77,8 @@ func TestAFieldThatIsPassedBackLeadsHere(t *testing.T) {
 			o.Source.Spec = &back
 		})
 		page, err := get(t, c, callsPath)
-		if err != nil || page.Field("X-Next-Link") != want {
-			t.Errorf("%s is passed back as %q, %v, want %q", value, page.Field("X-Next-Link"), err, want)
+		if err != nil || page.HeaderField("X-Next-Link") != want {
+			t.Errorf("%s is passed back as %q, %v, want %q", value, page.HeaderField("X-Next-Link"), err, want)
 		}
 	}
 }
@@ -99,11 +99,11 @@ func TestPageIsAskedForAgainWhen304HasAnotherETag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Held: page})
+	page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Stored: page})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tag := page.Field("Etag"); tag != `"2"` {
+	if tag := page.HeaderField("Etag"); tag != `"2"` {
 		t.Errorf("the page has the ETag %s, want that of the new answer", tag)
 	}
 }
@@ -124,7 +124,7 @@ func TestFetchFailsWhenUpstreamAnswersEveryRequestWith304(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Held: page})
+	_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Stored: page})
 	var failed *understudy.UpstreamError
 	if !errors.As(err, &failed) {
 		t.Fatalf("the error is %v, want a failure of upstream", err)

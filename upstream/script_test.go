@@ -116,7 +116,7 @@ func scripted(t testing.TB, s *script, change ...func(*Options)) *Client {
 func target(t testing.TB, c *Client, uri string) *spec.Target {
 	t.Helper()
 	path, query, _ := strings.Cut(uri, "?")
-	got, err := c.o.Source.Spec.Target(c.o.Source.Name, path, query)
+	got, err := c.o.Source.Spec.Resolve(c.o.Source.Name, path, query)
 	if err != nil {
 		t.Fatal(err)
 	}

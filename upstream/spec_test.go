@@ -267,7 +267,7 @@ func FuzzReadSpec(f *testing.F) {
 		for _, k := range s.Kinds {
 			newPlan(s, k)
 			for _, l := range k.Lists {
-				if target, err := s.Target("x", l.Path, ""); err == nil && target.Key.Zero() {
+				if target, err := s.Resolve("x", l.Path, ""); err == nil && target.Key.IsZero() {
 					t.Fatalf("list %s has no key", l.Path)
 				}
 			}

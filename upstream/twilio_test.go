@@ -66,7 +66,7 @@ func TestTwilioListsAreThoseOfThePage(t *testing.T) {
 	sp := builtInSpec(t, "twilio")
 	told := map[*spec.List]bool{}
 	for _, want := range pageLists(t) {
-		target, err := sp.Target("twilio", want.path, "")
+		target, err := sp.Resolve("twilio", want.path, "")
 		if err != nil || target.List == nil {
 			t.Errorf("%s: no list: %v", want.path, err)
 			continue
@@ -90,7 +90,7 @@ func TestTwilioListsAreThoseOfThePage(t *testing.T) {
 		if monitor {
 			host = "https://monitor.twilio.com"
 		}
-		if url, err := sp.URL(target.Key, ""); err != nil || url != host+target.Key.URI {
+		if url, err := sp.BuildURL(target.Key, ""); err != nil || url != host+target.Key.URI {
 			t.Errorf("%s is asked at %s: %v", want.path, url, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestTwilioKinds(t *testing.T) {
 	}
 	sp := builtInSpec(t, "twilio")
 	for _, k := range sp.Kinds {
-		if id, ok := want[k.Name]; !ok || k.IDOf(k.ID) != id {
+		if id, ok := want[k.Name]; !ok || k.JoinID(k.ID) != id {
 			t.Errorf("%s: id %v, want %q", k.Name, k.ID, id)
 		}
 		delete(want, k.Name)
@@ -164,7 +164,7 @@ func TestTwilioShapes(t *testing.T) {
 		{base + "/Messages/MM1/Media/ME1", "media", "ME1", ""},
 		{base + "/Messages/MM1/Media/ME1.json", "media", "ME1", "media"},
 	} {
-		target, err := sp.Target("twilio", c.path, "")
+		target, err := sp.Resolve("twilio", c.path, "")
 		if err != nil || target.Kind == nil {
 			t.Errorf("%s: %v, no kind", c.path, err)
 			continue
@@ -202,7 +202,7 @@ func TestTwilioClasses(t *testing.T) {
 	}
 	for _, name := range []string{"alerts.url", "monitor_events.url", "monitor_events.links.actor", "recordings.media_url"} {
 		kind, field, _ := strings.Cut(name, ".")
-		if f := sp.Kind(kind).Field(field); f == nil || !f.Absolute {
+		if f := sp.Kind(kind).Field(field); f == nil || !f.AbsoluteURL {
 			t.Errorf("%s: %+v, want it absolute", name, f)
 		}
 	}

@@ -118,7 +118,7 @@ func New(o Options) (*Client, error) {
 	if o.Base != "" && !isBase(o.Base) {
 		return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
 	}
-	schemes, err := o.Source.Spec.Auth.Sent()
+	schemes, err := o.Source.Spec.Auth.ParseSent()
 	if err != nil {
 		return nil, fmt.Errorf("upstream: source %s: auth: %w", o.Source.Name, err)
 	}
@@ -210,7 +210,7 @@ func (c *Client) SetQueue(limit int) {
 }
 
 // Stats are the counters now.
-func (c *Client) Stats() request.Sent { return c.counts.Stats() }
+func (c *Client) Stats() request.SentCounts { return c.counts.Stats() }
 
 // Spending is what was sent lately, in spans. name is the name of a flow's caller, "" when
 // it is not known.

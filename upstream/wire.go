@@ -166,13 +166,13 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 func (c *Client) wantsBody(status int) bool {
 	s := c.o.Source.Spec
 	return status >= 200 && status != http.StatusNoContent && (status < 300 || status >= 400) &&
-		(!s.Auth.Refuses(status) || slices.Contains(s.Limits.Statuses, status))
+		(!s.Auth.IsRefusal(status) || slices.Contains(s.Limits.Statuses, status))
 }
 
 // request carries the key's URI exactly, and our credential.
 func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, error) {
 	key := understudy.Key{Source: c.o.Source.Name, URI: e.uri}
-	to, err := c.o.Source.Spec.URL(key, c.o.Base)
+	to, err := c.o.Source.Spec.BuildURL(key, c.o.Base)
 	if err != nil {
 		return nil, err
 	}

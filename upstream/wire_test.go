@@ -76,7 +76,7 @@ func TestAgainstSlowAPI(t *testing.T) {
 	walk := func(uri string, want int) (last *understudy.Page) {
 		t.Helper()
 		n := 0
-		for key := target(t, c, uri).Key; !key.Zero(); key = last.Next {
+		for key := target(t, c, uri).Key; !key.IsZero(); key = last.Next {
 			page, err := get(t, c, key.URI)
 			if err != nil || page.NotStored != "" || page.Status != 200 {
 				t.Fatalf("%s: %v %+v", key, err, page)
@@ -176,7 +176,7 @@ func TestFaults(t *testing.T) {
 			}
 			// With tries left, what is worth one succeeds.
 			faults(strings.Replace(c.rule, "{", `{"times":1,`, 1))
-			_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath+"?To=2"), Retry: 5 * time.Second})
+			_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath+"?To=2"), RetryWindow: 5 * time.Second})
 			if e := failureOf(err); (err == nil) != again(failureOr(e, c.why, c.text)) {
 				t.Errorf("with tries: %v", err)
 			}
@@ -455,7 +455,7 @@ func TestURIsGoOutAsTheyAre(t *testing.T) {
 		callsPath + "?StartTime%3E=2024-01-01T00%3A00%3A00Z&PageSize=1",
 	} {
 		path, query, _ := strings.Cut(uri, "?")
-		target, err := c.o.Source.Spec.Target("twilio", path, query)
+		target, err := c.o.Source.Spec.Resolve("twilio", path, query)
 		if err != nil {
 			t.Fatal(uri, err)
 		}

@@ -31,12 +31,12 @@ const writeQueue = 8 * time.Second
 func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, error) {
 	ctx, done := c.life.until(ctx)
 	defer done()
-	f := request.Fetch{Target: w.Target, Reason: request.Waiting, Flow: w.Flow, Queue: writeQueue}
-	f.By, _ = ctx.Deadline()
-	g := &attempt{c: c, f: &f, reason: request.Waiting, key: w.Target.Key.URI}
+	f := request.Fetch{Target: w.Target, Reason: request.ReasonWaiting, Flow: w.Flow, MaxQueueWait: writeQueue}
+	f.Deadline, _ = ctx.Deadline()
+	g := &attempt{c: c, f: &f, reason: request.ReasonWaiting, key: w.Target.Key.URI}
 	a, failed, err := g.write(ctx, w)
 	unknown := func(err error) error {
-		if w.Reads {
+		if w.ReadOnly {
 			return fmt.Errorf("upstream: %s: %w", understudy.Clip(g.key), &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err})
 		}
 		return fmt.Errorf("upstream: %s %s: %w: %w", understudy.Clip(w.Method), understudy.Clip(g.key), understudy.ErrUnknownOutcome, err)
@@ -92,10 +92,10 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		}
 		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header,
 			purpose: g.purpose()}
-		a, failed, err := c.round(ctx, request.Waiting, e)
-		if (w.Reads || w.Header.Get(idempotencyKey) != "") && lost(ctx, a, failed, err) && retry.Sleep(ctx, backOffMin) == nil {
-			c.counts.Retried(request.Waiting)
-			a, failed, err = c.round(ctx, request.Waiting, e)
+		a, failed, err := c.round(ctx, request.ReasonWaiting, e)
+		if (w.ReadOnly || w.Header.Get(idempotencyKey) != "") && lost(ctx, a, failed, err) && retry.Sleep(ctx, backOffMin) == nil {
+			c.counts.Retried(request.ReasonWaiting)
+			a, failed, err = c.round(ctx, request.ReasonWaiting, e)
 		}
 		c.budget.Release()
 		if err == nil && failed == nil && a.broken == nil {

@@ -72,7 +72,7 @@ func TestWriteAnswers(t *testing.T) {
 				(page.NotStored == "") != (c.why == "") || !strings.Contains(page.NotStored, c.why) {
 				t.Errorf("%+v\nbody %s", page, page.Body)
 			}
-			if !page.Key.Zero() || page.List || s.count() != 1 {
+			if !page.Key.IsZero() || page.List || s.count() != 1 {
 				t.Errorf("key %v, list %v, %d requests", page.Key, page.List, s.count())
 			}
 		})

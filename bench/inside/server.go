@@ -70,7 +70,7 @@ func (h *server) open(ctx context.Context, r *rig.Run, src *spec.Source, api str
 		return err
 	}
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
-		{Name: "bench", Source: src.Name, User: rig.Account, Secret: understudy.NewSecret(rig.OurToken), Grant: understudy.Grant{Role: understudy.RoleAll, By: "bench"}},
+		{Name: "bench", Source: src.Name, User: rig.Account, Secret: understudy.NewSecret(rig.OurToken), Grant: understudy.Grant{Role: understudy.RoleAll, IssuedBy: "bench"}},
 	}})
 	if err != nil {
 		return err

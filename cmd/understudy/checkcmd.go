@@ -77,7 +77,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	policy := cfg.Policy()
 	for _, hook := range cfg.Webhooks {
 		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
-			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, understudy.Plain(err))
+			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, understudy.StripPrefixes(err))
 		}
 	}
 	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
@@ -153,7 +153,7 @@ func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.
 		return nil, nil, nil, err
 	}
 	if sources, gate, err = gateOf(cfg, filepath.Dir(path)); err != nil {
-		err = fmt.Errorf("%s: %w", path, understudy.Plain(err))
+		err = fmt.Errorf("%s: %w", path, understudy.StripPrefixes(err))
 	}
 	return cfg, sources, gate, err
 }
@@ -183,7 +183,7 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
 	}
-	if secret.Empty() {
+	if secret.IsEmpty() {
 		return nil
 	}
 	return webhook.CheckSecret(secret)

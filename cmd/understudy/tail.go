@@ -44,7 +44,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	if c.JSON {
 		show = jsonLine
 	}
-	err = follow.Changes(ctx, o, func(ch follow.Change) error {
+	err = follow.Receive(ctx, o, func(ch follow.Change) error {
 		if err := show(out, ch); err != nil {
 			return err
 		}
@@ -71,11 +71,11 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 	}
 	o = follow.Options{URL: server.url, User: server.user, Secret: server.secret, HTTP: server.client, Source: c.Source, Kinds: c.Kind,
 		Fields: c.Field, After: c.After}
-	o.Lost = func(err error, pause time.Duration) {
+	o.OnLost = func(err error, pause time.Duration) {
 		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", terminal.Printable(understudy.PlainText(err)), pause.Round(100*time.Millisecond))
 	}
 	if c.Remote.URL == "" {
-		o.Where = func(context.Context) (string, string, error) { // another port and token at every start
+		o.Locate = func(context.Context) (string, string, error) { // another port and token at every start
 			run, err := c.Remote.Running.find(p)
 			return run.Viewer, run.Token, err
 		}

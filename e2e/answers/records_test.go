@@ -183,11 +183,11 @@ func (s *stage) compare(target, why string) (next string) {
 // that only this list shows, or the list belongs to another account.
 func (s *stage) apart(target string) string {
 	s.Helper()
-	t, err := s.spec.Follow("twilio", target)
+	t, err := s.spec.ResolveLink("twilio", target)
 	switch {
 	case err != nil:
 		s.Fatal(err)
-	case t.List == nil || t.List.Rows != nil && t.List.Rows.Own:
+	case t.List == nil || t.List.Rows != nil && t.List.Rows.AsSeen:
 		return "rows that say more than those of the list of all"
 	case strings.Contains(t.List.Path, "{AccountSid}") && !strings.Contains(t.Key.URI, rig.Account):
 		return "the account below, which is not walked"

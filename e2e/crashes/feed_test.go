@@ -109,7 +109,7 @@ webhooks:
 		want := 10 * (round + 1)
 		go func() {
 			enough := errors.New("enough")
-			err := follow.Changes(ctx, follow.Options{URL: house.URL("viewer"), User: rig.Account, Secret: rig.DemoToken, After: after}, func(ch follow.Change) error {
+			err := follow.Receive(ctx, follow.Options{URL: house.URL("viewer"), User: rig.Account, Secret: rig.DemoToken, After: after}, func(ch follow.Change) error {
 				followed = append(followed, ch.N)
 				if len(followed) == want {
 					return enough

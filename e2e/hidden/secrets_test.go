@@ -164,7 +164,7 @@ func checkStored(t *testing.T, data string, clean func(string, []byte)) {
 		}
 		clean("the stored "+what, body)
 	}
-	target, err := sp.Target("twilio", rig.Version+"/Accounts.json", "")
+	target, err := sp.Resolve("twilio", rig.Version+"/Accounts.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func (g *garden) triesOf(route string) []try {
 	case path == "/-/forecast", path == "/-/forecast/{source}/{series}":
 		var all []try
 		for _, k := range g.spec.Kinds {
-			for _, f := range k.Sampled() {
+			for _, f := range k.SampledFields() {
 				name := k.Name + "." + f.Name
 				for _, query := range []string{"", "level=-1000000&by=1h", "percent=2", "nonsense=1"} {
 					if path == "/-/forecast" {
@@ -274,7 +274,7 @@ func (g *garden) actionTries(method, path string) (all []try) {
 		for _, a := range k.Actions {
 			at := strings.NewReplacer("{source}", "twilio", "{kind}", k.Name, "{action}", a.Name).Replace(path)
 			ids := []string{""}
-			if makes := a.Makes() != nil; makes == strings.Contains(at, "{id}") {
+			if makes := a.CreationList() != nil; makes == strings.Contains(at, "{id}") {
 				continue
 			} else if !makes {
 				ids = g.ids(k)

@@ -151,7 +151,7 @@ func (g *garden) id(k *spec.Kind, n int) string {
 			parts[i] = parentID(of)
 		}
 	}
-	return k.IDOf(parts)
+	return k.JoinID(parts)
 }
 
 func numbered(k *spec.Kind, n int) string {
@@ -183,7 +183,7 @@ func (g *garden) variable(name string) string {
 		return rig.Account
 	}
 	for _, k := range g.spec.Kinds {
-		if strings.EqualFold(strings.ReplaceAll(k.One, " ", "")+"Sid", name) {
+		if strings.EqualFold(strings.ReplaceAll(k.Singular, " ", "")+"Sid", name) {
 			return parentID(k)
 		}
 	}
@@ -213,7 +213,7 @@ func (o *object) done() string {
 // fateOf returns which roles of the test may see a field. A field that tells of a
 // text has the fate of the text. URLs may hold numbers and have the fate of numbers.
 func fateOf(f *spec.Field) fate {
-	if f.Tells != "" {
+	if f.Reveals != "" {
 		return bodies
 	}
 	switch f.Class {
@@ -294,7 +294,7 @@ func (g *garden) field(o *object, k *spec.Kind, f *spec.Field, variant int) {
 		o.text(f.Name, "2026-06-01")
 	case variant == numbers && f.Type == spec.TypeCode:
 		o.raw(f.Name, "30003")
-	case variant == numbers && f.Absolute:
+	case variant == numbers && f.AbsoluteURL:
 		o.text(f.Name, g.url+"/"+g.mark(fateOf(f), place))
 	case variant == numbers && f.Name == "status":
 		o.text(f.Name, "completed")
@@ -388,7 +388,7 @@ func (g *garden) envelope(o *object, k *spec.Kind, l *spec.List, path string, pa
 			if n > 0 {
 				to = fmt.Sprintf("%s?PageSize=50&Page=%d&PageToken=PA%s", path, n, g.id(k, n*variants-1))
 			}
-			if f.Absolute {
+			if f.AbsoluteURL {
 				to = g.url + to
 			}
 			return to
@@ -490,7 +490,7 @@ func (g *garden) body(t *spec.Target, r *http.Request, status int) string {
 
 // ServeHTTP is the upstream. Its headers hold markers too.
 func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	t, err := g.spec.Target("twilio", r.URL.EscapedPath(), r.URL.RawQuery)
+	t, err := g.spec.Resolve("twilio", r.URL.EscapedPath(), r.URL.RawQuery)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -269,7 +269,7 @@ func TestGitHubConnectLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range sp.Connect {
+	for _, s := range sp.Snippets {
 		code := spec.Connection{Address: through, Secret: rig.ProgramSecret, Account: "robin"}.Fill(s)
 		if out, err := runLines(t, s.Language, code); err != nil || !strings.Contains(string(out), "acme/tracker") {
 			t.Errorf("%s: %v\n%s", s.Title, err, out)
@@ -298,7 +298,7 @@ func TestGitHubMediaTypes(t *testing.T) {
 			"User-Agent": {"x"}, "Authorization": {"token x"}, "Content-Type": {"application/json"}, "If-None-Match": {`W/"1"`},
 			"If-Modified-Since": {"Thu, 05 Jul 2012 15:31:30 GMT"},
 		}
-		if key, _, err := sp.Headers.Read(http.MethodGet, header); err != nil || (len(key) == 0) != usual {
+		if key, _, err := sp.Headers.ReadKey(http.MethodGet, header); err != nil || (len(key) == 0) != usual {
 			t.Errorf("%s: key %v, error %v", accept, key, err)
 		}
 	}

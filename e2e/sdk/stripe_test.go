@@ -122,7 +122,7 @@ func compareParameters(t *testing.T, d *stripeDocument, sp *spec.Spec, l *spec.L
 	for _, f := range l.Filters {
 		name, _, _ := strings.Cut(f.Name, "[")
 		names = append(names, name)
-		for _, value := range append(f.Values, f.None...) {
+		for _, value := range append(f.Values, f.SelectAll...) {
 			if !slices.ContainsFunc(d.Paths[l.Path]["get"].Parameters, func(p struct {
 				Name, In string
 				Schema   stripeSchema
@@ -273,7 +273,7 @@ func TestStripeConnectLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range sp.Connect {
+	for _, s := range sp.Snippets {
 		code := spec.Connection{Address: drop, Secret: rig.StripeToken, Account: "acct_1"}.Fill(s)
 		out, err := runLines(t, s.Language, code)
 		if err != nil || !strings.Contains(string(out), "cus_") {

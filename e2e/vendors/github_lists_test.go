@@ -182,7 +182,7 @@ func (s *githubComparison) outage() {
 func relations(r rig.Reply, target string) map[string]string {
 	out := map[string]string{}
 	for _, name := range append([]string{"next"}, paging.Relations...) {
-		link, _ := url.Parse(paging.Related(r.Header["Link"], name))
+		link, _ := url.Parse(paging.LinkTarget(r.Header["Link"], name))
 		if q := link.Query(); len(q) > 0 {
 			if !strings.Contains(target, "per_page=") {
 				q.Del("per_page")

@@ -122,7 +122,7 @@ func page(source, kind string, list bool, status int, body string) *understudy.P
 
 func target(t testing.TB, s *spec.Spec, source, path, query string) *spec.Target {
 	t.Helper()
-	at, err := s.Target(source, path, query)
+	at, err := s.Resolve(source, path, query)
 	if err != nil {
 		t.Fatal(err)
 	}

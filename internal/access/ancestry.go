@@ -57,7 +57,7 @@ func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	for _, p := range s.Kinds {
 		for _, in := range p.Instances {
 			one := len(p.ID) == 1 || p.Name == s.Roots.Kind && len(in.ID) == len(p.ID)
-			if one && !ownAccount(s, in) && in.Template().Begins(l.Template()) {
+			if one && !ownAccount(s, in) && in.Template().IsPrefixOf(l.Template()) {
 				all = append(all, p)
 				break
 			}
@@ -103,11 +103,11 @@ func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
 			continue
 		}
 		for _, in := range k.Instances {
-			path, ok := in.Template().FillFrom(have)
+			path, ok := in.Template().FillFromPath(have)
 			if !ok || len(have) <= len(in.Template().Segments()) {
 				continue
 			}
-			up, err := s.Target(t.Key.Source, path, "")
+			up, err := s.Resolve(t.Key.Source, path, "")
 			if err != nil || up.Instance != in || up.ID == "" && in.Address == "" || ownAccount(s, in) && up.ID == user {
 				continue
 			}

@@ -35,7 +35,7 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
 		return err
 	}
-	if t.Kind == nil || t.ID == "" && !t.Addressed() || r.rows[t.Kind.Name] == nil {
+	if t.Kind == nil || t.ID == "" && !t.IsAddressed() || r.rows[t.Kind.Name] == nil {
 		return nil
 	}
 	f := r.rows[t.Kind.Name]
@@ -53,7 +53,7 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 
 // apart refuses what no records are kept of to a caller that finds some records alone.
 func apart(c understudy.Caller, t *spec.Target) error {
-	if !t.Apart() {
+	if !t.HasKeyHeader() {
 		return nil
 	}
 	return refuse("role %s finds some records alone, and which there are under the header %s is not known", c.Grant.Role, t.Header[0].Name)
@@ -76,7 +76,7 @@ func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Pag
 // recordIn returns the one record of an answer, nil when it is not where the spec says.
 func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	key := s.RecordKey(p)
-	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).Wrapped() {
+	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).IsWrapped() {
 		return nil // a write's answer in which no record was found
 	}
 	doc, err := jsonspan.Parse(p.Body)
@@ -98,7 +98,7 @@ func instanceOf(t *spec.Target) *spec.Target {
 		if !ok {
 			continue
 		}
-		if at, err := t.Spec.Target(t.Key.Source, path, ""); err == nil && at.Instance == in && at.ID == t.ID {
+		if at, err := t.Spec.Resolve(t.Key.Source, path, ""); err == nil && at.Instance == in && at.ID == t.ID {
 			return at
 		}
 	}
@@ -125,7 +125,7 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 
 // told reports whether a path alone tells whether the record it names may be found.
 func (n named) told() bool {
-	return n.f.named || n.target.Addressed() && n.f.byRoot() && n.target.Root() != ""
+	return n.f.named || n.target.IsAddressed() && n.f.byRoot() && n.target.RootID() != ""
 }
 
 // found reports whether the record may be found, by the path or as it is held.
@@ -134,7 +134,7 @@ func (n named) found() bool {
 	case n.f.named:
 		return n.f.holds(rootName(n.target.ID))
 	case n.told():
-		return n.f.holds(rootName(n.target.Root()))
+		return n.f.holds(rootName(n.target.RootID()))
 	}
 	return n.f.held(n.f.gate.held.idOf(n.target), n.f.gate.now(), 0)
 }
@@ -142,7 +142,7 @@ func (n named) found() bool {
 // idOf is the id of the record that an instance path names, or whose own address it is; ""
 // when that is not held.
 func (h *held) idOf(t *spec.Target) string {
-	if h.addressed != nil && t.Addressed() {
+	if h.addressed != nil && t.IsAddressed() {
 		return h.addressed(t)
 	}
 	return t.ID
@@ -150,8 +150,8 @@ func (h *held) idOf(t *spec.Target) string {
 
 // rootName is the id of a root as the field of its records that shows it.
 func rootName(id string) query.Value {
-	raw := jsonspan.Quote(nil, spec.SpellRoot(id))
-	return query.Of(raw, jsonspan.Value{Kind: jsonspan.String, End: len(raw)}, spec.TypeSelect)
+	raw := jsonspan.Quote(nil, spec.FormatRoot(id))
+	return query.NewValue(raw, jsonspan.Value{Kind: jsonspan.String, End: len(raw)}, spec.TypeSelect)
 }
 
 // list asks for a list of a ruled kind.
@@ -167,7 +167,7 @@ func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Req
 		}
 	}
 	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.within(a.Target))
-	key, former := listKey{rule: f, list: a.Target.Key}, foundList{made: new(request.Made)}
+	key, former := listKey{rule: f, list: a.Target.Key}, foundList{made: new(request.ListCache)}
 	if keep {
 		if f.timed() { // it is one list for a second
 			now = now.Truncate(time.Second).Add(time.Second)
@@ -182,13 +182,13 @@ func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Req
 		if a.Local != nil {
 			w = *a.Local
 		}
-		w.Only = f.only(now, !a.AsOf.IsZero(), w.Only)
+		w.CanFind = f.only(now, !a.AsOf.IsZero(), w.CanFind)
 		if a.AsOf.IsZero() { // then by what a record is now, which its form of that time does not say
 			f.narrow(&w, now)
-			w.Scan = !f.told() || len(f.nums) > 1
+			w.NoIndex = !f.told() || len(f.nums) > 1
 		}
 		if keep {
-			w.Made = former.made
+			w.Cache = former.made
 		}
 		a.Local = &w
 	}
@@ -220,7 +220,7 @@ type listKey struct {
 type foundList struct {
 	sum  [16]byte         // of a page that upstream gave; zero: it gave none
 	page *understudy.Page // made from records
-	made *request.Made
+	made *request.ListCache
 }
 
 // is reports whether a page is the one that was looked at.
@@ -294,7 +294,7 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 		case a.kind == nil:
 			return false
 		case a.only && f.rows[a.kind.Name] != nil && f.rows[a.kind.Name].tells(a): // as the root's own rule, which is looked at
-			if root := t.Root(); root == "" || !f.rows[a.kind.Name].holds(rootName(root)) {
+			if root := t.RootID(); root == "" || !f.rows[a.kind.Name].holds(rootName(root)) {
 				return false
 			}
 		case of != nil && f.rows[a.kind.Name] != nil:
@@ -311,7 +311,7 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 
 // asks reports whether the rule asks for the root that a path lies under, and for no more.
 func (f *rowFilter) asks(t *spec.Target) bool {
-	root := t.Root()
+	root := t.RootID()
 	return len(f.where) > 0 && f.byRoot() && root != "" && f.holds(rootName(root))
 }
 
@@ -323,7 +323,7 @@ func (f *rowFilter) within(t *spec.Target) bool {
 			return true
 		}
 		up := f.rows[a.kind.Name]
-		return up != nil && !(a.root && up.tells(a) && up.holds(rootName(t.Root())))
+		return up != nil && !(a.root && up.tells(a) && up.holds(rootName(t.RootID())))
 	})
 }
 
@@ -367,7 +367,7 @@ func (f *rowFilter) idOf(body []byte) string {
 	for i, name := range f.kind.ID {
 		parts[i] = query.Find(body, doc, query.FieldOf(f.kind.Field(name))).Text()
 	}
-	return f.kind.IDOf(parts)
+	return f.kind.JoinID(parts)
 }
 
 // instance asks for a record of a ruled kind.

@@ -40,7 +40,7 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 			shown = append(shown, name)
 		}
 	}
-	ch.Fields = understudy.NamesOf(shown...)
+	ch.Fields = understudy.NewNames(shown...)
 	if g.Whole(c, ch.Source) {
 		return ch, true
 	}

@@ -47,8 +47,8 @@ func TestChange(t *testing.T) {
 		{"open", "calls", understudy.Changed, []string{"x_new", "from"}, true, []string{"from"}},
 		{"open", "calls", understudy.Changed, []string{"x_new"}, true, nil},
 		{"deaf", "calls", understudy.Changed, []string{"x_new"}, false, nil},
-		{"support", "messages", understudy.Came, nil, true, nil},
-		{"support", "messages", understudy.Went, nil, true, nil},
+		{"support", "messages", understudy.Appeared, nil, true, nil},
+		{"support", "messages", understudy.Deleted, nil, true, nil},
 		{"support", "messages", understudy.Changed, []string{"body"}, false, nil},
 		{"support", "messages", understudy.Changed, nil, false, nil},
 		{"support", "messages", understudy.Changed, []string{"body", "status", "to"}, true, []string{"status", "to"}},
@@ -56,25 +56,25 @@ func TestChange(t *testing.T) {
 		{"support", "calls", understudy.Changed, []string{"subresource_uris.x_new"}, false, nil},
 		{"support", "calls", understudy.Changed, []string{"subresource_uris.recordings", "status.deep", "", ".", "status."}, true,
 			[]string{"subresource_uris.recordings"}},
-		{"blind", "calls", understudy.Came, nil, false, nil},
-		{"blind", "messages", understudy.Came, nil, true, nil},
-		{"half", "participants", understudy.Came, nil, false, nil},
+		{"blind", "calls", understudy.Appeared, nil, false, nil},
+		{"blind", "messages", understudy.Appeared, nil, true, nil},
+		{"half", "participants", understudy.Appeared, nil, false, nil},
 		{"within", "calls", understudy.Changed, []string{"subresource_uris"}, true, []string{"subresource_uris"}},
 		{"within", "calls", understudy.Changed, []string{"subresource_uris.events", "status"}, false, nil},
 		{"within", "calls", understudy.Changed, []string{"from", "from_formatted"}, true, []string{"from"}},
-		{"within", "messages", understudy.Came, nil, false, nil},
+		{"within", "messages", understudy.Appeared, nil, false, nil},
 		{"derived", "calls", understudy.Changed, []string{"from_formatted"}, false, nil},
-		{"nothing", "calls", understudy.Came, nil, false, nil},
-		{"unknown", "calls", understudy.Came, nil, false, nil},
-		{"", "calls", understudy.Came, nil, false, nil},
-		{"all", "calls", understudy.Came, nil, true, nil},
-		{"open", "nowhere", understudy.Came, nil, false, nil},
+		{"nothing", "calls", understudy.Appeared, nil, false, nil},
+		{"unknown", "calls", understudy.Appeared, nil, false, nil},
+		{"", "calls", understudy.Appeared, nil, false, nil},
+		{"all", "calls", understudy.Appeared, nil, true, nil},
+		{"open", "nowhere", understudy.Appeared, nil, false, nil},
 	} {
 		ch := understudy.Change{N: 7, Source: "twilio", Kind: c.kind, ID: "X", Type: c.what, Record: 8, Version: 9,
-			Fields: understudy.NamesOf(c.fields...)}
+			Fields: understudy.NewNames(c.fields...)}
 		caller := understudy.Caller{Name: c.role, Grant: &understudy.Grant{Role: c.role}}
 		got, shown := g.Change(caller, ch)
-		if shown != c.shown || shown && got.Fields != understudy.NamesOf(c.left...) {
+		if shown != c.shown || shown && got.Fields != understudy.NewNames(c.left...) {
 			t.Errorf("%s, %v %s %q: %v %q; want %v %q", c.role, c.what, c.kind, c.fields, shown, got.Fields, c.shown, c.left)
 		}
 		counts := c.role == "all" || c.role == "open"

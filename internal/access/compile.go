@@ -317,7 +317,7 @@ func (m Match) test() query.Test {
 // that is kept as whole pages there are none to look at.
 func phoneFields(k *spec.Kind) (all []string) {
 	for _, f := range k.Fields {
-		if f.Class == spec.ClassPhone && f.From == "" && f.Type != spec.TypeMap && f.Type != spec.TypeMedia && len(k.ID) > 0 {
+		if f.Class == spec.ClassPhone && f.DerivedFrom == "" && f.Type != spec.TypeMap && f.Type != spec.TypeMedia && len(k.ID) > 0 {
 			all = append(all, f.Name)
 		}
 	}

@@ -154,5 +154,5 @@ func (e errorShape) read(body []byte) string {
 		return ""
 	}
 	v, _ := jsonspan.Find(body, doc, e.code)
-	return e.of.Known(body, v)
+	return e.of.UpstreamCode(body, v)
 }

@@ -140,7 +140,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 				one.Value = string(v.Bytes(shown))
 			}
 			if of := g.specs[source].Kind(kind).Field(f.Field); of.RootPath() != "" && f.Level == See {
-				one.Value = string(query.Find(shown, doc, query.FieldOf(of)).Raw())
+				one.Value = string(query.Find(shown, doc, query.FieldOf(of)).RawBytes())
 			}
 		}
 		e.Fields = append(e.Fields, one)
@@ -171,7 +171,7 @@ func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 		add(f.phoneWords(), f.numbered(values))
 	}
 	for _, c := range f.where {
-		add(f.whereWords(c), c.test.Holds(values[c.field]))
+		add(f.whereWords(c), c.test.Match(values[c.field]))
 	}
 	return append(all, f.reasonsAbove(values, now)...)
 }

@@ -98,7 +98,7 @@ func (f *rowFilter) matches(body []byte, now time.Time, depth int) bool {
 		return false
 	}
 	for _, c := range f.where {
-		if !c.test.Holds(values[c.field]) {
+		if !c.test.Match(values[c.field]) {
 			return false
 		}
 	}
@@ -109,7 +109,7 @@ func (f *rowFilter) matches(body []byte, now time.Time, depth int) bool {
 // younger than the rule's maximum age.
 func (f *rowFilter) young(values []query.Value, now time.Time) bool {
 	for _, i := range f.clocks {
-		if v := values[i]; !v.Null() { // a clock that cannot be read finds nothing
+		if v := values[i]; !v.IsNull() { // a clock that cannot be read finds nothing
 			at := v.Unix()
 			return at != 0 && now.Sub(time.Unix(at, 0)) < f.age
 		}
@@ -179,13 +179,13 @@ func (f *rowFilter) tells(a ancestor) bool { return f.named || a.only && f.byRoo
 
 // holds reports whether a root of that name may be found, where the name alone tells.
 func (f *rowFilter) holds(name query.Value) bool {
-	return !f.never && !slices.ContainsFunc(f.where, func(c condition) bool { return !c.test.Holds(name) })
+	return !f.never && !slices.ContainsFunc(f.where, func(c condition) bool { return !c.test.Match(name) })
 }
 
 // kindOf is the kind an id is of by its prefix; of several the one with a rule.
 func (f *rowFilter) kindOf(id string) (found *spec.Kind) {
 	for _, k := range f.gate.specs[f.source].Kinds {
-		if len(k.ID) == 1 && k.HasPrefix(id) && (found == nil || f.rows[k.Name] != nil) {
+		if len(k.ID) == 1 && k.HasIDPrefix(id) && (found == nil || f.rows[k.Name] != nil) {
 			found = k
 		}
 	}

@@ -32,7 +32,7 @@ func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 		Allow                           []understudy.Allow
 		Users                           map[string]string
 		Policy                          string
-	}{c.Name, c.Source, grant.Role, grant.By, grant.Expires.UTC().Format(time.RFC3339Nano), grant.MaxStale, grant.Allow, g.users,
+	}{c.Name, c.Source, grant.Role, grant.IssuedBy, grant.Expires.UTC().Format(time.RFC3339Nano), grant.MaxStale, grant.Allow, g.users,
 		fingerprint(of)})
 	if err != nil {
 		panic("access: strings, numbers and lists of them always marshal: " + err.Error())
@@ -53,7 +53,7 @@ func fingerprint(o Options) string {
 		for _, k := range s.Kinds {
 			entry := kind{Name: k.Name}
 			for _, f := range k.Fields {
-				entry.Fields = append(entry.Fields, field{f.Name, f.Class, f.From, f.Tells})
+				entry.Fields = append(entry.Fields, field{f.Name, f.Class, f.DerivedFrom, f.Reveals})
 			}
 			specs[source] = append(specs[source], entry)
 		}

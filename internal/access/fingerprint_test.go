@@ -12,7 +12,7 @@ import (
 )
 
 func TestStanding(t *testing.T) {
-	grant := understudy.Grant{Role: "r", By: "config"}
+	grant := understudy.Grant{Role: "r", IssuedBy: "config"}
 	caller := understudy.Caller{Name: "ann", Source: "twilio", Grant: &grant, Flow: 1}
 	type policy struct {
 		Options
@@ -73,7 +73,7 @@ func TestStanding(t *testing.T) {
 		"the end":            func(p *policy) { p.caller.Grant.Expires = start },
 		"how old":            func(p *policy) { p.caller.Grant.MaxStale = &stale },
 		"what it may send":   func(p *policy) { p.caller.Grant.Allow = []understudy.Allow{other} },
-		"by whom":            func(p *policy) { p.caller.Grant.By = "demo" },
+		"by whom":            func(p *policy) { p.caller.Grant.IssuedBy = "demo" },
 		"the name":           func(p *policy) { p.caller.Name = "bob" },
 		"every source":       func(p *policy) { p.caller.Source = "" },
 		"the role is gone":   func(p *policy) { delete(p.Roles, "r"); delete(p.Rows, "r") },

@@ -95,7 +95,7 @@ func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool
 		return nil, false, refuse("%s may not ask source %s", c.Name, source)
 	case c.Role() == "":
 		return nil, false, refuse("%s has no role", c.Name)
-	case !c.Grant.Live(g.now()):
+	case !c.Grant.IsActive(g.now()):
 		return nil, false, refuse("the grant of %s has ended", c.Name)
 	case c.Grant.Role == understudy.RoleAll:
 		return nil, true, nil
@@ -181,15 +181,15 @@ func (s *Sight) Read(t *spec.Target) error {
 	switch {
 	case t.Media != nil:
 		return s.gate.Media(c, t)
-	case s.spec != nil && s.spec.Generic():
+	case s.spec != nil && s.spec.IsGeneric():
 		return exchange(s.gate, c, t, "GET")
 	case t.Slashed && !s.Whole:
 		return slashed()
 	case s.err != nil:
 		return s.err
-	case kind == "" && s.all && t.Spec != nil && t.Spec.PassesTo(t.Key.Path()):
+	case kind == "" && s.all && t.Spec != nil && t.Spec.IsPassThrough(t.Key.Path()):
 		return nil
-	case kind == "" && !s.all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
+	case kind == "" && !s.all && t.Spec != nil && t.Spec.IsGraphQLPath(t.Key.Path()):
 		return refuseGraphQL(c)
 	case kind == "" && !allowed(c, "GET", t):
 		return refuse("credential %s may not ask for this path", c.Name)
@@ -243,7 +243,7 @@ func (p *plan) param(t *spec.Target, given understudy.Param) error {
 		return fmt.Errorf("it is not known to be safe")
 	}
 	paging := t.Spec.PagingOf(t.List)
-	if name != "" && (name == paging.Size || paging.Position(name)) {
+	if name != "" && (name == paging.Size || paging.IsPosition(name)) {
 		return nil
 	}
 	f := t.List.Filter(name)
@@ -284,7 +284,7 @@ func (e *UnseenError) Error() string {
 // document can give a hidden field another name. GET and HEAD are also
 // permitted if Read permits them. For a generic source exchange decides of every method.
 func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
-	if sp := g.specs[t.Key.Source]; sp != nil && sp.Generic() {
+	if sp := g.specs[t.Key.Source]; sp != nil && sp.IsGeneric() {
 		return exchange(g, c, t, method)
 	}
 	if method == "GET" || method == "HEAD" {
@@ -297,7 +297,7 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	switch {
 	case err != nil:
 		return err
-	case !all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
+	case !all && t.Spec != nil && t.Spec.IsGraphQLPath(t.Key.Path()):
 		return refuseGraphQL(c)
 	case !allowed(c, method, t):
 		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
@@ -359,7 +359,7 @@ func allowed(c understudy.Caller, method string, t *spec.Target) bool {
 		segments[i] = text
 	}
 	path := strings.Join(segments, "/")
-	return slices.ContainsFunc(c.Grant.Allow, func(a understudy.Allow) bool { return a.Covers(method, path) })
+	return slices.ContainsFunc(c.Grant.Allow, func(a understudy.Allow) bool { return a.Match(method, path) })
 }
 
 func refuse(format string, args ...any) error {

@@ -112,7 +112,7 @@ func TestWrite(t *testing.T) {
 // everything may not send one, whatever its grant allows.
 func TestGraphQLNeedsTheRoleAll(t *testing.T) {
 	s := forge(t)
-	s.GraphQL, s.Passes = "/graphql", []string{"/about"}
+	s.GraphQL, s.PassThrough = "/graphql", []string{"/about"}
 	if err := s.Compile(); err != nil {
 		t.Fatal(err)
 	}

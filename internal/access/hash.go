@@ -89,7 +89,7 @@ func (h *Hasher) derive(key []byte) error {
 // append appends the hash of a text. In a field of class phone every spelling of a number has the hash of its digits.
 func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	dst = append(dst, hashPrefix...)
-	if p := understudy.ReadPhone(text); phone && p.Digits != "" {
+	if p := understudy.ParsePhone(text); phone && p.Digits != "" {
 		plain := pack(p)
 		tag := h.tag('n', plain[:])
 		sealed := h.stream(tag, plain)
@@ -122,7 +122,7 @@ func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]
 	return number
 }
 
-// number is the number of a hash, as ReadPhone reads it; "" of a hash of a text or of another installation.
+// number is the number of a hash, as ParsePhone reads it; "" of a hash of a text or of another installation.
 func (h *Hasher) number(text string) string {
 	letters, ok := strings.CutPrefix(text, hashPrefix)
 	if !ok || len(letters) != numberHash {
@@ -145,7 +145,7 @@ func (h *Hasher) number(text string) string {
 func pack(p understudy.Phone) (packed [sealedSize]byte) {
 	n, _ := strconv.ParseUint(p.Digits, 10, 64) // 15 digits at most
 	n |= uint64(len(p.Digits)) << 51
-	if p.Country {
+	if p.HasCountryCode {
 		n |= 1 << 50
 	}
 	var all [8]byte
@@ -178,10 +178,10 @@ type hasHash struct {
 	want  string
 }
 
-// Holds reports whether the value is a text with that hash.
-func (t hasHash) Holds(v query.Value) bool {
+// Match reports whether the value is a text with that hash.
+func (t hasHash) Match(v query.Value) bool {
 	var buf [maxMasked]byte
-	return v.Quoted() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
+	return v.IsString() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
 }
 
 // Equal is the condition that a field of a kind has the value that a hash stands for, or that a number ends in four
@@ -202,7 +202,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 	}
 	phone, level := f.Class == spec.ClassPhone, g.Level(c, source, kind, field)
 	if four {
-		e.Test, e.Predicate = query.NewNumber(text), &query.Predicate{Field: field, Number: text}
+		e.Test, e.Predicate = query.NewPhoneNumber(text), &query.Predicate{Field: field, Number: text}
 		return e, phone && (level == Last4 || level == See)
 	}
 	number := ""

@@ -176,11 +176,11 @@ func (r rules) bounded(k *spec.Kind, name string, chain int) decision {
 	}
 	ancestors(name, func(outer string) bool {
 		f := k.Field(outer)
-		if f != nil && f.From != "" {
-			limit(f.From, "derived from")
+		if f != nil && f.DerivedFrom != "" {
+			limit(f.DerivedFrom, "derived from")
 		}
-		if f != nil && f.Tells != "" && !r.names(k, name) {
-			limit(f.Tells, "tells of")
+		if f != nil && f.Reveals != "" && !r.names(k, name) {
+			limit(f.Reveals, "tells of")
 		}
 		return v.level > Hide
 	})

@@ -59,16 +59,16 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	if only == nil {
 		return nil
 	}
-	r := &query.RowRule{Finds: only, Named: func(string) bool { return false }}
+	r := &query.RowRule{CanFind: only, CanFindID: func(string) bool { return false }}
 	f, err := g.rowFilter(c, source, kind)
 	if err != nil {
 		return r
 	}
 	now := g.now()
-	r.Named = func(id string) bool { return f.held(id, now, 0) }
+	r.CanFindID = func(id string) bool { return f.held(id, now, 0) }
 	w := request.LocalQuery{}
 	f.narrow(&w, now)
-	r.Predicates, r.From, r.Whole, r.Steady = w.Predicates, w.From, f.told(), f.age == 0 && !f.own && f.isAlone()
+	r.Predicates, r.From, r.Complete, r.RecordOnly = w.Predicates, w.From, f.told(), f.age == 0 && !f.own && f.isAlone()
 	if all := f.numbers(); len(all) > 1 {
 		r.Numbers = all
 	}
@@ -83,7 +83,7 @@ func (f *rowFilter) told() bool {
 		return false
 	}
 	for _, c := range f.where {
-		if c.match.Prefix != "" || len(c.match.In) > mostValues || !s.Termed(f.kind, f.kind.Field(f.fields[c.field].Name)) {
+		if c.match.Prefix != "" || len(c.match.In) > mostValues || !s.HasValueIndex(f.kind, f.kind.Field(f.fields[c.field].Name)) {
 			return false
 		}
 	}

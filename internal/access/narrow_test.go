@@ -27,7 +27,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 	}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	at, err := sp.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
+	at, err := sp.Resolve("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestRulesAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := sp.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
+	at, err := sp.Resolve("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestRulesAreTold(t *testing.T) {
 			}
 			continue
 		}
-		if r == nil || r.Finds == nil || r.Whole != want.whole || len(r.Predicates) != want.terms || len(r.Numbers) != want.numbers {
+		if r == nil || r.CanFind == nil || r.Complete != want.whole || len(r.Predicates) != want.terms || len(r.Numbers) != want.numbers {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
@@ -149,7 +149,7 @@ func TestRulesAreTold(t *testing.T) {
 				w = a.Local
 				return nil, understudy.ErrNotMirrored
 			})
-			if w == nil || w.Only == nil || w.Scan != (!want.whole || want.numbers > 0) || len(w.Predicates) != want.terms {
+			if w == nil || w.CanFind == nil || w.NoIndex != (!want.whole || want.numbers > 0) || len(w.Predicates) != want.terms {
 				t.Errorf("%s: the list wants %+v", name, w)
 			}
 		}

@@ -196,7 +196,7 @@ func (p *plan) cut(page *understudy.Page) *spec.Paging {
 		return nil
 	}
 	if len(p.lists) > 1 {
-		t, err := p.spec.TargetOf(page.Key)
+		t, err := p.spec.ResolveKey(page.Key)
 		if err != nil || t.List == nil {
 			return nil
 		}

@@ -86,7 +86,7 @@ func (v *View) row(at jsonspan.Value) Row {
 		}
 		parts[i] = part.Text
 	}
-	r.ID = v.kind.IDOf(parts)
+	r.ID = v.kind.JoinID(parts)
 	return r
 }
 
@@ -125,9 +125,9 @@ func (r Row) root(v Value) Value {
 		v.State = Hidden
 		return v
 	}
-	switch of := r.Field(v.Field.From); of.State {
+	switch of := r.Field(v.Field.DerivedFrom); of.State {
 	case Seen:
-		if v.Text = spec.RootAt(v.Field.RootPath(), of.Text); v.Text != "" {
+		if v.Text = spec.RootFromURL(v.Field.RootPath(), of.Text); v.Text != "" {
 			v.State = Seen
 		}
 	case Masked:

@@ -144,7 +144,7 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 }
 
 func hasOwn(s *spec.Spec) bool {
-	return slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return k.Own != "" })
+	return slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return k.OwnNumber != "" })
 }
 
 // check looks at what needs no spec.

@@ -60,7 +60,7 @@ func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a
 	case !a.AsOf.IsZero():
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	case a.OnlyIfCached:
-		return nil, fmt.Errorf("access: %w", understudy.ErrNotHeld)
+		return nil, fmt.Errorf("access: %w", understudy.ErrNoStoredAnswer)
 	}
 	k := askedKey{c.Name, a.Target.Key}
 	for {
@@ -124,7 +124,7 @@ func (l *lookups) lead(
 		}
 		close(s.done)
 	}()
-	a.NoCache, a.SkipHeld, a.JoinOnly, a.MaxAge, a.MinFresh, a.MaxStale = true, true, false, nil, nil, nil
+	a.NoCache, a.SkipStored, a.JoinOnly, a.MaxAge, a.MinFresh, a.MaxStale = true, true, false, nil, nil, nil
 	answer, err := ask(ctx, a)
 	s.left = false
 	switch {

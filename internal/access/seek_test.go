@@ -60,7 +60,7 @@ func seeking(t *testing.T) (*Gate, *spec.Target) {
 	t.Helper()
 	g := ruledGate(t, RowRules{"calls": {Age: 30 * 24 * time.Hour}}, shelf{})
 	g.now = time.Now
-	at, err := g.specs["twilio"].Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls/"+
+	at, err := g.specs["twilio"].Resolve("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls/"+
 		"CA00000000000000000000000000000009.json", "")
 	if err != nil {
 		t.Fatal(err)

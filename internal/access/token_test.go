@@ -35,7 +35,7 @@ var (
 // with the rows.
 func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...string) error {
 	t.Helper()
-	at, err := g.specs["twilio"].Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001"+path,
+	at, err := g.specs["twilio"].Resolve("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001"+path,
 		"PageSize=2&Page=1&PageToken="+url.QueryEscape(token))
 	if err != nil {
 		t.Fatal(err)

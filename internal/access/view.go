@@ -60,7 +60,7 @@ const keptOverhead = 256
 // sees anything.
 func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	source := p.Key.Source
-	if p.Key.Zero() && source == "" {
+	if p.Key.IsZero() && source == "" {
 		source = c.Source // the answer of a write
 	}
 	s := Sight{gate: g, caller: c, source: source, kind: p.Kind}
@@ -90,15 +90,15 @@ type Asker func(context.Context, request.Request) (*request.Response, error)
 func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*request.Response, error) {
 	g, c := s.gate, s.caller
 	if a.Target.Kind != nil && s.plan != nil {
-		a.NotFinal, a.Shown = !s.plan.final, s.plan.shown
-		a.Folded = !a.AsOf.IsZero() && !s.Whole
+		a.NotFinal, a.CanSee = !s.plan.final, s.plan.shown
+		a.FillGaps = !a.AsOf.IsZero() && !s.Whole
 	}
 	if equal := g.equalities(c, a.Target); equal != nil {
 		w := request.LocalQuery{}
 		if a.Local != nil {
 			w = *a.Local
 		}
-		w.Equal = equal
+		w.Conditions = equal
 		a.Local = &w
 	}
 	r := s.ruled
@@ -134,7 +134,7 @@ func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*reques
 
 // View returns what the caller sees of a page, as Gate.View does. A grant that has ended since the look shows nothing.
 func (s *Sight) View(page *understudy.Page) (*View, error) {
-	if s.err != nil || page.Kind != s.kind || page.Key.Source != s.source || !s.caller.Grant.Live(s.gate.now()) {
+	if s.err != nil || page.Kind != s.kind || page.Key.Source != s.source || !s.caller.Grant.IsActive(s.gate.now()) {
 		return s.gate.View(s.caller, page)
 	}
 	return s.show(page)
@@ -316,7 +316,7 @@ func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 
 // appendCountry appends the country of a number that begins with a country code; of any other text nothing.
 func appendCountry(dst []byte, text string) []byte {
-	if p := understudy.ReadPhone(text); p.Country {
+	if p := understudy.ParsePhone(text); p.HasCountryCode {
 		return append(dst, e164.Country(p.Digits)...)
 	}
 	return dst

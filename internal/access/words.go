@@ -128,4 +128,4 @@ func span(d time.Duration) string {
 }
 
 // oneOf is the word for one record of a kind.
-func oneOf(k *spec.Kind) string { return cmp.Or(k.One, "record of "+k.Name) }
+func oneOf(k *spec.Kind) string { return cmp.Or(k.Singular, "record of "+k.Name) }

@@ -268,5 +268,5 @@ func (v *exchange) toolContext(ctx context.Context) (context.Context, func()) {
 // recordAction records what the caller does, before the response is sent.
 func (v *exchange) recordAction(ctx context.Context, e understudy.AuditEntry) error {
 	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.LineOf(v.ctx).ID
-	return understudy.Audit(ctx, v.srv.o.Audit, e)
+	return understudy.RecordAudit(ctx, v.srv.o.Audit, e)
 }

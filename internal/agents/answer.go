@@ -154,7 +154,8 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	case errors.Is(err, understudy.ErrNotAudited):
 		return "The audit log cannot be written now, so nothing is answered. Try again later."
 	case errors.As(err, &up):
-		return "The API has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(err) + ". Try again later, or ask search."
+		return "The API has not answered (" + up.ShortText() + "), and " + understudy.ExplainNoStoredAnswer(err) +
+			". Try again later, or ask search."
 	case v.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("There was no answer within %s. Ask for less, or try again: what was begun goes on.", v.srv.o.Limits.Time)
 	case errors.Is(err, understudy.ErrDamaged):
@@ -166,7 +167,7 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 		return plainText(err)
 	case errors.Is(err, errComputing):
 		return "The API is still computing this. Ask again in a moment."
-	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrNotHeld):
+	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrNoStoredAnswer):
 		return "This cannot be answered now. Try again in a moment."
 	}
 	v.srv.o.Logger.ErrorContext(ctx, "agents: a tool failed", "tool", name, "err", err)

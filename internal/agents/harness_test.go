@@ -259,7 +259,7 @@ func fill(r *rig, lists ...string) {
 	for _, list := range lists {
 		next := "/2010-04-01/Accounts/" + account + "/" + list + ".json"
 		for next != "" {
-			t, err := r.source.Spec.Follow("twilio", next)
+			t, err := r.source.Spec.ResolveLink("twilio", next)
 			must(r.T, err)
 			p, err := r.o.Mirror.Answer(r.Context(), request.Request{Target: t})
 			must(r.T, err)
@@ -272,7 +272,7 @@ func fill(r *rig, lists ...string) {
 // one.
 func change(r *rig, path string, after time.Duration, pairs ...string) {
 	r.Helper()
-	t, err := r.source.Spec.Follow("twilio", path)
+	t, err := r.source.Spec.ResolveLink("twilio", path)
 	must(r.T, err)
 	a, err := r.o.Mirror.Answer(r.Context(), request.Request{Target: t})
 	must(r.T, err)

@@ -51,7 +51,7 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 	if !ok {
 		return nil, nil, 0, newInvalid("this list cannot be asked for")
 	}
-	t, err = k.Source.Spec.Target(k.Source.Name, path, query.String())
+	t, err = k.Source.Spec.Resolve(k.Source.Name, path, query.String())
 	if err == nil && t.List != l.Spec {
 		err = newInvalid("what within names is no id")
 	}
@@ -64,7 +64,7 @@ func (v *exchange) followCursor(k *plan.Kind, a listArgs, at time.Time) (*plan.L
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	t, err := k.Source.Spec.Follow(k.Source.Name, p.URI)
+	t, err := k.Source.Spec.ResolveLink(k.Source.Name, p.URI)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -140,7 +140,7 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	switch next := answer.Page.Next; {
 	case fit < len(rows):
 		out.Next, err = v.seal(out.Source, position{URI: t.Key.URI, Skip: skip + fit, At: at})
-	case !next.Zero():
+	case !next.IsZero():
 		out.Next, err = v.seal(out.Source, position{URI: next.URI, At: at})
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 			values = append(values, p.Value)
 		}
 	}
-	values = append(values, t.Above()...)
+	values = append(values, t.ParentIDs()...)
 	action := understudy.ListAction(t.First && skip == 0 && at.IsZero(), fit, values)
 	return out, v.recordAction(ctx, understudy.AuditEntry{Action: action, What: "an agent lists records", Source: out.Source,
 		Kind: out.Kind, IDs: ids, Rows: fit, Values: values})

@@ -161,10 +161,10 @@ func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) 
 	}
 	if len(parts) != len(in.Spec.ID) {
 		if len(in.Spec.ID) == 0 {
-			return nil, nil, newInvalid("there is one %s alone; leave id out", k.Spec.One)
+			return nil, nil, newInvalid("there is one %s alone; leave id out", k.Spec.Singular)
 		}
 		return nil, nil, newInvalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
-			plan.Article(k.Spec.One))
+			plan.Article(k.Spec.Singular))
 	}
 	within, err := readVars(a.Within, recordNeeds(k))
 	if err != nil {
@@ -172,10 +172,10 @@ func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) 
 	}
 	path, ok := k.PathTo(parts, within)
 	if !ok {
-		return nil, nil, newInvalid("%s lies under another record; say which in within: %s", plan.Article(k.Spec.One),
+		return nil, nil, newInvalid("%s lies under another record; say which in within: %s", plan.Article(k.Spec.Singular),
 			strings.Join(recordNeeds(k), ", "))
 	}
-	t, err := k.Source.Spec.Target(k.Source.Name, path, "")
+	t, err := k.Source.Spec.Resolve(k.Source.Name, path, "")
 	if err == nil && t.Instance != in.Spec {
 		err = understudy.ErrNotFound
 	}
@@ -204,7 +204,7 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 		return nil, err
 	}
 	if !at.IsZero() && !hasID(k) {
-		return nil, newInvalid("nothing is kept of how %s was", k.Spec.One)
+		return nil, newInvalid("nothing is kept of how %s was", k.Spec.Singular)
 	}
 	answer, view, err := v.ask(ctx, t, at)
 	if err != nil {

@@ -36,7 +36,7 @@ func (b *builder) addSums() {
 	if b.srv.o.Search == nil {
 		return
 	}
-	most := query.MostSumBy
+	most := query.MaxSumGroupings
 	p := (&properties{}).add("query", text("which records, as in search; empty: all"))
 	b.addSource(p).add("kinds", &jsonschema.Schema{Type: "array", Items: enum("", b.offer.names(hasID)),
 		Description: "only these; all when it is absent"})

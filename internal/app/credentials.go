@@ -32,7 +32,7 @@ func (a *App) openCredentials(ctx context.Context) error {
 // credentialForm returns how users and secrets of a source begin.
 func (r *policyReader) credentialForm(source string) (user, secret string) {
 	for _, src := range r.sources {
-		taken, err := src.Spec.Auth.Taken()
+		taken, err := src.Spec.Auth.ParseAccepted()
 		switch {
 		case src.Name != source:
 		case err == nil && !auth.HasUser(taken):

@@ -78,7 +78,8 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 		return policy{}, err
 	}
 	from := callers.Options{
-		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: by}, Open: config.OpenSources(cfg.Sources),
+		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, IssuedBy: by},
+		Open:   config.OpenSources(cfg.Sources),
 		Behind: cfg.Viewer.IsBehindProxy(), Narrowest: gate.Narrowest(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
 		People: asked, ViewAs: signin.ViewAs{Cookies: v.cookies},
 	}
@@ -119,7 +120,7 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.NewestOrDeleted, r.lookups.AddressedID
 	gate, err := access.NewWith(o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", "roles", understudy.Plain(err)) // named after the setting
+		return nil, fmt.Errorf("%s: %w", "roles", understudy.StripPrefixes(err)) // named after the setting
 	}
 	return gate, nil
 }

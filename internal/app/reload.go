@@ -101,7 +101,7 @@ func (e *enforcer) run(ctx context.Context) error {
 	for {
 		select {
 		case <-e.opts.Hangup:
-			err := understudy.Audit(ctx, e.policies.auditor, understudy.AuditEntry{Caller: understudy.Caller{Name: "SIGHUP"},
+			err := understudy.RecordAudit(ctx, e.policies.auditor, understudy.AuditEntry{Caller: understudy.Caller{Name: "SIGHUP"},
 				Action: understudy.ActionAdminister, What: "reload"})
 			if err != nil {
 				e.ports.reopenAccessLog()

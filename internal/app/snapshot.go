@@ -66,7 +66,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 	t.day = lastday.New(ctx, lastday.Options{KV: a.db.KV, Sources: names, Now: time.Now, Log: a.log, Read: func(source string) lastday.Counts {
 		m, c := a.mirror.Stats(source), a.clients[source].Stats()
 		return lastday.Counts{Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
-			Readers: c.ByReason[request.Waiting], Walks: c.ByReason[request.Sync], Upstream: c.Requests}
+			Readers: c.ByReason[request.ReasonWaiting], Walks: c.ByReason[request.ReasonSync], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
 		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
@@ -170,7 +170,7 @@ func (h *figures) limits() map[string]request.Load {
 }
 
 // sourceLimits returns the limits of one source.
-func (h *figures) sourceLimits(name string, c request.Sent) map[string]request.Load {
+func (h *figures) sourceLimits(name string, c request.SentCounts) map[string]request.Load {
 	q, writes := h.clients[name].Queue(), 0
 	if d := h.inForce(); d != nil {
 		writes = d.proxies[name].Writes()
@@ -212,7 +212,7 @@ func readProcess() diagnostics.Process {
 
 // knownScores returns the scores of a kind's lists, without lists that have no score yet.
 func knownScores(all []request.ListScore, kind string) []request.ListScore {
-	return slices.DeleteFunc(slices.Clone(all), func(s request.ListScore) bool { return s.Kind != kind || !s.Known() })
+	return slices.DeleteFunc(slices.Clone(all), func(s request.ListScore) bool { return s.Kind != kind || !s.IsNotable() })
 }
 
 // walkStats adds the state of a kind's walks to its figures.
@@ -257,7 +257,7 @@ func (h *figures) hourlySpending(source string) (out []request.Spending) {
 		}
 		out[len(out)-1].Add(&one)
 	}
-	return slices.DeleteFunc(out, func(s request.Spending) bool { return s.Sent() == 0 })
+	return slices.DeleteFunc(out, func(s request.Spending) bool { return s.Requests() == 0 })
 }
 
 // milliseconds returns a summary of seconds in milliseconds, to the microsecond.

@@ -103,7 +103,7 @@ func (l *Log) MustList(c understudy.Caller, a understudy.Action) bool {
 func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	program := e.Caller.Source != "" && !e.AsPerson
 	if !l.policy.Load().mustList(e.Caller, e.Action, program) {
-		if !e.Done() { // it was counted before it was done
+		if !e.IsFollowUp() { // it was counted before it was done
 			l.counts.add(e)
 		}
 		return nil
@@ -112,7 +112,7 @@ func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	if e.Done() { // the caller may be gone
+	if e.IsFollowUp() { // the caller may be gone
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTimeout)
 		defer cancel()
 		if err := l.append(limited, body); err != nil {

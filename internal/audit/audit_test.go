@@ -330,7 +330,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 		}
 		list(t, l, counted)
 	}
-	made := understudy.AuditEntry{Caller: person, Action: understudy.ActionSend, What: understudy.WhatMade}
+	made := understudy.AuditEntry{Caller: person, Action: understudy.ActionSend, What: understudy.WhatCreated}
 	list(t, l, made) // it was done: nothing is refused any more
 	if !strings.Contains(said.String(), "what was done is not listed") {
 		t.Errorf("the server's log: %s", said.String())
@@ -379,7 +379,7 @@ func TestACallerThatLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := record("CA3")
-	made.What = understudy.WhatMade
+	made.What = understudy.WhatCreated
 	if err := l.RecordAction(ctx, made); err != nil || len(f.find(Filter{ID: "CA3"})) != 1 {
 		t.Errorf("what was done for a caller that left is not listed: %v", err)
 	}

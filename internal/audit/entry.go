@@ -117,11 +117,11 @@ func (k Key) hashIfNumber(text string) string {
 		default:
 			digits = -1
 		}
-		if digits == understudy.LeastPhone {
+		if digits == understudy.MinPhoneDigits {
 			return k.Hash(text)
 		}
 	}
-	if understudy.ReadPhone(text).Country {
+	if understudy.ParsePhone(text).HasCountryCode {
 		return k.Hash(text)
 	}
 	return clip(text)

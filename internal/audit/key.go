@@ -97,7 +97,7 @@ func (k Key) Hash(value string) string {
 
 func normalizeValue(value string) string {
 	value = strings.TrimSpace(value)
-	if p := understudy.ReadPhone(value); p.Digits != "" {
+	if p := understudy.ParsePhone(value); p.Digits != "" {
 		return "number " + p.Digits
 	}
 	return "word " + strings.ToLower(value)

@@ -30,7 +30,7 @@ func (p *Policy) MustListPeople(role string, a understudy.Action) bool {
 // mustList reports whether an action of a caller is listed. program says that the caller is a program.
 func (p *Policy) mustList(c understudy.Caller, a understudy.Action, program bool) bool {
 	role := c.Role()
-	if c.Grant != nil && c.Grant.By == understudy.ByViewAs {
+	if c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
 		role = understudy.RoleAll // only a caller with this role can view as another role
 	}
 	if of, ok := p.Roles[role]; ok {

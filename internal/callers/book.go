@@ -143,7 +143,7 @@ func New(o Options) (*Book, error) {
 		b.Guesses = NewGuesses(b.salt, b.now)
 	}
 	for _, s := range o.Sources {
-		taken, err := s.Spec.Auth.Taken()
+		taken, err := s.Spec.Auth.ParseAccepted()
 		if err != nil {
 			return nil, fmt.Errorf("callers: source %s: auth: %w", s.Name, err)
 		}
@@ -151,7 +151,7 @@ func New(o Options) (*Book, error) {
 	}
 	b.machine.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
 	for _, name := range o.Open {
-		all := &understudy.Grant{Role: understudy.RoleAll, By: o.Loopback.By, Allow: []understudy.Allow{{Method: "*", Path: "/**"}}}
+		all := &understudy.Grant{Role: understudy.RoleAll, IssuedBy: o.Loopback.IssuedBy, Allow: []understudy.Allow{{Method: "*", Path: "/**"}}}
 		b.open[name] = &open{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow}}
 	}
 	for i := range o.Credentials {
@@ -280,7 +280,7 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source string, tak
 // search returns the entry of the credential that a request carries.
 func (b *Book) search(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (e *entry, err error) {
 	for i, s := range taken {
-		if slices.ContainsFunc(taken[:i], s.Beside) {
+		if slices.ContainsFunc(taken[:i], s.IsSamePlace) {
 			continue // an earlier scheme reads the same header or parameter
 		}
 		value, err := readValue(r, s)
@@ -307,7 +307,7 @@ func (b *Book) search(r *http.Request, known map[digest]*entry, source string, t
 
 // admit returns the caller of a correct credential, unless the credential has expired, has no role or exceeds its rate.
 func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
-	if !e.caller.Grant.Live(b.now()) {
+	if !e.caller.Grant.IsActive(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
 	if e.caller.Role() == "" && b.machine.noRole != "" {
@@ -346,7 +346,7 @@ func (b *Book) lookUp(r *http.Request, known map[digest]*entry, source, value st
 	var guessed []byte
 	readable := false
 	for _, s := range taken {
-		if !s.Beside(taken[0]) {
+		if !s.IsSamePlace(taken[0]) {
 			continue
 		}
 		user, secret, ok := s.Read(buf[:], value)

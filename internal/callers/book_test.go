@@ -44,7 +44,7 @@ func book(t testing.TB, o Options) *Book {
 
 func credential(name, source, user, secret, role string) Credential {
 	return Credential{Name: name, Source: source, User: user, Secret: understudy.NewSecret(secret),
-		Grant: understudy.Grant{Role: role, By: "config"}}
+		Grant: understudy.Grant{Role: role, IssuedBy: "config"}}
 }
 
 func basicHeader(user, secret string) string {
@@ -172,7 +172,7 @@ func TestPerson(t *testing.T) {
 		credential("norole", "twilio", account, "noroletoken", ""),
 		credential("forge", "forge", "", "ghtoken", "support"),
 	}
-	demo := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all", By: "demo"}})
+	demo := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all", IssuedBy: "demo"}})
 	bare := book(t, Options{Credentials: credentials})
 	behind := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all"}, Behind: true})
 	local10 := func(remote, host string) *http.Request { // M9

@@ -9,7 +9,7 @@ func (b *Book) Owner(c understudy.Caller) understudy.Owner {
 	if c.Source == "" && b.signedIn != nil {
 		return b.signedIn.Owner(c)
 	}
-	return understudy.Owner{Name: c.Name, Source: c.Source, Role: c.Role(), Seen: b.now()}
+	return understudy.Owner{Name: c.Name, Source: c.Source, Role: c.Role(), LastSeen: b.now()}
 }
 
 // Resolve returns the caller that an owner is in this book: the caller on this machine, the person of that
@@ -29,5 +29,5 @@ func (b *Book) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 			}
 		}
 	}
-	return now, ok && now.Role() != "" && now.Grant.Live(b.now())
+	return now, ok && now.Role() != "" && now.Grant.IsActive(b.now())
 }

@@ -61,7 +61,7 @@ func (b *Book) identifyPerson(r *http.Request) (understudy.Caller, error) {
 // personSchemes are Basic and Bearer: a person may use a credential of any source. Clients that can only send a
 // bearer token send USER:SECRET as the token.
 var personSchemes = func() []auth.Scheme {
-	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).Taken() // Taken has no error for these schemes
+	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).ParseAccepted() // Taken has no error for these schemes
 	return all
 }()
 
@@ -77,7 +77,7 @@ func (b *Book) identifyLocal(r *http.Request) (understudy.Caller, error) {
 	if b.machine.local.Role() == "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: people on this machine have no role; %s", understudy.ErrForbidden, b.advice())
 	}
-	if !b.machine.local.Grant.Live(b.now()) {
+	if !b.machine.local.Grant.IsActive(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: the role of people on this machine has expired", understudy.ErrForbidden)
 	}
 	b.notifyKnown(r, b.machine.local)
@@ -98,7 +98,7 @@ func (b *Book) advice() string {
 // if no book returned the caller. A caller who views as another role still does.
 func (b *Book) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	now, ok = b.recheckCaller(c)
-	if ok && c.Grant != nil && c.Grant.By == understudy.ByViewAs {
+	if ok && c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
 		return reapplyViewAs(c, now)
 	}
 	return now, ok

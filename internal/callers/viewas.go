@@ -38,7 +38,7 @@ func reapplyViewAs(c, without understudy.Caller) (now understudy.Caller, ok bool
 // withRole returns the caller with another role and without write access.
 func withRole(c understudy.Caller, role string) understudy.Caller {
 	grant := *c.Grant
-	grant.Role, grant.By, grant.Allow = role, understudy.ByViewAs, nil
+	grant.Role, grant.IssuedBy, grant.Allow = role, understudy.IssuedByViewAs, nil
 	c.Grant = &grant
 	return c
 }

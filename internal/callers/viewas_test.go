@@ -39,15 +39,15 @@ func TestThroughARole(t *testing.T) {
 				t.Errorf("%s through %q is %q of role %q", role, wanted, c.Name, c.Role())
 			}
 			through := role == understudy.RoleAll && wanted != ""
-			if through != (c.Grant.By == understudy.ByViewAs) || through && len(c.Grant.Allow) > 0 {
-				t.Errorf("%s through %q: by %q, allows %v", role, wanted, c.Grant.By, c.Grant.Allow)
+			if through != (c.Grant.IssuedBy == understudy.IssuedByViewAs) || through && len(c.Grant.Allow) > 0 {
+				t.Errorf("%s through %q: by %q, allows %v", role, wanted, c.Grant.IssuedBy, c.Grant.Allow)
 			}
 			for _, later := range own {
 				o.Credentials[0].Grant.Role = later
 				now, ok := book(t, o).Recheck(c)
 				switch {
 				case through && later == understudy.RoleAll:
-					if !ok || now.Role() != wanted || now.Grant.By != understudy.ByViewAs {
+					if !ok || now.Role() != wanted || now.Grant.IssuedBy != understudy.IssuedByViewAs {
 						t.Errorf("through %q again: role %q, %t", wanted, now.Role(), ok)
 					}
 				case through:

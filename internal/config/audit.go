@@ -145,7 +145,7 @@ func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.Se
 		return o, fmt.Errorf("audit.send_ca: %w", err)
 	}
 	o.Roots = x509.NewCertPool()
-	if !certificates.Empty() && !o.Roots.AppendCertsFromPEM([]byte(certificates.Reveal())) {
+	if !certificates.IsEmpty() && !o.Roots.AppendCertsFromPEM([]byte(certificates.Reveal())) {
 		return o, errors.New("audit.send_ca: there is no certificate; want PEM")
 	}
 	return o, nil
@@ -156,11 +156,11 @@ func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.Se
 func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 	for _, one := range NamedSecrets(c) {
 		secret, err := read(ctx, one.Ref)
-		if err == nil && one.Name == "audit.key" && !secret.Empty() {
+		if err == nil && one.Name == "audit.key" && !secret.IsEmpty() {
 			_, err = audit.ParseKey(secret)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", one.Name, understudy.Plain(err))
+			return fmt.Errorf("%s: %w", one.Name, understudy.StripPrefixes(err))
 		}
 	}
 	_, err := c.Audit.readSend(ctx, read)
@@ -182,7 +182,7 @@ func (a *auditConfig) ReadKey(ctx context.Context, data string, secrets Secrets,
 	}
 	key, err := audit.ParseKey(secret)
 	if err != nil {
-		return key, fmt.Errorf("audit.key: %w", understudy.Plain(err))
+		return key, fmt.Errorf("audit.key: %w", understudy.StripPrefixes(err))
 	}
 	return key, nil
 }

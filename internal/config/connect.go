@@ -96,7 +96,7 @@ func (o *connectConfig) ReadCredentials(ctx context.Context, c *Settings, source
 	if o == nil {
 		return nil, nil
 	}
-	grant := understudy.Grant{Role: o.Role, By: by}
+	grant := understudy.Grant{Role: o.Role, IssuedBy: by}
 	for _, text := range o.Allow {
 		allow, err := parseAllow(text)
 		if err != nil {

@@ -265,10 +265,10 @@ func TestMediaSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkMedia(&spec.Source{Spec: sp, Media: []string{"recordings", "media"}}); err != nil {
+	if err := checkMedia(&spec.Source{Spec: sp, MediaKinds: []string{"recordings", "media"}}); err != nil {
 		t.Error(err)
 	}
-	err = checkMedia(&spec.Source{Spec: sp, Media: []string{"recording"}})
+	err = checkMedia(&spec.Source{Spec: sp, MediaKinds: []string{"recording"}})
 	if err == nil || !strings.Contains(err.Error(), `no contents of "recording"; did you mean "recordings"?`) {
 		t.Errorf("%v", err)
 	}

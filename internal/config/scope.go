@@ -60,7 +60,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 	if err != nil {
 		return one, err
 	}
-	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, By: by}}
+	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, IssuedBy: by}}
 	if s.Expires != nil {
 		one.Grant.Expires = *s.Expires
 	}

@@ -32,7 +32,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
 		sp, err := upstream.BuiltIn(setting)
 		if err != nil {
-			return nil, sum, fmt.Errorf("spec: %w", understudy.Plain(err))
+			return nil, sum, fmt.Errorf("spec: %w", understudy.StripPrefixes(err))
 		}
 		return sp, sum, nil
 	}
@@ -97,7 +97,7 @@ func OpenSources(sources map[string]*Source) (names []string) {
 func (s *Source) checkPassedHeaders(sp *spec.Spec) (names []string, err error) {
 	for _, name := range s.Headers.Pass {
 		name = http.CanonicalHeaderKey(name)
-		if !sp.Generic() || !spec.Misleads(name) {
+		if !sp.IsGeneric() || !spec.IsMisleading(name) {
 			return nil, fmt.Errorf("%s: want fields that are taken out of requests to a generic source, such as X-Forwarded-Proto", name)
 		}
 		names = append(names, name)
@@ -132,13 +132,14 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if err := s.checkTokens(sp); err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
-		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media,
+		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls,
+			MediaKinds:   s.Media,
 			UpstreamAges: s.Ages == agesUpstream, SpecSum: sum}
 		if src.Roots, err = readRoots(sp, s.Roots); err != nil {
 			return nil, fmt.Errorf("sources.%s.roots: %w", name, err)
 		}
 		if len(src.Roots) > 0 {
-			sp.Cover()
+			sp.SplitByRoot()
 		}
 		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
@@ -168,14 +169,14 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 func CheckPolls(src *spec.Source, s *Source) error {
 	if s.Polls == nil {
 		for _, kind := range []string{"calls", "messages", "conferences"} {
-			if _, err := src.PollTarget(kind); err == nil {
+			if _, err := src.ResolvePoll(kind); err == nil {
 				src.Polls = append(src.Polls, kind)
 			}
 		}
 		return nil
 	}
 	for _, entry := range s.Polls {
-		_, err := src.PollTarget(entry)
+		_, err := src.ResolvePoll(entry)
 		if err == nil {
 			continue
 		}
@@ -186,7 +187,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 		}
 		var known []string
 		for _, k := range src.Spec.Kinds {
-			if _, err := src.PollTarget(k.Name); err == nil {
+			if _, err := src.ResolvePoll(k.Name); err == nil {
 				known = append(known, k.Name)
 			}
 		}
@@ -202,7 +203,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost mirror.PollCost) {
 	keys := map[understudy.Key]bool{}
 	for _, entry := range slices.Concat(src.Polls, s.Sync) {
-		if t, err := src.PollTarget(entry); err == nil {
+		if t, err := src.ResolvePoll(entry); err == nil {
 			keys[t.Key] = true
 		}
 	}
@@ -244,10 +245,10 @@ func readRoots(sp *spec.Spec, names []string) ([]string, error) {
 		switch parts := strings.Split(name, "/"); {
 		case len(vars) == 0:
 			return nil, fmt.Errorf("spec %s names none: its lists lie under no account or repository", sp.Name)
-		case name == spec.AllRoots, name == spec.AskedRoots:
+		case name == spec.AllRoots, name == spec.RequestedRoots:
 			roots = append(roots, name)
 		case len(parts) != len(vars) || slices.Contains(parts, "") || strings.ContainsAny(name, spec.IDSeparator+"{}%?#"):
-			return nil, fmt.Errorf("%q: want {%s}, %s or %s", understudy.Clip(name), strings.Join(vars, "}/{"), spec.AllRoots, spec.AskedRoots)
+			return nil, fmt.Errorf("%q: want {%s}, %s or %s", understudy.Clip(name), strings.Join(vars, "}/{"), spec.AllRoots, spec.RequestedRoots)
 		default:
 			roots = append(roots, strings.Join(parts, spec.IDSeparator))
 		}
@@ -282,7 +283,7 @@ func checkMedia(src *spec.Source) error {
 			known = append(known, k.Name)
 		}
 	}
-	for _, kind := range src.Media {
+	for _, kind := range src.MediaKinds {
 		if !slices.Contains(known, kind) {
 			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), known))
 		}

@@ -42,7 +42,7 @@ func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) (
 		if err != nil {
 			return nil, fmt.Errorf("pool[%d]: %w", i, err)
 		}
-		if slices.ContainsFunc(all, func(other understudy.Secret) bool { return !secret.Empty() && other.Is(secret.Reveal()) }) {
+		if slices.ContainsFunc(all, func(other understudy.Secret) bool { return !secret.IsEmpty() && other.Equal(secret.Reveal()) }) {
 			return nil, fmt.Errorf("pool[%d]: this secret is there twice; its limit counts once", i)
 		}
 		all = append(all, secret)
@@ -54,9 +54,9 @@ func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) (
 func (s *Source) checkCarried(sp *spec.Spec, read Secrets) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
-		schemes, _ := sp.Auth.Sent() // the spec was compiled without an error
+		schemes, _ := sp.Auth.ParseSent() // the spec was compiled without an error
 		for _, scheme := range schemes {
-			if err == nil && s.Token.Kind == "" && !secret.Empty() && !scheme.Carries(secret.Reveal()) {
+			if err == nil && s.Token.Kind == "" && !secret.IsEmpty() && !scheme.CanCarry(secret.Reveal()) {
 				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", ref)
 			}
 		}

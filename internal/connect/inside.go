@@ -51,7 +51,7 @@ func URLs(s *spec.Spec, upstream string) func(path string) string {
 	all := Origins(s, upstream)
 	return func(path string) string {
 		if len(all) > 1 {
-			if host, ok := s.HostOf(path); ok {
+			if host, ok := s.HostURL(path); ok {
 				if at, ok := originOf(host); ok {
 					return at.url
 				}

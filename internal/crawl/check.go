@@ -65,12 +65,12 @@ type checks struct {
 func (c *checks) findDue(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := c.bounds.now()
 	q := x.plan.scan(shape, maxOpen)
-	q.Open, q.From = true, now.Add(-c.bounds.settings.Window).Unix()
+	q.NotFinal, q.From = true, now.Add(-c.bounds.settings.Window).Unix()
 	rows, err := c.store.ReadRows(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("walk: check %s: %w", x.plan.name(), err)
 	}
-	q.From, q.Unclocked = 0, true
+	q.From, q.NoClock = 0, true
 	null, err := c.store.ReadRows(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("walk: check %s: %w", x.plan.name(), err)

@@ -188,7 +188,7 @@ func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
 		w.things["letters"] = letters(20, time.Hour, time.Now())
 		open := understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the answer says that there is more (has_more: true)"}
 		w.change = func(p *understudy.Page) {
-			if p.Kind == "letters" && p.Next.Zero() {
+			if p.Kind == "letters" && p.Next.IsZero() {
 				p.Header = understudy.EndFields(open, 0, 0, "").String()
 			}
 		}
@@ -229,7 +229,7 @@ func TestAListThatHidesRecordsIsNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.things["letters"] = letters(20, time.Hour, time.Now())
-		w.spec.Kind("letters").Lists[0].Whole = new(false)
+		w.spec.Kind("letters").Lists[0].Complete = new(false)
 		x := w.walker(Settings{})
 		keepKind(t, x, "letters")
 		if err := w.work(t.Context(), x); err != nil {
@@ -238,7 +238,7 @@ func TestAListThatHidesRecordsIsNotComplete(t *testing.T) {
 		if s := state(t, x, "letters"); s.Complete || !s.Failed || !strings.Contains(s.Why, "leaves some of the letters out") {
 			t.Errorf("%+v", s)
 		}
-		w.spec.Kind("letters").Lists[0].Whole = nil
+		w.spec.Kind("letters").Lists[0].Complete = nil
 		complete(t, x, "letters")
 	})
 }

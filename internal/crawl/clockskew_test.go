@@ -109,7 +109,7 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 					t.Errorf("covered: %v, walked %v ago", age, time.Since(begun))
 				}
 				if age := x.bounds.now().Sub(c.Newest); running && (!ok || age < time.Minute || age > 2*time.Minute) {
-					t.Errorf("the newest page came a minute ago, it says %v, %v, %s", age, ok, c.Why)
+					t.Errorf("the newest page came a minute ago, it says %v, %v, %s", age, ok, c.Missing)
 				}
 			})
 		})
@@ -121,7 +121,7 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"a shape":  func(w *world) { w.spec.Kind("letters").Lists[0].Shape = "others" },
-		"a filter": func(w *world) { x := w.spec.Kind("letters").Lists[0]; x.Filters[len(x.Filters)-1].Whole = true },
+		"a filter": func(w *world) { x := w.spec.Kind("letters").Lists[0]; x.Filters[len(x.Filters)-1].WholePeriod = true },
 		"the way":  func(w *world) { w.spec.Paging.Next = "further" },
 		"the user": func(w *world) { w.src = &spec.Source{Name: "post", Spec: w.spec, User: "you"} },
 	} {
@@ -216,7 +216,7 @@ func TestUnprintedMarksAreDoubted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.jobs[0].Mark = raw
+			w.jobs[0].Checkpoint = raw
 			job := w.jobs[0]
 			w.take()
 			if err := w.work(t.Context(), x); err != nil {

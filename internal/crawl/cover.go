@@ -80,12 +80,14 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 	}
 	c.At = time.Unix(at, 0)
 	if c.From != 0 {
-		c.Why = "they are kept from " + formatMoment(c.From) + " on"
+		c.Missing = "they are kept from " + formatMoment(c.From) + " on"
 	}
 	return c, c.From == 0
 }
 
-func buildUncovered(why string) (request.Coverage, bool) { return request.Coverage{Why: why}, false }
+func buildUncovered(why string) (request.Coverage, bool) {
+	return request.Coverage{Missing: why}, false
+}
 
 // clockOr returns a clock, or open if the clock is 0.
 func clockOr(clock, open int64) int64 {
@@ -192,7 +194,7 @@ func (w *Crawler) nestedCoverage(x *kindCrawl, m *kindState, parent string) (req
 	for one := range above.allRoots() {
 		over, ok := w.Coverage(x.plan.source.Name, above.plan.kind.Name, one.plan.root, "", 0, 0)
 		if !ok {
-			return buildUncovered(above.plan.kind.Title + ": " + over.Why)
+			return buildUncovered(above.plan.kind.Title + ": " + over.Missing)
 		}
 		if over.At.Before(c.At) {
 			c.At = over.At
@@ -205,7 +207,7 @@ func (w *Crawler) nestedCoverage(x *kindCrawl, m *kindState, parent string) (req
 func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	last := int64(0)
 	for i := range changes {
-		if changes[i].Type != understudy.Went {
+		if changes[i].Type != understudy.Deleted {
 			last = max(last, changes[i].N)
 		}
 	}
@@ -231,7 +233,7 @@ func (w *Crawler) restore(ctx context.Context, x *kindCrawl) error {
 		return w.restoreChanges(ctx, x, m.After)
 	}
 	pages, ok := w.o.Store.(Pages)
-	if !ok || x.tip.Zero() {
+	if !ok || x.tip.IsZero() {
 		return nil
 	}
 	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {

@@ -91,9 +91,9 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 		c, covered := w.Coverage("post", "letters", "", "", from, to)
 		if covered != ok || ok && c.At.Unix() != at {
 			t.Fatalf("[%d,%d) at %d with horizon %v of %+v: %v since %d (%s); want %v since %d", from, to, now, horizon, m, covered, c.At.Unix(),
-				c.Why, ok, at)
+				c.Missing, ok, at)
 		}
-		if !covered && c.Why == "" {
+		if !covered && c.Missing == "" {
 			t.Fatal("nobody is told why")
 		}
 	})

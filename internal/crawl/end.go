@@ -78,7 +78,7 @@ func (t *jobRun) checkRepeats(ctx context.Context, page *understudy.Page) (open 
 			if t.endsFound().Shared || !t.sights.CanCheck() {
 				return open, nil
 			}
-			target, err := t.x.plan.source.Spec.Follow(t.x.plan.source.Name, r.Link)
+			target, err := t.x.plan.source.Spec.ResolveLink(t.x.plan.source.Name, r.Link)
 			if err == nil {
 				earlier, err = t.fetch(ctx, target)
 			}
@@ -106,10 +106,10 @@ func (t *jobRun) noteNext(list int, page *understudy.Page) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !page.Next.Zero() {
+	if !page.Next.IsZero() {
 		t.ends.Led |= 1 << list
 	}
-	t.ends.Params = t.ends.Params || page.Field(paging.ParamsField("next")) != ""
+	t.ends.Params = t.ends.Params || page.HeaderField(paging.ParamsField("next")) != ""
 }
 
 // endsFound returns what the job knows about the ends so far.
@@ -139,10 +139,10 @@ func (at *position) addPage(page *understudy.Page, rows int) {
 	at.Rows += int64(rows)
 	at.Most = max(at.Most, len(page.Rows))
 	at.Shown++
-	if pages := page.Pages(); pages > 0 && (at.Stated == 0 || pages < at.Stated) {
+	if pages := page.TotalPages(); pages > 0 && (at.Stated == 0 || pages < at.Stated) {
 		at.Stated = pages
 	}
-	switch total := page.Total(); {
+	switch total := page.TotalRows(); {
 	case total > 0 && (at.Total <= 0 || total < at.Total):
 		at.Total = total
 	case total < 0 && (at.Total == 0 || at.Total < total):
@@ -156,9 +156,9 @@ func (at *position) nextBeyond(target *spec.Target, page *understudy.Page) (beyo
 	switch d = page.OpenEnd(); {
 	case d.Kind == understudy.OpenShort, d.Kind == understudy.OpenSilent,
 		d.Kind == understudy.OpenUnseen && at.Rows == int64(len(page.Rows)):
-		beyond = target.Beyond(len(page.Rows))
-	case d.Kind == "" && len(page.Rows) == 0 && target.EndUnsaid(page) && at.canGoOn():
-		beyond = target.Beyond(max(at.Most, target.PageSize, 1))
+		beyond = target.PageBeyond(len(page.Rows))
+	case d.Kind == "" && len(page.Rows) == 0 && target.IsEndUnstated(page) && at.canGoOn():
+		beyond = target.PageBeyond(max(at.Most, target.PageSize, 1))
 	}
 	if beyond == nil {
 		d = at.refute(d)
@@ -212,10 +212,10 @@ func (t *jobRun) checkRepeatedPage(
 	if !at.Beyond {
 		end.Why = "a page begins before the offset asked for, and is the page before it again"
 	}
-	if !target.ByOffset() || !target.Guessed() || len(page.Rows) == at.Most {
+	if !target.IsPagedByOffset() || !target.IsGuessed() || len(page.Rows) == at.Most {
 		return end, nil
 	}
-	behind, err := t.fetch(ctx, target.Beyond(at.Most))
+	behind, err := t.fetch(ctx, target.PageBeyond(at.Most))
 	if err == nil && behind.Status == http.StatusOK && len(behind.Rows) == 0 {
 		_, end = at.nextBeyond(target, behind)
 	}

@@ -489,7 +489,7 @@ func (h *system) end() (s crawl.State) {
 func (h *system) held() int {
 	h.t.Helper()
 	rows, err := h.db.ReadRows(context.Background(), query.RangeScan{Source: "shelf", Kind: "things", Shape: "things",
-		Unclocked: true, Limit: 1000})
+		NoClock: true, Limit: 1000})
 	must(h.t, err)
 	return len(slices.Clip(rows))
 }

@@ -113,7 +113,7 @@ func isLasting(e *understudy.UpstreamError) bool {
 func (t *jobRun) tryFetch(ctx context.Context, target *spec.Target) (request.PageSaved, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, request.Fill{
-		Target: target, Reason: request.Sync, RecordsOnly: target.List != nil, Look: t.nonFinal || target.List == nil,
+		Target: target, Reason: request.ReasonSync, RecordsOnly: target.List != nil, ForOpenRecords: t.nonFinal || target.List == nil,
 		Reserve: func(ctx context.Context, bytes int64) error { return wrapMemoryError(weigh(ctx, bytes*bodyFactor)) },
 	})
 	switch p := landed.Page; {
@@ -189,7 +189,7 @@ type position struct {
 
 	Rows   int64 `json:"rows,omitempty"`   // distinct rows of the list so far
 	Most   int   `json:"most,omitempty"`   // rows of the largest page
-	Total  int64 `json:"total,omitempty"`  // the smallest stated total number of rows (understudy.Page.Total)
+	Total  int64 `json:"total,omitempty"`  // the smallest stated total number of rows (understudy.Page.TotalRows)
 	Shown  int64 `json:"shown,omitempty"`  // pages so far
 	Stated int64 `json:"stated,omitempty"` // the smallest stated number of pages
 	Beyond bool  `json:"beyond,omitempty"` // the next page is requested although no page links to it
@@ -209,19 +209,19 @@ func (at position) nextPosition(first, target *spec.Target, page *understudy.Pag
 		}
 		at.Next, at.Beyond = beyond.Key.URI, true
 	}
-	if target.Sliding() == "" && !target.ByLastID() {
+	if target.SlidingList() == "" && !target.IsPagedByLastID() {
 		return at, understudy.OpenEnd{}
 	}
 	ids := rowIDs(page)
-	if at.Last = ids[max(0, len(ids)-10):]; target.Sliding() == "" {
+	if at.Last = ids[max(0, len(ids)-10):]; target.SlidingList() == "" {
 		return at, understudy.OpenEnd{}
 	}
 	at.Apart = true
-	if next := target.Overlapping(first, len(ids)); next != nil && !at.Fixed && !at.Beyond {
+	if next := target.OverlappingPage(first, len(ids)); next != nil && !at.Fixed && !at.Beyond {
 		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
 	}
-	if after := target.Beyond(1); len(ids) < 2 && after != nil && after.Key.URI == at.Next && at.Most > 1 {
-		at.Next = target.Beyond(at.Most).Key.URI // other rows were left out because a page of that size was cut
+	if after := target.PageBeyond(1); len(ids) < 2 && after != nil && after.Key.URI == at.Next && at.Most > 1 {
+		at.Next = target.PageBeyond(at.Most).Key.URI // other rows were left out because a page of that size was cut
 	}
 	return at, understudy.OpenEnd{}
 }
@@ -232,7 +232,7 @@ func (at position) nextPosition(first, target *spec.Target, page *understudy.Pag
 func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position, see func(*understudy.Page, position) error) error {
 	src, target, trail := t.x.plan.source, first, overlap.Trail{}
 	follow := func(link string) (err error) {
-		target, err = src.Spec.Follow(src.Name, link)
+		target, err = src.Spec.ResolveLink(src.Name, link)
 		return err
 	}
 	if at.Next == "" {
@@ -272,7 +272,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 				return err
 			}
 			continue
-		case at.Next != "" && isDead(page) && (at.Beyond || target.Guessed()) && !refused.isRetention():
+		case at.Next != "" && isDead(page) && (at.Beyond || target.IsGuessed()) && !refused.isRetention():
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + describeAnswer(page)}
 			if at.Pages.Empty > 0 && at.describeMissing() == "" || at.Total > 0 && at.Total == at.Rows && isEndProof(page, at.Total) {
 				end = understudy.OpenEnd{} // the page before is empty, or all stated rows were seen
@@ -307,15 +307,16 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 			continue
 		}
 		seen := page
-		if target.Sliding() != "" {
+		if target.SlidingList() != "" {
 			seen = trail.NewRows(page)
 		}
-		if (at.Beyond || at.Fixed && target.ByOffset()) && target.Key.URI == at.Next && len(page.Rows) > 1 && trail.IsLastPage(rowIDs(page)) {
+		if (at.Beyond || at.Fixed && target.IsPagedByOffset()) && target.Key.URI == at.Next && len(page.Rows) > 1 &&
+			trail.IsLastPage(rowIDs(page)) {
 			if end, err = t.checkRepeatedPage(ctx, at, target, page); err != nil {
 				return err
 			}
 			at.Next = ""
-		} else if target.ByLastID() && len(page.Rows) > 0 && len(trail.NewRows(page).Rows) == 0 {
+		} else if target.IsPagedByLastID() && len(page.Rows) > 0 && len(trail.NewRows(page).Rows) == 0 {
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted,
 				Why: "the page after a record shows those before it; another parameter may lead on"}
 			at.Next = ""
@@ -331,7 +332,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 		if why := at.Pages.EndlessReason(at.Next, slices.Values(rowIDs(page))); why != "" {
 			return newEndlessError(page.Key, why)
 		}
-		if target.Sliding() != "" || target.ByLastID() {
+		if target.SlidingList() != "" || target.IsPagedByLastID() {
 			trail.AddPage(rowIDs(page))
 		}
 		if at.Next == "" {
@@ -354,9 +355,9 @@ func isMisplaced(first, target *spec.Target, page *understudy.Page, at position,
 	if at.Plain == "" {
 		return false
 	}
-	resized := asked != first.PageSize && (got > asked || got < asked && !page.Next.Zero())
+	resized := asked != first.PageSize && (got > asked || got < asked && !page.Next.IsZero())
 	again := got > 1 && page.Rows[got-1].ID == at.Last[len(at.Last)-1] && (got >= at.Most || trail.IsLastPage(rowIDs(page)))
-	return resized || again && target.ByOffset() && target.Key.URI == at.Next
+	return resized || again && target.IsPagedByOffset() && target.Key.URI == at.Next
 }
 
 // findMovedBack returns the page to go back to if rows have moved, so that this page does not follow the seen
@@ -364,10 +365,10 @@ func isMisplaced(first, target *spec.Target, page *understudy.Page, at position,
 // unchanged.
 func (t *jobRun) findMovedBack(ctx context.Context, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail,
 	see func(*understudy.Page, position) error) (*spec.Target, error) {
-	earlier := target.Earlier()
+	earlier := target.PreviousPage()
 	if at.Apart && earlier != nil && at.Before != "" && target.Key.URI == at.Next {
 		var err error
-		if earlier, err = target.Spec.Follow(target.Key.Source, at.Before); err != nil {
+		if earlier, err = target.Spec.ResolveLink(target.Key.Source, at.Before); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ func moving(t *testing.T, w *world, way string, between func()) (shown map[strin
 		if *pages++; *pages > 3000 {
 			t.Fatal("the walk does not end")
 		}
-		target, err := sp.TargetOf(p.Key)
+		target, err := sp.ResolveKey(p.Key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +64,8 @@ func moving(t *testing.T, w *world, way string, between func()) (shown map[strin
 			shown[x.id] = true
 		}
 		if from+size < len(rows) {
-			q := target.Query.Without(func(q understudy.Param) bool { return q.Name == "page" })
-			to, err := sp.Target("post", target.Key.Path(), append(q, understudy.Param{Name: "page", Value: strconv.Itoa(next)}).String())
+			q := target.Query.Remove(func(q understudy.Param) bool { return q.Name == "page" })
+			to, err := sp.Resolve("post", target.Key.Path(), append(q, understudy.Param{Name: "page", Value: strconv.Itoa(next)}).String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestNumbersThatCountForNothing(t *testing.T) {
 			honest := w.change
 			w.change = func(p *understudy.Page) {
 				honest(p)
-				target, err := w.spec.TargetOf(p.Key)
+				target, err := w.spec.ResolveKey(p.Key)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -212,9 +212,9 @@ func TestNumbersThatCountForNothing(t *testing.T) {
 				for n := range 5 {
 					p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprint("b", n)})
 				}
-				q := target.Query.Without(func(q understudy.Param) bool { return q.Name == "page" })
+				q := target.Query.Remove(func(q understudy.Param) bool { return q.Name == "page" })
 				q = append(q, understudy.Param{Name: "page", Value: strconv.Itoa(at + 5)})
-				to, err := w.spec.Target("post", target.Key.Path(), q.String())
+				to, err := w.spec.Resolve("post", target.Key.Path(), q.String())
 				if err != nil {
 					t.Fatal(err)
 				}

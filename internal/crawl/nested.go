@@ -162,7 +162,7 @@ type nesting struct {
 // readParents returns the next records of the parent kind and the position after them.
 func (n *nesting) readParents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
 	q := above.plan.scan(above.plan.shapes()[0], batchSize)
-	q.Parent, q.Unclocked = "", at.Unclocked // of every root
+	q.Parent, q.NoClock = "", at.Unclocked // of every root
 	if floor := n.bounds.floor(above, n.bounds.unixNow()); floor != minClock && !at.Unclocked {
 		q.From = floor
 	}
@@ -342,7 +342,7 @@ func changedIDs(changes []understudy.Change, kind string) ([]string, int64) {
 	last := int64(0)
 	for _, c := range changes {
 		last = c.N
-		if c.Kind == kind && c.Type != understudy.Went {
+		if c.Kind == kind && c.Type != understudy.Deleted {
 			ids = append(ids, c.ID)
 		}
 	}

@@ -42,7 +42,7 @@ func newPlan(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
 		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
 	}
 	for _, l := range k.Lists {
-		if free := p.freeVars(l.Template()); len(free) == 0 && !l.Demands() && (root == "" || p.hasRoot(l)) {
+		if free := p.freeVars(l.Template()); len(free) == 0 && !l.HasRequiredFilter() && (root == "" || p.hasRoot(l)) {
 			p.lists = append(p.lists, l)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *plan) findRootLists() error {
 	roots := &p.source.Spec.Roots
 	for _, l := range p.kind.Lists {
 		outside := slices.DeleteFunc(p.freeVars(l.Template()), func(name string) bool { return slices.Contains(roots.Vars, name) })
-		if len(outside) == 0 && !l.Demands() {
+		if len(outside) == 0 && !l.HasRequiredFilter() {
 			p.lists, p.rootsOnly = append(p.lists, l), true
 		}
 	}
@@ -134,7 +134,7 @@ func (p *plan) findParent() error {
 		p.parentKind = p.source.Spec.Kind(f.Link)
 	}
 	for _, l := range k.Lists {
-		if free := p.freeVars(l.Template()); p.parentKind != nil && len(free) == 1 && !l.Demands() {
+		if free := p.freeVars(l.Template()); p.parentKind != nil && len(free) == 1 && !l.HasRequiredFilter() {
 			p.lists, p.parentVars = append(p.lists, l), append(p.parentVars, free[0])
 		}
 	}
@@ -204,7 +204,7 @@ func (p *plan) buildTarget(list int, parent string, s interval, size int) (*spec
 		return nil, fmt.Errorf("walk: %s: %w: path %s of %q", p.name(), understudy.ErrInvalid, l.Path, parent)
 	}
 	paging := p.source.Spec.PagingOf(l)
-	q, _ := l.Everything()
+	q, _ := l.UnfilteredQuery()
 	if s.From != minClock && p.since != nil {
 		q = append(q, understudy.Param{Name: p.since[list].Name, Value: filterValue(p.since[list], s.From, false)})
 	}
@@ -217,7 +217,7 @@ func (p *plan) buildTarget(list int, parent string, s interval, size int) (*spec
 	if paging.Size != "" && size > 0 {
 		q = append(q, understudy.Param{Name: paging.Size, Value: strconv.Itoa(size)})
 	}
-	return p.source.Spec.Target(p.source.Name, path, q.String())
+	return p.source.Spec.Resolve(p.source.Name, path, q.String())
 }
 
 // filterValue returns a clock as a filter takes it. For a filter on days, the last day is the day after,
@@ -244,8 +244,8 @@ func (p *plan) buildNewestTarget() (*spec.Target, error) {
 	if !ok || p.parentKind != nil || p.rootsOnly || p.lists[0].Unordered {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
 	}
-	everything, _ := p.lists[0].Everything()
-	return p.source.Spec.Target(p.source.Name, path, everything.String())
+	everything, _ := p.lists[0].UnfilteredQuery()
+	return p.source.Spec.Resolve(p.source.Name, path, everything.String())
 }
 
 // instanceTarget returns the path of a record in one shape ("" means any), or nil if the spec has none.
@@ -265,7 +265,7 @@ func (p *plan) instanceTarget(id, parent, shape string) *spec.Target {
 			}
 		}
 		if path, ok := p.fill(in.Template(), values); ok {
-			if t, err := p.source.Spec.Target(p.source.Name, path, ""); err == nil && t.ID == id {
+			if t, err := p.source.Spec.Resolve(p.source.Name, path, ""); err == nil && t.ID == id {
 				return t
 			}
 		}
@@ -280,7 +280,7 @@ func (p *plan) isForeign(body []byte) bool {
 		return false // it is walked in all roots
 	}
 	for name, from := range p.source.Spec.Vars {
-		field := p.source.Spec.Shown[name]
+		field := p.source.Spec.VarFields[name]
 		if from != "user" || p.kind.Field(field) == nil || !p.lists[0].Template().Has(name) {
 			continue
 		}
@@ -316,7 +316,7 @@ func (p *plan) fingerprint() string {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
 		way := p.source.Spec.PagingOf(l) // a list with wrong paging ended after one page
 		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
-		if everything, _ := l.Everything(); len(everything) > 0 {
+		if everything, _ := l.UnfilteredQuery(); len(everything) > 0 {
 			fmt.Fprintf(h, " with %q", everything.String())
 		}
 		if way.More+way.Total != "" {
@@ -327,7 +327,7 @@ func (p *plan) fingerprint() string {
 		}
 		if p.isSliced() {
 			for _, f := range []*spec.Filter{p.since[i], p.until[i]} {
-				fmt.Fprintf(h, " %q %q %v %v", f.Name, f.Type, f.Whole, f.Open)
+				fmt.Fprintf(h, " %q %q %v %v", f.Name, f.Type, f.WholePeriod, f.Exclusive)
 			}
 		}
 	}

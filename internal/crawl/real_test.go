@@ -65,7 +65,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
 	if len(roots) > 0 {
-		sp.Cover()
+		sp.SplitByRoot()
 	}
 	return openSource(t, web, path, settings, &spec.Source{Name: "twilio", Spec: sp, User: account,
 		PublicURL: "http://127.0.0.1:4115", Roots: roots})
@@ -269,9 +269,9 @@ func TestABurstBetweenPolls(t *testing.T) {
 	h.sync("calls")
 	from := h.last()
 	h.control("/-/advance", `{"calls":500,"seconds":60}`)
-	page, err := h.src.Spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/Calls.json", "")
+	page, err := h.src.Spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/Calls.json", "")
 	must(t, err)
-	_, err = h.mirror.Fill(t.Context(), request.Fill{Target: page, Reason: request.Poll})
+	_, err = h.mirror.Fill(t.Context(), request.Fill{Target: page, Reason: request.ReasonPoll})
 	must(t, err)
 	h.await("the burst", func() bool {
 		n := 0

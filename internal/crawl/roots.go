@@ -81,7 +81,7 @@ type roots struct {
 func isDiscovering(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AllRoots) }
 
 // isRemembering reports whether roots that callers request are walked.
-func isRemembering(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AskedRoots) }
+func isRemembering(src *spec.Source) bool { return slices.Contains(src.Roots, spec.RequestedRoots) }
 
 // load finds the roots of every source.
 func (r *roots) load(ctx context.Context) error {
@@ -106,7 +106,7 @@ func (r *roots) load(ctx context.Context) error {
 func (r *roots) update(ctx context.Context, src *spec.Source, asked map[string]bool) error {
 	roots := map[string]bool{}
 	for _, root := range src.Roots {
-		roots[root] = root != spec.AllRoots && root != spec.AskedRoots
+		roots[root] = root != spec.AllRoots && root != spec.RequestedRoots
 	}
 	if err := r.restoreAsked(ctx, src, asked, roots); err != nil {
 		return err
@@ -244,11 +244,11 @@ func (r *roots) walkOf(l request.PageSaved) *kindCrawl {
 	if base == nil || base.roots.Load() == nil {
 		return base
 	}
-	t, err := base.plan.source.Spec.TargetOf(l.Page.Key)
+	t, err := base.plan.source.Spec.ResolveKey(l.Page.Key)
 	if err != nil {
 		return nil
 	}
-	root := t.Root()
+	root := t.RootID()
 	x := base.rootWalk(root)
 	if x == nil && isRemembering(base.plan.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
 		r.mu.Lock()

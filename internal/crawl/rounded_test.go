@@ -98,7 +98,7 @@ func TestListsWhoseLinksHaveParametersAreNotMadeFromRecords(t *testing.T) {
 		}
 		c, covered := h.walker.Coverage("shelf", "things", "", "", 0, 0)
 		if covered != want {
-			t.Errorf("%q: covered %v: %s", params, covered, c.Why)
+			t.Errorf("%q: covered %v: %s", params, covered, c.Missing)
 		}
 	}
 }

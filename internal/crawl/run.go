@@ -116,7 +116,7 @@ func (w *Crawler) updatePolls(ctx context.Context) error {
 	for _, src := range w.o.Sources {
 		var entries []string
 		for x := range w.allWalks() {
-			if x.plan.source != src || x.tip.Zero() {
+			if x.plan.source != src || x.tip.IsZero() {
 				continue
 			}
 			m, err := w.states.read(ctx, x)
@@ -338,9 +338,9 @@ func partOf(to int64) string {
 // enqueue adds a job of a kind. At most one job with the same key is live.
 func (q *queue) enqueue(ctx context.Context, x *kindCrawl, verb string, e payload) error {
 	e.Source, e.Kind, e.Root = x.plan.source.Name, x.plan.kind.Name, x.plan.root
-	j := understudy.Job{Kind: verb + " " + x.plan.kind.Name, Key: x.plan.name() + partOf(e.To), Priority: understudy.Steady}
+	j := understudy.Job{Kind: verb + " " + x.plan.kind.Name, Key: x.plan.name() + partOf(e.To), Priority: understudy.PrioritySteady}
 	if verb == "sync" {
-		j.Priority = understudy.Bulk
+		j.Priority = understudy.PriorityBulk
 	}
 	var err error
 	if j.Payload, err = json.Marshal(e); err == nil {

@@ -214,7 +214,7 @@ func (w *status) describeWalk(ctx context.Context, x *kindCrawl, count counter) 
 // hidingList returns a list of a kind or its parent that leaves out records by the spec, or nil.
 func (w *status) hidingList(x *kindCrawl) *spec.List {
 	for _, l := range x.plan.lists {
-		if l.Hides() {
+		if l.IsPartial() {
 			return l
 		}
 	}

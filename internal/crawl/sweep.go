@@ -110,7 +110,7 @@ func (s *sweepRun) windows() []query.RangeScan {
 		q.Shape = shape
 		if s.stretch == nil {
 			null := q
-			null.From, null.Unclocked = 0, true
+			null.From, null.NoClock = 0, true
 			if out = append(out, null); !s.x.plan.isSliced() {
 				out = append(out, q)
 			}

@@ -92,7 +92,7 @@ func (w *Crawler) begin(run Run) (*jobRun, error) {
 func (t *jobRun) sync(ctx context.Context) error {
 	w, x := t.w, t.x
 	s := &syncRun{w: w, job: t, x: x}
-	if raw := t.run.Job().Mark; len(raw) > 0 {
+	if raw := t.run.Job().Checkpoint; len(raw) > 0 {
 		if err := json.Unmarshal(raw, &s.mark); err != nil {
 			return fmt.Errorf("walk: sync %s: mark: %w", x.plan.name(), err)
 		}
@@ -122,7 +122,7 @@ func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 		return nil
 	case isRetried(err):
 		// A sweep starts again, so the pages it has fetched are no progress.
-		stuck := x.noteStall(w.bounds.now(), shortReason(err), t.hasFetched() && len(t.run.Job().Mark) > 0)
+		stuck := x.noteStall(w.bounds.now(), shortReason(err), t.hasFetched() && len(t.run.Job().Checkpoint) > 0)
 		var later *understudy.Snooze
 		var failed *understudy.UpstreamError
 		if errors.As(err, &later) && !(errors.As(err, &failed) && isLasting(failed)) {

@@ -212,7 +212,7 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 		return err
 	}
 	at := position{Next: e.Next}
-	if mark := run.Job().Mark; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
+	if mark := run.Job().Checkpoint; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
 		at = position{Next: string(mark)} // the format of an earlier release
 	}
 	first, err := x.plan.buildNewestTarget()

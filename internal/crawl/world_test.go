@@ -144,7 +144,7 @@ func (w *world) Fill(ctx context.Context, f request.Fill) (request.PageSaved, er
 	defer w.mu.Unlock()
 	target := f.Target
 	w.asked = append(w.asked, target.Key.URI)
-	if f.Look {
+	if f.ForOpenRecords {
 		w.looks++
 	}
 	if w.before != nil {
@@ -210,8 +210,8 @@ func (w *world) list(target *spec.Target, p *understudy.Page) {
 	size := int(get("size", 5))
 	if len(rows) > size {
 		rows = rows[:size]
-		q := target.Query.Without(func(p understudy.Param) bool { return p.Name == "after" })
-		next, err := w.spec.Target("post", target.Key.Path(), append(q, understudy.Param{Name: "after", Value: rows[size-1].id}).String())
+		q := target.Query.Remove(func(p understudy.Param) bool { return p.Name == "after" })
+		next, err := w.spec.Resolve("post", target.Key.Path(), append(q, understudy.Param{Name: "after", Value: rows[size-1].id}).String())
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -237,7 +237,7 @@ func (w *world) keep(p *understudy.Page, x thing) {
 		w.number++
 		h = &held{number: w.number, since: now}
 		w.held[p.Kind][x.id] = h
-		w.note(p.Kind, x.id, understudy.Came)
+		w.note(p.Kind, x.id, understudy.Appeared)
 	case h.thing != x:
 		h.since = now
 		w.note(p.Kind, x.id, understudy.Changed)
@@ -253,7 +253,7 @@ func (w *world) note(kind, id string, what understudy.ChangeType) {
 func (w *world) remove(kind, id string) {
 	if w.held[kind][id] != nil {
 		delete(w.held[kind], id)
-		w.note(kind, id, understudy.Went)
+		w.note(kind, id, understudy.Deleted)
 	}
 }
 
@@ -270,8 +270,8 @@ func (w *world) ReadRows(_ context.Context, q query.RangeScan) ([]understudy.Row
 	defer w.mu.Unlock()
 	var out []understudy.Row
 	for _, h := range w.held[q.Kind] {
-		clocked := !q.Unclocked && h.clock != 0 && (q.From == 0 || h.clock >= q.From) && (q.To == 0 || h.clock < q.To)
-		if (clocked || q.Unclocked && h.clock == 0) && (!q.Open || h.open) {
+		clocked := !q.NoClock && h.clock != 0 && (q.From == 0 || h.clock >= q.From) && (q.To == 0 || h.clock < q.To)
+		if (clocked || q.NoClock && h.clock == 0) && (!q.NotFinal || h.open) {
 			out = append(out, understudy.Row{ID: h.id, Clock: h.clock, Parent: h.parent, Final: !h.open, Record: h.number})
 		}
 	}
@@ -389,7 +389,7 @@ func (r *run) SetMark(ctx context.Context, mark []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r.job.Mark = slices.Clone(mark)
+	r.job.Checkpoint = slices.Clone(mark)
 	return nil
 }
 
@@ -444,7 +444,7 @@ func (w *world) poll(x *Crawler, kind string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	landed, err := w.Fill(context.Background(), request.Fill{Target: target, Reason: request.Poll})
+	landed, err := w.Fill(context.Background(), request.Fill{Target: target, Reason: request.ReasonPoll})
 	if err != nil {
 		w.t.Fatal(err)
 	}

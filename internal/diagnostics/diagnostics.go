@@ -44,14 +44,14 @@ type Snapshot struct {
 
 // Traffic counts responses by their outcome, and the requests to the upstream for them.
 type Traffic struct {
-	Requests  int64        `json:"requests"`
-	Warm      int64        `json:"warm"`
-	Stale     int64        `json:"stale"`
-	Cold      int64        `json:"cold"`
-	Composed  int64        `json:"composed"`
-	Coalesced int64        `json:"coalesced"`
-	NotStored int64        `json:"not_stored"`
-	Upstream  request.Sent `json:"upstream"`
+	Requests  int64              `json:"requests"`
+	Warm      int64              `json:"warm"`
+	Stale     int64              `json:"stale"`
+	Cold      int64              `json:"cold"`
+	Composed  int64              `json:"composed"`
+	Coalesced int64              `json:"coalesced"`
+	NotStored int64              `json:"not_stored"`
+	Upstream  request.SentCounts `json:"upstream"`
 }
 
 // Add adds the counts of o.

@@ -159,7 +159,7 @@ func TestStatsCountNothingHidden(t *testing.T) {
 // L6: a caller of one source alone learns neither the ports of others nor their
 // requests.
 func TestStatsOfOneSource(t *testing.T) {
-	own := Traffic{Requests: 3, Cold: 3, Upstream: request.Sent{Requests: 2, ByReason: request.ByReason{request.Waiting: 2}}}
+	own := Traffic{Requests: 3, Cold: 3, Upstream: request.SentCounts{Requests: 2, ByReason: request.ByReason{request.ReasonWaiting: 2}}}
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
@@ -167,7 +167,7 @@ func TestStatsOfOneSource(t *testing.T) {
 				Ports: map[string]Port{"viewer": {}, "web": {}, "connect": {Tunnels: &connect.Stats{Made: 4711}},
 					"other": {Limits: map[string]request.Load{"connections": {Now: 4711}}}},
 				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
-					Upstream: request.Sent{Requests: 4711, ByReason: request.ByReason{request.Poll: 4711}}}}},
+					Upstream: request.SentCounts{Requests: 4711, ByReason: request.ByReason{request.ReasonPoll: 4711}}}}},
 			}
 			for _, src := range s.Sources {
 				s.Add(&src.Traffic)
@@ -205,7 +205,7 @@ func TestStatsStandStill(t *testing.T) {
 			return Snapshot{
 				Traffic: Traffic{
 					Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
-					Upstream: request.Sent{Requests: 4711, Errors: 4711, ByReason: request.ByReason{request.Waiting: 4711}},
+					Upstream: request.SentCounts{Requests: 4711, Errors: 4711, ByReason: request.ByReason{request.ReasonWaiting: 4711}},
 				},
 				Hot: request.Hot{Bytes: 4711, Limit: 5, Pages: 4711},
 				Store: store.Space{File: 4711, WAL: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
@@ -242,7 +242,7 @@ func TestStatsShape(t *testing.T) {
 	h := &fixture{
 		caller: understudy.Caller{Grant: &understudy.Grant{Role: understudy.RoleAll}},
 		snapshot: Snapshot{
-			Traffic: Traffic{Requests: 7, Upstream: request.Sent{Requests: 2, ByReason: request.ByReason{request.Waiting: 2}}},
+			Traffic: Traffic{Requests: 7, Upstream: request.SentCounts{Requests: 2, ByReason: request.ByReason{request.ReasonWaiting: 2}}},
 			Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 5, CaughtUpTo: at}}}},
 		},
 	}

@@ -70,7 +70,7 @@ func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Re
 		found, err = d.o.Erase(ctx, *e)
 	}
 	if err != nil {
-		if understudy.OwnStatus(err) == http.StatusServiceUnavailable {
+		if understudy.OwnPathStatus(err) == http.StatusServiceUnavailable {
 			d.o.Logger.Error("erase", "source", e.Source, "err", err)
 		}
 		return nil, err

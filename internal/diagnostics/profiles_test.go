@@ -44,7 +44,7 @@ func profiling(t *testing.T) (http.Handler, *ours.Recorder) {
 			}
 		},
 		ProfileRefused: func(w http.ResponseWriter, _ *http.Request, err error) {
-			w.WriteHeader(understudy.OwnStatus(err))
+			w.WriteHeader(understudy.OwnPathStatus(err))
 			fmt.Fprintf(w, "a page: %v", err)
 		},
 	}).Handler(), r

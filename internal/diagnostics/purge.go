@@ -40,7 +40,7 @@ func (d *Diagnostics) purge(ctx context.Context, c understudy.Caller, _ *http.Re
 	}
 	if err == nil {
 		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)
-	} else if understudy.OwnStatus(err) == http.StatusServiceUnavailable {
+	} else if understudy.OwnPathStatus(err) == http.StatusServiceUnavailable {
 		d.o.Logger.Error("purge", "source", p.Source, "err", err)
 	}
 	return done, err

@@ -47,7 +47,7 @@ func (x *Export) MustEnd() bool {
 	case <-x.over:
 		return true
 	default:
-		return x.grant != nil && x.grant.Revoked()
+		return x.grant != nil && x.grant.IsRevoked()
 	}
 }
 

@@ -101,7 +101,7 @@ type subscription struct {
 
 // isOver reports whether another policy is in force, the feed has ended or the grant is
 // revoked.
-func (s *subscription) isOver() bool { return s.policy.isOver() || s.caller.Grant.Revoked() }
+func (s *subscription) isOver() bool { return s.policy.isOver() || s.caller.Grant.IsRevoked() }
 
 // subscribe checks the caller and the parameters of a request.
 func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*subscription, error) {

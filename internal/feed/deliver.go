@@ -159,7 +159,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 		}
 	}
 	h := &one.settings
-	err = understudy.Audit(ctx, f.o.Audit, understudy.AuditEntry{
+	err = understudy.RecordAudit(ctx, f.o.Audit, understudy.AuditEntry{
 		Caller: understudy.Caller{Name: "webhook " + h.Name, Source: h.Source, Grant: &understudy.Grant{Role: h.Role}},
 		Action: understudy.ActionList, What: "feed", Source: h.Source, IDs: b.ids, Rows: b.count})
 	if err != nil { // the receiver is not to blame
@@ -167,7 +167,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	}
 	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
 		b.after, b.until, state.Round)
-	answer, err := one.sender.Send(ctx, id.Short(), b.body.Bytes())
+	answer, err := one.sender.Send(ctx, id.ShortString(), b.body.Bytes())
 	if err == nil {
 		return true, nil
 	}
@@ -239,7 +239,7 @@ func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) er
 		return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, err)
 	}
 	id := outbox.MessageID(f.places.key, "told\x00%s\x00%s\x00%s", one.settings.Name, sort, key)
-	answer, err := one.sender.Send(ctx, id.Short(), body)
+	answer, err := one.sender.Send(ctx, id.ShortString(), body)
 	switch {
 	case err == nil:
 		return nil

@@ -19,7 +19,7 @@ func some() *table {
 	tab := newTable()
 	tab.put("twilio", came("calls", "CA1"), changed("calls", "CA1", "status", "from", "from_formatted"), came("messages", "SM1"),
 		came("alerts", "NO1"), changed("messages", "SM1", "body"), changed("calls", "CA1", "price", "x_new"), changed("calls", "CA1"),
-		understudy.Change{Kind: "messages", ID: "SM1", Type: understudy.Went})
+		understudy.Change{Kind: "messages", ID: "SM1", Type: understudy.Deleted})
 	return tab
 }
 

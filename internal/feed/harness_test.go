@@ -93,11 +93,11 @@ func (t *table) put(source string, changes ...understudy.Change) {
 }
 
 func came(kind, id string) understudy.Change {
-	return understudy.Change{Kind: kind, ID: id, Type: understudy.Came}
+	return understudy.Change{Kind: kind, ID: id, Type: understudy.Appeared}
 }
 
 func changed(kind, id string, fields ...string) understudy.Change {
-	return understudy.Change{Kind: kind, ID: id, Type: understudy.Changed, Fields: understudy.NamesOf(fields...)}
+	return understudy.Change{Kind: kind, ID: id, Type: understudy.Changed, Fields: understudy.NewNames(fields...)}
 }
 
 // roles of the tests: support sees no bodies and the ends of numbers; desk no

@@ -30,7 +30,7 @@ func TestHiddenRecordsAreNotTold(t *testing.T) {
 			stream := r.listen(t, role, "")
 			for _, kind := range []string{"calls", "messages", "recordings", "conferences", "participants", "alerts"} {
 				for _, id := range []string{w.Hidden(kind), w.Never(kind), w.Shown(kind)} {
-					gone := understudy.Change{Kind: kind, ID: id, Type: understudy.Went}
+					gone := understudy.Change{Kind: kind, ID: id, Type: understudy.Deleted}
 					if id == w.Shown(kind) {
 						gone.ID = w.Hidden(kind) // what is there did not go
 					}

@@ -52,7 +52,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 				}
 			case <-end:
 			case <-s.policy.over:
-			case <-s.caller.Grant.Over:
+			case <-s.caller.Grant.Revoked:
 			case <-ctx.Done():
 			}
 		}

@@ -36,7 +36,7 @@ func anyChange(t *rapid.T) understudy.Change {
 		Type: understudy.ChangeType(rapid.IntRange(1, 3).Draw(t, "what")),
 	}
 	if ch.Type == understudy.Changed {
-		ch.Fields = understudy.NamesOf(rapid.SliceOfN(rapid.SampledFrom(someFields), 0, 3).Draw(t, "fields")...)
+		ch.Fields = understudy.NewNames(rapid.SliceOfN(rapid.SampledFrom(someFields), 0, 3).Draw(t, "fields")...)
 	}
 	return ch
 }
@@ -294,7 +294,7 @@ func FuzzQuery(f *testing.F) {
 		defer cancel()
 		if s, err := feed.subscribe(ctx, r, true); err == nil && (s.start < 0 || s.start > 8) {
 			t.Fatalf("%q begins at %d", raw, s.start)
-		} else if err != nil && understudy.OwnStatus(err) == http.StatusServiceUnavailable {
+		} else if err != nil && understudy.OwnPathStatus(err) == http.StatusServiceUnavailable {
 			t.Fatalf("%q: %v", raw, err)
 		}
 	})

@@ -92,7 +92,7 @@ func (o *stream) run(ctx context.Context) error {
 			return nil
 		case <-o.s.policy.over:
 			return o.last(whyOver)
-		case <-o.s.caller.Grant.Over:
+		case <-o.s.caller.Grant.Revoked:
 			return o.last(whyOver)
 		case <-ctx.Done():
 			return ctx.Err()

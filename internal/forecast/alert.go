@@ -29,11 +29,11 @@ func CheckAlert(a Alert, role string, gate *access.Gate, src *spec.Source) error
 	k := src.Spec.Kind(a.Question.Series.Kind)
 	var known []string
 	for _, one := range src.Spec.Kinds {
-		for _, field := range one.Sampled() {
+		for _, field := range one.SampledFields() {
 			known = append(known, understudy.Series{Source: src.Name, Kind: one.Name, Field: field.Name}.String())
 		}
 	}
-	if k == nil || k.Field(a.Question.Series.Field) == nil || k.Field(a.Question.Series.Field).Every() == 0 {
+	if k == nil || k.Field(a.Question.Series.Field) == nil || k.Field(a.Question.Series.Field).SampleInterval() == 0 {
 		name := a.Question.Series.String()
 		return fmt.Errorf("%s is not sampled%s; the spec marks fields with sample: 1h", name, suggest.Hint(name, known))
 	}
@@ -66,7 +66,7 @@ const tellJob = "tell forecast"
 // JobKind returns the kind of the jobs that tell webhooks of alerts by send. They are retried for some hours. A job whose
 // alert is no longer in force sends nothing.
 func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key string, data any) error) jobs.Kind {
-	return jobs.Kind{Name: tellJob, Lane: understudy.Steady, Concurrency: 2, Attempts: 40, Backoff: 5 * time.Second,
+	return jobs.Kind{Name: tellJob, Lane: understudy.PrioritySteady, Concurrency: 2, Attempts: 40, Backoff: 5 * time.Second,
 		Run: func(ctx context.Context, r *jobs.Run) error {
 			var t Told
 			if err := json.Unmarshal(r.Job().Payload, &t); err != nil {
@@ -133,7 +133,8 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 		if err != nil {
 			return err
 		}
-		if _, err := f.o.Enqueue(ctx, understudy.Job{Kind: tellJob, Key: told.Key, Payload: payload, Priority: understudy.Steady}); err != nil {
+		if _, err := f.o.Enqueue(ctx, understudy.Job{Kind: tellJob, Key: told.Key, Payload: payload,
+			Priority: understudy.PrioritySteady}); err != nil {
 			return err
 		}
 		state.Told, state.Times = f.o.Now().UTC(), state.Times+1

@@ -108,11 +108,11 @@ func New(o Options) (*Forecasts, error) {
 
 // add adds a kind, when numbers of it are sampled.
 func (f *Forecasts) add(src *spec.Source, k *spec.Kind) error {
-	fields := k.Sampled()
+	fields := k.SampledFields()
 	if len(fields) == 0 {
 		return nil
 	}
-	target, err := src.SampleTarget(k)
+	target, err := src.ResolveSample(k)
 	if err == nil {
 		f.kinds[target.Key] = &sampled{target: target, fields: fields}
 	}

@@ -69,7 +69,7 @@ func (f *Forecasts) recall(ctx context.Context) {
 	for _, k := range f.kinds {
 		k.retry = begin.Add(firstLook)
 		for _, field := range k.fields {
-			k.retry = earlier(k.retry, begin.Add(field.Every()))
+			k.retry = earlier(k.retry, begin.Add(field.SampleInterval()))
 			s := k.series(field)
 			samples, err := f.o.Store.ReadSamples(ctx, s)
 			if err != nil && ctx.Err() == nil {
@@ -96,7 +96,7 @@ func (f *Forecasts) due(k *sampled) (at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, field := range k.fields {
-		if next := f.last[k.series(field)].Add(field.Every()); i == 0 || next.Before(at) {
+		if next := f.last[k.series(field)].Add(field.SampleInterval()); i == 0 || next.Before(at) {
 			at = next
 		}
 	}
@@ -118,14 +118,14 @@ func (f *Forecasts) nextDue() (at time.Time) {
 
 // fetch asks upstream for the page of a kind, as the budget of polls allows.
 func (f *Forecasts) fetch(ctx context.Context, k *sampled) {
-	short := k.fields[0].Every()
+	short := k.fields[0].SampleInterval()
 	for _, field := range k.fields {
-		short = min(short, field.Every())
+		short = min(short, field.SampleInterval())
 	}
 	k.retry = f.o.Now().Add(min(max(short/10, leastRetry), mostRetry, max(short, time.Second)))
 	fetching, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	saved, err := f.o.Mirror.Fill(fetching, request.Fill{Target: k.target, Reason: request.Poll})
+	saved, err := f.o.Mirror.Fill(fetching, request.Fill{Target: k.target, Reason: request.ReasonPoll})
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -152,7 +152,7 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 		since := page.At.Sub(f.last[s])
 		f.mu.Unlock()
 		value := numberOf(page.Body, doc, field)
-		if value == "" || since < field.Every() && since >= 0 {
+		if value == "" || since < field.SampleInterval() && since >= 0 {
 			continue
 		}
 		err := f.o.Store.AddSamples(ctx, s, understudy.Sample{At: page.At, Value: value})

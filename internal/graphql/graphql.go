@@ -1,6 +1,6 @@
-// GraphQL: which operation a document asks for, and by which fields.
+// GraphQL: finds the operation that a document requests, and its fields.
 
-// Package graphql reads GraphQL documents, as far as a stand-in for an API has to know them.
+// Package graphql parses GraphQL documents as far as a stand-in for an API needs it.
 package graphql
 
 import (
@@ -18,16 +18,16 @@ import (
 
 // Operation is one operation of a GraphQL document (GraphQL, October 2021, 2.3).
 type Operation struct {
-	Kind   string   // query, mutation, subscription
-	Name   string   // "": it has none
-	Fields []string // of its root selection, those of fragments included, without aliases; sorted
-	Text   string   // the whole document, its tokens with one space between
+	Kind   string   // query, mutation or subscription
+	Name   string   // "" if it has no name
+	Fields []string // names of the fields in the root selection, including those of fragments, without aliases; sorted
+	Text   string   // the whole document as tokens, separated by single spaces
 }
 
-// maxTokens bounds what is read of a GraphQL document.
+// maxTokens is the largest number of tokens in a document.
 const maxTokens = 50_000
 
-// Find returns the operation of a name in a document; "": the only one there is. Errors are
+// Find returns the operation with a name. An empty name selects the only operation of the document. Errors are
 // ErrInvalid.
 func Find(document, name string) (Operation, error) {
 	invalid := func(format string, args ...any) (Operation, error) {
@@ -69,9 +69,9 @@ func Find(document, name string) (Operation, error) {
 	return Operation{string(found.Operation), found.Name, slices.Sorted(maps.Keys(fields)), text}, nil
 }
 
-// addFields adds the names of the fields of a selection set, those of its fragments included. A
-// field that a directive may leave out counts. unread are the fragments that were not yet added;
-// unknown is one that the document does not have.
+// addFields adds the field names of a selection set, including those of its fragments and of fields that a
+// directive may skip. unread marks the fragments not yet added. unknown is the name of a fragment that the
+// document lacks.
 func addFields(
 	fields map[string]bool, all ast.SelectionSet, fragments ast.FragmentDefinitionList, unread map[string]bool,
 ) (unknown string) {
@@ -98,8 +98,7 @@ func addFields(
 	return ""
 }
 
-// Tokens returns the tokens of a document, as far as it can be read; comments and commas are
-// none (2.1).
+// Tokens returns the tokens of a document up to the first error, without comments and commas (2.1).
 func Tokens(document string) (tokens []string) {
 	runes := []rune(document)
 	for read := lexer.New(&ast.Source{Input: document}); ; {

@@ -18,6 +18,7 @@ import (
 
 // required are the names that interfaces of Go and of libraries give a method.
 var required = strings.Fields(`As Before Compare Contains Enabled Equal Err Error GoString Header Help Is Key Len Less LogValue
+	MarshalBinary MarshalJSON MarshalText
 	Name Next Ok RoundTrip Scan ServeHTTP Size String Swap Temporary Timeout Type Unwrap Value init main`)
 
 var plainFolder = flag.String("words", "", "look at the names and comments of this folder, although rewrite.txt lists it")

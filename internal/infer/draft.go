@@ -357,7 +357,7 @@ func (a *api) describe() {
 			l.filters = nil
 			filtersOf(l, k)
 			for _, f := range l.filters {
-				if f.spec.Field != "" && f.spec.Meaning.Default != "" && len(f.spec.Meaning.None) == 0 {
+				if f.spec.Field != "" && f.spec.Meaning.Default != "" && len(f.spec.Meaning.SelectAll) == 0 {
 					a.unsure(l.op.Path, "without %s it shows %s alone, %s, and no value shows all: never taken as whole; take a wrong default out",
 						f.spec.Name, f.spec.Meaning.Default, defaultDoubt)
 				}

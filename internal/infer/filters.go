@@ -141,7 +141,7 @@ func (f *filter) edge(name string, at func(string) *field) *field {
 		stem := strings.Join(all[:len(all)-1], "_")
 		for _, name := range []string{stem, stem + "_at", "date_" + stem} {
 			if field := at(name); field != nil && field.isTime() && field.spec.Type != spec.TypeMillis {
-				f.spec.Op, f.spec.Open, f.why = e.op, e.open, "an edge of a field's time, by its name"
+				f.spec.Op, f.spec.Exclusive, f.why = e.op, e.open, "an edge of a field's time, by its name"
 				return field
 			}
 		}
@@ -157,12 +157,12 @@ func (f *filter) values(s openapi.Schema) {
 	}
 	for _, v := range enum {
 		if low := strings.ToLower(v); slices.Contains(anyValue, low) || strings.HasSuffix(low, "_unspecified") {
-			f.spec.Meaning.None = append(f.spec.Meaning.None, v)
+			f.spec.Meaning.SelectAll = append(f.spec.Meaning.SelectAll, v)
 		} else if f.spec.Type == spec.TypeSelect {
 			f.spec.Values = append(f.spec.Values, v)
 		}
 	}
-	if d := s.Default(); d != "" && !slices.Contains(f.spec.Meaning.None, d) && f.spec.Type != spec.TypeBool {
+	if d := s.Default(); d != "" && !slices.Contains(f.spec.Meaning.SelectAll, d) && f.spec.Type != spec.TypeBool {
 		f.spec.Meaning.Default = d
 		f.why += ", its default"
 	}

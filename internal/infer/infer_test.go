@@ -116,7 +116,7 @@ func (a *drawnAPI) ask(ctx context.Context, address string) (*infer.Answer, erro
 		return nil, err
 	}
 	auth := spec.Auth{Style: a.auth}
-	schemes, err := auth.Sent()
+	schemes, err := auth.ParseSent()
 	if err != nil {
 		return nil, err
 	}

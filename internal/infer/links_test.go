@@ -14,7 +14,7 @@ func TestLinksBesideTheNextAreAddresses(t *testing.T) {
 		{"type":"object","properties":{"next":{"type":"string"},"last":{"type":"string"}}},
 		{"type":"object","properties":{"first":{"type":"string"},"prev":{"type":"string"}}}]}}},"things"`, 1)
 	drawn := drafted(t, document)
-	if got := strings.Join(drawnSpec(t, drawn).Absolute, " "); got != "first last next prev previous" {
+	if got := strings.Join(drawnSpec(t, drawn).AbsoluteURLs, " "); got != "first last next prev previous" {
 		t.Errorf("lists that do not name their links have %q rewritten", got)
 	}
 	draft := string(drawn.YAML)
@@ -49,8 +49,8 @@ func TestOnlyLinksOfTheDocumentStandInTheEnvelope(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: the envelope has %q, want %q", members, got, want)
 		}
-		if name := sp.Paging.Next; strings.HasPrefix(name, "@") && !slices.Contains(sp.Absolute, name) {
-			t.Errorf("lists that do not name the link %s have %q rewritten", name, sp.Absolute)
+		if name := sp.Paging.Next; strings.HasPrefix(name, "@") && !slices.Contains(sp.AbsoluteURLs, name) {
+			t.Errorf("lists that do not name the link %s have %q rewritten", name, sp.AbsoluteURLs)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestLinksOfKnownFormsAreRewritten(t *testing.T) {
 		}
 		document := listing(`{"type":"object","properties":{`+members+`}}`, "")
 		sp := drawnSpec(t, drafted(t, strings.ReplaceAll(document, `"application/json"`, media)))
-		if got := strings.Join(sp.Absolute, " "); got != want {
+		if got := strings.Join(sp.AbsoluteURLs, " "); got != want {
 			t.Errorf("%s: rewritten are %q, want %q", media, got, want)
 		}
 	}
@@ -85,24 +85,24 @@ func TestASwitchWidensOnlyByItsName(t *testing.T) {
 		document := strings.Replace(listing(`{"type":"object","properties":{"id":{"type":"string"}}}`, ""), `"get":{`,
 			`"get":{"parameters":[{"name":"`+name+`","in":"query","schema":{"type":"boolean","default":false}}],`, 1)
 		sp := drawnSpec(t, drafted(t, document))
-		on, err := sp.Target("x", "/things", name+"=true")
+		on, err := sp.Resolve("x", "/things", name+"=true")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if on.Widened() != more {
-			t.Errorf("%s=true widens: %v, want %v", name, on.Widened(), more)
+		if on.IsWidened() != more {
+			t.Errorf("%s=true widens: %v, want %v", name, on.IsWidened(), more)
 		}
-		if got := on.Unnamed(); (got == "") != more {
+		if got := on.UnknownParam(); (got == "") != more {
 			t.Errorf("%s=true: the spec does not name %q", name, got)
 		}
-		off, err := sp.Target("x", "/things", name+"=false")
+		off, err := sp.Resolve("x", "/things", name+"=false")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if aside := strings.Contains(name, "total") || strings.Contains(name, "count"); aside != (len(off.Query) == 0) {
 			t.Errorf("%s=false is asked for with %v", name, off.Query)
 		}
-		if _, whole := on.List.Everything(); whole == more {
+		if _, whole := on.List.UnfilteredQuery(); whole == more {
 			t.Errorf("%s: a list without it may be whole: %v", name, whole)
 		}
 	}

@@ -55,7 +55,7 @@ func TestRecordsAreFoundByOtherNamesThanTheirIDs(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/projects/7/issues/1": true, "/projects/8/branches/fix%2Ftwo": true, "/projects/7/labels/4": false,
 	} {
-		target, err := sp.Target("x", path, "")
+		target, err := sp.Resolve("x", path, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -276,8 +276,8 @@ func TestAnAnswerThatSaysMoreIsNoWholeList(t *testing.T) {
 	} {
 		draft := drafted(t, queried("", members))
 		sp := drawnSpec(t, draft)
-		if (sp.Paging.Template != "") != whole || sp.WholeLists != nil {
-			t.Errorf("%s: the answer is %q, whole_lists %v", members, sp.Paging.Template, sp.WholeLists)
+		if (sp.Paging.Template != "") != whole || sp.CompleteLists != nil {
+			t.Errorf("%s: the answer is %q, whole_lists %v", members, sp.Paging.Template, sp.CompleteLists)
 		}
 		if said := hasDoubt(draft, "taken as one page"); said == whole {
 			t.Errorf("%s: a doubt says that it is taken as one page: %v", members, said)
@@ -290,7 +290,7 @@ func TestAnUnspecifiedValueNarrowsNothing(t *testing.T) {
 	draft := drafted(t, queried(`{"name":"status","in":"query","schema":{"type":"string","default":"STATUS_UNSPECIFIED",
 		"enum":["STATUS_UNSPECIFIED","STATUS_READY"]}}`, ""))
 	f := drawnSpec(t, draft).Kinds[0].Lists[0].Filter("status")
-	if f == nil || f.Default != "" || len(f.None) != 1 {
+	if f == nil || f.Default != "" || len(f.SelectAll) != 1 {
 		t.Errorf("the filter is %+v, want one whose default narrows nothing", f)
 	}
 }
@@ -301,18 +301,18 @@ func TestADefaultThatNothingProvesIsAsked(t *testing.T) {
 	for choices, want := range map[string]string{`"a","b"`: "/things?status=b", `"a","b","all"`: "/things"} {
 		draft := drafted(t, queried(`{"name":"status","in":"query","schema":{"type":"string","default":"b","enum":[`+choices+`]}}`, ""))
 		sp := drawnSpec(t, draft)
-		asked, err := sp.Target("x", "/things", "status=b")
+		asked, err := sp.Resolve("x", "/things", "status=b")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if asked.Key.URI != want {
 			t.Errorf("%s: upstream is asked for %s, want %s", choices, asked.Key.URI, want)
 		}
-		plain, err := sp.Target("x", "/things", "")
+		plain, err := sp.Resolve("x", "/things", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain.Whole() {
+		if plain.IsWholeList() {
 			t.Errorf("%s: the list without the parameter is whole", choices)
 		}
 		if said := hasDoubt(draft, "without status it shows b alone"); said != (want != "/things") {

@@ -358,7 +358,7 @@ func (a *drawnAPI) client(t *testing.T, sp *spec.Spec) *upstream.Client {
 
 // walk gives the ids and clocks of a list, page by page.
 func walk(t *testing.T, c *upstream.Client, sp *spec.Spec, path string) (ids []string, clocks []int64, first *understudy.Page) {
-	target, err := sp.Target("x", path, "")
+	target, err := sp.Resolve("x", path, "")
 	for pages := 0; ; pages++ {
 		if err != nil || pages > 100 {
 			t.Fatalf("page %d: %v", pages, err)
@@ -373,10 +373,10 @@ func walk(t *testing.T, c *upstream.Client, sp *spec.Spec, path string) (ids []s
 		for _, row := range page.Rows {
 			ids, clocks = append(ids, row.ID), append(clocks, row.Clock)
 		}
-		if page.Next.Zero() {
+		if page.Next.IsZero() {
 			return ids, clocks, first
 		}
-		if target, err = sp.Follow("x", page.Next.URI); err != nil {
+		if target, err = sp.ResolveLink("x", page.Next.URI); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -452,7 +452,7 @@ func (a *drawnAPI) check(t *testing.T, draft *infer.Draft) {
 	if len(want) == 0 {
 		return
 	}
-	target, err := sp.Target("x", strings.ReplaceAll(k.Instances[0].Path, "{"+k.Instances[0].ID[0]+"}", want[0]), "")
+	target, err := sp.Resolve("x", strings.ReplaceAll(k.Instances[0].Path, "{"+k.Instances[0].ID[0]+"}", want[0]), "")
 	if err != nil || target.Instance == nil {
 		t.Fatalf("%v %+v", err, target)
 	}

@@ -38,7 +38,7 @@ func TestAnObjectThatNoListHasIsKept(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/things/{id}/credentials", "/things/{id}/test"} {
-		if target, err := sp.Target("x", strings.ReplaceAll(path, "{id}", "a"), ""); err == nil && target.Instance != nil {
+		if target, err := sp.Resolve("x", strings.ReplaceAll(path, "{id}", "a"), ""); err == nil && target.Instance != nil {
 			t.Errorf("%s is drawn", path)
 		}
 		if !hasDoubt(draft, path, "left out") {
@@ -53,7 +53,7 @@ func TestAnObjectThatNoListHasIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	target, err := sp.Target("x", "/things/a/policy", "")
+	target, err := sp.Resolve("x", "/things/a/policy", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestWhatIsNoObjectPasses(t *testing.T) {
 		`"/abilities/{id}":{"get":{"responses":{"204":{}}}},`, 1))
 	sp := drawnSpec(t, draft)
 	for path, want := range map[string]bool{"/things/1/csv": true, "/abilities/sso": true, "/keys.txt": false} {
-		if sp.PassesTo(path) != want {
+		if sp.IsPassThrough(path) != want {
 			t.Errorf("%s passes: %v, want %v", path, !want, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestARecordOfAListIsNoCredentialByItsPath(t *testing.T) {
 	const answer = `{"type":"object","properties":{"limit":{"type":"integer"}}}`
 	sp := drawnSpec(t, drafted(t, reading(row, answer, "/keys/{finger_print}", "/url_slugs/{url_slug}", "/download_url", "/secrets/{name}")))
 	for path, want := range map[string]bool{"/keys/1": true, "/url_slugs/1": true, "/download_url": false, "/secrets/1": false} {
-		target, err := sp.Target("x", path, "")
+		target, err := sp.Resolve("x", path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestARecordBesideWhatOnlyPagesHaveIsDrawn(t *testing.T) {
 func TestAnActionIsNoRecord(t *testing.T) {
 	row := `{"type":"object","properties":{"id":{"type":"string"}}}`
 	draft := drafted(t, reading(listing(row, ""), row, "/things/{id}", "/things/export", "/other/export"))
-	if got := drawnSpec(t, draft).Passes; len(got) != 1 || got[0] != "/things/export" {
+	if got := drawnSpec(t, draft).PassThrough; len(got) != 1 || got[0] != "/things/export" {
 		t.Errorf("passes %v", got)
 	}
 	if !hasDoubt(draft, "/things/export", "taken for one for a record") || !hasDoubt(draft, "/other/export", "left out") {

@@ -330,7 +330,7 @@ func (a *drawnAPI) checkSeen(t *testing.T, sp *spec.Spec) {
 // that of the API.
 func (a *drawnAPI) checkErrors(t *testing.T, sp *spec.Spec) {
 	path := strings.ReplaceAll(sp.Kinds[0].Instances[0].Path, "{"+sp.Kinds[0].Instances[0].ID[0]+"}", "nowhere")
-	target, err := sp.Target("x", path, "")
+	target, err := sp.Resolve("x", path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func (records) FindPlace(context.Context, string, string, string) (query.OrderKe
 // checkComposed compares the list's first page, made from records, with that of the API.
 // Lists by number are made when they have one page.
 func (a *drawnAPI) checkComposed(t *testing.T, sp *spec.Spec) {
-	target, err := sp.Target("x", sp.Kinds[0].Lists[0].Path, "")
+	target, err := sp.Resolve("x", sp.Kinds[0].Lists[0].Path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,10 +388,10 @@ func (a *drawnAPI) checkComposed(t *testing.T, sp *spec.Spec) {
 		for _, row := range page.Rows {
 			all = append(all, &understudy.Record{ID: row.ID, Body: page.Body[row.Start:row.End]})
 		}
-		if page.Next.Zero() {
+		if page.Next.IsZero() {
 			break
 		}
-		if at, err = sp.Follow("x", page.Next.URI); err != nil {
+		if at, err = sp.ResolveLink("x", page.Next.URI); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -431,7 +431,7 @@ func (a *drawnAPI) walkLimited(t *testing.T, sp *spec.Spec) {
 	defer c.Close()
 	a.told.window, a.told.ends = windowRequests, time.Time{}
 	defer func() { a.told.window = 0 }()
-	target, err := sp.Target("x", sp.Kinds[0].Lists[0].Path, "")
+	target, err := sp.Resolve("x", sp.Kinds[0].Lists[0].Path, "")
 	rows, waits := 0, 0
 	for pages := 0; pages < 200; pages++ {
 		if err != nil {
@@ -448,10 +448,10 @@ func (a *drawnAPI) walkLimited(t *testing.T, sp *spec.Spec) {
 			t.Fatalf("after %d rows and %d waits: %v", rows, waits, err)
 		}
 		rows += len(page.Rows)
-		if page.Next.Zero() {
+		if page.Next.IsZero() {
 			break
 		}
-		target, err = sp.Follow("x", page.Next.URI)
+		target, err = sp.ResolveLink("x", page.Next.URI)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -376,9 +376,9 @@ func (f *filter) flow() string {
 	out.text("op", f.spec.Op)
 	out.text("type", f.spec.Type)
 	out.add("values", sequence(f.spec.Values))
-	out.yes("open", f.spec.Open)
+	out.yes("open", f.spec.Exclusive)
 	out.text("default", f.spec.Meaning.Default)
 	out.yes("required", f.spec.Meaning.Required)
-	out.add("none", sequence(f.spec.Meaning.None))
+	out.add("none", sequence(f.spec.Meaning.SelectAll))
 	return out.String()
 }

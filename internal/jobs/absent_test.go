@@ -214,10 +214,10 @@ func TestALateEndIsRefused(t *testing.T) {
 			t.Fatalf("%+v, %d runs", j, fresh)
 		}
 		close(gate)
-		if j := other.is(n, understudy.JobRunning); j.Worker != "other" || j.Mark != nil {
+		if j := other.is(n, understudy.JobRunning); j.Worker != "other" || j.Checkpoint != nil {
 			t.Fatalf("the late end was taken: %+v", j)
 		}
-		if !errors.Is(late, understudy.ErrLost) || !errors.Is(markErr, understudy.ErrLost) {
+		if !errors.Is(late, understudy.ErrLeaseLost) || !errors.Is(markErr, understudy.ErrLeaseLost) {
 			t.Errorf("the late run's context ended with %v, its mark with %v", late, markErr)
 		}
 		if s := deaf.Stats(); s.Done != 0 || s.Lost != 1 {

@@ -129,7 +129,7 @@ func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state under
 		switch {
 		case err == nil:
 			return state, false
-		case errors.Is(err, understudy.ErrLost), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid):
+		case errors.Is(err, understudy.ErrLeaseLost), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid):
 			return 0, true
 		}
 		r.recordTrouble(ctx, err)

@@ -111,15 +111,15 @@ type jobPage struct {
 // jobToJSON returns the JSON form of a job, without its payload and its mark.
 func jobToJSON(j *understudy.Job) jobJSON {
 	s := jobJSON{
-		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt,
-		Attempts: j.Attempts, Weight: j.Weight, Created: j.Created, ExpiresAt: j.ExpiresAt, Started: j.Started,
+		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.AtMostOnce, Attempt: j.Attempt,
+		Attempts: j.MaxAttempts, Weight: j.Weight, Created: j.Created, ExpiresAt: j.ExpiresAt, Started: j.Started,
 		Ended: j.Ended, Error: understudy.PlainText(errors.New(j.Error)),
 	}
 	switch j.State {
 	case understudy.JobWaiting:
 		s.RunAfter = j.RunAfter
 	case understudy.JobRunning:
-		s.Stopping = j.Stop
+		s.Stopping = j.StopRequested
 	}
 	if p := j.Progress; p.Done != 0 || p.Total != 0 || p.Note != "" {
 		s.Progress = &progressJSON{p.Done, p.Total, p.Note, p.End}

@@ -95,7 +95,7 @@ func TestWhatIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{
-			{Name: "sync calls", Lane: understudy.Bulk, Run: func(ctx context.Context, r *jobs.Run) error {
+			{Name: "sync calls", Lane: understudy.PriorityBulk, Run: func(ctx context.Context, r *jobs.Run) error {
 				r.SetProgress(0, 100, "page 1")
 				time.Sleep(10 * time.Second)
 				r.SetProgress(20, 100, "page 2")

@@ -51,8 +51,8 @@ func (r *Runner) sendHeartbeats(ctx context.Context, now time.Time) {
 	for i, u := range runs {
 		switch {
 		case found[i].Lost:
-			u.cancel(understudy.ErrLost)
-		case found[i].Stop:
+			u.cancel(understudy.ErrLeaseLost)
+		case found[i].StopRequested:
 			u.cancel(errCancelled)
 		}
 		u.setLeaseEnd(beats[i].LeaseEnd)
@@ -79,7 +79,7 @@ func (u *Run) endIfLapsed(now time.Time) {
 	defer u.mu.Unlock()
 	u.dirty = true
 	if now.After(u.leaseEnd) {
-		u.cancel(understudy.ErrLost)
+		u.cancel(understudy.ErrLeaseLost)
 	}
 }
 
@@ -142,12 +142,12 @@ func (t *trouble) pauseEnd() time.Time {
 func (t *trouble) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var short interface{ Short() string }
+	var short interface{ ShortString() string }
 	switch {
 	case t.err == nil:
 		return ""
 	case errors.As(t.err, &short):
-		return short.Short()
+		return short.ShortString()
 	}
 	return "the store cannot be written"
 }

@@ -38,7 +38,7 @@ type Queue interface {
 	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
 }
 
-// Leases are the writes of running jobs. A write with an old fence returns ErrLost.
+// Leases are the writes of running jobs. A write with an old fence returns ErrLeaseLost.
 type Leases interface {
 	RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
@@ -175,7 +175,7 @@ func (r *Runner) add(k Kind) error {
 	k.Backoff = cmp.Or(k.Backoff, time.Second)
 	k.MaxBackoff = max(cmp.Or(k.MaxBackoff, 10*time.Minute), k.Backoff)
 	r.kinds[k.Name] = &k
-	r.claims = append(r.claims, understudy.ClaimKind{Name: k.Name, Most: k.Concurrency, Lease: k.Lease})
+	r.claims = append(r.claims, understudy.ClaimKind{Name: k.Name, MaxRunning: k.Concurrency, Lease: k.Lease})
 	if k.Schedule != nil {
 		r.plans = append(r.plans, &plan{kind: &k})
 	}

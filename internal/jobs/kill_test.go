@@ -179,7 +179,7 @@ func TestKillWorker(t *testing.T) {
 		var batch []understudy.Job
 		for n := range 6 {
 			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)],
-				Priority: understudy.Priority(rng.IntN(understudy.Priorities))}
+				Priority: understudy.Priority(rng.IntN(understudy.PriorityCount))}
 			if rng.IntN(4) == 0 {
 				j.Key = fmt.Sprint("key ", rng.IntN(5))
 			}
@@ -323,11 +323,11 @@ func (c *crew) compare(db *store.DB, kills int) {
 				counts[j.Kind+" "+j.State.String()]++
 			}
 			switch {
-			case j.Once && begun[j.Number] > 1:
+			case j.AtMostOnce && begun[j.Number] > 1:
 				c.Errorf("job %d is at most once and was begun %d times", j.Number, begun[j.Number])
 			case j.State == understudy.JobDone && ended[j.Number] == 0:
 				c.Errorf("job %d, %s, is done and did not end", j.Number, j.Kind)
-			case !j.Once && j.State == understudy.JobFailed:
+			case !j.AtMostOnce && j.State == understudy.JobFailed:
 				c.Errorf("job %d, %s, is at least once and failed: %s", j.Number, j.Kind, j.Error)
 			}
 		}

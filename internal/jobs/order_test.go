@@ -29,8 +29,9 @@ func TestSoonGoesFirst(t *testing.T) {
 		defer b.stop()
 		b.add(understudy.Job{Kind: "work"})
 		synctest.Wait()
-		for _, lane := range []understudy.Priority{understudy.Bulk, understudy.Steady, understudy.Bulk, understudy.Soon, understudy.Steady,
-			understudy.Soon} {
+		for _, lane := range []understudy.Priority{understudy.PriorityBulk, understudy.PrioritySteady, understudy.PriorityBulk,
+			understudy.PrioritySoon, understudy.PrioritySteady,
+			understudy.PrioritySoon} {
 			b.add(understudy.Job{Kind: "work", Priority: lane})
 		}
 		close(gate)
@@ -57,7 +58,8 @@ func TestBulkLeavesWorkers(t *testing.T) {
 		for _, c := range []struct {
 			lane understudy.Priority
 			want string
-		}{{understudy.Bulk, "map[bulk:6]"}, {understudy.Steady, "map[bulk:6 steady:1]"}, {understudy.Soon, "map[bulk:6 soon:1 steady:1]"}} {
+		}{{understudy.PriorityBulk, "map[bulk:6]"}, {understudy.PrioritySteady, "map[bulk:6 steady:1]"},
+			{understudy.PrioritySoon, "map[bulk:6 soon:1 steady:1]"}} {
 			for range 20 {
 				b.add(understudy.Job{Kind: "work", Priority: c.lane})
 			}

@@ -29,7 +29,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		return e
 	}
 	cause := context.Cause(ctx)
-	once := job.Once && working // a run that has not begun its work may be repeated
+	once := job.AtMostOnce && working // a run that has not begun its work may be repeated
 	fail := func(text string) understudy.JobResult {
 		e.State, e.Error = understudy.JobFailed, text
 		return e
@@ -56,7 +56,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		return fail(err.Error())
 	case errors.As(err, &heavy):
 		e.Weight = heavy.bytes
-		if job.Again < maxMemoryRetries {
+		if job.UncountedRuns < maxMemoryRetries {
 			return again(0, false)
 		}
 	case errors.As(err, &later):
@@ -66,7 +66,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 	case !working:
 		return again(0, false)
 	}
-	if job.Attempt >= job.Attempts {
+	if job.Attempt >= job.MaxAttempts {
 		return fail(err.Error())
 	}
 	return again(u.backoff(job.Attempt, err), true)

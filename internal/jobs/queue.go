@@ -12,10 +12,10 @@ import (
 
 // withKindDefaults returns the job with the values of its kind for all fields that it leaves empty.
 func (r *Runner) withKindDefaults(j understudy.Job, k *Kind) understudy.Job {
-	j.Once = j.Once || k.Once
-	j.Attempts = cmp.Or(max(j.Attempts, 0), k.Attempts)
-	if j.Once {
-		j.Attempts = 1
+	j.AtMostOnce = j.AtMostOnce || k.Once
+	j.MaxAttempts = cmp.Or(max(j.MaxAttempts, 0), k.Attempts)
+	if j.AtMostOnce {
+		j.MaxAttempts = 1
 	}
 	j.Weight = cmp.Or(j.Weight, k.Weight)
 	j.Priority = cmp.Or(j.Priority, k.Lane)
@@ -81,10 +81,11 @@ func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
 		return 0, fmt.Errorf("jobs: replay job %d: %w: it is %s; cancel it first", number, understudy.ErrInvalid, j.State)
 	}
 	again := understudy.Job{
-		Kind: j.Kind, Key: j.Key, Payload: j.Payload, Priority: j.Priority, Once: j.Once, Attempts: j.Attempts, Weight: j.Weight,
+		Kind: j.Kind, Key: j.Key, Payload: j.Payload, Priority: j.Priority, AtMostOnce: j.AtMostOnce,
+		MaxAttempts: j.MaxAttempts, Weight: j.Weight,
 	}
 	if j.State != understudy.JobDone {
-		again.Mark = j.Mark
+		again.Checkpoint = j.Checkpoint
 	}
 	numbers, err := r.Enqueue(ctx, again)
 	if err != nil {

@@ -34,11 +34,12 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"well":               {state: understudy.JobDone, runs: 1},
 		"badly, to the last": {err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 5, text: "no"},
-		"its own attempts": {job: understudy.Job{Attempts: 2}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed,
+		"its own attempts": {job: understudy.Job{MaxAttempts: 2}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed,
 			runs: 2, text: "no"},
-		"at most once": {kind: jobs.Kind{Once: true}, job: understudy.Job{Attempts: 7}, err: errors.New("no"), after: time.Hour,
+		"at most once": {kind: jobs.Kind{Once: true}, job: understudy.Job{MaxAttempts: 7}, err: errors.New("no"), after: time.Hour,
 			state: understudy.JobFailed, runs: 1, text: "no"},
-		"this one at most once": {job: understudy.Job{Once: true}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 1,
+		"this one at most once": {job: understudy.Job{AtMostOnce: true}, err: errors.New("no"), after: time.Hour,
+			state: understudy.JobFailed, runs: 1,
 			text: "no"},
 		"never possible": {err: fmt.Errorf("walk: %w: nonsense", understudy.ErrInvalid), after: time.Hour, state: understudy.JobFailed,
 			runs: 1, text: "walk: invalid request: nonsense"},
@@ -77,7 +78,7 @@ func TestOutcomes(t *testing.T) {
 				c.job.Kind = "work"
 				n := b.add(c.job)
 				time.Sleep(c.after)
-				if j := b.is(n, c.state); runs != c.runs || j.Error != c.text || j.Attempt > max(j.Attempts, 1) {
+				if j := b.is(n, c.state); runs != c.runs || j.Error != c.text || j.Attempt > max(j.MaxAttempts, 1) {
 					t.Errorf("%d runs, %+v, want %d runs and %q", runs, j, c.runs, c.text)
 				}
 			})
@@ -116,9 +117,9 @@ func TestStopping(t *testing.T) {
 		run := func(ctx context.Context, r *jobs.Run) error {
 			j := r.Job()
 			mu.Lock()
-			begun = append(begun, fmt.Sprintf("%s at %s", j.Kind, j.Mark))
+			begun = append(begun, fmt.Sprintf("%s at %s", j.Kind, j.Checkpoint))
 			mu.Unlock()
-			if len(j.Mark) > 0 {
+			if len(j.Checkpoint) > 0 {
 				return nil
 			}
 			if err := r.SetMark(ctx, []byte("page 7")); err != nil {
@@ -138,7 +139,7 @@ func TestStopping(t *testing.T) {
 			t.Errorf("stopping took %v", d)
 		}
 		if j := b.is(least, understudy.JobWaiting); j.Attempt != 0 || j.Error != "" || j.RunAfter.After(time.Now()) ||
-			string(j.Mark) != "page 7" {
+			string(j.Checkpoint) != "page 7" {
 			t.Errorf("%+v", j)
 		}
 		if j := b.is(most, understudy.JobFailed); !strings.Contains(j.Error, "at most once") {
@@ -179,15 +180,15 @@ func TestStoppingHasAnEnd(t *testing.T) {
 func TestAloneAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := storetest.Open(t, store.Options{})
-		kind := understudy.ClaimKind{Name: "work", Most: 9, Lease: time.Hour}
+		kind := understudy.ClaimKind{Name: "work", MaxRunning: 9, Lease: time.Hour}
 		for _, once := range []bool{false, true} {
-			if _, err := m.Jobs.AddJobs(t.Context(), time.Now(), understudy.Job{Kind: "work", Attempts: 3, Once: once}); err != nil {
+			if _, err := m.Jobs.AddJobs(t.Context(), time.Now(), understudy.Job{Kind: "work", MaxAttempts: 3, AtMostOnce: once}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got, err := m.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Limit: 9,
 			Kinds:    []understudy.ClaimKind{kind},
-			Priority: understudy.Bulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
+			Priority: understudy.PriorityBulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
 			t.Fatal(got, err)
 		}
 		b := start(t, m, jobs.Options{Alone: true, Kinds: []jobs.Kind{{Name: "work",
@@ -210,20 +211,20 @@ func TestReplay(t *testing.T) {
 			if fail {
 				return errors.Join(r.SetMark(ctx, []byte("here")), errors.New("no"))
 			}
-			if j := r.Job(); string(j.Payload) != "what" || string(j.Mark) != "here" && j.Number < 3 {
+			if j := r.Job(); string(j.Payload) != "what" || string(j.Checkpoint) != "here" && j.Number < 3 {
 				t.Errorf("%+v", j)
 			}
 			return nil
 		}}}})
 		defer b.stop()
-		n := b.add(understudy.Job{Kind: "work", Key: "k", Payload: []byte("what"), Priority: understudy.Steady, Weight: 7})
+		n := b.add(understudy.Job{Kind: "work", Key: "k", Payload: []byte("what"), Priority: understudy.PrioritySteady, Weight: 7})
 		b.is(n, understudy.JobFailed)
 		fail = false
 		again, err := b.Replay(t.Context(), n)
 		if err != nil || again == n {
 			t.Fatal(again, err)
 		}
-		if j := b.is(again, understudy.JobDone); j.Key != "k" || j.Priority != understudy.Steady || j.Weight != 7 {
+		if j := b.is(again, understudy.JobDone); j.Key != "k" || j.Priority != understudy.PrioritySteady || j.Weight != 7 {
 			t.Errorf("%+v", j)
 		}
 		b.is(n, understudy.JobFailed)
@@ -232,7 +233,7 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j := b.is(third, understudy.JobDone); j.Mark != nil {
+		if j := b.is(third, understudy.JobDone); j.Checkpoint != nil {
 			t.Errorf("%+v", j)
 		}
 		later := b.add(understudy.Job{Kind: "work", RunAfter: time.Now().Add(time.Hour)})
@@ -294,10 +295,10 @@ func TestMarks(t *testing.T) {
 		}}}})
 		defer b.stop()
 		n := b.add(understudy.Job{Kind: "work"})
-		if j := b.is(n, understudy.JobDone); string(j.Mark) != "a" || !errors.Is(long, understudy.ErrInvalid) {
+		if j := b.is(n, understudy.JobDone); string(j.Checkpoint) != "a" || !errors.Is(long, understudy.ErrInvalid) {
 			t.Errorf("%+v, %v", j, long)
 		}
-		if closed = left.SetMark(t.Context(), []byte("b")); !errors.Is(closed, understudy.ErrLost) {
+		if closed = left.SetMark(t.Context(), []byte("b")); !errors.Is(closed, understudy.ErrLeaseLost) {
 			t.Errorf("a mark after the end: %v", closed)
 		}
 		if err := left.Weigher()(t.Context(), 1); !errors.Is(err, understudy.ErrClosed) {

@@ -14,7 +14,7 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// Why a run's context ends early. For a lost lease the cause is understudy.ErrLost.
+// Why a run's context ends early. For a lost lease the cause is understudy.ErrLeaseLost.
 var (
 	errCancelled = errors.New("cancelled")
 	errStopping  = errors.New("the runner is stopping")
@@ -114,21 +114,21 @@ func (u *Run) estimateProgress(now time.Time) understudy.Progress {
 const maxEstimate = 365 * 24 * time.Hour
 
 // SetMark stores the position at which the next run continues, at most understudy.MaxJobPayload bytes. If it
-// returns understudy.ErrLost, another worker may already run the job, and the run must end. If it returns
+// returns understudy.ErrLeaseLost, another worker may already run the job, and the run must end. If it returns
 // understudy.ErrNotStored, the mark was not stored, and the work before it does not count as done.
 func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 	u.mu.Lock()
 	number, fence := u.job.Number, u.job.Fence
 	u.mu.Unlock()
 	err := u.r.o.Store.MarkJob(ctx, number, fence, mark)
-	if errors.Is(err, understudy.ErrLost) {
-		u.cancel(understudy.ErrLost)
+	if errors.Is(err, understudy.ErrLeaseLost) {
+		u.cancel(understudy.ErrLeaseLost)
 	}
 	if err != nil {
 		return err
 	}
 	u.mu.Lock()
-	u.job.Mark = append([]byte(nil), mark...)
+	u.job.Checkpoint = append([]byte(nil), mark...)
 	u.mu.Unlock()
 	return nil
 }

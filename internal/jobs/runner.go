@@ -197,7 +197,7 @@ func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 	if !got.Next.IsZero() {
 		sooner(got.Next.Add(time.Millisecond)) // a lease has expired only after its end
 	}
-	if got.Held {
+	if got.Blocked {
 		sooner(now.Add(retryInterval))
 	}
 	for _, p := range r.plans {
@@ -218,7 +218,7 @@ func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
 	limit := max(min(free-r.o.Workers/4, half-r.active.gathering), 1)
 	c := understudy.Claim{
 		Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers),
-		Weight: math.MaxInt64, Alone: r.loop.firstClaimAlone,
+		Weight: math.MaxInt64, OnlyProcess: r.loop.firstClaimAlone,
 	}
 	if r.active.gathering >= half {
 		// Enough heavy jobs wait for memory. A job claimed now must fit beside them.
@@ -232,11 +232,11 @@ func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
 func priorityFor(free, workers int) understudy.Priority {
 	switch {
 	case workers > 1 && free <= workers/8:
-		return understudy.Soon
+		return understudy.PrioritySoon
 	case workers > 1 && free <= workers/4:
-		return understudy.Steady
+		return understudy.PrioritySteady
 	}
-	return understudy.Bulk
+	return understudy.PriorityBulk
 }
 
 func (r *Runner) countClaimed(got *understudy.Claimed) {

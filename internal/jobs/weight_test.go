@@ -186,7 +186,7 @@ func TestWeigh(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		close(gate)
-		if j := b.is(n, understudy.JobDone); j.Attempt != 1 || j.Again != 0 || runs != 1 {
+		if j := b.is(n, understudy.JobDone); j.Attempt != 1 || j.UncountedRuns != 0 || runs != 1 {
 			t.Errorf("%d runs, %+v", runs, j)
 		}
 		if s := b.Stats(); s.Weight != 0 || s.Again != 0 || s.Gathering != 0 {
@@ -273,7 +273,7 @@ func TestWeighIsBounded(t *testing.T) {
 		n := b.add(understudy.Job{Kind: "grows"})
 		time.Sleep(time.Hour)
 		// It waits for memory that never comes; it does not spin.
-		if j := b.is(n, understudy.JobRunning); runs != 1 || j.Weight != 99*mib || j.Attempt != 1 || j.Again != 1 {
+		if j := b.is(n, understudy.JobRunning); runs != 1 || j.Weight != 99*mib || j.Attempt != 1 || j.UncountedRuns != 1 {
 			t.Errorf("%d runs, %+v", runs, j)
 		}
 		if s := b.Stats(); s.Gathering != 1 || s.Weight != 5*mib {

@@ -33,7 +33,7 @@ type Options struct {
 	MaxBody int64         // bytes; for HandleBody
 	Body    string        // begins what an error says of a body that cannot be read
 	JSON    bool          // the body must be application/json, which a form of another site cannot send without asking first
-	// Explain changes how an error is answered; nil: by OwnStatus and PlainText.
+	// Explain changes how an error is answered; nil: by OwnPathStatus and PlainText.
 	Explain func(r *http.Request, err error, a *Refusal)
 }
 
@@ -135,7 +135,7 @@ func (o *Options) read(w http.ResponseWriter, r *http.Request, in any) error {
 		return fmt.Errorf("%w: the body must be application/json", understudy.ErrInvalid)
 	}
 	if err := jsonhttp.Read(w, r, o.MaxBody, in); err != nil {
-		return fmt.Errorf("%w: %s%w", understudy.ErrInvalid, o.Body, understudy.Plain(err))
+		return fmt.Errorf("%w: %s%w", understudy.ErrInvalid, o.Body, understudy.StripPrefixes(err))
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (o *Options) read(w http.ResponseWriter, r *http.Request, in any) error {
 // Refuse answers an error.
 func (o *Options) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	text := strings.TrimPrefix(understudy.PlainText(err), understudy.ErrMethod.Error()+": ")
-	a := Refusal{Status: understudy.OwnStatus(err), Error: text}
+	a := Refusal{Status: understudy.OwnPathStatus(err), Error: text}
 	switch {
 	case errors.Is(err, errToken):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
@@ -209,5 +209,5 @@ func Person(r *http.Request, token string, person func(*http.Request) (understud
 // Audit lists what a caller is about to do by the request of ctx.
 func Audit(ctx context.Context, a understudy.Auditor, c understudy.Caller, e understudy.AuditEntry) error {
 	e.Caller, e.Request = c, accesslog.LineOf(ctx).ID
-	return understudy.Audit(ctx, a, e)
+	return understudy.RecordAudit(ctx, a, e)
 }

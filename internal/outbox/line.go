@@ -25,7 +25,7 @@ type Run interface {
 // JobKind returns a kind of jobs that deliver. They are retried until the destination is stopped.
 func JobKind(name string, deliver func(context.Context, Run) error) jobs.Kind {
 	return jobs.Kind{
-		Name: name, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
+		Name: name, Lane: understudy.PrioritySteady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
 		Run: func(ctx context.Context, r *jobs.Run) error { return deliver(ctx, r) },
 	}
 }
@@ -84,7 +84,7 @@ func (l *Line) Enqueue(ctx context.Context, add func(context.Context, ...underst
 	if !l.queued.IsZero() && now.Sub(l.queued) < again {
 		return nil
 	}
-	_, err := add(ctx, understudy.Job{Kind: kind, Key: key, Priority: understudy.Steady})
+	_, err := add(ctx, understudy.Job{Kind: kind, Key: key, Priority: understudy.PrioritySteady})
 	if err == nil {
 		l.queued = now
 	}

@@ -17,8 +17,8 @@ func TestMessageIDsStayTheSame(t *testing.T) {
 	t.Parallel()
 	key := []byte("key")
 	id := MessageID(key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", "crm", "twilio", 0, 8, 1)
-	if id.Short() != "msg_nBKnGAqmCeB45Bw6kFaZqw" {
-		t.Errorf("a batch of a webhook is %s", id.Short())
+	if id.ShortString() != "msg_nBKnGAqmCeB45Bw6kFaZqw" {
+		t.Errorf("a batch of a webhook is %s", id.ShortString())
 	}
 	id = MessageID(key, "watch\x00%s\x00%d%s", "w1", 2, "\x00twilio\x003\x00twilio\x005")
 	if id.String() != "msg_ae7cb9ddf14bce5b390262d719e97a12" {

@@ -51,7 +51,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	view = encoded(v.proxy.atOrigin(view))
 	l := v.proxy.representation(view)
 	body, length, in := v.formed(a, view, l)
-	if status == http.StatusOK && a.Fwd != fwdMethod && v.r.Method != http.MethodPost {
+	if status == http.StatusOK && a.ForwardReason != fwdMethod && v.r.Method != http.MethodPost {
 		h["Etag"] = l.etags[in]
 		if match := v.r.Header["If-None-Match"]; match != nil && noneMatch(match, l.tag) {
 			v.send(http.StatusNotModified, nil)
@@ -73,7 +73,7 @@ func (v *exchange) passBack(a *request.Response, view *access.View) {
 		return
 	}
 	for _, name := range v.proxy.o.Source.Spec.Headers.Back {
-		value := a.Page.Field(name)
+		value := a.Page.HeaderField(name)
 		if path, ok := strings.CutPrefix(value, v.proxy.o.Source.PublicURL+"/"); ok && v.proxy.origin != nil && v.proxy.o.Source.PublicURL != "" {
 			only, _, _ := strings.Cut("/"+path, "?")
 			value = v.proxy.origin(only) + "/" + path
@@ -108,15 +108,15 @@ func encoded(view *access.View) *access.View {
 // caller that may know how many records there are.
 func (v *exchange) links(p *understudy.Page) (name, value string) {
 	t := v.target
-	if t.List == nil || p.Next.Zero() && p.Header == "" {
+	if t.List == nil || p.Next.IsZero() && p.Header == "" {
 		return "", ""
 	}
 	paged := t.Spec.PagingOf(t.List)
-	if !paged.InHeader() || !v.proxy.o.Gate.Named(v.caller, v.proxy.o.Source.Name, t.Kind) {
+	if !paged.HasNextInHeader() || !v.proxy.o.Gate.Named(v.caller, v.proxy.o.Source.Name, t.Kind) {
 		return "", ""
 	}
-	if !p.Next.Zero() {
-		name, value = paged.NextHeader(v.proxy.linkTo(p.Next.Asked(), t.Own))
+	if !p.Next.IsZero() {
+		name, value = paged.NextHeader(v.proxy.linkTo(p.Next.RequestURI(), t.OwnParams))
 	}
 	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
 	params := func(relation string) string {
@@ -131,7 +131,7 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	}
 	for _, relation := range paging.Relations {
 		if uri, there := kept.Get(paging.RelationField(relation)); there {
-			name, value = "Link", paging.AppendLink(value, v.proxy.linkTo(uri, t.Own), relation)+params(relation)
+			name, value = "Link", paging.AppendLink(value, v.proxy.linkTo(uri, t.OwnParams), relation)+params(relation)
 		}
 	}
 	return name, value
@@ -164,11 +164,11 @@ func (v *exchange) whole() bool {
 func (v *exchange) start(a *request.Response) {
 	v.part()
 	tellSource(v)
-	v.line.Outcome, v.line.Upstream = a.Outcome.String(), a.Upstream
+	v.line.Outcome, v.line.Upstream = a.Outcome.String(), a.UpstreamTime
 	h := v.w.Header()
 	h["Cache-Control"] = private
 	h["Vary"] = v.proxy.fields.vary
-	if a.Fwd != fwdMethod { // else nothing was kept
+	if a.ForwardReason != fwdMethod { // else nothing was kept
 		h["Age"] = ages.value(int64(a.CurrentAge() / time.Second))
 	}
 	if a.Outcome == request.Warm && a.Detail == "" {
@@ -178,10 +178,10 @@ func (v *exchange) start(a *request.Response) {
 	}
 	switch {
 	case !v.whole(): // what the store took tells of what is hidden
-		if a.Upstream > 0 {
-			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.Upstream))}
+		if a.UpstreamTime > 0 {
+			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.UpstreamTime))}
 		}
-	case a.Upstream > 0 || a.Store > 0:
+	case a.UpstreamTime > 0 || a.StoreTime > 0:
 		h["Server-Timing"] = []string{string(appendServerTiming(nil, a))}
 	default:
 		h["Server-Timing"] = fromMemory
@@ -246,7 +246,7 @@ func appendCacheStatus(dst []byte, a *request.Response) []byte {
 	dst = append(dst, "understudy; "...)
 	switch {
 	case a.Outcome == request.Cold:
-		dst = append(append(dst, "fwd="...), forwarded(a.Fwd)...)
+		dst = append(append(dst, "fwd="...), forwarded(a.ForwardReason)...)
 		switch {
 		case a.Joined:
 			dst = append(dst, "; collapsed"...)
@@ -305,10 +305,10 @@ func appendQuoted(dst []byte, text string) []byte {
 // appendServerTiming appends the Server-Timing of an answer: milliseconds with
 // at most one decimal.
 func appendServerTiming(dst []byte, a *request.Response) []byte {
-	if a.Upstream > 0 {
-		dst = append(appendMillis(append(dst, "upstream;dur="...), a.Upstream), ", "...)
+	if a.UpstreamTime > 0 {
+		dst = append(appendMillis(append(dst, "upstream;dur="...), a.UpstreamTime), ", "...)
 	}
-	return appendMillis(append(dst, "store;dur="...), a.Store)
+	return appendMillis(append(dst, "store;dur="...), a.StoreTime)
 }
 
 func appendMillis(dst []byte, d time.Duration) []byte {

@@ -78,7 +78,7 @@ func (v batch) serve() (err error) {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return err
 		}
-		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, understudy.Plain(err))
+		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, understudy.StripPrefixes(err))
 	}
 	v.exchange.read = true
 	if n := len(in.Requests); n == 0 || n > maxBatch {
@@ -175,7 +175,7 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 		}
 		r.Header[name] = []string{value}
 	}
-	v.exchange.proxy.carriers.Onto(r, v.exchange.came)
+	v.exchange.proxy.carriers.CopyParams(r, v.exchange.came)
 	return r, nil
 }
 

@@ -77,9 +77,9 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	if err != nil {
 		return false
 	}
-	a := &request.Response{Page: e.Page, Outcome: request.Cold, Detail: e.Short(), Upstream: e.Page.Took}
+	a := &request.Response{Page: e.Page, Outcome: request.Cold, Detail: e.ShortText(), UpstreamTime: e.Page.Took}
 	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
-		a.Fwd = fwdMethod
+		a.ForwardReason = fwdMethod
 	}
 	if e.RetryAfter > 0 {
 		v.w.Header()["Retry-After"] = []string{wholeSeconds(e.RetryAfter)}
@@ -155,7 +155,7 @@ func message(err error) string {
 		return withReason(err, understudy.ErrNotMirrored)
 	case errors.Is(err, understudy.ErrIndexing):
 		return withReason(err, understudy.ErrIndexing)
-	case errors.Is(err, understudy.ErrNotHeld):
+	case errors.Is(err, understudy.ErrNoStoredAnswer):
 		return "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
 	case errors.As(err, &over):
 		return over.Error()
@@ -193,17 +193,17 @@ func message(err error) string {
 	case errors.Is(err, understudy.ErrNotAudited):
 		return "the audit log cannot be written, and what it does not list is not answered; the log of the server says why"
 	case errors.As(err, &unsent) && isUpstream && upstream.Status != 0:
-		return upstream.Short() + "; nothing was changed there"
+		return upstream.ShortText() + "; nothing was changed there"
 	case errors.As(err, &unsent) && isUpstream:
-		return upstream.Short() + "; nothing was sent"
+		return upstream.ShortText() + "; nothing was sent"
 	case errors.As(err, &unsent):
 		return "upstream unavailable; nothing was sent"
 	case isUpstream:
-		return upstream.Short() + "; " + understudy.WhyNothingHeldAnswers(err)
+		return upstream.ShortText() + "; " + understudy.ExplainNoStoredAnswer(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer of upstream in time; " + understudy.WhyNothingHeldAnswers(err)
+		return "no answer of upstream in time; " + understudy.ExplainNoStoredAnswer(err)
 	}
-	return "upstream unavailable; " + understudy.WhyNothingHeldAnswers(err)
+	return "upstream unavailable; " + understudy.ExplainNoStoredAnswer(err)
 }
 
 // after returns the text of an error after its kind, for the caller. The text

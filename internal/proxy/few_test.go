@@ -44,7 +44,7 @@ func (c covered) Coverage(_, kind, _, _ string, from, to int64) (request.Coverag
 	}
 	at := c.at.Load()
 	if at == nil {
-		return request.Coverage{Why: "nobody has walked them"}, false
+		return request.Coverage{Missing: "nobody has walked them"}, false
 	}
 	var shapes []string
 	for _, l := range c.all.Kind(kind).Lists {

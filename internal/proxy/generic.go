@@ -41,7 +41,7 @@ func (v generic) serve() (err error) {
 		return err
 	}
 	for name := range v.exchange.r.Header {
-		if spec.Overrides(name) && v.misleads(name) {
+		if spec.IsMethodOverride(name) && v.misleads(name) {
 			return fmt.Errorf("proxy: %w: header %s: use the method itself", understudy.ErrInvalid, name)
 		}
 	}
@@ -51,7 +51,7 @@ func (v generic) serve() (err error) {
 	ctx := v.exchange.r.Context()
 	x := request.Exchange{
 		Target: v.exchange.target, Method: v.exchange.r.Method, Header: v.passable(), Host: v.exchange.r.Host,
-		Flow: v.exchange.caller.Flow, Early: v.early,
+		Flow: v.exchange.caller.Flow, OnInformational: v.early,
 	}
 	action := understudy.ActionList
 	switch v.exchange.r.Method {
@@ -102,12 +102,12 @@ func (v generic) passed() (*spec.Target, error) {
 		uri = v.exchange.r.URL.RequestURI()
 	}
 	v.exchange.line.RedactedTarget = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
-	return v.exchange.proxy.o.Source.Spec.Passed(v.exchange.proxy.o.Source.Name, uri)
+	return v.exchange.proxy.o.Source.Spec.ResolveVerbatim(v.exchange.proxy.o.Source.Name, uri)
 }
 
 // knownGeneric is Known of a generic source.
 func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() (any, bool)) {
-	v := generic{&exchange{proxy: p, r: p.carriers.Without(r), came: r}}
+	v := generic{&exchange{proxy: p, r: p.carriers.Strip(r), came: r}}
 	t, err := v.passed()
 	_, admit := p.o.Admit(r, p.o.Source.Name)
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -162,7 +162,7 @@ func (v generic) passable() http.Header {
 // misleads reports a field that names another method, address, host or sender than those of
 // the request, unless the settings pass it.
 func (v generic) misleads(name string) bool {
-	return spec.Misleads(name) && !slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, name)
+	return spec.IsMisleading(name) && !slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, name)
 }
 
 // loopback is the name of who is on this machine.
@@ -203,7 +203,7 @@ func (v generic) setFields(h, fields http.Header) {
 
 // relay sends an answer. What is whole is answered by the conditions and the range of the
 // request; a stream goes out as it comes.
-func (v generic) relay(a *request.Exchanged) error {
+func (v generic) relay(a *request.ExchangeResponse) error {
 	h := v.exchange.w.Header()
 	delete(h, "X-Content-Type-Options") // the header is upstream's
 	delete(h, "Content-Security-Policy")
@@ -248,9 +248,9 @@ func (v generic) reads() bool {
 }
 
 // told sets the fields that say how the answer came, beside those of caches before us.
-func (v generic) told(a *request.Exchanged) {
+func (v generic) told(a *request.ExchangeResponse) {
 	v.exchange.part()
-	v.exchange.line.Outcome, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.Upstream
+	v.exchange.line.Outcome, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.UpstreamTime
 	h := v.exchange.w.Header()
 	h["Cache-Status"] = append(slices.Clip(a.Header["Cache-Status"]), string(appendCacheStatus(nil, &a.Response)))
 	h["Server-Timing"] = append(slices.Clip(a.Header["Server-Timing"]), string(appendServerTiming(nil, &a.Response)))
@@ -288,7 +288,7 @@ func (v generic) unchanged(h http.Header) bool {
 // stream sends the header, a body as it comes, and the trailer behind it. When it breaks off, so
 // does the connection: the client does not take a part for all. When the client leaves, the request
 // upstream ends, though nothing comes of it just then.
-func (v generic) stream(a *request.Exchanged) error {
+func (v generic) stream(a *request.ExchangeResponse) error {
 	defer context.AfterFunc(v.exchange.r.Context(), func() { _ = a.Close() })()
 	h := v.exchange.w.Header()
 	if delete(h, "Content-Length"); a.Length >= 0 {

@@ -146,7 +146,7 @@ func TestFoundRecordsAreThere(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			w, face := hiddenWorld(t, role, true)
 			for _, target := range proxy.AllTargets(w.Source, w.Shown, func(*spec.Filter) string { return "plain" }) {
-				tg, err := w.Source.Spec.Target("twilio", path(target), query(target))
+				tg, err := w.Source.Spec.Resolve("twilio", path(target), query(target))
 				if err != nil || tg.Kind == nil || len(tg.Kind.ID) == 0 || len(tg.Query) > 1 || strings.Contains(target, "NobodyKnows") {
 					continue
 				}

@@ -84,7 +84,7 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 		return http.StatusNotFound
 	}
 	secret := h.options.Secret(name)
-	if secret.Empty() {
+	if secret.IsEmpty() {
 		return http.StatusNotFound // with no key anybody could sign
 	}
 	if r.Method != http.MethodPost {
@@ -211,7 +211,7 @@ func (h *hook) hint(s *spec.Source, form url.Values) {
 				continue
 			}
 			for _, k := range s.Spec.Kinds {
-				if len(k.ID) == 1 && k.HasPrefix(id) {
+				if len(k.ID) == 1 && k.HasIDPrefix(id) {
 					h.options.Hint(s.Name, k.Name, id)
 				}
 			}

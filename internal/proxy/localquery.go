@@ -14,13 +14,13 @@ import (
 // localQuery takes over our own parameters: order, since and q. They are for lists;
 // with any of them a list is made from records.
 func (v *exchange) localQuery(ask *request.Request) error {
-	if len(v.target.Own) == 0 {
+	if len(v.target.OwnParams) == 0 {
 		return nil
 	}
 	var w request.LocalQuery
 	wished := false
 	given := map[string]bool{}
-	for _, p := range v.target.Own {
+	for _, p := range v.target.OwnParams {
 		switch p.Name {
 		case understudy.OwnOrder, understudy.OwnSince, understudy.OwnText:
 		default:
@@ -54,8 +54,8 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 		if p.Value != "asc" && p.Value != "desc" {
 			return false, ownError(p.Name, "write asc or desc"+suggest.Hint(understudy.Clip(p.Value), []string{"asc", "desc"}))
 		}
-		w.Up = p.Value == "asc"
-		return w.Up, nil
+		w.OldestFirst = p.Value == "asc"
+		return w.OldestFirst, nil
 	case understudy.OwnSince:
 		if w.Since, err = strconv.ParseInt(p.Value, 10, 64); err != nil || w.Since < 0 {
 			return false, ownError(p.Name, "write the number of a change, 0 or more")
@@ -69,7 +69,7 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 	if v.proxy.o.Text == nil {
 		return false, ownError(p.Name, "text is not searched here")
 	}
-	w.Text, w.Only, err = v.proxy.o.Text(v.caller, v.target, p.Value)
+	w.Text, w.CanFind, err = v.proxy.o.Text(v.caller, v.target, p.Value)
 	if err != nil {
 		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
 	}

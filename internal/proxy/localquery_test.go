@@ -80,10 +80,10 @@ func saysOf(a request.Request) string {
 		return "none"
 	}
 	var out []string
-	if a.Local.Up {
+	if a.Local.OldestFirst {
 		out = append(out, "up")
 	}
-	if since, ok := a.Target.Own.Get(understudy.OwnSince); ok {
+	if since, ok := a.Target.OwnParams.Get(understudy.OwnSince); ok {
 		out = append(out, fmt.Sprintf("since %d", a.Local.Since))
 		if fmt.Sprint(a.Local.Since) != since {
 			out = append(out, "not "+since)
@@ -91,7 +91,7 @@ func saysOf(a request.Request) string {
 	}
 	if a.Local.Text != nil {
 		out = append(out, "text "+a.Local.Text.Words[0])
-		if a.Local.Only == nil || !a.Local.Only(&understudy.Record{ID: "anna"}) || a.Local.Only(&understudy.Record{}) {
+		if a.Local.CanFind == nil || !a.Local.CanFind(&understudy.Record{ID: "anna"}) || a.Local.CanFind(&understudy.Record{}) {
 			out = append(out, "without its condition")
 		}
 	}

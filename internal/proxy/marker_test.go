@@ -55,7 +55,7 @@ func exampleID(k *spec.Kind) string {
 			parts[i] = k.Prefixes[0] + parts[i]
 		}
 	}
-	return k.IDOf(parts)
+	return k.JoinID(parts)
 }
 
 // plantedMedia are contents that no masked role may have.
@@ -113,7 +113,7 @@ func TestExamplesReachEveryRoute(t *testing.T) {
 	told := "GET " + b.o.Source.Spec.Limits.Path
 	for _, target := range AllTargets(b.o.Source, id, func(*spec.Filter) string { return "x" }) {
 		path, query, _ := strings.Cut(target, "?")
-		at, err := b.o.Source.Spec.Target("twilio", path, query)
+		at, err := b.o.Source.Spec.Resolve("twilio", path, query)
 		switch {
 		case "GET "+path == told:
 			reached[told] = true
@@ -126,7 +126,7 @@ func TestExamplesReachEveryRoute(t *testing.T) {
 			} else {
 				reached["GET "+at.Instance.Path] = true
 			}
-			if len(at.Kind.Prefixes) > 0 && !at.Kind.HasPrefix(at.ID) {
+			if len(at.Kind.Prefixes) > 0 && !at.Kind.HasIDPrefix(at.ID) {
 				t.Errorf("%s names %q as one of %s", target, at.ID, at.Kind.Name)
 			}
 		}

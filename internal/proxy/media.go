@@ -83,7 +83,7 @@ func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 	defer m.Close()
 	v.start(&request.Response{
 		Outcome: m.Outcome, Age: m.Age, TTL: m.TTL, Stored: m.Stored, Joined: m.Joined,
-		Detail: m.Detail, Upstream: m.Upstream,
+		Detail: m.Detail, UpstreamTime: m.Upstream,
 	})
 	h := v.w.Header()
 	h["Vary"] = variesByCaller

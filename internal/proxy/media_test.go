@@ -80,7 +80,7 @@ func newHall(t *testing.T, kept ...string) *mediaProduct {
 	h.slow = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, world) }))
 	t.Cleanup(func() { h.slow.Close(); check(t, world.Close()) })
 	sp := spectest.BuiltIn(t, "twilio")
-	src := &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}, Media: kept}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}, MediaKinds: kept}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	db := storetest.Open(t, store.Options{Specs: specs, Now: h.now})
 	h.files, err = contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now})
@@ -476,7 +476,7 @@ func FuzzMediaPath(f *testing.F) {
 	caller := understudy.Caller{Name: "masked", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
 	f.Fuzz(func(t *testing.T, path string) {
 		path, query, _ := strings.Cut(root+"/"+path, "?")
-		at, err := sp.Target("twilio", path, query)
+		at, err := sp.Resolve("twilio", path, query)
 		if err != nil {
 			return
 		}
@@ -487,7 +487,7 @@ func FuzzMediaPath(f *testing.F) {
 			if gate.Read(caller, at) == nil || gate.Media(caller, at) == nil || gate.Write(caller, at, "GET") == nil {
 				t.Fatalf("%q is given out", path)
 			}
-			again, err := sp.Target("twilio", at.Key.Path(), at.Key.Query())
+			again, err := sp.Resolve("twilio", at.Key.Path(), at.Key.Query())
 			if err != nil || again.Media != at.Media || again.ID != at.ID || again.Key != at.Key {
 				t.Fatalf("%q means something else once it is a key: %+v %v", path, again, err)
 			}

@@ -38,8 +38,8 @@ func TestWhatIsSentAloneIsKept(t *testing.T) {
 			from = weak.Make(&p.Body[0])
 			a := &request.Response{Page: p, Outcome: request.Warm}
 			if own {
-				*ask.Into = *a
-				return ask.Into, nil
+				*ask.ResponseBuffer = *a
+				return ask.ResponseBuffer, nil
 			}
 			return a, nil
 		}

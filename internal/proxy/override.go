@@ -231,5 +231,5 @@ func namesMethod(name string) bool {
 	case "method", "http_method":
 		return word != name
 	}
-	return spec.Overrides(http.CanonicalHeaderKey(name))
+	return spec.IsMethodOverride(http.CanonicalHeaderKey(name))
 }

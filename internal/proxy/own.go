@@ -80,7 +80,7 @@ func tellSource(v *exchange) {
 func ownRate(v *exchange, r understudy.Rate) error {
 	v.part()
 	now, h := v.proxy.o.Now(), v.w.Header()
-	body := v.proxy.o.Source.Spec.Limits.Tell(r, now)
+	body := v.proxy.o.Source.Spec.Limits.FillAnswer(r, now)
 	tellRate(v, r, now)
 	h["Cache-Control"] = []string{"private, no-store"}
 	h["Vary"] = v.proxy.fields.vary

@@ -27,11 +27,11 @@ func (v *exchange) posted(header understudy.Query) error {
 	}
 	v.read = true
 	path, query, _ := strings.Cut(v.r.RequestURI, "?")
-	post, err := v.proxy.o.Source.Spec.PostTarget(v.proxy.o.Source.Name, path, query, v.r.Header.Get("Content-Type"), body)
+	post, err := v.proxy.o.Source.Spec.ParsePost(v.proxy.o.Source.Name, path, query, v.r.Header.Get("Content-Type"), body)
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
-	if v.target, err = post.Target.With(header); err != nil {
+	if v.target, err = post.Target.WithHeader(header); err != nil {
 		return err
 	}
 	v.line.RedactedTarget = string(v.proxy.o.Log.AppendTarget(nil, v.r.RequestURI))

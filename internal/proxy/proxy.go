@@ -50,7 +50,7 @@ type Mirror interface {
 type Exchanger interface {
 	// Exchange answers a request as it came; the answer must be closed. Errors are the root
 	// package's kinds, or the context's.
-	Exchange(context.Context, request.Exchange) (*request.Exchanged, error)
+	Exchange(context.Context, request.Exchange) (*request.ExchangeResponse, error)
 	// IsReadyFor reports whether a GET with some header would be answered from memory now.
 	IsReadyFor(t *spec.Target, h http.Header) bool
 }
@@ -188,7 +188,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Took == nil {
 		o.Took = func(string, time.Duration) {}
 	}
-	taken, err := o.Source.Spec.Auth.Taken()
+	taken, err := o.Source.Spec.Auth.ParseAccepted()
 	if err != nil {
 		return nil, fmt.Errorf("proxy: source %s: auth: %w", o.Source.Name, err)
 	}
@@ -252,7 +252,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := exchanges.Get().(*exchange)
-	v.proxy, v.w, v.r, v.came = p, w, p.carriers.Without(r), r
+	v.proxy, v.w, v.r, v.came = p, w, p.carriers.Strip(r), r
 	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, v.r.RequestURI
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.IsValidID(given[0]) {
 		v.line.ID = given[0]
@@ -280,17 +280,17 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() (found
 	if p.o.Ready == nil || p.o.Admit == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
 		return nil, nil
 	}
-	if p.o.Source.Spec.Generic() {
+	if p.o.Source.Spec.IsGeneric() {
 		return p.knownGeneric(r)
 	}
-	header, unknown, err := p.o.Source.Spec.Headers.Read(r.Method, h)
+	header, unknown, err := p.o.Source.Spec.Headers.ReadKey(r.Method, h)
 	if err != nil || unknown != "" {
 		return nil, nil
 	}
-	v := exchange{proxy: p, r: p.carriers.Without(r)}
+	v := exchange{proxy: p, r: p.carriers.Strip(r)}
 	t, err := v.aim(header)
 	c, admit := p.o.Admit(r, p.o.Source.Name)
-	if err != nil || admit == nil || t.Media != nil || len(t.Own) > 0 {
+	if err != nil || admit == nil || t.Media != nil || len(t.OwnParams) > 0 {
 		return nil, nil
 	}
 	ready = func() (found any, ok bool) {
@@ -309,7 +309,7 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() (found
 // Traces reports whether a field of requests changes no answer, and none of what Known decides: it names no
 // credential, and is no part of the key.
 func (p *Proxy) Traces(name string) bool {
-	return !slices.Contains(p.carriers.Headers, name) && p.o.Source.Spec.Headers.Traces(name)
+	return !slices.Contains(p.carriers.Headers, name) && p.o.Source.Spec.Headers.IsTrace(name)
 }
 
 // end logs the request, a panic included. A panic is answered like any failure,
@@ -374,7 +374,7 @@ func (v *exchange) serve() (err error) {
 	}
 	if k != nil {
 		v.target, v.line.RedactedTarget = k.aimed.target, k.aimed.written
-		if v.proxy.o.Source.Spec.Generic() {
+		if v.proxy.o.Source.Spec.IsGeneric() {
 			return generic{v}.serve()
 		}
 		return v.get()
@@ -386,7 +386,7 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return fmt.Errorf("proxy: %w: request target longer than %d bytes", understudy.ErrTooLong, spec.MaxURI)
 	}
-	if v.proxy.o.Source.Spec.Generic() {
+	if v.proxy.o.Source.Spec.IsGeneric() {
 		return generic{v}.serve()
 	}
 	reads, named := method(v.r.Method)
@@ -394,9 +394,9 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
-	header, unknown, err := v.proxy.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
+	header, unknown, err := v.proxy.o.Source.Spec.Headers.ReadKey(v.r.Method, v.r.Header)
 	if err == nil && unknown != "" && !v.whole() {
-		err = spec.Unknown(unknown) // what hides a part of an answer does not know its form
+		err = spec.RefuseField(unknown) // what hides a part of an answer does not know its form
 	}
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
@@ -406,14 +406,14 @@ func (v *exchange) serve() (err error) {
 		return ownRate(v, rate)
 	case asksRate && !reads:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
-	case v.r.Method == http.MethodPost && v.proxy.o.Source.Spec.Posts(path):
+	case v.r.Method == http.MethodPost && v.proxy.o.Source.Spec.HasPostedRead(path):
 		return v.posted(header)
 	}
 	if v.target, err = v.aim(header); err != nil {
 		v.odd = true
 		return err
 	}
-	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.GraphQLAt(t.Key.Path()) { // its document was not read
+	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.IsGraphQLPath(t.Key.Path()) { // its document was not read
 		return fmt.Errorf("proxy: %w: GraphQL is asked by POST %s, spelt so", understudy.ErrInvalid, t.Key.Path())
 	}
 	if reads {
@@ -455,7 +455,7 @@ func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
 		path, params = v.r.URL.EscapedPath(), v.r.URL.RawQuery
 	}
-	t, err := v.proxy.o.Source.Spec.Target(v.proxy.o.Source.Name, path, params)
+	t, err := v.proxy.o.Source.Spec.Resolve(v.proxy.o.Source.Name, path, params)
 	if err == nil {
 		t, err = withHeader(t, header)
 	}
@@ -471,10 +471,10 @@ func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 // accepted.
 func withHeader(t *spec.Target, header understudy.Query) (*spec.Target, error) {
 	if t.Media != nil {
-		header = header.Without(func(p understudy.Param) bool { return p.Name == "Accept" })
+		header = header.Remove(func(p understudy.Param) bool { return p.Name == "Accept" })
 		if len(header) > 0 {
 			return nil, fmt.Errorf("proxy: %w: contents are not asked for with the header %s", understudy.ErrInvalid, header[0].Name)
 		}
 	}
-	return t.With(header)
+	return t.WithHeader(header)
 }

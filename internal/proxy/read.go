@@ -24,7 +24,7 @@ type finder interface{ StoredAnswer() any }
 // get asks the gate, then the mirror, and answers.
 func (v *exchange) get() error {
 	if v.target.Media != nil {
-		if _, said := v.target.Own.Get(understudy.OwnAsOf); said {
+		if _, said := v.target.OwnParams.Get(understudy.OwnAsOf); said {
 			return fmt.Errorf("proxy: %s: %w: contents have no history", understudy.OwnAsOf, understudy.ErrInvalid)
 		}
 		return v.medium()
@@ -33,9 +33,9 @@ func (v *exchange) get() error {
 	if err := v.sight.Read(v.target); err != nil {
 		return unlessUnknown(v.target, err)
 	}
-	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, Into: &v.response}
+	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, ResponseBuffer: &v.response}
 	if w, ok := v.w.(finder); ok {
-		ask.Found = w.StoredAnswer()
+		ask.ReadyResult = w.StoredAnswer()
 	}
 	v.freshen(&ask)
 	if err := v.asOf(&ask); err != nil {
@@ -50,7 +50,7 @@ func (v *exchange) get() error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	if ask.Found == nil {
+	if ask.ReadyResult == nil {
 		leave, err := v.proxy.waitForPlace(ctx, v.target, v.caller.Name)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential str
 
 // readAction is what a read does.
 func readAction(t *spec.Target) understudy.Action {
-	_, searched := t.Own.Get(understudy.OwnText)
+	_, searched := t.OwnParams.Get(understudy.OwnText)
 	switch {
 	case t.Instance != nil:
 		return understudy.ActionRecord
@@ -134,7 +134,7 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 				e.Values = append(e.Values, q.Value)
 			}
 		}
-		if text, ok := v.target.Own.Get(understudy.OwnText); ok {
+		if text, ok := v.target.OwnParams.Get(understudy.OwnText); ok {
 			e.Values = append(e.Values, text)
 		}
 	}
@@ -143,11 +143,11 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 
 // auditMade lists the record that a write has made, when writes are listed.
 func (v *exchange) auditMade(p *understudy.Page) {
-	id := p.Made()
+	id := p.CreatedID()
 	if id == "" || v.proxy.o.Audit == nil {
 		return
 	}
-	e := understudy.AuditEntry{Caller: v.caller, Action: understudy.ActionSend, What: understudy.WhatMade, Source: v.proxy.o.Source.Name,
+	e := understudy.AuditEntry{Caller: v.caller, Action: understudy.ActionSend, What: understudy.WhatCreated, Source: v.proxy.o.Source.Name,
 		IDs: []string{id}, Status: p.Status, Request: v.id()}
 	if v.target.Kind != nil {
 		e.Kind = v.target.Kind.Name
@@ -157,11 +157,11 @@ func (v *exchange) auditMade(p *understudy.Page) {
 
 // asOf takes over the time of understudy.as_of.
 func (v *exchange) asOf(ask *request.Request) (err error) {
-	text, said := v.target.Own.Get(understudy.OwnAsOf)
+	text, said := v.target.OwnParams.Get(understudy.OwnAsOf)
 	if !said {
 		return nil
 	}
-	if len(v.target.Own.Without(func(p understudy.Param) bool { return p.Name != understudy.OwnAsOf })) > 1 {
+	if len(v.target.OwnParams.Remove(func(p understudy.Param) bool { return p.Name != understudy.OwnAsOf })) > 1 {
 		return ownError(understudy.OwnAsOf, "it is given twice")
 	}
 	if ask.AsOf, err = spec.ParseInstant(text); err != nil {

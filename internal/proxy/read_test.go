@@ -181,15 +181,16 @@ func TestCacheStatusAndServerTiming(t *testing.T) {
 		timing string
 	}{
 		{request.Response{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
-		{request.Response{Outcome: request.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
-		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond},
+		{request.Response{Outcome: request.Warm, StoreTime: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
+		{request.Response{Outcome: request.Cold, ForwardReason: "uri-miss", Stored: true, UpstreamTime: 812 * time.Millisecond,
+			StoreTime: 1900 * time.Microsecond},
 			"understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
-		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed",
+		{request.Response{Outcome: request.Cold, ForwardReason: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed",
 			"store;dur=0"},
-		{request.Response{Outcome: request.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
-		{request.Response{Outcome: request.Cold, Fwd: "stale", Detail: "not stored: disk full"},
+		{request.Response{Outcome: request.Cold, ForwardReason: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
+		{request.Response{Outcome: request.Cold, ForwardReason: "stale", Detail: "not stored: disk full"},
 			`understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
-		{request.Response{Outcome: request.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
+		{request.Response{Outcome: request.Cold, ForwardReason: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
 		{request.Response{Outcome: request.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"},
 			`understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
 		{request.Response{Outcome: request.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
@@ -227,7 +228,7 @@ func TestFreshnessWishes(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "no-store")
-	if a := last(); !reflect.DeepEqual(a, request.Request{Target: a.Target, Flow: a.Flow, Into: a.Into}) {
+	if a := last(); !reflect.DeepEqual(a, request.Request{Target: a.Target, Flow: a.Flow, ResponseBuffer: a.ResponseBuffer}) {
 		t.Errorf("no-store: %+v", a)
 	}
 }
@@ -349,7 +350,7 @@ func TestACallerWhoLeftIsLoggedAsSuch(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	b := newBed(t)
 	a := b.answers(page("calls", true, 200, `{"calls":[]}`))
-	a.Outcome, a.Upstream = request.Cold, 812*time.Millisecond
+	a.Outcome, a.UpstreamTime = request.Cold, 812*time.Millisecond
 	w := b.ask("GET", root+"/Calls.json?To=%2B14155551234", demo, "X-Request-Id", "mine-1")
 	if w.Header().Get("X-Request-Id") != "mine-1" {
 		t.Error("the caller's id was not kept")

@@ -65,7 +65,7 @@ func variable(s *spec.Source, k *spec.Kind, in *spec.Instance, name string, part
 	}
 	// CallSid, conference_id: the kind whose name for one record it begins with.
 	for _, other := range s.Spec.Kinds {
-		if one := strings.ReplaceAll(other.One, " ", ""); one != "" &&
+		if one := strings.ReplaceAll(other.Singular, " ", ""); one != "" &&
 			strings.HasPrefix(strings.ToLower(strings.ReplaceAll(name, "_", "")), one) {
 			return id(other.Name)
 		}

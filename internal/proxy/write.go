@@ -29,7 +29,7 @@ const writeTime = 45 * time.Second
 // is asked.
 func (v *exchange) write() error {
 	method := v.r.Method
-	if v.queries && v.proxy.o.Source.Spec.PassesTo(v.target.Key.Path()) {
+	if v.queries && v.proxy.o.Source.Spec.IsPassThrough(v.target.Key.Path()) {
 		method = http.MethodGet // it is a read of a path that nobody needs a permission for
 	}
 	if err := v.proxy.o.Gate.Write(v.caller, v.target, method); err != nil {
@@ -46,7 +46,7 @@ func (v *exchange) write() error {
 		return err
 	}
 	passed := *a
-	passed.Outcome, passed.Fwd = request.Cold, fwdMethod
+	passed.Outcome, passed.ForwardReason = request.Cold, fwdMethod
 	if v.queries {
 		passed.Detail = "a GraphQL query of the caller's own is not stored"
 	}
@@ -91,7 +91,7 @@ func (v *exchange) pass() (*request.Response, error) {
 	defer done()
 	a, err := v.proxy.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
-		Header: v.proxy.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow, Reads: v.queries,
+		Header: v.proxy.o.Source.Spec.Headers.FilterWriteHeader(v.r.Header), Flow: v.caller.Flow, ReadOnly: v.queries,
 	})
 	switch {
 	case err != nil && v.queries: // it is a read
@@ -112,7 +112,7 @@ func numbersIn(body []byte) (all []string) {
 	}
 	for _, values := range form {
 		for _, value := range values {
-			if understudy.ReadPhone(value).Country {
+			if understudy.ParsePhone(value).HasCountryCode {
 				all = append(all, value)
 			}
 		}
@@ -128,10 +128,10 @@ func (v *exchange) asWritten(body []byte) (*spec.Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
+	q = q.Remove(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 	target := *v.target
 	if target.Kind == nil {
-		for _, changed := range v.proxy.o.Source.Spec.Changes(target.Key, body) {
+		for _, changed := range v.proxy.o.Source.Spec.ChangedTargets(target.Key, body) {
 			target.Kind = changed.Kind
 			break
 		}
@@ -141,7 +141,7 @@ func (v *exchange) asWritten(body []byte) (*spec.Target, error) {
 	if len(q) > 0 {
 		target.Key.URI += "?" + q.String()
 	}
-	target.Key = target.Key.With(header)
+	target.Key = target.Key.WithHeader(header)
 	return &target, nil
 }
 

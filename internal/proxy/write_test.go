@@ -35,7 +35,7 @@ func TestWrite(t *testing.T) {
 	created := page("messages", false, 201, oneMessage)
 	created.Key = understudy.Key{}
 	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
-		return &request.Response{Page: created, Stored: true, Upstream: 300 * time.Millisecond}, nil
+		return &request.Response{Page: created, Stored: true, UpstreamTime: 300 * time.Millisecond}, nil
 	}
 	for secret, want := range map[string]string{demo: oneMessage, masked: oneMasked} {
 		b.script.passed = nil
@@ -89,8 +89,9 @@ func TestWhatAWriteMadeIsListed(t *testing.T) {
 			t.Fatalf("%+v", log.all)
 		}
 		sent, made := log.all[0], log.all[1]
-		if made.Action != understudy.ActionSend || made.What != understudy.WhatMade || len(made.IDs) != 1 || made.IDs[0] != created.ID ||
-			made.Status != 201 || made.Kind != "messages" || !made.Done() || made.Request == "" || made.Request != sent.Request || sent.Done() {
+		if made.Action != understudy.ActionSend || made.What != understudy.WhatCreated || len(made.IDs) != 1 || made.IDs[0] != created.ID ||
+			made.Status != 201 || made.Kind != "messages" || !made.IsFollowUp() || made.Request == "" ||
+			made.Request != sent.Request || sent.IsFollowUp() {
 			t.Errorf("%+v after %+v", made, sent)
 		}
 	}
@@ -98,7 +99,7 @@ func TestWhatAWriteMadeIsListed(t *testing.T) {
 	b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("To=%2B1")), demo)
 	answer = created
 	b.send(httptest.NewRequest("DELETE", root+"/Messages/SM00000000000000000000000000000009.json", nil), demo)
-	if len(log.all) != 2 || log.all[0].Done() || log.all[1].Done() {
+	if len(log.all) != 2 || log.all[0].IsFollowUp() || log.all[1].IsFollowUp() {
 		t.Errorf("%+v", log.all)
 	}
 }

@@ -1,4 +1,4 @@
-// Checks: whether a question means something, and what it asks of a body.
+// Checks: validates record queries and compiles their conditions.
 
 package query
 
@@ -11,13 +11,14 @@ import (
 	"understudy/spec"
 )
 
-// MaxTerms is the most predicates of one RecordQuery, MaxValues the most values of one.
+// MaxTerms is the largest number of predicates in a RecordQuery, MaxValues the largest number of values in one
+// predicate.
 const (
 	MaxTerms  = 64
 	MaxValues = 1000
 )
 
-// Check refuses a question that means nothing or asks for too much, as understudy.ErrInvalid.
+// Check refuses a query that is contradictory or too large. The error is understudy.ErrInvalid.
 func (q *RecordQuery) Check() error {
 	switch {
 	case q.Shape != "" && len(q.Kinds) != 1:
@@ -28,7 +29,7 @@ func (q *RecordQuery) Check() error {
 		return fmt.Errorf("%w: more than %d ids", understudy.ErrInvalid, MaxValues)
 	case q.Since != 0 && q.Source == "":
 		return fmt.Errorf("%w: changes are numbered by source: one must be named", understudy.ErrInvalid)
-	case q.Since < 0 || q.Limit < 0 || q.Want < 0:
+	case q.Since < 0 || q.Limit < 0 || q.ExpectedRows < 0:
 		return fmt.Errorf("%w: a number below zero", understudy.ErrInvalid)
 	case len(q.Predicates)+len(q.Rule) > MaxTerms:
 		return fmt.Errorf("%w: more than %d terms", understudy.ErrInvalid, MaxTerms)
@@ -41,7 +42,7 @@ func (q *RecordQuery) Check() error {
 	return nil
 }
 
-// Terms returns Predicates and Rule.
+// Terms returns Predicates and Rule together.
 func (q *RecordQuery) Terms() []Predicate {
 	if len(q.Rule) == 0 {
 		return q.Predicates
@@ -49,9 +50,10 @@ func (q *RecordQuery) Terms() []Predicate {
 	return slices.Concat(q.Predicates, q.Rule)
 }
 
-// Termed reports whether a parent or a predicate is asked for.
-func (q *RecordQuery) Termed() bool { return q.Parent != "" || len(q.Predicates)+len(q.Rule) > 0 }
+// HasTerms reports whether the query has a parent or a predicate.
+func (q *RecordQuery) HasTerms() bool { return q.Parent != "" || len(q.Predicates)+len(q.Rule) > 0 }
 
+// check refuses a predicate that is empty, ambiguous or too large.
 func (t *Predicate) check() error {
 	ways := 0
 	for _, has := range []bool{len(t.Any) > 0, t.Number != "", t.From != 0 || t.To != 0} {
@@ -72,7 +74,7 @@ func (t *Predicate) check() error {
 	return nil
 }
 
-// Matcher is what the predicates ask of a body of a kind, which is nil when no spec names it.
+// Matcher returns a matcher for the predicates on bodies of a kind. kind is nil if no spec names it.
 func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
 	terms := q.Terms()
 	all := make([]Condition, len(terms))
@@ -82,14 +84,14 @@ func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
 	return Compile(all, Options{Flat: true})
 }
 
-// condition is the predicate for a kind. A field that the kind does not have fulfils none.
+// condition converts the predicate to a condition for a kind. A field that the kind lacks is never matched.
 func (t *Predicate) condition(kind *spec.Kind) (c Condition) {
 	add := func(f *spec.Field) { c.Fields = append(c.Fields, FieldOf(f)) }
 	switch {
 	case len(t.Any) > 0:
 		c.Test = OneOf{Texts: t.Any}
 	case t.Number != "":
-		c.Test = NewNumber(t.Number)
+		c.Test = NewPhoneNumber(t.Number)
 	default:
 		span := Span{From: t.From, To: t.To}
 		if t.From == 0 {
@@ -102,11 +104,11 @@ func (t *Predicate) condition(kind *spec.Kind) (c Condition) {
 	}
 	switch {
 	case t.Field == "" && t.Number == "":
-		for _, f := range OwnTimes(kind) {
+		for _, f := range TimeFields(kind) {
 			add(f)
 		}
 	case t.Field == "":
-		for _, f := range Phones(kind) {
+		for _, f := range PhoneFields(kind) {
 			add(f)
 		}
 	case kind == nil:
@@ -119,8 +121,8 @@ func (t *Predicate) condition(kind *spec.Kind) (c Condition) {
 	return c
 }
 
-// OwnTimes are the fields a kind's records tell their own time in.
-func OwnTimes(kind *spec.Kind) (fields []*spec.Field) {
+// TimeFields returns the fields with a record's own time: the clock and the order field of the kind.
+func TimeFields(kind *spec.Kind) (fields []*spec.Field) {
 	if kind == nil {
 		return nil
 	}
@@ -132,8 +134,8 @@ func OwnTimes(kind *spec.Kind) (fields []*spec.Field) {
 	return fields
 }
 
-// Phones are the fields of a kind that hold numbers.
-func Phones(kind *spec.Kind) (fields []*spec.Field) {
+// PhoneFields returns the fields of a kind that contain phone numbers.
+func PhoneFields(kind *spec.Kind) (fields []*spec.Field) {
 	if kind == nil {
 		return nil
 	}

@@ -30,7 +30,7 @@ func TestQuestionsThatMeanNothingAreRefused(t *testing.T) {
 	}
 	good := RecordQuery{Source: "twilio", Kinds: calls, Shape: "calls", IDs: many[:MaxValues], Since: 1, Limit: 1,
 		Predicates: []Predicate{{Field: "a", Any: calls}, {Number: "1"}}, Rule: []Predicate{{From: 1}}}
-	if err := good.Check(); err != nil || !good.Termed() || len(good.Terms()) != 3 {
+	if err := good.Check(); err != nil || !good.HasTerms() || len(good.Terms()) != 3 {
 		t.Errorf("%v, %d terms", err, len(good.Terms()))
 	}
 }

@@ -1,4 +1,4 @@
-// Condition: tests of one value.
+// Condition: tests of a single value.
 
 package query
 
@@ -10,29 +10,31 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Test is a condition on a value. It is safe for concurrent use. A missing value fulfils only Contains and Digits.
+// Test is a condition on a value. It is safe for concurrent use. A missing value can match only Contains,
+// Digits and Not.
 type Test interface {
-	Holds(v Value) bool
+	Match(v Value) bool
 }
 
-// Equality is a condition on the value of one field: the test, and what a store can be asked for it.
+// Equality is a condition on the value of one field: the test, and the form of it that a store can use.
 type Equality struct {
 	Test      Test
-	Predicate *Predicate // of the field; nil: nothing
+	Predicate *Predicate // predicate on the field for the store; nil if there is none
 }
 
-// Present wants a value that is not the empty text.
+// Present matches every value except null and the empty text.
 type Present struct{}
 
-// Holds reports whether there is a value.
-func (Present) Holds(v Value) bool { return !v.Null() && string(v.raw) != `""` }
+// Match reports whether the value is present.
+func (Present) Match(v Value) bool { return !v.IsNull() && string(v.raw) != `""` }
 
-// OneOf wants one of some texts, or a text that begins with one of the prefixes. No text and no prefix is empty.
+// OneOf matches one of the texts, or a text that begins with one of the prefixes. No text or prefix may be
+// empty.
 type OneOf struct{ Texts, Prefixes []string }
 
-// Holds compares the whole text.
-func (t OneOf) Holds(v Value) bool {
-	if v.Null() {
+// Match compares the whole text, or its beginning with a prefix.
+func (t OneOf) Match(v Value) bool {
+	if v.IsNull() {
 		return false
 	}
 	for _, want := range t.Texts {
@@ -41,34 +43,35 @@ func (t OneOf) Holds(v Value) bool {
 		}
 	}
 	for _, want := range t.Prefixes {
-		if v.begins(want) {
+		if v.hasPrefix(want) {
 			return true
 		}
 	}
 	return false
 }
 
-// Contains wants a text that contains another. Null counts as the empty text, as in the providers' own filters.
+// Contains matches a text that contains this text. Null counts as the empty text, as in the providers' own
+// filters.
 type Contains string
 
-// Holds looks for the text.
-func (t Contains) Holds(v Value) bool { return strings.Contains(v.Text(), string(t)) }
+// Match searches for the text.
+func (t Contains) Match(v Value) bool { return strings.Contains(v.Text(), string(t)) }
 
-// Digits is Contains where a star stands for any digit.
+// Digits is like Contains, but a star in it stands for any digit.
 type Digits string
 
-// Holds looks for the pattern.
-func (t Digits) Holds(v Value) bool {
+// Match searches for the pattern.
+func (t Digits) Match(v Value) bool {
 	text := v.Text()
 	for at := 0; at+len(t) <= len(text); at++ {
-		if t.at(text[at:]) {
+		if t.matchAt(text[at:]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (t Digits) at(text string) bool {
+func (t Digits) matchAt(text string) bool {
 	for i := range len(t) {
 		if c := text[i]; t[i] != c && (t[i] != '*' || c < '0' || c > '9') {
 			return false
@@ -77,24 +80,24 @@ func (t Digits) at(text string) bool {
 	return true
 }
 
-// Number wants a phone number in any form, with or without the code of a country. A
-// text that is no number ("client:anna") is compared without case.
-type Number struct {
+// PhoneNumber matches a phone number in any spelling, with or without a country code. A text that is not a
+// number ("client:anna") is compared ignoring case.
+type PhoneNumber struct {
 	text  string
 	phone understudy.Phone
 }
 
-// LastFourMark stands before the last four digits of a number.
+// LastFourMark precedes the last four digits of a number.
 const LastFourMark = "…"
 
-// LastFour returns the digits of a text like …4176. ok is false for any other text.
+// LastFour returns the digits of a text such as …4176. ok is false for any other text.
 func LastFour(text string) (digits string, ok bool) {
 	digits, ok = strings.CutPrefix(text, LastFourMark)
-	return digits, ok && len(digits) == len("1234") && allDigits(digits)
+	return digits, ok && len(digits) == len("1234") && isAllDigits(digits)
 }
 
-// AppendLast4 appends the last four digits of a number that has at least 8: digits with
-// nothing but the marks people write between them. Of any other text it appends nothing.
+// AppendLast4 appends the last four digits of a number with at least 8 digits. Between the digits only the
+// usual separators may stand. For any other text it appends nothing.
 func AppendLast4(dst []byte, text string) []byte {
 	var last [4]byte
 	digits := 0
@@ -115,37 +118,38 @@ func AppendLast4(dst []byte, text string) []byte {
 	return append(dst, last[:]...)
 }
 
-// NewNumber is the test for a number in any form, or, of a text like …4176, for one that ends in these digits.
-func NewNumber(text string) Number { return Number{text, understudy.ReadPhone(text)} }
+// NewPhoneNumber returns the test for a number in any spelling. A text such as …4176 matches the numbers that
+// end in these digits.
+func NewPhoneNumber(text string) PhoneNumber { return PhoneNumber{text, understudy.ParsePhone(text)} }
 
-// Holds compares the numbers.
-func (t Number) Holds(v Value) bool {
-	if !(Present{}).Holds(v) {
+// Match compares the numbers.
+func (t PhoneNumber) Match(v Value) bool {
+	if !(Present{}).Match(v) {
 		return false
 	}
 	if digits, ok := LastFour(t.text); ok {
 		var buf [len("1234")]byte
-		return v.Quoted() && string(AppendLast4(buf[:0], v.Text())) == digits
+		return v.IsString() && string(AppendLast4(buf[:0], v.Text())) == digits
 	}
 	if t.phone.Digits != "" {
-		return t.phone.Same(understudy.ReadPhone(v.Text()))
+		return t.phone.Match(understudy.ParsePhone(v.Text()))
 	}
 	return strings.EqualFold(v.Text(), t.text)
 }
 
-// Span is the time [From, To) in Unix seconds. math.MinInt64 and math.MaxInt64 are open ends.
+// Span is the time [From, To) in Unix seconds. math.MinInt64 and math.MaxInt64 leave an end open.
 type Span struct{ From, To int64 }
 
-// Has reports whether a time is in the span. 0 is no time.
+// Has reports whether a time is in the span. The time 0 means no time and is never in it.
 func (s Span) Has(at int64) bool {
 	return at != 0 && at >= s.From && (s.To == math.MaxInt64 || at < s.To)
 }
 
-// Times wants a time in one of some spans. The field's type says how it is read.
+// Times matches a time in one of the spans. The field's type says how to parse the time.
 type Times []Span
 
-// Holds reads the time.
-func (t Times) Holds(v Value) bool { return t.Has(v.Unix()) }
+// Match parses the time and compares it.
+func (t Times) Match(v Value) bool { return t.Has(v.Unix()) }
 
 // Has reports whether a time is in one of the spans.
 func (t Times) Has(at int64) bool {
@@ -157,51 +161,52 @@ func (t Times) Has(at int64) bool {
 	return false
 }
 
-// Any wants one of some tests to hold.
+// Any matches if one of the tests does.
 type Any []Test
 
-// Holds asks each test.
-func (t Any) Holds(v Value) bool {
+// Match tries each test.
+func (t Any) Match(v Value) bool {
 	for _, one := range t {
-		if one.Holds(v) {
+		if one.Match(v) {
 			return true
 		}
 	}
 	return false
 }
 
-// Elements wants one of some texts, or all of them, among the elements of an array. Of elements that are objects, the
-// member of the dotted name Inside counts; a value that is no array is its own element. No text is empty.
+// Elements matches an array that contains one of the texts, or all of them. If an element is an object, its
+// member with the dotted name Member is compared. A value that is no array counts as its only element. No text
+// may be empty.
 type Elements struct {
-	Inside string
-	Texts  []string
-	All    bool
-	Fold   bool // upper and lower case are the same
+	Member   string
+	Texts    []string
+	All      bool
+	FoldCase bool // ignore letter case
 }
 
-// Holds looks at every element.
-func (t Elements) Holds(v Value) bool {
+// Match compares every element.
+func (t Elements) Match(v Value) bool {
 	found := 0
 	for _, want := range t.Texts {
-		if v.has(t.Inside, want, t.Fold) {
+		if v.has(t.Member, want, t.FoldCase) {
 			found++
 		}
 	}
 	return found > 0 && (!t.All || found == len(t.Texts))
 }
 
-// has reports whether the value, or an element of it, has a text at a dotted name.
+// has reports whether the value, or an element of it, has a text at the dotted name member.
 func (v Value) has(inside, want string, fold bool) (found bool) {
 	at := jsonspan.Value{Kind: v.kind, End: len(v.raw)}
 	switch v.kind {
 	case jsonspan.Array:
 		jsonspan.VisitElements(v.raw, at, func(e jsonspan.Value) bool {
-			found = Of(v.raw, e, v.typ).has(inside, want, fold)
+			found = NewValue(v.raw, e, v.typ).has(inside, want, fold)
 			return !found
 		})
 	case jsonspan.Object:
 		if in, ok := jsonspan.Find(v.raw, at, inside); ok && inside != "" {
-			found = Of(v.raw, in, v.typ).has("", want, fold)
+			found = NewValue(v.raw, in, v.typ).has("", want, fold)
 		}
 	case jsonspan.None:
 	default:
@@ -210,8 +215,8 @@ func (v Value) has(inside, want string, fold bool) (found bool) {
 	return found
 }
 
-// Not wants what another test does not; a missing value, too.
+// Not matches if another test does not. So it also matches a missing value.
 type Not struct{ Test Test }
 
-// Holds is the other's opposite.
-func (t Not) Holds(v Value) bool { return !t.Test.Holds(v) }
+// Match returns the opposite of the other test.
+func (t Not) Match(v Value) bool { return !t.Test.Match(v) }

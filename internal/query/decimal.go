@@ -1,4 +1,4 @@
-// Decimal: numbers as written, and conditions on them.
+// Decimal: decimal numbers of any precision, and conditions on them.
 
 package query
 
@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Decimal is a number as written: no digits are lost.
+// Decimal is a number with all the digits it was written with.
 type Decimal struct {
 	negative    bool
-	whole, part string // without zeros in front and behind
+	whole, part string // digits before and after the point, without leading and trailing zeros
 }
 
-// maxDecimal bounds what is looked at as a number, in bytes.
+// maxDecimal is the largest length of a text that is parsed as a number, in bytes.
 const maxDecimal = 60
 
-// ParseDecimal reads -0.0075, 12, +3.50 and 1e3.
+// ParseDecimal parses numbers such as -0.0075, 12, +3.50 and 1e3.
 func ParseDecimal(text string) (Decimal, bool) {
 	if len(text) == 0 || len(text) > maxDecimal {
 		return Decimal{}, false
@@ -27,19 +27,19 @@ func ParseDecimal(text string) (Decimal, bool) {
 		rest = strings.TrimPrefix(text, "+")
 	}
 	whole, part, point := strings.Cut(rest, ".")
-	if whole == "" && part == "" || !allDigits(whole) || !allDigits(part) || point && part == "" {
-		return exponent(text)
+	if whole == "" && part == "" || !isAllDigits(whole) || !isAllDigits(part) || point && part == "" {
+		return parseExponent(text)
 	}
 	d := Decimal{negative, strings.TrimLeft(whole, "0"), strings.TrimRight(part, "0")}
 	d.negative = negative && d.whole+d.part != ""
 	return d, true
 }
 
-// maxExponent bounds by how many places an exponent moves the point.
+// maxExponent is the largest number of places by which an exponent may move the point.
 const maxExponent = 40
 
-// exponent reads a number with an exponent: its digits, with the point moved.
-func exponent(text string) (Decimal, bool) {
+// parseExponent parses a number with an exponent and moves the point of its digits.
+func parseExponent(text string) (Decimal, bool) {
 	at := strings.IndexAny(text, "eE")
 	if at < 0 || strings.ContainsAny(text[:at], "eE") {
 		return Decimal{}, false
@@ -66,7 +66,7 @@ func exponent(text string) (Decimal, bool) {
 	return d, true
 }
 
-// String is the number in plain digits: -0.0075, 12, 0.
+// String returns the number in plain digits: -0.0075, 12, 0.
 func (d Decimal) String() string {
 	text := d.whole
 	if text == "" {
@@ -81,9 +81,10 @@ func (d Decimal) String() string {
 	return text
 }
 
-func allDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+// isAllDigits reports whether a text consists of digits only.
+func isAllDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// Compare is negative, zero or positive as d is less than, equal to or greater than o.
+// Compare returns a negative, zero or positive number if d is less than, equal to or greater than o.
 func (d Decimal) Compare(o Decimal) int {
 	if d.negative != o.negative {
 		if d.negative {
@@ -104,7 +105,8 @@ func (d Decimal) Compare(o Decimal) int {
 	return by
 }
 
-// Key is bytes that compare as the decimals do; those below zero are cut to most bytes.
+// Key returns bytes whose order is that of the decimals. Keys of negative numbers are cut to at most most
+// bytes.
 func (d Decimal) Key(most int) []byte {
 	key := append([]byte{1, byte(len(d.whole))}, d.whole...)
 	key = append(key, d.part...)
@@ -118,37 +120,37 @@ func (d Decimal) Key(most int) []byte {
 	return append(key[:min(len(key), most-1)], 0xff)
 }
 
-// Range wants a decimal from one to another. An end that is nil is open, and
-// with Inside the ends are not part of the range. With Negated the value is taken with the other sign.
+// Range matches decimals between two ends. A nil end is open. With Exclusive the ends do not belong to the
+// range. With Negated the sign of the value is reversed first.
 type Range struct {
-	From, To        *Decimal
-	Inside, Negated bool
+	From, To           *Decimal
+	Exclusive, Negated bool
 }
 
-// Holds reads the value as a decimal.
-func (r Range) Holds(v Value) bool {
-	raw, plain := v.plain()
+// Match parses the value as a decimal and compares it.
+func (r Range) Match(v Value) bool {
+	raw, plain := v.rawText()
 	text := string(raw)
 	if !plain {
 		text = v.Text()
 	}
 	have, ok := ParseDecimal(text)
 	have.negative = have.negative != r.Negated && have.whole+have.part != ""
-	return ok && r.after(have) && r.before(have)
+	return ok && r.isAboveFrom(have) && r.isBelowTo(have)
 }
 
-func (r Range) after(have Decimal) bool {
+func (r Range) isAboveFrom(have Decimal) bool {
 	if r.From == nil {
 		return true
 	}
 	by := have.Compare(*r.From)
-	return by > 0 || by == 0 && !r.Inside
+	return by > 0 || by == 0 && !r.Exclusive
 }
 
-func (r Range) before(have Decimal) bool {
+func (r Range) isBelowTo(have Decimal) bool {
 	if r.To == nil {
 		return true
 	}
 	by := have.Compare(*r.To)
-	return by < 0 || by == 0 && !r.Inside
+	return by < 0 || by == 0 && !r.Exclusive
 }

@@ -1,25 +1,25 @@
-// Facts: what indexes read of a body, in one walk.
+// Facts: what indexes need to know about a body, read in one pass.
 
 package query
 
 import "understudy/kit/jsonspan"
 
-// Facts are a body read once: its outermost value and the members of that.
+// Facts are the outermost value of a body and its members.
 type Facts struct {
-	Parent  string // of the record, which the body need not tell
+	Parent  string // id of the record's parent, which the body may not contain
 	Body    []byte
-	Doc     jsonspan.Value // no kind: the body is no document
+	Doc     jsonspan.Value // has no kind if the body is no JSON document
 	Members []Member
 }
 
 // Member is a member of the outermost object of a body.
 type Member struct {
-	Name  []byte // as it stands in the body
+	Name  []byte // name as it stands in the body
 	Value jsonspan.Value
 }
 
-// FactsOf reads the body of a record. The members are appended to room, which is returned; facts
-// share it and the body.
+// FactsOf parses the body of a record. It appends the members to room and returns the result as rest. The facts
+// share memory with it and with the body.
 func FactsOf(parent string, body []byte, room []Member) (f Facts, rest []Member) {
 	doc, err := jsonspan.Parse(body)
 	if err != nil {

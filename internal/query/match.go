@@ -1,4 +1,4 @@
-// Match: conditions on the fields of a body, all looked at in one walk.
+// Match: tests conditions on the fields of a body in one pass.
 
 package query
 
@@ -6,22 +6,22 @@ import "understudy/kit/jsonspan"
 
 // Condition is a test on fields.
 type Condition struct {
-	// Fields are those looked at; one of them must fulfil the test. None: nothing fulfils it.
+	// Fields are the fields to test. One of them must match. Without fields nothing matches.
 	Fields []Field
-	// First leaves the decision to the first of the fields that tells a time: the
-	// clock of a record or, while it has none, its order. The test is a Times.
+	// First lets the first field that contains a time decide: the clock of a record or, if that is empty, its
+	// order field. Test must be Times.
 	First bool
 	Test  Test
 }
 
-// Options say what differs between the users of conditions.
+// Options are settings that differ between the users of conditions.
 type Options struct {
-	// Flat treats objects and arrays as no value. An index of terms has no entry for them,
-	// and must agree with the bodies.
+	// Flat treats objects and arrays as missing values. An index of terms has no entry for them, and matching
+	// bodies must give the same result.
 	Flat bool
 }
 
-// Matcher is a compiled predicate: all its conditions must hold. It is safe for concurrent use.
+// Matcher is a compiled list of conditions, all of which must match. It is safe for concurrent use.
 type Matcher struct {
 	o      Options
 	fields Fields
@@ -34,7 +34,7 @@ type condition struct {
 	test   Test
 }
 
-// Compile makes a matcher of conditions.
+// Compile returns a matcher for the conditions.
 func Compile(conditions []Condition, o Options) *Matcher {
 	m := &Matcher{o: o}
 	for _, c := range conditions {
@@ -50,7 +50,7 @@ func Compile(conditions []Condition, o Options) *Matcher {
 	return m
 }
 
-// Match reports whether a body fulfils every condition. A body that is no JSON object fulfils no condition.
+// Match reports whether a body matches every condition. A body that is no JSON object matches no condition.
 func (m *Matcher) Match(body []byte) bool {
 	if len(m.all) == 0 {
 		return true
@@ -59,22 +59,23 @@ func (m *Matcher) Match(body []byte) bool {
 	return err == nil && doc.Kind == jsonspan.Object && m.MatchObject(body, doc)
 }
 
-// MatchObject is Match for an object that is known to be well formed.
+// MatchObject is like Match, for an object that is known to be well formed.
 func (m *Matcher) MatchObject(body []byte, object jsonspan.Value) bool {
 	var room [8]Value
 	values := m.fields.Read(room[:0], body, object)
 	for i := range m.all {
-		if !m.holds(&m.all[i], values) {
+		if !m.matchCondition(&m.all[i], values) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *Matcher) holds(c *condition, values []Value) bool {
+// matchCondition reports whether one of the condition's fields matches.
+func (m *Matcher) matchCondition(c *condition, values []Value) bool {
 	for _, i := range c.fields {
 		v := values[i]
-		if m.o.Flat && v.Nested() {
+		if m.o.Flat && v.IsNested() {
 			continue
 		}
 		if c.first != nil {
@@ -83,7 +84,7 @@ func (m *Matcher) holds(c *condition, values []Value) bool {
 			}
 			continue
 		}
-		if c.test.Holds(v) {
+		if c.test.Match(v) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-// Sum: what searches add up, and the results.
+// Sum: requests that add up the matches of a search, and their results.
 
 package query
 
@@ -6,79 +6,80 @@ import "time"
 
 // SumRequest adds up the matches of a search.
 type SumRequest struct {
-	// Search says what is added up: Text, Where, Source and Kinds. Its other fields are empty.
+	// Search selects the matches with Text, Where, Source and Kinds. Its other fields are empty.
 	Search SearchRequest
-	// Sum is what is added up: SumCount, a field that holds numbers ("price"), or a time that
-	// passes between two clocks of a record, by the name its spec gives it ("delivery").
+	// Sum is what to add up: SumCount, a numeric field ("price"), or a time between two clocks of a record, by
+	// its name in the spec ("delivery").
 	Sum string
-	// By are one or two things the matches are put in groups by: "hour", "day", "week" or
-	// "month" of their date, "kind", a field of choices, codes or phone numbers ("status"), or
-	// the country of a phone number ("to.country"). None: all matches are one group.
+	// By are one or two groupings: "hour", "day", "week" or "month" of the match's date, "kind", a field of
+	// choices, codes or phone numbers ("status"), or the country of a phone number ("to.country"). Without By
+	// all matches form one group.
 	By    []string
-	Zone  *time.Location // of hours, days, weeks and months; nil: UTC
-	Limit int            // groups at most, the largest or of times the newest; 0 = MostSums, more is ErrInvalid
-	// Wait is how long to wait for a complete answer; 0 = the default. What is counted until then is the answer.
+	Zone  *time.Location // time zone of hours, days, weeks and months; nil means UTC
+	Limit int            // largest number of groups (the largest, or of times the newest); 0 means MaxSums, more is ErrInvalid
+	// Wait is how long to wait for a complete answer; 0 means the default. After that, the answer contains what
+	// has been counted.
 	Wait time.Duration
 }
 
 // SumCount counts the matches.
 const SumCount = "count"
 
-// MostSums is how many groups an answer has at most, MostSumBy by how many things.
+// MaxSums is the largest number of groups in an answer, MaxSumGroupings the largest number of entries in By.
 const (
-	MostSums  = 1000
-	MostSumBy = 2
+	MaxSums         = 1000
+	MaxSumGroupings = 2
 )
 
-// SumResult is what the matches of a search add up to, as its caller may see them. Nothing in
-// it is of a record or a field that the caller does not see.
+// SumResult is the sum of a search's matches, as its caller may see it. It contains nothing from records or
+// fields that the caller does not see.
 type SumResult struct {
-	Query string   `json:"query"` // in its full form
+	Query string   `json:"query"` // the query in its full form
 	Sum   string   `json:"sum"`
 	By    []string `json:"by"`
 	Zone  string   `json:"zone"`
-	Kinds []string `json:"kinds"` // those that have what is added up and put in groups by
-	// Rows are the groups: of times the oldest first, else the largest first.
+	Kinds []string `json:"kinds"` // kinds that have the value to add up and the groupings
+	// Rows are the groups: times with the oldest first, others with the largest first.
 	Rows   []SumRow `json:"rows"`
-	Others []SumRow `json:"others,omitempty"` // what is not among Rows, one for each unit
-	Totals []SumRow `json:"totals"`           // of everything, one for each unit
-	// Complete says that every match is in it. Otherwise counting goes on behind the answer,
-	// or there was no room to count all; Notes say so.
+	Others []SumRow `json:"others,omitempty"` // everything that is not in Rows, one row per unit
+	Totals []SumRow `json:"totals"`           // everything, one row per unit
+	// Complete means that every match is included. Otherwise counting continues after the answer, or there was
+	// not enough memory to count all. Notes say which.
 	Complete bool     `json:"complete"`
 	Notes    []string `json:"notes,omitempty"`
-	// Unheld says which of Kinds are not known to be held whole; "" when all are.
-	Unheld string `json:"unheld,omitempty"`
-	// AsOf is the number of the last change that is in it, for a caller from whom nothing is
-	// hidden; 0 when it is of several sources.
+	// Incomplete says for which of Kinds some records may not be stored. It is "" if all kinds are complete.
+	Incomplete string `json:"unheld,omitempty"`
+	// AsOf is the number of the last change included, for a caller from whom nothing is hidden. It is 0 if the
+	// sum covers several sources.
 	AsOf int64 `json:"as_of,omitempty"`
 }
 
 // SumRow is the matches of one group and unit.
 type SumRow struct {
-	Key    []string `json:"key,omitempty"`  // one for each of By; "" for matches that have none
-	Unit   string   `json:"unit,omitempty"` // of Sum, as the records say
-	Count  int64    `json:"count"`          // matches
-	Values int64    `json:"values"`         // of these, those that have a value to add up
-	Sum    string   `json:"sum,omitempty"`  // exact; "" without values
-	// Seconds are the mean and quantiles of times that passed.
+	Key    []string `json:"key,omitempty"`  // one value for each entry of By; "" for matches that have none
+	Unit   string   `json:"unit,omitempty"` // unit of Sum, as the records state it
+	Count  int64    `json:"count"`          // number of matches
+	Values int64    `json:"values"`         // number of matches that have a value to add up
+	Sum    string   `json:"sum,omitempty"`  // exact sum; "" without values
+	// Seconds are the mean and the quantiles of times.
 	Seconds *SumTimes `json:"seconds,omitempty"`
-	// Term is what to add to the query to find these matches alone; "" when it cannot be said.
+	// Term is the text that restricts the query to these matches, or "" if there is none.
 	Term string `json:"term,omitempty"`
 }
 
-// SumTimes are lengths of time in seconds. Quantiles above 1024 are right to 1 %.
+// SumTimes are durations in seconds. Quantiles above 1024 are exact to 1 %.
 type SumTimes struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95"`
 }
 
-// ReadySearch is a search that a spec brings along.
-type ReadySearch struct {
+// PredefinedSearch is a search that a spec defines.
+type PredefinedSearch struct {
 	Source, Name string
-	Title        string // for people
-	About        string // what it shows, a sentence; may be ""
+	Title        string // title for people
+	About        string // one sentence that says what the search shows; may be ""
 	Search       SearchRequest
-	Sum          string // what is added up; "": the records are listed
+	Sum          string // value to add up; "" lists the records
 	By           []string
 }

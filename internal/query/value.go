@@ -1,4 +1,4 @@
-// Package query tells whether the fields of a JSON record fulfil conditions.
+// Package query defines queries for records, and tests whether the fields of a JSON record match conditions.
 package query
 
 import (
@@ -11,22 +11,24 @@ import (
 
 // Field is a field of a record.
 type Field struct {
-	Name string // dotted
-	Type string // one of spec's types; it says how a time is read
-	// How the root of a record is read from its address; path "": the field is a member of the record.
+	Name string // dotted name
+	Type string // one of spec's types; it says how to parse a time
+	// The root of a record is derived from the URL in the field from, by the template path. If path is empty,
+	// the field is a member of the record.
 	from, path string
 }
 
-// FieldOf is a field of a spec, or with its root the field that shows it.
+// FieldOf returns the field of a spec. A field that shows the record's root gets its value from the record's
+// URL.
 func FieldOf(f *spec.Field) Field {
 	one := Field{Name: f.Name, Type: f.Type}
 	if f.RootPath() != "" {
-		one.from, one.path = f.From, f.RootPath()
+		one.from, one.path = f.DerivedFrom, f.RootPath()
 	}
 	return one
 }
 
-// member is the dotted name of the member that the value is read from.
+// member returns the dotted name of the member from which the value is read.
 func (f *Field) member() string {
 	if f.path != "" {
 		return f.from
@@ -34,14 +36,14 @@ func (f *Field) member() string {
 	return f.Name
 }
 
-// of is the value of the field, v being that of its member.
-func (f *Field) of(body []byte, v jsonspan.Value) Value {
+// value returns the value of the field. v is the value of its member.
+func (f *Field) value(body []byte, v jsonspan.Value) Value {
 	if f.path == "" || v.Kind == jsonspan.None {
-		return Of(body, v, f.Type)
+		return NewValue(body, v, f.Type)
 	}
 	root := ""
 	if v.Kind == jsonspan.String {
-		root = spec.RootAt(f.path, jsonspan.Text(body, v))
+		root = spec.RootFromURL(f.path, jsonspan.Text(body, v))
 	}
 	if root == "" {
 		return Value{}
@@ -56,66 +58,67 @@ type Value struct {
 	typ  string
 }
 
-// Of is the value v of a body, for a field of type typ.
-func Of(body []byte, v jsonspan.Value, typ string) Value {
+// NewValue returns the value v of a body, for a field of type typ.
+func NewValue(body []byte, v jsonspan.Value, typ string) Value {
 	if v.Kind == jsonspan.None || v.Kind == jsonspan.Null {
 		return Value{}
 	}
 	return Value{raw: v.Bytes(body), kind: v.Kind, typ: typ}
 }
 
-// Null reports whether there is no value.
-func (v Value) Null() bool { return v.kind == jsonspan.None }
+// IsNull reports whether there is no value.
+func (v Value) IsNull() bool { return v.kind == jsonspan.None }
 
-// Nested reports whether the value is an object or an array.
-func (v Value) Nested() bool { return v.kind == jsonspan.Object || v.kind == jsonspan.Array }
+// IsNested reports whether the value is an object or an array.
+func (v Value) IsNested() bool { return v.kind == jsonspan.Object || v.kind == jsonspan.Array }
 
-// Quoted reports whether the value is a text.
-func (v Value) Quoted() bool { return v.kind == jsonspan.String }
+// IsString reports whether the value is a string.
+func (v Value) IsString() bool { return v.kind == jsonspan.String }
 
-// Written reports whether the value is a text or a number.
-func (v Value) Written() bool { return v.kind == jsonspan.String || v.kind == jsonspan.Number }
+// IsStringOrNumber reports whether the value is a string or a number.
+func (v Value) IsStringOrNumber() bool { return v.kind == jsonspan.String || v.kind == jsonspan.Number }
 
-// Text is the value as text: a string decoded, an object or array as JSON, and no value as the empty text.
+// Text returns the value as text: a string decoded, an object or array as JSON, and a missing value as the
+// empty text.
 func (v Value) Text() string {
 	return jsonspan.Text(v.raw, jsonspan.Value{Kind: v.kind, End: len(v.raw)})
 }
 
-// Raw is the value as it stands in the body; nil when there is none. It shares the body.
-func (v Value) Raw() []byte { return v.raw }
+// RawBytes returns the bytes of the value in the body, or nil if there is no value. It shares memory with the body.
+func (v Value) RawBytes() []byte { return v.raw }
 
-// Is reports whether the value's text is want, which is not empty.
+// Is reports whether the value's text equals want, which must not be empty.
 func (v Value) Is(want string) bool {
-	raw, plain := v.plain()
+	raw, plain := v.rawText()
 	if !plain {
 		return v.Text() == want
 	}
 	return string(raw) == want
 }
 
-// begins reports whether the value's text begins with one that is not empty.
-func (v Value) begins(with string) bool {
-	raw, plain := v.plain()
+// hasPrefix reports whether the value's text begins with a text that is not empty.
+func (v Value) hasPrefix(with string) bool {
+	raw, plain := v.rawText()
 	if !plain {
 		return strings.HasPrefix(v.Text(), with)
 	}
 	return len(raw) >= len(with) && string(raw[:len(with)]) == with
 }
 
-// Unix is the time the value tells, 0 when it tells none.
+// Unix returns the time in the value, or 0 if it contains none.
 func (v Value) Unix() int64 {
-	if !v.Written() {
+	if !v.IsStringOrNumber() {
 		return 0
 	}
-	raw, plain := v.plain()
+	raw, plain := v.rawText()
 	if !plain {
 		raw = []byte(v.Text())
 	}
 	return spec.Unix(v.typ, raw)
 }
 
-// plain is the text's bytes where no escape has to be decoded.
-func (v Value) plain() (raw []byte, ok bool) {
+// rawText returns the bytes of the text if no escape must be decoded.
+func (v Value) rawText() (raw []byte, ok bool) {
 	if v.kind != jsonspan.String {
 		return v.raw, true
 	}
@@ -123,16 +126,16 @@ func (v Value) plain() (raw []byte, ok bool) {
 	return raw, bytes.IndexByte(raw, '\\') < 0
 }
 
-// Find is one field of an object in a body. Of a name there twice the last counts.
+// Find returns one field of an object in a body. If a name occurs twice, the last one counts.
 func Find(body []byte, object jsonspan.Value, f Field) Value {
 	v, _ := jsonspan.Find(body, object, f.member())
-	return f.of(body, v)
+	return f.value(body, v)
 }
 
-// Fields are the fields some conditions look at.
+// Fields are the fields that some conditions test.
 type Fields []Field
 
-// Add is the number of a field, which is added when it is not there.
+// Add returns the index of a field, and adds the field if it is missing.
 func (fs *Fields) Add(f Field) int {
 	for i, have := range *fs {
 		if have == f {
@@ -143,8 +146,8 @@ func (fs *Fields) Add(f Field) int {
 	return len(*fs) - 1
 }
 
-// Read appends the values of the fields to values, after one walk over the
-// object. Dotted names are found by a walk of their own.
+// Read appends the values of the fields to values, after one pass over the object. Each dotted name needs a
+// pass of its own.
 func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Value {
 	first := len(values)
 	for range fs {
@@ -161,7 +164,7 @@ func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Valu
 		v := c.Skip()
 		for i := range fs {
 			if jsonspan.MatchName(name, fs[i].member()) {
-				here[i] = fs[i].of(body, v)
+				here[i] = fs[i].value(body, v)
 			}
 		}
 	}
@@ -173,7 +176,7 @@ func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Valu
 	return values
 }
 
-// UnixIn is the time that a field of a body tells, in Unix seconds; 0: none.
+// UnixIn returns the time in a field of a body in Unix seconds, or 0 if there is none.
 func UnixIn(kind *spec.Kind, field string, body []byte) int64 {
 	f := kind.Field(field)
 	doc, err := jsonspan.Parse(body)
@@ -184,5 +187,5 @@ func UnixIn(kind *spec.Kind, field string, body []byte) int64 {
 	if !ok {
 		return 0
 	}
-	return Of(body, v, f.Type).Unix()
+	return NewValue(body, v, f.Type).Unix()
 }

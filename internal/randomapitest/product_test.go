@@ -253,7 +253,7 @@ func (o *outcome) sync(t *testing.T, sp *spec.Spec) {
 	}
 	for _, unclocked := range []bool{false, true} {
 		rows, err := db.ReadRows(t.Context(), query.RangeScan{Source: "drawn", Kind: kind, Shape: list.Shape,
-			Unclocked: unclocked, Limit: 10_000})
+			NoClock: unclocked, Limit: 10_000})
 		must(t, err)
 		for _, row := range rows {
 			o.held = append(o.held, row.ID)

@@ -73,7 +73,7 @@ func TestFieldCalledNumberOrIDHidesNoOtherSource(t *testing.T) {
 	const id, issue = "SM000000000000000000000000000000b1", `{"id":5550100123,"number":77,"title":"a title",` +
 		`"url":"https://api.github.com/repos/acme/tracker/issues/77"}`
 	r.put("Messages", `{"sid":"`+id+`","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","from":"+15550100123","body":"x"}`)
-	target, err := r.o.Sources[1].Spec.Target("github", "/repos/acme/tracker/issues", "")
+	target, err := r.o.Sources[1].Spec.Resolve("github", "/repos/acme/tracker/issues", "")
 	if err != nil {
 		t.Fatal(err)
 	}

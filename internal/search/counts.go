@@ -68,7 +68,7 @@ func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.
 		if q.Cond.Possible(s) {
 			v.views = append(v.views, s)
 		}
-		if s.Rule != nil && !s.Rule.Steady {
+		if s.Rule != nil && !s.Rule.RecordOnly {
 			v.maxAge = ruleAge
 		}
 	}

@@ -50,7 +50,7 @@ func (r *rig) someCalls(n int) (bodies []string) {
 // gone saves that a call is no more.
 func (r *rig) gone(id string) {
 	r.Helper()
-	target, err := r.spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/Calls/"+id+".json", "")
+	target, err := r.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/Calls/"+id+".json", "")
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -270,8 +270,8 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		}
 	}
 	// Everything that was found is on the page.
-	for _, a := range []query.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: query.MostHits},
-		{Text: "kind:calls has:direction", Limit: query.MostHits}} {
+	for _, a := range []query.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: query.MaxHits},
+		{Text: "kind:calls has:direction", Limit: query.MaxHits}} {
 		a.Facets = true
 		out, err := slow.Find(t.Context(), as("all"), a)
 		if err != nil || out.Next != "" || out.Total.AtLeast || out.Total.N != int64(len(out.Hits)) {

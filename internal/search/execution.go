@@ -172,16 +172,16 @@ func (v *execution) add(c *lang.Candidate) {
 // mayBeID reports whether a word is worth a look for the record of that id: it has the
 // kind's prefix, or is a number where ids have none.
 func mayBeID(k *spec.Kind, word string) bool {
-	return k.HasPrefix(word) || len(k.Prefixes) == 0 && strings.Trim(word, "0123456789") == ""
+	return k.HasIDPrefix(word) || len(k.Prefixes) == 0 && strings.Trim(word, "0123456789") == ""
 }
 
 // exact finds the records whose id is the whole text, and puts them first. Sources and kinds may share an id.
 func (v *execution) exact(ctx context.Context) error {
 	if n, _ := v.q.Tree.Number(); n != nil {
-		if p := understudy.ReadPhone(n.Values[0].Text); p.Country {
-			v.out.Meant.Number = "+" + p.Digits
+		if p := understudy.ParsePhone(n.Values[0].Text); p.HasCountryCode {
+			v.out.Named.Number = "+" + p.Digits
 		} else {
-			v.out.Meant.Number = p.Digits
+			v.out.Named.Number = p.Digits
 		}
 	}
 	if v.q.ID == "" {
@@ -192,7 +192,7 @@ func (v *execution) exact(ctx context.Context) error {
 		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !mayBeID(s.Kind, v.q.ID) {
 			continue
 		}
-		if s.Rule != nil && !s.Rule.Named(v.q.ID) {
+		if s.Rule != nil && !s.Rule.CanFindID(v.q.ID) {
 			continue
 		}
 		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}}
@@ -209,7 +209,7 @@ func (v *execution) exact(ctx context.Context) error {
 	}
 	if len(v.meant) == 1 {
 		c := v.meant[0]
-		v.out.Meant.Source, v.out.Meant.Kind, v.out.Meant.ID = c.Record.Source, c.Record.Kind, c.Record.ID
+		v.out.Named.Source, v.out.Named.Kind, v.out.Named.ID = c.Record.Source, c.Record.Kind, c.Record.ID
 	}
 	if len(v.meant) == 0 || v.position.Met {
 		return nil

@@ -232,8 +232,8 @@ func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &found); err != nil {
 			t.Fatal(err)
 		}
-		if found.Next == "" && found.Unheld != want {
-			t.Errorf("%s: the last page says %q", kind, found.Unheld)
+		if found.Next == "" && found.Incomplete != want {
+			t.Errorf("%s: the last page says %q", kind, found.Incomplete)
 		}
 		var sum query.SumResult
 		for range 2 { // counted, and kept
@@ -244,8 +244,8 @@ func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 			if sum.Complete != (want == "") {
 				t.Errorf("%s: the sum is complete: %v", kind, sum.Complete)
 			}
-			if sum.Unheld != want {
-				t.Errorf("%s: the sum says %q", kind, sum.Unheld)
+			if sum.Incomplete != want {
+				t.Errorf("%s: the sum says %q", kind, sum.Incomplete)
 			}
 		}
 		_, body = get(t, "GET", url+"/-/search?sum=count&format=csv&q=kind:"+kind, "all", "")
@@ -277,8 +277,8 @@ func TestIDsThatWereAllFoundLackNothing(t *testing.T) {
 		both: false, both + " has:status": false, both + "," + ids[0] + "x": true,
 		"kind:calls id:" + ids[0] + "*": true, both + " OR status:busy kind:calls": true, "-id:" + ids[0] + " kind:calls status:nothing": true,
 	} {
-		if out := find(text); out.Next == "" && (out.Unheld != "") != lacks {
-			t.Errorf("%s: %d hits, lacking %q", text, len(out.Hits), out.Unheld)
+		if out := find(text); out.Next == "" && (out.Incomplete != "") != lacks {
+			t.Errorf("%s: %d hits, lacking %q", text, len(out.Hits), out.Incomplete)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 		}
 	}
 	if most := v.q.MaxMatches(); v.out.Next == "" && !v.out.Partial && (most == 0 || len(v.out.Hits) < most) {
-		v.out.Unheld = v.s.unheld(ctx, v.q.Views)
+		v.out.Incomplete = v.s.unheld(ctx, v.q.Views)
 	}
 	return &v.out, nil
 }
@@ -229,7 +229,7 @@ func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Can
 // uses says how it is told that a number of our own is in use: a record that names it is
 // looked for, by the indexes. A caller from whom a row rule hides records cannot tell.
 func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindView) {
-	why, used := "", view.Kind.Used
+	why, used := "", view.Kind.UsedIn
 	for _, name := range used {
 		one := s.view(c, src, src.Spec.Kind(name))
 		switch {
@@ -249,7 +249,8 @@ func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindVi
 		if !ok {
 			ctx, cancel := context.WithTimeout(s.sums.ctx, s.o.Limits.Time)
 			defer cancel()
-			q := query.RecordQuery{Source: src.Name, Kinds: used, Limit: 1, Want: 1, Predicates: []query.Predicate{{Number: number}, {From: since}}}
+			q := query.RecordQuery{Source: src.Name, Kinds: used, Limit: 1, ExpectedRows: 1,
+				Predicates: []query.Predicate{{Number: number}, {From: since}}}
 			err := s.o.Store.Seek(ctx, q, func(query.Hit) bool { in = true; return false })
 			in = in || err != nil // a number of which nothing is known is not called idle
 			known[key] = in

@@ -74,7 +74,7 @@ type guess struct {
 func (s *seen) readable(yield func(name, text string) bool) {
 	for name, text := range s.fields {
 		f := s.kind.Field(name)
-		if f != nil && (f.From != "" || f.Link != "" || f.Absolute || s.kind.Parent == name || f.Class == spec.ClassPrice ||
+		if f != nil && (f.DerivedFrom != "" || f.Link != "" || f.AbsoluteURL || s.kind.Parent == name || f.Class == spec.ClassPrice ||
 			slices.Contains(s.kind.ID, name) ||
 			!slices.Contains([]string{"", "text", "select", "code"}, f.Type)) || strings.HasPrefix(name, "subresource_uris.") {
 			continue
@@ -194,7 +194,7 @@ func guesses(rnd *rand.Rand, all []seen) guess {
 			}
 		case 7:
 			kind := one.kind
-			return guess{[]string{"kind:", "in:"}[rnd.IntN(2)] + []string{kind.Name, kind.One}[rnd.IntN(2)],
+			return guess{[]string{"kind:", "in:"}[rnd.IntN(2)] + []string{kind.Name, kind.Singular}[rnd.IntN(2)],
 				func(s *seen) bool { return s.kind == kind }}
 		case 8:
 			names := []string{"price", "date_created", "date_updated"}

@@ -37,9 +37,9 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 			}
 		}
 	}
-	if out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Meant.ID != id ||
+	if out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Named.ID != id ||
 		len(out.Hits) == 0 || !out.Hits[0].Exact {
-		t.Errorf("%s in capitals means %+v: %v", id, out.Meant, err)
+		t.Errorf("%s in capitals means %+v: %v", id, out.Named, err)
 	}
 	for _, pair := range [][2]string{{"status:Busy", "status:busy"}, {"status:BUSY,Failed", "status:busy,failed"},
 		{"kind:calls direction:INBOUND", "kind:calls direction:inbound"}} {

@@ -85,15 +85,15 @@ func pages() ([]*understudy.Page, error) {
 	defer client.Close()
 	var all []*understudy.Page
 	walk := func(path, params string) error {
-		next, err := sp.Target("twilio", path, params)
+		next, err := sp.Resolve("twilio", path, params)
 		for err == nil && next != nil {
 			var p *understudy.Page
-			if p, err = client.Fetch(context.Background(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {
+			if p, err = client.Fetch(context.Background(), request.Fetch{Target: next, RetryWindow: time.Minute}); err != nil {
 				break
 			}
 			all = append(all, p)
-			if next = nil; !p.Next.Zero() {
-				next, err = sp.Follow("twilio", p.Next.URI)
+			if next = nil; !p.Next.IsZero() {
+				next, err = sp.ResolveLink("twilio", p.Next.URI)
 			}
 		}
 		if err != nil {

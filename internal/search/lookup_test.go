@@ -137,19 +137,19 @@ func TestDigitsAloneAreAWordWhereNoNumberIsSeen(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if out.Meant.Number != "" {
-			t.Errorf("%s means the number %s", text, out.Meant.Number)
+		if out.Named.Number != "" {
+			t.Errorf("%s means the number %s", text, out.Named.Number)
 		}
 	}
-	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "4155550123"}); err != nil || out.Meant.Number != "4155550123" {
-		t.Errorf("who sees numbers means %q, %v", out.Meant.Number, err)
+	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "4155550123"}); err != nil || out.Named.Number != "4155550123" {
+		t.Errorf("who sees numbers means %q, %v", out.Named.Number, err)
 	}
 }
 
 // saveRow saves a list of one record.
 func (r *rig) saveRow(source *spec.Source, path, id, body string) {
 	r.Helper()
-	target, err := source.Spec.Target(source.Name, path, "")
+	target, err := source.Spec.Resolve(source.Name, path, "")
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -176,8 +176,8 @@ func TestDigitsWithSeparatorsAreWordsWhereNoNumberIsLookedIn(t *testing.T) {
 		if len(out.Hits) != 1 {
 			t.Errorf("%s finds %d records, want 1", text, len(out.Hits))
 		}
-		if out.Meant.Number != "" {
-			t.Errorf("%s means the number %s", text, out.Meant.Number)
+		if out.Named.Number != "" {
+			t.Errorf("%s means the number %s", text, out.Named.Number)
 		}
 		if again, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: out.Query}); err != nil || len(again.Hits) != len(out.Hits) {
 			t.Errorf("%s is said to be %s, which finds %+v, %v", text, out.Query, again, err)
@@ -189,7 +189,7 @@ func TestDigitsWithSeparatorsAreWordsWhereNoNumberIsLookedIn(t *testing.T) {
 	if _, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: "+1 415 555 0123"}); !errors.Is(err, understudy.ErrForbidden) {
 		t.Errorf("a role that sees no numbers searches for one: %v", err)
 	}
-	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "555-1234567"}); err != nil || out.Meant.Number != "5551234567" {
+	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "555-1234567"}); err != nil || out.Named.Number != "5551234567" {
 		t.Errorf("beside phone numbers it means %+v, %v", out, err)
 	}
 }
@@ -208,13 +208,13 @@ func TestDigitsAreAnIDBesidePhoneNumbersToo(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if out.Meant.ID != want {
-			t.Errorf("%s means the record %q, want %q", text, out.Meant.ID, want)
+		if out.Named.ID != want {
+			t.Errorf("%s means the record %q, want %q", text, out.Named.ID, want)
 		}
 		if want != "" && (len(out.Hits) == 0 || out.Hits[0].ID != want) {
 			t.Errorf("%s does not find %s first: %+v", text, want, out.Hits)
 		}
-		if out.Meant.Number == "" {
+		if out.Named.Number == "" {
 			t.Errorf("%s means no number", text)
 		}
 	}
@@ -235,8 +235,8 @@ func TestIDInTwoKindsFindsBothRecords(t *testing.T) {
 		if len(out.Hits) != 2 || !out.Hits[0].Exact || !out.Hits[1].Exact || out.Hits[0].Kind == out.Hits[1].Kind || out.Next != "" {
 			t.Errorf("at most %d: %+v", limit, out)
 		}
-		if out.Meant.ID != "" {
-			t.Errorf("one record of two is meant: %+v", out.Meant)
+		if out.Named.ID != "" {
+			t.Errorf("one record of two is meant: %+v", out.Named)
 		}
 	}
 }

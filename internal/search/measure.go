@@ -36,10 +36,10 @@ type measured struct {
 // measureOf resolves what a request sums up. Errors: ErrInvalid, and ErrForbidden for what
 // the caller does not fully see.
 func measureOf(q *lang.BoundQuery, r *query.SumRequest) (*measure, error) {
-	if r.Limit < 0 || r.Limit > query.MostSums {
-		return nil, invalid("limit=%d: want 1 to %d", r.Limit, query.MostSums)
+	if r.Limit < 0 || r.Limit > query.MaxSums {
+		return nil, invalid("limit=%d: want 1 to %d", r.Limit, query.MaxSums)
 	}
-	if len(r.By) > query.MostSumBy || len(r.By) == 2 && r.By[0] == r.By[1] {
+	if len(r.By) > query.MaxSumGroupings || len(r.By) == 2 && r.By[0] == r.By[1] {
 		return nil, invalid("by: write one or two different things")
 	}
 	m := &measure{request: r, zone: r.Zone, views: q.Views, in: map[*lang.KindView]*measured{}}
@@ -66,7 +66,7 @@ func (m *measure) what(q *lang.BoundQuery) error {
 	if name == query.SumCount {
 		return nil
 	}
-	if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedNamed(name) != nil }); len(some) > 0 {
+	if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedTime(name) != nil }); len(some) > 0 {
 		m.timed = true
 		return m.elapsed(some, name)
 	}
@@ -88,7 +88,7 @@ func (m *measure) what(q *lang.BoundQuery) error {
 func (m *measure) elapsed(some []*lang.KindView, name string) error {
 	m.views = some
 	for _, s := range some {
-		e := s.Kind.ElapsedNamed(name)
+		e := s.Kind.ElapsedTime(name)
 		fields := []string{e.From, e.To}
 		if e.When != nil {
 			fields = append(fields, e.When.Field)
@@ -132,13 +132,13 @@ func grouped(isCountry bool) func(*lang.KindView, *spec.Field) bool {
 
 // byTime sees that the caller sees the times of the kinds; those without one are left out.
 func (m *measure) byTime(name string) error {
-	some := m.having(func(s *lang.KindView) bool { return len(query.OwnTimes(s.Kind)) > 0 })
+	some := m.having(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 })
 	if len(some) == 0 && len(m.views) > 0 {
 		return invalid("by=%s: what is looked in has no date", name)
 	}
 	m.views = some
 	for _, s := range some {
-		for _, f := range query.OwnTimes(s.Kind) {
+		for _, f := range query.TimeFields(s.Kind) {
 			if !sees(s, f.Name) {
 				return fmt.Errorf("search: %w: by=%s: your role does not fully see %s of %s, by which its date is told", understudy.ErrForbidden,
 					name, f.Name, s.Kind.Name)
@@ -220,7 +220,7 @@ func (m *measure) sums() []string {
 		all = append(all, sumsOf(s)...)
 	}
 	all = slices.DeleteFunc(all, func(name string) bool {
-		if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedNamed(name) != nil }); len(some) > 0 {
+		if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedTime(name) != nil }); len(some) > 0 {
 			return slices.ContainsFunc(some, func(s *lang.KindView) bool { return !slices.Contains(sumsOf(s), name) })
 		}
 		return name != query.SumCount && !m.works(name, numbered)
@@ -246,7 +246,7 @@ func sumsOf(s *lang.KindView) (all []string) {
 // groups are the names of what matches can be put in groups by.
 func (m *measure) groups() []string {
 	var all []string
-	if dated := m.having(func(s *lang.KindView) bool { return len(query.OwnTimes(s.Kind)) > 0 }); len(dated) == 0 ||
+	if dated := m.having(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 }); len(dated) == 0 ||
 		!slices.ContainsFunc(dated, hidesTimes) {
 		all = aggregate.Spans()
 	}
@@ -277,7 +277,7 @@ func groupsOf(s *lang.KindView) (all []string) {
 
 // hidesTimes reports whether the caller does not see a time by which a kind's date is told.
 func hidesTimes(s *lang.KindView) bool {
-	return slices.ContainsFunc(query.OwnTimes(s.Kind), func(f *spec.Field) bool { return !sees(s, f.Name) })
+	return slices.ContainsFunc(query.TimeFields(s.Kind), func(f *spec.Field) bool { return !sees(s, f.Name) })
 }
 
 func sortedFrom(all []string, from int) []string {

@@ -109,7 +109,7 @@ func TestRank(t *testing.T) {
 // would: the last one given comes first.
 func (r *rig) put(list string, bodies ...string) {
 	r.Helper()
-	target, err := r.spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/"+list+".json", "")
+	target, err := r.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/"+list+".json", "")
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -182,28 +182,28 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 
 // Ready returns the searches that the specs bring along, of which the caller may see everything.
 // The searcher looks them up once for each role and source.
-func (s *Searcher) Ready(c understudy.Caller) []query.ReadySearch {
-	if !c.Grant.Live(s.o.Now()) {
+func (s *Searcher) Ready(c understudy.Caller) []query.PredefinedSearch {
+	if !c.Grant.IsActive(s.o.Now()) {
 		return nil
 	}
 	key := [2]string{c.Role(), c.Source}
 	if kept, ok := s.ready.Load(key); ok {
-		return kept.([]query.ReadySearch)
+		return kept.([]query.PredefinedSearch)
 	}
 	all := s.readySearches(c)
-	if c.Grant.Live(s.o.Now()) { // it did not end meanwhile
+	if c.Grant.IsActive(s.o.Now()) { // it did not end meanwhile
 		s.ready.Store(key, all)
 	}
 	return all
 }
 
-func (s *Searcher) readySearches(c understudy.Caller) (all []query.ReadySearch) {
+func (s *Searcher) readySearches(c understudy.Caller) (all []query.PredefinedSearch) {
 	for _, src := range s.o.Sources {
 		if c.Source != "" && c.Source != src.Name {
 			continue
 		}
 		for _, one := range src.Spec.Searches {
-			r := query.ReadySearch{Source: src.Name, Name: one.Name, Title: one.Title, About: one.About, Sum: one.Sum, By: one.By,
+			r := query.PredefinedSearch{Source: src.Name, Name: one.Name, Title: one.Title, About: one.About, Sum: one.Sum, By: one.By,
 				Search: query.SearchRequest{Text: one.Query, Kinds: one.Kinds}}
 			if len(s.o.Sources) > 1 {
 				r.Search.Source = src.Name

@@ -214,7 +214,7 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 	if all := s.o.Annotations; all != nil && all.CanSeeAnnotations(c, src.Name) && v.SeesID() {
 		v.Annotations = annotationsOf(all, src, k)
 	}
-	if len(k.Used) > 0 {
+	if len(k.UsedIn) > 0 {
 		s.uses(c, src, v)
 	}
 	return v
@@ -251,8 +251,8 @@ const (
 // read checks a request and binds its text; now is the time of its first page.
 func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*lang.BoundQuery, error) {
 	switch {
-	case a.Limit < 0 || a.Limit > query.MostHits:
-		return nil, invalid("limit=%d: want 1 to %d", a.Limit, query.MostHits)
+	case a.Limit < 0 || a.Limit > query.MaxHits:
+		return nil, invalid("limit=%d: want 1 to %d", a.Limit, query.MaxHits)
 	case len(a.Kinds) > maxKinds:
 		return nil, invalid("more than %d kinds", maxKinds)
 	case len(a.Sort) > maxName || len(a.Source) > maxName:

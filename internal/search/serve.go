@@ -150,8 +150,8 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 		}
 	}
 	if text := values.Get("limit"); text != "" {
-		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MostHits {
-			return a, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MostHits)
+		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MaxHits {
+			return a, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxHits)
 		}
 	}
 	form = values.Get("format")

@@ -147,7 +147,7 @@ func TestExact(t *testing.T) {
 	conference, sid, _ := strings.Cut(call, "~")
 	for _, id := range []string{sid, conference, call} {
 		out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: id, Limit: 3})
-		if err != nil || len(out.Hits) == 0 || out.Hits[0].ID != id || !out.Hits[0].Exact || out.Meant.ID != id {
+		if err != nil || len(out.Hits) == 0 || out.Hits[0].ID != id || !out.Hits[0].Exact || out.Named.ID != id {
 			t.Fatalf("%s: %+v, %v", id, out, err)
 		}
 		found := r.all("all", query.SearchRequest{Text: id, Limit: 2})
@@ -160,12 +160,12 @@ func TestExact(t *testing.T) {
 			t.Errorf("%s: what names it is not found: %q", id, found)
 		}
 	}
-	if out, err := r.s.Find(t.Context(), as("texts"), query.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
+	if out, err := r.s.Find(t.Context(), as("texts"), query.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Named.ID != "" {
 		t.Errorf("a hidden id is meant: %+v %v", out, err)
 	}
 	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil ||
-		out.Meant.Number != "+15550100123" {
-		t.Errorf("%+v %v", out.Meant, err)
+		out.Named.Number != "+15550100123" {
+		t.Errorf("%+v %v", out.Named, err)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestTextOfOneKind(t *testing.T) {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
 	if text, _, err = r.s.Text(as("support"), list, "hello -world"); err != nil || text == nil || text.Op != query.TextWord ||
-		slices.Contains(text.In["messages"], "body") || !slices.Contains(text.In["messages"], "status") {
+		slices.Contains(text.Fields["messages"], "body") || !slices.Contains(text.Fields["messages"], "status") {
 		t.Errorf("%+v %v", text, err)
 	}
 	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true,

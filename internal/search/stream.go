@@ -21,7 +21,7 @@ type found struct {
 // stream yields the records of a plan after a place, each once. The newest come first, with up the oldest.
 func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
-		plan[i].Query.Below, plan[i].Query.Up = below, up
+		plan[i].Query.Below, plan[i].Query.OldestFirst = below, up
 	}
 	if len(plan) == 1 {
 		return s.o.Store.Seek(ctx, plan[0].Query, func(f query.Hit) bool {

@@ -53,7 +53,7 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 		return nil, fmt.Errorf("search: sum: %w", err)
 	}
 	out := *n.sum // it may be kept
-	out.Unheld = s.unheld(ctx, v.views)
+	out.Incomplete = s.unheld(ctx, v.views)
 	return &out, nil
 }
 
@@ -131,7 +131,7 @@ func (v *adding) rows(tables *aggregate.Tables, out *query.SumResult) {
 		timed[i] = aggregate.IsSpan(name)
 	}
 	most := v.m.request.Limit
-	most = cmp.Or(most, query.MostSums)
+	most = cmp.Or(most, query.MaxSums)
 	table := tables.Table(most, v.m.request.Sum != query.SumCount, timed)
 	out.Rows, out.Totals, out.Others = make([]query.SumRow, 0, len(table.Rows)), v.plain(table.Totals), v.plain(table.Others)
 	for i := range table.Rows {

@@ -76,7 +76,7 @@ func (r *rig) naiveKey(h *query.SearchHit, body map[string]any, by string, zone 
 		return h.Kind
 	case "hour", "day", "week", "month":
 		at := int64(0)
-		for _, f := range query.OwnTimes(k) {
+		for _, f := range query.TimeFields(k) {
 			if at == 0 {
 				at = spec.Unix(f.Type, []byte(text(f.Name)))
 			}
@@ -98,7 +98,7 @@ func (r *rig) naiveKey(h *query.SearchHit, body map[string]any, by string, zone 
 		return t.Format(time.DateOnly)
 	}
 	if field, ok := strings.CutSuffix(by, ".country"); ok {
-		if p := understudy.ReadPhone(text(field)); p.Country {
+		if p := understudy.ParsePhone(text(field)); p.HasCountryCode {
 			return e164.Country(p.Digits)
 		}
 		return ""
@@ -108,7 +108,7 @@ func (r *rig) naiveKey(h *query.SearchHit, body map[string]any, by string, zone 
 
 // naiveValue reads what is summed up; elapsed times by their spec.
 func naiveValue(k *spec.Kind, body map[string]any, name string) (*big.Rat, string) {
-	if e := k.ElapsedNamed(name); e != nil {
+	if e := k.ElapsedTime(name); e != nil {
 		at := func(field string) int64 {
 			text, _ := body[field].(string)
 			return spec.Unix(k.Field(field).Type, []byte(text))

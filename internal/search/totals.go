@@ -43,7 +43,7 @@ func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Call
 		return err
 	}
 	if form != formCSV {
-		out.Complete = out.Complete && out.Unheld == ""
+		out.Complete = out.Complete && out.Incomplete == ""
 		jsonhttp.Write(w, http.StatusOK, out)
 		return nil
 	}
@@ -82,8 +82,8 @@ func sumCSV(out *query.SumResult) []byte {
 	for i := range out.Others {
 		put(&out.Others[i], "(others)")
 	}
-	if out.Unheld != "" {
-		dst = append(dst, "# not complete: "+out.Unheld+"\r\n"...)
+	if out.Incomplete != "" {
+		dst = append(dst, "# not complete: "+out.Incomplete+"\r\n"...)
 	}
 	return dst
 }
@@ -109,8 +109,8 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 		}
 	}
 	if text := values.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MostSums {
-			return q, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MostSums)
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MaxSums {
+			return q, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxSums)
 		}
 	}
 	switch form = values.Get("format"); form {

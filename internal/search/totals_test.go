@@ -213,7 +213,7 @@ func TestIdleNumbers(t *testing.T) {
 			err := json.Unmarshal(h.Body, &body)
 			for _, field := range []string{"from", "to"} {
 				if number, ok := body[field].(string); ok {
-					used[understudy.ReadPhone(number).Digits] = true
+					used[understudy.ParsePhone(number).Digits] = true
 				}
 			}
 			return err
@@ -226,7 +226,7 @@ func TestIdleNumbers(t *testing.T) {
 		_, err = r.s.Export(t.Context(), as("open"), own, func(h *query.SearchHit) error {
 			var body map[string]any
 			err := json.Unmarshal(h.Body, &body)
-			if number, _ := body["phone_number"].(string); !used[understudy.ReadPhone(number).Digits] {
+			if number, _ := body["phone_number"].(string); !used[understudy.ParsePhone(number).Digits] {
 				want = append(want, "incoming_phone_numbers/"+h.ID)
 			}
 			return err

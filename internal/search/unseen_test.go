@@ -44,7 +44,7 @@ func (r *rig) given(role, text string) (asked, given string) {
 		r.Fatalf("%s as %s: %v", text, role, err)
 	}
 	for i := range w.asked {
-		w.asked[i].Want = 0
+		w.asked[i].ExpectedRows = 0
 	}
 	return fmt.Sprintf("%+v", w.asked), fmt.Sprint(w.given)
 }

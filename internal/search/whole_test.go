@@ -24,7 +24,7 @@ func (r *rig) plain() []string {
 	for _, kind := range []string{"calls", "messages"} {
 		for _, field := range []string{"from", "to"} {
 			for _, number := range r.shown(understudy.RoleAll, kind, field) {
-				if understudy.ReadPhone(number).Country {
+				if understudy.ParsePhone(number).HasCountryCode {
 					all[number] = true
 				}
 			}

@@ -46,7 +46,7 @@ func (h *Header) Identify(r *http.Request) (c understudy.Caller, err error) {
 		return c, fmt.Errorf("signin: %w: none of the groups of %s is a role", understudy.ErrForbidden, names[0])
 	}
 	return understudy.Caller{Name: names[0], Flow: flowOf(names[0]),
-		Grant: &understudy.Grant{Role: role, By: "header", Expires: h.Now().Add(headerLasts)}}, nil
+		Grant: &understudy.Grant{Role: role, IssuedBy: "header", Expires: h.Now().Add(headerLasts)}}, nil
 }
 
 // role returns the first group that is a role, or "".
@@ -64,16 +64,16 @@ func (h *Header) role(lines []string) string {
 // Recheck returns the person with the same role, as long as the role exists. A change by the proxy shows only
 // in the next request.
 func (h *Header) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
-	return c, c.Grant.By == "header" && h.Has(c.Role()) && !h.Taken(c.Name) && c.Grant.Live(h.Now())
+	return c, c.Grant.IssuedBy == "header" && h.Has(c.Role()) && !h.Taken(c.Name) && c.Grant.IsActive(h.Now())
 }
 
 // Owner returns a caller of Identify in the form that is stored with work.
 func (h *Header) Owner(c understudy.Caller) understudy.Owner {
-	return understudy.Owner{Name: c.Name, Role: c.Role(), Seen: h.Now()}
+	return understudy.Owner{Name: c.Name, Role: c.Role(), LastSeen: h.Now()}
 }
 
 // Resolve returns the person that an owner is now. The role of the last request counts for
-// understudy.OwnerLasts, as long as the role exists.
+// understudy.OwnerLifetime, as long as the role exists.
 func (h *Header) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
-	return callerWithoutSession(o.Name, o.Role), h.Has(o.Role) && !h.Taken(o.Name) && h.Now().Sub(o.Seen) < understudy.OwnerLasts
+	return callerWithoutSession(o.Name, o.Role), h.Has(o.Role) && !h.Taken(o.Name) && h.Now().Sub(o.LastSeen) < understudy.OwnerLifetime
 }

@@ -75,7 +75,7 @@ func TestHeadersAgain(t *testing.T) {
 	if _, ok := later.Recheck(c); ok {
 		t.Error("known after the end")
 	}
-	if _, ok := h.Recheck(understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: "support", By: "users"}}); ok {
+	if _, ok := h.Recheck(understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: "support", IssuedBy: "users"}}); ok {
 		t.Error("who signed in with a password is known to the proxy")
 	}
 }

@@ -369,7 +369,7 @@ func TestProviderChanges(t *testing.T) {
 	if _, err := v.finish(v.begin()); err != nil {
 		t.Errorf("with a new key: %v", err)
 	}
-	if !c.Grant.Revoked() {
+	if !c.Grant.IsRevoked() {
 		t.Error("the browser's former session goes on")
 	}
 	if c, err = v.Identify(v.request("/")); err != nil {
@@ -383,7 +383,7 @@ func TestProviderChanges(t *testing.T) {
 	if _, err := v.Identify(v.request("/")); err == nil {
 		t.Error("a group without a role has access")
 	}
-	if err := v.EndGone(t.Context()); err != nil || !c.Grant.Revoked() {
-		t.Errorf("the session without a role: %v, over %v", err, c.Grant.Revoked())
+	if err := v.EndGone(t.Context()); err != nil || !c.Grant.IsRevoked() {
+		t.Errorf("the session without a role: %v, over %v", err, c.Grant.IsRevoked())
 	}
 }

@@ -31,14 +31,14 @@ func TestOwnersOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := b.Owner(c)
-	if o.Name != "anna" || o.Role != "support" || o.Seen.IsZero() {
+	if o.Name != "anna" || o.Role != "support" || o.LastSeen.IsZero() {
 		t.Errorf("the owner is %+v", o)
 	}
 	if err := b.SignOut(httptest.NewRecorder(), b.request("127.0.0.1:1")); err != nil {
 		t.Fatal(err)
 	}
 	wantResolved(t, "signed out", b, o, "support")
-	o.Seen = o.Seen.Add(-2 * understudy.OwnerLasts)
+	o.LastSeen = o.LastSeen.Add(-2 * understudy.OwnerLifetime)
 	wantResolved(t, "long not here: the file says who is gone", b, o, "support")
 	b.Users.all[0].Role = "desk"
 	wantResolved(t, "another role", b, o, "desk")
@@ -65,10 +65,10 @@ func TestOwnersOfAProvider(t *testing.T) {
 	v.Provider.Roles = []Rule{{"ops", "desk"}}
 	wantResolved(t, "another role for the group", v, o, "desk")
 	late := o
-	late.Seen = o.Seen.Add(-understudy.OwnerLasts)
+	late.LastSeen = o.LastSeen.Add(-understudy.OwnerLifetime)
 	wantResolved(t, "long not here", v, late, "")
 	other := o
-	other.With = "another provider"
+	other.Provider = "another provider"
 	wantResolved(t, "from another provider", v, other, "")
 	v.Provider.Roles = nil
 	wantResolved(t, "a group without a role", v, o, "")
@@ -79,7 +79,7 @@ func TestOwnersOfAProxy(t *testing.T) {
 	o := h.Owner(understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: "support"}})
 	wantResolved(t, "just here", h, o, "support")
 	wantResolved(t, "without the role", newHeader("desk"), o, "")
-	o.Seen = o.Seen.Add(-understudy.OwnerLasts)
+	o.LastSeen = o.LastSeen.Add(-understudy.OwnerLifetime)
 	wantResolved(t, "long not here", h, o, "")
-	wantResolved(t, "a name that is taken", h, understudy.Owner{Name: "loopback", Role: "support", Seen: time.Now()}, "")
+	wantResolved(t, "a name that is taken", h, understudy.Owner{Name: "loopback", Role: "support", LastSeen: time.Now()}, "")
 }

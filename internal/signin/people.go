@@ -67,7 +67,7 @@ func (p *People) Identify(r *http.Request) (c understudy.Caller, err error) {
 // Recheck returns the current state of a caller of Identify. ok is false if the session has ended or the person
 // no longer exists.
 func (p *People) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
-	s, ok := p.Sessions.findByChannel(c.Grant.Over)
+	s, ok := p.Sessions.findByChannel(c.Grant.Revoked)
 	if !ok || s.Session.Name != c.Name {
 		return now, false
 	}
@@ -77,20 +77,20 @@ func (p *People) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 
 // Owner returns a caller of Identify in the form that is stored with work.
 func (p *People) Owner(c understudy.Caller) understudy.Owner {
-	o := understudy.Owner{Name: c.Name, Role: c.Role(), Seen: p.Sessions.now()}
-	if s, ok := p.Sessions.findByChannel(c.Grant.Over); ok && p.Provider != nil {
-		o.Groups, o.Domain, o.With = s.Session.Groups, s.Session.Domain, s.Session.With
+	o := understudy.Owner{Name: c.Name, Role: c.Role(), LastSeen: p.Sessions.now()}
+	if s, ok := p.Sessions.findByChannel(c.Grant.Revoked); ok && p.Provider != nil {
+		o.Groups, o.Domain, o.Provider = s.Session.Groups, s.Session.Domain, s.Session.With
 	}
 	return o
 }
 
 // Resolve returns the person that an owner is now, without a session. A user has the role in the file. For a
-// person from a provider the groups of the last request count, for understudy.OwnerLasts.
+// person from a provider the groups of the last request count, for understudy.OwnerLifetime.
 func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	role := ""
 	if p.Provider != nil {
-		role, ok = p.Provider.role(&Session{Name: o.Name, With: o.With, Groups: o.Groups, Domain: o.Domain})
-		ok = ok && p.Sessions.now().Sub(o.Seen) < understudy.OwnerLasts
+		role, ok = p.Provider.role(&Session{Name: o.Name, With: o.Provider, Groups: o.Groups, Domain: o.Domain})
+		ok = ok && p.Sessions.now().Sub(o.LastSeen) < understudy.OwnerLifetime
 	} else if one, there := p.Users.find(o.Name); there {
 		role, ok = one.Role, true
 	}
@@ -99,7 +99,7 @@ func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 
 // callerWithoutSession returns the caller for a person without a session.
 func callerWithoutSession(name, role string) understudy.Caller {
-	return understudy.Caller{Name: name, Flow: flowOf(name), Grant: &understudy.Grant{Role: role, By: "owner"}}
+	return understudy.Caller{Name: name, Flow: flowOf(name), Grant: &understudy.Grant{Role: role, IssuedBy: "owner"}}
 }
 
 // session returns the open session of a browser, and its role.
@@ -118,7 +118,7 @@ func (p *People) session(r *http.Request) (s session, role string, ok bool) {
 // callerOf returns the person of a session. All sessions of a person have the same Flow.
 func callerOf(s *session, role string) understudy.Caller {
 	return understudy.Caller{Name: s.Session.Name, Flow: flowOf(s.Session.Name),
-		Grant: &understudy.Grant{Role: role, By: "sign-in", Expires: s.Session.Made.Add(AbsoluteEnd), Over: s.over}}
+		Grant: &understudy.Grant{Role: role, IssuedBy: "sign-in", Expires: s.Session.Made.Add(AbsoluteEnd), Revoked: s.over}}
 }
 
 func flowOf(name string) uint64 {
@@ -193,7 +193,7 @@ func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session) error 
 	s.Agent = r.UserAgent()
 	role, _ := p.role(&s)
 	who := understudy.Caller{Name: s.Name, Grant: &understudy.Grant{Role: role}}
-	if err := understudy.Audit(r.Context(), p.Audit, understudy.AuditEntry{Caller: who, Action: understudy.ActionSignIn, What: "sign-in",
+	if err := understudy.RecordAudit(r.Context(), p.Audit, understudy.AuditEntry{Caller: who, Action: understudy.ActionSignIn, What: "sign-in",
 		Request: accesslog.LineOf(r.Context()).ID}); err != nil {
 		return err
 	}

@@ -70,12 +70,12 @@ func TestSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := b.Identify(b.request("127.0.0.1:1"))
-	if err != nil || c.Name != "anna" || c.Role() != "support" || c.Source != "" || c.Grant.Revoked() {
+	if err != nil || c.Name != "anna" || c.Role() != "support" || c.Source != "" || c.Grant.IsRevoked() {
 		t.Fatalf("signed in: %+v, %v", c, err)
 	}
 	former := b.cookie
-	if err := b.signIn("anna", annas); err != nil || b.cookie == former || !c.Grant.Revoked() {
-		t.Errorf("again: %v, the former session is over: %v", err, c.Grant.Revoked())
+	if err := b.signIn("anna", annas); err != nil || b.cookie == former || !c.Grant.IsRevoked() {
+		t.Errorf("again: %v, the former session is over: %v", err, c.Grant.IsRevoked())
 	}
 	if c, err = b.Identify(b.request("127.0.0.1:1")); err != nil {
 		t.Fatal(err)
@@ -87,8 +87,8 @@ func TestSignIn(t *testing.T) {
 	if err := b.SignOut(w, b.request("127.0.0.1:1")); err != nil || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("signing out: %v, %s", err, w.Header())
 	}
-	if _, err := b.Identify(b.request("127.0.0.1:1")); err == nil || !c.Grant.Revoked() {
-		t.Errorf("signed out: %v, the session is over: %v", err, c.Grant.Revoked())
+	if _, err := b.Identify(b.request("127.0.0.1:1")); err == nil || !c.Grant.IsRevoked() {
+		t.Errorf("signed out: %v, the session is over: %v", err, c.Grant.IsRevoked())
 	}
 	if _, ok := b.Recheck(c); ok {
 		t.Error("who has signed out is known again")
@@ -291,12 +291,12 @@ func TestUsersChange(t *testing.T) {
 		}
 	}
 	b.Users = former
-	if err := b.EndGone(t.Context()); err != nil || c.Grant.Revoked() {
-		t.Errorf("nothing has changed: %v, over %v", err, c.Grant.Revoked())
+	if err := b.EndGone(t.Context()); err != nil || c.Grant.IsRevoked() {
+		t.Errorf("nothing has changed: %v, over %v", err, c.Grant.IsRevoked())
 	}
 	b.Users = &Users{byName: map[string]int{}}
-	if err := b.EndGone(t.Context()); err != nil || !c.Grant.Revoked() {
-		t.Errorf("anna is gone: %v, over %v", err, c.Grant.Revoked())
+	if err := b.EndGone(t.Context()); err != nil || !c.Grant.IsRevoked() {
+		t.Errorf("anna is gone: %v, over %v", err, c.Grant.IsRevoked())
 	}
 }
 

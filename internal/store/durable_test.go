@@ -21,7 +21,7 @@ func TestPromisesAreDurable(t *testing.T) {
 	w := storetest.NewWorld(5, 10)
 	page := func() *understudy.Page { p, _ := w.List(10, 0, 0, storetest.Epoch); return p }
 	addJob := func(db *store.DB) error {
-		_, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1})
+		_, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", MaxAttempts: 1})
 		return err
 	}
 	for _, one := range []struct {
@@ -60,7 +60,7 @@ func TestPromisesAreDurable(t *testing.T) {
 			err := addJob(db)
 			if err == nil {
 				_, err = db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
-					Priority: understudy.Steady, Kinds: []understudy.ClaimKind{{Name: "a", Most: 1, Lease: time.Minute}}})
+					Priority: understudy.PrioritySteady, Kinds: []understudy.ClaimKind{{Name: "a", MaxRunning: 1, Lease: time.Minute}}})
 			}
 			return err
 		}},
@@ -127,7 +127,7 @@ func TestPromisesAreDurable(t *testing.T) {
 func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
 	db := storetest.OpenAt(t, filepath.Join(t.TempDir(), "understudy.db"))
 	for _, once := range []bool{false, true} {
-		if _, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1, Once: once}); err != nil {
+		if _, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", MaxAttempts: 1, AtMostOnce: once}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,13 +137,13 @@ func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
 	}
 	for _, want := range []int64{1, 2} {
 		got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
-			Priority: understudy.Steady, Kinds: []understudy.ClaimKind{{Name: "a", Most: 2, Lease: time.Minute}}})
-		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Once != (want == 2) {
+			Priority: understudy.PrioritySteady, Kinds: []understudy.ClaimKind{{Name: "a", MaxRunning: 2, Lease: time.Minute}}})
+		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].AtMostOnce != (want == 2) {
 			t.Fatalf("claimed %+v, %v", got.Jobs, err)
 		}
 		how, err := seen()
 		if err != nil || len(how) == 0 || how[len(how)-1] != want {
-			t.Errorf("once %v: synchronous = %d, want %d at last: %v", got.Jobs[0].Once, how, want, err)
+			t.Errorf("once %v: synchronous = %d, want %d at last: %v", got.Jobs[0].AtMostOnce, how, want, err)
 		}
 	}
 }

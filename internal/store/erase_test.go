@@ -34,7 +34,7 @@ func TestListedBeforeACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	save := func(db *store.DB) request.Saved {
+	save := func(db *store.DB) request.SaveResult {
 		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls"}, Kind: "calls", Shape: "calls", List: true, Status: 200,
 			At: storetest.Epoch}
 		for n := range many {
@@ -73,7 +73,7 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range changes {
-		if c.Type == understudy.Went {
+		if c.Type == understudy.Deleted {
 			went[c.ID]++
 		}
 	}

@@ -96,7 +96,7 @@ func (f *forgetting) run(ctx context.Context) error {
 	}
 	var showing []int64
 	err = f.db.pages.VisitPages(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
-		whole, _ := understudy.KeptWhole(sk.Kept)
+		whole, _ := understudy.OutageRows(sk.Kept)
 		if sk.ID == f.id || hasID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
 			showing = append(showing, number)
 		}

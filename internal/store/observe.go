@@ -177,7 +177,7 @@ func (s *saving) writeObservations(sights []observation) error {
 	for i := range sights {
 		g := &sights[i]
 		r := &s.content.rows[g.lastRow]
-		v := judge(&g.stored, s.content.hashes[g.lastRow], s.at, r.Final, s.p.OfWrite())
+		v := judge(&g.stored, s.content.hashes[g.lastRow], s.at, r.Final, s.p.IsWriteAnswer())
 		number := g.stored.number*records.Slots + s.shape.Slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
@@ -244,9 +244,9 @@ func (s *saving) addChange(what understudy.ChangeType, id string, record, versio
 	n.kindChanges++
 	n.changed.source, n.changed.kind = true, true
 	switch what {
-	case understudy.Came:
+	case understudy.Appeared:
 		n.records++
-	case understudy.Went:
+	case understudy.Deleted:
 		n.records--
 	}
 	if s.outcome.changes == nil {
@@ -293,7 +293,7 @@ func (s *saving) removeRecord() error {
 	if err := s.markGone(record, present); err != nil {
 		return err
 	}
-	s.addChange(understudy.Went, s.p.ID, record, version, "")
+	s.addChange(understudy.Deleted, s.p.ID, record, version, "")
 	return s.listGone(record)
 }
 

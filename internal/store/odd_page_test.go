@@ -46,12 +46,12 @@ func TestASaveHasADeadline(t *testing.T) {
 	db := storetest.OpenItems(t, store.Options{SaveTime: time.Microsecond})
 	long := storetest.ItemsPage("long", 5000, 0)
 	_, err := db.Save(t.Context(), long)
-	var reason interface{ Short() string }
+	var reason interface{ ShortString() string }
 	if !errors.Is(err, understudy.ErrNotStored) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &reason) {
 		t.Fatalf("saved in a microsecond: %v", err)
 	}
-	if want := "saving it took more than 1µs"; reason.Short() != want {
-		t.Errorf("the reason is %q, want %q", reason.Short(), want)
+	if want := "saving it took more than 1µs"; reason.ShortString() != want {
+		t.Errorf("the reason is %q, want %q", reason.ShortString(), want)
 	}
 	if _, err := db.Page(t.Context(), long.Key); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("its page: %v, want nothing", err)

@@ -65,7 +65,7 @@ func (s *placing) placeRows(sights []observation) error {
 			return err
 		}
 	}
-	if !s.page.List || s.page.Asked().Zero() || s.hasOtherOrder() {
+	if !s.page.List || s.page.RequestKey().IsZero() || s.hasOtherOrder() {
 		return s.placeByClock(sights, all)
 	}
 	page, err := s.buildPage(all)
@@ -82,11 +82,11 @@ func (s *placing) placeRows(sights []observation) error {
 // tell positions.
 func (s *placing) hasOtherOrder() bool {
 	sp := s.db.o.Specs[s.page.Key.Source]
-	if sp == nil || s.kind.Spec == nil || !s.kind.Spec.Orders() {
+	if sp == nil || s.kind.Spec == nil || !s.kind.Spec.HasOtherOrders() {
 		return false
 	}
-	t, err := sp.TargetOf(s.page.Asked())
-	return err == nil && t.List != nil && !t.NewestFirst()
+	t, err := sp.ResolveKey(s.page.RequestKey())
+	return err == nil && t.List != nil && !t.IsNewestFirst()
 }
 
 // placeByClock places by their clocks those rows that have no place yet. No page has shown them.
@@ -113,7 +113,7 @@ func (s *placing) placeByClock(sights []observation, rows []*order.Assignment) e
 // page.
 func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 	page := &order.Page{Store: s.order, Rows: rows}
-	f := order.ReadFollows(s.db.o.Specs[s.page.Key.Source], s.page.Asked())
+	f := order.ReadFollows(s.db.o.Specs[s.page.Key.Source], s.page.RequestKey())
 	page.After = f.After
 	if f.ID != "" {
 		p, err := s.findPlace(f.ID)
@@ -127,7 +127,7 @@ func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 			page.Top = p
 		}
 	}
-	if !s.page.Next.Zero() {
+	if !s.page.Next.IsZero() {
 		page.Next = s.findNextRow
 	}
 	return page, nil

@@ -62,11 +62,11 @@ func newWire(t *testing.T, records int) *wire {
 func (w *wire) walk(list string, pageSize int) (records int, changes []understudy.Change) {
 	w.Helper()
 	db := storetest.OpenAt(w, w.path)
-	next, err := w.spec.Target(storetest.Source, "/2010-04-01/Accounts/"+storetest.Account+"/"+list+".json",
+	next, err := w.spec.Resolve(storetest.Source, "/2010-04-01/Accounts/"+storetest.Account+"/"+list+".json",
 		"PageSize="+strconv.Itoa(pageSize))
 	for err == nil && next != nil {
 		var p *understudy.Page
-		if p, err = w.client.Fetch(w.Context(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {
+		if p, err = w.client.Fetch(w.Context(), request.Fetch{Target: next, RetryWindow: time.Minute}); err != nil {
 			break
 		}
 		saved, serr := db.Save(w.Context(), p)
@@ -77,8 +77,8 @@ func (w *wire) walk(list string, pageSize int) (records int, changes []understud
 		changes = append(changes, saved.Changes...)
 		w.pages[p.Key] = p
 		w.same(db, p)
-		if next = nil; !p.Next.Zero() {
-			next, err = w.spec.Follow(storetest.Source, p.Next.URI)
+		if next = nil; !p.Next.IsZero() {
+			next, err = w.spec.ResolveLink(storetest.Source, p.Next.URI)
 		}
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([
 		if err != nil {
 			return records.SkipDamaged(err)
 		}
-		if rows, _ := understudy.KeptWhole(sk.Kept); mayNot(rows) {
+		if rows, _ := understudy.OutageRows(sk.Kept); mayNot(rows) {
 			gone = append(gone, r[0].(int64))
 		}
 		return nil
@@ -283,7 +283,7 @@ func (m *marking) markRecord(id string, record int64) error {
 			s.counters.changed.kind = true
 			s.db.counts.changeSilently()
 		} else {
-			s.addChange(understudy.Went, id, record, version, "")
+			s.addChange(understudy.Deleted, id, record, version, "")
 		}
 	}
 	return nil

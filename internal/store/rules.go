@@ -58,7 +58,7 @@ func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	}
 	switch {
 	case !p.isPresent():
-		v.change = understudy.Came
+		v.change = understudy.Appeared
 	case p.held && p.hash != hash:
 		v.change = understudy.Changed
 	}
@@ -79,12 +79,12 @@ func isRemoval(p *understudy.Page) bool {
 // isOutdated reports whether a write to the kind came after the fetch of a page began. A response to a write is
 // never outdated.
 func isOutdated(p *understudy.Page, generation int64) bool {
-	return p.Kind != "" && !p.OfWrite() && p.Generation < generation
+	return p.Kind != "" && !p.IsWriteAnswer() && p.Generation < generation
 }
 
 // canStorePage reports whether a page is stored beside its records.
 func canStorePage(p *understudy.Page) bool {
-	return !p.Key.Zero() && p.Status != 204
+	return !p.Key.IsZero() && p.Status != 204
 }
 
 // recordRows returns the rows of p that are records: rows with an id, in a page that does not report its record

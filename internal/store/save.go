@@ -25,7 +25,7 @@ import (
 // a record in a final state may Seen lag by up to an hour. An observation up to five minutes older than the
 // stored one lost a race. Its bytes are stored for the page, but it changes nothing.
 //
-// The response to a write (Page.OfWrite) is saved whatever was written or seen meanwhile, and a 204 removes its
+// The response to a write (Page.IsWriteAnswer) is saved whatever was written or seen meanwhile, and a 204 removes its
 // record. It is on the disk when Save returns. Other pages may be lost in a crash of the machine, but never in
 // part.
 //
@@ -34,14 +34,14 @@ import (
 // a method Short, it gives the reason in a word or two. An ErrNotStored that also wraps
 // context.DeadlineExceeded means that this page took more than Options.SaveTime. In all these cases the caller
 // may still respond with the page.
-func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
+func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
-		return request.Saved{}, err
+		return request.SaveResult{}, err
 	}
 	defer leave()
 	if err := check(p); err != nil {
-		return request.Saved{}, sqlite.WrapError(true, err, "save page %s", p.Key)
+		return request.SaveResult{}, sqlite.WrapError(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(db, p)
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
@@ -58,7 +58,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		var broken bool
 		var err error
-		if p.OfWrite() {
+		if p.IsWriteAnswer() {
 			broken, err = c.RunDurably(run)
 		} else {
 			broken, err = run()
@@ -81,7 +81,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		return broken, err
 	})
 	if err != nil {
-		return request.Saved{}, sqlite.WrapError(true, err, "save page %s", p.Key)
+		return request.SaveResult{}, sqlite.WrapError(true, err, "save page %s", p.Key)
 	}
 	return s.savedPage(), nil
 }
@@ -98,7 +98,7 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 	for i, r := range s.content.rows {
 		s.content.hashes[i] = records.BodyHash(p.Body[r.Start:r.End])
 	}
-	_, whole := understudy.KeptWhole(p.Header)
+	_, whole := understudy.OutageRows(p.Header)
 	if s.content.whole = whole != ""; s.content.whole {
 		s.content.outside = p.Body
 	} else if canStorePage(p) {
@@ -208,14 +208,14 @@ func (s *saving) writeCounters() error {
 }
 
 // savedPage returns a copy of the given page with the stored numbers, and the changes.
-func (s *saving) savedPage() request.Saved {
+func (s *saving) savedPage() request.SaveResult {
 	page := *s.p
 	if page.Rows = s.content.rows; s.content.refused != "" {
 		page.Rows, page.NotStored = s.p.Rows, s.content.refused
 	}
 	page.Sum = s.content.sum
 	page.Version = s.outcome.version
-	return request.Saved{Page: &page, Changes: s.outcome.changes}
+	return request.SaveResult{Page: &page, Changes: s.outcome.changes}
 }
 
 // oldPage is the stored page of the same key.

@@ -139,7 +139,7 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 		{"word in the middle", func() query.RecordQuery { return query.RecordQuery{Text: word(words[500+rng.IntN(500)])} }},
 		{"two words", func() query.RecordQuery {
 			return query.RecordQuery{Text: &query.Text{Op: query.TextAnd,
-				Of: []*query.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
+				Parts: []*query.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
 		}},
 		{"common phrase", func() query.RecordQuery {
 			return query.RecordQuery{Text: &query.Text{Op: query.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}

@@ -134,7 +134,7 @@ type pendingDelta struct {
 // that saves too little.
 func (s *saving) planDelta(g *observation, i int, e *codec.Entry) error {
 	if !g.stored.held || g.stored.state&records.Forgotten != 0 || g.lastRow != i ||
-		judge(&g.stored, s.content.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
+		judge(&g.stored, s.content.hashes[i], s.at, e.Final, s.p.IsWriteAnswer()).late {
 		return nil
 	}
 	old, err := s.readReplaced(g.stored.version)

@@ -105,11 +105,11 @@ func TestWordsOfAFieldWithFewAreFoundFromTheirSaveOn(t *testing.T) {
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		return &query.Text{Words: []string{status}, In: map[string][]string{"messages": {"status"}}}
+		return &query.Text{Words: []string{status}, Fields: map[string][]string{"messages": {"status"}}}
 	}
 	found := func(text *query.Text) {
 		t.Helper()
-		begins := &query.Text{Op: query.TextPrefix, Words: text.Words, In: text.In}
+		begins := &query.Text{Op: query.TextPrefix, Words: text.Words, Fields: text.Fields}
 		if n, m := storetest.CountText(t, db, text), storetest.CountText(t, db, begins); n != 1 || m != 1 {
 			t.Errorf("%s is found %d times, as a beginning %d times", text.Words[0], n, m)
 		}

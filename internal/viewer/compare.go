@@ -116,7 +116,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	own := q.V.Numbers.Begin(q)
 	s := q.CellContext(q.Kind, vars, own.Wait(q))
 	s.Seconds = true
-	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.Spec.One, ID: t.ID, RecordHref: link()}
+	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.Spec.Singular, ID: t.ID, RecordHref: link()}
 	if q.Kind.IsBrowsable() {
 		p.ListHref = q.Kind.Href + plan.WithQuery(plan.OwnVars(vars))
 	}
@@ -134,7 +134,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 			p.Same = append(p.Same, f)
 		}
 	}
-	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.Spec.One+" "+page.ShortID(t.ID), p)
+	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.Spec.Singular+" "+page.ShortID(t.ID), p)
 }
 
 // pickVersions returns the versions that were valid at both moments. Both have the same shape, and it prefers a

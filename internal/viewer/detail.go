@@ -130,7 +130,7 @@ func serveRecord(q *page.Exchange) error {
 		}
 	}
 	out.Notes = notes
-	return q.Render(http.StatusOK, "detail", plan.UpperFirst(q.Kind.Spec.One)+" "+page.ShortID(rows[0].ID), out)
+	return q.Render(http.StatusOK, "detail", plan.UpperFirst(q.Kind.Spec.Singular)+" "+page.ShortID(rows[0].ID), out)
 }
 
 // recordView builds the page of one record.
@@ -151,7 +151,7 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 		parts = strings.Split(id, spec.IDSeparator)
 	}
 	if len(rv.q.Kind.Spec.Instances) == 0 || len(parts) != len(rv.q.Kind.Spec.ID) || slices.Contains(parts, "") {
-		return nil, page.NewNotFound("No "+rv.q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+		return nil, page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	in := rv.q.Kind.PlannedInstances[0]
 	params, err := understudy.ParseQuery(rv.q.R.URL.RawQuery)
@@ -174,12 +174,12 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 	if !ok {
 		return nil, page.NewBadRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
 	}
-	t, err := rv.q.Source.Spec.Target(rv.q.Source.Name, path, "")
+	t, err := rv.q.Source.Spec.Resolve(rv.q.Source.Name, path, "")
 	if err != nil {
 		return nil, err
 	}
 	if t.Instance != in.Spec {
-		return nil, page.NewNotFound("No "+rv.q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+		return nil, page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	return t, nil
 }
@@ -201,7 +201,7 @@ func (rv *recordView) readOwn(params understudy.Query, known []string) ([]string
 
 // detailPage returns the page's data about the record itself.
 func (rv *recordView) detailPage(t *spec.Target, row access.Row, lists []*relatedRead, s *page.CellContext) *detailPage {
-	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.One), ID: row.ID, Raw: indentJSON(row.Raw())}
+	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.Singular), ID: row.ID, Raw: indentJSON(row.Raw())}
 	p.Status.Failed = page.HasFailed(rv.q.Kind, row)
 	p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
@@ -251,15 +251,16 @@ func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
 			}
 		}
 	}
-	id := above.Kind.Spec.IDOf(named)
+	id := above.Kind.Spec.JoinID(named)
 	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
 		def, own := rv.q.Source.Config.PathVar(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
 		return // the source's own account is the parent of every record
 	}
-	p.Parent = &page.Link{Href: rv.q.Clock.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.Spec.One) +
-		" " + page.ShortID(id)}
+	p.Parent = &page.Link{Href: rv.q.Clock.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)),
+		Text: plan.UpperFirst(above.Kind.Spec.Singular) +
+			" " + page.ShortID(id)}
 	for _, l := range rv.q.Kind.PlannedLists {
 		if l.Parent.Kind == above.Kind && p.ListHref == "" {
 			if target := rv.listTargetUnder(t, l, named); target != nil {

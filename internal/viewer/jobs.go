@@ -102,11 +102,11 @@ func serveJobs(q *page.Exchange) error {
 // showJob returns a job as the page shows it.
 func showJob(q *page.Exchange, j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Error: j.Error,
-		CancelRequested: j.Stop}
-	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
+		CancelRequested: j.StopRequested}
+	if j.Attempt > 1 || j.Error != "" && j.MaxAttempts > 0 {
 		out.AttemptText = "try " + strconv.Itoa(j.Attempt)
-		if j.Attempts > 0 {
-			out.AttemptText += " of " + strconv.Itoa(j.Attempts)
+		if j.MaxAttempts > 0 {
+			out.AttemptText += " of " + strconv.Itoa(j.MaxAttempts)
 		}
 	}
 	if !j.Started.IsZero() {
@@ -115,7 +115,7 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 	end := j.Ended
 	switch j.State {
 	case understudy.JobRunning:
-		out.Tone, out.CanCancel, end = "busy", !j.Stop, q.Clock.Start
+		out.Tone, out.CanCancel, end = "busy", !j.StopRequested, q.Clock.Start
 		if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
 			var left time.Duration
 			if !p.End.IsZero() {

@@ -258,7 +258,7 @@ func playsNot(h *viewertest.Fixture, p peerPermission) {
 	k := h.Spec.Kind(p.kind)
 	path := regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(strings.Replace(k.Media[0].Path, "{AccountSid}", viewertest.Account, 1),
 		k.Prefixes[0]+"00000000000000000000000000000001")
-	t, err := h.Spec.Target("twilio", path, "")
+	t, err := h.Spec.Resolve("twilio", path, "")
 	viewertest.Must(h, err)
 	for token, want := range map[string]bool{"alltoken": true, p.theirs: false} {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -285,7 +285,7 @@ func TestWritesOfLogrole(t *testing.T) {
 		}
 	}
 	for permission, path := range map[string]string{"can_send_messages": "/Messages.json", "can_make_calls": "/Calls.json"} {
-		at, err := h.Spec.Target("twilio", "/2010-04-01/Accounts/"+viewertest.Account+path, "")
+		at, err := h.Spec.Resolve("twilio", "/2010-04-01/Accounts/"+viewertest.Account+path, "")
 		viewertest.Must(t, err)
 		c := understudy.Caller{Name: "x", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
 		if h.Viewer.Visitor.Options.Gate.Write(c, at, "POST") == nil {

@@ -51,7 +51,7 @@ func sendMedia(q *page.Exchange) (err error) {
 		return errMediaExpired
 	}
 	q.Source = q.V.ByName[key.Source]
-	t, err := q.Source.Spec.Target(key.Source, key.Path(), key.Query())
+	t, err := q.Source.Spec.Resolve(key.Source, key.Path(), key.Query())
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func sendContent(q *page.Exchange, t *spec.Target, m *request.MediaResponse, lef
 	case http.StatusRequestedRangeNotSatisfiable:
 		return refuseRange(q, m.ContentRange)
 	default:
-		return page.NewNotFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
+		return page.NewNotFound("This "+t.Kind.Singular+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
 	}
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
 	if m.Detail != "" {

@@ -76,7 +76,7 @@ func (s *stereo) address(who viewertest.Browser, cookies ...*http.Cookie) (strin
 	var err error
 	q.Rights.Caller, err = s.Viewer.Visitor.Options.Callers.IdentifyPerson(r)
 	viewertest.Must(s, err)
-	t, err := s.Spec.Target("twilio", viewertest.Recording, "")
+	t, err := s.Spec.Resolve("twilio", viewertest.Recording, "")
 	viewertest.Must(s, err)
 	first, second := page.MediaURL(q, t), page.MediaURL(q, t)
 	if first != second {

@@ -101,7 +101,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 		return message{}, false
 	}
 	sheet := q.CellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.Spec.One, Href: sheet.RecordAddress(row), When: q.Clock.Say(at, false),
+	t := message{ByA: s.byA, Kind: k.Spec.Singular, Href: sheet.RecordAddress(row), When: q.Clock.Say(at, false),
 		Failed: page.HasFailed(k, row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.Clock.Zone).Format("15:04")
 	end := s.kind.Ends[0]
@@ -139,7 +139,7 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 // firstTime returns the first of a record's fields that has a time.
 func firstTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Spec.Fields {
-		if v := row.Field(f.Name); spec.IsTime(f.Type) && v.State == access.Seen {
+		if v := row.Field(f.Name); spec.IsTimeType(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := page.ParseDate(f.Type, v.Text); ok && !dateOnly {
 				return t, true
 			}

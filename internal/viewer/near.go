@@ -17,7 +17,7 @@ import (
 // stored version of the record. The result is an error if the caller may not find the record or may not see its
 // address.
 func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Target, error) {
-	none := page.NewNotFound("No "+rv.q.Kind.Spec.One+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
+	none := page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
@@ -30,7 +30,7 @@ func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Targ
 		if err != nil || row.Field(in.Spec.Address).State != access.Seen {
 			continue // the record was deleted, its body is not stored, or the role does not see its address
 		}
-		if t, err := rv.q.Source.Spec.Follow(rv.q.Source.Name, row.Field(in.Spec.Address).Text); err == nil && t.Instance == in.Spec {
+		if t, err := rv.q.Source.Spec.ResolveLink(rv.q.Source.Name, row.Field(in.Spec.Address).Text); err == nil && t.Instance == in.Spec {
 			return t, nil
 		}
 	}
@@ -61,7 +61,7 @@ func (rv *recordView) otherFields(row access.Row) detailGroup {
 // page. A record of one of our own numbers also gets a link to the number's page.
 func (rv *recordView) relatedLinks(row access.Row, lists []*relatedRead) []page.Link {
 	var all []page.Link
-	own := rv.q.Kind.Spec.Own
+	own := rv.q.Kind.Spec.OwnNumber
 	if v := row.Field(own); own != "" && v.State == access.Seen && len(rv.q.Rights.ContactKinds(rv.q.Source)) > 0 {
 		if href := rv.q.Source.NumberHref(v.Text); href != "" {
 			all = append(all, page.Link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
@@ -78,7 +78,7 @@ func (rv *recordView) relatedLinks(row access.Row, lists []*relatedRead) []page.
 			}
 			all = append(all, page.Link{
 				Href: rv.q.Clock.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
-				Text: plan.UpperFirst(k.Spec.Title) + " whose " + plan.TitleOf(field) + " is this " + rv.q.Kind.Spec.One,
+				Text: plan.UpperFirst(k.Spec.Title) + " whose " + plan.TitleOf(field) + " is this " + rv.q.Kind.Spec.Singular,
 			})
 		}
 	}

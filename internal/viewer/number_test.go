@@ -170,7 +170,7 @@ func cut(h *viewertest.Fixture, rows int) {
 		if f.Target.List == nil || !strings.Contains(f.Target.Key.URI, "From=") && !strings.Contains(f.Target.Key.URI, "To=") {
 			return fetch(ctx, f)
 		}
-		less, err := h.Spec.Target("twilio", f.Target.Key.Path(), f.Target.Query.String()+fmt.Sprintf("&PageSize=%d", rows))
+		less, err := h.Spec.Resolve("twilio", f.Target.Key.Path(), f.Target.Query.String()+fmt.Sprintf("&PageSize=%d", rows))
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func (v numberView) drawOwnNumber(o *ownNumberLookup) *relatedList {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Spec.Name == o.kind.Spec.Own })
+	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Spec.Name == o.kind.Spec.OwnNumber })
 	l := v.drawRelatedList(o.target, o.record, "One of our own numbers", v.q.CellContext(o.kind, nil, nil), columns, rows)
 	l.Shown, l.Href = "", v.q.Source.Place(o.kind.PlannedLists[0].Newest)
 	return l
@@ -56,7 +56,7 @@ func (v numberView) drawOwnNumber(o *ownNumberLookup) *relatedList {
 // rows returns the rows of our own record of the number.
 func (o *ownNumberLookup) rows() []access.Row {
 	return slices.DeleteFunc(o.record.Rows(), func(row access.Row) bool {
-		v := row.Field(o.kind.Spec.Own)
+		v := row.Field(o.kind.Spec.OwnNumber)
 		return v.State != access.Seen || v.Text != o.number
 	})
 }
@@ -64,8 +64,8 @@ func (o *ownNumberLookup) rows() []access.Row {
 // findOwnNumberTarget returns the list filtered by our own number. It returns nil if the list has no such filter.
 func findOwnNumberTarget(q *page.Exchange, k *plan.Kind, number string) *spec.Target {
 	for i, f := range k.PlannedLists[0].Spec.Filters {
-		if f.Field == k.Spec.Own && (f.Op == "is" || f.Op == "digits") && q.Rights.CanFilter(k.PlannedLists[0], i) {
-			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),
+		if f.Field == k.Spec.OwnNumber && (f.Op == "is" || f.Op == "digits") && q.Rights.CanFilter(k.PlannedLists[0], i) {
+			t, err := q.Source.Spec.Resolve(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),
 				understudy.Query{{Name: f.Name, Value: number}}.String())
 			if err == nil {
 				return t

@@ -158,7 +158,7 @@ func (rv *recordView) rollupLists(t *spec.Target) []*relatedRead {
 				continue
 			}
 			params := understudy.Query{{Name: f.Name, Value: t.ID}}
-			if target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), params.String()); err == nil {
+			if target, err := rv.q.Source.Spec.Resolve(rv.q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), params.String()); err == nil {
 				all = append(all, &relatedRead{list: k.PlannedLists[0], target: target})
 			}
 		}
@@ -180,7 +180,7 @@ func (rv *recordView) listTargetUnder(t *spec.Target, l *plan.List, parts []stri
 	if !ok {
 		return nil
 	}
-	target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, path, "")
+	target, err := rv.q.Source.Spec.Resolve(rv.q.Source.Name, path, "")
 	if err != nil || target.List != l.Spec {
 		return nil // an id that would turn the path into that of another list
 	}

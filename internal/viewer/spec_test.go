@@ -85,7 +85,7 @@ func openLibrary(t *testing.T, text string, m *library) *viewertest.Fixture {
 	viewertest.Must(t, err)
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
 		{Name: "reader", Source: "books-r-us", Secret: understudy.NewSecret("alltoken"),
-			Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
+			Grant: understudy.Grant{Role: understudy.RoleAll, IssuedBy: "test"}},
 	}})
 	viewertest.Must(t, err)
 	return viewertest.Open(t, func(o *page.Options) {

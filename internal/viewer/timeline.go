@@ -88,7 +88,7 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 	of := func() []any { return timelineInputs(q, t, p, s, read.Err) }
 	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Inputs: of, Draw: func() (string, any) {
 		if read.Err != nil {
-			return "timeline", &timeline{Problem: "The past of this " + q.Kind.Spec.One +
+			return "timeline", &timeline{Problem: "The past of this " + q.Kind.Spec.Singular +
 				" could not be read; the log of the server says why."}
 		}
 		if out := newTimeline(q, t, p, limit, s); out != nil {

@@ -101,7 +101,7 @@ func (b *Book) Ring() {
 // such search; those of the search; ErrNotStored.
 func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to Destination) (id string, err error) {
 	p := b.policy.Load()
-	if c.Grant != nil && c.Grant.By == understudy.ByViewAs {
+	if c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
 		return "", invalid("you look through the role %s, and a watch would go by your own; end that first", c.Role())
 	}
 	if err := p.check(to); err != nil {

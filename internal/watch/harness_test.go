@@ -177,7 +177,7 @@ func message(n int, direction, status string) string {
 func (r *rig) put(bodies ...string) {
 	r.Helper()
 	r.clock = r.clock.Add(time.Second)
-	target, err := r.spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/Messages.json", "")
+	target, err := r.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/Messages.json", "")
 	if err != nil {
 		r.Fatal(err)
 	}

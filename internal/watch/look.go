@@ -67,13 +67,13 @@ func (b *Book) save(ctx context.Context) {
 // Seen notes that an owner is here, with the role it has. It is cheap for anybody else and
 // writes nothing itself.
 func (b *Book) Seen(c understudy.Caller) {
-	if !(*b.owners.Load())[c.Name] || c.Grant.By == understudy.ByViewAs {
+	if !(*b.owners.Load())[c.Name] || c.Grant.IssuedBy == understudy.IssuedByViewAs {
 		return
 	}
 	for _, e := range b.entries() {
 		e.mu.Lock()
 		o := &e.kept.Owner
-		if owns(&e.kept.Watch, c) && (b.o.Now().Sub(o.Seen) >= seenEvery || o.Role != c.Role()) {
+		if owns(&e.kept.Watch, c) && (b.o.Now().Sub(o.LastSeen) >= seenEvery || o.Role != c.Role()) {
 			*o, e.dirty = b.policy.Load().Owners.Owner(c), true
 		}
 		e.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *Book) watcher(ctx context.Context, e *entry) (*watcher, error) {
 	}
 	c, ok := p.Owners.Resolve(owner)
 	if !ok {
-		return stop("%s may not come in any more, or was not here for %d days.", owner.Name, int(understudy.OwnerLasts.Hours()/24))
+		return stop("%s may not come in any more, or was not here for %d days.", owner.Name, int(understudy.OwnerLifetime.Hours()/24))
 	}
 	saved, err := p.Search.Own(ctx, owner.Name, name)
 	if errors.Is(err, understudy.ErrNotFound) {

@@ -172,8 +172,8 @@ func (n *notification) letter() letter {
 // name is a record in words: its kind and, if the role sees it, its id.
 func (n *notification) name(h *query.SearchHit) string {
 	kind := h.Kind
-	if k := n.kind(h); k != nil && k.One != "" {
-		kind = k.One
+	if k := n.kind(h); k != nil && k.Singular != "" {
+		kind = k.Singular
 	}
 	return strings.TrimSpace(kind + " " + h.ID)
 }

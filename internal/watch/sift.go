@@ -100,7 +100,7 @@ func (s *sifting) candidates(ctx context.Context, kind string, changes map[strin
 // before is a record as it was before a change; nil: it was not there, or what it looked
 // like had to make room.
 func (s *sifting) before(ctx context.Context, shape string, c understudy.Change) (*understudy.Record, error) {
-	if c.Type == understudy.Came {
+	if c.Type == understudy.Appeared {
 		return nil, nil
 	}
 	at := c.At.Add(-time.Nanosecond)

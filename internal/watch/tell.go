@@ -123,7 +123,7 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 	id := outbox.MessageID(b.o.Key, "watch\x00%s\x00%d%s", s.Watch.ID, len(batch), &matches)
 	note := &notification{ID: id.String(), Watch: s.Watch, Request: w.request, At: b.o.Now().UTC(), URL: p.URL, sources: b.o.Sources}
 	type group struct{ source, kind string }
-	ids, order := map[group][]string{}, map[query.SearchMeant]int{}
+	ids, order := map[group][]string{}, map[query.NamedTarget]int{}
 	for i, m := range batch {
 		changes, err := b.o.Records.ReadChanges(ctx, m.Source, m.N-1, 1)
 		if err != nil {
@@ -133,7 +133,7 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 			continue // it was erased
 		}
 		c := &changes[0]
-		key := query.SearchMeant{Source: m.Source, Kind: c.Kind, ID: c.ID}
+		key := query.NamedTarget{Source: m.Source, Kind: c.Kind, ID: c.ID}
 		if _, twice := order[key]; !twice {
 			order[key] = i
 			g := group{m.Source, c.Kind}
@@ -150,8 +150,8 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 		}
 	}
 	slices.SortStableFunc(note.Matches, func(x, y query.SearchHit) int {
-		return order[query.SearchMeant{Source: x.Source, Kind: x.Kind, ID: x.ID}] -
-			order[query.SearchMeant{Source: y.Source, Kind: y.Kind, ID: y.ID}]
+		return order[query.NamedTarget{Source: x.Source, Kind: x.Kind, ID: x.ID}] -
+			order[query.NamedTarget{Source: y.Source, Kind: y.Kind, ID: y.ID}]
 	})
 	return note, nil
 }
@@ -170,7 +170,7 @@ func (b *Book) audit(ctx context.Context, owner understudy.Caller, note *notific
 		all[i].Rows++
 	}
 	for _, e := range all {
-		if err := understudy.Audit(ctx, b.o.Audit, e); err != nil {
+		if err := understudy.RecordAudit(ctx, b.o.Audit, e); err != nil {
 			return err
 		}
 	}

@@ -161,7 +161,7 @@ func (e *Entry) Note(fields []string) {
 		if was != nil {
 			all = slices.AppendSeq(slices.Clone(fields), was.All())
 		}
-		if names := understudy.NamesOf(all...); e.Changed.CompareAndSwap(was, &names) {
+		if names := understudy.NewNames(all...); e.Changed.CompareAndSwap(was, &names) {
 			return
 		}
 	}

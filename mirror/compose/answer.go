@@ -18,7 +18,7 @@ import (
 // not say how upstream names it, and ErrNotMirrored if this list has not shown a row yet.
 func (l *List) BuildPage(at time.Time) (*understudy.Page, error) {
 	paging := l.req.paging
-	if l.hasNextPage() && len(l.rows) > 0 && (paging.OnePage() || paging.TokenParam() == "" && !paging.Counts(l.req.target.Query)) {
+	if l.hasNextPage() && len(l.rows) > 0 && (paging.IsOnePage() || paging.TokenParam() == "" && !paging.HasFixedRows(l.req.target.Query)) {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
 	if l.HasNumberedPages() && l.hasMore && int64(len(l.rows)) < l.place.size {
@@ -31,7 +31,7 @@ func (l *List) BuildPage(at time.Time) (*understudy.Page, error) {
 		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
-	if l.place.form.Own && !l.req.options.OwnTokens && !paging.Slides() && links.next+links.previous != "" {
+	if l.place.form.OwnForm && !l.req.options.OwnTokens && !paging.IsSliding() && links.next+links.previous != "" {
 		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
 	}
 	p := &understudy.Page{
@@ -47,7 +47,7 @@ func (l *List) BuildPage(at time.Time) (*understudy.Page, error) {
 	}
 	l.write(p, links)
 	if links.next != "" {
-		t, err := l.req.target.Spec.Follow(l.req.src.Name, links.next)
+		t, err := l.req.target.Spec.ResolveLink(l.req.src.Name, links.next)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (l *List) base() string {
 			q = append(q, p)
 		}
 	}
-	if l.req.paging.Size != "" && !l.req.paging.OnePage() {
+	if l.req.paging.Size != "" && !l.req.paging.IsOnePage() {
 		q = append(q, understudy.Param{Name: l.req.paging.Size, Value: strconv.FormatInt(l.place.size, 10)})
 	}
 	base := append([]byte(l.req.target.Key.Path()), '?')
@@ -207,14 +207,14 @@ func (l *List) base() string {
 
 // link returns the URI of a page with its number, its token and our own parameters.
 func (l *listRequest) link(base string, page int64, param, token string) string {
-	q := make(understudy.Query, 0, 2+len(l.target.Own))
-	if l.paging.Page != "" && !l.paging.OnePage() {
+	q := make(understudy.Query, 0, 2+len(l.target.OwnParams))
+	if l.paging.Page != "" && !l.paging.IsOnePage() {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})
 	}
 	if token != "" && param != "" {
 		q = append(q, understudy.Param{Name: param, Value: token})
 	}
-	q = append(q, l.target.Own...)
+	q = append(q, l.target.OwnParams...)
 	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))
 	if len(q) == 0 {
 		out = out[:len(base)-1] // without the trailing & or ?

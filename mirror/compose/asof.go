@@ -50,7 +50,7 @@ func (u KeptVersions) ScanRecordsAt(
 
 // ComposePageAt returns the answer to a request for a list or a record as it looked at a time.
 func ComposePageAt(ctx context.Context, history Snapshots, s *spec.Source, a *request.Request, at time.Time) (*understudy.Page, error) {
-	if !a.Folded {
+	if !a.FillGaps {
 		history = KeptVersions{Snapshots: history}
 	}
 	if a.Target.List != nil {
@@ -64,7 +64,7 @@ func composeInstanceAt(ctx context.Context, history Snapshots, s *spec.Source, t
 	if t.ID == "" {
 		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
 	}
-	rec, err := history.RecordAt(ctx, s.Name, t.Kind.Name, t.KeptAs(s.User), t.ID, at)
+	rec, err := history.RecordAt(ctx, s.Name, t.Kind.Name, t.StorageShape(s.User), t.ID, at)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (p *historyReader) fill(list *List, t *spec.Target) error {
 // findUnclocked returns the list's records without a clock below a place, in order and at most as many as the
 // page needs.
 func (p *historyReader) findUnclocked(list *List, w query.RangeScan, below query.OrderKey, k *spec.Kind) ([]query.Hit, error) {
-	w.Unclocked, w.Below.Clock, w.Below.Record = true, 0, 0
+	w.NoClock, w.Below.Clock, w.Below.Record = true, 0, 0
 	var loose []query.Hit
 	most := list.MaxRecords()
 	full := false

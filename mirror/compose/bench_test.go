@@ -24,7 +24,7 @@ func BenchmarkPage(b *testing.B) {
 		"unfiltered": "?PageSize=50",
 		"filtered":   "?Status=completed&StartTime%3E=2026-01-01&PageSize=50",
 	} {
-		aim, err := r.src.Spec.Follow("twilio", root+"/Calls.json"+params)
+		aim, err := r.src.Spec.ResolveLink("twilio", root+"/Calls.json"+params)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func (w *Bounded) passOn(f query.Hit, yield func(query.Hit) bool) bool {
 		w.FoundUnseen = true
 		return false
 	}
-	w.Invalid = w.Invalid || f.Record.Invalid
+	w.Invalid = w.Invalid || f.Record.Invalidated
 	return yield(f)
 }
 

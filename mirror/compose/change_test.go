@@ -106,7 +106,7 @@ func (r *rig) live(rng *rand.Rand, each int) {
 // keeper is a store that has the world's pages.
 type keeper interface {
 	compose.Store
-	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
+	Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error)
 	Close() error
 }
 

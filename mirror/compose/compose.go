@@ -103,10 +103,10 @@ const MaxBytes = 64 << 20
 // request. It returns ErrInvalid with a reason if the list cannot be composed. Examples are a kind without
 // records, an unknown parameter, or a value for which upstream's answer is unknown.
 func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
-	if t.Apart() {
+	if t.HasKeyHeader() {
 		return nil, fmt.Errorf("%w: records are kept as they are without the header %s", understudy.ErrInvalid, t.Header[0].Name)
 	}
-	if t.List != nil && !t.NewestFirst() {
+	if t.List != nil && !t.IsNewestFirst() {
 		return nil, fmt.Errorf("%w: records are kept newest first, and this list has another order", understudy.ErrInvalid)
 	}
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
@@ -119,8 +119,8 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	l.place.form = l.req.paging.TokenForm(t.Kind)
 	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.req.shape()}
 	if w := o.Local; w != nil {
-		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
-		if w.Up && o.NewestFirstOnly {
+		l.seek.OldestFirst, l.seek.Since, l.seek.Text = w.OldestFirst, w.Since, w.Text
+		if w.OldestFirst && o.NewestFirstOnly {
 			return nil, fmt.Errorf("%w: this list can only be read newest first", understudy.ErrInvalid)
 		}
 	}
@@ -133,7 +133,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 		}
 	}
 	for _, f := range t.Kind.Fields { // a fixed order, unlike that of the map
-		if value, ok := t.List.Only[f.Name]; ok {
+		if value, ok := t.List.FixedValues[f.Name]; ok {
 			l.addEqual(f.Name, value)
 		}
 	}
@@ -158,13 +158,13 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 func (l *List) begin() {
 	l.match = query.Compile(l.tests, query.Options{})
 	if l.place.backward && !l.req.options.NewestFirstOnly {
-		l.seek.Up = !l.seek.Up
+		l.seek.OldestFirst = !l.seek.OldestFirst
 	}
 	if back := l.place.backward && l.req.options.NewestFirstOnly; !back {
-		l.seek.Want = int(min(l.place.skip+l.place.size+1, math.MaxInt32))
+		l.seek.ExpectedRows = int(min(l.place.skip+l.place.size+1, math.MaxInt32))
 	}
 	if len(l.tests) == 0 && l.req.localFilter() == nil && !l.req.options.NewestFirstOnly {
-		l.seek.Limit = l.seek.Want
+		l.seek.Limit = l.seek.ExpectedRows
 	}
 	l.done = l.isEmpty
 	if !l.isEmpty {
@@ -176,7 +176,7 @@ func (l *listRequest) localFilter() func(*understudy.Record) bool {
 	if l.options.Local == nil {
 		return nil
 	}
-	return l.options.Local.Only
+	return l.options.Local.CanFind
 }
 
 // Seek returns the query for the records to pass to Take. Records beyond the query do no harm.
@@ -245,7 +245,7 @@ func (l *List) hasNextPage() bool {
 // HasNumberedPages reports whether this page or the next is named only by a number. Next to a page that
 // upstream gave at another time, rows could be missing or repeated.
 func (l *List) HasNumberedPages() bool {
-	return l.req.paging.Slides() && (l.place.page > 0 || l.hasNextPage())
+	return l.req.paging.IsSliding() && (l.place.page > 0 || l.hasNextPage())
 }
 
 // NeedAnotherPass reports whether Seek has a new query after all its records were passed. A page before a
@@ -259,12 +259,12 @@ func (l *List) NeedAnotherPass() bool {
 		return false // the rows found are those that the answer reports
 	}
 	l.pass, l.done, l.hasMore = passMore, false, false
-	l.seek.Up = !l.seek.Up
+	l.seek.OldestFirst = !l.seek.OldestFirst
 	if len(l.rows) == 0 {
 		return false
 	}
 	l.seek.Below = l.rows[len(l.rows)-1].Order
-	l.seek.Limit, l.seek.Want = min(l.seek.Limit, 1), 1
+	l.seek.Limit, l.seek.ExpectedRows = min(l.seek.Limit, 1), 1
 	return true
 }
 

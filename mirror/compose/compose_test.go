@@ -68,7 +68,7 @@ func (a *api) ask(target string) (int, []byte) {
 
 func (a *api) target(t *testing.T, target string) *spec.Target {
 	t.Helper()
-	out, err := a.src.Spec.Follow("twilio", target)
+	out, err := a.src.Spec.ResolveLink("twilio", target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +125,11 @@ func (s shelf) FindPlace(_ context.Context, _, _, id string) (query.OrderKey, er
 func (s shelf) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	for n := range s {
 		i := n
-		if q.Up {
+		if q.OldestFirst {
 			i = len(s) - 1 - n
 		}
 		p := s.place(i)
-		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
+		if q.Below != 0 && (!q.OldestFirst && p >= q.Below || q.OldestFirst && p <= q.Below) {
 			continue
 		}
 		if !yield(query.Hit{Record: s[i], Order: p}) {
@@ -209,7 +209,7 @@ func TestComposedAnswersAreUpstreams(t *testing.T) {
 					t.Fatalf("%s\ncomposed %.900s\nupstream %.900s", target, got, want)
 				}
 				rows, pages = rows+len(page.Rows), pages+1
-				if page.Next.Zero() {
+				if page.Next.IsZero() {
 					break
 				}
 				target = page.Next.URI

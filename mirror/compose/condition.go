@@ -32,7 +32,7 @@ func (l *List) matchRecord(f query.Hit) bool {
 		return false
 	}
 	if k := l.req.target.Kind; k.Root != "" && l.seek.Parent != "" {
-		field, id := spec.ParentIn(k.ParentRule())
+		field, id := spec.ParseParentRule(k.ParentRule())
 		if id(find(k, f.Record.Body, field).Text()) != l.seek.Parent {
 			return false
 		}

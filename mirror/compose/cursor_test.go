@@ -69,10 +69,10 @@ func (x *till) charge(i int) string {
 func (x *till) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	for n := range x.n {
 		i, at := x.n-n, query.OrderKey(x.n-n)
-		if q.Up {
+		if q.OldestFirst {
 			i, at = n+1, query.OrderKey(n+1)
 		}
-		if q.Below != 0 && (!q.Up && at >= q.Below || q.Up && at <= q.Below) {
+		if q.Below != 0 && (!q.OldestFirst && at >= q.Below || q.OldestFirst && at <= q.Below) {
 			continue
 		}
 		if !yield(query.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: query.OrderKey(i),
@@ -132,7 +132,7 @@ func (x *till) says(q url.Values) string {
 // list composes.
 func (x *till) list(target string) (*understudy.Page, error) {
 	x.Helper()
-	t, err := x.spec.Follow("till", target)
+	t, err := x.spec.ResolveLink("till", target)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCursors(t *testing.T) {
 			if want := x.says(values); string(p.Body) != want {
 				t.Fatalf("%s:\n%s\nwant\n%s", params, p.Body, want)
 			}
-			if p.Next.Zero() {
+			if p.Next.IsZero() {
 				break
 			}
 			if params = p.Next.Query(); pages > x.n {
@@ -207,7 +207,7 @@ func TestCursorsBothWays(t *testing.T) {
 					t.Fatalf("%s:\n%s\nwant\n%s", params, p.Body, want)
 				}
 				last += len(p.Rows)
-				if p.Next.Zero() {
+				if p.Next.IsZero() {
 					break
 				}
 				if params = p.Next.Query(); params != fmt.Sprintf("limit=%d&ending_before=ch_%d", limit, last) {
@@ -251,14 +251,14 @@ func TestNumbersAlone(t *testing.T) {
 			}
 			at += step
 			next = ""
-			if !p.Next.Zero() {
-				next = p.Next.Asked()
+			if !p.Next.IsZero() {
+				next = p.Next.RequestURI()
 			}
 		}
 		if seen != x.n {
 			t.Errorf("offset %v: %d rows, want %d", offset, seen, x.n)
 		}
-		if p, err := x.list("/charges?per_page=25&page=900"); err != nil || len(p.Rows) > 0 || !p.Next.Zero() {
+		if p, err := x.list("/charges?per_page=25&page=900"); err != nil || len(p.Rows) > 0 || !p.Next.IsZero() {
 			t.Errorf("offset %v: behind the end: %+v, %v", offset, p, err)
 		}
 	}

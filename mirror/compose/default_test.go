@@ -16,10 +16,10 @@ import (
 // ticketFilters are those of a list that shows what is open unless asked.
 func ticketFilters() []*spec.Filter {
 	return []*spec.Filter{
-		{Name: "state", Field: "state", Meaning: spec.Meaning{Default: "open", None: []string{"all"}}},
-		{Name: "customer", Field: "customer", Meaning: spec.Meaning{Many: "one", None: []string{"*"}}},
-		{Name: "labels", Field: "labels.name", Meaning: spec.Meaning{Many: "all"}},
-		{Name: "kind", Field: "customer", Meaning: spec.Meaning{Default: "!cus_0", None: []string{"all"}}},
+		{Name: "state", Field: "state", Meaning: spec.Meaning{Default: "open", SelectAll: []string{"all"}}},
+		{Name: "customer", Field: "customer", Meaning: spec.Meaning{ListMatch: "one", SelectAll: []string{"*"}}},
+		{Name: "labels", Field: "labels.name", Meaning: spec.Meaning{ListMatch: "all"}},
+		{Name: "kind", Field: "customer", Meaning: spec.Meaning{Default: "!cus_0", SelectAll: []string{"all"}}},
 		{Name: "sort", Op: "order", Meaning: spec.Meaning{Default: "created"}},
 		{Name: "total", Op: "aside", Meaning: spec.Meaning{Default: "false"}},
 	}

@@ -22,13 +22,13 @@ func TestAFilterThatStandsForAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aim, err := r.src.Spec.Follow("twilio", root+"/Calls.json?From=h:abc&PageSize=2")
+	aim, err := r.src.Spec.ResolveLink("twilio", root+"/Calls.json?From=h:abc&PageSize=2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	busy := query.Equality{Test: query.OneOf{Prefixes: []string{"+"}}, Predicate: &query.Predicate{Field: "from", Number: "+14155550100"}}
 	for _, scan := range []bool{false, true} {
-		local := &request.LocalQuery{Equal: map[string]query.Equality{"From": busy}, Scan: scan}
+		local := &request.LocalQuery{Conditions: map[string]query.Equality{"From": busy}, NoIndex: scan}
 		l, err := compose.New(r.src, aim, compose.Options{Now: func() time.Time { return epoch }, Local: local})
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	target, _ := s.Target("till", "/charges", "limit=2")
+	target, _ := s.Resolve("till", "/charges", "limit=2")
 	list, err := compose.New(&spec.Source{Name: "till", Spec: s}, target, compose.Options{})
 	if err != nil {
 		fmt.Println(err)

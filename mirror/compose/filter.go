@@ -20,8 +20,8 @@ func (l *List) addFilter(f *spec.Filter) error {
 	switch {
 	case there && p.Value == "" && f.Default != "":
 		return fmt.Errorf("%w: what upstream makes of an empty %s nobody knows", understudy.ErrInvalid, f.Name)
-	case !there && f.AllBut() != "":
-		l.addTest(f.Field, query.Not{Test: equalTest(f.AllBut())})
+	case !there && f.ExcludedValue() != "":
+		l.addTest(f.Field, query.Not{Test: equalTest(f.ExcludedValue())})
 		return nil
 	case !there:
 		p.Value = f.Default
@@ -29,14 +29,14 @@ func (l *List) addFilter(f *spec.Filter) error {
 	if f.Op == "aside" && p.Value != f.Default {
 		return fmt.Errorf("%w: what %s adds beside the records is not held", understudy.ErrInvalid, f.Name)
 	}
-	if p.Value == "" || !f.Narrows(p.Value) {
+	if p.Value == "" || !f.IsNarrowing(p.Value) {
 		return nil
 	}
 	if f.Op == "widen" {
 		return l.req.refuseWiden(f, p.Value)
 	}
-	if l.req.options.Local != nil && l.req.options.Local.Equal[f.Name].Test != nil {
-		l.addLocalEqual(f, l.req.options.Local.Equal[f.Name])
+	if l.req.options.Local != nil && l.req.options.Local.Conditions[f.Name].Test != nil {
+		l.addLocalEqual(f, l.req.options.Local.Conditions[f.Name])
 		return nil
 	}
 	if slices.Contains(f.Special, p.Value) {
@@ -69,7 +69,7 @@ func (l *List) addEqual(name, value string) {
 // isScanned reports whether a filter on a field must not use an index (LocalQuery.Scan). The kind's clock is
 // exempt, because it says where to read.
 func (l *listRequest) isScanned(field string) bool {
-	return l.options.Local != nil && l.options.Local.Scan && field != l.target.Kind.Clock
+	return l.options.Local != nil && l.options.Local.NoIndex && field != l.target.Kind.Clock
 }
 
 // addEqualFilter adds a filter for one value, or for several values separated by commas.
@@ -81,12 +81,12 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 		}
 		value = strconv.FormatBool(asked)
 	}
-	if f.Many != "" {
+	if f.ListMatch != "" {
 		l.addManyFilter(f, strings.Split(value, ","))
 		return nil
 	}
-	if f.Fold {
-		l.addTest(f.Field, query.Elements{Texts: []string{value}, Fold: true})
+	if f.FoldCase {
+		l.addTest(f.Field, query.Elements{Texts: []string{value}, FoldCase: true})
 		return nil
 	}
 	if l.req.isScanned(f.Field) {
@@ -99,11 +99,12 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 
 // addManyFilter requires one or all of several values.
 func (l *List) addManyFilter(f *spec.Filter, values []string) {
-	if f.Many == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.req.isScanned(f.Field) && !f.Fold {
+	if f.ListMatch == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") &&
+		!l.req.isScanned(f.Field) && !f.FoldCase {
 		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
 	}
 	head, rest, _ := strings.Cut(f.Field, ".")
-	l.addTest(head, query.Elements{Inside: rest, Texts: values, All: f.Many == "all", Fold: f.Fold})
+	l.addTest(head, query.Elements{Member: rest, Texts: values, All: f.ListMatch == "all", FoldCase: f.FoldCase})
 }
 
 // addLocalEqual adds a filter whose value stands for another one (LocalQuery.Equal).
@@ -156,12 +157,12 @@ func (l *List) addTimeFilter(f *spec.Filter, value string) error {
 	default:
 		return l.req.refuse("date")
 	}
-	if f.Back > 0 {
+	if f.MaxDaysBack > 0 {
 		now, err := l.req.readClock(f)
 		if err != nil {
 			return err
 		}
-		if asked.from < now-int64(f.Back)*secondsPerDay {
+		if asked.from < now-int64(f.MaxDaysBack)*secondsPerDay {
 			return l.req.refuse("retention")
 		}
 	}
@@ -171,7 +172,7 @@ func (l *List) addTimeFilter(f *spec.Filter, value string) error {
 
 // checkLongest refuses a time range that is longer than upstream allows.
 func (l *listRequest) checkLongest(f *spec.Filter, value string) error {
-	if f.Longest == 0 {
+	if f.MaxDays == 0 {
 		return nil
 	}
 	asked, ok := parseFilterTime(f, value)
@@ -195,7 +196,7 @@ func (l *listRequest) checkLongest(f *spec.Filter, value string) error {
 }
 
 func (l *listRequest) checkRange(f *spec.Filter, from, to int64) error {
-	if to/secondsPerDay-from/secondsPerDay > int64(f.Longest) {
+	if to/secondsPerDay-from/secondsPerDay > int64(f.MaxDays) {
 		return l.refuse("range")
 	}
 	return nil
@@ -234,13 +235,13 @@ func edges(f *spec.Filter, asked span) (e [2]int64) {
 	switch {
 	case f.Op == "day":
 		first, last = asked.from, asked.until-1
-	case f.Op == "since" && f.Open:
+	case f.Op == "since" && f.Exclusive:
 		first = asked.from + 1
 	case f.Op == "since":
 		first = asked.from
-	case f.Op == "before" || f.Open:
+	case f.Op == "before" || f.Exclusive:
 		last = asked.from - 1
-	case f.Whole:
+	case f.WholePeriod:
 		last = asked.until - 1
 	default:
 		last = asked.from

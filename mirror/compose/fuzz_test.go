@@ -54,7 +54,7 @@ func FuzzNew(f *testing.F) {
 		return &understudy.Record{Kind: kind, ID: id, Body: []byte(bodies[0])}
 	}
 	f.Fuzz(func(t *testing.T, path uint8, params string) {
-		aim, err := sp.Target("twilio", paths[int(path)%len(paths)], params)
+		aim, err := sp.Resolve("twilio", paths[int(path)%len(paths)], params)
 		if err != nil {
 			return
 		}
@@ -98,10 +98,10 @@ func FuzzNew(f *testing.F) {
 			if _, err := jsonspan.Parse(p.Body); err != nil || jsonspan.CheckLossless(p.Body) != nil {
 				t.Fatalf("%s: %s", aim.Key, p.Body)
 			}
-			if p.Next.Zero() {
+			if p.Next.IsZero() {
 				return
 			}
-			if aim, err = sp.Follow("twilio", p.Next.URI); err != nil {
+			if aim, err = sp.ResolveLink("twilio", p.Next.URI); err != nil {
 				t.Fatalf("%s: %v", p.Next, err)
 			}
 			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, FindRecord: held,

@@ -15,7 +15,7 @@ import (
 
 // InstancePage returns the page that upstream would have answered with a record.
 func InstancePage(s *spec.Source, t *spec.Target, rec *understudy.Record) *understudy.Page {
-	body, start, end := t.Instance.Wrap(rec.Body, t.Key.Asked(), s.PublicURL+t.Key.Asked())
+	body, start, end := t.Instance.Wrap(rec.Body, t.Key.RequestURI(), s.PublicURL+t.Key.RequestURI())
 	return &understudy.Page{
 		Key: t.Key, Kind: t.Kind.Name, Shape: rec.Shape, ID: t.ID,
 		Status: 200, ContentType: s.Spec.ContentType, Body: body,
@@ -34,7 +34,7 @@ func IsUnderTarget(t *spec.Target, body []byte) bool {
 		if v.Kind != jsonspan.String {
 			return false
 		}
-		to, err := t.Spec.Follow(t.Key.Source, jsonspan.Text(body, v))
+		to, err := t.Spec.ResolveLink(t.Key.Source, jsonspan.Text(body, v))
 		return err == nil && to.Key.Path() == t.Key.Path()
 	}
 	quoted := make([]byte, 0, 64)

@@ -141,7 +141,7 @@ func (r *rig) store() compose.Store {
 
 // compose answers from records.
 func (r *rig) compose(target string) (int, []byte, error) {
-	aim, err := r.src.Spec.Follow("twilio", target)
+	aim, err := r.src.Spec.ResolveLink("twilio", target)
 	if err != nil {
 		r.t.Fatalf("%s: %v", target, err)
 	}
@@ -197,7 +197,7 @@ func (r *rig) differs(n int) bool {
 func (r *rig) same(req composetest.Request) []byte {
 	r.t.Helper()
 	r.asked++
-	aim, err := r.src.Spec.Follow("twilio", req.Target)
+	aim, err := r.src.Spec.ResolveLink("twilio", req.Target)
 	if err != nil {
 		r.t.Fatalf("%s: %v", req.Target, err)
 	}

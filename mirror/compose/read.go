@@ -17,7 +17,7 @@ import (
 func (l *listRequest) checkParams() error {
 	p := l.paging
 	for _, one := range l.target.Query {
-		if one.Name == "" || one.Name != p.Size && !p.Position(one.Name) &&
+		if one.Name == "" || one.Name != p.Size && !p.IsPosition(one.Name) &&
 			l.target.List.Filter(one.Name) == nil {
 			return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, understudy.Clip(one.Name))
 		}
@@ -38,14 +38,14 @@ func (l *listRequest) param(name string) (p understudy.Param, there bool) {
 // narrowToVar narrows the list to the record that a path variable names.
 func (l *List) narrowToVar(i int) error {
 	t, v := l.req.target, l.req.target.Vars[i]
-	name := t.Spec.Shown[v.Name]
+	name := t.Spec.VarFields[v.Name]
 	_, own := t.Spec.Vars[v.Name]
 	user := own && v.Value == l.req.src.User
 	f := t.Kind.Field(name)
-	root := slices.Contains(t.Spec.Roots.Vars, v.Name) && l.req.src.Covers(t.Root())
+	root := slices.Contains(t.Spec.Roots.Vars, v.Name) && l.req.src.HasRoot(t.RootID())
 	switch {
 	case root && t.Kind.Root != "":
-		l.seek.Parent = t.Root()
+		l.seek.Parent = t.RootID()
 		return nil
 	case f != nil && user && len(l.req.src.Roots) == 0:
 		l.addTest(f.Name, equalTest(v.Value)) // nearly all stored records match: an index would not help
@@ -80,7 +80,7 @@ func (l *List) checkParent(i int, f *spec.Field) error {
 		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, understudy.Clip(v.Value))
 	}
 	for _, before := range t.Vars[:i] {
-		name := t.Spec.Shown[before.Name]
+		name := t.Spec.VarFields[before.Name]
 		if kind.Field(name) == nil || !find(kind, rec.Body, name).Is(before.Value) {
 			return fmt.Errorf("%w: %s does not tell that it lies under %s", understudy.ErrInvalid,
 				understudy.Clip(v.Value), understudy.Clip(before.Value))
@@ -99,7 +99,7 @@ func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 	sp := l.target.Spec
 	if f == nil {
 		for _, k := range sp.Kinds {
-			if f = k.Field(sp.Shown[variable]); f != nil && f.Link != "" {
+			if f = k.Field(sp.VarFields[variable]); f != nil && f.Link != "" {
 				break
 			}
 		}
@@ -113,12 +113,12 @@ func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 // readPlace reads which page of the list is requested.
 func (l *List) readPlace() error {
 	p := l.req.paging
-	if p.OnePage() || p.Size == "" {
+	if p.IsOnePage() || p.Size == "" {
 		l.place.size = int64(max(p.Max, 1000))
 	} else if err := l.readSize(); err != nil {
 		return err
 	}
-	if one, there := l.req.param(p.Page); there && !p.OnePage() {
+	if one, there := l.req.param(p.Page); there && !p.IsOnePage() {
 		n, ok := parseNumber(one.Value)
 		if !ok || n < int64(p.First) {
 			return l.req.refuse("page")
@@ -140,11 +140,11 @@ func (l *List) readPlace() error {
 		return l.readToken()
 	}
 	switch {
-	case l.place.page > 0 && p.Slides() && !p.Counts(l.req.target.Query):
+	case l.place.page > 0 && p.IsSliding() && !p.HasFixedRows(l.req.target.Query):
 		return fmt.Errorf("%w: nobody knows which rows the page of that number has", understudy.ErrInvalid)
 	case p.Style == "offset":
 		l.place.skip = l.place.page
-	case p.Slides(), l.req.target.Spec.Quirks.Alone == spec.QuirkCounts:
+	case p.IsSliding(), l.req.target.Spec.Quirks.Alone == spec.QuirkCounts:
 		l.place.skip = l.place.page * l.place.size
 	}
 	return nil
@@ -195,9 +195,9 @@ func (l *List) readToken() error {
 	id, back, ok := l.place.form.ID(l.place.token)
 	l.place.backward = back || l.place.upward
 	switch k := l.req.target.Kind; {
-	case l.place.form.Own && !ok:
+	case l.place.form.OwnForm && !ok:
 		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)
-	case !ok, len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasPrefix(id):
+	case !ok, len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasIDPrefix(id):
 		return l.req.refuse("token")
 	}
 	l.place.start = id
@@ -215,12 +215,12 @@ func (l *List) checkTokenOwner() error {
 		switch {
 		case rec == nil:
 			return fmt.Errorf("%w: nobody knows whose record the page token names", understudy.ErrInvalid)
-		case strings.HasSuffix(rec.Shape, spec.ForeignShape):
+		case strings.HasSuffix(rec.Shape, spec.ForeignShapeSuffix):
 			return l.req.refuse("token")
 		}
 	}
 	for _, v := range t.Vars {
-		name := t.Spec.Shown[v.Name]
+		name := t.Spec.VarFields[v.Name]
 		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.req.options.FindRecord == nil {
 			continue
 		}

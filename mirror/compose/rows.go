@@ -49,7 +49,7 @@ func (l *List) rewriteRows() error {
 
 // rewriteRow returns a record in the list's shape.
 func (l *listRequest) rewriteRow(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
-	if f.Own {
+	if f.AsSeen {
 		var own *understudy.Record
 		if l.options.FindListed != nil {
 			own = l.options.FindListed(rec)
@@ -77,14 +77,14 @@ func (l *listRequest) placeholderValue(rec *understudy.Record) func(name string)
 			}
 		}
 		v := find(l.target.Kind, rec.Body, name)
-		return v.Text(), v.Written()
+		return v.Text(), v.IsStringOrNumber()
 	}
 }
 
 // rewrite removes some members of a body and replaces the texts of others. All other bytes stay. ok is false
 // if a text is to be replaced but the member is no string.
 func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool)) (out []byte, ok bool) {
-	if len(f.Without)+len(f.With) == 0 {
+	if len(f.Omit)+len(f.Replace) == 0 {
 		return body, true
 	}
 	doc, err := jsonspan.Parse(body)
@@ -101,7 +101,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 		v := c.Skip()
 		start := from // with the comma and the space before it
 		from = v.End
-		if slices.Contains(f.Without, name) {
+		if slices.Contains(f.Omit, name) {
 			continue
 		}
 		lead := body[start:v.Start]
@@ -110,7 +110,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 		}
 		first = false
 		out = append(out, lead...)
-		text, there := f.With[name]
+		text, there := f.Replace[name]
 		if !there {
 			out = append(out, v.Bytes(body)...)
 			continue
@@ -122,7 +122,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 		out = jsonspan.Quote(out, filled)
 		put++
 	}
-	return append(out, body[from:]...), put == len(f.With)
+	return append(out, body[from:]...), put == len(f.Replace)
 }
 
 // trimComma removes the comma before a member that is now the first. The space before it stays.

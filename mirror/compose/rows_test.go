@@ -31,10 +31,10 @@ func TestRewrite(t *testing.T) {
 	} {
 		f := &spec.RowMapping{}
 		if c.without != "" {
-			f.Without = []string{c.without}
+			f.Omit = []string{c.without}
 		}
 		if c.with != "" {
-			f.With = map[string]string{"uri": c.with}
+			f.Replace = map[string]string{"uri": c.with}
 		}
 		out, ok := rewrite(f, []byte(c.body), known)
 		if !ok {
@@ -58,7 +58,7 @@ func FuzzRewrite(f *testing.F) {
 		if err != nil || doc.Kind != jsonspan.Object {
 			return
 		}
-		form := &spec.RowMapping{Without: []string{"a", "c"}, With: map[string]string{"b": "{V}!"}}
+		form := &spec.RowMapping{Omit: []string{"a", "c"}, Replace: map[string]string{"b": "{V}!"}}
 		out, ok := rewrite(form, body, known)
 		if !ok {
 			return

@@ -21,7 +21,7 @@ import (
 // page composes with options, as a caller with a store would.
 func (r *rig) page(target string, o compose.Options) (*understudy.Page, error) {
 	r.t.Helper()
-	aim, err := r.src.Spec.Follow("twilio", target)
+	aim, err := r.src.Spec.ResolveLink("twilio", target)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -74,22 +74,22 @@ func TestWishes(t *testing.T) {
 	if !slices.Equal(usual, all) || !slices.Equal(back, all) {
 		t.Fatalf("%d of %d calls, %d on the way back", len(usual), len(all), len(back))
 	}
-	up, back := r.ids(root+"/Calls.json?PageSize=7&understudy.order=asc", compose.Options{Local: &request.LocalQuery{Up: true}})
+	up, back := r.ids(root+"/Calls.json?PageSize=7&understudy.order=asc", compose.Options{Local: &request.LocalQuery{OldestFirst: true}})
 	slices.Reverse(up)
 	slices.Reverse(back)
 	if !slices.Equal(up, all) || !slices.Equal(back, all) {
 		t.Errorf("upwards %d of %d, %d on the way back", len(up), len(all), len(back))
 	}
 	odd := func(rec *understudy.Record) bool { return rec.ID[len(rec.ID)-1]%2 == 1 }
-	some, back := r.ids(root+"/Calls.json?PageSize=5", compose.Options{Local: &request.LocalQuery{Only: odd}})
+	some, back := r.ids(root+"/Calls.json?PageSize=5", compose.Options{Local: &request.LocalQuery{CanFind: odd}})
 	want := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return id[len(id)-1]%2 != 1 })
 	if !slices.Equal(some, want) || !slices.Equal(back, want) || len(want) == len(all) {
 		t.Errorf("who may find some finds %d and %d, not %d", len(some), len(back), len(want))
 	}
-	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?Status=busy")
+	aim, _ := r.src.Spec.ResolveLink("twilio", root+"/Calls.json?Status=busy")
 	text := &query.Text{Op: query.TextWord, Words: []string{"hello"}}
 	l, err := compose.New(r.src, aim, compose.Options{Local: &request.LocalQuery{Since: 7, Text: text}})
-	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.Want != 51 || len(q.Predicates) != 1 ||
+	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.ExpectedRows != 51 || len(q.Predicates) != 1 ||
 		q.Predicates[0].Field != "status" {
 		t.Errorf("%+v, %v", q, err)
 	}
@@ -105,7 +105,7 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 		"/Calls.json?PageSize=5&To=%2B15005550006&StartTime%3E=2026-01-01": "to start_time ",
 	} {
 		asked := func(w *request.LocalQuery) (all string) {
-			aim, err := r.src.Spec.Follow("twilio", root+target)
+			aim, err := r.src.Spec.ResolveLink("twilio", root+target)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,15 +118,15 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 			}
 			return all
 		}
-		if got := asked(&request.LocalQuery{Only: odd}); got != fields {
+		if got := asked(&request.LocalQuery{CanFind: odd}); got != fields {
 			t.Errorf("%s asks an index for %q, want %q", target, got, fields)
 		}
-		if got := asked(&request.LocalQuery{Only: odd, Scan: true}); strings.Contains(got, "status") || strings.Contains(got, "to ") ||
+		if got := asked(&request.LocalQuery{CanFind: odd, NoIndex: true}); strings.Contains(got, "status") || strings.Contains(got, "to ") ||
 			strings.Contains(fields, "start_time") && got != "start_time " {
 			t.Errorf("%s asks an index for %q under a rule that it does not know", target, got)
 		}
-		some, back := r.ids(root+target, compose.Options{Local: &request.LocalQuery{Only: odd}})
-		scanned, scannedBack := r.ids(root+target, compose.Options{Local: &request.LocalQuery{Only: odd, Scan: true}})
+		some, back := r.ids(root+target, compose.Options{Local: &request.LocalQuery{CanFind: odd}})
+		scanned, scannedBack := r.ids(root+target, compose.Options{Local: &request.LocalQuery{CanFind: odd, NoIndex: true}})
 		if !slices.Equal(some, scanned) || !slices.Equal(back, scannedBack) {
 			t.Errorf("%s: %d and %d records, by a scan %d and %d", target, len(some), len(back), len(scanned), len(scannedBack))
 		}
@@ -150,11 +150,11 @@ func (u unasked) FindPlace(context.Context, string, string, string) (query.Order
 func TestNothingIsNotLookedFor(t *testing.T) {
 	r := newRig(t, 1, nil)
 	for _, target := range []string{"/Calls.json?PageSize=2", "/Calls.json?PageSize=2&Page=1&PageToken=PB" + r.world.Present("calls")[3]} {
-		aim, err := r.src.Spec.Follow("twilio", root+target)
+		aim, err := r.src.Spec.ResolveLink("twilio", root+target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		none := &request.LocalQuery{Text: &query.Text{Op: query.TextNone}, Only: func(*understudy.Record) bool { return true }}
+		none := &request.LocalQuery{Text: &query.Text{Op: query.TextNone}, CanFind: func(*understudy.Record) bool { return true }}
 		l, err := compose.New(r.src, aim, compose.Options{FindRecord: r.world.Held, Local: none})
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 		if err := l.Fill(t.Context(), unasked{t}); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := l.BuildPage(epoch); err != nil || len(p.Rows) > 0 || !p.Next.Zero() || composetest.Text(p.Body, "next_page_uri") != "" {
+		if p, err := l.BuildPage(epoch); err != nil || len(p.Rows) > 0 || !p.Next.IsZero() || composetest.Text(p.Body, "next_page_uri") != "" {
 			t.Errorf("%s: %+v, %v", target, p, err)
 		}
 	}
@@ -171,7 +171,8 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 // What is asked of us alone stands behind everything in links.
 func TestLinksKeepWhatIsAskedOfUs(t *testing.T) {
 	r := newRig(t, 1, nil)
-	p, err := r.page(root+"/Calls.json?understudy.order=asc&PageSize=2&Page=1&To", compose.Options{Local: &request.LocalQuery{Up: true}})
+	p, err := r.page(root+"/Calls.json?understudy.order=asc&PageSize=2&Page=1&To",
+		compose.Options{Local: &request.LocalQuery{OldestFirst: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestDownward(t *testing.T) {
 		t.Errorf("%d and %d of %d messages", len(down), len(back), len(all))
 	}
 	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{NewestFirstOnly: true,
-		Local: &request.LocalQuery{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
+		Local: &request.LocalQuery{OldestFirst: true}}); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("the oldest first from records that come newest first: %v", err)
 	}
 	for range requests() / 4 {
@@ -285,7 +286,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	r = newRig(t, 1, nil)
-	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?StartTime=soon")
+	aim, _ := r.src.Spec.ResolveLink("twilio", root+"/Calls.json?StartTime=soon")
 	_, err := compose.New(r.src, aim, compose.Options{})
 	var refused *compose.Refusal
 	if !errors.As(err, &refused) || errors.Is(err, understudy.ErrInvalid) {
@@ -297,7 +298,7 @@ func TestRefusals(t *testing.T) {
 		p.Sum == [16]byte{} || !p.List || p.Kind != "calls" {
 		t.Errorf("%+v", p)
 	}
-	l, err := compose.New(r.src, must(r.src.Spec.Follow("twilio", root+"/Calls.json?PageToken=PACA1")), compose.Options{})
+	l, err := compose.New(r.src, must(r.src.Spec.ResolveLink("twilio", root+"/Calls.json?PageToken=PACA1")), compose.Options{})
 	if err != nil || !errors.As(l.RefuseToken(), &refused) || refused.Message != "Page token is invalid." {
 		t.Errorf("%v, %v", err, refused)
 	}
@@ -313,7 +314,7 @@ func must[T any](v T, err error) T {
 // Rows that would take too much memory are cut into a shorter page.
 func TestAPageIsBounded(t *testing.T) {
 	r := newRig(t, 1, nil)
-	l, err := compose.New(r.src, must(r.src.Spec.Follow("twilio", "/2010-04-01/Accounts.json?PageSize=1000")), compose.Options{})
+	l, err := compose.New(r.src, must(r.src.Spec.ResolveLink("twilio", "/2010-04-01/Accounts.json?PageSize=1000")), compose.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (s *desk) save(p *understudy.Page) {
 
 // page is what a link leads to: ids and the next link.
 func (s *desk) page(target string) (ids []string, next, previous string) {
-	aim, err := s.src.Spec.Follow("twilio", target)
+	aim, err := s.src.Spec.ResolveLink("twilio", target)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (l *List) HasTotalInBody() bool { return strings.Contains(l.req.paging.Temp
 
 // hasLastLink reports whether a Link header leads to the last page by its number.
 func (l *listRequest) hasLastLink() bool {
-	return l.paging.Style == "header" && l.paging.Counts(l.target.Query)
+	return l.paging.Style == "header" && l.paging.HasFixedRows(l.target.Query)
 }
 
 // Count counts the rows of all pages if the answer contains the total and Fill has not read them all. Local
@@ -39,9 +39,9 @@ func (l *List) Count(ctx context.Context, w *Bounded) error {
 		return nil
 	}
 	count, q := l.seen, l.seek
-	q.Below, q.Limit, q.Want = count.last, 0, 0
+	q.Below, q.Limit, q.ExpectedRows = count.last, 0, 0
 	if l.place.start != "" { // the rows before the token's record count, too
-		count.rows, q.Below, q.Up = 0, 0, false
+		count.rows, q.Below, q.OldestFirst = 0, 0, false
 	}
 	rest := *w
 	err := rest.Seek(ctx, q, func(f query.Hit) bool {

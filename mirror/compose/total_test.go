@@ -32,7 +32,7 @@ func counted(t *testing.T, rules paging.Rules) *till {
 // count composes a page, its rows counted as far as w hands them out.
 func (x *till) count(target string, local *request.LocalQuery, w *compose.Bounded) (*understudy.Page, error) {
 	x.Helper()
-	t, err := x.spec.Follow("till", target)
+	t, err := x.spec.ResolveLink("till", target)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestPagesByNumberLeadToFirstPreviousAndLastPage(t *testing.T) {
 				for relation, want := range map[string]string{
 					"prev": link(min(page-1, last), page > 1), "first": link(1, page > 1), "last": link(last, page < last),
 				} {
-					if got := p.Field(paging.RelationField(relation)); got != want {
+					if got := p.HeaderField(paging.RelationField(relation)); got != want {
 						t.Errorf("%s: %s leads to %q, want %q", link(page, true), relation, got, want)
 					}
 				}
@@ -96,7 +96,7 @@ func TestTotalOfAllPagesIsCounted(t *testing.T) {
 					t.Errorf("%s %s: %v", way.rules.Style, target, err)
 					continue
 				}
-				total := p.Field("X-Total")
+				total := p.HeaderField("X-Total")
 				if way.rules.Total == "total" {
 					_, total, _ = strings.Cut(strings.TrimSuffix(string(p.Body), "}"), `"total":`)
 				}
@@ -141,14 +141,14 @@ func TestUnknownTotalIsNotTold(t *testing.T) {
 	links := counted(t, paging.Rules{Style: "header", First: 1, Template: "{rows}"})
 	for name, ask := range map[string]func(x *till) (*understudy.Page, error){
 		"a row rule may hide rows": func(x *till) (*understudy.Page, error) {
-			return x.count("/charges?per_page=10&page=2", &request.LocalQuery{Only: func(*understudy.Record) bool { return true }},
+			return x.count("/charges?per_page=10&page=2", &request.LocalQuery{CanFind: func(*understudy.Record) bool { return true }},
 				&compose.Bounded{})
 		},
 		"a part is held": func(x *till) (*understudy.Page, error) {
 			return x.count("/charges?per_page=10&page=2", nil, &compose.Bounded{CoveredFrom: 1_700_000_000 + 20*60})
 		},
 		"counting takes too long": func(x *till) (*understudy.Page, error) {
-			to, _ := x.spec.Follow("till", "/charges?per_page=10&page=2")
+			to, _ := x.spec.ResolveLink("till", "/charges?per_page=10&page=2")
 			l, err := compose.New(&spec.Source{Name: "till", Spec: x.spec}, to, compose.Options{})
 			if err != nil {
 				return nil, err
@@ -170,10 +170,10 @@ func TestUnknownTotalIsNotTold(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := p.Field(paging.RelationField("last")); got != "" {
+		if got := p.HeaderField(paging.RelationField("last")); got != "" {
 			t.Errorf("%s: the last page is %s, want none", name, got)
 		}
-		if got, want := p.Field(paging.RelationField("prev")), "/charges?per_page=10&page=1"; got != want {
+		if got, want := p.HeaderField(paging.RelationField("prev")), "/charges?per_page=10&page=1"; got != want {
 			t.Errorf("%s: the page before is %q, want %q", name, got, want)
 		}
 	}

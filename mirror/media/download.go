@@ -63,7 +63,7 @@ type download struct {
 // error if there will be no file, because the content is large or cannot be stored. Then the reader makes its
 // own request.
 func (c *Cache) download(ctx context.Context, r *reading, held request.Content) (*request.MediaResponse, error) {
-	b, joined, err := c.begin(r, held, request.Waiting)
+	b, joined, err := c.begin(r, held, request.ReasonWaiting)
 	if b == nil || err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (c *Cache) download(ctx context.Context, r *reading, held request.Content) 
 	defer c.options.Readers.Exit(r.request.Flow)
 	ages := c.ages.Load()
 	wait := ages.Wait
-	if held.Key.Zero() {
+	if held.Key.IsZero() {
 		wait += ages.Try
 	}
 	late := time.NewTimer(wait)
@@ -123,7 +123,7 @@ func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (
 	if b = ds.running[key]; b != nil {
 		return b, true, nil
 	}
-	if len(ds.running) >= maxDownloads || now.Before(ds.failures[key].nextTry) || now.Before(ds.pausedUntil) && held.Key.Zero() {
+	if len(ds.running) >= maxDownloads || now.Before(ds.failures[key].nextTry) || now.Before(ds.pausedUntil) && held.Key.IsZero() {
 		return nil, false, nil
 	}
 	b = &download{
@@ -155,7 +155,7 @@ func (c *Cache) run(b *download) {
 		close(b.done)
 	}()
 	a := request.MediaRequest{Target: b.target, Reason: b.reason}
-	if !b.revalidated.Key.Zero() {
+	if !b.revalidated.Key.IsZero() {
 		a.IfNoneMatch = b.revalidated.ETag
 	}
 	var medium *request.MediaResponse
@@ -182,7 +182,7 @@ func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 	switch b.status {
 	case http.StatusOK:
 		_, err := c.options.Files.Put(b.ctx, request.Content{
-			Key: b.target.Key, Kind: b.target.Kind.Name, ID: b.target.ID, Within: b.target.Within(), ContentType: medium.ContentType,
+			Key: b.target.Key, Kind: b.target.Kind.Name, ID: b.target.ID, ParentIDs: b.target.EnclosingIDs(), ContentType: medium.ContentType,
 			Size: medium.Size, ETag: medium.ETag, Modified: medium.Modified, At: c.options.Now(),
 		}, &errorNoter{medium, &b.readErr})
 		return err
@@ -194,7 +194,7 @@ func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 		}
 		return err
 	case http.StatusNotFound, http.StatusGone:
-		if b.revalidated.Key.Zero() {
+		if b.revalidated.Key.IsZero() {
 			return nil // the content may exist under another path, or later
 		}
 		if c.options.IsPruned(b.ctx, b.target) {
@@ -238,16 +238,16 @@ func (c *Cache) end(b *download, notKept error) {
 		b.err = nil // deleted, or too slow: each waiter makes its own request
 	}
 	var failed *understudy.UpstreamError
-	var short interface{ Short() string }
+	var short interface{ ShortString() string }
 	switch {
 	case errors.As(b.err, &failed):
-		ds.rememberFailure(key, negative{"stale: " + failed.Short(), now.Add(failurePause), now.Add(failureShown)}, now)
+		ds.rememberFailure(key, negative{"stale: " + failed.ShortText(), now.Add(failurePause), now.Add(failureShown)}, now)
 	case b.readErr != nil && b.ctx.Err() == nil:
 		ds.rememberFailure(key, negative{"stale: upstream unreachable", now.Add(failurePause), now.Add(failureShown)}, now)
 	case notKept != nil && b.ctx.Err() == nil:
 		b.source.counts.notKept.Add(1)
 		c.options.Logger.Warn("mirror: a content is not kept", "key", key.String(), "error", notKept)
-		if errors.As(notKept, &short) && short.Short() == "disk full" {
+		if errors.As(notKept, &short) && short.ShortString() == "disk full" {
 			ds.pausedUntil = now.Add(diskPause)
 			break
 		}

@@ -50,7 +50,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	target, err := sp.Target("main", "/songs/1.mp3", "")
+	target, err := sp.Resolve("main", "/songs/1.mp3", "")
 	if err != nil {
 		fmt.Println(err)
 		return

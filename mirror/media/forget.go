@@ -17,7 +17,7 @@ func (c *Cache) Forget(source, kind, id string) {
 	}
 	c.mu.Lock()
 	for key, b := range c.downloads.running {
-		if b.source == src && (b.target.Kind.Name == kind && b.target.ID == id || slices.Contains(b.target.Within(), id)) {
+		if b.source == src && (b.target.Kind.Name == kind && b.target.ID == id || slices.Contains(b.target.EnclosingIDs(), id)) {
 			b.cancel()
 			delete(c.downloads.running, key)
 		}

@@ -122,7 +122,7 @@ func New(o Options) *Cache {
 // returns an error if Source.Media names a kind without contents.
 func (c *Cache) AddSource(src *spec.Source, up Upstream) error {
 	s := &source{name: src.Name, upstream: up, keeps: map[string]bool{}}
-	for _, name := range src.Media {
+	for _, name := range src.MediaKinds {
 		if k := src.Spec.Kind(name); k == nil || len(k.Media) == 0 {
 			return fmt.Errorf("mirror: source %s: media: %q has no contents", src.Name, name)
 		}
@@ -156,7 +156,7 @@ func (r *reading) kind() string { return r.request.Target.Kind.Name }
 // Open returns the content that a media path names, from a file or directly from upstream. The caller must
 // close it. While upstream is down, a stored file is answered until it is Ages.Hard old.
 //
-// Errors: ErrUnavailable (nearly always an *understudy.UpstreamError), ErrNotHeld, ErrNotFound if the source
+// Errors: ErrUnavailable (nearly always an *understudy.UpstreamError), ErrNoStoredAnswer, ErrNotFound if the source
 // has no contents, ErrInvalid, ErrClosed, the context's error.
 func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if a.Target == nil || a.Target.Media == nil || c.sources[a.Target.Key.Source] == nil {
@@ -214,7 +214,7 @@ func (c *Cache) openHeld(
 		return held, nil
 	case age < within && age < ages.Hard:
 		if !r.request.OnlyIfCached {
-			_, _, _ = c.begin(r, content, request.Refresh) // an error is ignored: the next reader tries again
+			_, _, _ = c.begin(r, content, request.ReasonRefresh) // an error is ignored: the next reader tries again
 		}
 		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil
@@ -252,14 +252,14 @@ func newResponse(content request.Content, file io.ReadSeekCloser, how request.Ou
 // forward requests the content from upstream for this reader alone, unless the request forbids it.
 func (c *Cache) forward(ctx context.Context, r *reading) (*request.MediaResponse, error) {
 	if r.request.OnlyIfCached {
-		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, understudy.ErrNotHeld)
+		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, understudy.ErrNoStoredAnswer)
 	}
 	if err := c.options.Readers.Enter(r.request.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
 	defer c.options.Readers.Exit(r.request.Flow)
 	a := r.request
-	a.Reason = request.Waiting
+	a.Reason = request.ReasonWaiting
 	medium, err := r.source.upstream.Open(ctx, a)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)

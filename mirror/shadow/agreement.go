@@ -135,16 +135,17 @@ func (r *Reads) save(ctx context.Context) {
 func fingerprint(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	h := fnv.New64a()
 	p, e := s.PagingOf(list), &s.Errors
-	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.Only, list.Rows)
+	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.FixedValues, list.Rows)
 	for _, f := range list.Filters {
-		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d %v", f.Name, f.Field, f.Op, f.Type, f.Whole, f.Open, f.Back, f.Longest, f.Meaning)
+		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d %v", f.Name, f.Field, f.Op, f.Type, f.WholePeriod, f.Exclusive, f.MaxDaysBack,
+			f.MaxDays, f.Meaning)
 	}
 	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens,
 		p.Template, p.Token)
 	if p.More+p.Back+p.Total != "" {
 		fmt.Fprintf(h, " %q %q %q", p.More, p.Back, p.Total)
 	}
-	fmt.Fprintf(h, " %q %q %v %v %v %v %v", e.ContentType, e.Template, e.Codes, e.Messages, s.Quirks, s.Shown, s.Vars)
+	fmt.Fprintf(h, " %q %q %v %v %v %v %v", e.ContentType, e.Template, e.Codes, e.Messages, s.Quirks, s.VarFields, s.Vars)
 	fmt.Fprintf(h, " %q %q %q %q %q %v", k.ID, k.Prefixes, k.Clock, k.Order, k.Parent, k.Retention)
 	for _, f := range k.Fields {
 		fmt.Fprintf(h, " %q %q %q", f.Name, f.Type, f.Link)

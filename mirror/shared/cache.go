@@ -33,7 +33,7 @@ import (
 type Upstream interface {
 	// Exchange sends a request to upstream. Errors: *understudy.UpstreamError, ErrUnknownOutcome, ErrInvalid,
 	// the context's error.
-	Exchange(context.Context, request.Exchange) (*request.Exchanged, error)
+	Exchange(context.Context, request.Exchange) (*request.ExchangeResponse, error)
 }
 
 // Pages are the stored pages, in memory and in the store. The mirror implements it. Many goroutines call its
@@ -121,7 +121,7 @@ type source struct {
 
 // Exchange sends a request to upstream. It returns an error for a 304 to a request without a condition (RFC
 // 9110, 15.4.5).
-func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	got, err := s.Upstream.Exchange(ctx, x)
 	asked := len(x.Header["If-None-Match"])+len(x.Header["If-Modified-Since"]) > 0
 	if err == nil && got.Response.Page.Status == http.StatusNotModified && !asked {
@@ -133,9 +133,9 @@ func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 
 // Answer answers a request from a stored answer or from upstream. The caller must close the answer.
 //
-// Errors: ErrNotHeld (only-if-cached), ErrUnavailable (nearly always an *understudy.UpstreamError),
+// Errors: ErrNoStoredAnswer (only-if-cached), ErrUnavailable (nearly always an *understudy.UpstreamError),
 // ErrUnknownOutcome of a write, ErrInvalid, ErrClosed, the context's error.
-func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	up := c.sources[x.Target.Key.Source]
 	if up == nil {
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
@@ -162,7 +162,7 @@ func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.Exchan
 	}
 	switch {
 	case r.q.IsOnlyIfCached():
-		return nil, fmt.Errorf("mirror: %s: %w", x.Target.Key, understudy.ErrNotHeld)
+		return nil, fmt.Errorf("mirror: %s: %w", x.Target.Key, understudy.ErrNoStoredAnswer)
 	case x.Method == http.MethodHead:
 		return c.answerHead(ctx, r)
 	case r.q.IsForOrigin() || r.stored == nil && r.q.IsPartial():
@@ -178,7 +178,7 @@ func isMisleading(t *spec.Target, h http.Header) bool {
 		return false
 	}
 	for name := range h {
-		if spec.Misleads(name) {
+		if spec.IsMisleading(name) {
 			return true
 		}
 	}
@@ -215,9 +215,9 @@ func (r *reading) forwardReason() string {
 }
 
 // answerStored answers with the stored answer. detail says why, if it is stale.
-func (c *Cache) answerStored(r *reading, detail string) *request.Exchanged {
+func (c *Cache) answerStored(r *reading, detail string) *request.ExchangeResponse {
 	now := c.now()
-	a := &request.Exchanged{Response: request.Response{Page: r.stored.page, Outcome: request.Warm, Stored: true, Detail: detail,
+	a := &request.ExchangeResponse{Response: request.Response{Page: r.stored.page, Outcome: request.Warm, Stored: true, Detail: detail,
 		Age: max(0, now.Sub(r.stored.page.At)), TTL: r.decision.FreshLeft}, Header: r.stored.response.Header}
 	if r.decision.FreshLeft <= 0 {
 		a.Response.Outcome = request.Stale
@@ -227,12 +227,12 @@ func (c *Cache) answerStored(r *reading, detail string) *request.Exchanged {
 
 // answerAfterFailure answers with the stored answer after upstream failed, if upstream permits that.
 // Otherwise it returns err.
-func (c *Cache) answerAfterFailure(ctx context.Context, r *reading, err error) (*request.Exchanged, error) {
+func (c *Cache) answerAfterFailure(ctx context.Context, r *reading, err error) (*request.ExchangeResponse, error) {
 	var why *understudy.UpstreamError
 	if r.stored == nil || !r.decision.AnswerIfDown || ctx.Err() != nil || !errors.As(err, &why) {
 		return nil, err
 	}
-	return c.answerStored(r, "stale: "+why.Short()), nil
+	return c.answerStored(r, "stale: "+why.ShortText()), nil
 }
 
 // isServerError reports whether a stale answer may replace an answer with that status (RFC 5861, 4).

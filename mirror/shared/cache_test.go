@@ -145,7 +145,7 @@ func (b *bed) do(request string, lines ...string) string {
 func (b *bed) try(line string, lines ...string) (string, error) {
 	b.t.Helper()
 	method, uri, _ := strings.Cut(line, " ")
-	target, err := b.spec.Passed("web", uri)
+	target, err := b.spec.ResolveVerbatim("web", uri)
 	if err != nil {
 		return "", err
 	}
@@ -209,7 +209,7 @@ func TestStoredAndRevalidated(t *testing.T) {
 	b.wantAsked("GET /a?b=1&a=2 If-None-Match")
 	b.want("200 hello cold", "GET /a?b=1&a=2", "Cache-Control: no-cache")
 	b.wantAsked("GET /a?b=1&a=2 If-None-Match")
-	if _, err := b.try("GET /new", "Cache-Control: only-if-cached"); !errors.Is(err, understudy.ErrNotHeld) {
+	if _, err := b.try("GET /new", "Cache-Control: only-if-cached"); !errors.Is(err, understudy.ErrNoStoredAnswer) {
 		t.Errorf("only-if-cached of what is not stored: %v", err)
 	}
 	b.wantAsked()
@@ -308,10 +308,10 @@ func TestLongHeaderPassesWhole(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		w.Header().Set("ETag", `"1"`)
 	})
-	ask := func(path string, n int) *request.Exchanged {
+	ask := func(path string, n int) *request.ExchangeResponse {
 		t.Helper()
 		lines = n
-		target, err := b.spec.Passed("web", path)
+		target, err := b.spec.ResolveVerbatim("web", path)
 		if err != nil {
 			t.Fatal(err)
 		}

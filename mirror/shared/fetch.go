@@ -18,7 +18,7 @@ import (
 )
 
 // join joins the flight of the answer that the request wants.
-func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error) {
+func (c *Cache) join(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	h := &handoff{}
 	p, joined, err := c.flights.Join(ctx, r.flight(), r.exchange.Flow, r.q.MustAskUpstream(), c.fetch(r, h))
 	got := h.take()
@@ -31,7 +31,7 @@ func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error
 		return c.answerStored(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 	case got != nil:
 		if got.Response.Outcome != request.Warm {
-			got.Response.Fwd = r.forwardReason()
+			got.Response.ForwardReason = r.forwardReason()
 		}
 		return got, nil
 	case joined && !c.canAnswer(ctx, r, p):
@@ -52,7 +52,7 @@ func (c *Cache) canAnswer(ctx context.Context, r *reading, p *understudy.Page) b
 }
 
 // answerFetched answers with a page that is now stored.
-func (c *Cache) answerFetched(r *reading, p *understudy.Page, joined bool) *request.Exchanged {
+func (c *Cache) answerFetched(r *reading, p *understudy.Page, joined bool) *request.ExchangeResponse {
 	s, now := c.newStored(p), c.now()
 	life, _ := s.response.Lifetime()
 	h := s.response.Header
@@ -60,8 +60,9 @@ func (c *Cache) answerFetched(r *reading, p *understudy.Page, joined bool) *requ
 		h = h.Clone()
 		maps.Copy(h, r.privateFields)
 	}
-	return &request.Exchanged{Response: request.Response{Page: p, Outcome: request.Cold, Stored: p.NotStored == "", Joined: joined,
-		Age: max(0, now.Sub(p.At)), TTL: life - s.response.Age(now), Fwd: r.forwardReason(), Upstream: p.Took, Detail: detailOf(p)}, Header: h}
+	return &request.ExchangeResponse{Response: request.Response{Page: p, Outcome: request.Cold, Stored: p.NotStored == "", Joined: joined,
+		Age: max(0, now.Sub(p.At)), TTL: life - s.response.Age(now), ForwardReason: r.forwardReason(), UpstreamTime: p.Took,
+		Detail: detailOf(p)}, Header: h}
 }
 
 func detailOf(p *understudy.Page) string {
@@ -74,7 +75,7 @@ func detailOf(p *understudy.Page) string {
 // refresh revalidates a stale answer in the background after it was returned.
 func (c *Cache) refresh(r *reading) {
 	again := *r
-	again.exchange.Reason = request.Refresh
+	again.exchange.Reason = request.ReasonRefresh
 	c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
 }
 
@@ -106,7 +107,7 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 			maps.Copy(x.Header, r.stored.response.Conditions())
 		}
 		if h != nil {
-			x.Early = h.forwardEarly(r.exchange.Early)
+			x.OnInformational = h.forwardEarly(r.exchange.OnInformational)
 		}
 		got, p, err := c.exchange(ctx, r, x)
 		switch {
@@ -133,16 +134,17 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 
 // exchange sends a GET. If the answer may be stored, or if it confirms the stored one, p is the stored page.
 // Otherwise got is the answer as received.
-func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.Exchanged, p *understudy.Page, err error) {
+func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.ExchangeResponse,
+	p *understudy.Page, err error) {
 	written, held := c.enter(x.Target.Key), r.stored
 	defer c.exit(x.Target.Key)
 	if held != nil && r.source.invalidations.Load() != r.invalidations { // a write may have invalidated it
 		held, x.Header = nil, httpcache.RemoveConditions(x.Header)
 	}
 	var came httpcache.Response
-	x.Most = c.maxBody
+	x.MaxBody = c.maxBody
 	storable := false
-	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
+	x.WantBody = func(status int, h http.Header, asked, at time.Time) bool {
 		came = httpcache.NewResponse(status, h, asked, at)
 		keepsOld := r.stored != nil && r.decision.AnswerIfError && isServerError(status) // RFC 9111, 4.3.3
 		storable = came.CanStore(&r.q) && !keepsOld
@@ -187,7 +189,7 @@ func isLong(h http.Header) bool {
 }
 
 // exchangeForOne sends the request unchanged, for this request alone. The answer is stored if allowed.
-func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.Exchanged, error) {
+func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
@@ -201,15 +203,15 @@ func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.Exchan
 	}
 	if p != nil {
 		a := c.answerFetched(&plain, p, false)
-		a.Response.Fwd = fwd
+		a.Response.ForwardReason = fwd
 		return a, nil
 	}
-	got.Response.Fwd = fwd
+	got.Response.ForwardReason = fwd
 	return got, nil
 }
 
 // exchangeUnstored sends a request and stores nothing. fwd says why it is sent.
-func (c *Cache) exchangeUnstored(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.Exchanged, error) {
+func (c *Cache) exchangeUnstored(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.ExchangeResponse, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
@@ -218,7 +220,7 @@ func (c *Cache) exchangeUnstored(ctx context.Context, r *reading, x request.Exch
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
-	got.Header, got.Response.Fwd = httpcache.EndToEnd(got.Header), fwd
+	got.Header, got.Response.ForwardReason = httpcache.EndToEnd(got.Header), fwd
 	return got, nil
 }
 
@@ -238,11 +240,11 @@ func (e *cancelingStream) Close() error {
 type handoff struct {
 	mu   sync.Mutex
 	left bool
-	got  *request.Exchanged
+	got  *request.ExchangeResponse
 }
 
 // give stores the answer. It returns false if the request no longer waits.
-func (h *handoff) give(got *request.Exchanged) bool {
+func (h *handoff) give(got *request.ExchangeResponse) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.left {
@@ -253,7 +255,7 @@ func (h *handoff) give(got *request.Exchanged) bool {
 }
 
 // take ends the wait. It returns nil if no answer was given.
-func (h *handoff) take() *request.Exchanged {
+func (h *handoff) take() *request.ExchangeResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.left = true

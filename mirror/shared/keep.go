@@ -63,7 +63,7 @@ func (in *index) page(key understudy.Key, at time.Time) *understudy.Page {
 // variantKey returns the key of the answer to a request with this header.
 func variantKey(base understudy.Key, fields []string, h http.Header) understudy.Key {
 	if v := httpcache.Variant(fields, h); v != "" {
-		return base.With("variant=" + v)
+		return base.WithHeader("variant=" + v)
 	}
 	return base
 }

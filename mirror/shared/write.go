@@ -20,7 +20,7 @@ import (
 // write sends a write once. Before its answer is returned, the stored answers that it may have changed are
 // invalidated (RFC 9111, 4.4), also if the outcome is unknown. If the answer to a POST is also the answer to
 // a GET, it is stored (RFC 9110, 9.3.3).
-func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, error) {
+func (c *Cache) write(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
@@ -28,10 +28,10 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	written := c.enter(r.exchange.Target.Key)
 	defer c.exit(r.exchange.Target.Key)
 	x := r.exchange
-	x.Most = c.maxBody
+	x.MaxBody = c.maxBody
 	var came httpcache.Response
 	storable := false
-	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
+	x.WantBody = func(status int, h http.Header, asked, at time.Time) bool {
 		came = httpcache.NewResponse(status, h, asked, at)
 		storable = came.CanStore(&r.q) && !isMisleading(x.Target, x.Header)
 		return storable
@@ -52,7 +52,7 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	if storable && got.Stream == nil {
 		c.keep(r, c.newPage(r, &came, got.Response.Page.Body, got.Response.Page.Took), written)
 	}
-	got.Header, got.Response.Fwd = httpcache.EndToEnd(got.Header), "method"
+	got.Header, got.Response.ForwardReason = httpcache.EndToEnd(got.Header), "method"
 	return got, nil
 }
 
@@ -70,7 +70,7 @@ func (r *reading) hosts() []string {
 }
 
 // answerHead sends a HEAD. Its answer confirms or invalidates the stored answer to a GET (RFC 9111, 4.3.5).
-func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.Exchanged, error) {
+func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	fwd := r.forwardReason()
 	written := c.enter(r.exchange.Target.Key)
 	defer c.exit(r.exchange.Target.Key)
@@ -88,7 +88,7 @@ func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.Exchanged,
 		}
 		return got, nil
 	}
-	came := httpcache.NewResponse(got.Response.Page.Status, got.Header, got.Asked, got.Response.Page.At)
+	came := httpcache.NewResponse(got.Response.Page.Status, got.Header, got.SentAt, got.Response.Page.At)
 	switch same, known := r.stored.response.MatchHead(&came, strconv.Itoa(len(r.stored.page.Body))); {
 	case !same:
 		c.Invalidate(ctx, r.exchange.Target.Key)
@@ -104,7 +104,7 @@ func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.Exchanged,
 	p := c.newPage(r, &now, r.stored.page.Body, got.Response.Page.Took)
 	c.keep(r, p, written)
 	a := c.answerFetched(r, p, false)
-	a.Response.Fwd = fwd
+	a.Response.ForwardReason = fwd
 	return a, nil
 }
 

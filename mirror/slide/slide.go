@@ -134,7 +134,7 @@ func (l *Lists) AddFetched(name string, p *understudy.Page, began time.Time, rea
 	li.noteBorders(p, have, rows, fetch{began.UnixNano(), at}, moved || !known)
 	li.rows += int64(len(rows) - len(have.rows))
 	have.lastFetch, have.fetch, have.wasRead, have.rows = have.fetch, fetch{began.UnixNano(), at}, read, rows
-	if !p.Next.Zero() {
+	if !p.Next.IsZero() {
 		li.previous[p.Next] = p.Key
 	}
 	l.lists.Put(name, li, li.rows)

@@ -23,7 +23,7 @@ type List struct {
 
 // NewList returns the list of a target without a page.
 func NewList(t *spec.Target) *List {
-	return &List{Target: t, Whole: t.Whole(), Wake: make(chan struct{}, 1), Gone: make(chan struct{})}
+	return &List{Target: t, Whole: t.IsWholeList(), Wake: make(chan struct{}, 1), Gone: make(chan struct{})}
 }
 
 // SetNewest stores the time of a newest page that was stored. Any flight may have fetched it.

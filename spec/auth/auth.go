@@ -1,7 +1,7 @@
-// Auth: how requests carry a credential, to upstream and to the drop-in port.
+// Auth: how requests carry a credential, to the upstream and to the drop-in port.
 
-// Package auth says how requests carry a credential: it reads the styles of a spec, signs
-// requests, finds the credentials in them and takes them out.
+// Package auth implements how requests carry a credential. It parses the styles of a spec, signs requests,
+// finds the credentials in them and removes them.
 package auth
 
 import (
@@ -22,51 +22,50 @@ import (
 //	basic               user and secret (RFC 7617)
 //	basic {secret}:x    the same, with the secret as user name and x as password; x:{secret} too
 //	bearer, token       Authorization: Bearer SECRET (RFC 6750), Authorization: token SECRET
-//	header NAME [WORD]  the secret in a header field, behind a word if there is one
+//	header NAME [WORD]  the secret in a header field, after a word if one is given
 //	header NAME FORM    a form with {secret} in it, such as Token token={secret}
 //	query NAME          the secret in a parameter of the query
 type Auth struct {
-	// Style is what upstream is sent: none, a style, or several joined by " + ".
+	// Style is used for requests to the upstream: none, a style, or several joined by " + ".
 	Style string `yaml:"style"`
-	// Callers are the styles that the drop-in port takes. Default: that of Style, and basic
-	// where upstream takes none.
+	// Callers are the styles that the drop-in port accepts. Default: that of Style, or basic if Style is none.
 	Callers []string `yaml:"callers"`
-	// Refused are the statuses by which upstream refuses the credential itself. Default: 401.
+	// Refused are the statuses with which the upstream refuses the credential itself. Default: 401.
 	Refused []int  `yaml:"refused"`
-	Realm   string `yaml:"realm"` // of the WWW-Authenticate challenge
-	// Prefix begins what we make for programs, as upstream's own do: the user, or the secret
-	// where credentials have no user (HasUser).
+	Realm   string `yaml:"realm"` // realm of the WWW-Authenticate challenge
+	// Prefix begins the credentials that Understudy creates for programs, in the way of the upstream's own: the
+	// user, or the secret if credentials have no user (HasUser).
 	Prefix string `yaml:"prefix"`
 }
 
-// authStyles begin the styles in which requests carry a credential.
+// authStyles are the first words of the styles.
 var authStyles = []string{"basic", "bearer", "token", "header", "query", "none"}
 
 const (
 	authorization = "Authorization"
 	basicScheme   = "Basic"
-	// MaxCredential bounds the header field or the parameter with a credential, in bytes.
+	// MaxCredential is the largest header field or parameter with a credential, in bytes.
 	MaxCredential = 1 << 10
 )
 
-// Scheme is a style that was read: where a request carries a credential, and in which form.
+// Scheme is a parsed style: where a request carries a credential, and in which form.
 type Scheme struct {
-	Header string // the field, in its canonical form; "" without one
-	Query  string // the parameter; "" without one
-	word   string // before the secret; Basic: user and password follow
-	tail   string // behind the secret
+	Header string // header field in canonical form; "" if none
+	Query  string // query parameter; "" if none
+	word   string // text before the secret; for Basic, user and password follow
+	tail   string // text after the secret
 	user   string // Basic: the fixed user name
 	pass   string // Basic: the fixed password
-	half   string // Basic: which half is the secret: "" user and password, "user", "password"
+	half   string // Basic: which half is the secret: "" for user and password, "user", "password"
 }
 
-// readScheme reads a style.
+// readScheme parses a style.
 func readScheme(style string) (Scheme, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(style), " ")
 	rest = strings.TrimSpace(rest)
 	switch {
 	case word == "basic":
-		return basicOf(rest)
+		return parseBasic(rest)
 	case (word == "bearer" || word == "token") && rest == "":
 		return Scheme{Header: authorization, word: map[string]string{"bearer": "Bearer ", "token": "token "}[word]}, nil
 	case word == "header":
@@ -92,8 +91,8 @@ func readScheme(style string) (Scheme, error) {
 	return Scheme{}, fmt.Errorf("want basic, bearer, token, header NAME, query NAME or none%s", suggest.Hint(word, authStyles))
 }
 
-// basicOf reads what is behind the word basic.
-func basicOf(form string) (Scheme, error) {
+// parseBasic parses the rest of a style after the word basic.
+func parseBasic(form string) (Scheme, error) {
 	s := Scheme{Header: authorization, word: basicScheme + " "}
 	if form == "" {
 		return s, nil
@@ -110,21 +109,23 @@ func basicOf(form string) (Scheme, error) {
 	return s, nil
 }
 
+// IsOddInName reports whether a character is not allowed in the name of a header field.
 func IsOddInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-// Check reads every style and returns where credentials stand, beside Authorization.
+// Check checks every style and returns the header fields and parameters with credentials, without
+// Authorization.
 func (a *Auth) Check() (Carriers, error) {
 	var none Carriers
 	if a.Style == "" {
 		return none, fmt.Errorf("auth.style %q: want basic, bearer, token, header NAME, query NAME or none", a.Style)
 	}
-	sent, err := a.Sent()
+	sent, err := a.ParseSent()
 	if err != nil {
 		return none, fmt.Errorf("auth.style %q: %w", a.Style, err)
 	}
-	taken, err := a.Taken()
+	taken, err := a.ParseAccepted()
 	if err != nil {
 		return none, fmt.Errorf("auth.callers: %w", err)
 	}
@@ -136,17 +137,17 @@ func (a *Auth) Check() (Carriers, error) {
 	return CarriersOf(slices.Concat(sent, taken)), nil
 }
 
-// Refuses reports whether a status says that upstream refuses the credential itself. Any
-// other refusal is about the request.
-func (a *Auth) Refuses(status int) bool {
+// IsRefusal reports whether a status means that the upstream refuses the credential itself. Any other refusal
+// is about the request.
+func (a *Auth) IsRefusal(status int) bool {
 	if len(a.Refused) == 0 {
 		return status == http.StatusUnauthorized
 	}
 	return slices.Contains(a.Refused, status)
 }
 
-// Sent are the schemes in which requests to upstream carry the source's credential.
-func (a *Auth) Sent() (all []Scheme, err error) {
+// ParseSent returns the schemes with which requests to the upstream carry the source's credential.
+func (a *Auth) ParseSent() (all []Scheme, err error) {
 	if a.Style == "none" || a.Style == "" {
 		return nil, nil
 	}
@@ -160,10 +161,10 @@ func (a *Auth) Sent() (all []Scheme, err error) {
 	return all, nil
 }
 
-// Taken are the schemes in which requests to the drop-in port may carry a credential.
-func (a *Auth) Taken() (all []Scheme, err error) {
+// ParseAccepted returns the schemes with which requests to the drop-in port may carry a credential.
+func (a *Auth) ParseAccepted() (all []Scheme, err error) {
 	if len(a.Callers) == 0 {
-		if all, err = a.Sent(); err == nil && len(all) == 0 {
+		if all, err = a.ParseSent(); err == nil && len(all) == 0 {
 			all = []Scheme{{Header: authorization, word: basicScheme + " "}}
 		}
 		return all, err
@@ -178,20 +179,22 @@ func (a *Auth) Taken() (all []Scheme, err error) {
 	return all, nil
 }
 
-// HasUser reports whether the credentials of callers have a user beside the secret: the
-// first scheme they may use is Basic. Otherwise the secret alone says who asks.
+// HasUser reports whether the credentials of callers consist of a user and a secret, because the first accepted
+// scheme is Basic. Otherwise the secret alone identifies the caller.
 func HasUser(taken []Scheme) bool { return len(taken) > 0 && taken[0].isBasic() && taken[0].half == "" }
 
-// Beside reports whether two schemes have the credential in the same place.
-func (s Scheme) Beside(other Scheme) bool { return s.Header == other.Header && s.Query == other.Query }
+// IsSamePlace reports whether two schemes have the credential in the same header field or parameter.
+func (s Scheme) IsSamePlace(other Scheme) bool {
+	return s.Header == other.Header && s.Query == other.Query
+}
 
 func (s Scheme) isBasic() bool { return s.word == basicScheme+" " }
 
-// Sign adds a credential to a request, in place of one that is there.
+// Sign adds a credential to a request and replaces an existing one.
 func (s Scheme) Sign(r *http.Request, user, secret string) {
 	switch {
 	case s.Query != "":
-		u := *r.URL // what it was made of may be asked for elsewhere
+		u := *r.URL // r.URL may be shared with another request
 		if u.RawQuery = dropParams(u.RawQuery, []string{s.Query}); u.RawQuery != "" {
 			u.RawQuery += "&"
 		}
@@ -204,7 +207,7 @@ func (s Scheme) Sign(r *http.Request, user, secret string) {
 	}
 }
 
-// pair is what Basic encodes.
+// pair returns the text that Basic encodes.
 func (s Scheme) pair(user, secret string) string {
 	switch s.half {
 	case "user":
@@ -215,15 +218,14 @@ func (s Scheme) pair(user, secret string) string {
 	return user + ":" + secret
 }
 
-// Carries reports whether the secret arrives as it is: HTTP cuts blanks off both ends of a field.
-func (s Scheme) Carries(secret string) bool {
+// CanCarry reports whether the secret arrives unchanged. HTTP removes spaces at both ends of a header field.
+func (s Scheme) CanCarry(secret string) bool {
 	value := s.word + secret + s.tail
 	return s.Query != "" || s.isBasic() || strings.Trim(value, " ") == value
 }
 
-// Wire is the form in which the credential stands in a request, where that is not the
-// secret itself; else "".
-func (s Scheme) Wire(user, secret string) string {
+// WireForm returns the encoded credential as it stands in a request, or "" if the secret itself does.
+func (s Scheme) WireForm(user, secret string) string {
 	switch {
 	case s.Query != "":
 		return url.QueryEscape(secret)
@@ -233,8 +235,8 @@ func (s Scheme) Wire(user, secret string) string {
 	return ""
 }
 
-// Read finds user and secret in a value that stands where the scheme has it. ok is false
-// for a value of another scheme. buf has room for the value; the results may point into it.
+// Read extracts user and secret from a value at the scheme's place. ok is false for a value of another scheme.
+// buf must have room for the value. The results may point into buf.
 func (s Scheme) Read(buf []byte, value string) (user, secret []byte, ok bool) {
 	word, tail := strings.TrimSuffix(s.word, `"`), strings.TrimPrefix(s.tail, `"`)
 	if n := len(word); n > 0 {
@@ -246,7 +248,7 @@ func (s Scheme) Read(buf []byte, value string) (user, secret []byte, ok bool) {
 	if value, ok = strings.CutSuffix(value, tail); !ok {
 		return nil, nil, false
 	}
-	if strings.HasSuffix(word, "=") { // a parameter's value, quoted or not (RFC 9110, 11.2)
+	if strings.HasSuffix(word, "=") { // the value of a parameter, with or without quotes (RFC 9110, 11.2)
 		value = strings.Trim(value, `"`)
 	}
 	if value == "" {
@@ -271,7 +273,7 @@ func (s Scheme) Read(buf []byte, value string) (user, secret []byte, ok bool) {
 	return text[:i], text[i+1:], true
 }
 
-// Challenge is the scheme as a 401 names it (RFC 9110, 11.6.1). A header field and a
+// Challenge returns the challenge of a 401 for the scheme (RFC 9110, 11.6.1). Schemes with a header field or a
 // parameter have no registered name.
 func (s Scheme) Challenge(realm string) string {
 	switch {
@@ -284,10 +286,10 @@ func (s Scheme) Challenge(realm string) string {
 	return fmt.Sprintf("ApiKey realm=%q, in=\"header\", name=%q", realm, s.Header)
 }
 
-// Carriers are where credentials stand in requests, beside Authorization.
+// Carriers are the header fields and parameters that carry credentials, without Authorization.
 type Carriers struct{ Headers, Params []string }
 
-// CarriersOf are those of some schemes.
+// CarriersOf returns the carriers of the schemes.
 func CarriersOf(all []Scheme) (c Carriers) {
 	for _, s := range all {
 		switch {
@@ -300,9 +302,9 @@ func CarriersOf(all []Scheme) (c Carriers) {
 	return c
 }
 
-// Without is a request without the credentials that stand beside Authorization. Nothing that
-// comes after it can log a key, pass it on or make it part of a name. r does not change.
-func (c Carriers) Without(r *http.Request) *http.Request {
+// Strip returns a request without the credentials of the carriers. So no later code can log a key, forward it
+// or make it part of a name. r is not changed.
+func (c Carriers) Strip(r *http.Request) *http.Request {
 	head, query, asked := false, r.URL.RawQuery, r.RequestURI
 	for _, name := range c.Headers {
 		head = head || len(r.Header[name]) > 0
@@ -329,8 +331,8 @@ func (c Carriers) Without(r *http.Request) *http.Request {
 	return &out
 }
 
-// Onto has a request carry the credentials in another one's query, and nothing else of it.
-func (c Carriers) Onto(to, from *http.Request) {
+// CopyParams adds the credentials in the query of from to the request to. It copies nothing else.
+func (c Carriers) CopyParams(to, from *http.Request) {
 	rest := strings.Split(dropParams(from.URL.RawQuery, c.Params), "&")
 	for piece := range strings.SplitSeq(from.URL.RawQuery, "&") {
 		if len(rest) > 0 && rest[0] == piece {
@@ -346,8 +348,8 @@ func (c Carriers) Onto(to, from *http.Request) {
 	}
 }
 
-// dropParams is a raw query without the parameters of some names, however they are escaped
-// and in whichever case: a misspelt key is one, too.
+// dropParams returns a raw query without the named parameters, in any escaping and letter case: a misspelled
+// key is removed too.
 func dropParams(raw string, names []string) string {
 	if raw == "" || len(names) == 0 {
 		return raw
@@ -368,8 +370,8 @@ func paramName(piece string) string {
 	return name
 }
 
-// Values are the values of a parameter in a raw query, without empty ones. A value that is
-// not well escaped is there as it is written.
+// Values returns the non-empty values of the scheme's parameter in a raw query. A value with a broken escape is
+// returned as it is written.
 func (s Scheme) Values(raw string) (all []string) {
 	for piece := range strings.SplitSeq(raw, "&") {
 		if paramName(piece) != s.Query {

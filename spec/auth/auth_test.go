@@ -29,7 +29,7 @@ func TestAuthStyles(t *testing.T) {
 		{"query api_key", "", "", "api_key=sk-123", ""},
 	} {
 		a := Auth{Style: c.style}
-		sent, err := a.Sent()
+		sent, err := a.ParseSent()
 		if err != nil || len(sent) != 1 {
 			t.Fatalf("%s: %v, %v", c.style, sent, err)
 		}
@@ -71,7 +71,7 @@ func TestAuthStyles(t *testing.T) {
 		}
 	}
 	a := Auth{Style: "header apikey + bearer"}
-	if sent, err := a.Sent(); err != nil || len(sent) != 2 || sent[0].Header != "Apikey" || sent[1].Header != "Authorization" {
+	if sent, err := a.ParseSent(); err != nil || len(sent) != 2 || sent[0].Header != "Apikey" || sent[1].Header != "Authorization" {
 		t.Errorf("two at once: %+v, %v", sent, err)
 	}
 }
@@ -102,7 +102,7 @@ func TestFormsOfASecretInAHeader(t *testing.T) {
 
 func TestChallenges(t *testing.T) {
 	a := Auth{Style: "bearer", Callers: []string{"bearer", "basic {secret}:", "token", "header X-Api-Key", "query key"}}
-	taken, err := a.Taken()
+	taken, err := a.ParseAccepted()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestRequestsWithoutCarriers(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		path, raw, _ := strings.Cut(uri, "?")
 		r.RequestURI, r.URL = uri, &url.URL{Path: path, RawQuery: raw}
-		out := c.Without(r)
+		out := c.Strip(r)
 		if out.RequestURI != want || out.URL.RequestURI() != strings.TrimSuffix(want, "?") {
 			t.Errorf("%s: %s, %s; want %s", uri, out.RequestURI, out.URL.RequestURI(), want)
 		}
@@ -141,7 +141,7 @@ func TestRequestsWithoutCarriers(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Api-Key", "k")
-	if out := c.Without(r); out.Header.Get("X-Api-Key") != "" || r.Header.Get("X-Api-Key") != "k" {
+	if out := c.Strip(r); out.Header.Get("X-Api-Key") != "" || r.Header.Get("X-Api-Key") != "k" {
 		t.Error("the header stays, or is taken from the request itself")
 	}
 }
@@ -153,7 +153,7 @@ func FuzzWithout(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		c := Carriers{Params: []string{"key"}}
-		out := c.Without(&http.Request{URL: &url.URL{Path: "/", RawQuery: raw}, RequestURI: "/?" + raw})
+		out := c.Strip(&http.Request{URL: &url.URL{Path: "/", RawQuery: raw}, RequestURI: "/?" + raw})
 		if s := (Scheme{Query: "key"}); len(s.Values(out.URL.RawQuery)) > 0 {
 			t.Fatalf("%q leaves %q", raw, out.URL.RawQuery)
 		}

@@ -10,7 +10,7 @@ import (
 // Stripe's programs send a bearer token, its command line Basic with the key as user name.
 func Example() {
 	a := auth.Auth{Style: "bearer", Callers: []string{"bearer", "basic {secret}:"}}
-	taken, _ := a.Taken()
+	taken, _ := a.ParseAccepted()
 	for _, scheme := range taken {
 		r, _ := http.NewRequest(http.MethodGet, "https://api.example.com/v1/charges", nil)
 		scheme.Sign(r, "", "sk_123")

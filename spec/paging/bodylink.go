@@ -1,4 +1,4 @@
-// Body link: the link to the next page stands in the body.
+// Body link: the link to the next page is in the body.
 
 package paging
 
@@ -10,8 +10,8 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// bodyLink is the paging style body: the link stands at Rules.Next, and the last
-// page has what says no, or nothing there.
+// bodyLink is the paging style body: Rules.Next is the place of the link. On the last page, that place is
+// missing, empty or a negative value.
 type bodyLink struct{}
 
 func (bodyLink) check(r *Rules) error {
@@ -28,10 +28,10 @@ func (bodyLink) checkTemplate(r *Rules, followed, last any) error {
 	return nil
 }
 
-func (bodyLink) next(r *Rules, a *Answer) (Step, error) {
-	switch text, there := r.atNext(a); {
+func (bodyLink) findNext(r *Rules, a *Answer) (Step, error) {
+	switch text, there := r.nextValue(a); {
 	case !there && a.Count > 0:
-		return unseen(r.Next), nil
+		return openUnseen(r.Next), nil
 	case !isYes(text):
 		return Step{}, nil
 	case a.Next.Kind == jsonspan.String || strings.HasPrefix(r.Next, inHeader):

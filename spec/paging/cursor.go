@@ -1,5 +1,5 @@
-// Cursor: the next page is asked for with the id of the last record, the page before
-// with that of the first.
+// Cursor: the request for the next page names the id of the last record, and the request for the page before it
+// the id of the first.
 
 package paging
 
@@ -10,10 +10,9 @@ import (
 	"understudy"
 )
 
-// cursor is the paging style cursor: the boolean at Rules.Next says that there is more,
-// and the parameter Rules.Cursor takes the last id. Where a page does not have the boolean, only
-// a page without rows ends the list. A page asked for with Rules.Back leads on that way: there is
-// more before it, and the next request has its first id.
+// cursor is the paging style cursor: the boolean at Rules.Next says that more pages exist, and the parameter
+// Rules.Cursor takes the last id. Without the boolean, only a page without rows ends the list. If a page was
+// requested with Rules.Back, its next page is the one before it, requested with its first id.
 type cursor struct{}
 
 func (cursor) check(r *Rules) error {
@@ -24,7 +23,7 @@ func (cursor) check(r *Rules) error {
 	if r.Back != "" && r.Token != "{id}" {
 		return fmt.Errorf("token: with back it is {id}")
 	}
-	r.moves(r.Cursor, r.Back)
+	r.addTokens(r.Cursor, r.Back)
 	return nil
 }
 
@@ -35,8 +34,9 @@ func (cursor) checkTemplate(r *Rules, followed, last any) error {
 	return nil
 }
 
-func (cursor) next(r *Rules, a *Answer) (Step, error) {
-	text, there := r.atNext(a)
+// findNext returns a step with the id of the last record, or of the first one if the walk goes back.
+func (cursor) findNext(r *Rules, a *Answer) (Step, error) {
+	text, there := r.nextValue(a)
 	asksBehind := !there && a.Count > 0
 	if !asksBehind && !isYes(text) {
 		return Step{}, nil

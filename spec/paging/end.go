@@ -1,4 +1,4 @@
-// End: what one answer proves of the end of its list.
+// End: what one answer proves about the end of its list.
 
 package paging
 
@@ -17,9 +17,9 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// said is the value at a place of an answer, as text; there is false where the answer does not
-// have the place. Objects and arrays say "true", those without members say nothing.
-func (a *Answer) said(place string) (text string, there bool) {
+// valueAt returns the value at a place of an answer, as text. there is false if the answer lacks the place. An
+// object or array with members gives "true", an empty one "".
+func (a *Answer) valueAt(place string) (text string, there bool) {
 	if name, ok := strings.CutPrefix(place, inHeader); ok {
 		return strings.TrimSpace(a.Header.Get(name)), len(a.Header.Values(name)) > 0
 	}
@@ -39,30 +39,29 @@ func (a *Answer) text(v jsonspan.Value) string {
 	return ""
 }
 
-// no are the texts that say no, in small letters. Null has the empty text.
-var no = []string{"", "false", "0", "0.0", "n", "no", "off", "f"}
+// negatives are the lower-case texts that mean no. Null has the empty text.
+var negatives = []string{"", "false", "0", "0.0", "n", "no", "off", "f"}
 
-// isYes reads what an answer says of whether there is more. Every API writes it otherwise, so
-// that all but a few texts say yes.
-func isYes(text string) bool { return !slices.Contains(no, strings.ToLower(text)) }
+// isYes reports whether a text says that more pages exist. APIs write this in many ways, so every text counts
+// as yes except the known negatives.
+func isYes(text string) bool { return !slices.Contains(negatives, strings.ToLower(text)) }
 
-// isToken reports whether a text may be a page's token. Some APIs write 0 where there is none.
+// isToken reports whether a text may be a page token. Some APIs write 0 for no token.
 func isToken(text string) bool { return text != "" && text != "0" && !strings.EqualFold(text, "false") }
 
-// total is how many rows all pages have, as an answer says it; 0: it does not say it, or does
-// not know.
-func (r *Rules) total(a *Answer) int64 {
+// totalRows returns the number of rows of all pages, as the answer states it at Rules.Total, or 0 if it does not.
+func (r *Rules) totalRows(a *Answer) int64 {
 	if r.Total == "" {
 		return 0
 	}
-	text, _ := a.said(r.Total)
-	return count(text)
+	text, _ := a.valueAt(r.Total)
+	return parseCount(text)
 }
 
-// statedTotal is total as understudy.Page.Total returns it. A member beside it may say that it is the
-// least or a guess.
+// statedTotal returns the total in the form of understudy.Page.TotalRows. A member beside the total may mark it
+// as a minimum or an estimate.
 func (r *Rules) statedTotal(a *Answer) int64 {
-	total, above := r.total(a), a.Doc
+	total, above := r.totalRows(a), a.Doc
 	if i := strings.LastIndexByte(r.Total, '.'); i >= 0 {
 		above, _ = jsonspan.Find(a.Body, a.Doc, r.Total[:i])
 	}
@@ -71,7 +70,7 @@ func (r *Rules) statedTotal(a *Answer) int64 {
 	}
 	isLeast, isGuess := false, false
 	jsonspan.VisitMembers(a.Body, above, func(raw []byte, v jsonspan.Value) bool {
-		name, text := plain(jsonspan.Name(raw)), strings.ToLower(a.text(v))
+		name, text := normalizeName(jsonspan.Name(raw)), strings.ToLower(a.text(v))
 		isLeast = isLeast || strings.HasSuffix(name, "relation") && slices.Contains(leastRelations, text)
 		isGuess = isGuess || strings.HasSuffix(name, "exact") && !isYes(text) || slices.Contains(guessNames, name) && text == "true"
 		return true
@@ -85,15 +84,16 @@ func (r *Rules) statedTotal(a *Answer) int64 {
 	return total
 }
 
-// grouped matches a number whose digits stand in groups of three: 1,333.
-var grouped = regexp.MustCompile(`^[0-9]{1,3}(?:[,_ '.’][0-9]{3})+$`)
+// groupedDigits matches a number with groups of three digits: 1,333.
+var groupedDigits = regexp.MustCompile(`^[0-9]{1,3}(?:[,_ '.’][0-9]{3})+$`)
 
-func count(text string) int64 {
-	if !beginsWithDigit(text) {
+// parseCount parses a whole number of at least 1, also with grouped digits. It returns 0 for any other text.
+func parseCount(text string) int64 {
+	if !hasLeadingDigit(text) {
 		return 0
 	}
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil && grouped.MatchString(text) {
+	if err != nil && groupedDigits.MatchString(text) {
 		n, err = strconv.ParseFloat(strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1
@@ -104,84 +104,83 @@ func count(text string) int64 {
 	if err != nil || n < 1 || n != math.Trunc(n) || math.IsInf(n, 1) {
 		return 0
 	}
-	return int64(min(n, 1<<53)) // a float64 holds all whole numbers below
+	return int64(min(n, 1<<53)) // a float64 represents every whole number below this exactly
 }
 
-// open returns the end of a list that is open, and why.
+// open returns the step for a list whose end is not proven, with the reason.
 func open(kind, why string, args ...any) Step {
 	return Step{Open: understudy.OpenEnd{Kind: kind, Why: fmt.Sprintf(why, args...)}}
 }
 
-// unseen returns the open end of a list whose answer has not what leads on.
-func unseen(place string) Step {
+// openUnseen returns the step for an answer that lacks the place which leads to the next page.
+func openUnseen(place string) Step {
 	return open(understudy.OpenUnseen, "no answer had %s, which leads to the next page", place)
 }
 
-// isFull reports whether a page has as many rows as fit in one; known is false where nobody
-// says how many do.
+// isFull reports whether a page has the maximum number of rows. known is false if that number is not known.
 func (r *Rules) isFull(a *Answer) (full, known bool) {
-	_, size, err := r.stands(a)
+	_, size, err := r.readPosition(a)
 	return int64(a.Count) >= size, err == nil && size > 0
 }
 
-// addClues completes what a style says of a page by what else the answer says. An end that the
-// style has proven is only unproven for what nothing but a next page has.
+// addClues completes the step of a paging style with other statements of the answer. If the style has proven
+// the end, only a place that exists solely with a next page can disprove it.
 func (r *Rules) addClues(a *Answer, step Step) Step {
 	kind := step.Open.Kind
-	c := clues{a: a, next: r.Next, unproven: kind != "", alone: kind == understudy.OpenAlone}
-	c.first = !slices.ContainsFunc(a.Query, func(p understudy.Param) bool { return r.Position(p.Name) })
-	c.header(a.Header)
+	c := clues{a: a, next: r.Next, unproven: kind != "", unlinked: kind == understudy.OpenUnlinked}
+	c.first = !slices.ContainsFunc(a.Query, func(p understudy.Param) bool { return r.IsPosition(p.Name) })
+	c.readHeader(a.Header)
 	if a.Doc.Kind == jsonspan.Object {
-		c.ofPages("", a.Doc)
-		c.object(a.Doc, "", 0)
+		c.readPageCount("", a.Doc)
+		c.readObject(a.Doc, "", 0)
 	}
 	if step.Open.Partial = c.partial; c.partial == "" {
-		step.Open.Partial = partial(a)
+		step.Open.Partial = partialReason(a)
 	}
 	if step.Total = r.statedTotal(a); r.Total == "" {
-		step.Total = min(1-c.total, 0) // it may contradict the end, and never proves it
+		step.Total = min(1-c.total, 0) // a total found this way may contradict the end, but never proves it
 	}
 	step.Pages = c.pages
 	if step.Link != "" || step.Param.Name != "" || kind == understudy.OpenShort || kind == understudy.OpenSilent {
-		return step // the page after this one tells
+		return step // the next page will tell
 	}
-	if c.more == "" && !c.none {
+	if c.more == "" && !c.noMore {
 		c.more = c.token
 	}
 	switch {
 	case c.more != "":
 		step.Open.Kind, step.Open.Why = understudy.OpenRefuted, fmt.Sprintf("the answer says that there is more (%s)", c.more)
-	case c.alone && c.none:
+	case c.unlinked && c.noMore:
 		step.Open = understudy.OpenEnd{}
 	}
 	return step
 }
 
-// clues are what an answer says of further pages at places that the rules may not name.
+// clues collects what an answer says about further pages at places that the rules may not name.
 type clues struct {
 	a        *Answer
 	next     string // Rules.Next
 	unproven bool   // nothing else proves the end
-	alone    bool   // the rules know no way to a next page
-	first    bool   // it is the first page
-	inHeader bool   // a header is read
-	more     string // what says that there is more, with its value
-	token    string // what may be the token of a next page, with its value
-	partial  string // what says that rows are left out
-	total    int64  // how many rows all pages have, 0: nothing says so
-	pages    int64  // how many pages there are, 0: nothing says so
-	none     bool   // something says that there is no more
+	unlinked bool   // the rules know no way to a next page
+	first    bool   // the answer is the first page
+	inHeader bool   // a header is being read
+	more     string // statement that more pages exist, with its value
+	token    string // possible token of a next page, with its value
+	partial  string // statement that rows were left out
+	total    int64  // number of rows of all pages; 0 if not stated
+	pages    int64  // number of pages; 0 if not stated
+	noMore   bool   // a statement that no more pages exist
 }
 
-// MoreNames are the usual names of what says whether there is more, in small letters without
-// anything but letters, as those below.
+// MoreNames are the usual names of a member that says whether more pages exist. This and the following lists
+// contain the results of normalizeName: lower-case letters only.
 var MoreNames = []string{"hasmore", "hasnext", "hasnextpage", "more", "ismore", "moreavailable", "moreresults", "moreresult",
 	"istruncated", "truncated", "hasmoreitems", "hasmorepages", "hasmorepage", "hasmoreresults", "hasmorerecords", "hasmoredata",
 	"moredata", "morerecords", "morepages", "moreitemsincollection"}
 
 var (
-	// lastNames say whether a page is the last one, doneNames so at the top of an answer. A "true"
-	// of doneNames may be said of the request.
+	// lastNames say whether a page is the last one. doneNames say so at the top of an answer, where "true" may
+	// instead be about the request.
 	lastNames = []string{"islast", "last", "islastpage", "lastpage", "endreached", "isend", "endofstream", "endoflist", "endofresults",
 		"nomore", "nomoreresults", "final", "isfinal", "finalpage"}
 	doneNames = []string{"done", "complete", "finished", "exhausted", "eof", "end"}
@@ -191,7 +190,7 @@ var (
 		"nextpageparams", "resumptiontoken", "resumetoken", "offsetnext", "cursornext", "pagenext", "tokennext", "nextrange",
 		"nextopenid", "lastevaluatedkey", "nextresults", "skiptoken", "opcnextpage", "continuationnextpartitionkey",
 		"continuationnextrowkey", "nextpageid", "nextrecordposition"}
-	// tokenNames are the names of a next page's token, which may also be that of another page.
+	// tokenNames are names of a token that may belong to the next page or to another one.
 	tokenNames = []string{"cursor", "aftercursor", "endcursor", "after", "marker", "bookmark", "pagetoken", "scrollid", "offset",
 		"nextid", "nextindex", "nextposition", "nextbatch", "token", "nextcursormark", "pagestate", "lastkey", "searchafter"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
@@ -199,106 +198,106 @@ var (
 		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results",
 		"resultstotal", "rowstotal", "recordsfound", "resultsfound", "found", "matches", "nbresults", "totalfound", "totalmatches",
 		"datatotal", "entriestotal", "allcount", "numresults", "numrecords", "numitems", "available"}
-	// vagueNames say nothing against an end that something else proves.
+	// vagueNames cannot disprove an end that something else proves.
 	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches", "available"}, doneNames...)
-	// partialNames say that rows are left out, and nothing of further pages.
+	// partialNames say that rows were left out. They say nothing about further pages.
 	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults", "timedout", "terminatedearly"}
 	limitNames     = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
 	remainingNames = []string{"remaining", "remainingitems", "remainingitemcount", "remainingcount", "remainingpages", "remainingresults"}
-	leastRelations = []string{"gte", "gt", ">=", ">", "at_least", "lower_bound"} // of a total to the rows
+	leastRelations = []string{"gte", "gt", ">=", ">", "at_least", "lower_bound"} // relations of the total to the rows
 	guessNames     = []string{"estimated", "isestimated", "totalisestimated", "approximate", "isapproximate", "totalisapproximate"}
 	pagesNames     = []string{"pages", "totalpages", "totalpage", "pagecount", "pagestotal", "pagetotal", "numpages", "nbpages", "lastpage",
 		"maxpage"}
 )
 
-// ofPages matches where an answer says of the list, and of no other object, that it has ended.
-var ofPages = regexp.MustCompile(`(?i)^(data\.)?[^.]*$|pag|meta|last.?page|of.?(stream|list|results)$`)
+// pagesPath matches the path of a member that describes the list, and not some other object.
+var pagesPath = regexp.MustCompile(`(?i)^(data\.)?[^.]*$|pag|meta|last.?page|of.?(stream|list|results)$`)
 
-// allowance matches where an answer says how many requests its caller has left.
-var allowance = regexp.MustCompile("(?i)rate|quota|limit|credit|call|request|usage")
+// quotaPath matches the path of a member that says how many requests the caller has left.
+var quotaPath = regexp.MustCompile("(?i)rate|quota|limit|credit|call|request|usage")
 
-// read reads one place. Nobody has said what it means, so that only a clear yes counts.
+// read evaluates one member. Because its meaning is only guessed from its name, only a clear yes counts.
 func (c *clues) read(path, name, text string) {
-	name, small := plain(name), strings.ToLower(text)
+	name, small := normalizeName(name), strings.ToLower(text)
 	more, yes, isLast := false, slices.Contains([]string{"true", "1", "y", "yes", "on", "t"}, small), slices.Contains(lastNames, name)
 	switch {
 	case small == "false" && (isLast || !strings.Contains(path, ".") && slices.Contains(doneNames, name)):
 		more = true
 	case small == "true" && isLast:
-		c.none = c.none || ofPages.MatchString(path)
+		c.noMore = c.noMore || pagesPath.MatchString(path)
 	case slices.Contains(partialNames, name):
 		if more = yes; yes && c.partial == "" {
 			c.partial = fmt.Sprintf("the answer says that rows are left out (%s: %s)", understudy.Clip(path), understudy.Clip(text))
 		}
-	case slices.Contains(limitNames, name), name == "size" && strings.HasSuffix(plain(path), "pagesize"):
-		more = c.alone && count(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
+	case slices.Contains(limitNames, name), name == "size" && strings.HasSuffix(normalizeName(path), "pagesize"):
+		more = c.unlinked && parseCount(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
 	case slices.Contains(remainingNames, name):
-		more = count(text) > 0 && !c.inHeader && !allowance.MatchString(path)
+		more = parseCount(text) > 0 && !c.inHeader && !quotaPath.MatchString(path)
 	case slices.Contains(MoreNames, name):
 		more = yes
-		c.none = c.none || !isYes(text)
+		c.noMore = c.noMore || !isYes(text)
 	case slices.Contains(nextNames, name):
 		leads := isToken(text) && text != "-1"
 		more = leads && (c.unproven || c.inHeader)
-		c.none = c.none || !isToken(text)
+		c.noMore = c.noMore || !isToken(text)
 		if leads && c.a.Count > 0 {
 			c.token = understudy.Clip(path) + ": " + understudy.Clip(text)
 		}
 	case slices.Contains(tokenNames, name):
-		if c.alone && c.first && isToken(text) && (name != "offset" || isYes(text) && count(text) == 0) {
+		if c.unlinked && c.first && isToken(text) && (name != "offset" || isYes(text) && parseCount(text) == 0) {
 			c.token = understudy.Clip(path) + ": " + understudy.Clip(text)
 		}
 	case slices.Contains(totalNames, name):
 		more = c.first && isAbove(text, int64(c.a.Count))
-		if n := count(text); ofPages.MatchString(path) && !slices.Contains(vagueNames, name) && (c.total == 0 || n < c.total) {
+		if n := parseCount(text); pagesPath.MatchString(path) && !slices.Contains(vagueNames, name) && (c.total == 0 || n < c.total) {
 			c.total = n
 		}
 	case slices.Contains(pagesNames, name):
-		n := count(text)
-		if more = c.first && n > 1; ofPages.MatchString(path) && n != int64(c.a.Count) && (c.pages == 0 || n < c.pages) {
-			c.pages = n // unless it is that of the page's rows
+		n := parseCount(text)
+		if more = c.first && n > 1; pagesPath.MatchString(path) && n != int64(c.a.Count) && (c.pages == 0 || n < c.pages) {
+			c.pages = n // unless it is the number of rows on the page
 		}
 	case strings.Contains(name, "more"), name == "hasolder":
 		more = yes
 	default:
 		var m []string
-		if beginsWithDigit(text) {
-			m = ofWhole.FindStringSubmatch(text)
+		if hasLeadingDigit(text) {
+			m = partOfWhole.FindStringSubmatch(text)
 		}
-		more = m != nil && c.first && !allowance.MatchString(path) && count(m[2]) > max(count(m[1]), 1)
+		more = m != nil && c.first && !quotaPath.MatchString(path) && parseCount(m[2]) > max(parseCount(m[1]), 1)
 	}
 	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague || path == c.next) {
 		c.more = understudy.Clip(path) + ": " + understudy.Clip(text)
 	}
 }
 
-// inWords matches a total that is not a number alone: "25+", "333 items".
-var inWords = regexp.MustCompile(`^([0-9]+)(\+| [A-Za-z]+)$`)
+// totalWithUnit matches a total followed by a plus or a word: "25+", "333 items".
+var totalWithUnit = regexp.MustCompile(`^([0-9]+)(\+| [A-Za-z]+)$`)
 
-// ofWhole matches a part and the whole that it is of: "1-25/333", "1 of 12".
-var ofWhole = regexp.MustCompile(`^(?:[0-9]+ ?- ?)?([0-9]+) ?(?:/| of ) ?([0-9]+)$`)
+// partOfWhole matches a part and its whole: "1-25/333", "1 of 12".
+var partOfWhole = regexp.MustCompile(`^(?:[0-9]+ ?- ?)?([0-9]+) ?(?:/| of ) ?([0-9]+)$`)
 
-// beginsWithDigit reports whether a text may begin with a number, as nearly none does. A plus may stand before it.
-func beginsWithDigit(text string) bool {
+// hasLeadingDigit reports whether a text may begin with a number, possibly after a plus. It quickly excludes
+// nearly all texts.
+func hasLeadingDigit(text string) bool {
 	text = strings.TrimPrefix(text, "+")
 	return text != "" && text[0] >= '0' && text[0] <= '9'
 }
 
-// isAbove reports whether a total is above the rows of a page.
+// isAbove reports whether a total is larger than the number of rows on a page.
 func isAbove(text string, rows int64) bool {
-	if n := count(text); n > 0 || !beginsWithDigit(text) {
+	if n := parseCount(text); n > 0 || !hasLeadingDigit(text) {
 		return n > rows
 	}
-	m := inWords.FindStringSubmatch(text)
+	m := totalWithUnit.FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}
-	return count(m[1]) > rows || m[2] == "+" && count(m[1]) == rows && rows > 0
+	return parseCount(m[1]) > rows || m[2] == "+" && parseCount(m[1]) == rows && rows > 0
 }
 
-// plain returns a name in small letters without anything but letters, and without the words that
-// APIs set before it.
-func plain(name string) string {
+// normalizeName converts a name to lower case, keeps only letters and removes the prefixes that APIs use.
+func normalizeName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r |= 0x20; r < 'a' || r > 'z' {
 			return -1
@@ -311,13 +310,14 @@ func plain(name string) string {
 	return name
 }
 
-func (c *clues) header(h http.Header) {
-	if link := Related(h["Link"], "next"); link != "" {
+// readHeader evaluates the header fields: links, the range, and single values or JSON objects.
+func (c *clues) readHeader(h http.Header) {
+	if link := LinkTarget(h["Link"], "next"); link != "" {
 		c.more = "Link: " + understudy.Clip(link)
 	}
-	if link := Related(h["Link"], "last"); c.first {
+	if link := LinkTarget(h["Link"], "last"); c.first {
 		_, raw, _ := strings.Cut(link, "?")
-		query, _ := understudy.ParseQuery(raw) // without the parameter nothing is known
+		query, _ := understudy.ParseQuery(raw) // an invalid query has no page parameter
 		page, _ := query.Get("page")
 		c.read("Link: "+link, "pages", page)
 	}
@@ -334,47 +334,48 @@ func (c *clues) header(h http.Header) {
 		}
 		if doc, err := jsonspan.Parse([]byte(value)); err == nil {
 			c.a = &Answer{Body: []byte(value), Count: whole.Count}
-			c.object(doc, name, 0)
+			c.readObject(doc, name, 0)
 			c.a = whole
 		}
 	}
 }
 
-// maxClueDepth is how deep in an answer such places are looked for.
+// maxClueDepth is the depth of objects to which an answer is searched for clues.
 const maxClueDepth = 5
 
-func (c *clues) object(v jsonspan.Value, under string, depth int) {
+// readObject evaluates the members of an object. path is its dotted path.
+func (c *clues) readObject(v jsonspan.Value, under string, depth int) {
 	jsonspan.VisitMembers(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
 		name := jsonspan.Name(raw)
 		path := strings.TrimPrefix(under+"."+name, ".")
 		value, counted := jsonspan.Find(c.a.Body, v, "value")
 		switch {
 		case v.Kind == jsonspan.Array:
-			if strings.HasPrefix(plain(name), "link") {
-				c.links(path, v)
+			if strings.HasPrefix(normalizeName(name), "link") {
+				c.readLinks(path, v)
 			}
 		case v.Kind != jsonspan.Object:
 			c.read(path, name, c.a.text(v))
-		case counted && slices.Contains(totalNames, plain(name)):
+		case counted && slices.Contains(totalNames, normalizeName(name)):
 			c.read(path+".value", name, c.a.text(value))
-		case slices.Contains(nextNames, plain(name)):
-			if c.holdsToken(v) {
+		case slices.Contains(nextNames, normalizeName(name)):
+			if c.hasToken(v) {
 				c.read(path, name, "true")
 			}
 		case depth < maxClueDepth:
-			c.ofPages(path, v)
-			c.object(v, path, depth+1)
+			c.readPageCount(path, v)
+			c.readObject(v, path, depth+1)
 		}
 		return true
 	})
 }
 
-// ofPages reads an object that says which page it is and how many there are, and one of totals. At the top, where
-// totals are of rows, only "of" counts pages.
-func (c *clues) ofPages(path string, v jsonspan.Value) {
+// readPageCount evaluates an object that states the current page and the number of pages, or totals. At the top
+// of an answer totals count rows, and only "of" counts pages.
+func (c *clues) readPageCount(path string, v jsonspan.Value) {
 	said := map[string]string{}
 	jsonspan.VisitMembers(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
-		said[plain(jsonspan.Name(raw))] = c.a.text(v)
+		said[normalizeName(jsonspan.Name(raw))] = c.a.text(v)
 		return true
 	})
 	if said["page"] == "1" {
@@ -383,13 +384,13 @@ func (c *clues) ofPages(path string, v jsonspan.Value) {
 	if said["current"] == "1" && path != "" {
 		c.read(path, "pages", cmp.Or(said["last"], said["total"], said["pages"]))
 	}
-	if plain(path[strings.LastIndexByte(path, '.')+1:]) == "totals" {
+	if normalizeName(path[strings.LastIndexByte(path, '.')+1:]) == "totals" {
 		c.read(path, "total", cmp.Or(said["all"], said["items"]))
 	}
 }
 
-// links reads an array of links that have their relation beside them.
-func (c *clues) links(path string, v jsonspan.Value) {
+// readLinks evaluates an array of link objects that contain their relation.
+func (c *clues) readLinks(path string, v jsonspan.Value) {
 	at := jsonspan.NewCursor(c.a.Body, v)
 	at.Enter()
 	for at.Next() {
@@ -403,8 +404,8 @@ func (c *clues) links(path string, v jsonspan.Value) {
 	}
 }
 
-// holdsToken reports whether an object has a text or number that may lead on.
-func (c *clues) holdsToken(v jsonspan.Value) (has bool) {
+// hasToken reports whether an object contains a text or number that may be a page token.
+func (c *clues) hasToken(v jsonspan.Value) (has bool) {
 	jsonspan.VisitMembers(c.a.Body, v, func(_ []byte, v jsonspan.Value) bool {
 		has = isToken(c.a.text(v))
 		return !has

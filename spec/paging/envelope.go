@@ -1,4 +1,4 @@
-// Envelope: how a spec describes a list answer.
+// Envelope: the template of a list answer in a spec.
 
 package paging
 
@@ -12,12 +12,12 @@ import (
 	"understudy"
 )
 
-// EnvelopeWords are the words that Rules.Template may hold in braces:
+// EnvelopeWords returns the words that Rules.Template may contain in braces:
 //
 //	{start} {end} {page} {size}                  numbers
-//	{total}                                      how many rows all pages have
-//	{more}                                       true when a page comes after this one, else false
-//	{next_token}                                 the token of the page after, or null
+//	{total}                                      number of rows of all pages
+//	{more}                                       whether a next page exists
+//	{next_token}                                 the token of the next page, or null
 //	{key}                                        the list's key, as a string
 //	{rows}                                       the records, between brackets
 //	{path}                                       the path of {uri}
@@ -30,8 +30,8 @@ func EnvelopeWords() []string {
 	}
 }
 
-// CutWord cuts a template around its first word in braces. The braces of the JSON
-// itself hold no word alone.
+// CutWord splits a template at its first word in braces. Braces that belong to the JSON never enclose a single
+// word.
 func CutWord(form string) (before, word, after string, found bool) {
 	for from := 0; ; {
 		open := strings.IndexByte(form[from:], '{')
@@ -50,7 +50,7 @@ func CutWord(form string) (before, word, after string, found bool) {
 	}
 }
 
-// checkAnswer checks the template and the token of a paging.
+// checkAnswer checks the template and the token of the rules.
 func (r *Rules) checkAnswer(style style) error {
 	if r.Token != "" && strings.Count(r.Token, "{id}") != 1 {
 		return fmt.Errorf("token %q: want {id} in it, once", r.Token)
@@ -71,9 +71,8 @@ func (r *Rules) checkAnswer(style style) error {
 	}
 }
 
-// tryAnswer makes sure that a template makes JSON, and that the JSON says where
-// upstream does whether a page comes after it. Without that a program would take the
-// first page for the whole list.
+// tryAnswer checks that a template gives JSON, and that this JSON says at the upstream's place whether a next
+// page exists. Otherwise a program would take the first page for the complete list.
 func (r *Rules) tryAnswer(style style) error {
 	if r.Template == "" {
 		return nil
@@ -86,7 +85,7 @@ func (r *Rules) tryAnswer(style style) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(r.Next, inHeader) { // NextHeader makes it
+	if strings.HasPrefix(r.Next, inHeader) { // NextHeader sets the header
 		ends, goes = nil, nil
 	}
 	if err := style.checkTemplate(r, goes, ends); err != nil {
@@ -99,9 +98,9 @@ func (r *Rules) tryAnswer(style style) error {
 	return nil
 }
 
-// wants makes sure that a template has a word at a place of the body, where an answer
-// on the last page has value. Nothing is wanted at no place; a header is not made.
-func (r *Rules) wants(place, word string, value any) error {
+// checkWord checks that the template has a word at a place of the body, and that the place has the given value
+// on the last page. An empty place passes.
+func (r *Rules) checkWord(place, word string, value any) error {
 	if place == "" {
 		return nil
 	}
@@ -112,8 +111,8 @@ func (r *Rules) wants(place, word string, value any) error {
 	return err
 }
 
-// sample is the value at a place of an answer made by the template, of one that a page
-// comes after or of the last one.
+// sample fills the template with sample values and returns the value at a place. goes says whether a next page
+// exists.
 func (r *Rules) sample(place string, goes bool) (value any, err error) {
 	var body []byte
 	for rest := r.Template; ; {
@@ -123,7 +122,7 @@ func (r *Rules) sample(place string, goes bool) (value any, err error) {
 		case !found && json.Unmarshal(body, &value) != nil:
 			return nil, fmt.Errorf("answer: it makes no JSON: %s", understudy.Clip(string(body)))
 		case !found:
-			return inside(value, place), nil
+			return memberAt(value, place), nil
 		case word == "rows":
 			body = append(body, "[]"...)
 		case slices.Contains([]string{"start", "end", "page", "size", "total"}, word):
@@ -142,8 +141,8 @@ func (r *Rules) sample(place string, goes bool) (value any, err error) {
 	}
 }
 
-// inside returns the value of a dotted name as jsonspan.Find does, or nil.
-func inside(value any, dotted string) any {
+// memberAt returns the value of a dotted name as jsonspan.Find does, or nil.
+func memberAt(value any, dotted string) any {
 	object, _ := value.(map[string]any)
 	if whole, there := object[dotted]; there {
 		return whole
@@ -152,5 +151,5 @@ func inside(value any, dotted string) any {
 	if !path {
 		return nil
 	}
-	return inside(object[head], rest)
+	return memberAt(object[head], rest)
 }

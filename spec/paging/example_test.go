@@ -8,7 +8,7 @@ import (
 	"understudy/spec/paging"
 )
 
-func ExampleRules_After() {
+func ExampleRules_FindNext() {
 	rules := paging.Rules{Style: "cursor", Next: "has_more", Cursor: "after"}
 	if err := rules.Check(); err != nil {
 		fmt.Println(err)
@@ -21,7 +21,7 @@ func ExampleRules_After() {
 		return
 	}
 	more, _ := jsonspan.Find(body, doc, rules.Next)
-	step, err := rules.After(&paging.Answer{Body: body, Next: more, Rows: []understudy.Row{{ID: "a"}, {ID: "b"}}})
+	step, err := rules.FindNext(&paging.Answer{Body: body, Next: more, Rows: []understudy.Row{{ID: "a"}, {ID: "b"}}})
 	fmt.Println(step.Param.Name, step.Param.Value, err)
 	// Output: after b <nil>
 }

@@ -1,4 +1,4 @@
-// Header link: the links to other pages stand in a Link header (RFC 8288).
+// Header link: the links to other pages are in a Link header (RFC 8288).
 
 package paging
 
@@ -7,34 +7,33 @@ import (
 	"strings"
 )
 
-// headerLink is the paging style header: the link has the relation "next", and
-// the last page has no such link. A list on one page that is not full needs no Link header.
+// headerLink is the paging style header: the next page is the link with the relation "next", and the last page
+// has no such link. A single page that is not full needs no Link header.
 type headerLink struct{}
 
 func (headerLink) check(*Rules) error { return nil }
 
 func (headerLink) checkTemplate(*Rules, any, any) error { return nil }
 
-func (headerLink) next(r *Rules, a *Answer) (Step, error) {
-	link := Related(a.Header["Link"], "next")
+func (headerLink) findNext(r *Rules, a *Answer) (Step, error) {
+	link := LinkTarget(a.Header["Link"], "next")
 	full, known := r.isFull(a)
 	if link == "" && a.Count > 0 && len(a.Header["Link"]) == 0 && (full || !known) {
-		return unseen("a Link header"), nil
+		return openUnseen("a Link header"), nil
 	}
 	return Step{Link: link}, nil
 }
 
 func (headerLink) tokenParam(r *Rules) string { return r.firstToken() }
 
-// Relations are those of links to other pages of a list than the next one.
+// Relations are the link relations to pages of a list other than the next page.
 var Relations = []string{"prev", "previous", "first", "last"}
 
-// RelationField is the name under which a page keeps where a relation leads. No field of
-// a header has such a name.
+// RelationField returns the name under which a page stores the target of a link relation. It cannot be the name
+// of a header field.
 func RelationField(relation string) string { return "Link;" + relation }
 
-// ParamsField is the name under which a page keeps the parameters of the link with a relation that
-// clients go by (Linked).
+// ParamsField returns the name under which a page stores the parameters of a link (see LinkAndParams).
 func ParamsField(relation string) string { return "Link;" + relation + ";" }
 
 // AppendLink appends a link to the value of a Link header.
@@ -45,20 +44,19 @@ func AppendLink(value, link, relation string) string {
 	return value + "<" + link + `>; rel="` + relation + `"`
 }
 
-// maxLink bounds how much of a Link header is read, in bytes.
+// maxLink is how much of a Link header is read, in bytes.
 const maxLink = 16 << 10
 
-// Related returns the target of the first link with a relation in Link header fields
-// (RFC 8288, section 3); "": there is none. A link with results="false" leads to an empty
-// page: it is none.
-func Related(fields []string, relation string) string {
-	link, _ := Linked(fields, relation)
+// LinkTarget returns the target of the first link with a relation in Link header fields (RFC 8288, section 3),
+// or "". A link with results="false" leads to an empty page and is ignored.
+func LinkTarget(fields []string, relation string) string {
+	link, _ := LinkAndParams(fields, relation)
 	return link
 }
 
-// Linked returns the link of Related with its parameters results and cursor, which clients of
-// Sentry's API go by.
-func Linked(fields []string, relation string) (link, params string) {
+// LinkAndParams returns the target as LinkTarget does, and the link's parameters results and cursor, which
+// clients of Sentry's API need.
+func LinkAndParams(fields []string, relation string) (link, params string) {
 	for _, rest := range fields {
 		rest = rest[:min(len(rest), maxLink)]
 		for {
@@ -71,7 +69,7 @@ func Linked(fields []string, relation string) (link, params string) {
 				break
 			}
 			var related, empty bool
-			if related, empty, params, rest = hasRelation(rel, relation); related && empty {
+			if related, empty, params, rest = parseLinkParams(rel, relation); related && empty {
 				return "", params
 			} else if related {
 				return strings.TrimSpace(target), params
@@ -81,9 +79,10 @@ func Linked(fields []string, relation string) (link, params string) {
 	return "", ""
 }
 
-// hasRelation reads a link's parameters up to the comma that ends them. Of several
-// "rel" the first counts (RFC 8288, section 3.3). empty tells that no row is behind the link.
-func hasRelation(s, relation string) (has, empty bool, params, rest string) {
+// parseLinkParams parses a link's parameters up to the comma that ends them, and reports whether the link has
+// the relation. Only the first "rel" counts (RFC 8288, section 3.3). empty reports that the linked page has no
+// rows.
+func parseLinkParams(s, relation string) (has, empty bool, params, rest string) {
 	seen := false
 	for {
 		s = strings.TrimLeft(s, " \t;")
@@ -104,9 +103,9 @@ func hasRelation(s, relation string) (has, empty bool, params, rest string) {
 		switch {
 		case strings.EqualFold(name, "results"):
 			empty = strings.EqualFold(value, "false")
-			params += "; results=" + quoted(value)
+			params += "; results=" + quoteString(value)
 		case strings.EqualFold(name, "cursor"):
-			params += "; cursor=" + quoted(value)
+			params += "; cursor=" + quoteString(value)
 		case strings.EqualFold(name, "rel") && !seen:
 			seen = true
 			has = slices.ContainsFunc(strings.Fields(value), func(rel string) bool { return strings.EqualFold(rel, relation) })
@@ -114,12 +113,12 @@ func hasRelation(s, relation string) (has, empty bool, params, rest string) {
 	}
 }
 
-// quoted writes a quoted string (RFC 9110, section 5.6.4).
-func quoted(value string) string {
+// quoteString returns a quoted string (RFC 9110, section 5.6.4).
+func quoteString(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// paramValue reads a token or a quoted string.
+// paramValue parses a token or a quoted string.
 func paramValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		end := strings.IndexAny(s, ";,")

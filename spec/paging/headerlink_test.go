@@ -32,7 +32,7 @@ func TestNextLink(t *testing.T) {
 		{[]string{`</p>; rel="previous"; results="true", </n>; rel="next"; results="false"`}, ""},
 		{[]string{`,,;;<>;rel=next`}, ""},
 	} {
-		if got := Related(c.fields, "next"); got != c.want {
+		if got := LinkTarget(c.fields, "next"); got != c.want {
 			t.Errorf("%q: %q, want %q", c.fields, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestLinksKeepTheParametersThatClientsGoBy(t *testing.T) {
 		"previous": {"", `; results="false"; cursor="0:0:1"`},
 		"first":    {"", ""},
 	} {
-		if link, params := Linked([]string{line}, relation); link != want[0] || params != want[1] {
+		if link, params := LinkAndParams([]string{line}, relation); link != want[0] || params != want[1] {
 			t.Errorf("%s: %q and %q, want %q", relation, link, params, want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestEveryRelationIsRead(t *testing.T) {
 		value = AppendLink(value, "https://x/a?page="+relation, relation)
 	}
 	for _, relation := range append([]string{"next"}, Relations...) {
-		if got := Related([]string{value}, relation); got != "https://x/a?page="+relation {
+		if got := LinkTarget([]string{value}, relation); got != "https://x/a?page="+relation {
 			t.Errorf("%s of %s: %q", relation, value, got)
 		}
 	}
@@ -70,7 +70,7 @@ func FuzzNextLink(f *testing.F) {
 	f.Add(`<a>;rel="next`)
 	f.Add(`<http://x:80/a>; rel="next", <HTTPS://u@x.:443/a>; rel="last"`)
 	f.Fuzz(func(t *testing.T, link string) {
-		if to := Related([]string{link}, "next"); to != "" && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
+		if to := LinkTarget([]string{link}, "next"); to != "" && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
 			t.Fatalf("%q comes from nowhere in %q", to, link)
 		}
 	})

@@ -1,4 +1,4 @@
-// Number: the next page is asked for with its number.
+// Number: the request for the next page contains its number.
 
 package paging
 
@@ -12,18 +12,17 @@ import (
 	"understudy"
 )
 
-// number is the paging style number: the parameter Rules.Page takes the number of the
-// page.
+// number is the paging style number: the parameter Rules.Page is the number of the page.
 type number struct{}
 
-func (number) check(r *Rules) error { return r.checkCount() }
+func (number) check(r *Rules) error { return r.checkCounting() }
 
 func (number) checkTemplate(r *Rules, followed, last any) error {
-	return r.checkCounted(followed, last)
+	return r.checkEnd(followed, last)
 }
 
-func (number) next(r *Rules, a *Answer) (Step, error) {
-	at, size, err := r.stands(a)
+func (number) findNext(r *Rules, a *Answer) (Step, error) {
+	at, size, err := r.readPosition(a)
 	if err != nil {
 		return Step{}, err
 	}
@@ -31,16 +30,16 @@ func (number) next(r *Rules, a *Answer) (Step, error) {
 	if pages := at - int64(r.First); size > 0 && pages < math.MaxInt32 {
 		before = pages * size
 	}
-	if on, end := r.goes(a, before, size); !on {
+	if on, end := r.hasNext(a, before, size); !on {
 		return end, nil
 	}
-	return r.to(at + 1), nil
+	return r.stepTo(at + 1), nil
 }
 
 func (number) tokenParam(*Rules) string { return "" }
 
-// checkCount checks the rules of a style that counts.
-func (r *Rules) checkCount() error {
+// checkCounting checks the rules of a style that counts pages or rows.
+func (r *Rules) checkCounting() error {
 	switch {
 	case r.Page == "":
 		return fmt.Errorf("page: style %s needs it", r.Style)
@@ -50,20 +49,20 @@ func (r *Rules) checkCount() error {
 	return nil
 }
 
-// checkCounted checks what a template says of the end of the list.
-func (r *Rules) checkCounted(followed, last any) error {
+// checkEnd checks what a template says about the end of the list.
+func (r *Rules) checkEnd(followed, last any) error {
 	if r.Next != "" && !strings.HasPrefix(r.Next, inHeader) && (followed != true || last != false) {
 		return fmt.Errorf("answer: want {more} at %s", r.Next)
 	}
 	if r.TotalHeader() != "" {
 		return nil
 	}
-	return r.wants(r.Total, "total", float64(0))
+	return r.checkWord(r.Total, "total", float64(0))
 }
 
-// stands is where the page of an answer begins, and how many rows upstream gives in a
-// full one, 0 where that is not known: upstream may give fewer than it is asked for.
-func (r *Rules) stands(a *Answer) (at, size int64, err error) {
+// readPosition returns where the page of an answer begins, and how many rows a full page has. size is 0 if that
+// is not known, because the upstream may return fewer rows than requested.
+func (r *Rules) readPosition(a *Answer) (at, size int64, err error) {
 	at = int64(r.First)
 	if text, there := a.Query.Get(r.Page); there {
 		if at, err = strconv.ParseInt(text, 10, 64); err != nil || at < 0 || at > math.MaxInt64/2 {
@@ -85,19 +84,20 @@ func (r *Rules) stands(a *Answer) (at, size int64, err error) {
 	return at, most, nil
 }
 
-// goes reports whether a page comes after that of an answer, and else why that may be so all
-// the same. before is how many rows stand on the pages before it, -1: that is not known. What
-// upstream says counts. Else a full page goes on, and only the page after any other tells.
-func (r *Rules) goes(a *Answer, before, size int64) (on bool, end Step) {
+// hasNext reports whether a page follows that of an answer, and otherwise returns why the list may still
+// continue. before is the number of rows on earlier pages, or -1 if not known. A statement of the upstream
+// decides. Without one, a list continues after a full page, and after any other page only the next page can
+// tell.
+func (r *Rules) hasNext(a *Answer, before, size int64) (on bool, end Step) {
 	if r.Next != "" {
-		if text, there := r.atNext(a); there {
+		if text, there := r.nextValue(a); there {
 			return isYes(text), Step{}
 		}
 	}
-	total := r.total(a)
+	total := r.totalRows(a)
 	switch full := int64(a.Count) >= size; {
 	case total > 0 && before >= 0 && before+int64(a.Count) < total:
-		return true, Step{} // also behind a page whose rows were all left out
+		return true, Step{} // also if all rows of the page were left out
 	case a.Count == 0:
 		return false, Step{}
 	case r.Next == "" && (total == 0 || before < 0) && full:
@@ -110,7 +110,7 @@ func (r *Rules) goes(a *Answer, before, size int64) (on bool, end Step) {
 
 var errNoRow = errors.New("there is more, but no record to go on from")
 
-// to is the step to where a page begins.
-func (r *Rules) to(at int64) Step {
+// stepTo returns the step to the page that begins at a number.
+func (r *Rules) stepTo(at int64) Step {
 	return Step{Param: understudy.Param{Name: r.Page, Value: strconv.FormatInt(at, 10)}}
 }

@@ -1,4 +1,4 @@
-// Offset: the next page is asked for with the number of rows before it.
+// Offset: the request for the next page contains the number of rows before it.
 
 package paging
 
@@ -9,39 +9,39 @@ import (
 	"understudy"
 )
 
-// offset is the paging style offset: the parameter Rules.Page takes how many rows stand
-// before the page, or with Rules.First 1 the number of its first row.
+// offset is the paging style offset: the parameter Rules.Page is the number of rows before the page. If
+// Rules.First is 1, it is the number of the page's first row.
 type offset struct{}
 
-func (offset) check(r *Rules) error { return r.checkCount() }
+func (offset) check(r *Rules) error { return r.checkCounting() }
 
 func (offset) checkTemplate(r *Rules, followed, last any) error {
-	return r.checkCounted(followed, last)
+	return r.checkEnd(followed, last)
 }
 
-func (offset) next(r *Rules, a *Answer) (Step, error) {
-	at, size, err := r.stands(a)
+func (offset) findNext(r *Rules, a *Answer) (Step, error) {
+	at, size, err := r.readPosition(a)
 	if err != nil {
 		return Step{}, err
 	}
-	switch on, end := r.goes(a, at-int64(r.First), size); {
+	switch on, end := r.hasNext(a, at-int64(r.First), size); {
 	case !on:
 		return end, nil
-	case a.Count == 0: // its rows were left out after paging, so that nobody knows how many
-		return r.to(max(at+1, r.nextOffset(a))), nil
+	case a.Count == 0: // the rows were left out after paging, so their number is not known
+		return r.stepTo(max(at+1, r.nextOffset(a))), nil
 	}
-	return r.to(at + int64(a.Count)), nil
+	return r.stepTo(at + int64(a.Count)), nil
 }
 
-// nextOffset is the offset of the next page as an answer says it, alone or in a link; 0: it does
-// not.
+// nextOffset returns the offset of the next page that an answer states, either alone or in a link. It returns 0
+// if there is none.
 func (r *Rules) nextOffset(a *Answer) int64 {
-	text, _ := r.atNext(a)
+	text, _ := r.nextValue(a)
 	if _, raw, link := strings.Cut(text, "?"); link {
-		query, _ := understudy.ParseQuery(raw) // without the parameter nothing is known
+		query, _ := understudy.ParseQuery(raw) // an invalid query has no such parameter
 		text, _ = query.Get(r.Page)
 	}
-	n, _ := strconv.ParseInt(text, 10, 32) // else 0
+	n, _ := strconv.ParseInt(text, 10, 32) // 0 if it is not a number
 	return n
 }
 

@@ -1,4 +1,4 @@
-// One page: lists do not go on.
+// One page: lists that have only one page.
 
 package paging
 
@@ -11,7 +11,7 @@ func (onePage) check(*Rules) error { return nil }
 
 func (onePage) checkTemplate(*Rules, any, any) error { return nil }
 
-func (onePage) next(r *Rules, a *Answer) (Step, error) {
+func (onePage) findNext(r *Rules, a *Answer) (Step, error) {
 	full, known := r.isFull(a)
 	switch {
 	case a.Count == 0:
@@ -19,7 +19,7 @@ func (onePage) next(r *Rules, a *Answer) (Step, error) {
 	case full && known:
 		return open(understudy.OpenRefuted, "the page is full (%d rows), and the spec knows no way to a next page", a.Count), nil
 	}
-	return open(understudy.OpenAlone, "nothing says that this page is all: the spec knows no way to a next page"), nil
+	return open(understudy.OpenUnlinked, "nothing says that this page is all: the spec knows no way to a next page"), nil
 }
 
 func (onePage) tokenParam(r *Rules) string { return r.firstToken() }

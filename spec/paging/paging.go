@@ -1,8 +1,7 @@
-// Paging: the keys of a spec file that say how lists are cut into pages, and the
-// table of the styles.
+// Paging: the keys of a spec file that describe how lists are split into pages, and the table of styles.
 
-// Package paging knows the styles in which APIs lead from one page of a list to the
-// page after it. A style is one type in one file.
+// Package paging implements the styles in which APIs lead from one page of a list to the next. Each style is
+// one type in one file.
 package paging
 
 import (
@@ -17,81 +16,80 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Rules say how lists are cut into pages. The yaml tags are the names in a spec file.
-// After Check they never change and are safe for concurrent use.
+// Rules say how lists are split into pages. The yaml tags are the names in a spec file. After Check they never
+// change and are safe for concurrent use.
 type Rules struct {
-	Style   string   `yaml:"style"`        // a name of styles
-	Next    string   `yaml:"next"`         // where an answer says that there is more, or leads on (see Answer.said)
-	More    string   `yaml:"more"`         // style token: where it says whether there is more
-	Total   string   `yaml:"total"`        // styles number and offset: where it says how many rows all pages have
-	Cursor  string   `yaml:"cursor"`       // query parameter that takes the last id, or the token
-	Back    string   `yaml:"back"`         // style cursor: the one that takes the first id, for the page before
+	Style   string   `yaml:"style"`        // name of a paging style
+	Next    string   `yaml:"next"`         // place of the link or token of the next page, or of a boolean for it (see Answer.valueAt)
+	More    string   `yaml:"more"`         // style token: place that says whether more pages exist
+	Total   string   `yaml:"total"`        // styles number and offset: place of the number of rows of all pages
+	Cursor  string   `yaml:"cursor"`       // query parameter of the last id, or of the token
+	Back    string   `yaml:"back"`         // style cursor: query parameter of the first id, for the page before
 	Size    string   `yaml:"size"`         // query parameter of the page size
-	Default int      `yaml:"default_size"` // what upstream takes when it is absent
-	Max     int      `yaml:"max_size"`     // the largest it accepts
+	Default int      `yaml:"default_size"` // page size that the upstream uses if the parameter is absent
+	Max     int      `yaml:"max_size"`     // largest page size that the upstream accepts
 	Page    string   `yaml:"page"`         // query parameter of the page number, or of the offset, which counts from First
 	First   int      `yaml:"first_page"`
-	Tokens  []string `yaml:"tokens"` // query parameters that move on from the newest page
-	// Template is a list answer as upstream writes it, for lists made from
-	// records; Token the token of the page after a record. See docs/reference/specs.md.
+	Tokens  []string `yaml:"tokens"` // query parameters that lead away from the newest page
+	// Template is a list answer as the upstream writes it, used for lists made from records. Token is the token
+	// of the page after a record. See docs/reference/specs.md.
 	Template string `yaml:"answer"`
 	Token    string `yaml:"token"`
 }
 
 // Answer is an answer to a list request.
 type Answer struct {
-	Query  understudy.Query // of the request
+	Query  understudy.Query // query of the request
 	Header http.Header
 	Body   []byte
 	Doc    jsonspan.Value   // all of Body
-	Next   jsonspan.Value   // the value of Body at Rules.Next, where it was found already
+	Next   jsonspan.Value   // the value of Body at Rules.Next, if it was already found
 	Rows   []understudy.Row // the records of Body
-	Count  int              // how many rows it has, records or not
+	Count  int              // number of rows, whether they are records or not
 }
 
-// inHeader begins the name of a place that is a header of the answer.
+// inHeader begins the name of a place that is a header field of the answer.
 const inHeader = "header:"
 
-// atNext is what an answer says at Next, and whether it has that place.
-func (r *Rules) atNext(a *Answer) (text string, there bool) {
+// nextValue returns the value at Next, and whether the answer has that place.
+func (r *Rules) nextValue(a *Answer) (text string, there bool) {
 	switch {
 	case r.Next == "":
 		return "", false
 	case a.Next.Kind != jsonspan.None:
 		return a.text(a.Next), true
 	}
-	return a.said(r.Next)
+	return a.valueAt(r.Next)
 }
 
-// Step leads from a page to the page after it, by Link or Param. With neither the list ends,
-// which is proven where there is no OpenEnd.
+// Step leads from a page to the next one, by Link or Param. If both are empty, the list ends. The end is proven
+// if Open is zero.
 type Step struct {
-	Link  string           // as upstream wrote it
-	Param understudy.Param // stands in place of all parameters that say where a page stands
+	Link  string           // link as the upstream wrote it
+	Param understudy.Param // replaces all parameters that say where a page begins
 	Open  understudy.OpenEnd
-	Total int64 // how many rows all pages have, as far as the answer says it (understudy.Page.Total)
-	Pages int64 // how many pages there are, as far as the answer says it
-	// Missing are the places Rules.Next and Rules.Total that the answer does not have, of a style that
-	// counts: it goes on without them. A space stands between the two.
-	Lacks string
+	Total int64 // number of rows of all pages if the answer states it (understudy.Page.TotalRows)
+	Pages int64 // number of pages if the answer states it
+	// Missing are the places Rules.Next and Rules.Total that the answer lacks, separated by a space. Only for
+	// styles that count, which continue without them.
+	Missing string
 }
 
-// style is one way in which an API leads from a page of a list to the page after it.
+// style is one way in which an API leads from a page of a list to the next.
 type style interface {
 	// check checks and completes the settings. Its error begins with a setting.
 	check(r *Rules) error
-	// checkTemplate checks what r.Template says at r.Next, where that is in the body:
-	// followed is the value when a page comes after this one, last that on the last page.
+	// checkTemplate checks the value that r.Template has at r.Next, if that is in the body. followed is the
+	// value if a next page exists, last the value on the last page.
 	checkTemplate(r *Rules, followed, last any) error
-	// next is the step behind an answer. The error says why a page that has a
-	// successor has none that can be asked for.
-	next(r *Rules, a *Answer) (Step, error)
-	// tokenParam is the query parameter whose values have the form of r.Token;
-	// "" when there is none.
+	// findNext returns the step after an answer. The error says why the next page exists but cannot be
+	// requested.
+	findNext(r *Rules, a *Answer) (Step, error)
+	// tokenParam returns the query parameter whose values have the form of r.Token, or "".
 	tokenParam(r *Rules) string
 }
 
-// styles are the styles by the names that spec files give them.
+// styles lists the styles with their names in spec files.
 var styles = []struct {
 	name string
 	style
@@ -105,7 +103,7 @@ var styles = []struct {
 	{"none", onePage{}},
 }
 
-// style finds the rules' style; nil when no style has that name.
+// style returns the rules' style, or nil if no style has that name.
 func (r *Rules) style() style {
 	for _, s := range styles {
 		if s.name == r.Style {
@@ -115,8 +113,8 @@ func (r *Rules) style() style {
 	return nil
 }
 
-// Check completes and checks the rules. It must be called once, before any other
-// method. The error begins with the key that is wrong.
+// Check completes and checks the rules. Call it once, before any other method. The error begins with the wrong
+// key.
 func (r *Rules) Check() error {
 	r.Style = cmp.Or(r.Style, "none")
 	style := r.style()
@@ -141,29 +139,28 @@ func (r *Rules) Check() error {
 	return r.checkAnswer(style)
 }
 
-// After returns the step behind an answer. The error says why a page that has a successor
-// has none that can be asked for.
-func (r *Rules) After(a *Answer) (Step, error) {
-	step, err := r.style().next(r, a)
+// FindNext returns the step after an answer. The error says why the next page exists but cannot be requested.
+func (r *Rules) FindNext(a *Answer) (Step, error) {
+	step, err := r.style().findNext(r, a)
 	if err != nil {
 		return Step{}, err
 	}
 	step = r.addClues(a, step)
 	for _, place := range []string{r.Next, r.Total} {
-		if _, there := a.said(place); place != "" && !there && (r.Style == "number" || r.Style == "offset") {
-			step.Lacks = strings.TrimPrefix(step.Lacks+" "+place, " ")
+		if _, there := a.valueAt(place); place != "" && !there && (r.Style == "number" || r.Style == "offset") {
+			step.Missing = strings.TrimPrefix(step.Missing+" "+place, " ")
 		}
 	}
 	return step, nil
 }
 
-// Position reports whether a query parameter of that name says where a page stands.
-func (r *Rules) Position(name string) bool {
+// IsPosition reports whether a query parameter says where a page begins.
+func (r *Rules) IsPosition(name string) bool {
 	return slices.Contains(r.Tokens, name) || r.Page != "" && name == r.Page
 }
 
-// moves adds query parameters to Tokens, as far as they are not there.
-func (r *Rules) moves(names ...string) {
+// addTokens adds query parameters to Tokens unless they are already there.
+func (r *Rules) addTokens(names ...string) {
 	for _, name := range names {
 		if name != "" && !slices.Contains(r.Tokens, name) {
 			r.Tokens = append(r.Tokens, name)
@@ -171,11 +168,11 @@ func (r *Rules) moves(names ...string) {
 	}
 }
 
-// OnePage reports whether lists have one page, whatever page or size is asked for.
-func (r *Rules) OnePage() bool { return r.style() == onePage{} }
+// IsOnePage reports whether lists have only one page, regardless of the requested page or size.
+func (r *Rules) IsOnePage() bool { return r.style() == onePage{} }
 
-// TokenParam is the query parameter whose values have the form of Token, "" when
-// there is none. What the other parameters of Tokens hold is not known.
+// TokenParam returns the query parameter whose values have the form of Token, or "". The form of other
+// parameters in Tokens is not known.
 func (r *Rules) TokenParam() string {
 	if style := r.style(); style != nil {
 		return style.tokenParam(r)
@@ -183,7 +180,7 @@ func (r *Rules) TokenParam() string {
 	return r.firstToken()
 }
 
-// firstToken is the token parameter of a style without one of its own.
+// firstToken returns the token parameter of a style that has none of its own.
 func (r *Rules) firstToken() string {
 	if len(r.Tokens) > 0 {
 		return r.Tokens[0]
@@ -191,12 +188,12 @@ func (r *Rules) firstToken() string {
 	return ""
 }
 
-// InHeader reports whether answers lead on in a header (NextHeader).
-func (r *Rules) InHeader() bool {
+// HasNextInHeader reports whether the next page is given in a header (NextHeader).
+func (r *Rules) HasNextInHeader() bool {
 	return r.Style == "header" || strings.HasPrefix(r.Next, inHeader)
 }
 
-// TotalHeader returns the name of the header that says how many rows all pages have, "" where none does.
+// TotalHeader returns the header with the number of rows of all pages, or "".
 func (r *Rules) TotalHeader() string {
 	name, _ := strings.CutPrefix(r.Total, inHeader)
 	if name == r.Total {
@@ -205,8 +202,8 @@ func (r *Rules) TotalHeader() string {
 	return http.CanonicalHeaderKey(name)
 }
 
-// NextHeader is the header of an answer whose next page is at an absolute link;
-// an empty name where answers lead on in their bodies.
+// NextHeader returns the header field that leads to the next page at an absolute link. name is empty if answers
+// lead on in their bodies.
 func (r *Rules) NextHeader(link string) (name, value string) {
 	name, ok := strings.CutPrefix(r.Next, inHeader)
 	if r.Style == "header" {
@@ -223,12 +220,12 @@ func (r *Rules) NextHeader(link string) (name, value string) {
 	if err != nil {
 		return "", ""
 	}
-	value, _ = query.Get(r.leads())
+	value, _ = query.Get(r.nextParam())
 	return name, value
 }
 
-// leads is the query parameter that leads on to the next page, as far as it is one.
-func (r *Rules) leads() string {
+// nextParam returns the query parameter that leads to the next page, for styles that use a single parameter.
+func (r *Rules) nextParam() string {
 	if r.Style == "token" {
 		return r.Cursor
 	}

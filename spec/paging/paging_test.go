@@ -45,7 +45,7 @@ func follow(t *testing.T, r Rules, cases []answered) {
 			return true
 		})
 		a.Count = len(a.Rows)
-		step, err := r.After(a)
+		step, err := r.FindNext(a)
 		got := ""
 		if step.Param.Name != "" {
 			got = step.Param.Name + "=" + step.Param.Value
@@ -89,8 +89,8 @@ func TestNextHeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		name, value := r.NextHeader(link)
-		if name+": "+value != want || r.InHeader() != (name != "") {
-			t.Errorf("%q: %q, in a header %v, want %q", name, value, r.InHeader(), want)
+		if name+": "+value != want || r.HasNextInHeader() != (name != "") {
+			t.Errorf("%q: %q, in a header %v, want %q", name, value, r.HasNextInHeader(), want)
 		}
 	}
 }
@@ -123,11 +123,11 @@ func FuzzAfter(f *testing.F) {
 		for range a.Count {
 			a.Rows = append(a.Rows, understudy.Row{ID: "x"})
 		}
-		step, err := r.After(a)
+		step, err := r.FindNext(a)
 		if err != nil && step != (Step{}) {
 			t.Fatalf("both %+v and %v", step, err)
 		}
-		if step.Param.Name != "" && (step.Param.Value == "" || !r.Position(step.Param.Name)) {
+		if step.Param.Name != "" && (step.Param.Value == "" || !r.IsPosition(step.Param.Name)) {
 			t.Fatalf("leads on by %+v", step.Param)
 		}
 	})

@@ -29,7 +29,7 @@ func TestRefusesIsSaidOfAnErrorBesideRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Refuses([]byte(body), doc); got != want {
+		if got := FindError([]byte(body), doc); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}

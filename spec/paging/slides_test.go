@@ -22,7 +22,7 @@ func TestOverlapping(t *testing.T) {
 			const rows = 5000
 			first, end, pages, alone := q, int64(0), 0, 0
 			for end < rows {
-				at, n, err := r.stands(&Answer{Query: q})
+				at, n, err := r.readPosition(&Answer{Query: q})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -39,18 +39,18 @@ func TestOverlapping(t *testing.T) {
 				end = from + n
 				pages++
 				before := q
-				next, ok := r.Overlapping(first, q, int(n))
+				next, ok := r.OverlappingQuery(first, q, int(n))
 				if !ok { // no page of such a size has that row and more
 					alone++
-					next, end = r.at(q, at+1), end+1
+					next, end = r.queryAt(q, at+1), end+1
 				}
 				if q = next; !has(q, "q", "x") {
 					t.Fatalf("%s lost its filter", q)
 				}
-				if earlier, ok := r.Earlier(q); !ok || !has(earlier, "q", "x") || earlier.String() == q.String() {
+				if earlier, ok := r.PreviousQuery(q); !ok || !has(earlier, "q", "x") || earlier.String() == q.String() {
 					t.Fatalf("before %s: %s", q, earlier)
 				}
-				if _, ok := r.Earlier(before); ok != (pages > 1) {
+				if _, ok := r.PreviousQuery(before); ok != (pages > 1) {
 					t.Fatalf("before %s: %v", before, ok)
 				}
 			}
@@ -66,7 +66,7 @@ func TestOverlapping(t *testing.T) {
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if q, ok := r.Overlapping(nil, nil, 5); ok {
+		if q, ok := r.OverlappingQuery(nil, nil, 5); ok {
 			t.Errorf("%+v: %s", r, q)
 		}
 	}

@@ -1,4 +1,4 @@
-// Token: the next page is asked for with a token that upstream makes.
+// Token: the request for the next page contains a token from the upstream.
 
 package paging
 
@@ -11,9 +11,8 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// token is the paging style token: the parameter Rules.Cursor takes what stands at
-// Rules.Next. The list ends where Rules.More says so; without that, where there is no
-// token.
+// token is the paging style token: the parameter Rules.Cursor takes the value at Rules.Next. The list ends
+// where Rules.More says so. Without Rules.More it ends where the token is missing.
 type token struct{}
 
 func (token) check(r *Rules) error {
@@ -23,7 +22,7 @@ func (token) check(r *Rules) error {
 	case r.Cursor == "":
 		return fmt.Errorf("cursor: style token needs it")
 	}
-	r.moves(r.Cursor)
+	r.addTokens(r.Cursor)
 	return nil
 }
 
@@ -31,24 +30,25 @@ func (token) checkTemplate(r *Rules, followed, last any) error {
 	if followed != "/token" || last != nil {
 		return fmt.Errorf("answer: want {next_token} at %s", r.Next)
 	}
-	return r.wants(r.More, "more", false)
+	return r.checkWord(r.More, "more", false)
 }
 
-func (token) next(r *Rules, a *Answer) (Step, error) {
-	value, there := r.atNext(a)
+// findNext returns a step with the token at Rules.Next.
+func (token) findNext(r *Rules, a *Answer) (Step, error) {
+	value, there := r.nextValue(a)
 	more, told := "", false
 	if r.More != "" {
-		more, told = a.said(r.More)
+		more, told = a.valueAt(r.More)
 	}
 	full, known := r.isFull(a)
-	contradicts := isToken(value) && full && known // a full page that says no, and leads on
+	contradicts := isToken(value) && full && known // the page is full and has a token although it says that no more pages exist
 	switch {
-	case !told && there && !isToken(value) && r.mayEcho(a):
+	case !told && there && !isToken(value) && r.canEcho(a):
 		return open(understudy.OpenUnseen, "the first page is full, and %s may be what was asked for", r.Next), nil
 	case told && !isYes(more) && !contradicts, !told && there && !isToken(value), !told && !there && a.Count == 0:
 		return Step{}, nil
 	case !told && !there:
-		return unseen(r.Next), nil
+		return openUnseen(r.Next), nil
 	case !isToken(value):
 		return Step{}, errors.New("there is more, but no token to go on with")
 	}
@@ -58,12 +58,12 @@ func (token) next(r *Rules, a *Answer) (Step, error) {
 	return Step{Param: understudy.Param{Name: r.Cursor, Value: value}}, nil
 }
 
-// mayEcho reports whether an answer without a token may repeat what was asked for: the place of the
+// canEcho reports whether an answer without a token may just repeat the request's parameters: the place of the
 // token has the parameter's name, and the first page is full.
-func (r *Rules) mayEcho(a *Answer) bool {
+func (r *Rules) canEcho(a *Answer) bool {
 	full, known := r.isFull(a)
 	_, isLater := a.Query.Get(r.Cursor)
-	return full && known && !isLater && plain(r.Next[strings.LastIndexByte(r.Next, '.')+1:]) == plain(r.Cursor)
+	return full && known && !isLater && normalizeName(r.Next[strings.LastIndexByte(r.Next, '.')+1:]) == normalizeName(r.Cursor)
 }
 
 func (token) tokenParam(r *Rules) string { return r.Cursor }

@@ -55,7 +55,7 @@ func TestToken(t *testing.T) {
 	})
 	whole := Rules{Style: "token", Next: "next", More: "more", Cursor: "c", Token: "t-{id}",
 		Template: `{"rows":{rows},"next":{next_token},"more":{more}}`}
-	if err := whole.Check(); err != nil || whole.TokenParam() != "c" || !whole.Position("c") {
+	if err := whole.Check(); err != nil || whole.TokenParam() != "c" || !whole.IsPosition("c") {
 		t.Errorf("%v %q", err, whole.TokenParam())
 	}
 }

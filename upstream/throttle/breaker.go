@@ -106,7 +106,7 @@ func (g *Breaker) StillOpen(key, limit string, probe bool) bool {
 func (g *Breaker) refusal(why understudy.Failure, last *understudy.UpstreamError, left time.Duration) *understudy.UpstreamError {
 	e := &understudy.UpstreamError{Why: why, RetryAfter: max(0, left)}
 	if last != nil {
-		e.Status, e.Of, e.Err = last.Status, last.Of, errors.New("after "+last.Error())
+		e.Status, e.LimitName, e.Err = last.Status, last.LimitName, errors.New("after "+last.Error())
 	}
 	return e
 }
@@ -205,7 +205,7 @@ func (g *Breaker) Hold(e *understudy.UpstreamError) {
 
 func (g *Breaker) wait(e *understudy.UpstreamError, now time.Time) {
 	if g.holds.wait(e, now) {
-		g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status, "limit", e.Of)
+		g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status, "limit", e.LimitName)
 	}
 }
 

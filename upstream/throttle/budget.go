@@ -44,7 +44,7 @@ type Budget struct {
 type queues struct {
 	limit int // requests in all
 	count int
-	of    [request.Reasons]classQueue
+	of    [request.ReasonCount]classQueue
 }
 
 // Claim is what a request wants of the budget.
@@ -137,9 +137,9 @@ func (b *Budget) patience(p *waiter) *time.Timer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case p.claim.Reason == request.Prefetch:
+	case p.claim.Reason == request.ReasonPrefetch:
 		return time.NewTimer(b.prefetching)
-	case p.claim.Reason == request.Waiting && p.claim.Queue > 0:
+	case p.claim.Reason == request.ReasonWaiting && p.claim.Queue > 0:
 		return time.NewTimer(p.claim.Queue - p.claim.Queue/50) // a timer is late on a busy machine
 	}
 	return nil
@@ -147,7 +147,7 @@ func (b *Budget) patience(p *waiter) *time.Timer {
 
 // timedOut is the error of a request whose patience is over.
 func (b *Budget) timedOut(p *waiter) error {
-	if p.claim.Reason == request.Prefetch {
+	if p.claim.Reason == request.ReasonPrefetch {
 		return ErrPrefetchDropped
 	}
 	b.mu.Lock()
@@ -174,7 +174,7 @@ func (b *Budget) enter(p *waiter) error {
 		return err
 	}
 	// The newest prefetches are the likeliest to be read: no more of them wait than slots.
-	if prefetches := &b.queues.of[request.Prefetch]; prefetches.count > b.slots.found() {
+	if prefetches := &b.queues.of[request.ReasonPrefetch]; prefetches.count > b.slots.found() {
 		oldest := prefetches.first()
 		b.remove(oldest)
 		oldest.err = ErrPrefetchDropped
@@ -185,7 +185,7 @@ func (b *Budget) enter(p *waiter) error {
 
 // tooLate is an error when the turn of p comes too late for its caller.
 func (b *Budget) tooLate(p *waiter) error {
-	if p.claim.Reason != request.Waiting || p.claim.Queue == 0 {
+	if p.claim.Reason != request.ReasonWaiting || p.claim.Queue == 0 {
 		return nil
 	}
 	patience := p.claim.Queue
@@ -229,8 +229,8 @@ func (b *Budget) withdraw(p *waiter) bool {
 func (b *Budget) promote(p *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p.claim.Reason != request.Waiting && b.remove(p) {
-		p.claim.Reason = request.Waiting
+	if p.claim.Reason != request.ReasonWaiting && b.remove(p) {
+		p.claim.Reason = request.ReasonWaiting
 		b.push(p)
 		b.grant()
 	}
@@ -253,7 +253,7 @@ func (b *Budget) Refund(c Claim) {
 	b.shares.of(c.Of).left++
 	b.shares.publish()
 	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
-	if c.Reason == request.Check {
+	if c.Reason == request.ReasonCheck {
 		b.bucket.checks = 1
 	}
 	b.grant()

@@ -13,7 +13,7 @@ import (
 
 // BenchmarkTake is a reader's request, and one of a crawl, that find enough budget.
 func BenchmarkTake(b *testing.B) {
-	for _, reason := range []request.Reason{request.Waiting, request.Sync} {
+	for _, reason := range []request.Reason{request.ReasonWaiting, request.ReasonSync} {
 		b.Run(reason.String(), func(b *testing.B) {
 			budget := NewBudget(Options{Rate: 1e9, Concurrency: 4, Queue: 5, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 			defer budget.Close()
@@ -30,7 +30,7 @@ func BenchmarkTake(b *testing.B) {
 		defer budget.Close()
 		budget.SetRate(1e9, 2)
 		for n := 0; b.Loop(); n++ {
-			if _, err := budget.Take(context.Background(), Claim{Reason: request.Waiting, Queue: time.Second}); err != nil {
+			if _, err := budget.Take(context.Background(), Claim{Reason: request.ReasonWaiting, Queue: time.Second}); err != nil {
 				b.Fatal(err)
 			}
 			budget.TryTake(Claim{})

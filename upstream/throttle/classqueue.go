@@ -29,7 +29,7 @@ type flowTag struct {
 }
 
 func (p *waiter) tag() flowTag {
-	if p.claim.Reason == request.Waiting {
+	if p.claim.Reason == request.ReasonWaiting {
 		return flowTag{flow: p.claim.Flow}
 	}
 	return flowTag{p.claim.Flow, p.claim.Of}

@@ -96,10 +96,10 @@ func (all holds) of(limit string) hold {
 // wait begins one. It is false when a longer one is under way.
 func (all holds) wait(e *understudy.UpstreamError, now time.Time) bool {
 	until := now.Add(e.RetryAfter)
-	if !until.After(all[e.Of].until) {
+	if !until.After(all[e.LimitName].until) {
 		return false
 	}
-	all[e.Of] = hold{until, e}
+	all[e.LimitName] = hold{until, e}
 	return true
 }
 

@@ -13,8 +13,8 @@ import (
 // Counts counts tries and keeps the last answer times. Its zero value works.
 type Counts struct {
 	mu    sync.Mutex
-	stats request.Sent
-	spent [request.SpendingKept / request.SpendingStep]span // a ring, by the time
+	stats request.SentCounts
+	spent [request.SpendingRetention / request.SpendingStep]span // a ring, by the time
 	took  [120]time.Duration
 	n     int // answers ever
 }
@@ -63,7 +63,7 @@ func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []reques
 	defer c.mu.Unlock()
 	var all []request.Spending
 	for _, s := range c.spent {
-		if age := now.Sub(s.spending.From); s.spending.From.IsZero() || age < 0 || age >= request.SpendingKept {
+		if age := now.Sub(s.spending.From); s.spending.From.IsZero() || age < 0 || age >= request.SpendingRetention {
 			continue
 		}
 		s.spending.ByCaller = make(map[string]int64, len(s.flows))
@@ -77,7 +77,7 @@ func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []reques
 }
 
 // Stats are the counters now.
-func (c *Counts) Stats() request.Sent {
+func (c *Counts) Stats() request.SentCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
@@ -90,7 +90,7 @@ func (c *Counts) Sent(r request.Reason, flow uint64, now time.Time) {
 	c.stats.Requests++
 	c.stats.ByReason[r]++
 	s := c.spending(now)
-	if s.spending.ByReason[r]++; r == request.Waiting {
+	if s.spending.ByReason[r]++; r == request.ReasonWaiting {
 		s.sent(flow)
 	}
 }

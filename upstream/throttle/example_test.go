@@ -20,9 +20,9 @@ func options() throttle.Options {
 func ExampleBudget() {
 	b := throttle.NewBudget(options())
 	defer b.Close()
-	reason, err := b.Take(context.Background(), throttle.Claim{Reason: request.Waiting})
+	reason, err := b.Take(context.Background(), throttle.Claim{Reason: request.ReasonWaiting})
 	fmt.Println(reason, err)
-	fmt.Println(b.TryTake(throttle.Claim{Reason: request.Poll})) // one request at once is under way
+	fmt.Println(b.TryTake(throttle.Claim{Reason: request.ReasonPoll})) // one request at once is under way
 	b.Release()
 	// Output:
 	// waiting <nil>

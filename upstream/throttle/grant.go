@@ -13,7 +13,7 @@ func (b *Budget) push(p *waiter) {
 	p.since = b.now()
 	b.queues.of[p.claim.Reason].push(p)
 	b.queues.count++
-	if p.claim.Reason == request.Waiting {
+	if p.claim.Reason == request.ReasonWaiting {
 		b.reserve.came(p.since, b.bucket)
 		b.shares.of(p.claim.Of).came(p.since)
 	}
@@ -25,7 +25,7 @@ func (b *Budget) remove(p *waiter) bool {
 		return false
 	}
 	b.queues.count--
-	if p.claim.Reason == request.Waiting {
+	if p.claim.Reason == request.ReasonWaiting {
 		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
 	}
 	return true
@@ -51,7 +51,7 @@ func (b *Budget) grant() {
 			p := b.queues.of[r].first()
 			b.remove(p)
 			b.send(p.claim)
-			if r == request.Check {
+			if r == request.ReasonCheck {
 				b.bucket.checks--
 			}
 			close(p.ready)
@@ -59,7 +59,7 @@ func (b *Budget) grant() {
 		if b.queues.of[r].count == 0 {
 			continue
 		}
-		if r == request.Waiting {
+		if r == request.ReasonWaiting {
 			break // no other reason goes before a waiting reader
 		}
 	}
@@ -85,7 +85,7 @@ func (b *Budget) foremost(r request.Reason) time.Duration {
 
 // shareLacks is how long upstream's own limit delays a request.
 func (b *Budget) shareLacks(c Claim) time.Duration {
-	if c.Reason == request.Waiting {
+	if c.Reason == request.ReasonWaiting {
 		return 0
 	}
 	return b.shares.of(c.Of).lacks(b.at)
@@ -96,7 +96,7 @@ func (b *Budget) TryTake(c Claim) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	if b.closed || b.queues.of[request.Waiting].count > 0 || b.lacks(c.Reason) != 0 || b.shareLacks(c) != 0 {
+	if b.closed || b.queues.of[request.ReasonWaiting].count > 0 || b.lacks(c.Reason) != 0 || b.shareLacks(c) != 0 {
 		return false
 	}
 	b.send(c)
@@ -107,7 +107,7 @@ func (b *Budget) TryTake(c Claim) bool {
 func (b *Budget) send(c Claim) {
 	b.slots.free--
 	b.bucket.tokens--
-	b.shares.of(c.Of).sent(c.Reason != request.Waiting)
+	b.shares.of(c.Of).sent(c.Reason != request.ReasonWaiting)
 	b.shares.publish()
 }
 
@@ -128,9 +128,9 @@ func (b *Budget) pass(now time.Time) {
 func (b *Budget) lacks(r request.Reason) time.Duration {
 	share, reserve := 0.25, b.reserve.tokens
 	switch r {
-	case request.Waiting:
+	case request.ReasonWaiting:
 		share, reserve = 0, 0
-	case request.Prefetch:
+	case request.ReasonPrefetch:
 		share, reserve = 0.5, 2*reserve
 	}
 	if need := max(1, share*float64(b.slots.usable())); float64(b.slots.open()) < need {
@@ -139,7 +139,7 @@ func (b *Budget) lacks(r request.Reason) time.Duration {
 	// A hair less than a token counts as one: sums of fractions fall short.
 	const hair = 1e-6
 	wait := (min(b.bucket.burst, 1+reserve) - hair - b.bucket.tokens) / b.bucket.rate
-	if r == request.Check {
+	if r == request.ReasonCheck {
 		wait = max(wait, (1-hair-b.bucket.checks)/(b.bucket.rate*checkShare))
 	}
 	if wait > 0 {

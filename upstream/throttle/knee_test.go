@@ -110,7 +110,7 @@ func gather(t *testing.T, s *server, clients, total int, change ...func(*crowd))
 	for range clients {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				c.ask(ctx, request.Sync)
+				c.ask(ctx, request.ReasonSync)
 			}
 		})
 	}
@@ -344,7 +344,7 @@ func TestFewRequestsDecideNothing(t *testing.T) {
 			began := time.Now()
 			var wg sync.WaitGroup
 			for range 20 {
-				wg.Go(func() { c.ask(t.Context(), request.Waiting) })
+				wg.Go(func() { c.ask(t.Context(), request.ReasonWaiting) })
 			}
 			wg.Wait()
 			return time.Since(began)
@@ -370,7 +370,7 @@ func TestReadersGoFirstAtTheKnee(t *testing.T) {
 		var slowest time.Duration
 		for range 100 {
 			began := time.Now()
-			c.ask(t.Context(), request.Waiting)
+			c.ask(t.Context(), request.ReasonWaiting)
 			slowest = max(slowest, time.Since(began))
 			time.Sleep(time.Second)
 		}

@@ -39,7 +39,7 @@ func simulate(t *testing.T, span time.Duration, setUp func(*Budget), burst func(
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for {
-				if _, err := b.Take(ctx, Claim{Reason: request.Sync}); err != nil {
+				if _, err := b.Take(ctx, Claim{Reason: request.ReasonSync}); err != nil {
 					return
 				}
 				b.Release()
@@ -50,7 +50,7 @@ func simulate(t *testing.T, span time.Duration, setUp func(*Budget), burst func(
 		reader := func() {
 			start := time.Now()
 			for {
-				if _, err := b.Take(t.Context(), Claim{Reason: request.Waiting, Queue: 400 * time.Millisecond}); err == nil {
+				if _, err := b.Take(t.Context(), Claim{Reason: request.ReasonWaiting, Queue: 400 * time.Millisecond}); err == nil {
 					break
 				}
 				refused.Add(1)
@@ -135,13 +135,13 @@ func TestQuietSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(Options{Rate: 10, Concurrency: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		take := func() (n int) {
-			for b.TryTake(Claim{Reason: request.Refresh}) {
+			for b.TryTake(Claim{Reason: request.ReasonRefresh}) {
 				n++
 			}
 			return n
 		}
 		for range 1000 {
-			_, _ = b.Take(t.Context(), Claim{Reason: request.Waiting})
+			_, _ = b.Take(t.Context(), Claim{Reason: request.ReasonWaiting})
 			b.Release()
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -182,7 +182,7 @@ func TestShortHistoryIsAQuarter(t *testing.T) {
 		b := NewBudget(Options{Rate: 40, Concurrency: 100, Queue: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		for range 59 {
 			for range 8 {
-				_, _ = b.Take(t.Context(), Claim{Reason: request.Waiting})
+				_, _ = b.Take(t.Context(), Claim{Reason: request.ReasonWaiting})
 				b.Release()
 			}
 			if got := b.Stats().Reserve; got != 10 {

@@ -46,7 +46,7 @@ func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
 		go func() {
 			defer close(ended)
 			for ctx.Err() == nil {
-				if err := ask(ctx, request.Sync); err != nil && ctx.Err() == nil {
+				if err := ask(ctx, request.ReasonSync); err != nil && ctx.Err() == nil {
 					t.Error("the crawl was", err)
 					return
 				}
@@ -55,7 +55,7 @@ func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
 		}()
 		for ctx.Err() == nil {
 			at := time.Now()
-			if err := ask(ctx, request.Waiting); err != nil && ctx.Err() == nil {
+			if err := ask(ctx, request.ReasonWaiting); err != nil && ctx.Err() == nil {
 				t.Fatalf("a reader was %v after %v", err, time.Since(began))
 			}
 			if waited := time.Since(at); waited > 0 {
@@ -133,16 +133,16 @@ func TestPollsGetDearerAsTheWindowShrinks(t *testing.T) {
 			}
 			end := time.Now().Add(20 * time.Minute) // readers are known by then
 			for ; readersEach > 0 && time.Now().Before(end); time.Sleep(readersEach) {
-				take(request.Waiting)
+				take(request.ReasonWaiting)
 			}
 			b.Told(Allowance{Limit: limit, Remaining: left, Reset: window})
 			began := time.Now()
 			for due := began; due.Sub(began) < window-time.Second; due = due.Add(time.Second) {
 				time.Sleep(time.Until(due))
 				if readersEach > 0 && due.Sub(began)%readersEach == 0 {
-					take(request.Waiting)
+					take(request.ReasonWaiting)
 				}
-				if b.TryTake(Claim{Reason: request.Poll}) {
+				if b.TryTake(Claim{Reason: request.ReasonPoll}) {
 					b.Release()
 					n++
 				}

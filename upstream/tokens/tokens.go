@@ -126,7 +126,7 @@ func (s *Issuer) grant(ctx context.Context, form url.Values, client understudy.S
 	if s.o.Scope != "" {
 		form.Set("scope", s.o.Scope)
 	}
-	if client.Empty() {
+	if client.IsEmpty() {
 		form.Set("client_id", s.o.Client)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.o.URL, strings.NewReader(form.Encode()))
@@ -134,7 +134,7 @@ func (s *Issuer) grant(ctx context.Context, form url.Values, client understudy.S
 		return answer{}, errors.New("no token: the request cannot be made")
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if !client.Empty() {
+	if !client.IsEmpty() {
 		req.SetBasicAuth(url.QueryEscape(s.o.Client), url.QueryEscape(client.Reveal()))
 	}
 	return s.ask(req)

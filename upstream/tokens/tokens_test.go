@@ -261,7 +261,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		status, body = code, text
 		token, _, err := s.Token(t.Context(), understudy.NewSecret("s"))
-		if (err == nil) == token.Empty() || strings.ContainsFunc(token.Reveal(), unprintable) {
+		if (err == nil) == token.IsEmpty() || strings.ContainsFunc(token.Reveal(), unprintable) {
 			t.Fatalf("%q, %v", token.Reveal(), err)
 		}
 	})

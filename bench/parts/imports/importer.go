@@ -100,7 +100,7 @@ type intakes struct {
 // page fills one page as a walk does: it weighs what the page takes while it is
 // read and looked through, and gives that back.
 func (i *intakes) page(ctx context.Context, r *jobs.Run) (err error) {
-	target, err := i.src.Spec.Target(i.src.Name, rig.Calls, string(r.Job().Payload[1:len(r.Job().Payload)-1]))
+	target, err := i.src.Spec.Resolve(i.src.Name, rig.Calls, string(r.Job().Payload[1:len(r.Job().Payload)-1]))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (i *intakes) page(ctx context.Context, r *jobs.Run) (err error) {
 		return nil
 	}
 	defer func() { err = errors.Join(err, weigh(ctx, 0)) }()
-	landed, err := i.m.Fill(ctx, request.Fill{Target: target, Reason: request.Sync, RecordsOnly: true, Reserve: weigh})
+	landed, err := i.m.Fill(ctx, request.Fill{Target: target, Reason: request.ReasonSync, RecordsOnly: true, Reserve: weigh})
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (i *intakes) run(ctx context.Context, runner *jobs.Runner, client *upstream
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for k, size := range i.sizes {
-		job := understudy.Job{Kind: "import page", Key: fmt.Sprint(size), Payload: fmt.Appendf(nil, `"PageSize=%d"`, size), Priority: understudy.Bulk}
+		job := understudy.Job{Kind: "import page", Key: fmt.Sprint(size), Payload: fmt.Appendf(nil, `"PageSize=%d"`, size), Priority: understudy.PriorityBulk}
 		if small && k > 0 {
 			for i.most.Load() == 0 {
 				<-tick.C

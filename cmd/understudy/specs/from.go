@@ -57,7 +57,7 @@ func ReadHeaders(texts []string) (map[string]string, error) {
 // style is how the credential is sent.
 func (c Caller) style() string {
 	switch {
-	case c.Auth != "" || c.Secret.Empty():
+	case c.Auth != "" || c.Secret.IsEmpty():
 		return cmp.Or(c.Auth, "none")
 	case c.User != "":
 		return "basic"
@@ -182,7 +182,7 @@ func (c Caller) document(ctx context.Context, address string, first *infer.Answe
 // hint says what a refusal may want.
 func (c Caller) hint(a *infer.Answer) string {
 	switch {
-	case a.Status == http.StatusUnauthorized && c.Secret.Empty():
+	case a.Status == http.StatusUnauthorized && c.Secret.IsEmpty():
 		return ": it wants a credential; give --secret, and --user or --auth where it is no bearer token"
 	case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
 		return ": it refuses the credential, which was sent as " + c.style()
@@ -270,7 +270,7 @@ func (c Caller) once(ctx context.Context, address string) (*infer.Answer, error)
 	}
 	req.Header.Set("Accept", "application/json, */*;q=0.5")
 	auth := spec.Auth{Style: c.style()}
-	schemes, err := auth.Sent()
+	schemes, err := auth.ParseSent()
 	if err != nil {
 		return nil, fmt.Errorf("--auth: %w", err)
 	}

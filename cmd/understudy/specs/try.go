@@ -192,7 +192,7 @@ func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	if len(k.ID) == 0 {
 		r.note = "kept as whole pages"
 	}
-	if id := first.Repeated(); id != "" {
+	if id := first.ConflictingID(); id != "" {
 		r.bad("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
 	}
 	rows := first.Rows
@@ -224,7 +224,7 @@ func defaults(r *result, l *spec.List, page *understudy.Page) {
 				continue
 			}
 			value := jsonspan.Text(page.Body, v)
-			if but := f.AllBut(); but == "" && !strings.EqualFold(value, f.Default) || but != "" && value == but {
+			if but := f.ExcludedValue(); but == "" && !strings.EqualFold(value, f.Default) || but != "" && value == but {
 				r.bad("without %s the list has a row whose %s is %s, against the default %s: take the default out",
 					f.Name, f.Field, understudy.Clip(value), f.Default)
 				break
@@ -246,7 +246,7 @@ func (e statusError) Error() string { return "status " + strconv.Itoa(int(e)) }
 
 // page asks for one page.
 func (t *trial) page(ctx context.Context, path, query string) (*understudy.Page, error) {
-	target, err := t.spec.Target("try", path, query)
+	target, err := t.spec.Resolve("try", path, query)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (t *trial) page(ctx context.Context, path, query string) (*understudy.Page,
 func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
-	page, err := t.client.Fetch(ctx, request.Fetch{Target: target, Retry: tryTime / 2})
+	page, err := t.client.Fetch(ctx, request.Fetch{Target: target, RetryWindow: tryTime / 2})
 	var up *understudy.UpstreamError
 	switch {
 	case errors.As(err, &up) && up.Page != nil:

@@ -24,7 +24,7 @@ func (t *trial) second(
 		r.bad("%s", end.Why)
 		return nil
 	}
-	if !first.Next.Zero() {
+	if !first.Next.IsZero() {
 		second, err := t.follow(ctx, first)
 		if err != nil {
 			r.bad("the second page: %s", err)
@@ -38,11 +38,11 @@ func (t *trial) second(
 			return second
 		}
 	}
-	if paging.Size == "" || len(first.Rows) < 2 || paging.OnePage() {
-		full := paging.OnePage() && end.Kind != "" && paging.Max > 0 && len(first.Rows) >= paging.Max
+	if paging.Size == "" || len(first.Rows) < 2 || paging.IsOnePage() {
+		full := paging.IsOnePage() && end.Kind != "" && paging.Max > 0 && len(first.Rows) >= paging.Max
 		if full {
 			r.bad("the page is full (%d rows), and by the spec the list does not go on", len(first.Rows))
-		} else if paging.OnePage() && paging.Size != "" {
+		} else if paging.IsOnePage() && paging.Size != "" {
 			r.note = "one page as the spec says; it takes " + paging.Size
 		}
 		if end.Kind == understudy.OpenUnseen {
@@ -57,7 +57,7 @@ func (t *trial) second(
 		r.bad("with %s=%d: %s", paging.Size, half, err)
 	case len(less.Rows) > half:
 		r.bad("%s=%d gives %d rows", paging.Size, half, len(less.Rows))
-	case less.Next.Zero() && len(less.Rows) < len(first.Rows):
+	case less.Next.IsZero() && len(less.Rows) < len(first.Rows):
 		r.bad("%s=%d gives %d of %d rows and no next page", paging.Size, half, len(less.Rows), len(first.Rows))
 	default:
 		t.halves(ctx, r, k, first, less, func() (*understudy.Page, error) { return t.page(ctx, path, query) })
@@ -73,9 +73,9 @@ func (t *trial) lacking(r *result, l *spec.List) {
 		with, without, goesOn := 0, 0, false
 		for _, page := range t.pages {
 			switch {
-			case slices.Contains(page.Lacks(), place):
+			case slices.Contains(page.MissingPlaces(), place):
 				without += len(page.Rows)
-				goesOn = goesOn || !page.Next.Zero()
+				goesOn = goesOn || !page.Next.IsZero()
 			default:
 				with++
 			}
@@ -135,7 +135,7 @@ func (t *trial) halves(
 
 // follow returns the page after a page.
 func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
-	target, err := t.spec.Follow(p.Next.Source, p.Next.URI)
+	target, err := t.spec.ResolveLink(p.Next.Source, p.Next.URI)
 	if err != nil {
 		return nil, err
 	}

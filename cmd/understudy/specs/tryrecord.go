@@ -16,7 +16,7 @@ import (
 
 // instance asks for the first row's record by its own path, and compares the two.
 func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page) {
-	target, err := t.spec.Target("try", path, "")
+	target, err := t.spec.Resolve("try", path, "")
 	if err != nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 func (t *trial) addressOf(in *spec.Instance, first *understudy.Page) string {
 	var said string
 	_ = json.Unmarshal(members(first, 0)[in.Address], &said) // the field is a text, or it is no address
-	own, err := t.spec.Follow("try", said)
+	own, err := t.spec.ResolveLink("try", said)
 	if err != nil || own.Instance != in {
 		return ""
 	}
@@ -140,7 +140,7 @@ func members(page *understudy.Page, row int) map[string]json.RawMessage {
 // envelope compares what an answer has around its record with what the spec says.
 func (t *trial) envelope(r *result, in *spec.Instance, one *understudy.Page) {
 	var said, is any
-	where, _ := t.spec.URL(one.Key, "")
+	where, _ := t.spec.BuildURL(one.Key, "")
 	made, _, _ := in.Wrap(one.Body[one.Rows[0].Start:one.Rows[0].End], one.Key.URI, where)
 	if json.Unmarshal(made, &said) != nil || json.Unmarshal(one.Body, &is) != nil || !reflect.DeepEqual(said, is) {
 		r.bad("%s has something else around its record: give it an answer", in.Path)

@@ -71,7 +71,7 @@ func (w *World) id(kind, digit string) string {
 	for i, name := range k.ID {
 		parts[i] = w.id(k.Field(name).Link, digit)
 	}
-	return k.IDOf(parts)
+	return k.JoinID(parts)
 }
 
 // Body is a kind's record of an id, nil when there is none.
@@ -221,7 +221,7 @@ func (w *World) Answer(_ context.Context, a request.Request) (*request.Response,
 	p := &understudy.Page{Key: t.Key, List: t.List != nil, ID: t.ID, Status: http.StatusOK, ContentType: "application/json", Shape: t.Shape()}
 	answer := &request.Response{Page: p, Outcome: request.Warm, Age: 12 * time.Second, TTL: 5 * time.Second}
 	if a.NoCache && !a.JoinOnly {
-		answer = &request.Response{Page: p, Outcome: request.Cold, Fwd: "request", Stored: true, Upstream: 800 * time.Millisecond}
+		answer = &request.Response{Page: p, Outcome: request.Cold, ForwardReason: "request", Stored: true, UpstreamTime: 800 * time.Millisecond}
 	}
 	if a.JoinOnly { // it was fetched just now
 		answer.Age = time.Second / 2
@@ -265,7 +265,8 @@ func (w *World) list(p *understudy.Page, a request.Request) {
 		if len(t.Kind.ID) > 0 {
 			body = w.body(t.Kind, hidden)
 		}
-		if a.Local != nil && !a.Local.Only(&understudy.Record{Source: t.Key.Source, Kind: t.Kind.Name, Shape: t.List.Shape, ID: id, Body: body}) {
+		if a.Local != nil && !a.Local.CanFind(&understudy.Record{Source: t.Key.Source, Kind: t.Kind.Name, Shape: t.List.Shape,
+			ID: id, Body: body}) {
 			return
 		}
 		rows, last = append(rows, body), id

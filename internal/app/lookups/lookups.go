@@ -70,7 +70,7 @@ func (l *Lookups) NoteSaved(page *understudy.Page) {
 	if src == nil {
 		return
 	}
-	if k := src.spec.Spec.Kind(page.Kind); k != nil && k.Own != "" {
+	if k := src.spec.Spec.Kind(page.Kind); k != nil && k.OwnNumber != "" {
 		select {
 		case l.stale <- struct{}{}:
 		default:
@@ -100,14 +100,14 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 	for name, src := range l.sources {
 		all := map[string]bool{}
 		for _, k := range src.spec.Spec.Kinds {
-			if k.Own == "" {
+			if k.OwnNumber == "" {
 				continue
 			}
 			for _, shape := range k.Shapes() {
 				w := query.RangeScan{Source: name, Kind: k.Name, Shape: shape}
-				for _, w.Unclocked = range []bool{false, true} {
+				for _, w.NoClock = range []bool{false, true} {
 					err := l.db.ScanRecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
-						if n := readField(rec.Body, k.Own); n != "" {
+						if n := readField(rec.Body, k.OwnNumber); n != "" {
 							all[access.Number(n)] = true
 						}
 						return true
@@ -166,7 +166,7 @@ func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.R
 // record is stored or the store can't be read.
 func (l *Lookups) AddressedID(t *spec.Target) string {
 	src := l.sources[t.Key.Source]
-	if l.db == nil || src == nil || !t.Addressed() {
+	if l.db == nil || src == nil || !t.IsAddressed() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)

@@ -74,7 +74,7 @@ func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 	kinds := []jobs.Kind{listed}
 	if len(h.Retention) > 0 {
 		kinds = append(kinds, jobs.Kind{
-			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireInterval),
+			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.PrioritySteady, Schedule: jobs.Every(expireInterval),
 		})
 	}
 	return kinds
@@ -137,7 +137,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("listed ", h.runs.Load()),
-			Priority: understudy.Steady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
+			Priority: understudy.PrioritySteady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its hour", "err", err)
 		}
 		if retry.Sleep(ctx, h.Delay/2) != nil { // a sweep signals often
@@ -150,7 +150,8 @@ func (h *Eraser) Run(ctx context.Context) error {
 func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := h.List(ctx, e)
 	if err == nil && got.Receipt != nil {
-		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Priority: understudy.Soon})
+		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number),
+			Priority: understudy.PrioritySoon})
 	}
 	return got, err
 }
@@ -160,9 +161,9 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 	if _, err := findSource(h.Sources, e.Source); err != nil {
 		return got, err
 	}
-	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
+	if n := understudy.ParsePhone(e.What); n.Digits != "" && !n.HasCountryCode && len(n.Digits) < understudy.MinNationalDigits {
 		return got, newInvalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
-			digits(len(n.Digits)), understudy.NationalPhone)
+			digits(len(n.Digits)), understudy.MinNationalDigits)
 	}
 	kinds, err := h.DB.ReadKinds(ctx, e.Source)
 	if err != nil || len(kinds) == 0 {
@@ -204,7 +205,7 @@ func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 			continue
 		}
 		for _, k := range src.Spec.Kinds {
-			if k.Own != "" && found[k.Name] > 0 {
+			if k.OwnNumber != "" && found[k.Name] > 0 {
 				return true
 			}
 		}

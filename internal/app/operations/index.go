@@ -65,7 +65,7 @@ func (h *Indexer) Run(ctx context.Context) error {
 func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
 	at.Done, at.Total, err = h.DB.Index.CountIndexed(ctx)
 	if err == nil && at.Done < at.Total {
-		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.Steady})
+		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.PrioritySteady})
 	}
 	return at, err
 }

@@ -83,12 +83,12 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	if src.Spec.Generic() {
-		t, err := src.Spec.Passed(src.Name, p.What)
+	if src.Spec.IsGeneric() {
+		t, err := src.Spec.ResolveVerbatim(src.Name, p.What)
 		return target{source: src, target: t}, err
 	}
 	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
-		t, err := src.Spec.Follow(src.Name, p.What)
+		t, err := src.Spec.ResolveLink(src.Name, p.What)
 		switch {
 		case err != nil:
 			return target{}, err

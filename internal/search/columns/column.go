@@ -50,7 +50,7 @@ type oddValue struct {
 
 // sortOf is the sort of column of a field; ok is false for a field that has none.
 func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
-	if spec.IsTime(f.Type) {
+	if spec.IsTimeType(f.Type) {
 		return Time, f.Class != spec.ClassSecret
 	}
 	switch f.Type {
@@ -59,18 +59,18 @@ func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
 	case spec.TypeInt, spec.TypeDecimal:
 		return Number, f.Class != spec.ClassSecret
 	}
-	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name) || k.InEveryPath(f.Name)
+	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name) || k.IsInEveryPath(f.Name)
 }
 
 // put sets the cell of a row, and returns whether its value cannot be kept.
 func (c *Column) put(row int32, v query.Value) (doubtful bool) {
-	doubtful = v.Nested()
-	present := !doubtful && query.Present{}.Holds(v)
+	doubtful = v.IsNested()
+	present := !doubtful && query.Present{}.Match(v)
 	switch c.Sort {
 	case Word:
 		c.cells[row] = 0
 		if present {
-			c.cells[row] = c.words.add(v.Raw())
+			c.cells[row] = c.words.add(v.RawBytes())
 		}
 	case Number:
 		c.cells[row] = number(noNumber)

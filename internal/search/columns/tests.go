@@ -74,7 +74,7 @@ func (c *Column) wordTest(test query.Test) func(row int32) bool {
 		}
 		if known[code] == 0 {
 			known[code] = no
-			if test.Holds(valueOf(c.words.raw[code], c.Field.Type)) {
+			if test.Match(valueOf(c.words.raw[code], c.Field.Type)) {
 				known[code] = yes
 			}
 		}
@@ -94,11 +94,11 @@ func (c *Column) numberTest(test query.Test) func(row int32) bool {
 		case noNumber:
 			return false
 		case oddNumber:
-			return test.Holds(valueOf(decimalOf(c.odd[row].number), ""))
+			return test.Match(valueOf(decimalOf(c.odd[row].number), ""))
 		}
 		holds, ok := known[cell]
 		if !ok {
-			holds = test.Holds(valueOf(decimalOf(big.NewRat(int64(int32(cell)), Scale)), ""))
+			holds = test.Match(valueOf(decimalOf(big.NewRat(int64(int32(cell)), Scale)), ""))
 			if len(known) < maxKnown {
 				known[cell] = holds
 			}

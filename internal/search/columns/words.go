@@ -35,7 +35,7 @@ func (w *words) add(raw []byte) uint32 {
 	own := string(raw)
 	text := valueOf(own, "").Text()
 	country := ""
-	if p := understudy.ReadPhone(text); p.Country {
+	if p := understudy.ParsePhone(text); p.HasCountryCode {
 		country = e164.Country(p.Digits)
 	}
 	w.bytes += int64(len(own) + len(text) + 64)
@@ -71,5 +71,5 @@ func valueOf(raw, typ string) query.Value {
 	if err != nil {
 		return query.Value{}
 	}
-	return query.Of(body, doc, typ)
+	return query.NewValue(body, doc, typ)
 }

@@ -45,7 +45,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	if tree.Op == opWords && !tree.prefix {
 		q.ID = b.fold(tree.text)
 	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") {
-		q.ID = understudy.ReadPhone(n.Values[0].Text).Digits
+		q.ID = understudy.ParsePhone(n.Values[0].Text).Digits
 	}
 	for _, s := range views {
 		if c.Possible(s) {
@@ -226,7 +226,7 @@ const leastID = 10
 // ids are the conditions on every field that names a record, when a word has the form of an id: ids are no text.
 func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
 	id := b.fold(n.text)
-	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasPrefix(id) })
+	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasIDPrefix(id) })
 	isNumber := id != "" && strings.Trim(id, "0123456789") == ""
 	if !isNumber && (!known || len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool {
 		return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-'
@@ -268,7 +268,7 @@ func (s *KindView) mayName(f *spec.Field, id string) bool {
 	}
 	for _, k := range s.spec.Kinds {
 		if k.Name == f.Link && len(k.Prefixes) > 0 {
-			return k.HasPrefix(id)
+			return k.HasIDPrefix(id)
 		}
 	}
 	return true
@@ -302,7 +302,7 @@ func IsKind(name string) bool { return name == KindName || name == inName }
 
 // called says whether a kind goes by a name.
 func called(k *spec.Kind, name string) bool {
-	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.One) || strings.EqualFold(name, k.Title)
+	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.Singular) || strings.EqualFold(name, k.Title)
 }
 
 // field binds a condition on a field.

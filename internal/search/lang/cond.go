@@ -168,7 +168,7 @@ func (l *predicate) holds(r *Candidate) bool {
 		return l.whole(r)
 	case l.test != nil:
 		v, ok := r.value(field)
-		return ok && l.testOf(r.View).Holds(v)
+		return ok && l.testOf(r.View).Match(v)
 	}
 	for _, t := range r.Text() {
 		if (field == "" || t.Name == field) && l.Words.MatchText(t.Text) {

@@ -18,7 +18,7 @@ func (b *Binder) fold(typed string) string {
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
 		for k := range b.Every {
-			if id, ok := k.SpellID(part); ok {
+			if id, ok := k.NormalizeID(part); ok {
 				parts[i] = id
 				break
 			}

@@ -63,7 +63,7 @@ func (s *KindView) Uses(why string, since func(number string, since int64) bool)
 
 // Numbers reports whether every phone number of the kind is fully seen, and its date.
 func (s *KindView) Numbers() bool {
-	for _, f := range query.OwnTimes(s.Kind) {
+	for _, f := range query.TimeFields(s.Kind) {
 		if _, ok := s.Fields[f.Name]; !ok {
 			return false
 		}
@@ -80,7 +80,7 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, All: c.Role() == understudy.RoleAll,
 		Fields: make(map[string]string, len(k.Fields)), Whole: true}
 	for _, f := range k.Fields {
-		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
+		if source := k.Field(f.DerivedFrom); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.CanSeeField(c, src.Name, k.Name, f.Name) {
 				s.phones = append(s.phones, f.Name)
 			} else {
@@ -166,7 +166,7 @@ type Candidate struct {
 // See makes a candidate of a record; false when its body is no document or a row rule keeps it from the caller.
 func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Parse(r.Body)
-	if err != nil || doc.Kind != jsonspan.Object || s.Rule != nil && !s.Rule.Finds(r) {
+	if err != nil || doc.Kind != jsonspan.Object || s.Rule != nil && !s.Rule.CanFind(r) {
 		return false
 	}
 	*c = Candidate{Record: r, View: s, doc: doc, Held: c.Held[:0]}
@@ -185,8 +185,8 @@ func (c *Candidate) find(name string) query.Value {
 // value is the value of a field that is fully seen; false when it is absent, null or empty.
 func (c *Candidate) value(name string) (query.Value, bool) {
 	v := c.find(name)
-	if !v.Nested() {
-		return v, query.Present{}.Holds(v)
+	if !v.IsNested() {
+		return v, query.Present{}.Match(v)
 	}
 	if !c.View.All { // what lies in it the spec does not name, and the gate hides
 		return query.Value{}, false

@@ -58,7 +58,7 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 		}
 	}
 	l.whole = func(c *Candidate) bool {
-		return tests[c.View].Holds(c.find(fields[c.View])) // the empty text has a hash, too
+		return tests[c.View].Match(c.find(fields[c.View])) // the empty text has a hash, too
 	}
 	if endings { // no empty text ends so
 		l.rows = func(s *KindView, of RowTests) func(int32) bool { return of.Test(fields[s], tests[s]) }
@@ -95,7 +95,7 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 			if f.Class != spec.ClassPhone || len(n.Values) == 0 || !want(s, f.Name, n.Values[0].Text) {
 				continue
 			}
-			if from := s.Kind.Field(f.From); from != nil && from.Class == f.Class && want(s, f.From, n.Values[0].Text) {
+			if from := s.Kind.Field(f.DerivedFrom); from != nil && from.Class == f.Class && want(s, f.DerivedFrom, n.Values[0].Text) {
 				continue // what is derived from a number is that number
 			}
 			if byName[f.Name] == nil {
@@ -154,23 +154,23 @@ func masked(scope []*KindView) string {
 // dialled is the test for a number by all its digits, however it is written.
 type dialled string
 
-// Holds compares the digits.
-func (d dialled) Holds(v query.Value) bool {
-	return understudy.ReadPhone(v.Text()).Digits == string(d)
+// Match compares the digits.
+func (d dialled) Match(v query.Value) bool {
+	return understudy.ParsePhone(v.Text()).Digits == string(d)
 }
 
 // Lookup is the query for the records with a whole number in any field of class phone, whatever the caller sees of
 // these fields. The caller of Lookup has asked whether it may. The error is ErrInvalid.
 func Lookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
-	p := understudy.ReadPhone(number)
-	if !p.Country {
+	p := understudy.ParsePhone(number)
+	if !p.HasCountryCode {
 		return nil, fmt.Errorf("search: %w: a number is looked up whole; write it with + and the country's code, like +15550100123",
 			understudy.ErrInvalid)
 	}
 	l := &predicate{Node: &Node{Op: OpField, Name: NumberName}, In: map[*KindView]string{}, every: true}
 	l.Term = &query.Predicate{Number: "+" + p.Digits}
 	l.whole = func(c *Candidate) bool {
-		return slices.ContainsFunc(c.View.numbers(), func(field string) bool { return dialled(p.Digits).Holds(c.find(field)) })
+		return slices.ContainsFunc(c.View.numbers(), func(field string) bool { return dialled(p.Digits).Match(c.find(field)) })
 	}
 	q := &BoundQuery{Tree: &Node{Op: opAnd}, Cond: &Cond{Op: OpField, Predicate: l}, Now: now}
 	for _, s := range views {

@@ -41,7 +41,7 @@ func (q *BoundQuery) Plan() []StoreQuery {
 		}
 	}
 	for i := range all {
-		all[i].Query.Even = ruled
+		all[i].Query.ConstantEffort = ruled
 	}
 	return all
 }
@@ -68,14 +68,14 @@ func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	if rule == nil {
 		return []StoreQuery{c.storeQuery(source, about)}
 	}
-	if !rule.Whole && !c.named() {
+	if !rule.Complete && !c.named() {
 		c = &Cond{Op: opAnd}
 	}
 	all := []StoreQuery{c.storeQuery(source, about)}
 	q := &all[0].Query
 	if q.Text = nil; c.named() {
 		q.Predicates = nil
-		q.IDs = slices.DeleteFunc(slices.Clone(q.IDs), func(id string) bool { return !rule.Named(id) })
+		q.IDs = slices.DeleteFunc(slices.Clone(q.IDs), func(id string) bool { return !rule.CanFindID(id) })
 		if len(q.IDs) == 0 {
 			return nil
 		}
@@ -232,13 +232,13 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 	if fields == nil && slices.ContainsFunc(about, func(s *KindView) bool { return s.All }) {
 		return t // what the spec does not name is searched, too
 	}
-	t.In = map[string][]string{}
+	t.Fields = map[string][]string{}
 	for _, s := range about {
 		switch {
 		case fields == nil:
-			t.In[s.Kind.Name] = s.visible
+			t.Fields[s.Kind.Name] = s.visible
 		case fields[s] != "":
-			t.In[s.Kind.Name] = []string{fields[s]}
+			t.Fields[s.Kind.Name] = []string{fields[s]}
 		}
 	}
 	return t
@@ -266,5 +266,5 @@ func joined(op query.TextOp, of []*query.Text) *query.Text {
 	case 1:
 		return of[0]
 	}
-	return &query.Text{Op: op, Of: of}
+	return &query.Text{Op: op, Parts: of}
 }

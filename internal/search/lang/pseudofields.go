@@ -156,7 +156,7 @@ func numberPredicate(n *Node, every bool) *predicate {
 		l.whole = func(c *Candidate) bool {
 			return slices.ContainsFunc(c.View.phones, func(field string) bool {
 				v, ok := c.value(field)
-				return ok && l.test.Holds(v)
+				return ok && l.test.Match(v)
 			})
 		}
 	}
@@ -217,10 +217,10 @@ const CountryOf = ".country"
 // countries are ISO 3166-1 codes, one of which the country of a phone number has.
 type countries []string
 
-// Holds reads the number.
-func (c countries) Holds(v query.Value) bool {
-	p := understudy.ReadPhone(v.Text())
-	return p.Country && slices.Contains(c, e164.Country(p.Digits))
+// Match reads the number.
+func (c countries) Match(v query.Value) bool {
+	p := understudy.ParsePhone(v.Text())
+	return p.HasCountryCode && slices.Contains(c, e164.Country(p.Digits))
 }
 
 // country binds the country of a phone number.
@@ -267,7 +267,7 @@ func (b *Binder) idle(n *Node, scope []*KindView) *predicate {
 		if s.used == nil {
 			continue
 		}
-		field := s.Kind.Own
+		field := s.Kind.OwnNumber
 		if _, sees := s.Fields[field]; !sees || s.used.why != "" {
 			b.fail(refused(b.Text, n.at, n.end, "your role does not see %s; take %s out", cmp.Or(s.used.why, field+" of "+s.Kind.Name), idleName))
 			return nil

@@ -88,7 +88,7 @@ func anyRow(all []func(int32) bool) func(int32) bool {
 // order. It is nil when the rows do not tell it.
 func Clock(k *spec.Kind, of RowTests) func(row int32) int64 {
 	var all []func(int32) int64
-	for _, f := range query.OwnTimes(k) {
+	for _, f := range query.TimeFields(k) {
 		at := of.Times(f.Name)
 		if at == nil {
 			return nil

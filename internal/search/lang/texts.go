@@ -77,7 +77,7 @@ func (c *Candidate) add(name []byte, class string, v jsonspan.Value) {
 		return
 	}
 	text := jsonspan.Text(c.Record.Body, v)
-	if v.Kind == jsonspan.String && class == "" && spec.LooksLikeTime(text) {
+	if v.Kind == jsonspan.String && class == "" && spec.IsTimeText(text) {
 		return
 	}
 	c.Held = append(c.Held, tokenizer.Field{Class: class, Name: string(name), Text: text})

@@ -240,7 +240,7 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 
 // ShowsTime reports whether the caller sees the fields by which a date finds records of the kind.
 func (s *KindView) ShowsTime() bool {
-	own := query.OwnTimes(s.Kind)
+	own := query.TimeFields(s.Kind)
 	for _, f := range own {
 		if _, ok := s.Fields[f.Name]; !ok {
 			return false

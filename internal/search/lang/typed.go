@@ -28,7 +28,7 @@ const (
 
 // SortOf is the sort of a kind's field.
 func SortOf(k *spec.Kind, f *spec.Field) Sort {
-	if spec.IsTime(f.Type) {
+	if spec.IsTimeType(f.Type) {
 		return SortTime
 	}
 	switch f.Type {
@@ -139,8 +139,8 @@ func exactly(values []Value) *query.Predicate {
 // anyWords wants the words of one of some patterns.
 type anyWords []tokenizer.Pattern
 
-// Holds looks for the words in the value's text.
-func (t anyWords) Holds(v query.Value) bool {
+// Match looks for the words in the value's text.
+func (t anyWords) Match(v query.Value) bool {
 	text := v.Text()
 	return slices.ContainsFunc(t, func(p tokenizer.Pattern) bool { return p.MatchText(text) })
 }
@@ -236,10 +236,10 @@ func clockSeconds(text string) string {
 func decimals(rel relation, want []*query.Decimal, negated bool) query.Test {
 	switch one := (query.Range{From: want[0], To: want[len(want)-1], Negated: negated}); rel {
 	case relLess, relAtMost:
-		one.From, one.Inside = nil, rel == relLess
+		one.From, one.Exclusive = nil, rel == relLess
 		return one
 	case relMore, relAtLeast:
-		one.To, one.Inside = nil, rel == relMore
+		one.To, one.Exclusive = nil, rel == relMore
 		return one
 	case relRange:
 		return one
@@ -298,7 +298,7 @@ const leastShort = 3
 
 // isNumber says whether a text is a phone number or a short code.
 func isNumber(text string) bool {
-	return understudy.ReadPhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.LeastPhone &&
+	return understudy.ParsePhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.MinPhoneDigits &&
 		strings.Trim(text, "0123456789") == ""
 }
 
@@ -312,7 +312,7 @@ func (b *Binder) hintEnding(n *Node) {
 // numbers is the test for one of some phone numbers in any form.
 func numbers(values []Value) (any query.Any) {
 	for _, v := range values {
-		any = append(any, query.NewNumber(v.Text))
+		any = append(any, query.NewPhoneNumber(v.Text))
 	}
 	return any
 }

@@ -53,7 +53,7 @@ func TestParseTimeRange(t *testing.T) {
 func sameNumber(held, typed string) bool {
 	body, _ := json.Marshal(held)
 	doc, _ := jsonspan.Parse(body)
-	return numbers([]Value{{Text: typed}}).Holds(query.Of(body, doc, ""))
+	return numbers([]Value{{Text: typed}}).Match(query.NewValue(body, doc, ""))
 }
 
 func TestNumbers(t *testing.T) {

@@ -258,7 +258,7 @@ func ParentOf(rule string, body []byte) string {
 	if rule == "" {
 		return ""
 	}
-	field, id := spec.ParentIn(rule)
+	field, id := spec.ParseParentRule(rule)
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return ""

@@ -26,16 +26,16 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 		sp.Kinds = append(sp.Kinds, &spec.Kind{Name: "shops", ID: []string{"name"}, Fields: []*spec.Field{{Name: "name"}},
 			Instances: []*spec.Instance{{Path: "/v1/shops/{shop}", ID: []string{"shop"}}}})
 		items := sp.Kinds[0]
-		items.Fields = append(items.Fields, &spec.Field{Name: "url", Absolute: true}, &spec.Field{Name: "shop"})
+		items.Fields = append(items.Fields, &spec.Field{Name: "url", AbsoluteURL: true}, &spec.Field{Name: "shop"})
 		if items.Root = root; root == "shop" { // a field that has its id
-			items.Root, sp.Shown = "", map[string]string{"shop": "shop"}
+			items.Root, sp.VarFields = "", map[string]string{"shop": "shop"}
 			items.Lists = append(items.Lists, &spec.List{Path: "/v1/shops/{shop}/items", Key: "items"})
 		}
 		if err := sp.Compile(); err != nil {
 			t.Fatal(err)
 		}
 		if root == "shop" {
-			sp.Cover()
+			sp.SplitByRoot()
 		}
 		db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"items": sp}, SaveTime: storetest.Patience})
 		if err != nil {
@@ -74,7 +74,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		db = open(root)
-		window := query.RangeScan{Source: "items", Kind: "items", Shape: "items", Parent: "north", Unclocked: true}
+		window := query.RangeScan{Source: "items", Kind: "items", Shape: "items", Parent: "north", NoClock: true}
 		rows, err := db.ReadRows(t.Context(), window)
 		if ids := under(db, "north"); root != "" && (!slices.Equal(ids, []string{"i0", "i2"}) || len(rows) != 2 || err != nil) {
 			t.Errorf("with the root in %s: %v, %d rows, %v", root, ids, len(rows), err)

@@ -57,7 +57,7 @@ func contentOf(n int) request.Content {
 	id := fmt.Sprintf("RE%032d", n)
 	return request.Content{
 		Key:  understudy.Key{Source: "twilio", URI: "/2010-04-01/Accounts/AC1/Recordings/" + id + ".wav"},
-		Kind: "recordings", ID: id, Within: []string{"AC1"}, ContentType: "audio/x-wav", Size: -1,
+		Kind: "recordings", ID: id, ParentIDs: []string{"AC1"}, ContentType: "audio/x-wav", Size: -1,
 		ETag: `"u"`, Modified: filesEpoch.Add(-time.Hour), At: filesEpoch,
 	}
 }
@@ -236,8 +236,8 @@ func TestFilesNotKept(t *testing.T) {
 		c := contentOf(1)
 		c.Size = test.size
 		_, err := s.Put(test.ctx, c, test.from)
-		var short interface{ Short() string }
-		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || !strings.Contains(short.Short(), test.reason) {
+		var short interface{ ShortString() string }
+		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || !strings.Contains(short.ShortString(), test.reason) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
@@ -255,7 +255,7 @@ func TestFilesForget(t *testing.T) {
 	mp3 := contentOf(1)
 	mp3.Key.URI = strings.Replace(mp3.Key.URI, ".wav", ".mp3", 1)
 	image := request.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1",
-		Within: []string{"AC1", "SM1"}, Size: -1}
+		ParentIDs: []string{"AC1", "SM1"}, Size: -1}
 	for _, c := range []request.Content{mp3, image} {
 		if _, err := s.Put(t.Context(), c, strings.NewReader(c.Key.URI)); err != nil {
 			t.Fatal(err)

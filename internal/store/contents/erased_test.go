@@ -57,7 +57,7 @@ func TestContentsErased(t *testing.T) {
 		t.Errorf("put again: %v", err)
 	}
 	within := contentOf(7)
-	within.Within = []string{fmt.Sprintf("CA%032d", 0)}
+	within.ParentIDs = []string{fmt.Sprintf("CA%032d", 0)}
 	if _, err := s.Put(t.Context(), within, strings.NewReader("the voice of 0")); !errors.Is(err, understudy.ErrNotStored) {
 		t.Errorf("put within an erased record: %v", err)
 	}

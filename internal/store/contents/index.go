@@ -54,7 +54,7 @@ func readIndex(path string) (request.Content, error) {
 		return request.Content{}, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	c := request.Content{
-		Key: understudy.Key{Source: e.Source, URI: e.URI}, Kind: e.Kind, ID: e.ID, Within: e.Within,
+		Key: understudy.Key{Source: e.Source, URI: e.URI}, Kind: e.Kind, ID: e.ID, ParentIDs: e.Within,
 		ContentType: e.Type, Size: e.Size, ETag: e.ETag, Modified: e.Modified, At: e.At,
 	}
 	if n, err := hex.Decode(c.Sum[:], []byte(e.Sum[:min(len(e.Sum), 64)])); err != nil || n != len(c.Sum) || len(e.Sum) != 64 {
@@ -67,7 +67,7 @@ func readIndex(path string) (request.Content, error) {
 // power failure.
 func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	data, err := json.Marshal(indexEntry{
-		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.Within, Type: c.ContentType,
+		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.ParentIDs, Type: c.ContentType,
 		Size: c.Size, Sum: hex.EncodeToString(c.Sum[:]), ETag: c.ETag, Modified: c.Modified, At: c.At.Round(0),
 	})
 	if err != nil {

@@ -156,8 +156,8 @@ func TestFilesDiskFull(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		var short interface{ Short() string }
-		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || short.Short() != "disk full" {
+		var short interface{ ShortString() string }
+		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || short.ShortString() != "disk full" {
 			t.Fatal(err)
 		}
 		break

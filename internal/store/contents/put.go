@@ -43,7 +43,7 @@ func (f *Files) Put(ctx context.Context, c request.Content, from io.Reader) (req
 
 func newFile(c request.Content) file {
 	x := file{key: keyOf(c.Key), sum: c.Sum, size: c.Size, record: tagOf(c.Key.Source, c.Kind, c.ID)}
-	for _, id := range c.Within {
+	for _, id := range c.ParentIDs {
 		x.within = append(x.within, tagOf(c.Key.Source, "", id))
 	}
 	return x
@@ -122,7 +122,7 @@ func (f *Files) checkErased(ctx context.Context, c *request.Content) error {
 		return nil
 	}
 	erased, err := f.o.Erased(ctx, c.Key.Source, c.Kind, c.ID)
-	for _, id := range c.Within {
+	for _, id := range c.ParentIDs {
 		if err == nil && !erased {
 			erased, err = f.o.Erased(ctx, c.Key.Source, "", id)
 		}

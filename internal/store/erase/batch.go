@@ -126,7 +126,7 @@ func (b *batch) run(ctx context.Context) error {
 	}
 	defer end()
 	err = b.eraser.store.VisitPages(ctx, b.source, func(number int64, sk *codec.Skeleton) {
-		whole, _ := understudy.KeptWhole(sk.Kept)
+		whole, _ := understudy.OutageRows(sk.Kept)
 		named := sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(whole, func(r understudy.Row) bool { return r.ID != "" && b.ids[r.ID] })
 		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.matchPage(sk) {
 			b.pages = append(b.pages, number)

@@ -38,9 +38,9 @@ func TestBesideErased(t *testing.T) {
 		}
 	}
 	numbers, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls",
-		Payload:  []byte(`{"to":"+1 415 555 0100"}`),
-		Attempts: 1},
-		understudy.Job{Kind: "sync calls", Payload: []byte(`{"page":7}`), Attempts: 1})
+		Payload:     []byte(`{"to":"+1 415 555 0100"}`),
+		MaxAttempts: 1},
+		understudy.Job{Kind: "sync calls", Payload: []byte(`{"page":7}`), MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

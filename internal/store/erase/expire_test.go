@@ -76,7 +76,7 @@ func TestARetentionThatIsSetLaterDeletesPagesThatAreStoredWhole(t *testing.T) {
 	p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: "/calls?x=1"}, Kind: "calls", Shape: "calls", List: true,
 		Status: 200, At: storetest.Epoch, Body: []byte(body), NotStored: "it was asked otherwise",
 		Rows: []understudy.Row{{ID: "CA1", Start: 1, End: len(body) - 1}}}
-	if _, err := db.Save(t.Context(), p.Whole()); err != nil {
+	if _, err := db.Save(t.Context(), p.OutageCopy()); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -71,7 +71,7 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	if !ok {
 		return Found{}, fmt.Errorf("%w: nothing is held of a source %q", understudy.ErrInvalid, source)
 	}
-	f := &finding{store: r.store, pool: r.pool, text: what, n: understudy.ReadPhone(what), source: source, known: map[string]bool{},
+	f := &finding{store: r.store, pool: r.pool, text: what, n: understudy.ParsePhone(what), source: source, known: map[string]bool{},
 		roots: map[string]string{}, numbers: map[string]bool{}}
 	named := false
 	if name, id, ok := strings.Cut(what, "/"); ok {
@@ -129,7 +129,7 @@ func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
 func (f *finding) add(k Kind, e *codec.Entry) {
 	f.known[k.Name+"/"+e.ID] = true
 	f.all = append(f.all, record{kind: k.Name, id: e.ID, number: e.Record})
-	if k.Spec == nil || k.Spec.Own == "" { // records on one of our own numbers do not belong to the person
+	if k.Spec == nil || k.Spec.OwnNumber == "" { // records on one of our own numbers do not belong to the person
 		f.roots[e.ID] = k.Name
 	}
 }
@@ -153,13 +153,13 @@ func (f *finding) matchPhones(k *spec.Kind, body []byte) bool {
 			continue
 		}
 		text := jsonspan.Text(body, v)
-		m := understudy.ReadPhone(text)
+		m := understudy.ParsePhone(text)
 		switch {
 		case f.n.Digits == "":
 			hit = hit || strings.EqualFold(text, f.text)
-		case f.n.Same(m):
+		case f.n.Match(m):
 			hit = true
-			if m.Country && !f.n.Country {
+			if m.HasCountryCode && !f.n.HasCountryCode {
 				f.numbers["+"+m.Digits] = true
 			}
 		}

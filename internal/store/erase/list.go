@@ -61,7 +61,7 @@ func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
 	number, _ := r.store.Source(source)
 	var whole []int64
 	err := r.store.VisitPages(ctx, number, func(page int64, sk *codec.Skeleton) {
-		if _, why := understudy.KeptWhole(sk.Kept); why != "" {
+		if _, why := understudy.OutageRows(sk.Kept); why != "" {
 			whole = append(whole, page)
 		}
 	})

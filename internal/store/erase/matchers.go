@@ -56,7 +56,7 @@ func (t *matchers) addValue(body []byte, v jsonspan.Value, phone bool) {
 		if len(text) >= longText {
 			t.long[text] = true
 		}
-		if n := understudy.ReadPhone(text); phone && len(n.Digits) >= understudy.LeastPhone {
+		if n := understudy.ParsePhone(text); phone && len(n.Digits) >= understudy.MinPhoneDigits {
 			t.numbers[n.Digits] = true
 		}
 	}

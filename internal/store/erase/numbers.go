@@ -23,7 +23,7 @@ func numbersIn(text string) func(yield func(string) bool) {
 				}
 				end++
 			}
-			n := understudy.ReadPhone(text[i : last+1])
+			n := understudy.ParsePhone(text[i : last+1])
 			if n.Digits != "" && !yield(n.Digits) {
 				return
 			}

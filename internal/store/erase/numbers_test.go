@@ -23,21 +23,21 @@ func FuzzNumber(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		n := understudy.ReadPhone(text)
+		n := understudy.ParsePhone(text)
 		if n.Digits == "" {
 			return
 		}
-		if len(n.Digits) < understudy.LeastPhone || len(n.Digits) > understudy.MostPhone {
+		if len(n.Digits) < understudy.MinPhoneDigits || len(n.Digits) > understudy.MaxPhoneDigits {
 			t.Fatalf("%q: %d digits", text, len(n.Digits))
 		}
 		again := n.Digits
-		if n.Country {
+		if n.HasCountryCode {
 			again = "+" + again
 		}
-		if m := understudy.ReadPhone(again); m != n {
+		if m := understudy.ParsePhone(again); m != n {
 			t.Fatalf("%q is %v, its digits are %v", text, n, m)
 		}
-		if !slices.Contains(slices.Collect(numbersIn("x "+n.Digits+" y")), understudy.ReadPhone(n.Digits).Digits) {
+		if !slices.Contains(slices.Collect(numbersIn("x "+n.Digits+" y")), understudy.ParsePhone(n.Digits).Digits) {
 			t.Fatalf("%q is not found in a text", n.Digits)
 		}
 	})

@@ -143,7 +143,7 @@ func newSeal() []byte {
 
 // sealHash returns the keyed hash of what was asked for.
 func sealHash(key []byte, source, what string) []byte {
-	if n := understudy.ReadPhone(what); n.Digits != "" {
+	if n := understudy.ParsePhone(what); n.Digits != "" {
 		what = n.Digits
 	}
 	mac := hmac.New(sha256.New, key)

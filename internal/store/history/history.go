@@ -158,7 +158,7 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 		if err != nil {
 			return err
 		}
-		rec.Final, rec.Invalid = state&records.Final != 0, state&records.Invalid != 0
+		rec.Final, rec.Invalidated = state&records.Final != 0, state&records.Invalid != 0
 		if since == 0 {
 			if since, err = records.ReadCreation(c, rec.Version); err != nil {
 				return err
@@ -205,7 +205,7 @@ func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string,
 		}
 		found, err := c.QueryRow(selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
 			rec = &understudy.Record{Source: source, Kind: kind, Number: record, Version: r[1].(int64), Seen: records.Time(r[2].(int64))}
-			rec.Final, rec.Invalid = r[3].(int64)&records.Final != 0, r[3].(int64)&records.Invalid != 0
+			rec.Final, rec.Invalidated = r[3].(int64)&records.Final != 0, r[3].(int64)&records.Invalid != 0
 			for _, s := range h.catalog.Shapes() {
 				if s.Kind == k && s.Slot == r[0].(int64)%records.Slots {
 					rec.Shape = s.Name
@@ -286,7 +286,7 @@ func (h *Records) completeRecord(c *sqlite.Conn, blocks *records.Blocks, rec *un
 	rec.Body, rec.Final = cloneBody(e), e.Final
 	rec.Since, rec.Seen = records.Time(one.Since), records.Time(one.Since)
 	if one.Until == 0 {
-		rec.Seen, rec.Invalid = records.Time(one.Seen), one.State&records.Invalid != 0
+		rec.Seen, rec.Invalidated = records.Time(one.Seen), one.State&records.Invalid != 0
 	}
 	return e, nil
 }

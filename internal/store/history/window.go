@@ -38,7 +38,7 @@ type window struct {
 func bounds(w query.RangeScan) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	switch {
-	case w.Unclocked:
+	case w.NoClock:
 		return 0, 1
 	case w.From != 0:
 		from = w.From
@@ -109,12 +109,12 @@ func limitOf(w query.RangeScan) int {
 // readRows reads the present records of the range.
 func (v *window) readRows(ctx context.Context, c *sqlite.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
 	not := int64(records.Gone | records.Forgotten)
-	if v.scan.Open {
+	if v.scan.NotFinal {
 		not |= records.Final
 	}
 	limit := limitOf(v.scan)
 	unclocked := int64(0)
-	if v.scan.Unclocked {
+	if v.scan.NoClock {
 		unclocked = 1
 	}
 	args := []driver.Value{v.shape.Slot, v.shape.Number, v.parent, v.below.Clock, v.below.Record, v.from, v.to, unclocked, not, int64(limit)}
@@ -195,7 +195,7 @@ func (h *Records) readRecordsAt(c *sqlite.Conn, v *window, at int64) (found []re
 		if err != nil {
 			return nil, false, err
 		}
-		if e.Clock == s.Clock && (v.scan.Parent == "" || e.Parent == v.scan.Parent) && !(v.scan.Open && e.Final) {
+		if e.Clock == s.Clock && (v.scan.Parent == "" || e.Parent == v.scan.Parent) && !(v.scan.NotFinal && e.Final) {
 			found = append(found, recordThen{rec, e.Clock})
 		}
 	}
@@ -207,7 +207,7 @@ func (h *Records) readRecordsAt(c *sqlite.Conn, v *window, at int64) (found []re
 
 // readNext returns the next places at which records of the range have or had their clock.
 func (v *window) readNext(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
-	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.scan.Unclocked}
+	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.scan.NoClock}
 	for _, scan.Old = range []bool{false, true} {
 		some, err := scan.ReadBelow(c, v.below, rowsAtOnce)
 		if err != nil {

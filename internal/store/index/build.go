@@ -22,7 +22,7 @@ var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 // CheckSearchable returns an error if a query needs an index that is not complete yet. It reads the progress in
 // the same transaction as the query, because another goroutine may empty or complete an index meanwhile.
 func (x *Index) CheckSearchable(c *sqlite.Conn, q *query.RecordQuery) error {
-	terms := q.Termed()
+	terms := q.HasTerms()
 	if q.Text == nil && !terms {
 		return nil
 	}

@@ -97,7 +97,7 @@ func TestAnotherSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	named := &query.Text{Words: []string{"delivered"}, In: map[string][]string{"messages": {"status"}}}
+	named := &query.Text{Words: []string{"delivered"}, Fields: map[string][]string{"messages": {"status"}}}
 	if _, err := db.Count(t.Context(), query.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 		t.Fatalf("counted: %v", err)
 	}

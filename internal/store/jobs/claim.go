@@ -110,9 +110,9 @@ func checkJob(j *understudy.Job) error {
 		return fmt.Errorf("%w: a job has a kind, of at most %d bytes", understudy.ErrInvalid, maxJobKey)
 	case len(j.Key) > maxJobKey:
 		return fmt.Errorf("%w: a job's key has at most %d bytes", understudy.ErrInvalid, maxJobKey)
-	case len(j.Payload) > understudy.MaxJobPayload || len(j.Mark) > understudy.MaxJobPayload:
+	case len(j.Payload) > understudy.MaxJobPayload || len(j.Checkpoint) > understudy.MaxJobPayload:
 		return fmt.Errorf("%w: a job's payload and mark have at most %d bytes each", understudy.ErrInvalid, understudy.MaxJobPayload)
-	case j.Attempts < 1 || j.Weight < 0 || int(j.Priority) >= understudy.Priorities:
+	case j.MaxAttempts < 1 || j.Weight < 0 || int(j.Priority) >= understudy.PriorityCount:
 		return fmt.Errorf("%w: a job has attempts, no negative weight, and a lane", understudy.ErrInvalid)
 	}
 	return nil
@@ -167,8 +167,8 @@ func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err
 	if after.Before(now) {
 		after = now // so that jobs begin in the order in which they were added
 	}
-	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Priority), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after),
-		nanos(j.ExpiresAt), nanos(now), blob(j.Mark)}
+	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Priority), flag(j.AtMostOnce), int64(j.MaxAttempts), j.Weight, nanos(after),
+		nanos(j.ExpiresAt), nanos(now), blob(j.Checkpoint)}
 	keep := func(r []driver.Value) { number = r[0].(int64) }
 	added, err := c.QueryRow(insertJob, args, keep)
 	if err == nil && !added {
@@ -216,7 +216,7 @@ var stampJob = &sqlite.Statement{Head: "UPDATE job SET lease_end = lease_end + ?
 // syncClaims makes claims durable if one of the jobs runs at most once. Otherwise a crash of the machine could
 // make that job run again. A durable commit also makes earlier commits durable. Other jobs may run again.
 func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error {
-	i := slices.IndexFunc(claimed, func(j understudy.Job) bool { return j.Once })
+	i := slices.IndexFunc(claimed, func(j understudy.Job) bool { return j.AtMostOnce })
 	if i < 0 {
 		return nil
 	}
@@ -240,7 +240,7 @@ func checkClaim(want *understudy.Claim) error {
 
 func sweepJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
-	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.Alone), want.Worker, int64(sweepLimit)}, func(r []driver.Value) error {
+	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.OnlyProcess), want.Worker, int64(sweepLimit)}, func(r []driver.Value) error {
 		got.Count(understudy.JobState(r[0].(int64)))
 		return nil
 	})
@@ -258,7 +258,7 @@ func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) 
 	now := nanos(want.Now)
 	var args []driver.Value
 	for _, k := range want.Kinds {
-		args = append(args, k.Name, int64(k.Most), int64(k.Lease))
+		args = append(args, k.Name, int64(k.MaxRunning), int64(k.Lease))
 	}
 	args = append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now)
 	for len(got.Jobs) < want.Limit {
@@ -285,7 +285,7 @@ func readNext(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) e
 		if next, ok := r[0].(int64); ok {
 			got.Next = instant(next)
 		}
-		got.Held = r[1].(int64) != 0
+		got.Blocked = r[1].(int64) != 0
 		return nil
 	})
 }

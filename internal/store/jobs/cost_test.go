@@ -88,7 +88,7 @@ func TestClaimsAmongMany(t *testing.T) {
 		for range n / 500 {
 			var all []understudy.Job
 			for i := range 500 {
-				j := understudy.Job{Kind: "full", Attempts: 3}
+				j := understudy.Job{Kind: "full", MaxAttempts: 3}
 				if i%2 == 0 {
 					j.Kind, j.RunAfter = "open", now.Add(time.Hour)
 				}
@@ -102,12 +102,13 @@ func TestClaimsAmongMany(t *testing.T) {
 	claim := func() time.Duration {
 		least := time.Hour
 		for range 20 {
-			if _, err := db.Jobs.AddJobs(t.Context(), now, understudy.Job{Kind: "open", Attempts: 1}); err != nil {
+			if _, err := db.Jobs.AddJobs(t.Context(), now, understudy.Job{Kind: "open", MaxAttempts: 1}); err != nil {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1, Priority: understudy.Bulk, Weight: 1,
-				Kinds: []understudy.ClaimKind{{Name: "full", Most: 0, Lease: time.Minute}, {Name: "open", Most: 1000, Lease: time.Minute}}})
+			got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1,
+				Priority: understudy.PriorityBulk, Weight: 1,
+				Kinds: []understudy.ClaimKind{{Name: "full", MaxRunning: 0, Lease: time.Minute}, {Name: "open", MaxRunning: 1000, Lease: time.Minute}}})
 			if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Kind != "open" {
 				t.Fatal(got, err)
 			}

@@ -51,7 +51,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 		for i, b := range beats {
 			found, err := c.QueryRow(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
 				maxJobError), b.Number, b.Fence},
-				func(r []driver.Value) { all[i].Stop = r[0].(int64) != 0 })
+				func(r []driver.Value) { all[i].StopRequested = r[0].(int64) != 0 })
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 }
 
 // MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then
-// that run continues from an earlier mark. Errors: ErrLost, ErrInvalid for a mark above MaxJobPayload,
+// that run continues from an earlier mark. Errors: ErrLeaseLost, ErrInvalid for a mark above MaxJobPayload,
 // ErrNotStored.
 func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
 	leave, err := q.pool.Begin()
@@ -83,7 +83,7 @@ func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) e
 		return err
 	})
 	if err == nil && !found {
-		err = understudy.ErrLost
+		err = understudy.ErrLeaseLost
 	}
 	return sqlite.WrapError(true, err, "mark job %d", number)
 }
@@ -96,7 +96,7 @@ func checkMark(mark []byte) error {
 }
 
 // EndJob stores how a run ended and returns the new state: the state in e, or JobCancelled if the job was to
-// run again but was cancelled. Errors: ErrLost, ErrInvalid, ErrNotStored.
+// run again but was cancelled. Errors: ErrLeaseLost, ErrInvalid, ErrNotStored.
 func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -114,7 +114,7 @@ func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state under
 		return err
 	})
 	if err == nil && !found {
-		err = understudy.ErrLost
+		err = understudy.ErrLeaseLost
 	}
 	return state, sqlite.WrapError(true, err, "end job %d", e.Number)
 }

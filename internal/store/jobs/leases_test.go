@@ -50,8 +50,8 @@ type model struct {
 	ended map[int64]int // how often a job was archived
 }
 
-var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * time.Second},
-	{Name: "narrow", Most: 2, Lease: 30 * time.Second}}
+var modelKinds = []understudy.ClaimKind{{Name: "wide", MaxRunning: 100, Lease: 10 * time.Second},
+	{Name: "narrow", MaxRunning: 2, Lease: 30 * time.Second}}
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
 	storetest.FewerChecks(t, 25)
@@ -62,7 +62,7 @@ func TestAnyInterleavingOfLeases(t *testing.T) {
 func interleave(rt *rapid.T, s storetest.Jobs) {
 	m := &model{T: rt, s: s, now: storetest.Epoch, jobs: map[int64]*modelJob{}, most: map[string]int{}, ended: map[int64]int{}}
 	for _, k := range modelKinds {
-		m.most[k.Name] = k.Most
+		m.most[k.Name] = k.MaxRunning
 	}
 	m.clear()
 	rt.Repeat(map[string]func(*rapid.T){
@@ -133,7 +133,7 @@ func (m *model) add(rt *rapid.T) {
 	if rapid.IntRange(0, 5).Draw(rt, "expires") == 0 {
 		j.expiry = m.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(rt, "expiry")) * time.Second)
 	}
-	m.put(&j, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane,
+	m.put(&j, understudy.Job{Kind: j.kind, Key: j.key, AtMostOnce: j.once, MaxAttempts: j.attempts, Weight: j.weight, Priority: j.lane,
 		RunAfter: j.after, ExpiresAt: j.expiry})
 }
 
@@ -258,7 +258,7 @@ func (m *model) pick(rt *rapid.T) (h hand, holds bool) {
 }
 
 func (m *model) lost(what string, h hand, holds bool, err error) {
-	if holds && err != nil || !holds && !errors.Is(err, understudy.ErrLost) {
+	if holds && err != nil || !holds && !errors.Is(err, understudy.ErrLeaseLost) {
 		m.Fatalf("%s of job %d under fence %d, which holds: %v: %v", what, h.number, h.fence, holds, err)
 	}
 }
@@ -268,7 +268,7 @@ func (m *model) beat(rt *rapid.T) {
 	j, end := m.jobs[h.number], m.now.Add(15*time.Second)
 	got, err := m.s.RenewLeases(m.Context(), understudy.Heartbeat{Number: h.number, Fence: h.fence, LeaseEnd: end})
 	m.ok(err)
-	if got[0].Lost == holds || holds && got[0].Stop != j.stop {
+	if got[0].Lost == holds || holds && got[0].StopRequested != j.stop {
 		m.Fatalf("beat of job %d: %+v, holds: %v, stop: %v", h.number, got[0], holds, j.stop)
 	}
 	if holds {
@@ -350,8 +350,8 @@ func (m *model) replay(rt *rapid.T) {
 		rt.Skip("it is live")
 	}
 	again := modelJob{kind: j.kind, key: j.key, once: j.once, attempts: j.attempts, weight: j.weight, lane: j.lane, after: m.now, mark: j.mark}
-	m.put(&again, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane,
-		Mark: []byte(j.mark)})
+	m.put(&again, understudy.Job{Kind: j.kind, Key: j.key, AtMostOnce: j.once, MaxAttempts: j.attempts, Weight: j.weight, Priority: j.lane,
+		Checkpoint: []byte(j.mark)})
 }
 
 // compare looks at everything after each step.
@@ -363,9 +363,10 @@ func (m *model) compare(*rapid.T) {
 	}
 	for _, got := range all {
 		j := m.jobs[got.Number]
-		if j == nil || got.State != j.state || got.Attempt != j.attempt || got.Fence != j.fence || string(got.Mark) != j.mark ||
-			j.state == understudy.JobRunning && (!got.LeaseEnd.Equal(j.leaseEnd) || got.Stop != j.stop) || j.state == understudy.JobWaiting &&
-			!got.RunAfter.Equal(j.after) {
+		if j == nil || got.State != j.state || got.Attempt != j.attempt || got.Fence != j.fence || string(got.Checkpoint) != j.mark ||
+			j.state == understudy.JobRunning && (!got.LeaseEnd.Equal(j.leaseEnd) || got.StopRequested != j.stop) ||
+			j.state == understudy.JobWaiting &&
+				!got.RunAfter.Equal(j.after) {
 			m.Fatalf("job %d:\n got %+v\nwant %+v", got.Number, got, j)
 		}
 	}
@@ -376,7 +377,7 @@ func (m *model) compare(*rapid.T) {
 func (m *model) drain() {
 	m.now = m.now.Add(time.Hour)
 	for range 10 * (len(m.jobs) + 1) {
-		n := m.claimAs("the last", 1, understudy.Bulk, 100)
+		n := m.claimAs("the last", 1, understudy.PriorityBulk, 100)
 		if n == 0 {
 			break
 		}

@@ -124,11 +124,11 @@ func readFollows(p *spec.Paging, params understudy.Query) (f Follows) {
 			continue
 		}
 		f.After = true
-		if name == p.Back && !form.Own {
+		if name == p.Back && !form.OwnForm {
 			f.ID, f.Up = token, true
 			return f
 		}
-		if name != p.TokenParam() || form.Own {
+		if name != p.TokenParam() || form.OwnForm {
 			continue // it is unknown where the token leads
 		}
 		if id, back, ok := form.ID(token); ok {

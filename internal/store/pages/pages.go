@@ -182,7 +182,7 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 	}
 	why := ""
 	if len(rows) == 0 {
-		rows, why = understudy.KeptWhole(sk.Kept)
+		rows, why = understudy.OutageRows(sk.Kept)
 		rows = slices.DeleteFunc(rows, func(r understudy.Row) bool { return r.End > len(body) }) // only in a damaged file
 	}
 	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.Kind.name, Shape: row.shape.name, List: row.List, ID: sk.ID,

@@ -117,7 +117,7 @@ func compareVersions(p *understudy.Page, kind *spec.Kind, now func(*understudy.R
 			names = slices.AppendSeq(names, records.FieldsBetween(p.Body[r.Start:r.End], text).All())
 		}
 	}
-	p.Changed = understudy.NamesOf(names...)
+	p.Changed = understudy.NewNames(names...)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func TestScatteredBodies(t *testing.T) {
 		}
 	}
 	seek := func(want int, up bool) (found []query.Hit, err error) {
-		q := query.RecordQuery{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", Want: want, Up: up,
+		q := query.RecordQuery{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", ExpectedRows: want, OldestFirst: up,
 			Predicates: []query.Predicate{{Field: "status", Any: []string{"failed", "busy", "no-answer"}}}}
 		err = db.Seek(t.Context(), q, func(f query.Hit) bool {
 			found = append(found, f)

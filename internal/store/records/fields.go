@@ -39,5 +39,5 @@ func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
 	if err != nil {
 		return "", true // not two objects
 	}
-	return understudy.NamesOf(names...), size <= maxNames
+	return understudy.NewNames(names...), size <= maxNames
 }

@@ -81,11 +81,11 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 			kinds []string
 			want  int
 		}{
-			{&query.Text{Words: []string{"delivered"}, In: status}, []string{"calls"}, 0},
-			{&query.Text{Op: query.TextPrefix, Words: []string{"deliv"}, In: status}, []string{"calls"}, 0},
+			{&query.Text{Words: []string{"delivered"}, Fields: status}, []string{"calls"}, 0},
+			{&query.Text{Op: query.TextPrefix, Words: []string{"deliv"}, Fields: status}, []string{"calls"}, 0},
 			{&query.Text{Words: []string{"everything"}}, []string{"calls"}, 0},
-			{&query.Text{Words: []string{"completed"}, In: status}, []string{"calls"}, 1},
-			{&query.Text{Words: []string{"delivered"}, In: status}, []string{"calls", "messages"}, 300},
+			{&query.Text{Words: []string{"completed"}, Fields: status}, []string{"calls"}, 1},
+			{&query.Text{Words: []string{"delivered"}, Fields: status}, []string{"calls", "messages"}, 300},
 		} {
 			if got := given(c.text, c.kinds...); got != c.want {
 				t.Errorf("%v in %v: the index gives %d spots, want %d (opened again: %d)", c.text.Words, c.kinds, got, c.want, reopened)

@@ -84,18 +84,18 @@ func (p *seekPlan) openStream(c *sqlite.Conn) (postings.Iterator, error) {
 		return p.findCandidates(c)
 	}
 	named, err := p.findNamed(c)
-	if err != nil || len(named.Spots) == 0 || p.q.Text == nil && !p.q.Termed() {
+	if err != nil || len(named.Spots) == 0 || p.q.Text == nil && !p.q.HasTerms() {
 		return named, err
 	}
 	asked, err := p.findCandidates(c)
-	return postings.Intersect(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
+	return postings.Intersect(p.q.OldestFirst, named, &everyShape{up: p.q.OldestFirst, s: asked, byShape: p.byShape}), err
 }
 
 // findNamed returns the postings of the records whose ids the query names. For an id that is not stored it
 // returns another record's postings, which match later excludes. So the amount of reading does not reveal
 // whether an id is stored.
 func (p *seekPlan) findNamed(c *sqlite.Conn) (*postings.Slice, error) {
-	named := &postings.Slice{Up: p.q.Up}
+	named := &postings.Slice{Up: p.q.OldestFirst}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
 			record, err := names.FindRecordOrNext(c, k.kind.Number, sqlite.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
@@ -114,19 +114,19 @@ func (p *seekPlan) findNamed(c *sqlite.Conn) (*postings.Slice, error) {
 			}
 		}
 	}
-	slices.SortFunc(named.Spots, postings.Compare(p.q.Up))
+	slices.SortFunc(named.Spots, postings.Compare(p.q.OldestFirst))
 	named.Spots = slices.Compact(named.Spots)
 	return named, nil
 }
 
 // findCandidates returns every posting that may have the parent, the terms and the text of the query.
 func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err error) {
-	up := p.q.Up
-	if p.q.Text != nil || p.q.Termed() {
+	up := p.q.OldestFirst
+	if p.q.Text != nil || p.q.HasTerms() {
 		if p.pending, err = index.ReadPending(c); err != nil {
 			return nil, err
 		}
-		p.pending.Terms.Even = p.q.Even || len(p.q.Rule) > 0
+		p.pending.Terms.Even = p.q.ConstantEffort || len(p.q.Rule) > 0
 	}
 	if p.q.Text == nil {
 		return p.termSpots(c, false), nil
@@ -136,7 +136,7 @@ func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err erro
 		kinds[i] = k.kind.Words
 	}
 	text, err := words.Find(c, p.pending.Words, p.text, kinds, up)
-	if err != nil || !p.q.Termed() {
+	if err != nil || !p.q.HasTerms() {
 		return text, err
 	}
 	return postings.Intersect(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
@@ -155,20 +155,20 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 			if !joined { // the other stream has only records of the kind
 				all = placeSpots(c, k.kind.Number, k.candidates[i].Shape, p.q)
 			}
-			found := k.candidates[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all)
-			streams = append(streams, postings.Sieve(p.q.Up, found, p.sieves(c, k.sieve[i])...))
+			found := k.candidates[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, all)
+			streams = append(streams, postings.Sieve(p.q.OldestFirst, found, p.sieves(c, k.sieve[i])...))
 		}
 	}
 	if len(streams) == 0 {
-		return &postings.Slice{Up: p.q.Up}
+		return &postings.Slice{Up: p.q.OldestFirst}
 	}
-	return postings.Unite(p.q.Up, streams...)
+	return postings.Unite(p.q.OldestFirst, streams...)
 }
 
 // sieves returns the postings that match each plan.
 func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.Iterator) {
 	for i := range plans {
-		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, nil))
+		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, nil))
 	}
 	return all
 }
@@ -177,7 +177,7 @@ func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.It
 // position of below is included, because records of other kinds may be there.
 func (p *seekPlan) first(below query.OrderKey) int64 {
 	at := int64(below) >> postings.ShapeBits
-	if p.q.Up {
+	if p.q.OldestFirst {
 		if from := p.from; below == 0 || at < from {
 			if from == math.MinInt64 {
 				return from
@@ -231,7 +231,7 @@ func positionRange(q query.RecordQuery) (from, to int64) {
 
 // planKind plans the predicates for a kind. It returns true if no record of the kind can match.
 func (p *seekPlan) planKind(k *kindPlan) (none bool) {
-	if !p.q.Termed() {
+	if !p.q.HasTerms() {
 		return false
 	}
 	by, also, parent := p.q.Predicates, []query.Predicate(nil), p.q.Parent
@@ -305,10 +305,10 @@ var (
 // placeSpots returns the postings of all records of a kind, as if all were in one shape.
 func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
 	st := placeDown
-	if q.Up {
+	if q.OldestFirst {
 		st = placeUp
 	}
-	return &postings.Scan{C: c, St: st, Args: []driver.Value{kind, shape}, Up: q.Up, Size: (q.Want + 1) / 2}
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{kind, shape}, Up: q.OldestFirst, Size: (q.ExpectedRows + 1) / 2}
 }
 
 // match reports whether a record with this id, parent and body is a result by ids, parent and terms.

@@ -65,7 +65,7 @@ func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 	}
 	given, doubled := 0, seekFirst
 	for !s.ended {
-		size := min(q.Want-given, seekMax)
+		size := min(q.ExpectedRows-given, seekMax)
 		if size <= 0 {
 			size, doubled = doubled, min(2*doubled, seekMax)
 		}
@@ -177,7 +177,7 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
-			s.p.since.set(r[2].(int64)+i, understudy.ChangeType(r[3].(int64)) != understudy.Went)
+			s.p.since.set(r[2].(int64)+i, understudy.ChangeType(r[3].(int64)) != understudy.Deleted)
 		}
 		return sqlite.CheckContext(ctx)
 	})
@@ -229,7 +229,7 @@ func (s *recordSearch) buildHit(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f qu
 	k := h.plan.kind
 	rec := &understudy.Record{Source: k.Source, Kind: k.Name, Shape: h.shape.Name, ID: e.ID, Number: h.record, Version: h.version,
 		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&records.Final != 0,
-		Invalid: h.state&records.Invalid != 0}
+		Invalidated: h.state&records.Invalid != 0}
 	rec.Body = slices.Clone(e.Body)
 	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }

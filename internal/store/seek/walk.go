@@ -76,7 +76,7 @@ func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 		}
 		if len(w.over) == 0 {
 			w.search.below = order.KeyOf(at, 1)
-			if w.search.p.q.Up {
+			if w.search.p.q.OldestFirst {
 				w.search.below = order.KeyOf(at, 1<<postings.ShapeBits-1)
 			}
 		}
@@ -91,7 +91,7 @@ func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 // readPosition adds the places of all kinds of the query that have a posting at the next position.
 func (w *walking) readPosition() (at int64, err error) {
 	p := w.search.p
-	up := p.q.Up
+	up := p.q.OldestFirst
 	spot, ok, err := w.stream.Advance(w.from)
 	at = postings.Position(spot)
 	if err != nil || !ok || at < p.from || at > p.to {

@@ -32,8 +32,8 @@ func (f *Fault) Error() string {
 	return s
 }
 
-// Short returns only the reason, such as "disk full", "disk I/O error" or "locked".
-func (f *Fault) Short() string { return f.Reason }
+// ShortString returns only the reason, such as "disk full", "disk I/O error" or "locked".
+func (f *Fault) ShortString() string { return f.Reason }
 
 // Unwrap returns the cause, and ErrNotStored or ErrDamaged where they apply.
 func (f *Fault) Unwrap() []error {
@@ -101,7 +101,7 @@ func WrapError(saving bool, err error, what string, args ...any) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &known),
 		errors.Is(err, understudy.ErrNotFound), errors.Is(err, understudy.ErrOutdated),
 		errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid),
-		errors.Is(err, understudy.ErrLost), errors.Is(err, understudy.ErrIndexing):
+		errors.Is(err, understudy.ErrLeaseLost), errors.Is(err, understudy.ErrIndexing):
 		return fmt.Errorf("store: %s: %w", what, err)
 	}
 	reason, _ := ReasonOf(err)

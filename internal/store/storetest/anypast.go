@@ -248,7 +248,7 @@ func (o *pastOracle) window(w query.RangeScan, when int) (ids []string) {
 	clocks := map[string]int64{}
 	for id := range o.held {
 		r := o.at(w.Shape, id, when)
-		if r == nil || (r.clock == 0) != w.Unclocked || w.Parent != "" && r.parent != w.Parent || w.Open && r.row.final || w.From != 0 &&
+		if r == nil || (r.clock == 0) != w.NoClock || w.Parent != "" && r.parent != w.Parent || w.NotFinal && r.row.final || w.From != 0 &&
 			r.clock < w.From || w.To != 0 && r.clock >= w.To {
 			continue
 		}
@@ -299,9 +299,9 @@ func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 // compareWindow compares a window at a time; 0: now.
 func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	w := query.RangeScan{Source: o.source, Kind: "calls", Shape: rapid.SampledFrom(pastShapes).Draw(rt, "shape"),
-		Parent: rapid.SampledFrom([]string{"", "", "P", "Q"}).Draw(rt, "parent"), Unclocked: rapid.IntRange(0, 3).Draw(rt, "unclocked") == 0,
-		Open: rapid.Bool().Draw(rt, "open")}
-	if !w.Unclocked {
+		Parent: rapid.SampledFrom([]string{"", "", "P", "Q"}).Draw(rt, "parent"), NoClock: rapid.IntRange(0, 3).Draw(rt, "unclocked") == 0,
+		NotFinal: rapid.Bool().Draw(rt, "open")}
+	if !w.NoClock {
 		w.From, w.To = rapid.SampledFrom([]int64{0, 0, 100, 150}).Draw(rt, "from"), rapid.SampledFrom([]int64{0, 0, 200, 201}).Draw(rt, "to")
 	}
 	moment, then := time.Time{}, 1<<60

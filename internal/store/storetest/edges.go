@@ -58,7 +58,8 @@ func sourcesApart(t *testing.T, s *suite) {
 	b.Key.Source = "other"
 	s.save(a)
 	saved := s.save(b)
-	if len(saved.Changes) != 1 || saved.Changes[0].N != 1 || saved.Changes[0].Source != "other" || saved.Changes[0].Type != understudy.Came {
+	if len(saved.Changes) != 1 || saved.Changes[0].N != 1 || saved.Changes[0].Source != "other" ||
+		saved.Changes[0].Type != understudy.Appeared {
 		t.Errorf("changes %+v", saved.Changes)
 	}
 	s.page(a)

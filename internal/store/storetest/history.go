@@ -178,8 +178,8 @@ func (o *oracle) compare(rt *rapid.T, s *suite, base string, changed int64) {
 			if (err == nil) != o.here[name] {
 				rt.Fatalf("record %s: %v, want it held: %v", name, err, o.here[name])
 			}
-			if err == nil && (string(rec.Body) != o.body[name] || rec.Invalid != o.invalid[name]) {
-				rt.Fatalf("record %s: %s invalid %v, want %s, %v", name, rec.Body, rec.Invalid, o.body[name], o.invalid[name])
+			if err == nil && (string(rec.Body) != o.body[name] || rec.Invalidated != o.invalid[name]) {
+				rt.Fatalf("record %s: %s invalid %v, want %s, %v", name, rec.Body, rec.Invalidated, o.body[name], o.invalid[name])
 			}
 		}
 	}

@@ -75,8 +75,8 @@ func (s *desk) add(second int, j understudy.Job) int64 {
 	if j.Kind == "" {
 		j.Kind = "work"
 	}
-	if j.Attempts == 0 {
-		j.Attempts = 3
+	if j.MaxAttempts == 0 {
+		j.MaxAttempts = 3
 	}
 	n, err := s.AddJobs(s.Context(), at(second), j)
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *desk) add(second int, j understudy.Job) int64 {
 // claim asks for up to limit jobs of the kinds "work", a minute each.
 func (s *desk) claim(second, limit int, change ...func(*understudy.Claim)) understudy.Claimed {
 	s.Helper()
-	want := understudy.Claim{Worker: "w", Now: at(second), Limit: limit, Priority: understudy.Bulk, Weight: 1 << 40,
-		Kinds: []understudy.ClaimKind{{Name: "work", Most: 100, Lease: time.Minute}}}
+	want := understudy.Claim{Worker: "w", Now: at(second), Limit: limit, Priority: understudy.PriorityBulk, Weight: 1 << 40,
+		Kinds: []understudy.ClaimKind{{Name: "work", MaxRunning: 100, Lease: time.Minute}}}
 	for _, f := range change {
 		f(&want)
 	}
@@ -154,15 +154,16 @@ func (s *desk) tryEnd(j understudy.Job, second int, state understudy.JobState, c
 }
 
 func sameJob(a, b understudy.Job) bool {
-	payload, mark := bytes.Equal(a.Payload, b.Payload), bytes.Equal(a.Mark, b.Mark)
-	a.Payload, a.Mark, b.Payload, b.Mark = nil, nil, nil, nil
+	payload, mark := bytes.Equal(a.Payload, b.Payload), bytes.Equal(a.Checkpoint, b.Checkpoint)
+	a.Payload, a.Checkpoint, b.Payload, b.Checkpoint = nil, nil, nil, nil
 	return payload && mark && fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
 }
 
 func jobComesBack(t *testing.T, s *desk) {
-	want := understudy.Job{Kind: "work", Key: "k/é", Payload: []byte("{\"a\":\"\\u0000\"}\x00\xff"), Priority: understudy.Bulk, Once: true,
-		Attempts: 7, Weight: 5 << 20,
-		RunAfter: at(10).Add(7), ExpiresAt: at(1000).Add(3), Mark: []byte("from here")}
+	want := understudy.Job{Kind: "work", Key: "k/é", Payload: []byte("{\"a\":\"\\u0000\"}\x00\xff"),
+		Priority: understudy.PriorityBulk, AtMostOnce: true,
+		MaxAttempts: 7, Weight: 5 << 20,
+		RunAfter: at(10).Add(7), ExpiresAt: at(1000).Add(3), Checkpoint: []byte("from here")}
 	n := s.add(1, want)
 	want.Number, want.State, want.Created = n, understudy.JobWaiting, at(1)
 	if got := s.job(n); !sameJob(got, want) {
@@ -175,21 +176,21 @@ func jobComesBack(t *testing.T, s *desk) {
 		t.Fatalf("\n got %+v\nwant %+v", got, want)
 	}
 	bare := s.job(s.add(5, understudy.Job{}))
-	if !bare.RunAfter.Equal(at(5)) || bare.Payload != nil || bare.Mark != nil || !bare.ExpiresAt.IsZero() || !bare.Ended.IsZero() {
+	if !bare.RunAfter.Equal(at(5)) || bare.Payload != nil || bare.Checkpoint != nil || !bare.ExpiresAt.IsZero() || !bare.Ended.IsZero() {
 		t.Fatalf("%+v", bare)
 	}
 }
 
 func jobRefused(t *testing.T, s *desk) {
-	good := understudy.Job{Kind: "work", Attempts: 1}
+	good := understudy.Job{Kind: "work", MaxAttempts: 1}
 	for name, spoil := range map[string]func(j *understudy.Job){
 		"no kind":       func(j *understudy.Job) { j.Kind = "" },
 		"a long kind":   func(j *understudy.Job) { j.Kind = strings.Repeat("x", 600) },
 		"a long key":    func(j *understudy.Job) { j.Key = strings.Repeat("x", 600) },
 		"a big payload": func(j *understudy.Job) { j.Payload = make([]byte, understudy.MaxJobPayload+1) },
-		"a big mark":    func(j *understudy.Job) { j.Mark = make([]byte, understudy.MaxJobPayload+1) },
-		"no attempts":   func(j *understudy.Job) { j.Attempts = 0 },
-		"no such lane":  func(j *understudy.Job) { j.Priority = understudy.Priority(understudy.Priorities) },
+		"a big mark":    func(j *understudy.Job) { j.Checkpoint = make([]byte, understudy.MaxJobPayload+1) },
+		"no attempts":   func(j *understudy.Job) { j.MaxAttempts = 0 },
+		"no such lane":  func(j *understudy.Job) { j.Priority = understudy.Priority(understudy.PriorityCount) },
 		"less than 0":   func(j *understudy.Job) { j.Weight = -1 },
 	} {
 		bad := good
@@ -231,24 +232,24 @@ func oneLiveKey(t *testing.T, s *desk) {
 	}
 	s.end(s.take(7, b)[0], 8, understudy.JobFailed)
 	// Twice in one call is one job too.
-	n, err := s.AddJobs(t.Context(), at(9), understudy.Job{Kind: "work", Attempts: 1, Key: "k"},
-		understudy.Job{Kind: "work", Attempts: 1, Key: "k"})
+	n, err := s.AddJobs(t.Context(), at(9), understudy.Job{Kind: "work", MaxAttempts: 1, Key: "k"},
+		understudy.Job{Kind: "work", MaxAttempts: 1, Key: "k"})
 	if err != nil || n[0] != n[1] || n[0] == b {
 		t.Fatalf("%v, %v", n, err)
 	}
 }
 
 func turns(t *testing.T, s *desk) {
-	bulk := s.add(1, understudy.Job{Priority: understudy.Bulk})
+	bulk := s.add(1, understudy.Job{Priority: understudy.PriorityBulk})
 	late := s.add(1, understudy.Job{RunAfter: at(9)})
 	early := s.add(2, understudy.Job{RunAfter: at(8)})
-	steady := s.add(3, understudy.Job{Priority: understudy.Steady})
-	second := s.add(3, understudy.Job{Priority: understudy.Steady})
+	steady := s.add(3, understudy.Job{Priority: understudy.PrioritySteady})
+	second := s.add(3, understudy.Job{Priority: understudy.PrioritySteady})
 	s.add(1, understudy.Job{RunAfter: at(100)})
 	s.add(1, understudy.Job{Kind: "unknown"})
-	got := s.claim(10, 3, func(c *understudy.Claim) { c.Priority = understudy.Steady })
+	got := s.claim(10, 3, func(c *understudy.Claim) { c.Priority = understudy.PrioritySteady })
 	s.numbers(got.Jobs, early, late, steady)
-	s.numbers(s.claim(10, 5, func(c *understudy.Claim) { c.Priority = understudy.Soon }).Jobs)
+	s.numbers(s.claim(10, 5, func(c *understudy.Claim) { c.Priority = understudy.PrioritySoon }).Jobs)
 	s.take(10, second, bulk)
 }
 
@@ -258,11 +259,11 @@ func places(t *testing.T, s *desk) {
 		s.add(1, understudy.Job{Kind: "other"})
 	}
 	two := func(c *understudy.Claim) {
-		c.Kinds = []understudy.ClaimKind{{Name: "work", Most: 2, Lease: time.Minute}, {Name: "other", Most: 1, Lease: time.Second}}
+		c.Kinds = []understudy.ClaimKind{{Name: "work", MaxRunning: 2, Lease: time.Minute}, {Name: "other", MaxRunning: 1, Lease: time.Second}}
 	}
 	got := s.claim(2, 10, two)
 	s.numbers(got.Jobs, 1, 2, 3)
-	if !got.Held || !got.Jobs[0].LeaseEnd.Equal(at(62)) || !got.Jobs[1].LeaseEnd.Equal(at(3)) {
+	if !got.Blocked || !got.Jobs[0].LeaseEnd.Equal(at(62)) || !got.Jobs[1].LeaseEnd.Equal(at(3)) {
 		t.Fatalf("%+v", got)
 	}
 	// Another worker is bound by the same count.
@@ -275,14 +276,14 @@ func heavyLeft(t *testing.T, s *desk) {
 	heavy, light := s.add(1, understudy.Job{Weight: 100}), s.add(2, understudy.Job{Weight: 10})
 	got := s.claim(3, 5, func(c *understudy.Claim) { c.Weight = 10 })
 	s.numbers(got.Jobs, light)
-	if !got.Held {
+	if !got.Blocked {
 		t.Error("nothing is said of the heavy one")
 	}
 	s.take(3, heavy)
 }
 
 func fences(t *testing.T, s *desk) {
-	n := s.add(1, understudy.Job{Attempts: 9})
+	n := s.add(1, understudy.Job{MaxAttempts: 9})
 	old := s.take(1, n)[0]
 	// Nothing is heard of it; another has it.
 	fresh := s.take(100, n)[0]
@@ -290,35 +291,35 @@ func fences(t *testing.T, s *desk) {
 		t.Fatalf("%+v after %+v", fresh, old)
 	}
 	for _, state := range []understudy.JobState{understudy.JobDone, understudy.JobFailed, understudy.JobWaiting, understudy.JobCancelled} {
-		if err := s.tryEnd(old, 101, state); !errors.Is(err, understudy.ErrLost) {
+		if err := s.tryEnd(old, 101, state); !errors.Is(err, understudy.ErrLeaseLost) {
 			t.Fatalf("a late end as %v: %v", state, err)
 		}
 	}
-	if err := s.MarkJob(t.Context(), n, old.Fence, []byte("x")); !errors.Is(err, understudy.ErrLost) {
+	if err := s.MarkJob(t.Context(), n, old.Fence, []byte("x")); !errors.Is(err, understudy.ErrLeaseLost) {
 		t.Fatalf("a late mark: %v", err)
 	}
 	beaten, err := s.RenewLeases(t.Context(), understudy.Heartbeat{Number: n, Fence: old.Fence, LeaseEnd: at(999),
 		Progress: understudy.Progress{Done: 5}},
 		understudy.Heartbeat{Number: n, Fence: fresh.Fence, LeaseEnd: at(200), Progress: understudy.Progress{Done: 1, Total: 2, Note: "half"}})
-	if err != nil || !beaten[0].Lost || beaten[1].Lost || beaten[1].Stop {
+	if err != nil || !beaten[0].Lost || beaten[1].Lost || beaten[1].StopRequested {
 		t.Fatalf("%+v, %v", beaten, err)
 	}
 	if err := s.MarkJob(t.Context(), n, fresh.Fence, []byte("here")); err != nil {
 		t.Fatal(err)
 	}
 	if j := s.job(n); !j.LeaseEnd.Equal(at(200)) || j.Progress != (understudy.Progress{Done: 1, Total: 2, Note: "half"}) ||
-		string(j.Mark) != "here" {
+		string(j.Checkpoint) != "here" {
 		t.Fatalf("%+v", j)
 	}
 	s.end(fresh, 150, understudy.JobDone)
-	if err := s.tryEnd(fresh, 151, understudy.JobFailed); !errors.Is(err, understudy.ErrLost) {
+	if err := s.tryEnd(fresh, 151, understudy.JobFailed); !errors.Is(err, understudy.ErrLeaseLost) {
 		t.Fatalf("an end after the end: %v", err)
 	}
 	if err := s.MarkJob(t.Context(), n, fresh.Fence, make([]byte, understudy.MaxJobPayload+1)); !errors.Is(err, understudy.ErrInvalid) {
 		t.Fatalf("a mark too long: %v", err)
 	}
 	s.state(n, understudy.JobDone)
-	if err := s.tryEnd(understudy.Job{Number: 12345, Fence: 1}, 1, understudy.JobDone); !errors.Is(err, understudy.ErrLost) {
+	if err := s.tryEnd(understudy.Job{Number: 12345, Fence: 1}, 1, understudy.JobDone); !errors.Is(err, understudy.ErrLeaseLost) {
 		t.Fatalf("the end of a job nobody knows: %v", err)
 	}
 	if err := s.tryEnd(fresh, 1, understudy.JobRunning); !errors.Is(err, understudy.ErrInvalid) {

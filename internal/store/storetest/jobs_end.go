@@ -13,8 +13,9 @@ import (
 )
 
 func lostLeases(t *testing.T, s *desk) {
-	least, most, last, stopped := s.add(1, understudy.Job{Attempts: 2, Mark: []byte("m")}), s.add(1, understudy.Job{Once: true, Attempts: 1}),
-		s.add(1, understudy.Job{Attempts: 1}), s.add(1, understudy.Job{})
+	least, most, last, stopped := s.add(1, understudy.Job{MaxAttempts: 2, Checkpoint: []byte("m")}), s.add(1,
+		understudy.Job{AtMostOnce: true, MaxAttempts: 1}),
+		s.add(1, understudy.Job{MaxAttempts: 1}), s.add(1, understudy.Job{})
 	s.take(1, least, most, last, stopped)
 	if _, err := s.CancelJob(t.Context(), stopped, at(2)); err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func lostLeases(t *testing.T, s *desk) {
 	if got.Returned != 1 || got.Failed != 2 || got.Cancelled != 1 {
 		t.Fatalf("%+v", got)
 	}
-	if j := got.Jobs[0]; j.Attempt != 2 || j.Fence != 2 || string(j.Mark) != "m" {
+	if j := got.Jobs[0]; j.Attempt != 2 || j.Fence != 2 || string(j.Checkpoint) != "m" {
 		t.Fatalf("%+v", j)
 	}
 	if j := s.state(most, understudy.JobFailed); !strings.Contains(j.Error, "at most once") || !j.Ended.Equal(at(62)) || !j.LeaseEnd.IsZero() {
@@ -45,7 +46,7 @@ func leasesOfTheDead(t *testing.T, s *desk) {
 	n := s.add(1, understudy.Job{})
 	s.take(1, n)
 	alone := func(worker string) func(c *understudy.Claim) {
-		return func(c *understudy.Claim) { c.Worker, c.Alone = worker, true }
+		return func(c *understudy.Claim) { c.Worker, c.OnlyProcess = worker, true }
 	}
 	s.numbers(s.claim(2, 1, alone("w")).Jobs) // its own
 	s.numbers(s.claim(2, 1, alone("another")).Jobs, n)
@@ -58,7 +59,7 @@ func ends(t *testing.T, s *desk) {
 		e.Error, e.RunAfter, e.Progress = "no "+strings.Repeat("é", 2000), at(10), understudy.Progress{Done: 3}
 	})
 	w := s.state(n, understudy.JobWaiting)
-	if !w.RunAfter.Equal(at(10)) || w.Attempt != 1 || w.Again != 0 || !w.Ended.IsZero() || len(w.Error) > 1024 ||
+	if !w.RunAfter.Equal(at(10)) || w.Attempt != 1 || w.UncountedRuns != 0 || !w.Ended.IsZero() || len(w.Error) > 1024 ||
 		!strings.HasPrefix(w.Error, "no éé") || strings.ContainsRune(w.Error, '\uFFFD') || w.Progress.Done != 3 {
 		t.Fatalf("%+v", w)
 	}
@@ -68,7 +69,7 @@ func ends(t *testing.T, s *desk) {
 		t.Fatalf("a run begins with the progress of the one before: %+v", j)
 	}
 	s.end(j, 11, understudy.JobWaiting, func(e *understudy.JobResult) { e.Uncounted, e.Weight = true, 50 })
-	if w := s.state(n, understudy.JobWaiting); w.Attempt != 1 || w.Again != 1 || w.Weight != 50 {
+	if w := s.state(n, understudy.JobWaiting); w.Attempt != 1 || w.UncountedRuns != 1 || w.Weight != 50 {
 		t.Fatalf("%+v", w)
 	}
 	j = s.take(12, n)[0]
@@ -95,11 +96,11 @@ func cancelling(t *testing.T, s *desk) {
 		t.Fatal("a cancelled job keeps its key")
 	}
 	j := s.take(3, running)[0]
-	if c, err := s.CancelJob(t.Context(), running, at(4)); err != nil || c.State != understudy.JobRunning || !c.Stop {
+	if c, err := s.CancelJob(t.Context(), running, at(4)); err != nil || c.State != understudy.JobRunning || !c.StopRequested {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	beaten, err := s.RenewLeases(t.Context(), understudy.Heartbeat{Number: running, Fence: j.Fence, LeaseEnd: at(70)})
-	if err != nil || !beaten[0].Stop || beaten[0].Lost {
+	if err != nil || !beaten[0].StopRequested || beaten[0].Lost {
 		t.Fatalf("%+v, %v", beaten, err)
 	}
 	// A run that was to begin again does not.
@@ -145,23 +146,23 @@ func expiring(t *testing.T, s *desk) {
 }
 
 func comesNext(t *testing.T, s *desk) {
-	if got := s.claim(1, 1); !got.Next.IsZero() || got.Held {
+	if got := s.claim(1, 1); !got.Next.IsZero() || got.Blocked {
 		t.Fatalf("%+v", got)
 	}
 	s.add(1, understudy.Job{Kind: "unknown"})
-	s.add(1, understudy.Job{RunAfter: at(500), Priority: understudy.Bulk})
-	s.add(1, understudy.Job{RunAfter: at(400), Priority: understudy.Steady})
-	if got := s.claim(1, 1); !got.Next.Equal(at(400)) || got.Held {
+	s.add(1, understudy.Job{RunAfter: at(500), Priority: understudy.PriorityBulk})
+	s.add(1, understudy.Job{RunAfter: at(400), Priority: understudy.PrioritySteady})
+	if got := s.claim(1, 1); !got.Next.Equal(at(400)) || got.Blocked {
 		t.Fatalf("%+v", got)
 	}
 	s.add(2, understudy.Job{})
-	if got := s.claim(3, 1); !got.Next.Equal(at(63)) || got.Held {
+	if got := s.claim(3, 1); !got.Next.Equal(at(63)) || got.Blocked {
 		t.Fatalf("%+v", got)
 	}
 }
 
 func planning(t *testing.T, s *desk) {
-	job := understudy.Job{Kind: "work", Key: "periodic", Attempts: 1}
+	job := understudy.Job{Kind: "work", Key: "periodic", MaxAttempts: 1}
 	plan := func(now, since, slot time.Time) (int64, time.Time) {
 		t.Helper()
 		n, last, err := s.PlanJob(t.Context(), now, since, slot, job)
@@ -330,7 +331,7 @@ func jobsClosed(t *testing.T, s *desk) {
 			return err
 		},
 		"plan": func() error {
-			_, _, err := s.PlanJob(t.Context(), at(1), at(1), at(1), understudy.Job{Kind: "work", Attempts: 1})
+			_, _, err := s.PlanJob(t.Context(), at(1), at(1), at(1), understudy.Job{Kind: "work", MaxAttempts: 1})
 			return err
 		},
 		"cancel": func() error { _, err := s.CancelJob(t.Context(), n, at(1)); return err },

@@ -147,9 +147,9 @@ func VerifyDB(t testing.TB, db *store.DB) {
 
 // Reason returns what an error gives as its reason.
 func Reason(err error) string {
-	var s interface{ Short() string }
+	var s interface{ ShortString() string }
 	if errors.As(err, &s) {
-		return s.Short()
+		return s.ShortString()
 	}
 	return ""
 }

@@ -158,10 +158,10 @@ func touches(t *testing.T, s *suite) {
 	}
 	s.superseded(before, true)
 	s.superseded(inst, true)
-	if r := s.record(call(1, "x")); !r.Invalid {
+	if r := s.record(call(1, "x")); !r.Invalidated {
 		t.Errorf("the touched record is not invalid")
 	}
-	if r := s.record(call(2, "x")); r.Invalid {
+	if r := s.record(call(2, "x")); r.Invalidated {
 		t.Errorf("another record is invalid")
 	}
 	s.saveIs(list("/l", at(2), call(1, "old")), understudy.ErrOutdated)
@@ -172,14 +172,14 @@ func touches(t *testing.T, s *suite) {
 	after.Generation = 1
 	s.wantChanges(s.save(after).Changes)
 	s.superseded(after, false)
-	if r := s.record(call(1, "x")); r.Invalid {
+	if r := s.record(call(1, "x")); r.Invalidated {
 		t.Errorf("a record saved again is still invalid")
 	}
 	if g, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls"}); err != nil || g != 2 {
 		t.Fatalf("generation %d, %v", g, err)
 	}
 	s.superseded(after, true)
-	if r := s.record(call(1, "x")); r.Invalid {
+	if r := s.record(call(1, "x")); r.Invalidated {
 		t.Errorf("a touch without an id made a record invalid")
 	}
 	if g, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "unheard", ID: "x"}); err != nil || g != 1 {

@@ -135,7 +135,7 @@ func (s *seeker) save(p *understudy.Page) {
 func (s *seeker) seek(q query.RecordQuery) (found []query.Hit) {
 	s.Helper()
 	err := s.Seek(s.Context(), q, func(f query.Hit) bool {
-		if n := len(found); n > 0 && (found[n-1].Order == f.Order || found[n-1].Order < f.Order != q.Up) {
+		if n := len(found); n > 0 && (found[n-1].Order == f.Order || found[n-1].Order < f.Order != q.OldestFirst) {
 			s.Fatalf("seek %+v: %s at %d comes after %s at %d", q, f.Record.ID, f.Order, found[n-1].Record.ID, found[n-1].Order)
 		}
 		found = append(found, f)
@@ -170,7 +170,7 @@ func (s *seeker) wantOf(q query.RecordQuery, want ...int) {
 		s.Fatalf("seek %+v:\n got %s\nwant %s", q, got, words)
 	}
 	up := q
-	up.Up = true
+	up.OldestFirst = true
 	var reversed []string
 	for _, word := range strings.Fields(words) {
 		reversed = append([]string{word}, reversed...)
@@ -352,7 +352,7 @@ func placesStay(_ *testing.T, s *seeker) {
 
 func noQuestions(_ *testing.T, s *seeker) {
 	for _, q := range []query.RecordQuery{
-		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Predicates: []query.Predicate{{}}},
+		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {ExpectedRows: -1}, {Predicates: []query.Predicate{{}}},
 		{Predicates: []query.Predicate{{Field: "status"}}},
 		{Predicates: []query.Predicate{{Field: "status", Any: []string{""}}}}, {Predicates: []query.Predicate{{Any: []string{"x"}}}},
 		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, query.MaxTerms+1)},

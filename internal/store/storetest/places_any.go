@@ -52,7 +52,7 @@ func terms(_ *testing.T, s *seeker) {
 		{ask(query.Predicate{Field: "sid", Any: []string{sid(2)}}), "2"},
 	} {
 		for _, up := range []bool{false, true} {
-			q.Up = up
+			q.OldestFirst = up
 			want := strings.Fields(q.want)
 			if up {
 				slices.Reverse(want)
@@ -109,7 +109,7 @@ func walkWhileChanging(_ *testing.T, s *seeker) {
 	now := 0
 	for _, up := range []bool{false, true} {
 		seen, i := map[string]bool{}, 0
-		err := s.Seek(s.Context(), query.RecordQuery{Source: Source, Up: up}, func(f query.Hit) bool {
+		err := s.Seek(s.Context(), query.RecordQuery{Source: Source, OldestFirst: up}, func(f query.Hit) bool {
 			if seen[f.Record.ID] {
 				s.Errorf("%s comes twice", f.Record.ID)
 			}
@@ -158,7 +158,7 @@ func kindsMerge(_ *testing.T, s *seeker) {
 	if got := len(s.seek(query.RecordQuery{Source: Source})); got != 48 {
 		s.Errorf("%d of a source", got)
 	}
-	if got := len(s.seek(query.RecordQuery{Kinds: []string{"messages", "unheard"}, Up: true})); got != 40 {
+	if got := len(s.seek(query.RecordQuery{Kinds: []string{"messages", "unheard"}, OldestFirst: true})); got != 40 {
 		s.Errorf("%d of two kinds", got)
 	}
 	all := s.seek(query.RecordQuery{})
@@ -380,10 +380,10 @@ func (w *listing) want(rows []int, terms ...query.Predicate) {
 	if up {
 		slices.Reverse(rows)
 	}
-	q := query.RecordQuery{Source: Source, Predicates: terms, Up: up}
+	q := query.RecordQuery{Source: Source, Predicates: terms, OldestFirst: up}
 	var got []int
 	for {
-		q.Limit, q.Want = 1+w.rng.IntN(20), w.rng.IntN(30)
+		q.Limit, q.ExpectedRows = 1+w.rng.IntN(20), w.rng.IntN(30)
 		n := 0
 		err := w.s.Seek(w.ctx(), q, func(f query.Hit) bool {
 			n++

@@ -195,8 +195,8 @@ func recordsStay(t *testing.T, s *suite, w *watch) {
 	for ; n < 500; n++ {
 		p := largeList(fmt.Sprintf("/%d", n), w.pass(time.Minute), 20*n, 0)
 		if _, err := s.Save(t.Context(), p); err != nil {
-			var reason interface{ Short() string }
-			if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &reason) || reason.Short() != "store.limit reached" {
+			var reason interface{ ShortString() string }
+			if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &reason) || reason.ShortString() != "store.limit reached" {
 				t.Fatal(err)
 			}
 			break

@@ -25,7 +25,7 @@ import (
 type Store interface {
 	Page(ctx context.Context, key understudy.Key) (*understudy.Page, error)
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
-	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
+	Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error)
 	Touch(ctx context.Context, t request.Invalidation) (generation int64, err error)
 	ReadKinds(ctx context.Context, source string) ([]store.KindState, error)
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
@@ -168,7 +168,7 @@ func call(n int, state string) row {
 	return row{id: sid(n), body: fmt.Sprintf(`{"sid": "%s", "status": "%s"}`, sid(n), state)}
 }
 
-func (s *suite) save(p *understudy.Page) request.Saved {
+func (s *suite) save(p *understudy.Page) request.SaveResult {
 	s.Helper()
 	saved, err := s.Save(s.Context(), p)
 	if err != nil {

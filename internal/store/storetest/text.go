@@ -113,10 +113,10 @@ func phrase(texts ...string) *query.Text {
 	return &query.Text{Op: query.TextPhrase, Words: texts}
 }
 func joined(op query.TextOp, of ...*query.Text) *query.Text {
-	return &query.Text{Op: op, Of: of}
+	return &query.Text{Op: op, Parts: of}
 }
 func within(t *query.Text, fields ...string) *query.Text {
-	t.In = map[string][]string{"messages": fields}
+	t.Fields = map[string][]string{"messages": fields}
 	return t
 }
 
@@ -195,7 +195,7 @@ func textTimes(_ *testing.T, s *seeker) {
 			for _, up := range []bool{false, true} {
 				t.Field = field
 				q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: word(c.text),
-					Predicates: append([]query.Predicate{t}, c.terms...), Up: up}
+					Predicates: append([]query.Predicate{t}, c.terms...), OldestFirst: up}
 				if got := s.seek(q); len(got) != c.want {
 					s.Errorf("%+v, field %q, up %v: %d, want %d", c, field, up, len(got), c.want)
 				}
@@ -223,7 +223,7 @@ func textFields(_ *testing.T, s *seeker) {
 		{within(word("delivered"), "status", "body"), []int{3, 1}},
 		{within(word("delivered"), "direction", "from"), nil},
 		{within(word("delivered")), nil},
-		{&query.Text{Words: []string{"delivered"}, In: map[string][]string{"calls": {"status"}}}, nil},
+		{&query.Text{Words: []string{"delivered"}, Fields: map[string][]string{"calls": {"status"}}}, nil},
 		{within(word("delivered"), "date_sent"), nil},
 		{phrase("delivered outbound"), nil},
 		{phrase("outbound", "api"), []int{1}},
@@ -276,8 +276,8 @@ func noTexts(_ *testing.T, s *seeker) {
 	for range 100 {
 		many = append(many, word("a"))
 	}
-	for _, text := range []*query.Text{{Op: 17}, {Op: query.TextAnd}, {Op: query.TextNot, Of: many[:1]},
-		{Op: query.TextOr, Of: []*query.Text{nil}}, deep, joined(query.TextOr, many...),
+	for _, text := range []*query.Text{{Op: 17}, {Op: query.TextAnd}, {Op: query.TextNot, Parts: many[:1]},
+		{Op: query.TextOr, Parts: []*query.Text{nil}}, deep, joined(query.TextOr, many...),
 		within(joined(query.TextOr, word("a")), "body")} {
 		if _, err := findText(s.Seeker, text); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("%+v: %v", text, err)
@@ -403,17 +403,17 @@ func (w *letters) text(depth int) *query.Text {
 	case query.TextPhrase:
 		t.Words, t.Prefix = []string{w.words(2), w.words(2)}, w.rng.IntN(2) == 0
 	case query.TextNot:
-		t.Of = []*query.Text{w.text(depth - 1), w.text(depth - 1)}
+		t.Parts = []*query.Text{w.text(depth - 1), w.text(depth - 1)}
 	default:
 		for range 1 + w.rng.IntN(3) {
-			t.Of = append(t.Of, w.text(depth-1))
+			t.Parts = append(t.Parts, w.text(depth-1))
 		}
 	}
 	if t.Op < query.TextAnd && w.rng.IntN(3) == 0 {
 		within(t)
 		for range w.rng.IntN(4) {
 			field := pick(w.rng, []string{"body", "status", "direction", "error_message", "from", "to", "date_sent"})
-			t.In["messages"] = append(t.In["messages"], field)
+			t.Fields["messages"] = append(t.Fields["messages"], field)
 		}
 	}
 	return t
@@ -422,7 +422,7 @@ func (w *letters) text(depth int) *query.Text {
 // condition is a text for what messages say.
 func condition(t *query.Text) *tokenizer.Condition {
 	var of []*tokenizer.Condition
-	for _, part := range t.Of {
+	for _, part := range t.Parts {
 		of = append(of, condition(part))
 	}
 	var c *tokenizer.Condition
@@ -436,10 +436,10 @@ func condition(t *query.Text) *tokenizer.Condition {
 	default:
 		c = tokenizer.Has(tokenizer.Phrase(t.Op == query.TextPrefix || t.Prefix, t.Words...))
 	}
-	if t.In == nil {
+	if t.Fields == nil {
 		return c
 	}
-	return c.Restrict(func(f tokenizer.Field) bool { return slices.Contains(t.In["messages"], f.Name) })
+	return c.Restrict(func(f tokenizer.Field) bool { return slices.Contains(t.Fields["messages"], f.Name) })
 }
 
 func (w *letters) compare() {

@@ -15,7 +15,7 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 	whole := func(uri string, rows ...row) *understudy.Page {
 		p := list(uri, at(1), rows...)
 		p.NotStored = "it was asked otherwise"
-		return p.Whole()
+		return p.OutageCopy()
 	}
 	p := whole("/a?x=1", call(1, "x"), call(2, "x"))
 	s.suite.wantChanges(s.suite.save(p).Changes)
@@ -60,7 +60,7 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 	s.suite.noPage(other)
 	said := messages("/m?x=1", at(1), Epoch, message(1, anna, ours, "hi"))
 	said.NotStored = "it was asked otherwise"
-	if how := s.suite.save(said.Whole()).Page.NotStored; how == "" {
+	if how := s.suite.save(said.OutageCopy()).Page.NotStored; how == "" {
 		t.Error("a kind whose texts upstream takes back is stored whole")
 	}
 	s.suite.noPage(said)

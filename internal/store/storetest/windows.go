@@ -96,10 +96,10 @@ func windows(t *testing.T, s *suite) {
 	s.wantRows(query.RangeScan{From: 200}, "e", "d", "b")
 	s.wantRows(query.RangeScan{From: 101, To: 300}, "d", "b")
 	s.wantRows(query.RangeScan{To: 200}, "a")
-	s.wantRows(query.RangeScan{Unclocked: true}, "c")
-	s.wantRows(query.RangeScan{Open: true}, "d", "b")
+	s.wantRows(query.RangeScan{NoClock: true}, "c")
+	s.wantRows(query.RangeScan{NotFinal: true}, "d", "b")
 	s.wantRows(query.RangeScan{Parent: "P"}, "e", "a")
-	s.wantRows(query.RangeScan{Parent: "P", Unclocked: true}, "c")
+	s.wantRows(query.RangeScan{Parent: "P", NoClock: true}, "c")
 	s.wantRows(query.RangeScan{Parent: "unheard"})
 	s.wantRows(query.RangeScan{Shape: "brief"})
 	_, rows := s.rows(w)
@@ -126,8 +126,8 @@ func windows(t *testing.T, s *suite) {
 	// A clock that is set, one that moves, another parent, a going.
 	s.save(timed("/l", at(10), one("c", "begun", 250, "P")))
 	s.wantRows(w, "e", "c", "d", "b", "a")
-	s.wantRows(query.RangeScan{Unclocked: true})
-	s.wantRecords(query.RangeScan{Unclocked: true}, at(9), "c")
+	s.wantRows(query.RangeScan{NoClock: true})
+	s.wantRecords(query.RangeScan{NoClock: true}, at(9), "c")
 	s.wantRecords(w, at(9), "e", "d", "b", "a")
 	s.save(timed("/l", at(20), one("e", "moved", 50, "Q"), one("c", "open", 0, "P")))
 	s.wantRows(w, "d", "b", "a", "e")
@@ -143,7 +143,7 @@ func windows(t *testing.T, s *suite) {
 	s.wantRows(w, "a", "d", "b", "e", "f")
 	s.wantRecords(query.RangeScan{Limit: 2}, at(50), "a", "d")
 	s.wantRecords(w, at(35), "d", "b", "e")
-	s.wantRecords(query.RangeScan{Open: true}, at(5), "d", "b")
+	s.wantRecords(query.RangeScan{NotFinal: true}, at(5), "d", "b")
 	n := 0
 	two := func(*understudy.Record, int64) bool { n++; return n < 2 }
 	if err := s.ScanRecordsAt(t.Context(), window(w), at(50), two); err != nil || n != 2 {

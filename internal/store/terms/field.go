@@ -43,12 +43,12 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 		return nil
 	}
 	for _, f := range kind.Fields {
-		if f.Name == kind.Parent || f.RootPath() != "" || !sp.Termed(kind, f) {
+		if f.Name == kind.Parent || f.RootPath() != "" || !sp.HasValueIndex(kind, f) {
 			continue
 		}
 		one := Field{name: f.Name, typ: f.Type}
 		switch {
-		case spec.IsTime(f.Type):
+		case spec.IsTimeType(f.Type):
 			one.way, one.near = byTime, differenceName(f.Name)
 		case f.Class == spec.ClassPhone:
 			one.way = byNumber

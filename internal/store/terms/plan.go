@@ -95,7 +95,7 @@ func (k *Kind) planPart(shape int64, t *query.Predicate) (says part, exact, none
 		*to = append(*to, numberToken(shape, field, text))
 	}
 	if t.Field == "" && t.Number == "" {
-		fields := query.OwnTimes(k.Spec)
+		fields := query.TimeFields(k.Spec)
 		for _, f := range fields {
 			i := slices.IndexFunc(k.Fields, func(of Field) bool { return of.name == f.Name && of.way == byTime })
 			if i < 0 {
@@ -106,9 +106,9 @@ func (k *Kind) planPart(shape int64, t *query.Predicate) (says part, exact, none
 		return says, false, len(fields) == 0
 	}
 	if t.Field == "" {
-		fields := query.Phones(k.Spec)
+		fields := query.PhoneFields(k.Spec)
 		for _, f := range fields {
-			if f.From == "" {
+			if f.DerivedFrom == "" {
 				number(f.Name, t.Number)
 			}
 		}

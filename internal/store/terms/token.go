@@ -39,11 +39,11 @@ const perLastFour = 100_000
 func numberToken(shape int64, field, text string) int64 {
 	digits, ending := query.LastFour(text)
 	if !ending {
-		if digits = understudy.ReadPhone(text).Digits; digits == "" {
+		if digits = understudy.ParsePhone(text).Digits; digits == "" {
 			return tokenOf(shape, field, strings.ToLower(text))
 		}
 	}
-	n, _ := strconv.ParseInt(digits[max(len(digits)-understudy.NationalPhone, 0):], 10, 64)
+	n, _ := strconv.ParseInt(digits[max(len(digits)-understudy.MinNationalDigits, 0):], 10, 64)
 	return tokenOf(shape, field, "#")>>30<<30 | n%10_000*perLastFour + n/10_000
 }
 
@@ -96,7 +96,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 	body := f.Body
 	one := func(f *Field, v jsonspan.Value) {
 		if f.way == byTime {
-			at := query.Of(body, v, f.typ).Unix()
+			at := query.NewValue(body, v, f.typ).Unix()
 			name, value := f.name, at
 			switch off := at - second; {
 			case at == 0:
@@ -156,8 +156,8 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 
 // textOf returns a value as tokens use it.
 func textOf(body []byte, v jsonspan.Value) string {
-	value := query.Of(body, v, "")
-	if value.Nested() {
+	value := query.NewValue(body, v, "")
+	if value.IsNested() {
 		return ""
 	}
 	return value.Text()

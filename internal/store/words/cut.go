@@ -90,7 +90,7 @@ func (t *texts) visitValue(body []byte, v jsonspan.Value, f field) {
 
 // isTime reports whether a text in a column is a date or a time rather than text.
 func isTime(c column, text string) bool {
-	return (c == columnPlain || c == columnOther) && spec.LooksLikeTime(text)
+	return (c == columnPlain || c == columnOther) && spec.IsTimeText(text)
 }
 
 // Cutter makes the rows of bodies. Only one goroutine at a time may use it.

@@ -56,7 +56,7 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 		return p.fail("a part of the text is missing")
 	case depth > maxTextDepth:
 		return p.fail("the text has more than %d parts within one another", maxTextDepth)
-	case len(t.Of) > 0 && t.In != nil:
+	case len(t.Parts) > 0 && t.Fields != nil:
 		return p.fail("a part of the text that joins others names fields")
 	}
 	switch t.Op {
@@ -68,16 +68,16 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 		if pattern.IsEmpty() || not && pattern.IsTruncated() {
 			return nil
 		}
-		return &Plan{pattern: pattern, fields: t.In}
+		return &Plan{pattern: pattern, fields: t.Fields}
 	case query.TextAnd, query.TextOr:
-		if len(t.Of) == 0 {
+		if len(t.Parts) == 0 {
 			return p.fail("a part of the text joins nothing")
 		}
 		plan := &Plan{op: fts5.AllParts}
 		if t.Op == query.TextOr {
 			plan.op = fts5.AnyPart
 		}
-		for _, of := range t.Of {
+		for _, of := range t.Parts {
 			switch part := p.planPart(of, not, depth+1); {
 			case part != nil:
 				plan.parts = append(plan.parts, part)
@@ -90,10 +90,10 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 		}
 		return plan
 	case query.TextNot:
-		if len(t.Of) != 2 {
-			return p.fail("a part of the text without another has %d parts", len(t.Of))
+		if len(t.Parts) != 2 {
+			return p.fail("a part of the text without another has %d parts", len(t.Parts))
 		}
-		this, without := p.planPart(t.Of[0], not, depth+1), p.planPart(t.Of[1], !not, depth+1)
+		this, without := p.planPart(t.Parts[0], not, depth+1), p.planPart(t.Parts[1], !not, depth+1)
 		if this == nil || without == nil {
 			return this
 		}

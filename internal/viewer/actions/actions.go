@@ -96,7 +96,7 @@ func find(q *page.Exchange) (*task, error) {
 		return nil, errNothing
 	}
 	word, id := q.R.PathValue("action"), q.R.PathValue("id")
-	if a := q.Kind.Spec.Action(word); a != nil && (a.Makes() == nil) == (id != "") {
+	if a := q.Kind.Spec.Action(word); a != nil && (a.CreationList() == nil) == (id != "") {
 		return findAction(q, a, id)
 	}
 	if slices.Contains(localWords(id != ""), word) {
@@ -108,7 +108,7 @@ func find(q *page.Exchange) (*task, error) {
 // actionNames returns the names of a kind's actions, either those on a record or those that create one.
 func actionNames(k *plan.Kind, record bool) (all []string) {
 	for _, a := range k.Spec.Actions {
-		if (a.Makes() == nil) == record {
+		if (a.CreationList() == nil) == record {
 			all = append(all, a.Name)
 		}
 	}
@@ -117,7 +117,7 @@ func actionNames(k *plan.Kind, record bool) (all []string) {
 
 // listOf returns the planned list in which an action creates a record.
 func listOf(k *plan.Kind, a *spec.Action) *plan.List {
-	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Spec == a.Makes() })]
+	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Spec == a.CreationList() })]
 }
 
 // CreateLinks returns links to the actions that create a record of a kind and that the caller may run. filled
@@ -127,7 +127,7 @@ func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) 
 		return nil
 	}
 	for _, a := range k.Spec.Actions {
-		if a.Makes() == nil || q.Rights.Gate.Act(q.Rights.Caller, listOf(k, a).Sample, a) != nil {
+		if a.CreationList() == nil || q.Rights.Gate.Act(q.Rights.Caller, listOf(k, a).Sample, a) != nil {
 			continue
 		}
 		var query understudy.Query
@@ -176,7 +176,7 @@ func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removin
 	}
 	vars := plan.WithQuery(q.Source.AddressVars(t, t.Instance.ID))
 	for _, a := range q.Kind.Spec.Actions {
-		if a.Makes() != nil || q.Rights.Gate.Act(q.Rights.Caller, t, a) != nil || caseOf(a, row) == nil {
+		if a.CreationList() != nil || q.Rights.Gate.Act(q.Rights.Caller, t, a) != nil || caseOf(a, row) == nil {
 			continue
 		}
 		link := page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title, About: a.Warning}
@@ -189,7 +189,7 @@ func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removin
 	for _, word := range localWords(true) {
 		if t.ID != "" && canRunLocally(q, q.Kind, word) {
 			removing = append(removing, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word),
-				About: localText(word, q.Kind.Spec.One, q.Kind.Spec.Title, q.Source.Spec.Title).warning})
+				About: localText(word, q.Kind.Spec.Singular, q.Kind.Spec.Title, q.Source.Spec.Title).warning})
 		}
 	}
 	return all, removing

@@ -74,8 +74,8 @@ func TestSend(t *testing.T) {
 		t.Error("the record's page does not show it")
 	}
 	e := h.Audit.Done()
-	if len(e) != 2 || e[1].Action != understudy.ActionSend || e[1].What != understudy.WhatMade || !slices.Equal(e[1].IDs, []string{id}) ||
-		e[1].Status != http.StatusCreated || e[1].Request != e[0].Request || !e[1].Done() || e[1].Caller.Name != "anna" || !e[1].AsPerson {
+	if len(e) != 2 || e[1].Action != understudy.ActionSend || e[1].What != understudy.WhatCreated || !slices.Equal(e[1].IDs, []string{id}) ||
+		e[1].Status != http.StatusCreated || e[1].Request != e[0].Request || !e[1].IsFollowUp() || e[1].Caller.Name != "anna" || !e[1].AsPerson {
 		t.Fatalf("audited %+v", e)
 	}
 	if e[0].Action != understudy.ActionSend || len(e[0].IDs) > 0 || e[0].What != "messages.send" || e[0].Caller.Name != "anna" ||

@@ -62,7 +62,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		return nil, err
 	}
 	l := local{word: word}
-	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.Spec.One, q.Kind.Spec.Title, q.Source.Spec.Title),
+	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.Spec.Singular, q.Kind.Spec.Title, q.Source.Spec.Title),
 		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Spec.Title)}, back: listHref(q)}
 	t.path, t.words.name = address(q.Kind, word, id), q.Kind.Spec.Name+" "+word+" "+id
 	if id != "" {

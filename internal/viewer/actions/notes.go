@@ -114,7 +114,7 @@ func write(q *page.Exchange) error {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NewNoSuchRecord(q.Kind)
 	case errors.Is(err, understudy.ErrInvalid), errors.Is(err, understudy.ErrNotStored):
-		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.One,
+		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.Singular,
 			Kind: err}
 	case err != nil:
 		return err
@@ -152,7 +152,7 @@ func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 func readNoteNumber(q *page.Exchange, t *spec.Target, text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, page.NewBadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.One+".", nil)
+		return 0, page.NewBadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.Singular+".", nil)
 	}
 	if a := q.V.Options.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID); a != nil {
 		for _, n := range a.Notes {

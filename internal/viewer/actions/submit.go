@@ -180,10 +180,10 @@ func readNumber(text string, sender bool) (number string, ok bool) {
 	if strings.Contains(text, ":") {
 		return text, true
 	}
-	if p := understudy.ReadPhone(text); p.Country {
+	if p := understudy.ParsePhone(text); p.HasCountryCode {
 		return "+" + p.Digits, true
 	}
-	isShort := len(text) >= 3 && len(text) < understudy.LeastPhone && strings.Trim(text, "0123456789") == ""
+	isShort := len(text) >= 3 && len(text) < understudy.MinPhoneDigits && strings.Trim(text, "0123456789") == ""
 	isName := sender && text[0] != '+' && strings.ContainsFunc(text, unicode.IsLetter)
 	return text, isShort || isName
 }
@@ -234,6 +234,6 @@ func (t *task) showRefusal(r actions.Result) error {
 	}
 	hint := f.Words
 	hint = cmp.Or(hint, "Nothing was done.")
-	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.q.Kind.Spec.One,
+	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.q.Kind.Spec.Singular,
 		Kind: understudy.ErrInvalid}
 }

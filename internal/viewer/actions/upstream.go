@@ -61,27 +61,27 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 
 // listTarget returns the list in which an action creates a record.
 func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spec.Target, error) {
-	path, ok := a.Makes().Template().FillEscaped(func(name string) (string, bool) {
+	path, ok := a.CreationList().Template().FillEscaped(func(name string) (string, bool) {
 		if given, ok := params.Get(name); ok {
 			return given, true
 		}
 		return q.Source.Config.PathVar(name)
 	})
 	if !ok {
-		vars := a.Makes().Template().Vars()
+		vars := a.CreationList().Template().Vars()
 		return nil, page.NewBadRequest("This address lacks a path variable", "Pick the action on a page that has it.", vars)
 	}
-	return q.Source.Spec.Target(q.Source.Name, path, "")
+	return q.Source.Spec.Resolve(q.Source.Name, path, "")
 }
 
 // recordTarget returns the record that an address names.
 func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
-	none := page.NewNotFound("No "+q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", q.Kind.Href)
+	none := page.NewNotFound("No "+q.Kind.Spec.Singular+" is named "+understudy.Clip(id), "Pick it from the list.", q.Kind.Href)
 	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.CanOpen(id, params) {
 		return nil, none
 	}
 	path, _ := q.Kind.PathTo(strings.Split(id, spec.IDSeparator), params)
-	return q.Source.Spec.Target(q.Source.Name, path, "")
+	return q.Source.Spec.Resolve(q.Source.Name, path, "")
 }
 
 // recordOf reads a record as the caller may find and see it.
@@ -101,7 +101,7 @@ func isGone(status int) bool { return status == http.StatusNotFound || status ==
 
 // ShowFacts implements doer. It returns the columns of the record's list.
 func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
-	if u.action.Makes() != nil {
+	if u.action.CreationList() != nil {
 		return nil, nil
 	}
 	row, err := recordOf(t.q.Ctx, t.q, u.target)
@@ -109,8 +109,8 @@ func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
 		return nil, err
 	}
 	if caseOf(u.action, row) == nil {
-		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.Spec.One) +
-			" in this state.", Href: t.back, Link: "Back to the " + t.q.Kind.Spec.One, Kind: understudy.ErrInvalid}
+		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.Spec.Singular) +
+			" in this state.", Href: t.back, Link: "Back to the " + t.q.Kind.Spec.Singular, Kind: understudy.ErrInvalid}
 	}
 	return readFacts(t.q, u.target, row)
 }
@@ -145,16 +145,16 @@ func (u upstream) Prepare(t *task) work {
 		}
 	}
 	list := page.PrepareAudit(q, e)
-	done := page.AuditEntry(q, understudy.AuditEntry{Action: e.Action, What: understudy.WhatMade})
+	done := page.AuditEntry(q, understudy.AuditEntry{Action: e.Action, What: understudy.WhatCreated})
 	return func(ctx context.Context) actions.Result {
 		c := &spec.ActionCase{}
-		if u.action.Makes() == nil {
+		if u.action.CreationList() == nil {
 			row, err := recordOf(ctx, q, u.target)
 			if err != nil {
 				return unsentResult(q, err)
 			}
 			if c = caseOf(u.action, row); c == nil {
-				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.Spec.One) + " in this state."}
+				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.Spec.Singular) + " in this state."}
 			}
 		} else if len(u.action.Cases) > 0 {
 			c = &u.action.Cases[0]
@@ -165,9 +165,9 @@ func (u upstream) Prepare(t *task) work {
 		body, contentType := u.action.Form(t.values, c.Set)
 		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Rights.Caller.Flow}
 		answer, err := q.V.Options.Actions.Options.Mirror.Write(ctx, w)
-		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
-			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status
-			_ = understudy.Audit(ctx, q.V.Options.Audit, done) // an error cannot undo the action
+		if err == nil && u.action.CreationList() != nil && answer.Page.CreatedID() != "" {
+			done.IDs, done.Status = []string{answer.Page.CreatedID()}, answer.Page.Status
+			_ = understudy.RecordAudit(ctx, q.V.Options.Audit, done) // an error cannot undo the action
 		}
 		return resultOf(q, answer, err)
 	}
@@ -183,7 +183,7 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 	}
 	p := answer.Page
 	if p.Status < http.StatusMultipleChoices {
-		return actions.Result{State: actions.Done, ID: p.Made()}
+		return actions.Result{State: actions.Done, ID: p.CreatedID()}
 	}
 	out := actions.Result{State: actions.Refused, Status: p.Status}
 	if p.Status >= http.StatusInternalServerError {
@@ -207,9 +207,9 @@ func unsentResult(q *page.Exchange, err error) actions.Result {
 	var up *understudy.UpstreamError
 	switch {
 	case errors.As(err, &up):
-		out.Why = q.Source.Spec.Title + " is not answering (" + up.Short() + ")."
+		out.Why = q.Source.Spec.Title + " is not answering (" + up.ShortText() + ")."
 	case errors.Is(err, understudy.ErrNotFound) && q.Kind != nil:
-		out.Why, out.Status = "There is no such "+q.Kind.Spec.One+".", http.StatusNotFound
+		out.Why, out.Status = "There is no such "+q.Kind.Spec.Singular+".", http.StatusNotFound
 	case errors.Is(err, understudy.ErrNotAudited):
 		out.Why = "The audit log cannot be written, so nothing may be done."
 	case errors.Is(err, understudy.ErrInvalid):
@@ -227,7 +227,7 @@ func (u upstream) Next(t *task, id string) string {
 	switch {
 	case u.action.Method == http.MethodDelete:
 		return listHref(q)
-	case u.action.Makes() == nil:
+	case u.action.CreationList() == nil:
 		return t.back
 	case id == "" || !q.Rights.Gate.Named(q.Rights.Caller, q.Source.Name, q.Kind.Spec) ||
 		q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) && !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, id):

@@ -193,7 +193,7 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 		spans int
 	}{{"Last hour", hourSpans}, {"Last 24 hours", daySpans}} {
 		sum := sumOf(spent, q.Clock.Start, span.spans)
-		sent, failed := sum.Sent(), sum.Failed
+		sent, failed := sum.Requests(), sum.Failed
 		f := figure{Name: span.name, Value: count(sent, "request", "requests") + ", " + rate(failed, sent)}
 		if failed > 0 && failed*failedShare > sent {
 			f.Tone = "bad"

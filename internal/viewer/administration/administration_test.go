@@ -55,13 +55,13 @@ func (s *aServer) Pause(_ context.Context, name, by string) error {
 
 // busyDay has requests in every hour but one, more of them by day.
 func busyDay() (all []request.Spending) {
-	from := viewertest.Noon.Truncate(request.SpendingStep).Add(-request.SpendingKept + request.SpendingStep)
-	for i := range int64(request.SpendingKept / request.SpendingStep) {
+	from := viewertest.Noon.Truncate(request.SpendingStep).Add(-request.SpendingRetention + request.SpendingStep)
+	for i := range int64(request.SpendingRetention / request.SpendingStep) {
 		if i/12 == 3 {
 			continue
 		}
 		s := request.Spending{From: from.Add(time.Duration(i) * request.SpendingStep)}
-		s.ByReason[request.Waiting], s.ByReason[request.Poll], s.ByReason[request.Sync] = i%7, 4, max(i-200, 0)/4
+		s.ByReason[request.ReasonWaiting], s.ByReason[request.ReasonPoll], s.ByReason[request.ReasonSync] = i%7, 4, max(i-200, 0)/4
 		s.Failed, s.ByCaller = i%2, map[string]int64{"": i % 7 / 6}
 		for k := range i%7 - i%7/6 { // some of few callers, and of many with little
 			s.ByCaller[[]string{"reports", "billing", "anna", fmt.Sprint("program-", i%29)}[(i+k)%4]]++
@@ -106,7 +106,7 @@ func TestAdministration(t *testing.T) {
 	viewertest.CheckGolden(t, "administration", shown)
 	var total, failed int64
 	for _, s := range server.spent {
-		total, failed = total+s.Sent(), failed+s.Failed
+		total, failed = total+s.Requests(), failed+s.Failed
 	}
 	for _, want := range []string{
 		"Upstream limits our rate", "next probe", page.Thousands(total) + " in all", page.Thousands(failed) + " failed", "4,711 requests",

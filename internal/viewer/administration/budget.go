@@ -16,15 +16,16 @@ import (
 // How many counter spans an hour, a day and a bar have, and how many bars a day has.
 const (
 	hourSpans = int(time.Hour / request.SpendingStep)
-	daySpans  = int(request.SpendingKept / request.SpendingStep)
+	daySpans  = int(request.SpendingRetention / request.SpendingStep)
 	barSpans  = 3
 	bars      = daySpans / barSpans
 )
 
 // reasonWords are the texts for the reasons of requests.
-var reasonWords = [request.Reasons]string{
-	request.Waiting: "Readers who wait", request.Refresh: "Refreshed behind an answer", request.Poll: "Lists kept warm",
-	request.Sync: "Walks through all records", request.Check: "Checks of lists made from records", request.Prefetch: "Pages fetched ahead",
+var reasonWords = [request.ReasonCount]string{
+	request.ReasonWaiting: "Readers who wait", request.ReasonRefresh: "Refreshed behind an answer", request.ReasonPoll: "Lists kept warm",
+	request.ReasonSync: "Walks through all records", request.ReasonCheck: "Checks of lists made from records",
+	request.ReasonPrefetch: "Pages fetched ahead",
 }
 
 // budget is the last day of a source.
@@ -61,8 +62,8 @@ const maxCallers = 8
 // callers returns the callers with the most requests, and the others together. The sum is the number of requests
 // that readers waited for.
 func callers(day, hour *request.Spending) (rows []reasonRow) {
-	all := day.ByReason[request.Waiting]
-	others := reasonRow{Word: "Others", Day: all, Hour: hour.ByReason[request.Waiting], Others: true}
+	all := day.ByReason[request.ReasonWaiting]
+	others := reasonRow{Word: "Others", Day: all, Hour: hour.ByReason[request.ReasonWaiting], Others: true}
 	names := slices.SortedFunc(maps.Keys(day.ByCaller), func(a, b string) int {
 		return cmp.Or(cmp.Compare(day.ByCaller[b], day.ByCaller[a]), cmp.Compare(a, b))
 	})
@@ -94,13 +95,13 @@ const barsPerHour = bars / 24
 // newBudget returns the chart of the requests, or nil if there were none.
 func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	sum := sumOf(spent, q.Clock.Start, daySpans)
-	total := sum.Sent()
+	total := sum.Requests()
 	if total == 0 {
 		return nil
 	}
 	b := &budget{Total: total}
 	end := q.Clock.Start.Truncate(request.SpendingStep).Add(request.SpendingStep)
-	begin := end.Add(-request.SpendingKept)
+	begin := end.Add(-request.SpendingRetention)
 	var each [bars]request.Spending
 	for i := range spent {
 		at := int(spent[i].From.Sub(begin) / (barSpans * request.SpendingStep))
@@ -110,7 +111,7 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 		each[at].Add(&spent[i])
 	}
 	for i := range each {
-		if b.Most = max(b.Most, each[i].Sent()); b.Most > 0 && b.Shown == 0 {
+		if b.Most = max(b.Most, each[i].Requests()); b.Most > 0 && b.Shown == 0 {
 			b.Shown = bars - i/barsPerHour*barsPerHour
 		}
 	}
@@ -189,14 +190,14 @@ func (b *budget) fillTables(q *page.Exchange, spent []request.Spending, each *[b
 		for i := h * barsPerHour; i < (h+1)*barsPerHour; i++ {
 			sum.Add(&each[i])
 		}
-		if sum.Sent() == 0 {
+		if sum.Requests() == 0 {
 			continue
 		}
-		row := hourRow{When: q.Clock.Say(begin.Add(time.Duration(h)*time.Hour), false), Sent: sum.Sent()}
+		row := hourRow{When: q.Clock.Say(begin.Add(time.Duration(h)*time.Hour), false), Sent: sum.Requests()}
 		for _, r := range reasons {
 			row.Parts = append(row.Parts, sum.ByReason[r])
 		}
-		rest := sum.ByReason[request.Waiting]
+		rest := sum.ByReason[request.ReasonWaiting]
 		for i := range b.Callers {
 			n := sum.ByCaller[b.Callers[i].Word]
 			if b.Callers[i].Others {

@@ -148,7 +148,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 	seen, isTime := false, name == "date"
 	cv.visitKinds(func(k *plan.Kind) {
 		if f := k.ByField[name]; f != nil && cv.q.Rights.Level(k, name) == access.See {
-			seen, isTime = true, isTime || spec.IsTime(f.Spec.Type)
+			seen, isTime = true, isTime || spec.IsTimeType(f.Spec.Type)
 		}
 	})
 	switch {

@@ -251,7 +251,7 @@ func (lv listing) exportList() error {
 				return "", err
 			}
 			position := func(p understudy.Param) bool { return plan.IsPosition(lv.ask.list.PagingStyle, p.Name) }
-			first, err := lv.q.Source.Spec.Target(lv.q.Source.Name, lv.ask.target.Key.Path(), lv.ask.query.Without(position).String())
+			first, err := lv.q.Source.Spec.Resolve(lv.q.Source.Name, lv.ask.target.Key.Path(), lv.ask.query.Remove(position).String())
 			if err != nil {
 				return "", err
 			}
@@ -266,7 +266,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
-		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld) ||
+		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNoStoredAnswer) ||
 			errors.Is(r.Err, understudy.ErrInvalid) // an error of the request itself occurs again below
 		if whole && first && notComposed { // a list that cannot be composed is read from its stored pages
 			whole, unmade = false, r.Err
@@ -277,7 +277,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			return "", page.ExplainPastError(q, r.Err)
 		case r.Err != nil && first:
 			return "", r.Err
-		case errors.Is(r.Err, understudy.ErrNotHeld):
+		case errors.Is(r.Err, understudy.ErrNoStoredAnswer):
 			return incompleteReason(q, unmade), nil
 		case r.Err != nil:
 			return "", r.Err
@@ -300,12 +300,12 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		next := page.Next
 		end.addPage(t.List, page)
 		switch {
-		case next.Zero() && end.problem != "":
+		case next.IsZero() && end.problem != "":
 			return end.problem, nil
-		case next.Zero() && !q.Rights.CanCount(q.Kind) && end.openReason(t, page) != "":
+		case next.IsZero() && !q.Rights.CanCount(q.Kind) && end.openReason(t, page) != "":
 			// the full reason may reveal the number of hidden records
 			return "the list may go on behind its last page here", nil
-		case next.Zero():
+		case next.IsZero():
 			return end.openReason(t, page), nil
 		case next == t.Key:
 			return "upstream's next link leads to its own page", nil
@@ -313,7 +313,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		if why := pages.EndlessReason(next.URI, idsOf(page)); why != "" {
 			return "upstream's " + why, nil
 		}
-		if t, err = q.Source.Spec.Target(q.Source.Name, next.Path(), next.Query()); err != nil {
+		if t, err = q.Source.Spec.Resolve(q.Source.Name, next.Path(), next.Query()); err != nil {
 			return "", err
 		}
 	}
@@ -357,7 +357,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 	}
 	e := &exporter{w: w, mime: mime, name: exportName(q, name), values: valuesOf(search)}
 	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
-		search.Limit, search.Facets = query.MostHits, false
+		search.Limit, search.Facets = query.MaxHits, false
 		window, rest := 0, ""
 		picked := searchedIDs(search.Text)
 		ofIDs := len(picked) > 0
@@ -382,7 +382,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 			case r.Next == "" && ofIDs && len(picked) == 0:
 				return "", nil // all selected records were found, so it does not matter what else is not stored
 			case r.Next == "":
-				return r.Unheld, nil
+				return r.Incomplete, nil
 			case r.Next == search.Cursor:
 				return "", fmt.Errorf("viewer: export: a search is followed by itself")
 			}

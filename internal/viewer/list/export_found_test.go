@@ -63,7 +63,7 @@ type unheld struct{ page.Search }
 func (u unheld) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	r, err := u.Search.Find(ctx, c, a)
 	if err == nil {
-		r.Unheld = "not all are held"
+		r.Incomplete = "not all are held"
 	}
 	return r, err
 }

@@ -45,7 +45,7 @@ func onlyHeld(h *viewertest.Fixture, pages int) {
 		case a.Local != nil:
 			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
 		case n == pages:
-			return nil, understudy.ErrNotHeld
+			return nil, understudy.ErrNoStoredAnswer
 		case a.OnlyIfCached != (n > 0):
 			return nil, errors.New("upstream would be asked for more than the first page")
 		}
@@ -374,11 +374,11 @@ func endless(h *viewertest.Fixture, fetch func(context.Context, request.Fetch) (
 		if f.Target.Kind == nil || f.Target.Kind.Name != "messages" {
 			return fetch(ctx, f)
 		}
-		first, err := h.Spec.Target("twilio", f.Target.Key.Path(), "PageSize=50")
+		first, err := h.Spec.Resolve("twilio", f.Target.Key.Path(), "PageSize=50")
 		if err != nil {
 			return nil, err
 		}
-		p, err := fetch(ctx, request.Fetch{Target: first, Reason: request.Waiting})
+		p, err := fetch(ctx, request.Fetch{Target: first, Reason: request.ReasonWaiting})
 		if err != nil {
 			return nil, err
 		}
@@ -389,7 +389,7 @@ func endless(h *viewertest.Fixture, fetch func(context.Context, request.Fetch) (
 			q.Rows[i].ID = fmt.Sprintf("SM%032x", n*len(q.Rows)+i)
 		}
 		if n++; n < pages {
-			next, err := h.Spec.Target("twilio", f.Target.Key.Path(), fmt.Sprintf("PageSize=1000&Page=%d&PageToken=PA%d", n, n))
+			next, err := h.Spec.Resolve("twilio", f.Target.Key.Path(), fmt.Sprintf("PageSize=1000&Page=%d&PageToken=PA%d", n, n))
 			if err != nil {
 				return nil, err
 			}

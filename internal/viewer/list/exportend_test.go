@@ -39,7 +39,7 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 	}{
 		{[]understudy.Query{nil}, `"count":50,"complete":true}`},
 		{[]understudy.Query{end(understudy.OpenRefuted, "the answer says that there is more", 0)}, `"why":"the answer says that there is more"}`},
-		{[]understudy.Query{end(understudy.OpenAlone, "the page is full", 0)}, `"complete":false,"why":"the page is full"}`},
+		{[]understudy.Query{end(understudy.OpenUnlinked, "the page is full", 0)}, `"complete":false,"why":"the page is full"}`},
 		{[]understudy.Query{end(understudy.OpenShort, "a short page", 0)}, `"complete":false,"why":"a short page"}`},
 		{[]understudy.Query{end(understudy.OpenSilent, "says nothing", 0)}, `"complete":false,"why":"says nothing"}`},
 		{[]understudy.Query{end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":false,"why":"next was in no answer"}`},

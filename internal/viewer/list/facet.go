@@ -90,7 +90,7 @@ func (lv listing) listFacets(r *query.SearchResult) []facet {
 		at := *lv.ask
 		at.arrangement.cursor, at.back = "", nil
 		if flt := findFilter(lv.q, lv.ask.list, f.Name); flt != nil && v.Value != "" {
-			rest := lv.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
+			rest := lv.ask.filters().Remove(func(p understudy.Param) bool { return p.Name == flt.Name })
 			if was, set := lv.ask.query.Get(flt.Name); set && was == v.Value {
 				return at.address("", rest, nil), true
 			}
@@ -122,7 +122,7 @@ func findFilter(q *page.Exchange, l *plan.List, field string) *spec.Filter {
 
 // filters returns the parameters of a query without its position in the list.
 func (ask *listQuery) filters() understudy.Query {
-	return ask.query.Without(func(p understudy.Param) bool { return plan.IsPosition(ask.list.PagingStyle, p.Name) })
+	return ask.query.Remove(func(p understudy.Param) bool { return plan.IsPosition(ask.list.PagingStyle, p.Name) })
 }
 
 // counts are the facets of a page and the number of its records.

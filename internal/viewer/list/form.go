@@ -52,7 +52,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
 	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
-	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == paramText })...)
+	f.Hidden = append(f.Hidden, ask.arrangement.params().Remove(func(p understudy.Param) bool { return p.Name == paramText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	fillFormText(q, ask, &f)
 	if f.HasLookup = q.Rights.CanLookUp(); f.HasLookup {
@@ -71,7 +71,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 		in.ID = "f" + strconv.Itoa(i)
 		f.Inputs = append(f.Inputs, in)
 		if set {
-			rest := filters.Without(func(p understudy.Param) bool { return p.Name == flt.Name })
+			rest := filters.Remove(func(p understudy.Param) bool { return p.Name == flt.Name })
 			f.Chips = append(f.Chips, chip{in.Label, showChip(q, flt, in, value), ask.address("", rest, nil)})
 		}
 	}
@@ -81,7 +81,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	}
 	f.Ranges = makeRanges(q, ask, filters)
 	if len(f.Chips) > 0 {
-		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
+		rest := filters.Remove(func(p understudy.Param) bool { return p.Name != paging.Size })
 		plain := *ask
 		plain.arrangement = arrangement{columns: ask.arrangement.columns}
 		f.Clear = plain.address("", rest, nil)
@@ -95,13 +95,13 @@ var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", 
 // makeRanges returns links to the list since the moments in lastRanges, if upstream has a filter for that.
 func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all []page.Link) {
 	i := slices.IndexFunc(ask.list.Spec.Filters, func(f *spec.Filter) bool {
-		return f.Op == "since" && f.Field == q.Kind.Spec.Clock && spec.IsTime(f.Type)
+		return f.Op == "since" && f.Field == q.Kind.Spec.Clock && spec.IsTimeType(f.Type)
 	})
 	if q.Kind.Spec.Clock == "" || i < 0 || !q.Rights.CanFilter(ask.list, i) || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	since := ask.list.Spec.Filters[i]
-	rest := filters.Without(func(p understudy.Param) bool {
+	rest := filters.Remove(func(p understudy.Param) bool {
 		f := ask.list.Spec.Filter(p.Name)
 		return f != nil && f.Field == since.Field
 	})
@@ -150,7 +150,7 @@ func (ask *listQuery) needInput(i int, name string) input {
 	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value,
 		Required: true}
 	if of := ask.list.Parent; of.Kind != nil && len(of.Kind.Spec.ID) == 1 {
-		in.Label = plan.UpperFirst(of.Kind.Spec.One)
+		in.Label = plan.UpperFirst(of.Kind.Spec.Singular)
 		if len(of.Kind.Spec.Prefixes) > 0 {
 			in.Hint = of.Kind.Spec.Prefixes[0] + "…"
 		}
@@ -174,7 +174,7 @@ func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 		in.Type, in.Options = "select", choices(f.Values, f.Values, value)
 	case f.Type == spec.TypeBool:
 		in.Type, in.Options = "select", choices([]string{"true", "false"}, []string{"yes", "no"}, value)
-	case spec.IsTime(f.Type):
+	case spec.IsTimeType(f.Type):
 		fillDateInput(q, f, &in)
 	case f.Type == spec.TypeInt:
 		in.Type = "number"
@@ -231,7 +231,7 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 			return o.Text
 		}
 	}
-	if spec.IsTime(f.Type) {
+	if spec.IsTimeType(f.Type) {
 		if t, dateOnly, ok := page.ParseDate(f.Type, value); ok && dateOnly {
 			return t.Format("2 Jan 2006") + " (UTC)"
 		} else if ok {

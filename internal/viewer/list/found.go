@@ -199,13 +199,13 @@ const maxFacts = 5
 // foundHit returns the hit for one record: the found words, the title, the state and the time.
 func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.One), IsExact: h.SearchHit.Exact, NoteTags: s.NoteTags(h.Row)}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.Singular), IsExact: h.SearchHit.Exact, NoteTags: s.NoteTags(h.Row)}
 	if len(sv.q.V.Planned) > 1 {
-		out.Kind = k.Source.Spec.Title + " " + k.Spec.One
+		out.Kind = k.Source.Spec.Title + " " + k.Spec.Singular
 	}
 	out.Title = page.Cell{Text: page.ShortID(h.SearchHit.ID), Href: s.RecordAddress(h.Row), Hint: h.SearchHit.ID}
 	if pick := page.SelectName(k, h.SearchHit.ID); pick != "" && sv.s.form == formSelect {
-		out.SelectBox = page.SelectBox(pick, k.Spec.One+" "+out.Title.Text)
+		out.SelectBox = page.SelectBox(pick, k.Spec.Singular+" "+out.Title.Text)
 	}
 	if h.SearchHit.ID == "" {
 		out.Title.Text = "no id that your role shows"

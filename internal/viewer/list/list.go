@@ -198,7 +198,7 @@ func (lv listing) listFrame() *listPage {
 	of := lv.ask.list.Parent
 	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.arrangement.everywhere && lv.q.Rights.CanSeeKind(of.Kind) {
 		p.Parent = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
-			Text: of.Kind.Spec.One + " " + page.ShortID(id)}
+			Text: of.Kind.Spec.Singular + " " + page.ShortID(id)}
 	}
 	return p
 }
@@ -215,7 +215,7 @@ func (lv listing) askParent() error {
 	p := lv.listFrame()
 	p.MissingVars = names
 	if of := lv.ask.list.Parent.Kind; of != nil && of.IsBrowsable() && lv.q.Rights.CanSeeKind(of) {
-		p.ParentList = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.One)}
+		p.ParentList = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.Singular)}
 	}
 	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
@@ -228,7 +228,7 @@ func (lv listing) tabs() []page.Link {
 		case l == lv.ask.list:
 			tabs = append(tabs, page.Link{Href: lv.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
 		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(lv.ask.vars, name) }):
-			vars := lv.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
+			vars := lv.ask.vars.Remove(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
 			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: lv.ask.asOf,
 				arrangement: arrangement{columns: lv.ask.arrangement.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
@@ -243,8 +243,8 @@ func (lv listing) tabs() []page.Link {
 // not see ids gets no link to older pages.
 func (lv listing) linkOtherPages(p *listPage) {
 	paging := lv.ask.list.PagingStyle
-	filters := lv.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
-	position := lv.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
+	filters := lv.ask.query.Remove(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
+	position := lv.ask.query.Remove(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
 	p.Pages = linkPages(position.String(), "", lv.ask.back, func(position string, back []string) string {
 		query, err := understudy.ParseQuery(position)
 		if err != nil {
@@ -252,18 +252,18 @@ func (lv listing) linkOtherPages(p *listPage) {
 		}
 		return lv.ask.address("", slices.Concat(filters, query), back)
 	})
-	if next := lv.q.Answer.Page.Next; !next.Zero() {
+	if next := lv.q.Answer.Page.Next; !next.IsZero() {
 		for _, id := range lv.q.Kind.Spec.ID {
 			if lv.q.Rights.Level(lv.q.Kind, id) != access.See {
 				p.Pages.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}
 		}
-		t, err := lv.q.Source.Spec.Target(lv.q.Source.Name, next.Path(), next.Query())
+		t, err := lv.q.Source.Spec.Resolve(lv.q.Source.Name, next.Path(), next.Query())
 		if err != nil || t.List != lv.ask.list.Spec {
 			return
 		}
-		query := t.Query.Without(func(x understudy.Param) bool {
+		query := t.Query.Remove(func(x understudy.Param) bool {
 			return x.Name == paging.Size && x.Value == strconv.Itoa(paging.Default)
 		})
 		p.Pages.Older = lv.ask.address("", query, append(slices.Clone(lv.ask.back), position.String()))

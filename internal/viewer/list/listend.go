@@ -23,7 +23,7 @@ type listEnd struct {
 func (e *listEnd) addPage(l *spec.List, p *understudy.Page) {
 	if n, ok := l.CountRows(p); n > len(p.Rows) || !ok && p.NotStored != "" {
 		e.problem = "a page has records that have no id by the spec, or cannot be read, and they are left out"
-	} else if e.problem == "" && p.Repeated() != "" {
+	} else if e.problem == "" && p.ConflictingID() != "" {
 		e.problem = "several records of a page have the same id; check which field is the id in the spec"
 	} else if len(e.seen.Add(p)) > 0 && e.problem == "" {
 		e.problem = "a record came twice with different contents: it has changed meanwhile, or its id is that of several records"
@@ -32,11 +32,11 @@ func (e *listEnd) addPage(l *spec.List, p *understudy.Page) {
 	}
 	e.rows += int64(len(p.Rows))
 	e.pagesRead++
-	e.hasNext = e.hasNext || !p.Next.Zero()
-	if total := p.Total(); total > 0 && (e.total == 0 || total < e.total) {
+	e.hasNext = e.hasNext || !p.Next.IsZero()
+	if total := p.TotalRows(); total > 0 && (e.total == 0 || total < e.total) {
 		e.total = total
 	}
-	if pages := p.Pages(); pages > 0 && (e.pages == 0 || pages < e.pages) {
+	if pages := p.TotalPages(); pages > 0 && (e.pages == 0 || pages < e.pages) {
 		e.pages = pages
 	}
 }
@@ -52,7 +52,7 @@ func (e *listEnd) openReason(t *spec.Target, last *understudy.Page) string {
 		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", e.pages, e.pagesRead)
 	case end.Kind == understudy.OpenUnseen && e.hasNext:
 		return ""
-	case end.Kind == "" && len(last.Rows) == 0 && e.rows != e.total && t.EndUnsaid(last):
+	case end.Kind == "" && len(last.Rows) == 0 && e.rows != e.total && t.IsEndUnstated(last):
 		return "only the page after one without rows shows that the list ends"
 	}
 	return end.Why

@@ -64,7 +64,7 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	if !ok {
 		return nil, page.NewBadRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}
-	ask.target, err = q.Source.Spec.Target(q.Source.Name, path, ask.query.String())
+	ask.target, err = q.Source.Spec.Resolve(q.Source.Name, path, ask.query.String())
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 		ask.isCanonical = false
 		return nil
 	}
-	if f != nil && spec.IsTime(f.Type) {
+	if f != nil && spec.IsTimeType(f.Type) {
 		if at, ok := readAgo(q, f, p.Value); ok {
 			p.Value, ask.isCanonical = at, false
 		} else if t, ok := page.ParseLocal(p.Value, q.Clock.Zone); ok {
@@ -206,7 +206,7 @@ func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 func convertDay(q *page.Exchange, ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Spec.Filter(p.Name)
-		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {
+		if f == nil || f.Op != "day" || !spec.IsTimeType(f.Type) || f.Type == spec.TypeDate {
 			continue
 		}
 		day, err := understudy.ParseTime(p.Value, q.Clock.Zone, time.DateOnly)

@@ -95,7 +95,7 @@ func (lv listing) serveFoundList() error {
 		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Spec.Name, search, lv.columns(), nil)
 	}
 	counting := startCount(lv.q, search, nil)
-	search.Cursor, search.Limit = lv.ask.arrangement.cursor, min(lv.ask.pageSize(), query.MostHits)
+	search.Cursor, search.Limit = lv.ask.arrangement.cursor, min(lv.ask.pageSize(), query.MaxHits)
 	own := lv.q.V.Numbers.Begin(lv.q)
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: valuesOf(search)}
 	result, err := runSearch(lv.q, search, e, lv.explainRefusal)
@@ -108,7 +108,7 @@ func (lv listing) serveFoundList() error {
 	}
 	p, _ := lv.listRows(rows, own.Wait(lv.q))
 	p.SearchNotes = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
-	p.MaybeIncomplete = result.Unheld != ""
+	p.MaybeIncomplete = result.Incomplete != ""
 	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)
 	p.Pages = lv.ask.pages(result.Next)
 	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
@@ -128,7 +128,7 @@ func (ask *listQuery) pageSize() int {
 	size, _ := ask.query.Get(ask.list.PagingStyle.Size)
 	n := 0
 	for _, c := range size {
-		if c < '0' || c > '9' || n > query.MostHits {
+		if c < '0' || c > '9' || n > query.MaxHits {
 			break
 		}
 		n = n*10 + int(c-'0')

@@ -93,7 +93,7 @@ func sendLookup(q *page.Exchange) error {
 	case !form.Has(searchText) && !form.Has(lookupList):
 		text = strings.TrimSpace(form.Get(lookupNumber))
 	case isLikeNumber(text):
-	case containsNumber.MatchString(understudy.PlainNumber(text)):
+	case containsNumber.MatchString(understudy.NormalizeNumber(text)):
 		return &page.Problem{Title: "A number is looked up by itself", Kind: understudy.ErrInvalid, Href: lookupPath, Link: "Find a caller",
 			Hint: "Type the number alone. A search has what is typed in its address, and a number that your role does not show must not " +
 				"stand there."}
@@ -107,8 +107,8 @@ func sendLookup(q *page.Exchange) error {
 		q.RedirectBack(to+"?"+form.Encode(), "")
 		return nil
 	}
-	number := understudy.ReadPhone(text)
-	if !number.Country {
+	number := understudy.ParsePhone(text)
+	if !number.HasCountryCode {
 		wrong := "Write the whole number, with + and the country's code, as in +15551234567. "
 		if strings.HasPrefix(number.Digits, "0") {
 			wrong += "The 0 that a number begins with inside a country is left out: 020 7946 0018 in the United Kingdom is +44 20 7946 0018. "
@@ -131,7 +131,7 @@ var containsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
 // isLikeNumber reports whether a text in the search box is meant as a phone number.
 func isLikeNumber(text string) bool {
 	digits, plus, ok := page.ParseDialled(text)
-	return ok && (plus || len(digits) >= understudy.LeastPhone) || understudy.ReadPhone(text).Country
+	return ok && (plus || len(digits) >= understudy.MinPhoneDigits) || understudy.ParsePhone(text).HasCountryCode
 }
 
 // refuseLookup writes an audit entry for a number that was looked up too early, and returns an error with the time
@@ -183,8 +183,8 @@ func showLookupResult(q *page.Exchange, number string, s *searchRequest, talk Co
 	out, rest := p.Found, []page.Hit(nil)
 	p.Messages, rest = talk(q, number, q.Rights.Hits(q.Ctx, r))
 	p.OtherHits = view.foundHits(rest)
-	if r.Unheld != "" {
-		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
+	if r.Incomplete != "" {
+		out.Notes = append(out.Notes, plan.UpperFirst(r.Incomplete)+".")
 	}
 	out.Pages = s.pages(r.Next)
 	return renderLookup(q, http.StatusOK, p)

@@ -50,11 +50,11 @@ func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 		if !ok {
 			continue
 		}
-		t, err := s.Spec.Target(s.Name, path, "")
+		t, err := s.Spec.Resolve(s.Name, path, "")
 		if err != nil || t.Instance != k.PlannedInstances[0].Spec {
 			continue
 		}
-		all = append(all, page.Link{Href: s.Place(t), Text: plan.UpperFirst(k.Spec.One) + " " + typed})
+		all = append(all, page.Link{Href: s.Place(t), Text: plan.UpperFirst(k.Spec.Singular) + " " + typed})
 		targets = append(targets, t)
 	}
 	if len(all) < 2 {
@@ -145,7 +145,7 @@ func listSearchables(q *page.Exchange) []searchable {
 				if k.IsBrowsable() {
 					href = k.Href
 				}
-				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", plan.UpperFirst(k.Spec.One), href})
+				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", plan.UpperFirst(k.Spec.Singular), href})
 			}
 		}
 		if out.Numbers || len(out.Prefixes) > 0 {

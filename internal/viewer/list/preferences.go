@@ -93,7 +93,7 @@ func moveColumn(columns []*plan.Column, name string, by int) []*plan.Column {
 // keepColumns writes the cookie. If it is too large, the oldest choices are dropped.
 func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns []*plan.Column) {
 	name := k.Source.Name + "/" + k.Spec.Name
-	all := preferredColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
+	all := preferredColumns(r).Remove(func(p understudy.Param) bool { return p.Name == name })
 	if len(columns) > 0 {
 		all = append(all, understudy.Param{Name: name, Value: columnNames(columns)})
 	}
@@ -131,7 +131,7 @@ func withColumns(address string, columns []*plan.Column) string {
 	if err != nil {
 		return path
 	}
-	params = params.Without(func(p understudy.Param) bool { return p.Name == paramColumns })
+	params = params.Remove(func(p understudy.Param) bool { return p.Name == paramColumns })
 	if len(columns) > 0 {
 		params = append(params, understudy.Param{Name: paramColumns, Value: columnNames(columns)})
 	}

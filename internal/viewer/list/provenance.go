@@ -41,11 +41,11 @@ func (lv listing) provenance() *provenance {
 // describeScore sets which of the two is asked first, and the result of comparing them.
 func (lv listing) describeScore(c *provenance, l request.ListScore) {
 	switch {
-	case l.RecordsFirst() && l.Pinned():
+	case l.IsRecordsFirst() && l.IsPinned():
 		c.First = "Records are asked first, as the settings say."
-	case l.RecordsFirst():
+	case l.IsRecordsFirst():
 		c.First = "Records are asked first: they have proven to say what " + lv.q.Source.Spec.Title + " says."
-	case l.Pinned():
+	case l.IsPinned():
 		c.First = lv.q.Source.Spec.Title + " is asked first, as the settings say."
 	default:
 		c.First = lv.q.Source.Spec.Title + " is asked first, until records have said the same " + page.Thousands(l.Enough) + " times in a row."

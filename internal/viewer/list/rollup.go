@@ -74,11 +74,11 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		}
 		counts[value] = n
 	}
-	more := !lv.q.Answer.Page.Next.Zero()
+	more := !lv.q.Answer.Page.Next.IsZero()
 	for _, value := range values {
 		l := level{Cell: page.Cell{Text: value, Tone: s.Tone(k.Spec.Rollup, value)}}
 		if filter != "" {
-			query := lv.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
+			query := lv.ask.query.Remove(func(p understudy.Param) bool { return p.Name == filter })
 			l.Cell.Href = lv.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {

@@ -192,7 +192,7 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 		return w
 	}
 	w.field = k.Spec.Field(s.Field)
-	target, err := src.Config.SampleTarget(k.Spec)
+	target, err := src.Config.ResolveSample(k.Spec)
 	if w.field.Unit == "" || err != nil {
 		return w
 	}
@@ -249,11 +249,11 @@ func nameOf(q *page.Exchange, s understudy.Series) string {
 	if k == nil {
 		return s.Kind + "." + s.Field
 	}
-	field := k.Spec.Field(s.Field).FieldName()
-	if field == k.Spec.One {
-		return k.Spec.One
+	field := k.Spec.Field(s.Field).DisplayName()
+	if field == k.Spec.Singular {
+		return k.Spec.Singular
 	}
-	return k.Spec.One + ": " + field
+	return k.Spec.Singular + ": " + field
 }
 
 // day returns a moment as a day in the reader's zone. Moments near the current time also have the time of day. It

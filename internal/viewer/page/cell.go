@@ -84,7 +84,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	case plan.Moment:
 		s.drawDate(c, out, list)
 	case plan.Phone:
-		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Spec.Name != s.Kind.Spec.Own
+		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Spec.Name != s.Kind.Spec.OwnNumber
 		out.Href = s.phoneLink(c, raw)
 	case plan.Pill:
 		// a state is never broken into two lines
@@ -266,7 +266,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
 		case c.Spec.Link == k.Spec.Name && len(k.PlannedInstances[0].Needs) == 0:
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
-		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasPrefix(raw) && plan.IsFormedID(raw):
+		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasIDPrefix(raw) && plan.IsFormedID(raw):
 			if found != nil {
 				return SearchAddress("/search", query.SearchRequest{Text: raw})
 			}

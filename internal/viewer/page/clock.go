@@ -300,7 +300,7 @@ func AddressWith(at *url.URL, moment understudy.Query) string {
 	if err != nil {
 		params = nil
 	}
-	params = params.Without(func(p understudy.Param) bool { return p.Name == understudy.OwnAsOf })
+	params = params.Remove(func(p understudy.Param) bool { return p.Name == understudy.OwnAsOf })
 	return at.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
@@ -323,7 +323,7 @@ func ExplainPastError(q *Exchange, err error) error {
 			Title: "This cannot be shown as it was known then", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
 			Href: AddressWith(q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
-	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNotHeld):
+	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNoStoredAnswer):
 		return err
 	}
 	return &Problem{

@@ -113,7 +113,7 @@ func TestAsOfForms(t *testing.T) {
 
 func TestAsOfOfWhatIsNotKnown(t *testing.T) {
 	h := viewertest.Open(t)
-	for err, want := range map[error]int{understudy.ErrNotFound: 404, understudy.ErrNotHeld: 404, understudy.ErrInvalid: 400,
+	for err, want := range map[error]int{understudy.ErrNotFound: 404, understudy.ErrNoStoredAnswer: 404, understudy.ErrInvalid: 400,
 		understudy.ErrUnavailable: 503} {
 		h.Mirror.Lock()
 		h.Mirror.Change = func(request.Request, *request.Response) (*request.Response, error) {

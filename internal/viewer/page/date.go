@@ -200,7 +200,7 @@ func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
 	first := [...]*spec.Field{k.Spec.Field(k.Spec.Clock), k.Spec.Field(k.Spec.Order)}
 	for _, fields := range [...][]*spec.Field{first[:], k.Spec.Fields} {
 		for _, f := range fields {
-			if f == nil || !spec.IsTime(f.Type) || row.Field(f.Name).State != access.Seen {
+			if f == nil || !spec.IsTimeType(f.Type) || row.Field(f.Name).State != access.Seen {
 				continue
 			}
 			if t, _, ok := ParseDate(f.Type, row.Field(f.Name).Text); ok {

@@ -76,7 +76,7 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	err := recoverPanics(func() error { return run(q) })
 	if q.Answer != nil {
 		line := accesslog.LineOf(ctx)
-		line.Outcome, line.Upstream = q.Answer.Outcome.String(), q.Answer.Upstream
+		line.Outcome, line.Upstream = q.Answer.Outcome.String(), q.Answer.UpstreamTime
 	}
 	if err == nil {
 		return
@@ -243,7 +243,7 @@ func IsForcedReload(r *http.Request) bool {
 // see everything of every source.
 func IsAdministrator(q *Exchange) bool {
 	c := &q.Rights.Caller
-	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.Live(q.Clock.Start)
+	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.IsActive(q.Clock.Start)
 }
 
 // AdministratorHandler returns a handler for administrators only. The text what begins the error message for other callers.

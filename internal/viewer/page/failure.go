@@ -180,7 +180,7 @@ func (q *Exchange) explain(status int, err error) Problem {
 		if q.Source != nil {
 			title = q.Source.Spec.Title + " is not answering"
 		}
-		return Problem{Title: title, Hint: plan.UpperFirst(understudy.WhyNothingHeldAnswers(err)) + ".",
+		return Problem{Title: title, Hint: plan.UpperFirst(understudy.ExplainNoStoredAnswer(err)) + ".",
 			Reason: q.Rights.ReasonOf(q.Source, err)}
 	}
 	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +

@@ -35,7 +35,7 @@ type Sums interface {
 	// SumNames returns the possible sums of a search, and the fields by which they can be grouped.
 	SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error)
 	// Ready returns the searches of the specs that need only what the caller may see.
-	Ready(c understudy.Caller) []query.ReadySearch
+	Ready(c understudy.Caller) []query.PredefinedSearch
 }
 
 // SearchLink is a link to a search that a spec defines or somebody has saved.
@@ -116,9 +116,9 @@ func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask
 // out. ok is false if the role may not see one of the variables.
 func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
 	root := l.Kind.Spec.Field(t.Spec.RootField(l.Kind.Spec))
-	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && r.Level(l.Kind, root.Name) == access.See
+	named := !everywhere && t.RootID() != "" && root != nil && root.RootPath() != "" && r.Level(l.Kind, root.Name) == access.See
 	if named {
-		all = append(all, query.FieldCondition{Field: root.Name, Comparison: query.CompareSame, Value: spec.SpellRoot(t.Root())})
+		all = append(all, query.FieldCondition{Field: root.Name, Comparison: query.CompareSame, Value: spec.FormatRoot(t.RootID())})
 	}
 	for _, v := range t.Vars {
 		if (everywhere || named) && slices.Contains(t.Spec.Roots.Vars, v.Name) {
@@ -134,15 +134,15 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 			return nil, false
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(l.Spec.Only)) {
-		all = append(all, query.FieldCondition{Field: field, Comparison: query.CompareSame, Value: l.Spec.Only[field]})
+	for _, field := range slices.Sorted(maps.Keys(l.Spec.FixedValues)) {
+		all = append(all, query.FieldCondition{Field: field, Comparison: query.CompareSame, Value: l.Spec.FixedValues[field]})
 	}
 	return all, true
 }
 
 // Condition returns the search condition that means the same as a filter of upstream. ok is false if there is none.
 func Condition(field *spec.Field, f *spec.Filter, value string) (c query.FieldCondition, ok bool) {
-	if field == nil || f.Op == "until" && f.Whole { // it means up to the end of a day, month or year, which <= cannot express
+	if field == nil || f.Op == "until" && f.WholePeriod { // it means up to the end of a day, month or year, which <= cannot express
 		return c, false
 	}
 	c = query.FieldCondition{Field: field.Name, Value: value, Prefix: f.Op == "contains"}
@@ -204,7 +204,7 @@ func GroupCondition(text string) string {
 	digits, _, ok := ParseDialled(text)
 	switch {
 	case ok && len(digits) >= minDialledDigits && len(digits) < len(text):
-		return "number:" + quote(understudy.PlainNumber(text))
+		return "number:" + quote(understudy.NormalizeNumber(text))
 	case strings.Contains(text, "OR"):
 		return "(" + text + ")"
 	}
@@ -244,7 +244,7 @@ func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 // false if the text is no number.
 func ParseDialled(text string) (digits string, plus, ok bool) {
 	var b strings.Builder
-	for i, r := range understudy.PlainNumber(text) {
+	for i, r := range understudy.NormalizeNumber(text) {
 		switch {
 		case r >= '0' && r <= '9':
 			b.WriteRune(r)
@@ -339,7 +339,7 @@ func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
 			if k != nil && other != k {
 				continue
 			}
-			e := other.Spec.ElapsedNamed(name)
+			e := other.Spec.ElapsedTime(name)
 			switch c := other.ByField[field]; {
 			case e != nil:
 				return e.Title

@@ -110,7 +110,7 @@ func (q *Exchange) Identity(what string) Identity {
 	}
 	return Identity{
 		name: what + " " + q.R.URL.RequestURI(), caller: c.Role() + " " + c.Source + " " +
-			strconv.FormatBool(c.Grant != nil && c.Grant.Live(q.Clock.Start)) + strconv.FormatInt(notes, 36),
+			strconv.FormatBool(c.Grant != nil && c.Grant.IsActive(q.Clock.Start)) + strconv.FormatInt(notes, 36),
 		time: q.Clock.Zone.String() + q.Clock.Start.In(q.Clock.Zone).Format(" 2006-01-02"),
 	}
 }

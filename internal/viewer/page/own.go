@@ -156,7 +156,7 @@ func (n *numbers) Add(own map[string]bool, role string, k *plan.Kind, r Reading)
 	all, ok := n.byView.Get(key)
 	if !ok {
 		for _, row := range r.Rows() {
-			if val := row.Field(k.Spec.Own); val.State == access.Seen && val.Text != "" {
+			if val := row.Field(k.Spec.OwnNumber); val.State == access.Seen && val.Text != "" {
 				all = append(all, val.Text)
 			}
 		}

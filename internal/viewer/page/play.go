@@ -48,7 +48,7 @@ func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query)
 	if len(k.Spec.Media) == 0 || row.ID == "" || q.V.Options.Media == nil {
 		return nil
 	}
-	p := &player{Name: plan.UpperFirst(k.Spec.One) + " " + ShortID(row.ID)}
+	p := &player{Name: plan.UpperFirst(k.Spec.Singular) + " " + ShortID(row.ID)}
 	for _, m := range k.Spec.Media {
 		t := mediaTarget(k, m, row, vars)
 		if t == nil {
@@ -119,7 +119,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 	if !ok {
 		return nil
 	}
-	t, err := k.Source.Spec.Target(k.Source.Name, at, "")
+	t, err := k.Source.Spec.Resolve(k.Source.Name, at, "")
 	if err != nil || t.Media != m {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (y *Reply) openSession() {
 	}
 	_, _ = rand.Read(y.session.Raw[:]) // crypto/rand never fails
 	http.SetCookie(y.W, &http.Cookie{
-		Name: SessionCookie, Value: y.session.Short(), Path: "/", HttpOnly: true,
+		Name: SessionCookie, Value: y.session.ShortString(), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(y.v.Options.PublicURL, "https:"),
 	})
 }
@@ -187,7 +187,7 @@ func (y *Reply) openSession() {
 // and role, for at most half an hour. The tokens of all numbers have the same length.
 func SealNumber(q *Exchange, number string) string {
 	q.Reply.openSession()
-	key := understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)}
+	key := understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MaxPhoneDigits+len("+"), number)}
 	return q.V.Options.Seals.Seal(q.Reply.session, lookupCaller(q.Rights.Caller), key, BucketOf(q.V.Options.Now()))
 }
 

@@ -129,7 +129,7 @@ func (r Reading) Inputs(q *Exchange) []any {
 }
 
 // HasMore reports whether there are older records.
-func (r Reading) HasMore() bool { return r.Answer != nil && !r.Answer.Page.Next.Zero() }
+func (r Reading) HasMore() bool { return r.Answer != nil && !r.Answer.Page.Next.IsZero() }
 
 // AnswerTime returns the moment that an answer shows. A list composed from records shows the moment of its newest page.
 func (c *Clock) AnswerTime(a *request.Response) *When {
@@ -160,11 +160,11 @@ func (r Reading) MissingReason(q *Exchange) string {
 	case !q.Clock.AsOf.At.IsZero() && !errors.Is(r.Err, understudy.ErrForbidden):
 		return "what was known of this then cannot be shown."
 	case errors.As(r.Err, &up):
-		return title + " has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
+		return title + " has not answered (" + up.ShortText() + "), and " + understudy.ExplainNoStoredAnswer(r.Err) + "."
 	case errors.Is(r.Err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s has not answered within %d s.", title, int(q.V.PartTimeout/time.Second))
 	case errors.Is(r.Err, understudy.ErrUnavailable):
-		return title + " is not answering, and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
+		return title + " is not answering, and " + understudy.ExplainNoStoredAnswer(r.Err) + "."
 	}
 	return "Something went wrong here; the log of the server says what."
 }
@@ -247,7 +247,7 @@ func (v *Visitor) auditEntry(k *plan.Kind, role string, asOf AsOf, t *spec.Targe
 	e.IDs = v.idsIn(view, k, role)
 	e.Rows = len(e.IDs)
 	if t.List != nil {
-		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
+		e.Values = append(FilterValues(t.List, t.Query), t.ParentIDs()...)
 		e.Action = understudy.ListAction(t.First && asOf.At.IsZero(), e.Rows, e.Values)
 	}
 	return e
@@ -290,7 +290,7 @@ func (r *Rights) NewRefusal(k *plan.Kind, status int, body []byte) error {
 	if status == http.StatusNotFound || status == http.StatusGone {
 		p.Kind = understudy.ErrNotFound
 		p.Href, p.Link = k.Href, "See all "+k.Spec.Title
-		p.Title = "There is no such " + k.Spec.One
+		p.Title = "There is no such " + k.Spec.Singular
 	}
 	return p
 }
@@ -350,7 +350,7 @@ func (r *Rights) errorReason(s *plan.Source, body []byte) *plan.Reason {
 // records hidden from the caller.
 func NewNoSuchRecord(k *plan.Kind) error {
 	return &Problem{
-		Title: "There is no such " + k.Spec.One, Hint: "Check the spelling of the id, or pick the record from its list.",
+		Title: "There is no such " + k.Spec.Singular, Hint: "Check the spelling of the id, or pick the record from its list.",
 		Href: k.Href, Link: "See all " + k.Spec.Title, Kind: understudy.ErrNotFound,
 	}
 }

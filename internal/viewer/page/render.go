@@ -118,10 +118,10 @@ func (f footer) RenderTime() string { return FormatMillis(f.q.V.Options.Now().Su
 
 // UpstreamTime returns the time that upstream took for this answer, or "" if no request was sent.
 func (f footer) UpstreamTime() string {
-	if f.q.Answer == nil || f.q.Answer.Upstream == 0 {
+	if f.q.Answer == nil || f.q.Answer.UpstreamTime == 0 {
 		return ""
 	}
-	return FormatMillis(f.q.Answer.Upstream)
+	return FormatMillis(f.q.Answer.UpstreamTime)
 }
 
 // Render writes and sends a page. The head of the page may have been sent already.
@@ -292,7 +292,7 @@ func (f footer) UsualTimes() *TimeRow {
 	snap, _ := q.V.Snapshots.lastSnapshot(q.Source.Name, q.Clock.Start)
 	of, who := snap.Latencies.UpstreamTimes, q.Source.Spec.Title
 	for _, t := range snap.Latencies.Times {
-		if q.Kind != nil && t.Kind == q.Kind.Spec.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
+		if q.Kind != nil && t.Kind == q.Kind.Spec.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.ReasonWaiting.String()) {
 			of, who = t, plan.UpperFirst(q.Kind.Spec.Title)
 		}
 	}

@@ -37,7 +37,7 @@ func (q *Exchange) sendHead() error {
 	case q.Kind == nil || q.R.PathValue("id") != "":
 		where = "detail"
 		if q.Kind != nil {
-			title = plan.UpperFirst(q.Kind.Spec.One) + " " + ShortID(q.R.PathValue("id"))
+			title = plan.UpperFirst(q.Kind.Spec.Singular) + " " + ShortID(q.R.PathValue("id"))
 		}
 	}
 	f := q.frame(where, title)
@@ -131,11 +131,11 @@ func (q *Exchange) setTimes(began time.Time) {
 		b.WriteString(name + ";dur=" + strconv.FormatFloat(float64(d)/1e6, 'f', 3, 64))
 	}
 	if q.Answer != nil {
-		add("upstream", q.Answer.Upstream)
+		add("upstream", q.Answer.UpstreamTime)
 	}
 	if q.Rights.canSeeAll(q.Source) {
 		if q.Answer != nil {
-			add("store", q.Answer.Store)
+			add("store", q.Answer.StoreTime)
 		}
 		if !began.IsZero() {
 			add("render", q.V.Options.Now().Sub(began))

@@ -22,7 +22,7 @@ type Rights struct {
 
 // IsViewingAs reports whether the caller is viewing the pages as another role.
 func (r *Rights) IsViewingAs() bool {
-	return r.HasCaller && r.Caller.Grant != nil && r.Caller.Grant.By == understudy.ByViewAs
+	return r.HasCaller && r.Caller.Grant != nil && r.Caller.Grant.IssuedBy == understudy.IssuedByViewAs
 }
 
 // CanSee reports whether the caller may use a source at all.
@@ -77,7 +77,7 @@ func (r *Rights) CanFilterBoth(t *plan.Contact) bool {
 
 // CanSeeOwnNumbers reports whether the caller may read our own numbers from a kind.
 func (r *Rights) CanSeeOwnNumbers(k *plan.Kind) bool {
-	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Spec.Own) == access.See
+	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Spec.OwnNumber) == access.See
 }
 
 // PhoneFilters returns the filters that take a phone number, by field.
@@ -115,7 +115,7 @@ func (r *Rights) VisibleColumns(k *plan.Kind, columns []*plan.Column) []*plan.Co
 func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
-		for f := k.Spec.Field(name); f != nil && len(rules) < maxRules; f = k.Spec.Field(f.From) {
+		for f := k.Spec.Field(name); f != nil && len(rules) < maxRules; f = k.Spec.Field(f.DerivedFrom) {
 			if f.Class == spec.ClassSecret {
 				return "" // secret fields are never shown
 			}

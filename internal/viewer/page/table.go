@@ -226,7 +226,7 @@ func (s *CellContext) linkRow(cells []Cell, columns []*plan.Column, row access.R
 		if i == 0 && href != "" {
 			cells[i].Href = href
 			if cells[i].Tone == "none" && cells[i].Stamp == "" {
-				cells[i].LinkLabel = cells[i].Text + ": open this " + s.Kind.Spec.One
+				cells[i].LinkLabel = cells[i].Text + ": open this " + s.Kind.Spec.Singular
 			}
 		}
 		// the first cell has the same link, and the script copies the id from there
@@ -252,7 +252,7 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 	if in.Spec.Address != "" && len(in.Needs) > 0 && row.Field(in.Spec.Address).State == access.Seen {
 		return k.Href + "/" + url.PathEscape(id)
 	}
-	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Spec.Template(), p.Name) })
+	query := vars.Remove(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Spec.Template(), p.Name) })
 	for name, field := range in.Needs {
 		value, ok := vars.Get(name)
 		if v := row.Field(field); field != "" && v.State == access.Seen && v.Text != "" {
@@ -306,7 +306,7 @@ func (s *CellContext) FollowAddress(row access.Row, c *plan.Column) (Link, bool)
 	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
 		return Link{}, false
 	}
-	t, err := s.Kind.Source.Spec.Follow(s.Kind.Source.Name, val.Text)
+	t, err := s.Kind.Source.Spec.ResolveLink(s.Kind.Source.Name, val.Text)
 	if err != nil || t.Kind == nil || s.q.Rights.Gate.Read(s.q.Rights.Caller, t) != nil {
 		return Link{}, false
 	}

@@ -45,7 +45,7 @@ func (s *Source) Place(t *spec.Target) string {
 	}
 	for _, l := range k.PlannedLists {
 		if l.Spec == t.List {
-			query := t.Query.Without(func(p understudy.Param) bool {
+			query := t.Query.Remove(func(p understudy.Param) bool {
 				return p.Name == l.PagingStyle.Size && p.Value == strconv.Itoa(l.PagingStyle.Default)
 			})
 			return l.Address("", slices.Concat(s.AddressVars(t, nil), query), nil)
@@ -139,7 +139,7 @@ func CompareNames(a, b understudy.Param) int { return strings.Compare(a.Name, b.
 
 // IsPosition reports whether a parameter is a position in a list.
 func IsPosition(p *spec.Paging, name string) bool {
-	return name != "" && p.Position(name)
+	return name != "" && p.IsPosition(name)
 }
 
 // PathTo returns upstream's path of a record. It needs the parts of the id, the parameters of the viewer's address,
@@ -176,7 +176,7 @@ func (k *Kind) CanOpen(id string, params understudy.Query) bool {
 	if !ok {
 		return false
 	}
-	t, err := k.Source.Spec.Target(k.Source.Name, path, "")
+	t, err := k.Source.Spec.Resolve(k.Source.Name, path, "")
 	return err == nil && t.Instance == k.PlannedInstances[0].Spec
 }
 
@@ -191,5 +191,5 @@ func (s *Source) NumberHref(text string) string {
 
 // OwnVars returns the parameters that change path variables which the source fills.
 func OwnVars(q understudy.Query) understudy.Query {
-	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
+	return q.Remove(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }

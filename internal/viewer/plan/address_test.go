@@ -41,7 +41,7 @@ func TestTargetHasItsPage(t *testing.T) {
 		root + "/Messages/SM1/Media/ME1.json":                  "/twilio/media/ME1?MessageSid=SM1",
 	} {
 		path, query, _ := strings.Cut(uri, "?")
-		target, err := s.Spec.Target("twilio", path, query)
+		target, err := s.Spec.Resolve("twilio", path, query)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func (k *Kind) newColumn(f *spec.Field) *Column {
 		c.Unit = u.Name
 	}
 	switch {
-	case spec.IsTime(f.Type):
+	case spec.IsTimeType(f.Type):
 		c.Shape, c.CellClass = Moment, "when"
 	case f.Type == spec.TypeBool:
 		c.Shape, c.CellClass = YesNo, "flag"

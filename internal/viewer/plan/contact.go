@@ -29,14 +29,14 @@ type End struct {
 // planContactKinds finds the kinds of contact of a source.
 func (s *Source) planContactKinds() {
 	for _, k := range s.Kinds {
-		if !k.IsBrowsable() || k.Spec.Clock == "" || k.Spec.Own != "" {
+		if !k.IsBrowsable() || k.Spec.Clock == "" || k.Spec.OwnNumber != "" {
 			continue
 		}
 		t := &Contact{Kind: k, List: k.PlannedLists[0]}
 		n := 0
 		for _, f := range k.Spec.Fields {
 			i := slices.IndexFunc(t.List.Spec.Filters, func(flt *spec.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
-			if i >= 0 && f.Class == spec.ClassPhone && f.From == "" && n < len(t.Ends) {
+			if i >= 0 && f.Class == spec.ClassPhone && f.DerivedFrom == "" && n < len(t.Ends) {
 				t.Ends[n] = End{k.ByField[f.Name], i}
 				n++
 			}
@@ -57,5 +57,5 @@ func (t *Contact) NumberFilters(from, to string) understudy.Query {
 
 // MakeTarget returns the target of the kind's newest page with a query.
 func (t *Contact) MakeTarget(query understudy.Query) (*spec.Target, error) {
-	return t.Kind.Source.Spec.Target(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
+	return t.Kind.Source.Spec.Resolve(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
 }

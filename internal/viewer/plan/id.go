@@ -14,7 +14,7 @@ func (s *Source) SpellID(typed string) string {
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
 		for _, k := range s.Kinds {
-			if id, ok := k.Spec.SpellID(part); ok {
+			if id, ok := k.Spec.NormalizeID(part); ok {
 				parts[i] = id
 				break
 			}
@@ -30,12 +30,12 @@ func (s *Source) CanName(k *Kind, text string) bool {
 	case len(k.Spec.ID) == 0 || len(parts) != len(k.Spec.ID):
 		return false
 	case len(parts) == 1:
-		return k.Spec.HasPrefix(text) && IsFormedID(text)
+		return k.Spec.HasIDPrefix(text) && IsFormedID(text)
 	}
 	for i, name := range k.Spec.ID {
 		f := k.Spec.Field(name)
 		of := s.ByName[f.Link]
-		if of == nil || !of.Spec.HasPrefix(parts[i]) || !IsFormedID(parts[i]) {
+		if of == nil || !of.Spec.HasIDPrefix(parts[i]) || !IsFormedID(parts[i]) {
 			return false
 		}
 	}

@@ -38,7 +38,7 @@ func (p Parent) Id(value func(string) (string, bool)) string {
 	if slices.Contains(parts, "") {
 		return ""
 	}
-	return p.Kind.Spec.IDOf(parts)
+	return p.Kind.Spec.JoinID(parts)
 }
 
 // ParentOf returns the kind with an instance path that this path begins with. The paths must have the same
@@ -85,5 +85,5 @@ func matchPrefix(have, want []spec.Segment, in *spec.Instance) (vars map[string]
 
 // segmentVar returns the variable of a path segment. A file extension after it is ignored.
 func segmentVar(s spec.Segment) (name string, ok bool) {
-	return s.Name, s.Opens() && (s.Tail == "" || s.Tail[0] == '.')
+	return s.Name, s.HasLeadingVar() && (s.Tail == "" || s.Tail[0] == '.')
 }

@@ -102,7 +102,7 @@ func New(src *spec.Source) (*Source, error) {
 		}
 		k.planInstances()
 		k.planColumns()
-		if k.Spec.Own != "" && k.IsBrowsable() {
+		if k.Spec.OwnNumber != "" && k.IsBrowsable() {
 			p.OwnKinds = append(p.OwnKinds, k)
 		}
 	}
@@ -113,7 +113,7 @@ func New(src *spec.Source) (*Source, error) {
 // rank orders lists: 0 for a list that can be shown by itself, 1 for a list under a record, 2 for a list that
 // upstream refuses without a filter.
 func (l *List) rank() int {
-	if l.Spec.Demands() {
+	if l.Spec.HasRequiredFilter() {
 		return 2
 	}
 	return min(len(l.Needs), 1)
@@ -153,7 +153,7 @@ func listTitle(l *List, i int) string {
 	case l.Spec.Title != "":
 		return l.Spec.Title
 	case l.Parent.Kind != nil:
-		return "Of " + Article(l.Parent.Kind.Spec.One)
+		return "Of " + Article(l.Parent.Kind.Spec.Singular)
 	case i == 0:
 		return "All"
 	}
@@ -170,7 +170,7 @@ func (k *Kind) planTargets(lp *List) error {
 		return "0", true
 	})
 	var err error
-	if lp.Sample, err = k.Source.Spec.Target(k.Source.Name, path, ""); err != nil {
+	if lp.Sample, err = k.Source.Spec.Resolve(k.Source.Name, path, ""); err != nil {
 		return err
 	}
 	if lp.Sample.List != lp.Spec {
@@ -180,7 +180,7 @@ func (k *Kind) planTargets(lp *List) error {
 		lp.Newest = lp.Sample
 	}
 	for _, f := range lp.Spec.Filters {
-		probe, err := k.Source.Spec.Target(k.Source.Name, path, understudy.Query{{Name: f.Name, Value: "0"}}.String())
+		probe, err := k.Source.Spec.Resolve(k.Source.Name, path, understudy.Query{{Name: f.Name, Value: "0"}}.String())
 		if err != nil {
 			return err
 		}

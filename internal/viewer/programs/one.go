@@ -138,7 +138,7 @@ func showOne(q *page.Exchange, name string, p onePage) error {
 		if at.User == "" && len(p.Credential.Secrets) > 0 {
 			at.User = p.Credential.Secrets[0].User
 		}
-		for _, s := range src.Spec.Connect {
+		for _, s := range src.Spec.Snippets {
 			p.Lines = append(p.Lines, snippet{s.Title, strings.TrimSuffix(at.Fill(s), "\n")})
 		}
 		if t := newest(q, c); t != nil {

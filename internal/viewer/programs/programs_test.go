@@ -28,7 +28,7 @@ func TestLinesToPaste(t *testing.T) {
 	at := spec.Connection{Address: "http://127.0.0.1:4115", User: viewertest.Account, Secret: "understudydemotoken",
 		Account: viewertest.Account}
 	shown := html.UnescapeString(h.Page("/-/connect/demo", viewertest.All))
-	for _, s := range h.Spec.Connect {
+	for _, s := range h.Spec.Snippets {
 		if block := "```" + s.Language + "\n" + at.Fill(s) + "```"; !strings.Contains(part, block) {
 			t.Errorf("docs/reference/proxy.md does not show %s as the spec has it:\n%s", s.Title, block)
 		}
@@ -38,8 +38,8 @@ func TestLinesToPaste(t *testing.T) {
 			t.Errorf("the page does not show the lines for %s:\n%s", s.Title, code)
 		}
 	}
-	if blocks := strings.Count(part, "\n```") / 2; blocks != len(h.Spec.Connect) || blocks < 4 {
-		t.Errorf("docs/reference/proxy.md has %d blocks, the spec %d", blocks, len(h.Spec.Connect))
+	if blocks := strings.Count(part, "\n```") / 2; blocks != len(h.Spec.Snippets) || blocks < 4 {
+		t.Errorf("docs/reference/proxy.md has %d blocks, the spec %d", blocks, len(h.Spec.Snippets))
 	}
 }
 

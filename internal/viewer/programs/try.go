@@ -44,7 +44,7 @@ func tryOne(q *page.Exchange) error {
 		return err
 	}
 	var p onePage
-	taken, err := q.V.ByName[c.Source].Spec.Auth.Taken()
+	taken, err := q.V.ByName[c.Source].Spec.Auth.ParseAccepted()
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (v *viewing) points(at int, unit string) (all []point) {
 		if !ok || r.Unit != unit {
 			continue
 		}
-		for len(all) > 0 && all[len(all)-1].at.Before(t) && len(all) < query.MostSums {
+		for len(all) > 0 && all[len(all)-1].at.Before(t) && len(all) < query.MaxSums {
 			all = append(all, point{nextTime(by, all[len(all)-1].at), map[string]*query.SumRow{}})
 		}
 		if len(all) == 0 {

@@ -74,15 +74,15 @@ func readRequest(q *page.Exchange) (*request, error) {
 			return nil, page.NewUnknownWord("parameter", p.Name, []string{"q", "source", "kind", "sum", "by"}, nil)
 		}
 	}
-	if len(r.text) > maxText || len(r.by) > query.MostSumBy+1 || len(r.kinds) > query.MostSums {
+	if len(r.text) > maxText || len(r.by) > query.MaxSumGroupings+1 || len(r.kinds) > query.MaxSums {
 		return nil, page.NewBadRequest("That is too much to add up", "Take some of it away.", nil)
 	}
 	r.sum = cmp.Or(r.sum, query.SumCount)
 	if len(r.by) == 0 {
 		r.by = []string{"day"}
 	}
-	if r.by = slices.DeleteFunc(r.by, func(by string) bool { return by == byNothing }); len(r.by) > query.MostSumBy {
-		r.by = r.by[:query.MostSumBy]
+	if r.by = slices.DeleteFunc(r.by, func(by string) bool { return by == byNothing }); len(r.by) > query.MaxSumGroupings {
+		r.by = r.by[:query.MaxSumGroupings]
 	}
 	return r, nil
 }
@@ -166,7 +166,7 @@ func (p *sumsPage) setChoices(q *page.Exchange, r *request, names, groups []stri
 	for _, name := range names {
 		p.Sums = append(p.Sums, page.Option{Value: name, Text: words(q, name), Selected: name == r.sum})
 	}
-	by := [query.MostSumBy]string{byNothing, byNothing}
+	by := [query.MaxSumGroupings]string{byNothing, byNothing}
 	copy(by[:], r.by)
 	p.First = []page.Option{{Value: byNothing, Text: "nothing, all in one", Selected: by[0] == byNothing}}
 	p.Second = []page.Option{{Value: byNothing, Text: "nothing else", Selected: by[1] == byNothing}}

@@ -59,10 +59,10 @@ func spanOf(by []string) (span string, at int) {
 
 // notesOf returns the notes below a sum.
 func notesOf(out *query.SumResult) []string {
-	if out.Unheld == "" {
+	if out.Incomplete == "" {
 		return out.Notes
 	}
-	return append(slices.Clone(out.Notes), plan.UpperFirst(out.Unheld)+".")
+	return append(slices.Clone(out.Notes), plan.UpperFirst(out.Incomplete)+".")
 }
 
 // newSumView returns a sum as the page shows it.

@@ -181,7 +181,7 @@ func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 		}
 		*bound.to = at
 	}
-	if p := understudy.ReadPhone(f.Value); p.Digits != "" && !p.Country && f.Value != "" && strings.Trim(f.Value, "0123456789") != "" {
+	if p := understudy.ParsePhone(f.Value); p.Digits != "" && !p.HasCountryCode && f.Value != "" && strings.Trim(f.Value, "0123456789") != "" {
 		return f, page.NewBadRequest("Whose number is "+understudy.Clip(f.Value)+"?",
 			"Write it in full with + and country code, as in +15551234567.", nil)
 	}
@@ -215,7 +215,7 @@ var words = map[understudy.Action]string{
 // questionText returns the question that the filters ask, in words.
 func questionText(f audit.Filter) string {
 	switch {
-	case f.Value != "" && understudy.ReadPhone(f.Value).Digits != "":
+	case f.Value != "" && understudy.ParsePhone(f.Value).Digits != "":
 		return "Who looked at " + plan.GroupPhone(f.Value) + "?"
 	case f.Value != "":
 		return "Who searched for “" + understudy.Clip(f.Value) + "”?"
@@ -276,8 +276,8 @@ var plain = map[string]string{whatLog: "read the audit log", "lookup": "looked u
 func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
 	of := cmp.Or(e.Kind, "rows")
 	switch {
-	case kind != nil && e.Rows == 1 && kind.Spec.One != "":
-		of = kind.Spec.One
+	case kind != nil && e.Rows == 1 && kind.Spec.Singular != "":
+		of = kind.Spec.Singular
 	case kind != nil:
 		of = plan.LowerFirst(kind.Spec.Title)
 	}

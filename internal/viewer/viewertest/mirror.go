@@ -32,13 +32,13 @@ func (m *Mirror) Answer(ctx context.Context, a request.Request) (*request.Respon
 	m.Asked, m.AsOf = append(m.Asked, a.Target.Key.URI), append(m.AsOf, a.AsOf)
 	kept, change, fetch := m.Pages[a.Target.Key], m.Change, m.Fetch
 	m.Unlock()
-	answer := &request.Response{Page: kept, Outcome: request.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}
+	answer := &request.Response{Page: kept, Outcome: request.Warm, Age: 12 * time.Second, StoreTime: 400 * time.Microsecond}
 	if kept == nil {
-		fetched, err := fetch(ctx, request.Fetch{Target: a.Target, Reason: request.Waiting, Retry: 8 * time.Second})
+		fetched, err := fetch(ctx, request.Fetch{Target: a.Target, Reason: request.ReasonWaiting, RetryWindow: 8 * time.Second})
 		if err != nil {
 			return nil, err
 		}
-		answer = &request.Response{Page: fetched, Outcome: request.Cold, Upstream: 812 * time.Millisecond}
+		answer = &request.Response{Page: fetched, Outcome: request.Cold, UpstreamTime: 812 * time.Millisecond}
 		m.Lock()
 		m.Pages[a.Target.Key] = fetched
 		m.Unlock()

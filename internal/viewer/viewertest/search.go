@@ -55,14 +55,15 @@ func WithSearch(t testing.TB, more ...string) func(*page.Options) {
 		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
 			for next := "/2010-04-01/Accounts/" + Account + path + "?PageSize=100"; next != ""; {
 				at, params, _ := strings.Cut(next, "?")
-				target, err := src.Spec.Target("twilio", at, params)
+				target, err := src.Spec.Resolve("twilio", at, params)
 				Must(t, err)
-				found, err := o.Mirror.(*Mirror).Fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting, Retry: time.Minute})
+				found, err := o.Mirror.(*Mirror).Fetch(t.Context(), request.Fetch{Target: target, Reason: request.ReasonWaiting,
+					RetryWindow: time.Minute})
 				Must(t, err)
 				_, err = mem.Save(t.Context(), found)
 				Must(t, err)
 				next = ""
-				if !found.Next.Zero() {
+				if !found.Next.IsZero() {
 					next = found.Next.URI
 				}
 			}

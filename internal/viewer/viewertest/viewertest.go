@@ -59,7 +59,7 @@ var Roles = access.Roles{
 // Credential returns a credential of the source twilio with a role.
 func Credential(name, secret, role string) callers.Credential {
 	return callers.Credential{Name: name, Source: "twilio", User: Account, Secret: understudy.NewSecret(secret),
-		Grant: understudy.Grant{Role: role, By: "test"}}
+		Grant: understudy.Grant{Role: role, IssuedBy: "test"}}
 }
 
 // everyRole returns a credential for each role of the tests, and one without a role.

@@ -42,7 +42,7 @@ func openWatching(t *testing.T) (*viewertest.Fixture, *viewertest.AuditLog) {
 type owners struct{}
 
 func (owners) Owner(c understudy.Caller) understudy.Owner {
-	return understudy.Owner{Name: c.Name, Source: c.Source, Role: c.Role(), Seen: viewertest.Noon}
+	return understudy.Owner{Name: c.Name, Source: c.Source, Role: c.Role(), LastSeen: viewertest.Noon}
 }
 
 func (owners) Resolve(understudy.Owner) (c understudy.Caller, ok bool) { return c, false }

@@ -195,7 +195,7 @@ func fill(t spec.Template, values ...string) string {
 // parent is the kind under whose records a list lies.
 func (w *World) parent(l *spec.List) *spec.Kind {
 	vars := l.Template().Vars()
-	field := w.src.Spec.Shown[vars[len(vars)-1]]
+	field := w.src.Spec.VarFields[vars[len(vars)-1]]
 	for _, k := range w.src.Spec.Kinds {
 		if f := k.Field(field); f != nil && f.Link != "" {
 			return w.src.Spec.Kind(f.Link)
@@ -250,7 +250,7 @@ func (w *World) walk(l *list) error {
 			for i, name := range l.kind.ID {
 				parts[i] = Text(rec.Body, name)
 			}
-			rec.ID, rec.Final = l.kind.IDOf(parts), final(l.kind, rec.Body)
+			rec.ID, rec.Final = l.kind.JoinID(parts), final(l.kind, rec.Body)
 			if h.now[rec.ID] == nil {
 				h.now[rec.ID] = map[string]*understudy.Record{}
 			}
@@ -277,11 +277,11 @@ func (w *World) walk(l *list) error {
 
 // page is an answer without its rows.
 func (w *World) page(l *list, target string, body []byte) (*understudy.Page, error) {
-	t, err := w.src.Spec.Follow(w.src.Name, target)
+	t, err := w.src.Spec.ResolveLink(w.src.Name, target)
 	if err != nil {
 		return nil, err
 	}
-	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: t.KeptAs(w.src.User), List: true, Status: 200,
+	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: t.StorageShape(w.src.User), List: true, Status: 200,
 		ContentType: "application/json", Body: body, Sum: half(body)}, nil
 }
 

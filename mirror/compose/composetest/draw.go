@@ -136,7 +136,7 @@ func (g *Generator) path(l *list) string {
 	parts := strings.Split(l.path, "/")
 	for at, seg := range l.list.Template().Segments() {
 		i := at + 1 // the path begins with a slash
-		if !seg.Opens() || g.oneIn(2) {
+		if !seg.HasLeadingVar() || g.oneIn(2) {
 			continue
 		}
 		g.why = elsewhere
@@ -153,10 +153,10 @@ func (g *Generator) path(l *list) string {
 func (g *Generator) untold(l *list) bool {
 	parts, template := strings.Split(l.path, "/"), l.list.Template()
 	for i, seg := range template.Segments() {
-		if !seg.Opens() {
+		if !seg.HasLeadingVar() {
 			continue
 		}
-		name := g.w.src.Spec.Shown[seg.Name]
+		name := g.w.src.Spec.VarFields[seg.Name]
 		if l.kind.Field(name) == nil && parts[i+1] != g.w.src.User && len(template.Vars()) == 1 {
 			return true
 		}

@@ -52,11 +52,11 @@ func (w *World) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hi
 	h, given := w.kinds[q.Kinds[0]], 0
 	for n := range h.order {
 		i := n
-		if q.Up {
+		if q.OldestFirst {
 			i = len(h.order) - 1 - n
 		}
 		p, rec := h.place(i), h.now[h.order[i]][q.Shape]
-		if rec == nil || q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) || !h.fits(rec, q) {
+		if rec == nil || q.Below != 0 && (!q.OldestFirst && p >= q.Below || q.OldestFirst && p <= q.Below) || !h.fits(rec, q) {
 			continue
 		}
 		if given++; !yield(query.Hit{Record: rec, Order: p}) || given == q.Limit {
