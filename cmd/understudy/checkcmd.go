@@ -101,7 +101,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 		for _, source := range slices.Sorted(maps.Keys(policy.Rows[role])) {
 			fmt.Fprintf(p.stdout, "role %s may find of %s\n", role, source)
 			var table terminal.Table
-			for _, line := range gate.Words(role, source) {
+			for _, line := range gate.DescribeRules(role, source) {
 				kind, what, _ := strings.Cut(line, ": ")
 				table.Add("  "+kind, what)
 			}

@@ -45,7 +45,7 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	if err := table.Print(p.stdout); err != nil {
 		return err
 	}
-	for _, line := range gate.Words(c.Role, source) {
+	for _, line := range gate.DescribeRules(c.Role, source) {
 		if of, what, _ := strings.Cut(line, ": "); of == kind {
 			_, err = fmt.Fprintf(p.stdout, "records: %s\n", what)
 		}
@@ -67,7 +67,7 @@ func (c *explainCmd) gate(p *process) (*access.Gate, error) {
 func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id string) error {
 	ask := url.Values{"role": {c.Role}, "source": {source}, "kind": {kind}, "id": {id}}
 	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
-		var e access.Explained
+		var e access.RecordExplanation
 		if err := server.ask(ctx, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id st
 }
 
 // printReasons says whether a role may find a record, and why.
-func printReasons(out io.Writer, e *access.Explained) error {
+func printReasons(out io.Writer, e *access.RecordExplanation) error {
 	word := map[bool]string{true: "yes", false: "no"}
 	fmt.Fprintf(out, "may find it: %s\n", word[e.Found])
 	if len(e.Reasons) == 0 {

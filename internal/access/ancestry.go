@@ -1,4 +1,4 @@
-// Ancestry: which record another one lies under, read off the spec.
+// Ancestry: which records a record lies under, as the spec and its paths say.
 
 package access
 
@@ -9,10 +9,9 @@ import (
 	"understudy/spec"
 )
 
-// ancestorsOf are the fields of a kind that name a record it lies under: parts of
-// its id that name others, the kind's parent, what a list's path says it is of,
-// a field that names what the record is about, whatever that is, and the root. The
-// source's own account is above everything and counts as nothing.
+// ancestorsOf returns the fields of a kind that name a record above the kind's records. They are the id fields
+// that link to another kind, the parent field, the fields that link to a kind in a list's path, the fields that
+// may link to any kind, and the root. The source's own account is above every record and is left out.
 func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 	paths := pathsAbove(s, k)
 	for _, f := range k.Fields {
@@ -23,9 +22,9 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 		p := s.Kind(f.Link)
 		if p != nil && p != k && f.RootPath() != "" {
 			all = append(all, ancestor{field: f.Name, kind: p, root: true})
-			for _, o := range paths { // comments of an issue, which they name by nothing that is an id
+			for _, o := range paths { // for example the comments of an issue, which name the issue by no id field
 				if o != p && o.Root != "" && !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Link == o.Name }) {
-					all = append(all, ancestor{field: f.Name, kind: o, root: true, only: true})
+					all = append(all, ancestor{field: f.Name, kind: o, root: true, byPathOnly: true})
 				}
 			}
 			continue
@@ -40,7 +39,7 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 	return all
 }
 
-// pathsAbove are the kinds one of whose instance paths begins a list's path.
+// pathsAbove returns the kinds whose instance path is the beginning of one of the kind's list paths.
 func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 	for _, l := range k.Lists {
 		for _, p := range listAbove(s, l) {
@@ -52,12 +51,12 @@ func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 	return all
 }
 
-// listAbove are the kinds one list lies under.
+// listAbove returns the kinds whose instance path is the beginning of the path of one list.
 func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	for _, p := range s.Kinds {
 		for _, in := range p.Instances {
 			one := len(p.ID) == 1 || p.Name == s.Roots.Kind && len(in.ID) == len(p.ID)
-			if one && !ownAccount(s, in) && in.Template().IsPrefixOf(l.Template()) {
+			if one && !isOwnAccount(s, in) && in.Template().IsPrefixOf(l.Template()) {
 				all = append(all, p)
 				break
 			}
@@ -66,16 +65,16 @@ func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	return all
 }
 
-// ownAccount reports whether an instance's id is what the source fills in
+// isOwnAccount reports whether the id of an instance is the account that the source itself fills into its
 // paths.
-func ownAccount(s *spec.Spec, in *spec.Instance) bool {
+func isOwnAccount(s *spec.Spec, in *spec.Instance) bool {
 	want := in.Template().Segments()
 	at := slices.IndexFunc(want, func(seg spec.Segment) bool { return len(in.ID) == 1 && seg.Name == in.ID[0] })
 	if at < 0 {
 		return false
 	}
-	// Another path of the spec begins the same way with the variable that is
-	// filled: /Accounts/{Sid}.json and /Accounts/{AccountSid}/….
+	// The account's path begins like a list path whose variable the source fills: /Accounts/{Sid}.json and
+	// /Accounts/{AccountSid}/….
 	for _, k := range s.Kinds {
 		for _, l := range k.Lists {
 			have := l.Template().Segments()
@@ -87,15 +86,15 @@ func ownAccount(s *spec.Spec, in *spec.Instance) bool {
 	return false
 }
 
-// named is a record that a path names.
-type named struct {
+// pathRecord is a record that a path names, with the row rule for its kind.
+type pathRecord struct {
 	f      *rowFilter
 	target *spec.Target
 }
 
-// over are the records of ruled kinds a path lies under, the outermost first:
-// of paths the spec does not name, too. Our own account, user, is none.
-func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
+// recordsAbove returns the records above a path whose kinds have a row rule, the outermost first. It also works
+// for paths that the spec does not name. The source's own account, user, is left out.
+func (r *grants) recordsAbove(s *spec.Spec, t *spec.Target, user string) (all []pathRecord) {
 	have := strings.Split(t.Key.Path(), "/")[1:]
 	for _, k := range s.Kinds {
 		f := r.rows[k.Name]
@@ -108,13 +107,13 @@ func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
 				continue
 			}
 			up, err := s.Resolve(t.Key.Source, path, "")
-			if err != nil || up.Instance != in || up.ID == "" && in.Address == "" || ownAccount(s, in) && up.ID == user {
+			if err != nil || up.Instance != in || up.ID == "" && in.Address == "" || isOwnAccount(s, in) && up.ID == user {
 				continue
 			}
-			all = append(all, named{f, up})
+			all = append(all, pathRecord{f, up})
 			break
 		}
 	}
-	slices.SortStableFunc(all, func(a, b named) int { return len(a.target.Key.URI) - len(b.target.Key.URI) })
+	slices.SortStableFunc(all, func(a, b pathRecord) int { return len(a.target.Key.URI) - len(b.target.Key.URI) })
 	return all
 }

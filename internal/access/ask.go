@@ -1,4 +1,4 @@
-// Ask: a request to the mirror by a caller that may not find every record.
+// Ask: requests to the mirror by a caller that may find only some records.
 //
 // Such a caller never learns that a hidden record exists. A hidden record and a
 // record that never existed give the same response, on the same code path.
@@ -19,16 +19,15 @@ import (
 	"understudy/spec"
 )
 
-// Find is nil when a caller may find the record a target names, by an instance
-// or a media path, and those the path lies under; paths the spec does not name
-// lie under records, too. It is ErrNotFound when it may not, ErrUnavailable when
-// it cannot be told. ask is asked only for what is not held or may not be found.
-func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, ask Asker) error {
-	r := g.ruled(c, t.Key.Source)
+// CheckFind returns nil if a caller may find the record of an instance or media path and every record above the
+// path. It returns ErrNotFound if the caller may not, and ErrUnavailable if that cannot be decided. It calls
+// ask only for records that are not stored or that the caller may not find.
+func (g *Gate) CheckFind(ctx context.Context, c understudy.Caller, t *spec.Target, ask Asker) error {
+	r := g.limitedGrants(c, t.Key.Source)
 	if r == nil {
 		return nil
 	}
-	if err := apart(c, t); err != nil {
+	if err := checkHeader(c, t); err != nil {
 		return err
 	}
 	a := request.Request{Target: t, Flow: c.Flow}
@@ -39,11 +38,11 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 		return nil
 	}
 	f := r.rows[t.Kind.Name]
-	if f.held(g.held.idOf(t), g.now(), 0) {
+	if f.canFindID(g.held.idOf(t), g.now(), 0) {
 		return nil
 	}
 	at := instanceOf(t)
-	if at == nil || f.never {
+	if at == nil || f.findsNone {
 		return fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	a.Target = at
@@ -51,18 +50,19 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 	return err
 }
 
-// apart refuses what no records are kept of to a caller that finds some records alone.
-func apart(c understudy.Caller, t *spec.Target) error {
+// checkHeader refuses a path under a header of its own, whose records are not stored, to a caller that may find
+// only some records.
+func checkHeader(c understudy.Caller, t *spec.Target) error {
 	if !t.HasKeyHeader() {
 		return nil
 	}
 	return refuse("role %s finds some records alone, and which there are under the header %s is not known", c.Grant.Role, t.Header[0].Name)
 }
 
-// Shows reports whether a caller may see the one record of an answer: it may
-// find it. An answer that is no success holds none.
-func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Page) bool {
-	r := g.ruled(c, source)
+// CanSeePage reports whether a caller may find the record that a response contains. A response that is no
+// success contains no record.
+func (g *Gate) CanSeePage(c understudy.Caller, source, kind string, p *understudy.Page) bool {
+	r := g.limitedGrants(c, source)
 	switch {
 	case r == nil || p.Status >= http.StatusMultipleChoices || len(p.Body) == 0:
 		return true
@@ -70,14 +70,14 @@ func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Pag
 		return false
 	}
 	f := r.rows[kind]
-	return f == nil || f.matches(recordIn(g.specs[source], p), g.now(), 0)
+	return f == nil || f.canFindBody(recordIn(g.specs[source], p), g.now(), 0)
 }
 
-// recordIn returns the one record of an answer, nil when it is not where the spec says.
+// recordIn returns the JSON of the record in a response, or nil if there is none where the spec says.
 func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	key := s.RecordKey(p)
 	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).IsWrapped() {
-		return nil // a write's answer in which no record was found
+		return nil // the response to a write, in which no record was found
 	}
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
@@ -87,8 +87,8 @@ func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	return v.Bytes(p.Body)
 }
 
-// instanceOf is a path that shows the record a target names: its own, or of a
-// media path one that needs no more than it gives.
+// instanceOf returns the path that shows the record of a target: the target itself, or for a media path an
+// instance path that its variables can fill. It returns nil if there is none.
 func instanceOf(t *spec.Target) *spec.Target {
 	if t.Instance != nil && len(t.Query) == 0 {
 		return t
@@ -105,13 +105,13 @@ func instanceOf(t *spec.Target) *spec.Target {
 	return nil
 }
 
-// findOver finds the records a path lies under.
+// findOver returns nil if the caller may find every record above a path, and an error as CheckFind does if not.
 func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
-	for _, up := range r.over(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
-		if up.found() {
+	for _, up := range r.recordsAbove(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
+		if up.canFind() {
 			continue
 		}
-		if up.f.never || up.told() {
+		if up.f.findsNone || up.isDecidedByPath() {
 			return fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		of := *a
@@ -123,53 +123,54 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 	return nil
 }
 
-// told reports whether a path alone tells whether the record it names may be found.
-func (n named) told() bool {
-	return n.f.named || n.target.IsAddressed() && n.f.byRoot() && n.target.RootID() != ""
+// isDecidedByPath reports whether the path alone decides if the caller may find the record.
+func (n pathRecord) isDecidedByPath() bool {
+	return n.f.decidedByName || n.target.IsAddressed() && n.f.isRootOnly() && n.target.RootID() != ""
 }
 
-// found reports whether the record may be found, by the path or as it is held.
-func (n named) found() bool {
+// canFind reports whether the caller may find the record, as the path or the stored version decides.
+func (n pathRecord) canFind() bool {
 	switch {
-	case n.f.named:
-		return n.f.holds(rootName(n.target.ID))
-	case n.told():
-		return n.f.holds(rootName(n.target.RootID()))
+	case n.f.decidedByName:
+		return n.f.canFindRoot(rootName(n.target.ID))
+	case n.isDecidedByPath():
+		return n.f.canFindRoot(rootName(n.target.RootID()))
 	}
-	return n.f.held(n.f.gate.held.idOf(n.target), n.f.gate.now(), 0)
+	return n.f.canFindID(n.f.gate.held.idOf(n.target), n.f.gate.now(), 0)
 }
 
-// idOf is the id of the record that an instance path names, or whose own address it is; ""
-// when that is not held.
-func (h *held) idOf(t *spec.Target) string {
+// idOf returns the id of the record that an instance path names, by its id or by the record's own address. It
+// returns "" if no stored record has that address.
+func (h *storedRecords) idOf(t *spec.Target) string {
 	if h.addressed != nil && t.IsAddressed() {
 		return h.addressed(t)
 	}
 	return t.ID
 }
 
-// rootName is the id of a root as the field of its records that shows it.
+// rootName returns the id of a root as the value that its records have in their root field.
 func rootName(id string) query.Value {
 	raw := jsonspan.Quote(nil, spec.FormatRoot(id))
 	return query.NewValue(raw, jsonspan.Value{Kind: jsonspan.String, End: len(raw)}, spec.TypeSelect)
 }
 
-// list asks for a list of a ruled kind.
-func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
-	settled := f.settled(a.Target)
+// askList requests a list of a kind with a row rule, and returns it only if the caller may find every record in
+// it.
+func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
+	settled := f.isWholeListFindable(a.Target)
 	if len(f.kind.ID) == 0 && !settled {
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	now := f.gate.now()
 	if len(f.kind.ID) > 0 {
-		if err := f.token(c, a.Target, now); err != nil {
+		if err := f.checkToken(c, a.Target, now); err != nil {
 			return nil, err
 		}
 	}
-	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.within(a.Target))
+	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.isPathEnough(a.Target))
 	key, former := listKey{rule: f, list: a.Target.Key}, foundList{made: new(request.ListCache)}
 	if keep {
-		if f.timed() { // it is one list for a second
+		if f.isTimeDependent() { // the time is rounded up to a second, so that the kept list serves that second
 			now = now.Truncate(time.Second).Add(time.Second)
 			key.second = now.Unix()
 		}
@@ -182,10 +183,10 @@ func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Req
 		if a.Local != nil {
 			w = *a.Local
 		}
-		w.CanFind = f.only(now, !a.AsOf.IsZero(), w.CanFind)
-		if a.AsOf.IsZero() { // then by what a record is now, which its form of that time does not say
+		w.CanFind = f.recordFilter(now, !a.AsOf.IsZero(), w.CanFind)
+		if a.AsOf.IsZero() { // a list of now: the store compares the current version of each record
 			f.narrow(&w, now)
-			w.NoIndex = !f.told() || len(f.nums) > 1
+			w.NoIndex = !f.isIndexed() || len(f.wanted) > 1
 		}
 		if keep {
 			w.Cache = former.made
@@ -196,45 +197,45 @@ func (f *rowFilter) list(ctx context.Context, c understudy.Caller, a request.Req
 	switch {
 	case err != nil:
 		return nil, err
-	case former.is(answer.Page):
-	case !settled && answer.Outcome != request.Composed, len(f.kind.ID) > 0 && !f.fits(answer.Page, now, !a.AsOf.IsZero()):
+	case former.isSame(answer.Page):
+	case !settled && answer.Outcome != request.Composed, len(f.kind.ID) > 0 && !f.canFindAll(answer.Page, now, !a.AsOf.IsZero()):
 		return nil, fmt.Errorf("access: %w: %s are not held whole, and the role finds some of them alone", understudy.ErrNotMirrored, f.kind.Name)
 	}
-	if keep && !former.is(answer.Page) {
+	if keep && !former.isSame(answer.Page) {
 		former.keep(f.gate, key, settled, answer.Page)
 	}
 	if len(f.kind.ID) > 0 {
-		f.gives(c, answer.Page, now)
+		f.rememberLinks(c, answer.Page, now)
 	}
 	return answer, nil
 }
 
-// listKey names a list as a row rule leaves it.
+// listKey is the key of a list that holds only the records a row rule allows.
 type listKey struct {
 	rule   *rowFilter
 	list   understudy.Key
-	second int64 // at whose end the rule was applied, when the rule depends on more than the records
+	second int64 // Unix time of the second for which the rule was applied; 0 if only the records decide
 }
 
-// foundList is a list of which every record may be found.
+// foundList is a kept list in which the caller may find every record.
 type foundList struct {
-	sum  [16]byte         // of a page that upstream gave; zero: it gave none
-	page *understudy.Page // made from records
+	sum  [16]byte         // checksum of a page that upstream sent; zero if the list was made from records
+	page *understudy.Page // the page, if it was made from records
 	made *request.ListCache
 }
 
-// is reports whether a page is the one that was looked at.
-func (l *foundList) is(p *understudy.Page) bool {
+// isSame reports whether a page has the same content as the kept list.
+func (l *foundList) isSame(p *understudy.Page) bool {
 	return l.page == p || l.page == nil && l.sum == p.Sum && p.Sum != [16]byte{}
 }
 
 const (
-	maxLists  = 16 << 20 // bytes of lists
-	rowWeight = 256      // of a row beside its bytes in the body
+	maxLists  = 16 << 20 // total size of the kept lists, in bytes
+	rowWeight = 256      // size of a row beside its bytes in the body, in bytes
 )
 
-// keep remembers a page of which every record may be found. Of a list that is settled by its
-// path the records need no second look while they are the same bytes.
+// keep stores a page in which the caller may find every record. For a list that its path decides, keep stores
+// only the checksum: the same bytes need no second check.
 func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) {
 	if settled {
 		g.lists.Put(key, foundList{sum: p.Sum, made: l.made}, keptOverhead)
@@ -244,9 +245,9 @@ func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) 
 	g.lists.Put(key, l, int64(cap(p.Body)+rowWeight*len(p.Rows)+keptOverhead))
 }
 
-// Remembers reports whether a list that a caller's row rule leaves was made before, and kept.
-func Remembers(g *Gate, c understudy.Caller, t *spec.Target) bool {
-	r := g.ruled(c, t.Key.Source)
+// HasKeptList reports whether the list that a caller's row rule allows was made before and is still kept.
+func HasKeptList(g *Gate, c understudy.Caller, t *spec.Target) bool {
+	r := g.limitedGrants(c, t.Key.Source)
 	if r == nil || t.List == nil || r.rows[t.Kind.Name] == nil {
 		return false
 	}
@@ -254,38 +255,38 @@ func Remembers(g *Gate, c understudy.Caller, t *spec.Target) bool {
 	return ok
 }
 
-// timed reports whether the records that a rule finds change while all records stay the same:
-// with the time, or with our own numbers.
-func (f *rowFilter) timed() bool {
-	for _, r := range f.rows { // one of them may be above
-		if r != nil && (r.age > 0 || r.own) {
+// isTimeDependent reports whether the records that a rule finds can change while the records stay the same.
+// They change with the time, and with the list of our own phone numbers.
+func (f *rowFilter) isTimeDependent() bool {
+	for _, r := range f.rows { // any of the role's rules can apply to a record above
+		if r != nil && (r.age > 0 || r.ownNumbers) {
 			return true
 		}
 	}
 	return false
 }
 
-// only is the rule for records of a list: by the newest version of each when the
-// list is of an earlier time.
-func (f *rowFilter) only(now time.Time, then bool, also func(*understudy.Record) bool) func(*understudy.Record) bool {
+// recordFilter returns a filter for the records of a list that also applies the filter also. For a list of an
+// earlier time, then is true and the newest version of each record decides.
+func (f *rowFilter) recordFilter(now time.Time, then bool, also func(*understudy.Record) bool) func(*understudy.Record) bool {
 	return func(r *understudy.Record) bool {
 		switch {
 		case r == nil || also != nil && !also(r):
 			return false
 		case then:
-			return f.held(r.ID, now, 0)
+			return f.canFindID(r.ID, now, 0)
 		}
-		return f.matches(r.Body, now, 0)
+		return f.canFindBody(r.Body, now, 0)
 	}
 }
 
-// settled reports whether the caller may find all records of a list because it
-// may find their parent record, or because the rule asks for the root in the list's path.
-func (f *rowFilter) settled(t *spec.Target) bool {
+// isWholeListFindable reports whether the caller may find every record of a list. That is so if the caller may
+// find the list's parent record, or if the rule requires only the root in the list's path.
+func (f *rowFilter) isWholeListFindable(t *spec.Target) bool {
 	if len(f.kind.ID) == 0 {
 		return len(listAbove(t.Spec, t.List)) > 0
 	}
-	if !f.byRoot() || len(f.where) > 0 && !f.asks(t) {
+	if !f.isRootOnly() || len(f.where) > 0 && !f.isRootWanted(t) {
 		return false
 	}
 	var of *spec.Kind
@@ -293,8 +294,9 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 		switch {
 		case a.kind == nil:
 			return false
-		case a.only && f.rows[a.kind.Name] != nil && f.rows[a.kind.Name].tells(a): // as the root's own rule, which is looked at
-			if root := t.RootID(); root == "" || !f.rows[a.kind.Name].holds(rootName(root)) {
+		case a.byPathOnly && f.rows[a.kind.Name] != nil && f.rows[a.kind.Name].isDecidedByRoot(a):
+			// The rule is that of the root's own kind, which is checked here.
+			if root := t.RootID(); root == "" || !f.rows[a.kind.Name].canFindRoot(rootName(root)) {
 				return false
 			}
 		case of != nil && f.rows[a.kind.Name] != nil:
@@ -309,27 +311,27 @@ func (f *rowFilter) settled(t *spec.Target) bool {
 	return slices.Contains(listAbove(t.Spec, t.List), of)
 }
 
-// asks reports whether the rule asks for the root that a path lies under, and for no more.
-func (f *rowFilter) asks(t *spec.Target) bool {
+// isRootWanted reports whether the rule requires the root that a path lies under, and nothing else.
+func (f *rowFilter) isRootWanted(t *spec.Target) bool {
 	root := t.RootID()
-	return len(f.where) > 0 && f.byRoot() && root != "" && f.holds(rootName(root))
+	return len(f.where) > 0 && f.isRootOnly() && root != "" && f.canFindRoot(rootName(root))
 }
 
-// within reports whether the path of a record tells that it may be found: all that it lies
-// under is the root, whose name decides.
-func (f *rowFilter) within(t *spec.Target) bool {
-	return f.asks(t) && !slices.ContainsFunc(f.above, func(a ancestor) bool {
+// isPathEnough reports whether the path of a record decides that the caller may find it: only the root is above
+// the record, and the root's name decides.
+func (f *rowFilter) isPathEnough(t *spec.Target) bool {
+	return f.isRootWanted(t) && !slices.ContainsFunc(f.above, func(a ancestor) bool {
 		if a.kind == nil {
 			return true
 		}
 		up := f.rows[a.kind.Name]
-		return up != nil && !(a.root && up.tells(a) && up.holds(rootName(t.RootID())))
+		return up != nil && !(a.root && up.isDecidedByRoot(a) && up.canFindRoot(rootName(t.RootID())))
 	})
 }
 
-// fits reports whether every record of a list may be found: whatever made it,
-// nothing else is shown.
-func (f *rowFilter) fits(p *understudy.Page, now time.Time, then bool) bool {
+// canFindAll reports whether the caller may find every record of a list, whatever produced the list. For a list
+// of an earlier time, then is true and the newest version of each record decides.
+func (f *rowFilter) canFindAll(p *understudy.Page, now time.Time, then bool) bool {
 	if p.Status >= http.StatusMultipleChoices {
 		return true
 	}
@@ -346,18 +348,18 @@ func (f *rowFilter) fits(p *understudy.Page, now time.Time, then bool) bool {
 		some = true
 		jsonspan.VisitElements(p.Body, rows, func(e jsonspan.Value) bool {
 			if body := e.Bytes(p.Body); then {
-				fits = f.held(f.idOf(body), now, 0)
+				fits = f.canFindID(f.idOf(body), now, 0)
 			} else {
-				fits = f.matches(body, now, 0)
+				fits = f.canFindBody(body, now, 0)
 			}
 			return fits
 		})
-		break // lists of a kind whose records stand elsewhere are of another body
+		break // all lists of a kind whose records have the same place in the body are alike
 	}
 	return some && fits
 }
 
-// idOf is the id in a record's body.
+// idOf returns the id in the body of a record, "" if it is no JSON.
 func (f *rowFilter) idOf(body []byte) string {
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
@@ -370,10 +372,10 @@ func (f *rowFilter) idOf(body []byte) string {
 	return f.kind.JoinID(parts)
 }
 
-// instance asks for a record of a ruled kind.
-func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
+// askInstance requests a record of a kind with a row rule.
+func (f *rowFilter) askInstance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
 	id := f.gate.held.idOf(a.Target)
-	if !f.held(id, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.within(a.Target)) {
+	if !f.canFindID(id, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.isPathEnough(a.Target)) {
 		return f.gate.lookups.seek(ctx, c, f, a, ask)
 	}
 	answer, err := ask(ctx, a)
@@ -382,18 +384,17 @@ func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request
 		return nil, err
 	case a.AsOf.IsZero():
 		return f.decide(answer)
-	case a.Target.ID == "" && answer.Page.ID != id: // another record had the address then
+	case a.Target.ID == "" && answer.Page.ID != id: // another record had this address at that time
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil
 }
 
-// decide returns the response if the caller may find its record, or if the
-// response says nothing about a record.
+// decide returns the response if the caller may find its record, or if the response contains no record.
 func (f *rowFilter) decide(answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
 	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices &&
-		!f.matches(recordIn(f.gate.specs[f.source], answer.Page), f.gate.now(), 0):
+		!f.canFindBody(recordIn(f.gate.specs[f.source], answer.Page), f.gate.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

@@ -50,7 +50,7 @@ func BenchmarkViewMade(b *testing.B) {
 	b.SetBytes(int64(len(p.Body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if v, err := g.View(as("support"), p); err != nil || v.Whole {
+		if v, err := g.MakeView(as("support"), p); err != nil || v.Unredacted {
 			b.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func benchmarkView(b *testing.B, role string) {
 	p, c := callsPage(), as(role)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.View(c, p); err != nil {
+		if _, err := g.MakeView(c, p); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func BenchmarkRead(b *testing.B) {
 	c := as("support")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := g.Read(c, t); err != nil {
+		if err := g.CheckRead(c, t); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func BenchmarkOnly(b *testing.B) {
 			if name == "parent" {
 				kind, body = "recordings", `{"sid":"RE1","call_sid":"CA1","duration":"7"}`
 			}
-			only, rec := g.Only(as("r"), "twilio", kind), &understudy.Record{Body: []byte(body)}
+			only, rec := g.RecordFilter(as("r"), "twilio", kind), &understudy.Record{Body: []byte(body)}
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {

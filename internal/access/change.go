@@ -8,18 +8,15 @@ import (
 	"understudy"
 )
 
-// Change returns the part of a change that a caller may learn, and false if it
-// may learn nothing. It may learn nothing of a kind that its role does not see,
-// or whose ids its role does not fully see.
+// RedactChange returns the part of a change that a caller may learn, and false if it may learn nothing. It may
+// learn nothing of a kind that its role does not see, or whose ids its role does not fully see.
 //
-// Change removes the names of fields the caller may not see, and of fields
-// derived from them. A masked field may be named. A caller that does not see
-// every record (Whole) does not get the numbers of the change, the record and
-// the version, because these numbers count hidden data. For such a caller a
-// record is unchanged if only hidden or unknown fields changed. If row rules
-// bind the caller, it gets changes of records it may find by their current
-// body. It never learns that a record went.
-func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Change, bool) {
+// RedactChange removes the names of fields that the caller may not see, and of fields derived from them. A
+// masked field may be named. A caller that does not see every record (CanSeeAll) does not get the numbers of
+// the change, the record and the version, because these numbers count hidden data. For such a caller a record
+// is unchanged if only hidden or unknown fields changed. A caller with row rules gets changes only of records
+// it may find by their current body. It never learns that a record was deleted.
+func (g *Gate) RedactChange(c understudy.Caller, ch understudy.Change) (understudy.Change, bool) {
 	p, all, err := g.plan(c, ch.Source, ch.Kind)
 	switch {
 	case err != nil:
@@ -36,33 +33,34 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 	}
 	var shown []string
 	for name := range ch.Fields.All() {
-		if p.record.spells(name) {
+		if p.record.isRawNameVisible(name) {
 			shown = append(shown, name)
 		}
 	}
 	ch.Fields = understudy.NewNames(shown...)
-	if g.Whole(c, ch.Source) {
+	if g.CanSeeAll(c, ch.Source) {
 		return ch, true
 	}
-	if !g.Finds(c, ch.Source, ch.Kind, ch.ID) {
+	if !g.CanFind(c, ch.Source, ch.Kind, ch.ID) {
 		return understudy.Change{}, false
 	}
 	ch.N, ch.Record, ch.Version = 0, 0, 0
 	return ch, ch.Type != understudy.Changed || ch.Fields != ""
 }
 
-// names reports whether the caller may learn a dotted name. The field, or a field inside
-// it, has to be shown at least masked.
-func (n *node) names(dotted string) bool {
-	return n.opens(dotted, func(n *node, name string) *node { return n.named[name] })
+// isNameVisible reports whether the caller may learn a dotted name. The field, or a field inside it, has to be
+// shown at least masked.
+func (n *node) isNameVisible(dotted string) bool {
+	return n.isPathVisible(dotted, func(n *node, name string) *node { return n.named[name] })
 }
 
-// spells is names for a dotted name that is spelled as in a body.
-func (n *node) spells(dotted string) bool {
-	return n.opens(dotted, func(n *node, name string) *node { return n.inside([]byte(name)) })
+// isRawNameVisible does what isNameVisible does for a dotted name with the escapes it has in a JSON body.
+func (n *node) isRawNameVisible(dotted string) bool {
+	return n.isPathVisible(dotted, func(n *node, name string) *node { return n.member([]byte(name)) })
 }
 
-func (n *node) opens(dotted string, inside func(*node, string) *node) bool {
+// isPathVisible follows a dotted name with the function inside and reports whether the last node is shown.
+func (n *node) isPathVisible(dotted string, inside func(*node, string) *node) bool {
 	for more := true; n != nil && more; {
 		var name string
 		name, dotted, more = strings.Cut(dotted, ".")
@@ -71,25 +69,25 @@ func (n *node) opens(dotted string, inside func(*node, string) *node) bool {
 	return n != nil && n.open
 }
 
-// Whole reports whether a caller sees every record of a source and every field
-// the spec names. Such a caller learns nothing from the number of changes.
-func (g *Gate) Whole(c understudy.Caller, source string) bool {
+// CanSeeAll reports whether a caller sees every record of a source and every field that the spec names. Such a
+// caller learns nothing new from the number of changes.
+func (g *Gate) CanSeeAll(c understudy.Caller, source string) bool {
 	_, all, err := g.plan(c, source, "")
 	if err != nil || all {
 		return err == nil
 	}
-	return !g.Ruled(c, source) && g.roles[c.Role()][source].whole
+	return !g.HasRowRules(c, source) && g.roles[c.Role()][source].seesAll
 }
 
-// Field returns nil if a caller may ask for changes of a field of a kind by name,
-// else ErrForbidden. The caller has to be permitted to learn that the field
-// changed. Only the role all may ask for fields that the spec does not name.
-func (g *Gate) Field(c understudy.Caller, source, kind, field string) error {
+// CheckChangeField returns nil if a caller may request changes of a named field of a kind, else ErrForbidden.
+// The caller must be permitted to learn that the field changed. Only the role all may request fields that the
+// spec does not name.
+func (g *Gate) CheckChangeField(c understudy.Caller, source, kind, field string) error {
 	p, all, err := g.plan(c, source, kind)
 	switch {
 	case err != nil || all:
 		return err
-	case field == "" || !p.record.names(field):
+	case field == "" || !p.record.isNameVisible(field):
 		return refuse("role %s may not see %s of %s", c.Grant.Role, understudy.Clip(field), kind)
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestChange(t *testing.T) {
 		ch := understudy.Change{N: 7, Source: "twilio", Kind: c.kind, ID: "X", Type: c.what, Record: 8, Version: 9,
 			Fields: understudy.NewNames(c.fields...)}
 		caller := understudy.Caller{Name: c.role, Grant: &understudy.Grant{Role: c.role}}
-		got, shown := g.Change(caller, ch)
+		got, shown := g.RedactChange(caller, ch)
 		if shown != c.shown || shown && got.Fields != understudy.NewNames(c.left...) {
 			t.Errorf("%s, %v %s %q: %v %q; want %v %q", c.role, c.what, c.kind, c.fields, shown, got.Fields, c.shown, c.left)
 		}
@@ -81,12 +81,12 @@ func TestChange(t *testing.T) {
 		if shown && (got.N == 7) != counts || shown && (got.Version == 9) != counts || shown && (got.Record == 8) != counts {
 			t.Errorf("%s gets the numbers %d, %d, %d", c.role, got.N, got.Record, got.Version)
 		}
-		if g.Whole(caller, "twilio") != counts {
+		if g.CanSeeAll(caller, "twilio") != counts {
 			t.Errorf("%s sees everything: %v", c.role, !counts)
 		}
-		if elsewhere := (understudy.Caller{Source: "forge", Grant: caller.Grant}); g.Whole(elsewhere, "twilio") {
+		if elsewhere := (understudy.Caller{Source: "forge", Grant: caller.Grant}); g.CanSeeAll(elsewhere, "twilio") {
 			t.Errorf("%s of another source sees everything", c.role)
-		} else if _, shown := g.Change(elsewhere, ch); shown {
+		} else if _, shown := g.RedactChange(elsewhere, ch); shown {
 			t.Errorf("%s of another source sees a change", c.role)
 		}
 	}
@@ -102,7 +102,7 @@ func TestField(t *testing.T) {
 		{"support", "messages", "body", false}, {"within", "calls", "subresource_uris", true}, {"support", "calls", "", false},
 		{"derived", "calls", "from_formatted", false}, {"blind", "calls", "from", true}, {"nothing", "calls", "from", false},
 	} {
-		err := g.Field(understudy.Caller{Name: c.role, Grant: &understudy.Grant{Role: c.role}}, "twilio", c.kind, c.field)
+		err := g.CheckChangeField(understudy.Caller{Name: c.role, Grant: &understudy.Grant{Role: c.role}}, "twilio", c.kind, c.field)
 		if c.may != (err == nil) || err != nil && !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s may ask for %s.%s: %v, want %v", c.role, c.kind, c.field, err, c.may)
 		}

@@ -1,4 +1,4 @@
-// Compile: a gate is made of options; roles and row rules become plans and filters.
+// Compile: a gate is built from options; roles and row rules become plans and filters.
 
 package access
 
@@ -16,57 +16,57 @@ import (
 	"understudy/spec"
 )
 
-// Options are what a Gate is made of.
+// Options are the settings and data from which a Gate is built.
 type Options struct {
 	Specs map[string]*spec.Spec // compiled, by source name
 	Roles Roles
-	// Rows are the roles' row rules, by role and source; a role they name must be
-	// among Roles.
+	// Rows are the roles' row rules, by role and source. Each role must also be in Roles.
 	Rows map[string]map[string]RowRules
-	// Do is what people of the roles may do; a role it names must be among Roles.
-	Do Doings
-	// Users are the accounts that sources ask as: a path names one whatever it
-	// is about.
+	// Do are the permitted actions of each role. Each role must also be in Roles.
+	Do Permissions
+	// Users are the ids of the accounts with which the sources send requests. Such an id can be in any path and
+	// names no record there.
 	Users map[string]string
-	// Own reports whether a number, in the form Number gives it, is one of a
-	// source's own; nil: none is. Newest is the newest held version of a record.
-	// For a record that is not held, or is gone, it is nil or another record: then a
-	// hidden record cannot be told from it by time. nil: none is held. Both are asked
-	// many times for one answer, from many goroutines, and must be quick.
-	Own    func(source, number string) bool
+	// Own reports whether a phone number, in the form of Number, belongs to a source. If Own is nil, no number
+	// does.
+	Own func(source, number string) bool
+	// Newest returns the newest stored version of a record. For a record that is not stored or is deleted, it
+	// returns nil or any other record: the time of the call must not reveal a hidden record. If Newest is nil,
+	// nothing is stored. Own and Newest are called many times for one response, from many goroutines, and must
+	// be quick.
 	Newest func(source, kind, id string) *understudy.Record
-	// Last is like Newest, of records that are gone the last version; a page
-	// token may name one. nil: Newest.
+	// Last returns what Newest returns, and for a deleted record its last version: a page token may name such a
+	// record. If Last is nil, Newest is used.
 	Last func(source, kind, id string) *understudy.Record
-	// Addressed is the id of the held record whose own address a path is, "" when none
-	// is; nil: none is.
+	// Addressed returns the id of the stored record whose own address is a path, or "". If Addressed is nil,
+	// records have no address.
 	Addressed func(*spec.Target) string
-	// Hasher makes what is shown as a hash: equal values of gates that share one have equal
-	// hashes. nil: one of this gate alone.
+	// Hasher computes the hashes of values. Equal values have equal hashes in all gates that share a Hasher. If
+	// Hasher is nil, the gate creates its own.
 	Hasher *Hasher
-	Cache  int64            // bytes of views kept in memory; 0 = DefaultCache, less than 0 = none
-	Now    func() time.Time // nil: time.Now
+	Cache  int64            // size of the kept views in bytes; 0 means DefaultCache, less than 0 keeps none
+	Now    func() time.Time // time.Now if nil
 }
 
-// DefaultCache is how many bytes of views are kept in memory.
+// DefaultCache is the size of the views kept in memory, in bytes.
 const DefaultCache = 16 << 20
 
-// New is NewWith the given specs (by source name) and roles.
+// New creates a gate from compiled specs, by source name, and roles.
 func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 	return NewWith(Options{Specs: specs, Roles: roles})
 }
 
-// NewWith makes a gate. A role, source, subject or level that is not known is
-// an error naming the nearest one that is.
+// NewWith creates a gate. An unknown role, source, subject or level is an error that names the most similar
+// known word.
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
-		users: maps.Clone(o.Users), held: held{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
+		users: maps.Clone(o.Users), held: storedRecords{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
 	understudy.SetDefaults(nil, &g.now)
 	if g.held.last == nil {
 		g.held.last = g.held.newest
 	}
 	o.Cache = cmp.Or(o.Cache, DefaultCache)
-	g.lookups.now, g.lookups.of = g.now, lru.New[askedKey, *sharedLookup](maxAsked)
+	g.lookups.now, g.lookups.of = g.now, lru.New[lookupKey, *sharedLookup](maxLookups)
 	g.given = lru.New[givenKey, time.Time](maxGiven)
 	g.lists = lru.New[listKey, foundList](maxLists)
 	g.views = viewCache{lru.New[viewKey, *kept](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
@@ -90,7 +90,7 @@ func NewWith(o Options) (*Gate, error) {
 		if err := g.addRows(role, plans, o.Rows[role]); err != nil {
 			return nil, err
 		}
-		if err := addDoings(g.specs, role, plans, o.Do[role]); err != nil {
+		if err := addPermissions(g.specs, role, plans, o.Do[role]); err != nil {
 			return nil, err
 		}
 		g.roles[role] = plans
@@ -110,6 +110,7 @@ func NewWith(o Options) (*Gate, error) {
 	return g, nil
 }
 
+// compile turns the levels of one role into a plan for each kind, by source.
 func compile(specs map[string]*spec.Spec, hash *Hasher, role string, sources map[string]map[string]string) (map[string]*grants, error) {
 	plans := map[string]*grants{}
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
@@ -122,19 +123,19 @@ func compile(specs map[string]*spec.Spec, hash *Hasher, role string, sources map
 		if err != nil {
 			return nil, err
 		}
-		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(sp), whole: true}
+		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: emptyPlan(sp), seesAll: true}
 		for _, k := range sp.Kinds {
 			plans[source].kinds[k.Name] = newPlan(sp, k, r)
 			plans[source].kinds[k.Name].hash = hash
 			plans[source].hashes = plans[source].hashes || plans[source].kinds[k.Name].hashes
-			plans[source].whole = plans[source].whole && plans[source].kinds[k.Name].showsAll()
+			plans[source].seesAll = plans[source].seesAll && plans[source].kinds[k.Name].isFullyVisible()
 		}
 	}
 	return plans, nil
 }
 
-// addRows adds a role's row rules to its plans. A kind of which it finds nothing
-// is hidden whole.
+// addRows adds a role's row rules to its plans. A kind in which the role may find no record is hidden
+// completely.
 func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]RowRules) error {
 	for _, source := range slices.Sorted(maps.Keys(rows)) {
 		r := plans[source]
@@ -146,7 +147,7 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 			return err
 		}
 		for kind, f := range r.rows {
-			if f.gate = g; f.never {
+			if f.gate = g; f.findsNone {
 				r.kinds[kind] = &plan{spec: g.specs[source], kind: g.specs[source].Kind(kind), record: &node{}}
 			}
 		}
@@ -154,8 +155,8 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 	return nil
 }
 
-// compileRows makes the finders of one role for one source; nil: it has no row
-// rules there.
+// compileRows returns the row filters of a role for a source, by kind. It returns nil if the role has no row
+// rules there. at begins its errors ("roles.support.twilio").
 func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*rowFilter, error) {
 	if len(rules) == 0 {
 		return nil, nil
@@ -177,7 +178,7 @@ func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*r
 		}
 	}
 	rows := map[string]*rowFilter{}
-	for _, name := range ruled(s, rules) {
+	for _, name := range ruledKinds(s, rules) {
 		rows[name] = &rowFilter{source: source, kind: s.Kind(name), rows: rows}
 	}
 	for name, f := range rows {
@@ -191,9 +192,9 @@ func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*r
 	return rows, nil
 }
 
-// ruled are the kinds not all of whose records are found: those with a rule,
-// and those that lie under one of them.
-func ruled(s *spec.Spec, rules RowRules) []string {
+// ruledKinds returns the kinds in which a role may find only some records: kinds with a rule, and kinds below
+// them.
+func ruledKinds(s *spec.Spec, rules RowRules) []string {
 	_, common := rules[Everything]
 	is := map[string]bool{}
 	open := func(name string) bool {
@@ -220,67 +221,65 @@ func ruled(s *spec.Spec, rules RowRules) []string {
 	return slices.Sorted(maps.Keys(is))
 }
 
-// fill takes a rule over. said is false where none speaks of the kind, and only
-// what it lies under bounds it. What a common rule asks for and the kind does
-// not have, the record above must have.
+// fill sets the filter from a rule. said is false if no rule names the kind, so that only the records above
+// limit it. If the kind lacks a field that a common rule requires, the record above must fulfil the rule.
 func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 	k := f.kind
 	f.above = ancestorsOf(s, k)
-	f.need = rule.Word == FindParent || !said && slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind != nil })
-	f.never = rule.Word == FindNone
+	f.needsAbove = rule.Word == FindParent || !said && slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind != nil })
+	f.findsNone = rule.Word == FindNone
 	if rule.Age > 0 {
 		if k.Clock == "" || len(k.ID) == 0 {
-			f.need = true
+			f.needsAbove = true
 		} else {
-			f.age, f.clocks = rule.Age, append(f.clocks, f.look(k.Clock))
+			f.age, f.clocks = rule.Age, append(f.clocks, f.addField(k.Clock))
 			if k.Order != "" {
-				f.clocks = append(f.clocks, f.look(k.Order))
+				f.clocks = append(f.clocks, f.addField(k.Order))
 			}
 		}
 	}
 	if len(rule.Numbers) > 0 {
 		for _, name := range phoneFields(k) {
-			f.phones = append(f.phones, f.look(name))
+			f.phones = append(f.phones, f.addField(name))
 		}
-		f.need = f.need || len(f.phones) == 0
-		f.nums = map[string]bool{}
+		f.needsAbove = f.needsAbove || len(f.phones) == 0
+		f.wanted = map[string]bool{}
 		for _, n := range rule.Numbers {
 			if n == OwnNumbers {
-				f.own = true
+				f.ownNumbers = true
 			} else {
-				f.nums[number(n)] = true
+				f.wanted[number(n)] = true
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rule.Where)) {
 		of := fieldFor(s, k, name)
 		if of == "" {
-			f.need = true
+			f.needsAbove = true
 			continue
 		}
-		f.where = append(f.where, condition{f.look(of), rule.Where[name], rule.Where[name].test()})
+		f.where = append(f.where, condition{f.addField(of), rule.Where[name], rule.Where[name].test()})
 	}
 	for i := range f.above {
-		f.above[i].at = f.look(f.above[i].field)
+		f.above[i].at = f.addField(f.above[i].field)
 	}
 	under := len(f.above) > 0
-	if len(k.ID) == 0 { // whole pages: of a record above, or not at all
-		f.need, under = true, len(pathsAbove(s, k)) > 0
+	if len(k.ID) == 0 { // the kind is stored as complete pages: they need a record above, or are not shown
+		f.needsAbove, under = true, len(pathsAbove(s, k)) > 0
 	}
-	f.never = f.never || f.need && !under
-	f.named = k.Name == s.Roots.Kind && len(f.where) > 0 && f.byRoot() && !f.never && !f.need && len(f.above) == 0
+	f.findsNone = f.findsNone || f.needsAbove && !under
+	f.decidedByName = k.Name == s.Roots.Kind && len(f.where) > 0 && f.isRootOnly() && !f.findsNone && !f.needsAbove && len(f.above) == 0
 }
 
-// byRoot reports whether a rule asks for nothing but the root, beside what lies above.
-func (f *rowFilter) byRoot() bool {
+// isRootOnly reports whether a rule requires nothing but a root, apart from its records above.
+func (f *rowFilter) isRootOnly() bool {
 	return f.age == 0 && len(f.phones) == 0 && !slices.ContainsFunc(f.where, func(c condition) bool {
 		return f.kind.Field(f.fields[c.field].Name).RootPath() == ""
 	})
 }
 
-// fieldFor is the field of a kind that a condition looks at: the one named or,
-// where that names a record of the kind itself (account_sid of an account), its
-// id; "" when it has neither.
+// fieldFor returns the field of a kind that a condition checks. It is the named field, or the id if the name is
+// another kind's link to this kind (account_sid for an account). It returns "" if the kind has neither.
 func fieldFor(s *spec.Spec, k *spec.Kind, name string) string {
 	if len(k.ID) == 0 {
 		return ""
@@ -296,8 +295,8 @@ func fieldFor(s *spec.Spec, k *spec.Kind, name string) string {
 	return ""
 }
 
-// look is the place of a field among those looked at.
-func (f *rowFilter) look(name string) int {
+// addField adds a field to the fields that the filter reads, and returns its index among them.
+func (f *rowFilter) addField(name string) int {
 	of := query.Field{Name: name}
 	if field := f.kind.Field(name); field != nil {
 		of = query.FieldOf(field)
@@ -305,7 +304,7 @@ func (f *rowFilter) look(name string) int {
 	return f.fields.Add(of)
 }
 
-// test is the condition on a value. A prefix takes the place of the values.
+// test returns the condition as a test of values. If Prefix is set, In is not used.
 func (m Match) test() query.Test {
 	if m.Prefix != "" {
 		return query.OneOf{Prefixes: []string{m.Prefix}}
@@ -313,8 +312,8 @@ func (m Match) test() query.Test {
 	return query.OneOf{Texts: m.In}
 }
 
-// phoneFields are a kind's fields that hold numbers as they are. Of a kind
-// that is kept as whole pages there are none to look at.
+// phoneFields returns the fields of a kind that contain phone numbers unchanged. It returns none for a kind
+// stored as complete pages.
 func phoneFields(k *spec.Kind) (all []string) {
 	for _, f := range k.Fields {
 		if f.Class == spec.ClassPhone && f.DerivedFrom == "" && f.Type != spec.TypeMap && f.Type != spec.TypeMedia && len(k.ID) > 0 {
@@ -324,6 +323,7 @@ func phoneFields(k *spec.Kind) (all []string) {
 	return all
 }
 
+// kindNames returns the names of a spec's kinds.
 func kindNames(s *spec.Spec) (names []string) {
 	for _, k := range s.Kinds {
 		names = append(names, k.Name)

@@ -1,4 +1,4 @@
-// Do: what people of a role may do beyond reading.
+// Do: which actions the people of a role may perform, beyond reading.
 
 package access
 
@@ -12,23 +12,22 @@ import (
 	"understudy/spec"
 )
 
-// The words that a role's do may have beside KIND.ACTION of the spec.
+// The permissions that a role's setting do can name, beside KIND.ACTION of the spec.
 const (
-	DoSync  = "sync"  // sync a kind
-	DoPurge = "purge" // forget a record, so that the next reader asks upstream
-	DoErase = "erase" // erase a record or a person from every file
-	DoNote  = "note"  // read and write notes on records, and mark those that are handled
-	// DoLookup is to find the records of a phone number that is typed whole and that the role
-	// is not shown.
-	DoLookup = "lookup"
+	PermitSync  = "sync"  // start a sync of a kind
+	PermitPurge = "purge" // remove the stored copy of a record, so that the next read fetches it from upstream
+	PermitErase = "erase" // erase a record or a person from every file
+	PermitNote  = "note"  // read and write notes on records, and mark records as handled
+	// PermitLookup is the permission to find records by a complete phone number that the role is not shown.
+	PermitLookup = "lookup"
 )
 
-// Doings are what people of roles may do, by role and source.
-type Doings map[string]map[string][]string
+// Permissions are the actions that roles may perform, by role and source.
+type Permissions map[string]map[string][]string
 
-// doings are the words of a spec.
-func doings(s *spec.Spec) []string {
-	all := []string{DoSync, DoPurge, DoErase, DoNote, DoLookup}
+// permissionNames returns the permissions that exist for a source.
+func permissionNames(s *spec.Spec) []string {
+	all := []string{PermitSync, PermitPurge, PermitErase, PermitNote, PermitLookup}
 	for _, k := range s.Kinds {
 		for _, a := range k.Actions {
 			all = append(all, k.Name+"."+a.Name)
@@ -37,35 +36,35 @@ func doings(s *spec.Spec) []string {
 	return all
 }
 
-// addDoings adds to a role's plans what its people may do.
-func addDoings(specs map[string]*spec.Spec, role string, plans map[string]*grants, does map[string][]string) error {
+// addPermissions adds to a role's plans the actions that its people may perform.
+func addPermissions(specs map[string]*spec.Spec, role string, plans map[string]*grants, does map[string][]string) error {
 	for _, source := range slices.Sorted(maps.Keys(does)) {
 		r := plans[source]
 		if r == nil {
 			return fmt.Errorf("access: roles.%s.%s: it may do something and may see nothing", role, understudy.Clip(source))
 		}
-		known := doings(specs[source])
-		r.does = map[string]bool{}
+		known := permissionNames(specs[source])
+		r.permitted = map[string]bool{}
 		for _, word := range does[source] {
 			if !slices.Contains(known, word) {
 				return fmt.Errorf("access: roles.%s.%s.do: there is no action %q%s", role, source, understudy.Clip(word),
 					suggest.Hint(understudy.Clip(word), known))
 			}
-			if why := noLookup(specs[source], r); word == DoLookup && why != "" {
+			if why := lookupObstacle(specs[source], r); word == PermitLookup && why != "" {
 				return fmt.Errorf("access: roles.%s.%s.do: lookup: %s; take it out", role, source, why)
 			}
-			r.does[word] = true
+			r.permitted[word] = true
 		}
 	}
 	return nil
 }
 
-// noLookup says why a role has no use for lookups: it is shown no numbers that it could look up.
-// "" means that it has.
-func noLookup(s *spec.Spec, r *grants) string {
+// lookupObstacle returns why a role cannot use lookups: it sees no phone numbers that it could look up. It
+// returns "" if the role can use them.
+func lookupObstacle(s *spec.Spec, r *grants) string {
 	numbers := false
 	for _, k := range s.Kinds {
-		if p := r.kinds[k.Name]; p.sees() {
+		if p := r.kinds[k.Name]; p.isVisible() {
 			for _, field := range phoneFields(k) {
 				if numbers = true; p.level(field) < See {
 					return ""
@@ -79,45 +78,45 @@ func noLookup(s *spec.Spec, r *grants) string {
 	return "what the role sees of " + s.Name + " has no phone numbers"
 }
 
-// Do returns nil if a caller may do what a word of a role's do says in a source, else
-// ErrForbidden with a reason. The role all may do everything. A credential does what its
-// allow list names, and nothing of this: see Act. DoLookup holds for credentials as well, and not
-// for the role all, which sees every number and looks none up.
-func (g *Gate) Do(c understudy.Caller, source, word string) error {
+// CheckPermission returns nil if a caller has a permission in a source, else ErrForbidden with a reason. The
+// role all has every permission but PermitLookup: it sees every number, so it has nothing to look up. A
+// credential has only PermitLookup, if its role has it; its actions are decided by its allow list (see
+// CheckAction).
+func (g *Gate) CheckPermission(c understudy.Caller, source, word string) error {
 	switch {
-	case word == DoLookup && c.Role() == understudy.RoleAll:
+	case word == PermitLookup && c.Role() == understudy.RoleAll:
 		return refuse("role %s sees phone numbers whole, and finds them by search", c.Role())
-	case word != DoLookup && c.Source != "":
+	case word != PermitLookup && c.Source != "":
 		return refuse("%s is a credential; it does what its allow list names, and no %s", c.Name, understudy.Clip(word))
 	}
-	return does(g, c, source, word)
+	return checkRolePermission(g, c, source, word)
 }
 
-// does is Do of a person, or the part of it that the role decides.
-func does(g *Gate, c understudy.Caller, source, word string) error {
+// checkRolePermission returns nil if the role of a caller has a permission in a source.
+func checkRolePermission(g *Gate, c understudy.Caller, source, word string) error {
 	_, all, err := g.plan(c, source, "")
 	switch {
 	case err != nil:
 		return err
-	case all || g.roles[c.Grant.Role][source].does[word]:
+	case all || g.roles[c.Grant.Role][source].permitted[word]:
 		return nil
 	}
 	return refuse("role %s may not do %s; its do would have to name it", c.Grant.Role, understudy.Clip(word))
 }
 
-// Act returns nil if a caller may do an action of the spec to a target, else ErrForbidden
-// with a reason. A person's role has to name it, a credential's allow list its method and
-// path. The caller must see the kind, and must find the record: that Find decides.
-func (g *Gate) Act(c understudy.Caller, t *spec.Target, a *spec.Action) error {
+// CheckAction returns nil if a caller may perform an action of the spec on a target, else ErrForbidden with a
+// reason. A person's role must have the permission; a credential's allow list must name the method and path.
+// The caller must see the kind. CheckFind decides whether it may find the record.
+func (g *Gate) CheckAction(c understudy.Caller, t *spec.Target, a *spec.Action) error {
 	switch {
 	case t.Kind == nil:
 		return refuse("the path is that of no kind")
 	case c.Source != "":
-		if err := g.Write(c, t, a.Method); err != nil {
+		if err := g.CheckWrite(c, t, a.Method); err != nil {
 			return err
 		}
 	default:
-		if err := does(g, c, t.Key.Source, t.Kind.Name+"."+a.Name); err != nil {
+		if err := checkRolePermission(g, c, t.Key.Source, t.Kind.Name+"."+a.Name); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // doGate is a gate with roles that may do something.
-func doGate(t *testing.T, does Doings) (*Gate, error) {
+func doGate(t *testing.T, does Permissions) (*Gate, error) {
 	t.Helper()
 	sp := twilio(t)
 	return NewWith(Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: Roles{
@@ -19,7 +19,7 @@ func doGate(t *testing.T, does Doings) (*Gate, error) {
 }
 
 func TestWhatRolesMayDo(t *testing.T) {
-	g, err := doGate(t, Doings{"support": {"twilio": {"messages.send", "calls.cancel", "purge"}}})
+	g, err := doGate(t, Permissions{"support": {"twilio": {"messages.send", "calls.cancel", "purge"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +49,19 @@ func TestWhatRolesMayDo(t *testing.T) {
 		{program, one, "delete", false}, // whatever its role sees
 	} {
 		a := c.target.Kind.Action(c.action)
-		err := g.Act(c.who, c.target, a)
+		err := g.CheckAction(c.who, c.target, a)
 		if (err == nil) != c.may || err != nil && !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s as %q, %s: %v", c.who.Name, c.who.Role(), c.action, err)
 		}
 	}
-	for word, may := range map[string]bool{DoSync: false, DoPurge: true, DoErase: false} {
-		if err := g.Do(person("support"), "twilio", word); (err == nil) != may {
+	for word, may := range map[string]bool{PermitSync: false, PermitPurge: true, PermitErase: false} {
+		if err := g.CheckPermission(person("support"), "twilio", word); (err == nil) != may {
 			t.Errorf("support, %s: %v", word, err)
 		}
-		if err := g.Do(person(understudy.RoleAll), "twilio", word); err != nil {
+		if err := g.CheckPermission(person(understudy.RoleAll), "twilio", word); err != nil {
 			t.Errorf("all, %s: %v", word, err)
 		}
-		if err := g.Do(program, "twilio", word); err == nil {
+		if err := g.CheckPermission(program, "twilio", word); err == nil {
 			t.Errorf("a credential may %s", word)
 		}
 	}
@@ -69,13 +69,13 @@ func TestWhatRolesMayDo(t *testing.T) {
 
 func TestUnknownActionsAreNamed(t *testing.T) {
 	for _, c := range []struct {
-		does Doings
+		does Permissions
 		want string
 	}{
-		{Doings{"support": {"twilio": {"messages.sendd"}}}, `there is no action "messages.sendd"; did you mean "messages.send"?`},
-		{Doings{"support": {"twilio": {"erased"}}}, `"erased"; did you mean "erase"?`},
-		{Doings{"support": {"other": {"sync"}}}, "it may do something and may see nothing"},
-		{Doings{"nobody": {"twilio": {"sync"}}}, `"nobody" may do something and is no role`},
+		{Permissions{"support": {"twilio": {"messages.sendd"}}}, `there is no action "messages.sendd"; did you mean "messages.send"?`},
+		{Permissions{"support": {"twilio": {"erased"}}}, `"erased"; did you mean "erase"?`},
+		{Permissions{"support": {"other": {"sync"}}}, "it may do something and may see nothing"},
+		{Permissions{"nobody": {"twilio": {"sync"}}}, `"nobody" may do something and is no role`},
 	} {
 		if _, err := doGate(t, c.does); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.does, err, c.want)
@@ -89,7 +89,7 @@ func TestActionsArePartOfThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := doGate(t, Doings{"support": {"twilio": {"sync"}}})
+	b, err := doGate(t, Permissions{"support": {"twilio": {"sync"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func lookupGate(t *testing.T, levels map[string]string, rows map[string]map[stri
 	t.Helper()
 	return NewWith(Options{Specs: map[string]*spec.Spec{"twilio": twilio(t)}, Roles: Roles{
 		"support": {"twilio": levels}, "reader": {"twilio": {"*": "see", "phone": "last4"}},
-	}, Rows: rows, Do: Doings{"support": {"twilio": {DoLookup}}}})
+	}, Rows: rows, Do: Permissions{"support": {"twilio": {PermitLookup}}}})
 }
 
 func TestWhoMayLookUpNumbers(t *testing.T) {
@@ -126,11 +126,11 @@ func TestWhoMayLookUpNumbers(t *testing.T) {
 		new(person("support")): true, &program: true, &other: false, new(person("reader")): false, new(person("")): false,
 		new(person(understudy.RoleAll)): false,
 	} {
-		if err := g.Do(*who, "twilio", DoLookup); (err == nil) != may || err != nil && !errors.Is(err, understudy.ErrForbidden) {
+		if err := g.CheckPermission(*who, "twilio", PermitLookup); (err == nil) != may || err != nil && !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s of source %q as %q: %v, want %v", who.Name, who.Source, who.Role(), err, may)
 		}
 	}
-	if g.Do(person("support"), "github", DoLookup) == nil {
+	if g.CheckPermission(person("support"), "github", PermitLookup) == nil {
 		t.Error("a source that the role does not name")
 	}
 	if g.Level(person("support"), "twilio", "calls", "from") != Last4 {

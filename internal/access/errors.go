@@ -1,4 +1,4 @@
-// Errors in upstream's shape, made from the spec and never from upstream's text.
+// Errors: error responses in upstream's format, made from the spec and never from upstream's text.
 
 package access
 
@@ -12,7 +12,7 @@ import (
 	"understudy/spec"
 )
 
-// The words of a spec's error codes and messages.
+// The names under which a spec keeps its error codes and messages.
 const (
 	Unauthorized = "unauthorized"
 	Forbidden    = "forbidden"
@@ -23,19 +23,19 @@ const (
 	Server       = "server"
 )
 
-// Failure is one error answer, to be written in a spec's shape.
+// Failure is an error response, before it is written in the format of a spec.
 type Failure struct {
-	Word    string // what codes and messages are found by
+	Word    string // the name of the error in the spec's codes and messages
 	Status  int
-	Code    string // as JSON; "": the spec's code for Word, else Status
-	Message string // "": the spec's message for Word, else the status's usual words
-	Path    string // stands for {path} in the spec's message
+	Code    string // as JSON; if "", the spec's code for Word, else Status
+	Message string // if "", the spec's message for Word, else the usual text of the status
+	Path    string // replaces {path} in the spec's message
 }
 
-// plainTemplate is the shape of errors where a spec says nothing.
+// plainTemplate is the error format of a spec that defines none.
 const plainTemplate = `{"code":{code},"message":{message},"status":{status}}`
 
-// Error is the body and content type of a failure in the spec's shape.
+// Error returns the body and content type of a failure in the spec's format.
 func Error(s *spec.Spec, f Failure) (body []byte, contentType string) {
 	template, contentType := s.Errors.Template, s.Errors.ContentType
 	template = cmp.Or(template, plainTemplate)
@@ -49,6 +49,7 @@ func Error(s *spec.Spec, f Failure) (body []byte, contentType string) {
 	return fill(template, f.Code, f.Status, message(s, f)), contentType
 }
 
+// message returns the message of a failure: its own, the spec's, or the usual text of the status.
 func message(s *spec.Spec, f Failure) string {
 	text := s.Errors.Messages[f.Word]
 	switch {
@@ -60,8 +61,8 @@ func message(s *spec.Spec, f Failure) string {
 	return strings.ReplaceAll(text, "{path}", f.Path)
 }
 
-// fill puts values into a template in one pass, so that text in a value never
-// counts as a placeholder.
+// fill replaces the placeholders of a template in one pass, so that braces inside a value are never read as a
+// placeholder.
 func fill(template, code string, status int, message string) []byte {
 	out := make([]byte, 0, len(template)+len(message)+32)
 	for {
@@ -86,8 +87,8 @@ func fill(template, code string, status int, message string) []byte {
 	}
 }
 
-// word is the spec's word for a status of upstream's.
-func word(status int) string {
+// errorWord returns the name of the spec's error for a status that upstream sent.
+func errorWord(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return Unauthorized
@@ -105,15 +106,16 @@ func word(status int) string {
 	return Invalid
 }
 
-// errorShape is where a spec's errors keep their code; "" = nowhere.
+// errorShape is the place of the code in a source's error bodies.
 type errorShape struct {
-	code string
+	code string // dotted name of the field; "" if the bodies have no code
 	of   *spec.Errors
 }
 
-// probe is a placeholder code, used to find where the code is in the body.
+// probe is a code written into a template to find out where the code is in the body.
 const probe = "918273645"
 
+// newErrorShape finds the place of the code in the error bodies of a spec.
 func newErrorShape(s *spec.Spec) errorShape {
 	body := fill(s.Errors.Template, probe, 0, "")
 	doc, err := jsonspan.Parse(body)
@@ -123,6 +125,7 @@ func newErrorShape(s *spec.Spec) errorShape {
 	return errorShape{findProbe(body, doc, ""), &s.Errors}
 }
 
+// findProbe returns the dotted name of the field whose value is probe, or "".
 func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	jsonspan.VisitMembers(body, v, func(name []byte, v jsonspan.Value) bool {
 		dotted := prefix + jsonspan.Name(name)
@@ -136,8 +139,8 @@ func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	return place
 }
 
-// ErrorCode is the code in the body of an error of a source's upstream, "" when there is
-// none that may be repeated. Every caller that gets the error may know it.
+// ErrorCode returns the code in the body of an upstream error. It returns "" if there is none or the spec does
+// not know it. Every caller that gets the error may see the code.
 func (g *Gate) ErrorCode(source string, body []byte) string {
 	code := g.views.errors[g.specs[source]].read(body)
 	if word, err := strconv.Unquote(code); err == nil {
@@ -146,8 +149,8 @@ func (g *Gate) ErrorCode(source string, body []byte) string {
 	return code
 }
 
-// read is the code in an error body from upstream, as JSON, or "" if the body has none
-// that may be repeated. Nothing else of the body may be.
+// read returns the code in an error body from upstream, as JSON. It returns "" if the spec does not know the
+// code. No other part of the body may be shown.
 func (e errorShape) read(body []byte) string {
 	doc, err := jsonspan.Parse(body)
 	if err != nil || e.code == "" {

@@ -1,4 +1,4 @@
-// Explain: what a role sees of a kind, or of one record, and by which line of the settings.
+// Explain: what a role sees of a kind or of a record, and which line of the settings decides it.
 
 package access
 
@@ -17,31 +17,31 @@ import (
 	"understudy/spec"
 )
 
-// Shown is how much a role sees of a field, and why.
-type Shown struct {
+// FieldLevel is how much a role sees of a field, and why.
+type FieldLevel struct {
 	Field string
-	Class string // of the spec; "": none
+	Class string // the spec's class of the field; "" if it has none
 	Level Level
-	Line  string // the line of the role that decided, or why none did
-	Media bool   // an audio or an image: what is seen is played
+	Line  string // the line of the role that decides, or why no line does
+	Media bool   // an audio file or an image, which is played or displayed
 }
 
-// String is the level as the settings write it.
-func (s Shown) String() string {
+// String returns the level in the words of the settings.
+func (s FieldLevel) String() string {
 	if s.Media && s.Level == See {
 		return play
 	}
 	return s.Level.String()
 }
 
-// Roles are the names of the roles there are, the built-in one first.
+// Roles returns the names of all roles, the built-in role first.
 func (g *Gate) Roles() []string {
 	return append([]string{understudy.RoleAll}, slices.Sorted(maps.Keys(g.roles))...)
 }
 
-// Explain says what a role sees of each field of a kind, in the spec's order. The error
-// names the nearest role, source or kind that there is.
-func (g *Gate) Explain(role, source, kind string) ([]Shown, error) {
+// Explain returns how much a role sees of each field of a kind, in the spec's order. An unknown role, source or
+// kind is an error that names the most similar known word.
+func (g *Gate) Explain(role, source, kind string) ([]FieldLevel, error) {
 	sp := g.specs[source]
 	if sp == nil {
 		return nil, fmt.Errorf("access: no source %q", understudy.Clip(source))
@@ -54,7 +54,7 @@ func (g *Gate) Explain(role, source, kind string) ([]Shown, error) {
 		}
 		return nil, fmt.Errorf("access: %s has no kind %q%s", source, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), known))
 	}
-	if err := g.Known(role); err != nil {
+	if err := g.CheckRole(role); err != nil {
 		return nil, err
 	}
 	of := func(f *spec.Field) decision {
@@ -68,12 +68,12 @@ func (g *Gate) Explain(role, source, kind string) ([]Shown, error) {
 		if err != nil {
 			return nil, err
 		}
-		of = func(f *spec.Field) decision { return r.field(k, f.Name) }
+		of = func(f *spec.Field) decision { return r.fieldDecision(k, f.Name) }
 	}
-	var all []Shown
+	var all []FieldLevel
 	for _, f := range k.Fields {
 		v := of(f)
-		s := Shown{Field: f.Name, Class: f.Class, Level: v.level, Line: v.line, Media: f.Type == spec.TypeMedia}
+		s := FieldLevel{Field: f.Name, Class: f.Class, Level: v.level, Line: v.line, Media: f.Type == spec.TypeMedia}
 		if s.Media && strings.HasPrefix(s.Line, strconv.Quote(k.Name+"."+f.Name)) {
 			s.Line = strings.Replace(s.Line, ": "+See.String(), ": "+play, 1)
 		}
@@ -82,32 +82,31 @@ func (g *Gate) Explain(role, source, kind string) ([]Shown, error) {
 	return all, nil
 }
 
-// Reason is what a role's row rule asks of a record, and whether it holds.
+// Reason is a condition of a role's row rule, and whether a record fulfils it.
 type Reason struct {
 	Words string `json:"words"`
 	Holds bool   `json:"holds"`
 }
 
-// Explained is what a role sees of a record.
-type Explained struct {
-	Found   bool          `json:"found"`   // the role may find the record
-	Reasons []Reason      `json:"reasons"` // all of which must hold; none: every record is found
-	Fields  []Explanation `json:"fields"`
+// RecordExplanation says whether a role finds a record and what it sees of it.
+type RecordExplanation struct {
+	Found   bool               `json:"found"`   // whether the role may find the record
+	Reasons []Reason           `json:"reasons"` // conditions that the record must all fulfil; empty if the role finds every record
+	Fields  []FieldExplanation `json:"fields"`
 }
 
-// Explanation is a field of a record as a role is shown it, and why.
-type Explanation struct {
+// FieldExplanation is a field of a record as a role sees it, and why.
+type FieldExplanation struct {
 	Field string `json:"field"`
 	Class string `json:"class,omitempty"`
 	Level string `json:"level"`
 	Line  string `json:"line"`
-	Value string `json:"value"` // JSON; "": the record has no such field
+	Value string `json:"value"` // JSON; "" if the record has no such field
 }
 
-// ExplainRecord says what a role sees of each field of a record, as it is held now, and
-// whether it may find it and why. Errors: those of Explain, as ErrInvalid; ErrNotFound: no
-// such record is held.
-func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) {
+// ExplainRecord returns whether a role finds a stored record and why, and what it sees of each field. Its
+// errors are those of Explain, as ErrInvalid, and ErrNotFound if the record is not stored.
+func (g *Gate) ExplainRecord(role, source, kind, id string) (*RecordExplanation, error) {
 	fields, err := g.Explain(role, source, kind)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
@@ -120,10 +119,10 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 		return nil, fmt.Errorf("access: %w: no %s %s is held", understudy.ErrNotFound, kind, understudy.Clip(id))
 	}
 	c := understudy.Caller{Name: "explain", Grant: &understudy.Grant{Role: role}}
-	e := &Explained{Found: g.Finds(c, source, kind, id)}
+	e := &RecordExplanation{Found: g.CanFind(c, source, kind, id)}
 	var shown []byte
 	if g.CanSee(c, source, kind) {
-		view, err := g.View(c, &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind, ID: id, Shape: rec.Shape, Status: 200,
+		view, err := g.MakeView(c, &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind, ID: id, Shape: rec.Shape, Status: 200,
 			Body: rec.Body})
 		if err != nil {
 			return nil, err
@@ -134,7 +133,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 	}
 	doc, err := jsonspan.Parse(shown)
 	for _, f := range fields {
-		one := Explanation{Field: f.Field, Class: f.Class, Level: f.String(), Line: f.Line}
+		one := FieldExplanation{Field: f.Field, Class: f.Class, Level: f.String(), Line: f.Line}
 		if err == nil && !f.Media {
 			if v, ok := jsonspan.Find(shown, doc, f.Field); ok {
 				one.Value = string(v.Bytes(shown))
@@ -145,16 +144,17 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 		}
 		e.Fields = append(e.Fields, one)
 	}
-	if f, err := g.rowFilter(c, source, kind); err == nil && f != nil {
+	if f, err := g.findRowFilter(c, source, kind); err == nil && f != nil {
 		e.Reasons = append(e.Reasons, f.reasons(rec.Body, g.now())...)
 	}
 	return e, nil
 }
 
-// reasons are what the rule asks of a body, one by one: it finds the record when all hold.
+// reasons returns the conditions of the rule and whether a body fulfils each. The role finds the record if it
+// fulfils all.
 func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 	add := func(words string, holds bool) { all = append(all, Reason{words, holds}) }
-	if f.never {
+	if f.findsNone {
 		add("no record of "+f.kind.Name+" is found", false)
 		return all
 	}
@@ -165,18 +165,18 @@ func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 	}
 	values := f.fields.Read(nil, body, doc)
 	if f.age > 0 {
-		add("younger than "+span(f.age), f.young(values, now))
+		add("younger than "+span(f.age), f.isYoung(values, now))
 	}
 	if len(f.phones) > 0 {
-		add(f.phoneWords(), f.numbered(values))
+		add(f.phoneWords(), f.hasNumber(values))
 	}
 	for _, c := range f.where {
-		add(f.whereWords(c), c.test.Match(values[c.field]))
+		add(f.conditionWords(c), c.test.Match(values[c.field]))
 	}
 	return append(all, f.reasonsAbove(values, now)...)
 }
 
-// reasonsAbove are those of the records that a record lies under.
+// reasonsAbove returns the conditions about the records above a record.
 func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Reason) {
 	under := false
 	for _, a := range f.above {
@@ -189,16 +189,16 @@ func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Rea
 			continue
 		}
 		under = true
-		words := "the role may find " + oneOf(k) + " " + understudy.Clip(id) + ", which it lies under"
-		if a.only {
-			words = "the role may find every " + oneOf(k) + " of " + understudy.Clip(id) + ", as nothing tells which one it lies under"
+		words := "the role may find " + singular(k) + " " + understudy.Clip(id) + ", which it lies under"
+		if a.byPathOnly {
+			words = "the role may find every " + singular(k) + " of " + understudy.Clip(id) + ", as nothing tells which one it lies under"
 		}
 		if up := f.rows[k.Name]; up != nil {
-			all = append(all, Reason{words, up.over(a, values[a.at], now, 0)})
+			all = append(all, Reason{words, up.canFindAncestor(a, values[a.at], now, 0)})
 		}
 	}
-	if f.need && !under {
-		all = append(all, Reason{"it lies under " + f.overWords(), false})
+	if f.needsAbove && !under {
+		all = append(all, Reason{"it lies under " + f.parentWords(), false})
 	}
 	return slices.Clip(all)
 }

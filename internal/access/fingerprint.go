@@ -1,4 +1,4 @@
-// Fingerprint: whether another policy decides for a caller as this one does.
+// Fingerprint: a checksum of a policy, to see whether another policy gives a caller the same decisions.
 
 package access
 
@@ -11,20 +11,19 @@ import (
 	"understudy"
 )
 
-// PolicyFingerprint names everything that decides what a caller may do and see: its
-// grant and source, the levels, row rules and actions of its role in every source, the users
-// that sources ask as, and what the specs say of fields. Two gates with equal
-// fingerprints of a caller decide alike for it. The fingerprint is "" for a caller
-// without a role of this gate.
+// PolicyFingerprint returns a checksum of everything that decides what a caller may do and see. That is its
+// grant and source, the levels, row rules and permissions of its role in every source, the accounts of the
+// sources, and what the specs say about fields. Two gates with equal fingerprints give a caller the same
+// decisions. The fingerprint is "" for a caller without a role of this gate.
 func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	role := c.Role()
-	if role == "" || g.Known(role) != nil {
+	if role == "" || g.CheckRole(role) != nil {
 		return ""
 	}
 	of := g.stated
 	of.Roles = Roles{role: of.Roles[role]}
 	of.Rows = map[string]map[string]RowRules{role: of.Rows[role]}
-	of.Do = Doings{role: of.Do[role]}
+	of.Do = Permissions{role: of.Do[role]}
 	grant := *c.Grant
 	text, err := json.Marshal(struct {
 		Name, Source, Role, By, Expires string
@@ -41,7 +40,7 @@ func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fingerprint names a policy: equal roles over equal fields, equal names.
+// fingerprint returns a checksum of the roles and of the fields that the specs name.
 func fingerprint(o Options) string {
 	type field struct{ Name, Class, From, Tells string }
 	type kind struct {
@@ -61,7 +60,7 @@ func fingerprint(o Options) string {
 	text, err := json.Marshal(struct {
 		Roles Roles
 		Rows  map[string]map[string]RowRules
-		Do    Doings
+		Do    Permissions
 		Specs map[string][]kind
 	}{o.Roles, o.Rows, o.Do, specs})
 	if err != nil {

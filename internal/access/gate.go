@@ -1,4 +1,4 @@
-// Gate: which requests are permitted, and which part of a response is shown.
+// Gate: which requests are permitted, and which part of a response a caller sees.
 
 package access
 
@@ -21,21 +21,21 @@ import (
 type Gate struct {
 	now    func() time.Time
 	specs  map[string]*spec.Spec
-	roles  map[string]map[string]*grants // by role and source; a missing one sees nothing
+	roles  map[string]map[string]*grants // by role and source; a role without an entry sees nothing
 	policy string
-	stated Options // what the policy was made of: specs, roles and rows
+	stated Options // the options for the policy: specs, roles, row rules and permissions
 	views  viewCache
 	hash   *Hasher
 	users  map[string]string
-	held   held
-	given  *lru.Cache[givenKey, time.Time] // when a caller was last given a token
-	lists  *lru.Cache[listKey, foundList]  // as row rules leave them
+	held   storedRecords
+	given  *lru.Cache[givenKey, time.Time] // when a caller last received a page token
+	lists  *lru.Cache[listKey, foundList]  // lists that hold only the records a row rule allows
 
 	lookups lookups
 }
 
-// held is what row rules ask of the records that are held (see Options).
-type held struct {
+// storedRecords are the functions by which row rules read stored records (see Options).
+type storedRecords struct {
 	own          func(source, number string) bool
 	newest, last func(source, kind, id string) *understudy.Record
 	addressed    func(*spec.Target) string
@@ -43,21 +43,21 @@ type held struct {
 
 // grants are a role's plans for one source, by kind, and for unnamed paths.
 type grants struct {
-	kinds   map[string]*plan
-	unnamed *plan
-	hashes  bool                  // a field is shown as a hash
-	whole   bool                  // every field that the spec names is seen
-	rows    map[string]*rowFilter // the row rules; nil: every record is found
-	does    map[string]bool       // what people may do, by the words of Doings
+	kinds     map[string]*plan
+	unnamed   *plan
+	hashes    bool                  // whether a field is shown as a hash
+	seesAll   bool                  // whether the role sees every field that the spec names
+	rows      map[string]*rowFilter // the row rules by kind; nil if the role finds every record
+	permitted map[string]bool       // the permissions of the role (see permissionNames)
 }
 
-// Policy is the policy's version: it changes with the roles and with what the
-// specs say of their fields.
+// Policy returns the version of the policy. It changes with the roles and with what the specs say about their
+// fields.
 func (g *Gate) Policy() string { return g.policy }
 
-// Known returns nil if the policy has the role, else an error that names the
-// most similar role. The role all is built in; the role "" does not exist.
-func (g *Gate) Known(role string) error {
+// CheckRole returns nil if the policy has the role, else an error that names the most similar role. The role
+// all is built in; the role "" does not exist.
+func (g *Gate) CheckRole(role string) error {
 	if g.roles[role] != nil || role == understudy.RoleAll || role == "" {
 		return nil
 	}
@@ -65,9 +65,9 @@ func (g *Gate) Known(role string) error {
 	return fmt.Errorf("access: no role %q%s", understudy.Clip(role), suggest.Hint(understudy.Clip(role), known))
 }
 
-// Narrowest returns the role that sees the least, but sees something; "" if
-// there is no such role. It compares fully and partly shown fields, then names.
-func (g *Gate) Narrowest() (role string) {
+// NarrowestRole returns the role that sees the least, but sees something. It returns "" if there is no such
+// role. It compares the number of fully and partly shown fields, then names.
+func (g *Gate) NarrowestRole() (role string) {
 	least := 0
 	for _, name := range slices.Sorted(maps.Keys(g.roles)) {
 		c := understudy.Caller{Name: name, Grant: &understudy.Grant{Role: name}}
@@ -86,8 +86,8 @@ func (g *Gate) Narrowest() (role string) {
 	return role
 }
 
-// plan finds what a caller may see of a kind of a source. all is true for the
-// built-in role; else p is nil when nothing may be seen, the error says why.
+// plan returns what a caller may see of a kind. all is true for the built-in role, which has no plan. An error
+// says why the caller may see nothing.
 func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool, err error) {
 	sp := g.specs[source]
 	switch {
@@ -106,7 +106,7 @@ func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool
 		return nil, false, refuse("role %s may see nothing of %s", c.Grant.Role, source)
 	case kind == "":
 		return role.unnamed, false, nil
-	case !role.kinds[kind].sees():
+	case !role.kinds[kind].isVisible():
 		return nil, false, refuse("role %s may not see %s", c.Grant.Role, kind)
 	}
 	return role.kinds[kind], false, nil
@@ -128,70 +128,69 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 	return p.level(field)
 }
 
-// Named reports whether a caller sees the ids of a kind's records. It does if it
-// fully sees every field that the id is made of.
-func (g *Gate) Named(c understudy.Caller, source string, k *spec.Kind) bool {
+// CanSeeIDs reports whether a caller sees the ids of a kind's records. It does if it fully sees every field of
+// the id.
+func (g *Gate) CanSeeIDs(c understudy.Caller, source string, k *spec.Kind) bool {
 	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
 
-// CanSee reports whether a caller sees anything of a kind. If it does not, it may
-// not learn the number of records either.
+// CanSee reports whether a caller sees anything of a kind. If it does not, it may not learn the number of
+// records either.
 func (g *Gate) CanSee(c understudy.Caller, source, kind string) bool {
 	p, all, err := g.plan(c, source, kind)
 	return err == nil && (all || p.kind != nil)
 }
 
-// Sight is what a policy lets a caller see of a target. It belongs to one request, and is
-// not safe for concurrent use.
-type Sight struct {
-	// Whole: the caller sees every record of the source and every field that the spec names.
-	Whole bool
+// Visibility is what a policy lets a caller see of a target. It belongs to one request, and is not safe for
+// concurrent use.
+type Visibility struct {
+	// SeesAll is whether the caller sees every record of the source and every field that the spec names.
+	SeesAll bool
 
 	gate   *Gate
 	caller understudy.Caller
 	source string
 	kind   string
-	spec   *spec.Spec // nil: there is no such source
-	plan   *plan      // nil: all, or an error
-	all    bool       // the built-in role
-	ruled  *grants    // nil: no row rules bind the caller in this source
-	err    error      // nothing of the kind may be seen
+	spec   *spec.Spec // nil if the source does not exist
+	plan   *plan      // nil if the caller sees everything, or if err is set
+	all    bool       // whether the caller has the built-in role all
+	ruled  *grants    // nil if no row rules limit the caller in this source
+	err    error      // why the caller may see nothing of the kind
 }
 
-// Sight looks up what a caller may see of a target.
-func (g *Gate) Sight(c understudy.Caller, t *spec.Target) (s Sight) {
-	s = Sight{gate: g, caller: c, source: t.Key.Source, spec: g.specs[t.Key.Source]}
+// Visibility returns what a caller may see of a target.
+func (g *Gate) Visibility(c understudy.Caller, t *spec.Target) (s Visibility) {
+	s = Visibility{gate: g, caller: c, source: t.Key.Source, spec: g.specs[t.Key.Source]}
 	if t.Kind != nil {
 		s.kind = t.Kind.Name
 	}
 	s.plan, s.all, s.err = g.plan(c, s.source, s.kind)
-	s.ruled = g.ruled(c, s.source)
-	s.Whole = s.err == nil && (s.all || s.ruled == nil && g.roles[c.Role()][s.source].whole)
+	s.ruled = g.limitedGrants(c, s.source)
+	s.SeesAll = s.err == nil && (s.all || s.ruled == nil && g.roles[c.Role()][s.source].seesAll)
 	return s
 }
 
-// Read returns nil if the caller may request a target by GET or HEAD, else
-// ErrForbidden with a reason. The result does not depend on whether the record
-// exists. There are three reasons: the kind is hidden, a parameter reads a field
-// the caller does not fully see, or the spec does not name the path and the
-// grant does not allow it. Where upstream answers each time (spec.PassesTo), the role all
-// needs no permission. For a media path, Media decides.
-func (s *Sight) Read(t *spec.Target) error {
+// CheckRead returns nil if the caller may request a target by GET or HEAD, else ErrForbidden with a reason. The
+// result does not depend on whether the record exists. There are three reasons: the kind is hidden, a parameter
+// reads a field that the caller does not fully see, or the spec does not name the path and the grant does not
+// allow it. The role all needs no permission for a path that upstream always answers (spec.PassesTo).
+// CheckMedia decides on media paths.
+func (s *Visibility) CheckRead(t *spec.Target) error {
 	kind, c := s.kind, s.caller
 	switch {
 	case t.Media != nil:
-		return s.gate.Media(c, t)
+		return s.gate.CheckMedia(c, t)
 	case s.spec != nil && s.spec.IsGeneric():
-		return exchange(s.gate, c, t, "GET")
-	case t.Slashed && !s.Whole:
-		return slashed()
+		return checkGeneric(s.gate, c, t, "GET")
+	case t.Slashed && !s.SeesAll:
+		return refuseSlash()
 	case s.err != nil:
 		return s.err
 	case kind == "" && s.all && t.Spec != nil && t.Spec.IsPassThrough(t.Key.Path()):
 		return nil
 	case kind == "" && !s.all && t.Spec != nil && t.Spec.IsGraphQLPath(t.Key.Path()):
 		return refuseGraphQL(c)
-	case kind == "" && !allowed(c, "GET", t):
+	case kind == "" && !isAllowed(c, "GET", t):
 		return refuse("credential %s may not ask for this path", c.Name)
 	case kind == "" && s.ruled != nil:
 		return refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
@@ -199,24 +198,24 @@ func (s *Sight) Read(t *spec.Target) error {
 		return nil
 	}
 	for _, param := range t.Query {
-		if err := s.plan.param(t, param); err != nil {
+		if err := s.plan.checkParam(t, param); err != nil {
 			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, understudy.Clip(param.Name), err)
 		}
 	}
 	return nil
 }
 
-// Read returns nil if a caller may request a target by GET or HEAD, as Sight.Read does, for callers that ask nothing else.
-func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
-	p := g.Sight(c, t)
-	return p.Read(t)
+// CheckRead returns nil if a caller may request a target by GET or HEAD, as Visibility.CheckRead does.
+func (g *Gate) CheckRead(c understudy.Caller, t *spec.Target) error {
+	p := g.Visibility(c, t)
+	return p.CheckRead(t)
 }
 
-// Media returns nil if a caller may read the content of a record, else
-// ErrForbidden with a reason. The caller must see the kind, and must fully see
-// the field of the media path. The words play and see are one level; content has
-// no last four digits. The result does not depend on whether the record exists.
-func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
+// CheckMedia returns nil if a caller may read the media content of a record, else ErrForbidden with a reason.
+// The caller must see the kind, and must fully see the field of the media path. The levels play and see mean
+// the same there, and no other level shows any content. The result does not depend on whether the record
+// exists.
+func (g *Gate) CheckMedia(c understudy.Caller, t *spec.Target) error {
 	if t.Kind == nil || t.Media == nil {
 		return refuse("the path is none of a content")
 	}
@@ -226,7 +225,7 @@ func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 		return err
 	case all:
 		return nil
-	case p.apart[t.Media.Field] < See:
+	case p.outsideBody[t.Media.Field] < See:
 		return refuse("role %s may not have %s.%s", c.Grant.Role, t.Kind.Name, t.Media.Field)
 	case len(t.Query) > 0:
 		return refuse("role %s may not use the parameter %s: it is not known to be safe", c.Grant.Role, understudy.Clip(t.Query[0].Name))
@@ -234,10 +233,9 @@ func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 	return nil
 }
 
-// param returns nil if a parameter may be used, else the reason. A parameter
-// that the spec does not describe could be a filter. A filter on a field that is shown as
-// a hash may be given a hash.
-func (p *plan) param(t *spec.Target, given understudy.Param) error {
+// checkParam returns nil if a request may have a parameter, else the reason. A parameter that the spec does not
+// describe could be a filter. A filter on a field that is shown as a hash may compare with a hash.
+func (p *plan) checkParam(t *spec.Target, given understudy.Param) error {
 	name := given.Name
 	if t.List == nil {
 		return fmt.Errorf("it is not known to be safe")
@@ -250,12 +248,12 @@ func (p *plan) param(t *spec.Target, given understudy.Param) error {
 	switch {
 	case f == nil:
 		return fmt.Errorf("it is not known to be safe")
-	case f.Field == "" && !p.whole:
+	case f.Field == "" && !p.seesAll:
 		return fmt.Errorf("it may look at fields the role does not see")
 	case f.Field == "":
 		return nil
 	}
-	switch n := p.record.at(f.Field); {
+	switch n := p.record.find(f.Field); {
 	case n != nil && n.level == See, n != nil && n.level == Hash && f.Op == "is" && isHash(given.Value):
 		return nil
 	case n != nil && n.level == Hash && f.Op == "is":
@@ -264,14 +262,14 @@ func (p *plan) param(t *spec.Target, given understudy.Param) error {
 	return &UnseenError{t.Kind.Name, f.Field, false}
 }
 
-// UnseenError is why a role may not ask: a field it does not fully see. Hash: it may ask
-// for the hash of a value.
+// UnseenError says that a request reads a field that the role does not fully see. If Hash is set, the role may
+// filter by the hash of a value.
 type UnseenError struct {
 	Kind, Field string
 	Hash        bool
 }
 
-// Error names the field.
+// Error returns a sentence that names the field.
 func (e *UnseenError) Error() string {
 	if e.Hash {
 		return "it looks at " + e.Field + ", of which the role sees the hash; give a hash, like h:" + strings.Repeat("x", textHash)
@@ -279,19 +277,19 @@ func (e *UnseenError) Error() string {
 	return "it looks at " + e.Field + ", which the role does not fully see"
 }
 
-// Write returns nil if a caller may send a request with this method to a target.
-// An allow entry of its grant has to name the request. GraphQL also needs the role all: a
-// document can give a hidden field another name. GET and HEAD are also
-// permitted if Read permits them. For a generic source exchange decides of every method.
-func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
+// CheckWrite returns nil if a caller may send a request with this method to a target. An allow entry of its
+// grant must name the request. GraphQL also needs the role all, because a query can give a hidden field another
+// name. GET and HEAD are also permitted if CheckRead permits them. For a generic source checkGeneric decides
+// about every method.
+func (g *Gate) CheckWrite(c understudy.Caller, t *spec.Target, method string) error {
 	if sp := g.specs[t.Key.Source]; sp != nil && sp.IsGeneric() {
-		return exchange(g, c, t, method)
+		return checkGeneric(g, c, t, method)
 	}
 	if method == "GET" || method == "HEAD" {
-		return g.Read(c, t)
+		return g.CheckRead(c, t)
 	}
 	if t.Slashed {
-		return slashed()
+		return refuseSlash()
 	}
 	_, all, err := g.plan(c, t.Key.Source, "")
 	switch {
@@ -299,31 +297,32 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 		return err
 	case !all && t.Spec != nil && t.Spec.IsGraphQLPath(t.Key.Path()):
 		return refuseGraphQL(c)
-	case !allowed(c, method, t):
+	case !isAllowed(c, method, t):
 		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
 	}
 	return nil
 }
 
-// slashed returns the error for an escaped slash in a path. An API that takes it for a plain one shows
-// another kind there, of which nothing would be hidden, and writes to what no allow entry names.
-func slashed() error {
+// refuseSlash returns the error for an escaped slash in a path. An API that reads it as a plain slash would
+// return another kind, of which nothing is hidden, or write to a path that no allow entry names.
+func refuseSlash() error {
 	return fmt.Errorf("access: %w: %w", understudy.ErrInvalid, ErrNoPath)
 }
 
-// ErrNoPath is the error of a path that is refused whatever is held: it tells nothing about a record.
+// ErrNoPath is the error for a path that Understudy always refuses. It reveals nothing about a record.
 var ErrNoPath = fmt.Errorf("%w: Understudy knows no such path of this API; "+
 	"check its letters, their case, its slashes and its escapes", understudy.ErrNotFound)
 
+// refuseGraphQL returns the error for a GraphQL request of a role other than all.
 func refuseGraphQL(c understudy.Caller) error {
 	return refuse("role %s can't use GraphQL, because it does not see everything and a query can give a hidden field another name; "+
 		"use the REST paths, or ask an administrator for the role all", c.Grant.Role)
 }
 
-// exchange returns nil if a caller may send a request with this method to a generic source.
-// Nothing is known of what its answers show: the caller needs the role all, and for a method
-// that may change something an allow entry of its grant.
-func exchange(g *Gate, c understudy.Caller, t *spec.Target, method string) error {
+// checkGeneric returns nil if a caller may send a request with this method to a generic source. The content of
+// its responses is unknown, so the caller needs the role all. A method that can change data also needs an allow
+// entry of its grant.
+func checkGeneric(g *Gate, c understudy.Caller, t *spec.Target, method string) error {
 	_, all, err := g.plan(c, t.Key.Source, "")
 	switch {
 	case err != nil:
@@ -333,20 +332,20 @@ func exchange(g *Gate, c understudy.Caller, t *spec.Target, method string) error
 	case method == "GET" || method == "HEAD" || method == "OPTIONS":
 		return nil
 	}
-	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // upstream may read another path in it
+	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // upstream may read it as another path
 		if !slices.Contains(c.Grant.Allow, understudy.Allow{Method: "*", Path: "/**"}) {
 			return refuse("credential %s may not %s a path that can be read in two ways", c.Name, understudy.Clip(method))
 		}
 		return nil
 	}
-	if !allowed(c, method, t) {
+	if !isAllowed(c, method, t) {
 		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
 	}
 	return nil
 }
 
-// allowed reports whether the grant's allow list names the method and path.
-func allowed(c understudy.Caller, method string, t *spec.Target) bool {
+// isAllowed reports whether the grant's allow list names the method and path.
+func isAllowed(c understudy.Caller, method string, t *spec.Target) bool {
 	if c.Grant == nil || len(c.Grant.Allow) == 0 {
 		return false
 	}
@@ -362,6 +361,7 @@ func allowed(c understudy.Caller, method string, t *spec.Target) bool {
 	return slices.ContainsFunc(c.Grant.Allow, func(a understudy.Allow) bool { return a.Match(method, path) })
 }
 
+// refuse returns ErrForbidden with a reason.
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("access: %w: %w", understudy.ErrForbidden, fmt.Errorf(format, args...))
 }

@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 		{"", "twilio", base + "/Calls.json", "", "has no role"},
 	} {
 		s := g.specs[test.source]
-		err := g.Read(as(test.role), target(t, s, test.source, test.path, test.query))
+		err := g.CheckRead(as(test.role), target(t, s, test.source, test.path, test.query))
 		switch {
 		case test.want == "" && err != nil:
 			t.Errorf("%s %s?%s: %v", test.role, test.path, test.query, err)
@@ -67,8 +67,8 @@ func TestRead(t *testing.T) {
 func TestReadTellsNothingByExistence(t *testing.T) {
 	g := gate(t, Roles{"nocalls": {"twilio": {"*": "see", "calls": "hide"}}})
 	s := g.specs["twilio"]
-	a := g.Read(as("nocalls"), target(t, s, "twilio", "/2010-04-01/Accounts/"+account+"/Calls/CA1.json", ""))
-	b := g.Read(as("nocalls"), target(t, s, "twilio", "/2010-04-01/Accounts/"+account+"/Calls/CA2.json", ""))
+	a := g.CheckRead(as("nocalls"), target(t, s, "twilio", "/2010-04-01/Accounts/"+account+"/Calls/CA1.json", ""))
+	b := g.CheckRead(as("nocalls"), target(t, s, "twilio", "/2010-04-01/Accounts/"+account+"/Calls/CA2.json", ""))
 	if a.Error() != b.Error() {
 		t.Errorf("%v differs from %v", a, b)
 	}
@@ -101,7 +101,7 @@ func TestWrite(t *testing.T) {
 		{"all", "GET", base + "/Calls.json", nil, true},
 		{"all", "PUT", base + "/Calls.json", nil, false},
 	} {
-		err := g.Write(as(test.role, test.allow...), target(t, s, "twilio", test.path, ""), test.method)
+		err := g.CheckWrite(as(test.role, test.allow...), target(t, s, "twilio", test.path, ""), test.method)
 		if (err == nil) != test.want || err != nil && !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%q %s %s: %v, want %v", test.role, test.method, test.path, err, test.want)
 		}
@@ -138,7 +138,7 @@ func TestGraphQLNeedsTheRoleAll(t *testing.T) {
 		{"masked", "GET", "/about", nil, "may not ask for this path"},
 		{"all", "GET", "/other", nil, "may not ask for this path"},
 	} {
-		err := g.Write(as(test.role, test.allow...), target(t, s, "forge", test.path, ""), test.method)
+		err := g.CheckWrite(as(test.role, test.allow...), target(t, s, "forge", test.path, ""), test.method)
 		if (err == nil) != (test.want == "") {
 			t.Errorf("%s %s %s: %v, want %q", test.role, test.method, test.path, err, test.want)
 			continue

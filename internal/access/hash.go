@@ -1,4 +1,5 @@
-// Hashes: texts that stand for values, so that equal ones can be counted, joined and found by who may not see them.
+// Hashes: texts that replace values, so that a caller who may not see the values can count, join and find equal
+// values.
 //
 //	h: + base32( tag )                 of a text
 //	h: + base32( tag | sealed number ) of a number in a field of class phone
@@ -31,27 +32,28 @@ import (
 	"understudy/spec"
 )
 
-// The parts of a hash.
+// The format of a hash.
 const (
 	hashPrefix = "h:"
-	tagSize    = 10 // bytes: 10^9 values share none but with a chance of 1 to 2 million
-	sealedSize = 7  // bytes of a number of at most 15 digits
-	textHash   = 16 // letters
-	numberHash = 28
+	tagSize    = 10 // bytes; among 10^9 values the chance that two share a tag is about 1 in 2 million
+	sealedSize = 7  // bytes of a sealed number, which has at most 15 digits
+	textHash   = 16 // letters of the hash of a text
+	numberHash = 28 // letters of the hash of a number
 )
 
+// hashLetters encodes the bytes of a hash in lower-case letters and digits.
 var hashLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Hasher makes the hashes of one installation. Once Open has returned it is safe for concurrent use.
+// Hasher computes the hashes of one installation. After Open it is safe for concurrent use.
 type Hasher struct {
 	macs  sync.Pool // of hash.Hash
 	block cipher.Block
 }
 
-// kvKey is the value that holds the key of hashes.
+// kvKey is the name under which the key for the hashes is stored.
 const kvKey = "access/hash key"
 
-// NewHasher makes a Hasher with a key that no other has.
+// NewHasher creates a Hasher with a new random key.
 func NewHasher() (*Hasher, error) {
 	key := make([]byte, token.KeySize)
 	_, _ = rand.Read(key) // never fails
@@ -59,7 +61,7 @@ func NewHasher() (*Hasher, error) {
 	return h, h.derive(key)
 }
 
-// Open takes over the key of an installation. It is made at the first call.
+// Open loads the stored key of the installation. The first call creates it.
 func (h *Hasher) Open(ctx context.Context, n understudy.KV) error {
 	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, n, kvKey) },
 		func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
@@ -69,7 +71,7 @@ func (h *Hasher) Open(ctx context.Context, n understudy.KV) error {
 	return h.derive(key)
 }
 
-// derive makes the two keys of one.
+// derive derives the key for tags and the key for numbers from one key.
 func (h *Hasher) derive(key []byte) error {
 	tag, err := hkdf.Key(sha256.New, key, nil, "access hash tag", sha256.Size)
 	if err != nil {
@@ -86,7 +88,8 @@ func (h *Hasher) derive(key []byte) error {
 	return nil
 }
 
-// append appends the hash of a text. In a field of class phone every spelling of a number has the hash of its digits.
+// append appends the hash of a text. In a field of class phone, every spelling of a number has the hash of its
+// digits.
 func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	dst = append(dst, hashPrefix...)
 	if p := understudy.ParsePhone(text); phone && p.Digits != "" {
@@ -99,7 +102,7 @@ func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	return hashLetters.AppendEncode(dst, tag[:])
 }
 
-// tag is the beginning of the HMAC of a sort of value.
+// tag returns the beginning of the HMAC of a value. sort separates numbers ('n') from texts ('t').
 func (h *Hasher) tag(sort byte, value []byte) (tag [tagSize]byte) {
 	mac := h.macs.Get().(hash.Hash)
 	defer h.macs.Put(mac)
@@ -111,7 +114,7 @@ func (h *Hasher) tag(sort byte, value []byte) (tag [tagSize]byte) {
 	return tag
 }
 
-// stream seals a packed number, and opens a sealed one.
+// stream seals a packed number, or opens a sealed number.
 func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]byte {
 	var block [aes.BlockSize]byte
 	copy(block[:], tag[:])
@@ -122,7 +125,8 @@ func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]
 	return number
 }
 
-// number is the number of a hash, as ParsePhone reads it; "" of a hash of a text or of another installation.
+// number returns the number in a hash, in the form of ReadPhone. It returns "" for the hash of a text or of
+// another installation.
 func (h *Hasher) number(text string) string {
 	letters, ok := strings.CutPrefix(text, hashPrefix)
 	if !ok || len(letters) != numberHash {
@@ -140,8 +144,8 @@ func (h *Hasher) number(text string) string {
 	return unpack(plain)
 }
 
-// pack is a number in few bytes: 50 bits of the digits, one bit for the country code,
-// 4 bits for how many digits there are.
+// pack encodes a number in 7 bytes: 50 bits for the digits, one bit for the country code, 4 bits for the number
+// of digits.
 func pack(p understudy.Phone) (packed [sealedSize]byte) {
 	n, _ := strconv.ParseUint(p.Digits, 10, 64) // 15 digits at most
 	n |= uint64(len(p.Digits)) << 51
@@ -154,6 +158,7 @@ func pack(p understudy.Phone) (packed [sealedSize]byte) {
 	return packed
 }
 
+// unpack returns the number that pack encoded.
 func unpack(packed [sealedSize]byte) string {
 	var all [8]byte
 	copy(all[1:], packed[:])
@@ -171,7 +176,7 @@ func isHash(text string) bool {
 	return ok && (len(letters) == textHash || len(letters) == numberHash) && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// hasHash is the test of a text's hash.
+// hasHash is a test that compares the hash of a text.
 type hasHash struct {
 	hash  *Hasher
 	phone bool
@@ -184,13 +189,13 @@ func (t hasHash) Match(v query.Value) bool {
 	return v.IsString() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
 }
 
-// Equal is the condition that a field of a kind has the value that a hash stands for, or that a number ends in four
-// digits, written …4176. ok is false for any other text, and when the caller sees another part of the field than the
-// text is. Who sees the field as it is may ask for the last four digits and for the hash of a number, too; for the
-// hash not if the role sees hashes: beside a field that is seen they would tell whose hash each is.
+// Equal returns the condition that a field has the value behind a hash, or that its number ends in four digits
+// (written …4176). ok is false for any other text, and if the caller sees another part of the field than the
+// text is. A caller that fully sees a field may use its last four digits and the hash of a number. It may not
+// use the hash if its role sees hashes: the visible field beside it would reveal the value behind each hash.
 //
-// An index is asked for a number and for last digits. Any other value is compared with what is read, within
-// the bounds of a search or a composed list.
+// An index finds a number and last digits. Other hashes are compared with the records that a search or a
+// composed list reads, within their bounds.
 func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e query.Equality, ok bool) {
 	_, four := query.LastFour(text)
 	if !four && !isHash(text) || g.specs[source] == nil || g.specs[source].Kind(kind) == nil {
@@ -210,7 +215,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 		number = g.hash.number(text)
 	}
 	switch {
-	case level == Hash, level == See && number != "" && !seesHashes(g.roles[c.Role()]):
+	case level == Hash, level == See && number != "" && !hasHashes(g.roles[c.Role()]):
 	default:
 		return e, false
 	}
@@ -218,14 +223,14 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 	switch {
 	case number != "":
 		e.Predicate = &query.Predicate{Field: field, Number: number}
-	case len(text) == len(hashPrefix)+numberHash: // of another installation: nothing has it
+	case len(text) == len(hashPrefix)+numberHash: // the hash of a number from another installation: no record has it
 		e.Predicate = &query.Predicate{Field: field, Any: []string{text}}
 	}
 	return e, true
 }
 
-// seesHashes reports whether a role sees hashes, of whatever source: equal values have equal ones in all of them.
-func seesHashes(sources map[string]*grants) bool {
+// hasHashes reports whether a role sees hashes in any source. Equal values have equal hashes in all sources.
+func hasHashes(sources map[string]*grants) bool {
 	for _, r := range sources {
 		if r.hashes {
 			return true
@@ -234,7 +239,7 @@ func seesHashes(sources map[string]*grants) bool {
 	return false
 }
 
-// equalities are the filters of a list that are given a hash, by name; nil: none is.
+// equalities returns the filters of a list whose value is a hash, by parameter name, or nil.
 func (g *Gate) equalities(c understudy.Caller, t *spec.Target) (all map[string]query.Equality) {
 	if t.List == nil || t.Kind == nil {
 		return nil

@@ -15,32 +15,32 @@ import (
 	"understudy/spec"
 )
 
-// Level is how much of a value is shown: nothing, one thing of it, or all. Hash, Country
-// and Last4 show different things, and none of them shows more than another.
+// Level is how much of a value is shown: nothing, one part of it, or all. Hash, Country and Last4 show
+// different parts, and none of them shows more than another.
 type Level uint8
 
 // The levels. The zero value hides.
 const (
-	Hide    Level = iota // null in an API answer
-	Hash                 // a text that stands for the value: equal values have equal texts
-	Country              // a fixed mask, then the country of a number
-	Last4                // a fixed mask, then the last four digits of a number that has at least 8
+	Hide    Level = iota // null in an API response
+	Hash                 // a text that replaces the value; equal values have equal texts
+	Country              // a fixed mask, then the country of a phone number
+	Last4                // a fixed mask, then the last four digits of a phone number with at least 8 digits
 	See                  // as upstream sent it
 )
 
 var levelNames = []string{"hide", "hash", "country", "last4", "see"}
 
-// wanted are the levels in the words of an error.
+// wanted lists the levels for an error message.
 const wanted = "want see, last4, country, hash or hide"
 
 // play means the same as see, for fields of type media.
 const play = "play"
 
-// String is the word the config uses.
+// String returns the word for the level in the settings.
 func (l Level) String() string { return levelNames[l] }
 
-// Roles is the policy as the config writes it: role -> source -> subject ("*",
-// a class, a kind, or kind.field) -> the name of a level.
+// Roles is the policy as in the settings: role -> source -> subject ("*", a class, a kind, or kind.field) ->
+// the name of a level.
 type Roles map[string]map[string]map[string]string
 
 // Everything is the subject that covers every field the spec names.
@@ -48,11 +48,10 @@ const Everything = "*"
 
 var classes = []string{spec.ClassPhone, spec.ClassBody, spec.ClassPrice, spec.ClassURL, spec.ClassName, spec.ClassSecret}
 
-// rules are the checked subjects of one role under one source.
+// rules are the validated levels of one role in one source, by subject.
 type rules map[string]Level
 
-// readRules checks one role's rules for one source; where begins its errors
-// ("roles.support.twilio").
+// readRules validates the levels of one role in one source. where begins its errors ("roles.support.twilio").
 func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, error) {
 	r := make(rules, len(subjects))
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
@@ -86,6 +85,7 @@ func isMedia(s *spec.Spec, subject string) bool {
 	return k != nil && k.Field(field) != nil && k.Field(field).Type == spec.TypeMedia
 }
 
+// checkSubject returns nil if a subject exists, else an error that names the most similar subject.
 func checkSubject(s *spec.Spec, subject string) error {
 	if subject == Everything || slices.Contains(classes, subject) || s.Kind(subject) != nil {
 		return nil
@@ -111,8 +111,9 @@ func checkSubject(s *spec.Spec, subject string) error {
 	return nil
 }
 
-// ancestors yields a dotted name and each object it lies in, innermost first.
-func ancestors(name string, yield func(string) bool) {
+// visitOuter calls yield with a dotted name and with each object that contains it, innermost first, until yield
+// returns false.
+func visitOuter(name string, yield func(string) bool) {
 	for yield(name) {
 		i := strings.LastIndexByte(name, '.')
 		if i < 0 {
@@ -122,15 +123,15 @@ func ancestors(name string, yield func(string) bool) {
 	}
 }
 
-// decision is a level and the line of the rules that decided it, for people.
+// decision is a level and the settings line that decided it.
 type decision struct {
 	level Level
 	line  string
 }
 
-// least is the decision that shows less; of equals the first. Of two that show
-// different things of a value nothing is shown that both show.
-func least(a, b decision) decision {
+// stricter returns the decision that shows less, or a if both show the same. If both show different parts of a
+// value, the result is Hide.
+func stricter(a, b decision) decision {
 	switch {
 	case a.level == b.level, a.level == Hide, b.level == See:
 		return a
@@ -140,72 +141,71 @@ func least(a, b decision) decision {
 	return decision{Hide, a.line + " and " + b.line + ", which show nothing in common"}
 }
 
-// others limits what is shown of other values than the one decided on: what is derived
-// from it, tells of it, or holds it. A hash or the country of another value would tell
-// more than that of this one.
-func (d decision) others() decision {
+// limitOthers returns the level for other values than the decided one: values that are derived from it, reveal
+// it, or contain it. A hash or the country of such a value would reveal more than the hash or country of the
+// decided value.
+func (d decision) limitOthers() decision {
 	if d.level == Hash || d.level == Country {
 		d.level = Hide
 	}
 	return d
 }
 
-// rule is the decision of a subject that the rules name.
-func (r rules) rule(subject string) decision {
+// ruleDecision returns the decision of a subject that the rules name.
+func (r rules) ruleDecision(subject string) decision {
 	return decision{r[subject], fmt.Sprintf("%q: %s", subject, r[subject])}
 }
 
-// field decides on one field of a kind. The most specific rule decides,
-// and the fields it is derived from limit it. A field that no rule names is also
-// limited by the fields it gives information about.
-func (r rules) field(k *spec.Kind, name string) decision {
-	return r.bounded(k, name, len(k.Fields))
+// fieldDecision returns the level of a field of a kind. The most specific rule decides, and the fields from
+// which the field is derived limit it. A field that no rule names is also limited by the fields about which it
+// gives information.
+func (r rules) fieldDecision(k *spec.Kind, name string) decision {
+	return r.boundedDecision(k, name, len(k.Fields))
 }
 
-// bounded is field with a maximum length for a chain of derived fields. A longer
-// chain is a cycle, and the level is Hide.
-func (r rules) bounded(k *spec.Kind, name string, chain int) decision {
+// boundedDecision is fieldDecision with a maximum length for a chain of derived fields. A longer chain is a
+// cycle, and the level is Hide.
+func (r rules) boundedDecision(k *spec.Kind, name string, chain int) decision {
 	if chain < 0 {
 		return decision{Hide, "it is derived from itself"}
 	}
-	v := r.own(k, name)
+	v := r.ownDecision(k, name)
 	limit := func(by, how string) {
-		of := r.bounded(k, by, chain-1).others()
+		of := r.boundedDecision(k, by, chain-1).limitOthers()
 		of.line = how + " " + by + ", " + of.line
-		v = least(v, of)
+		v = stricter(v, of)
 	}
-	ancestors(name, func(outer string) bool {
+	visitOuter(name, func(outer string) bool {
 		f := k.Field(outer)
 		if f != nil && f.DerivedFrom != "" {
 			limit(f.DerivedFrom, "derived from")
 		}
-		if f != nil && f.Reveals != "" && !r.names(k, name) {
+		if f != nil && f.Reveals != "" && !r.hasRuleFor(k, name) {
 			limit(f.Reveals, "tells of")
 		}
 		return v.level > Hide
 	})
 	if f := k.Field(name); f != nil && f.RootPath() != "" && v.level < See {
-		v.level = Hide // it stands in no body, where it could be masked
+		v.level = Hide // a root is computed and is in no body, where it could be masked
 	}
 	return v
 }
 
-// names reports whether a rule names a field, or an object it lies in.
-func (r rules) names(k *spec.Kind, field string) (named bool) {
-	ancestors(field, func(outer string) bool {
+// hasRuleFor reports whether a rule names a field, or an object that contains it.
+func (r rules) hasRuleFor(k *spec.Kind, field string) (named bool) {
+	visitOuter(field, func(outer string) bool {
 		_, named = r[k.Name+"."+outer]
 		return !named
 	})
 	return named
 }
 
-// own decides on a field by the rules alone. The first match counts: a rule
-// for the field or for the nearest object it lies in; the stricter rule of its
-// class and its kind; "*"; Hide. If a field has no class, or the rules do not
-// name its class, the class of the object it lies in counts.
-func (r rules) own(k *spec.Kind, name string) decision {
+// ownDecision decides about a field by the rules alone. The first match counts: a rule for the field or for the
+// nearest object that contains it; the stricter rule of its class and its kind; "*"; Hide. If a field has no
+// class, or the rules do not name its class, the class of the object that contains it counts.
+func (r rules) ownDecision(k *spec.Kind, name string) decision {
 	v, named, class, secret := decision{}, false, "", false
-	ancestors(name, func(outer string) bool {
+	visitOuter(name, func(outer string) bool {
 		if f := k.Field(outer); f != nil {
 			secret = secret || f.Class == spec.ClassSecret
 			if _, ruled := r[class]; !ruled && f.Class != "" || class == "" {
@@ -214,7 +214,7 @@ func (r rules) own(k *spec.Kind, name string) decision {
 		}
 		if subject := k.Name + "." + outer; !named {
 			if _, named = r[subject]; named {
-				v = r.rule(subject)
+				v = r.ruleDecision(subject)
 			}
 		}
 		return true
@@ -227,27 +227,27 @@ func (r rules) own(k *spec.Kind, name string) decision {
 	case named:
 		return v
 	}
-	return r.general(k.Name, class)
+	return r.generalDecision(k.Name, class)
 }
 
-// general decides on a field that no rule names. URLs may contain phone
-// numbers, so a URL that no rule names is not shown more fully than a phone number.
-func (r rules) general(kind, class string) decision {
+// generalDecision decides about a field that no rule names. URLs may contain phone numbers, so a URL that no
+// rule names is not shown more fully than a phone number.
+func (r rules) generalDecision(kind, class string) decision {
 	_, kindRule := r[kind]
 	_, classRule := r[class]
 	_, all := r[Everything]
 	if class == spec.ClassURL && !classRule {
-		return least(r.general(kind, ""), r.general(kind, spec.ClassPhone).others())
+		return stricter(r.generalDecision(kind, ""), r.generalDecision(kind, spec.ClassPhone).limitOthers())
 	}
 	switch {
 	case class != "" && classRule && kindRule:
-		return least(r.rule(class), r.rule(kind))
+		return stricter(r.ruleDecision(class), r.ruleDecision(kind))
 	case class != "" && classRule:
-		return r.rule(class)
+		return r.ruleDecision(class)
 	case kindRule:
-		return r.rule(kind)
+		return r.ruleDecision(kind)
 	case all:
-		return r.rule(Everything)
+		return r.ruleDecision(Everything)
 	}
 	return decision{Hide, "no line names it"}
 }

@@ -160,7 +160,7 @@ func TestWhoSeesAnything(t *testing.T) {
 		if got := g.CanSee(test.c, test.source, test.kind); got != test.want {
 			t.Errorf("%s: sees is %v, want %v", test.name, got, test.want)
 		}
-		_, err := g.View(test.c, page(test.source, test.kind, true, 200, `{}`))
+		_, err := g.MakeView(test.c, page(test.source, test.kind, true, 200, `{}`))
 		if (err == nil) != test.want || err != nil && !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s: view error is %v", test.name, err)
 		}
@@ -192,11 +192,11 @@ func TestPolicyErrors(t *testing.T) {
 func TestKnown(t *testing.T) {
 	g := gate(t, Roles{"support": support})
 	for _, role := range []string{"all", "support", ""} {
-		if err := g.Known(role); err != nil {
+		if err := g.CheckRole(role); err != nil {
 			t.Errorf("%q: %v", role, err)
 		}
 	}
-	if err := g.Known("suport"); err == nil || !strings.Contains(err.Error(), `did you mean "support"?`) {
+	if err := g.CheckRole("suport"); err == nil || !strings.Contains(err.Error(), `did you mean "support"?`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -150,7 +150,7 @@ func TestNoHiddenMarkerComesOut(t *testing.T) {
 
 func check(t *testing.T, g *Gate, p *planted, what string, pg *understudy.Page) {
 	t.Helper()
-	v, err := g.View(as("r"), pg)
+	v, err := g.MakeView(as("r"), pg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestMedia(t *testing.T) {
 			if target.Media == nil {
 				t.Fatal("no media path")
 			}
-			for _, err := range []error{g.Media(as("r"), target), g.Read(as("r"), target), g.Write(as("r"), target, "HEAD")} {
+			for _, err := range []error{g.CheckMedia(as("r"), target), g.CheckRead(as("r"), target), g.CheckWrite(as("r"), target, "HEAD")} {
 				switch {
 				case test.want == "" && err != nil:
 					t.Error(err)
@@ -80,16 +80,16 @@ func TestMedia(t *testing.T) {
 					t.Errorf("got %v, want %q", err, test.want)
 				}
 			}
-			if err := g.Media(as(understudy.RoleAll), target); err != nil {
+			if err := g.CheckMedia(as(understudy.RoleAll), target); err != nil {
 				t.Errorf("all: %v", err)
 			}
-			if err := g.Media(as(""), target); !errors.Is(err, understudy.ErrForbidden) {
+			if err := g.CheckMedia(as(""), target); !errors.Is(err, understudy.ErrForbidden) {
 				t.Errorf("no role: %v", err)
 			}
 		})
 	}
 	g := gate(t, nil)
-	if err := g.Media(as(understudy.RoleAll), target(t, twilio(t), "twilio", "/2010-04-01/Accounts/"+account+"/Calls.json",
+	if err := g.CheckMedia(as(understudy.RoleAll), target(t, twilio(t), "twilio", "/2010-04-01/Accounts/"+account+"/Calls.json",
 		"")); !errors.Is(err, understudy.ErrForbidden) {
 		t.Errorf("a list as media: %v", err)
 	}
@@ -138,7 +138,7 @@ func TestListsCutInTwoWays(t *testing.T) {
 		for range 2 { // the second from memory
 			pg := page("studio", "takes", true, 200, body)
 			pg.Key.URI = test.uri
-			v, err := g.View(as(test.role), pg)
+			v, err := g.MakeView(as(test.role), pg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestListsCutInTwoWays(t *testing.T) {
 		{"/takes", "token=A", "parameter token"}, {"/v2/takes", "Token=A", "parameter Token"},
 		{"/v2/takes", "singer=1", "it looks at singer"},
 	} {
-		err := g.Read(as("r"), target(t, s, "studio", test.path, test.query))
+		err := g.CheckRead(as("r"), target(t, s, "studio", test.path, test.query))
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s?%s: %v, want %q", test.path, test.query, err, test.want)
 		}

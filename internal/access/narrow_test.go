@@ -44,8 +44,8 @@ func TestNumbersAreLookedUp(t *testing.T) {
 		}
 		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
 		var terms []query.Predicate
-		sight := g.Sight(c, at)
-		_, _ = sight.Page(t.Context(), request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
+		sight := g.Visibility(c, at)
+		_, _ = sight.RequestPage(t.Context(), request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
 			terms = a.Local.Predicates
 			return nil, understudy.ErrNotMirrored
 		})
@@ -55,7 +55,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		finds := g.Only(c, "twilio", "messages")
+		finds := g.RecordFilter(c, "twilio", "messages")
 		found := 0
 		for i, form := range []string{"+15550000001", "1 (555) 000-0001", "15550000001", "+1.555.000.0001", "whatsapp:+15550000001",
 			"rcs:15550000001", "sms2:15550000001", "1/555/0000001", "+25550000001", "client:15550000001x"} {
@@ -65,7 +65,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 				continue
 			}
 			found++
-			if !held(t, specs, terms, rec, now) {
+			if !storedRecords(t, specs, terms, rec, now) {
 				t.Errorf("%q is found by the rule %q and not by the store", form, rule)
 			}
 		}
@@ -75,8 +75,8 @@ func TestNumbersAreLookedUp(t *testing.T) {
 	}
 }
 
-// held reports whether a store that has a record finds it by terms.
-func held(t *testing.T, specs map[string]*spec.Spec, terms []query.Predicate, rec *understudy.Record, now time.Time) bool {
+// storedRecords reports whether a store that has a record finds it by terms.
+func storedRecords(t *testing.T, specs map[string]*spec.Spec, terms []query.Predicate, rec *understudy.Record, now time.Time) bool {
 	t.Helper()
 	db := storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return now }})
 	shape := specs["twilio"].Kind("messages").Lists[0].Shape
@@ -144,11 +144,12 @@ func TestRulesAreTold(t *testing.T) {
 		}
 		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
 			var w *request.LocalQuery
-			sight := g.Sight(c, at)
-			_, _ = sight.Page(t.Context(), request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
+			sight := g.Visibility(c, at)
+			ask := func(_ context.Context, a request.Request) (*request.Response, error) {
 				w = a.Local
 				return nil, understudy.ErrNotMirrored
-			})
+			}
+			_, _ = sight.RequestPage(t.Context(), request.Request{Target: at}, ask)
 			if w == nil || w.CanFind == nil || w.NoIndex != (!want.whole || want.numbers > 0) || len(w.Predicates) != want.terms {
 				t.Errorf("%s: the list wants %+v", name, w)
 			}

@@ -19,7 +19,7 @@ func TestNarrowest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := g.Narrowest(); got != want {
+		if got := g.NarrowestRole(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Plan: one role's rules for one kind, ready to rewrite bodies with.
+// Plan: the levels of one role for one kind, prepared for rewriting bodies.
 
 package access
 
@@ -13,29 +13,29 @@ import (
 
 // node is one place in a body: a field, or the body itself.
 type node struct {
-	level Level
-	phone bool             // it holds a phone number
+	level Level            // whether it is a phone number
+	phone bool             // whether this value or a value inside it is shown
 	open  bool             // something here or inside is shown
-	named map[string]*node // the fields the spec names inside; nil: none
+	named map[string]*node // the fields inside that the spec names; nil if none
 }
 
-// inside returns the node of a member by its raw name, nil when the spec names none. A member
-// whose name has dots is the field that a path of these names means.
-func (n *node) inside(name []byte) *node {
+// member returns the node of a member by its raw JSON name, or nil if the spec does not name it. A name with
+// dots means the field on that path.
+func (n *node) member(name []byte) *node {
 	if child, ok := n.named[string(name)]; ok {
 		return child
 	}
 	for _, c := range name {
 		if c == '\\' || c == '.' {
-			return n.at(jsonspan.Name(name))
+			return n.find(jsonspan.Name(name))
 		}
 	}
 	return nil
 }
 
-// reach is the node of a dotted name, made if need be; show opens it and the
-// objects it lies in.
-func (n *node) reach(dotted string, show bool) *node {
+// makeNode returns the node of a dotted name and creates it if needed. If show is set, it marks the node and
+// its outer nodes as open.
+func (n *node) makeNode(dotted string, show bool) *node {
 	for {
 		n.open = n.open || show
 		if dotted == "" {
@@ -54,10 +54,10 @@ func (n *node) reach(dotted string, show bool) *node {
 }
 
 // put sets the level of a field by its dotted name.
-func (n *node) put(dotted string, level Level) { n.reach(dotted, level > Hide).level = level }
+func (n *node) put(dotted string, level Level) { n.makeNode(dotted, level > Hide).level = level }
 
-// at is the node of a dotted name, nil when the spec names none.
-func (n *node) at(dotted string) *node {
+// find returns the node of a dotted name, or nil if the spec does not name it.
+func (n *node) find(dotted string) *node {
 	for n != nil && dotted != "" {
 		var name string
 		name, dotted, _ = strings.Cut(dotted, ".")
@@ -66,48 +66,48 @@ func (n *node) at(dotted string) *node {
 	return n
 }
 
-// plan is one role's rules for one kind.
+// plan is how much of each field of a kind a role sees.
 type plan struct {
-	spec   *spec.Spec
-	kind   *spec.Kind // nil: a path the spec does not name
-	record *node
-	apart  map[string]Level // fields that stand in no body: those of type media, and the root
-	// lists are the bodies of lists, records and envelope, by the way they are
-	// cut into pages.
-	lists  map[*spec.Paging]*node
-	ones   map[string]*node        // the bodies with one record, by its key
-	keys   []string                // where the kind's lists keep their records; "" = the body is the array
-	whole  bool                    // every field the spec names is seen
-	final  bool                    // what makes a record final is fully seen
-	hashes bool                    // a field is shown as a hash
-	hash   *Hasher                 // for what is shown as a hash
-	shown  func(field string) bool // at least masked
+	spec        *spec.Spec
+	kind        *spec.Kind // nil for a path that the spec does not name
+	record      *node
+	outsideBody map[string]Level // levels of the fields that are not in the body: media fields and the root
+	// listBodies are the nodes of list bodies, with their records and envelope, by paging.
+	listBodies   map[*spec.Paging]*node
+	recordBodies map[string]*node        // the nodes of bodies with one record, by the key of the record
+	listKeys     []string                // the keys of the records in list bodies; "" if the body is the array
+	seesAll      bool                    // whether every field that the spec names is shown
+	seesFinal    bool                    // whether the fields that make a record final are fully shown
+	hashes       bool                    // whether a field is shown as a hash
+	hash         *Hasher                 // computes the hashes of fields
+	isShown      func(field string) bool // reports whether a field is shown at least masked
 }
 
-// nothing shows the keys of a body, and no value.
-func nothing(s *spec.Spec) *plan {
+// emptyPlan returns a plan that shows the names of a body's members and no value.
+func emptyPlan(s *spec.Spec) *plan {
 	body := &node{open: true, named: map[string]*node{}}
 	return &plan{spec: s, record: body}
 }
 
+// newPlan computes the level of every field of a kind, and of the envelopes of its lists.
 func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	p := &plan{
-		spec: s, kind: k, record: &node{named: map[string]*node{}}, whole: true,
-		apart: map[string]Level{}, lists: map[*spec.Paging]*node{}, ones: map[string]*node{},
+		spec: s, kind: k, record: &node{named: map[string]*node{}}, seesAll: true,
+		outsideBody: map[string]Level{}, listBodies: map[*spec.Paging]*node{}, recordBodies: map[string]*node{},
 	}
 	for _, f := range k.Fields {
-		level := r.field(k, f.Name).level
+		level := r.fieldDecision(k, f.Name).level
 		if f.Type == spec.TypeMedia || f.RootPath() != "" {
-			p.apart[f.Name] = level
+			p.outsideBody[f.Name] = level
 			continue
 		}
 		p.record.put(f.Name, level)
 		p.hashes = p.hashes || level == Hash
-		p.record.at(f.Name).phone = f.Class == spec.ClassPhone
-		p.whole = p.whole && (level == See || f.Class == spec.ClassSecret)
+		p.record.find(f.Name).phone = f.Class == spec.ClassPhone
+		p.seesAll = p.seesAll && (level == See || f.Class == spec.ClassSecret)
 	}
-	p.shown = p.record.names
-	p.final = !slices.ContainsFunc(k.Final, func(s spec.State) bool {
+	p.isShown = p.record.isNameVisible
+	p.seesFinal = !slices.ContainsFunc(k.Final, func(s spec.State) bool {
 		return slices.ContainsFunc(append([]string{s.Field}, s.Set...), func(field string) bool {
 			return field != "" && p.level(field) < See
 		})
@@ -117,38 +117,38 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	}
 	for _, l := range k.Lists {
 		paging := s.PagingOf(l)
-		if p.lists[paging] == nil {
-			p.lists[paging] = p.body(paging, r)
+		if p.listBodies[paging] == nil {
+			p.listBodies[paging] = p.body(paging, r)
 		}
-		p.keys = append(p.keys, l.Key)
-		p.addRows(p.lists[paging], l.Key)
+		p.listKeys = append(p.listKeys, l.Key)
+		p.addRows(p.listBodies[paging], l.Key)
 	}
 	for _, in := range k.Instances {
-		if in.Key != "" && p.ones[in.Key] == nil {
-			p.ones[in.Key] = p.body(&s.Paging, r)
-			p.addRows(p.ones[in.Key], in.Key)
+		if in.Key != "" && p.recordBodies[in.Key] == nil {
+			p.recordBodies[in.Key] = p.body(&s.Paging, r)
+			p.addRows(p.recordBodies[in.Key], in.Key)
 		}
 	}
 	return p
 }
 
-// body makes the node of a body that has the fields of an envelope.
+// body returns a new node for a body with the fields of an envelope.
 func (p *plan) body(paging *spec.Paging, r rules) *node {
 	body := &node{open: true, named: map[string]*node{}}
 	for _, f := range paging.Envelope {
-		body.put(f.Name, p.envelope(f, r))
+		body.put(f.Name, p.envelopeLevel(f, r))
 	}
 	return body
 }
 
-// addRows puts the records where an answer keeps them in its body.
+// addRows adds the node of the records to the node of a body, at a key.
 func (p *plan) addRows(body *node, key string) {
 	if key == "" {
 		return
 	}
 	outer, name := body, key
 	if i := strings.LastIndexByte(key, '.'); i >= 0 {
-		outer, name = body.reach(key[:i], true), key[i+1:]
+		outer, name = body.makeNode(key[:i], true), key[i+1:]
 	}
 	if outer.named == nil {
 		outer.named = map[string]*node{}
@@ -156,10 +156,10 @@ func (p *plan) addRows(body *node, key string) {
 	outer.named[name] = p.record
 }
 
-// envelope is the level of a field beside the records. Those the spec names
-// are shown with the kind, but links hold tokens made of ids: they go with the
-// ids. Filters that links echo are refused before anything is asked.
-func (p *plan) envelope(f *spec.Field, r rules) Level {
+// envelopeLevel returns the level of a field beside the records. The fields that the spec names are shown if
+// the kind is shown. But links contain page tokens made of ids, so links are shown only if the ids are. Filters
+// that links would repeat are refused before the request.
+func (p *plan) envelopeLevel(f *spec.Field, r rules) Level {
 	if f.Class == spec.ClassSecret {
 		return Hide
 	}
@@ -178,45 +178,45 @@ func (p *plan) envelope(f *spec.Field, r rules) Level {
 	return level
 }
 
-// level is how much of a field is shown.
+// level returns how much of a field is shown.
 func (p *plan) level(field string) Level {
-	if level, ok := p.apart[field]; ok {
+	if level, ok := p.outsideBody[field]; ok {
 		return level
 	}
-	if n := p.record.at(field); n != nil && field != "" {
+	if n := p.record.find(field); n != nil && field != "" {
 		return n.level
 	}
 	return Hide
 }
 
-// cut is how the list a page is of is cut into pages: the kind's one way, or,
-// where its lists differ, what the page's own path says. nil: no list.
-func (p *plan) cut(page *understudy.Page) *spec.Paging {
+// paging returns how the list of a page is divided into pages, or nil if the page is no list. If the kind's
+// lists differ, the path of the page decides.
+func (p *plan) paging(page *understudy.Page) *spec.Paging {
 	if !page.List || p.kind == nil {
 		return nil
 	}
-	if len(p.lists) > 1 {
+	if len(p.listBodies) > 1 {
 		t, err := p.spec.ResolveKey(page.Key)
 		if err != nil || t.List == nil {
 			return nil
 		}
 		return p.spec.PagingOf(t.List)
 	}
-	for paging := range p.lists {
+	for paging := range p.listBodies {
 		return paging
 	}
 	return nil
 }
 
-// sees reports whether anything of the kind is shown.
-func (p *plan) sees() bool { return p != nil && p.record.open }
+// isVisible reports whether anything of the kind is shown.
+func (p *plan) isVisible() bool { return p != nil && p.record.open }
 
-// showsAll reports whether every field that the spec names is shown.
-func (p *plan) showsAll() bool {
-	for _, level := range p.apart {
+// isFullyVisible reports whether every field that the spec names is shown.
+func (p *plan) isFullyVisible() bool {
+	for _, level := range p.outsideBody {
 		if level < See {
 			return false
 		}
 	}
-	return p.sees() && p.whole
+	return p.isVisible() && p.seesAll
 }

@@ -46,11 +46,11 @@ func TestExplainRecord(t *testing.T) {
 	if err != nil || !e.Found || len(e.Reasons) != 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	of := map[string]Explanation{}
+	of := map[string]FieldExplanation{}
 	for _, f := range e.Fields {
 		of[f.Field] = f
 	}
-	for _, want := range []Explanation{
+	for _, want := range []FieldExplanation{
 		{"sid", "", "see", `"*": see`, `"CA1"`}, {"from", "phone", "last4", `"phone": last4`, `"********4567"`},
 		{"caller_name", "name", "hide", `"name": hide`, "null"}, {"to", "phone", "last4", `"phone": last4`, "null"},
 		{"status", "", "see", `"*": see`, ""},

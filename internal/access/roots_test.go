@@ -70,12 +70,12 @@ func TestRootsInRowRules(t *testing.T) {
 		"no issues":                   {RowRules{"issues": {Word: FindNone}}, "comments", at("/repos/acme/tracker/issues/comments/1"), false},
 	} {
 		g := githubGate(t, map[string]string{"*": "see"}, test.rules, held)
-		only := g.Only(as("r"), "github", test.kind)
+		only := g.RecordFilter(as("r"), "github", test.kind)
 		if got := only == nil || only(&understudy.Record{Source: "github", Kind: test.kind, Body: []byte(test.body)}); got != test.want {
 			t.Errorf("%s: found %v, want %v", name, got, test.want)
 		}
 	}
-	words := strings.Join(githubGate(t, map[string]string{"*": "see"}, common, nil).Words("r", "github"), "\n")
+	words := strings.Join(githubGate(t, map[string]string{"*": "see"}, common, nil).DescribeRules("r", "github"), "\n")
 	for _, want := range []string{"repos: repository is acme/tracker",
 		"issues: repository is acme/tracker, under no repository it may not find", "users: none",
 		"contributors: under repository it may find"} {
@@ -103,7 +103,7 @@ func TestRootsInViews(t *testing.T) {
 	} {
 		g := githubGate(t, test.sees, nil, nil)
 		page := &understudy.Page{Key: understudy.Key{Source: "github"}, Kind: "issues", Shape: "row", Status: 200, Body: []byte(body)}
-		v, err := g.View(as("r"), page)
+		v, err := g.MakeView(as("r"), page)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-// Rows: a view's records for people.
+// Rows: the records of a view, as people see them.
 
 package access
 
@@ -11,7 +11,7 @@ import (
 	"understudy/spec"
 )
 
-// State says what a value of a row is.
+// State is what is known about a value of a row.
 type State uint8
 
 // The states.
@@ -19,37 +19,36 @@ const (
 	Absent State = iota // the row has no such field
 	Null
 	Hidden
-	Masked // Text is a mask, maybe with the last four digits or the country, or a hash
+	Masked // Text is a mask, possibly with the last four digits or the country, or a hash
 	Seen
 )
 
-// Value is one value of a row, as far as it is shown.
+// Value is a value of a row, as far as it is shown.
 type Value struct {
-	Name  string // dotted
-	Text  string // decoded; arrays and objects as JSON; "" unless Masked or Seen
+	Name  string // dotted name
+	Text  string // decoded text, or JSON for arrays and objects; "" unless State is Masked or Seen
 	State State
-	Level Level       // of what is Masked
-	Field *spec.Field // nil: the spec does not name it
+	Level Level       // the level of a Masked value
+	Field *spec.Field // nil if the spec does not name the field
 }
 
-// Row is one record of a view. Everything it says comes from the view's body,
-// so what is hidden is not in it.
+// Row is one record of a view. All its data comes from the view's body, so it contains nothing hidden.
 type Row struct {
-	ID         string // "" when the role does not see the fields it is made of
-	Start, End int    // in View.Body
+	ID         string // "" if the role does not see the fields of the id
+	Start, End int    // position in View.Body, in bytes
 
 	view *View
 }
 
-// Readable tells whether the body is a JSON document that Rows can look into. A
-// body in an encoding that is not known is not.
-func (v *View) Readable() bool {
+// IsReadable reports whether the body is a JSON document that Rows can read. A body in an unknown encoding is
+// not readable.
+func (v *View) IsReadable() bool {
 	_, err := jsonspan.Parse(v.Body)
 	return err == nil
 }
 
-// Rows are the records of a list, or the one of an instance; none when the
-// answer is an error or not JSON.
+// Rows returns the records of a list, or the record of an instance. It returns none for an error or a body that
+// is not JSON.
 func (v *View) Rows() []Row {
 	doc, err := jsonspan.Parse(v.Body)
 	if err != nil || v.kind == nil {
@@ -76,6 +75,7 @@ func (v *View) Rows() []Row {
 	return nil
 }
 
+// row returns the row for the record at a position of the body.
 func (v *View) row(at jsonspan.Value) Row {
 	r := Row{Start: at.Start, End: at.End, view: v}
 	parts := make([]string, len(v.kind.ID))
@@ -90,9 +90,10 @@ func (v *View) row(at jsonspan.Value) Row {
 	return r
 }
 
-// Raw is the record's JSON as the role sees it. It must not be changed.
-func (r Row) Raw() []byte { return r.view.Body[r.Start:r.End] }
+// JSON returns the record's JSON as the role sees it. Callers must not change it.
+func (r Row) JSON() []byte { return r.view.Body[r.Start:r.End] }
 
+// span returns the position of the row's object in the body.
 func (r Row) span() jsonspan.Value {
 	span := jsonspan.Value{Kind: jsonspan.Object, Start: r.Start, End: r.End}
 	if r.view.Body[r.Start] != '{' {
@@ -101,7 +102,7 @@ func (r Row) span() jsonspan.Value {
 	return span
 }
 
-// Field is the value of a field by its dotted name.
+// Field returns the value of a field by its dotted name.
 func (r Row) Field(name string) Value {
 	v := Value{Name: name, Field: r.view.kind.Field(name)}
 	if v.Field != nil && v.Field.RootPath() != "" {
@@ -109,7 +110,7 @@ func (r Row) Field(name string) Value {
 	}
 	at, ok := jsonspan.Find(r.view.Body, r.span(), name)
 	if !ok {
-		// An object that is hidden whole hides what the spec names in it.
+		// If an object is hidden completely, so are the fields that the spec names in it.
 		if outer, _, dotted := cutLast(name); dotted && v.Field != nil && r.Field(outer).State == Hidden {
 			v.State = Hidden
 		}
@@ -119,7 +120,7 @@ func (r Row) Field(name string) Value {
 	return v
 }
 
-// root fills in the root that the record lies under, as far as its address is shown.
+// root sets the value of the root above the record, if the address from which it is computed is shown.
 func (r Row) root(v Value) Value {
 	if p := r.view.plan; p != nil && p.level(v.Name) < See {
 		v.State = Hidden
@@ -138,6 +139,7 @@ func (r Row) root(v Value) Value {
 	return v
 }
 
+// cutLast divides a dotted name before its last part.
 func cutLast(dotted string) (outer, name string, ok bool) {
 	i := strings.LastIndexByte(dotted, '.')
 	if i < 0 {
@@ -146,8 +148,8 @@ func cutLast(dotted string) (outer, name string, ok bool) {
 	return dotted[:i], dotted[i+1:], true
 }
 
-// Fields are all values of the row in the order of its body, those inside
-// objects under dotted names, and the root it lies under.
+// Fields returns all values of the row in the order of its body, and the root above the record. Fields inside
+// objects have dotted names.
 func (r Row) Fields() []Value {
 	all := r.fields(make([]Value, 0, len(r.view.kind.Fields)), r.span(), "")
 	for _, f := range r.view.kind.Fields {
@@ -158,6 +160,7 @@ func (r Row) Fields() []Value {
 	return all
 }
 
+// fields appends the values of an object; prefix begins their names.
 func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {
 	jsonspan.VisitMembers(r.view.Body, object, func(raw []byte, at jsonspan.Value) bool {
 		name := prefix + strings.ToValidUTF8(jsonspan.Name(raw), "\ufffd")
@@ -175,28 +178,28 @@ func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {
 	return all
 }
 
-// read fills in state and text.
+// read sets the state and text of a value.
 func (r Row) read(v *Value, at jsonspan.Value) {
 	level := See
 	partly := Last4
 	if p := r.view.plan; p != nil {
 		level = Hide
-		if n := p.record.at(v.Name); n != nil {
+		if n := p.record.find(v.Name); n != nil {
 			partly = n.level
 			if level = n.level; n.open && level < See {
-				level = Last4 // or another level that shows texts alone
+				level = Last4 // stands for Hash and Country too, which also show only texts
 			}
 		}
 	}
 	switch {
 	case at.Kind == jsonspan.Null && level == See:
 		v.State = Null
-	case at.Kind == jsonspan.Null && level == Last4 && v.Field != nil && textual(v.Field.Type):
-		v.State = Null // only what is not text becomes null at this level
+	case at.Kind == jsonspan.Null && level == Last4 && v.Field != nil && isTextual(v.Field.Type):
+		v.State = Null // at this level null means that the value is not a text, and this type is one
 	case at.Kind == jsonspan.Null || level == Hide:
 		v.State = Hidden
 	default:
-		// What a page that could not be decoded says is shown as far as it is text.
+		// A page that could not be decoded is shown as far as it is valid UTF-8.
 		v.State, v.Text = Seen, strings.ToValidUTF8(jsonspan.Text(r.view.Body, at), "\ufffd")
 		if level == Last4 && at.Kind == jsonspan.String {
 			v.State, v.Level = Masked, partly
@@ -204,8 +207,8 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 	}
 }
 
-// textual reports types whose values come as JSON strings.
-func textual(kind string) bool {
+// isTextual reports whether values of a type are JSON strings.
+func isTextual(kind string) bool {
 	switch kind {
 	case spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeEpoch, spec.TypeMillis, spec.TypeMap, spec.TypeCode:
 		return false
@@ -213,11 +216,10 @@ func textual(kind string) bool {
 	return true
 }
 
-// Seen reads a record's body that is already as the caller sees it, such as a
-// hit of a search. Nothing is hidden anew: a mask that was masked again would
-// lose its last digits. The error is ErrForbidden when the caller sees nothing of
-// the kind, ErrInvalid when the body is no JSON object.
-func (g *Gate) Seen(c understudy.Caller, source, kind string, body []byte) (Row, error) {
+// ParseShownRow reads a record's body that is already as the caller sees it, such as a search hit. It hides
+// nothing again, because masking a mask would lose its last digits. It returns ErrForbidden if the caller sees
+// nothing of the kind, and ErrInvalid if the body is no JSON object.
+func (g *Gate) ParseShownRow(c understudy.Caller, source, kind string, body []byte) (Row, error) {
 	plan, all, err := g.plan(c, source, kind)
 	if err != nil {
 		return Row{}, err

@@ -33,12 +33,12 @@ func TestRows(t *testing.T) {
 		{"all", "price", Value{State: Null}},
 		{"all", "subresource_uris.other", Value{Text: "1", State: Seen}},
 	} {
-		v, err := g.View(as(test.role), p)
+		v, err := g.MakeView(as(test.role), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows := v.Rows()
-		if len(rows) != 2 || rows[0].ID != "SM1" || rows[1].ID != "SM2" || string(rows[1].Raw()) != `{"sid":"SM2"}` {
+		if len(rows) != 2 || rows[0].ID != "SM1" || rows[1].ID != "SM2" || string(rows[1].JSON()) != `{"sid":"SM2"}` {
 			t.Fatalf("rows are %v", rows)
 		}
 		test.want.Name, test.want.Field = test.field, twilioField(g, "messages", test.field)
@@ -46,7 +46,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %+v", test.role, test.field, got, test.want)
 		}
 	}
-	v, _ := g.View(as("noids"), p)
+	v, _ := g.MakeView(as("noids"), p)
 	if rows := v.Rows(); len(rows) != 2 || rows[0].ID != "" || rows[0].Field("sid").State != Hidden {
 		t.Errorf("hidden ids: %+v", rows)
 	}
@@ -60,7 +60,7 @@ func TestFieldsComeInOrderUnderDottedNames(t *testing.T) {
 	g := gate(t, Roles{"r": {"forge": {"*": "see", "phone": "last4", "people.profile": "hide", "people.age": "last4"}}})
 	p := page("forge", "people", false, 200, `{"room":"r","sid":"1","profile":{"first":"Ada"},"links":{"self":"/x"},"tags":{},`+
 		`"aliases":["a","b"],"age":7,"phone":"14155551234","what":1}`)
-	v, err := g.View(as("r"), p)
+	v, err := g.MakeView(as("r"), p)
 	if err != nil {
 		t.Fatal(err)
 	}

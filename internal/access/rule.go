@@ -1,4 +1,4 @@
-// Rule: which records a role may find, as the config says it, and made ready.
+// Rule: which records a role may find, as written in the settings and as a prepared filter.
 
 package access
 
@@ -15,26 +15,26 @@ import (
 	"understudy/spec"
 )
 
-// RowRules are one role's row rules for one source, by kind; Everything stands
-// for kinds without a rule of their own.
+// RowRules are one role's row rules for one source, by kind. Everything is the key for kinds without a rule of
+// their own.
 type RowRules map[string]RowRule
 
 // RowRule says which records of a kind a role may find. All it says must hold.
-type RowRule struct {
-	// Word, when it is set, is the whole rule: "all", "none", or "parent": those
-	// under a record that may be found.
+type RowRule struct { // RowRule says which records of a kind a role may find. A record must fulfil all its conditions.
+	// Word, if set, is the whole rule: "all", "none", or "parent" for records below a record that the role may
+	// find.
 	Word string
-	// Age wants records whose clock is younger; 0: any.
+	// Age is the maximum age of a record by its clock; 0 means any age.
 	Age time.Duration
-	// Numbers wants records one of whose phone fields is one of these numbers,
-	// in any form; "own" stands for every number of our own.
+	// Numbers are phone numbers in any form. A phone field of the record must contain one of them. "own" stands
+	// for all our own numbers.
 	Numbers []string
-	// Where wants values, by field.
+	// Where are the required values, by field.
 	Where map[string]Match
 }
 
-// Match is a condition on a field: its value is one of In, or begins with
-// Prefix when that is set. What is null or not there fulfils none.
+// Match is a condition on a field: its value is one of In, or begins with Prefix if that is set. A null or
+// missing value fulfils no condition.
 type Match struct {
 	In     []string
 	Prefix string
@@ -50,47 +50,49 @@ const (
 
 var ruleWords = []string{FindAll, FindNone, FindParent}
 
-// ancestor names the record another lies under.
+// ancestor is a field that names a record above.
 type ancestor struct {
-	field string
-	kind  *spec.Kind // nil: any, told by the id's prefix
-	root  bool       // the field has the name of a root
-	only  bool       // with root: no field names the record, a list's path alone
-	at    int        // the field's place among those a finder looks at
+	field      string
+	kind       *spec.Kind // nil if the prefix of the id tells the kind
+	root       bool       // whether the value is the name of a root
+	byPathOnly bool       // with root: whether no field names the record, only a list's path
+	at         int        // index of the field among the fields that a filter reads
 }
 
-// rowFilter is a role's row rule for one kind, ready to use. nil: every record.
+// rowFilter is a role's row rule for one kind, prepared for use. A nil rowFilter finds every record.
 type rowFilter struct {
 	gate   *Gate
 	source string
 	kind   *spec.Kind
-	rows   map[string]*rowFilter // of the role, by kind
+	rows   map[string]*rowFilter // the row rules of the role, by kind
 
 	fields query.Fields // the fields that the rule reads
 
 	// How young a record must be:
-	age    time.Duration // 0: any age
-	clocks []int         // of fields: the clock, then the field in place of a null clock
+	age    time.Duration // maximum age; 0 means any age
+	clocks []int         // indexes of the clock field and of the field used if the clock is null
 
 	// Which phone numbers it must have:
-	own    bool            // our own numbers are among them
-	nums   map[string]bool // numbers by their digits, else as they are written
-	phones []int           // of fields; empty: any number
+	ownNumbers bool            // whether our own numbers are among them
+	wanted     map[string]bool // the numbers as digits, or as written if they have other characters
+	phones     []int           // indexes of the phone fields; empty if any number will do
 
-	where []condition
-	above []ancestor
-	need  bool // it must lie under a record, not only under none that is hidden
-	never bool
-	named bool // of the roots' kind: its name tells whether a record is found
+	where      []condition
+	above      []ancestor
+	needsAbove bool // whether there must be a record above; otherwise only hidden records above count
+	// whether the role finds no record of the kind
+	findsNone     bool
+	decidedByName bool // for the kind of the roots: whether its name decides if a record is found
 }
 
+// condition is a condition on a field's value, with the index of the field.
 type condition struct {
 	field int
 	match Match
 	test  query.Test
 }
 
-// checkRule refuses a kind's own rule that could never hold.
+// checkRule returns an error for the rule of a kind that no record can fulfil.
 func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -118,7 +120,7 @@ func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	return nil
 }
 
-// checkCommon refuses a rule for every kind that no kind could fulfil.
+// checkCommon returns an error for a rule for all kinds that no kind can fulfil.
 func checkCommon(s *spec.Spec, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -143,11 +145,12 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 	return nil
 }
 
+// hasOwn reports whether a spec has a kind that lists our own numbers.
 func hasOwn(s *spec.Spec) bool {
 	return slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return k.OwnNumber != "" })
 }
 
-// check looks at what needs no spec.
+// check returns the errors of a rule that can be found without a spec.
 func (r RowRule) check() error {
 	parts := r.Age != 0 || len(r.Numbers) > 0 || len(r.Where) > 0
 	switch {
@@ -178,7 +181,7 @@ func (r RowRule) check() error {
 	return nil
 }
 
-// checkField refuses what is no field of the kind that has a value to look at.
+// checkField returns an error if a kind has no such field or does not store its value.
 func checkField(k *spec.Kind, name string) error {
 	f := k.Field(name)
 	switch {

@@ -118,12 +118,12 @@ func TestRowRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := ruledGate(t, test.rules, someHeld)
-			only := g.Only(as("r"), "twilio", test.kind)
+			only := g.RecordFilter(as("r"), "twilio", test.kind)
 			got := only == nil || only(&understudy.Record{Source: "twilio", Kind: test.kind, Body: []byte(test.body)})
 			if got != test.want {
 				t.Errorf("found %v, want %v", got, test.want)
 			}
-			if g.Only(as("free"), "twilio", test.kind) != nil || g.Only(as("all"), "twilio", test.kind) != nil {
+			if g.RecordFilter(as("free"), "twilio", test.kind) != nil || g.RecordFilter(as("all"), "twilio", test.kind) != nil {
 				t.Error("a rule binds somebody else")
 			}
 			explainsAs(t, test.rules, test.kind, test.body, test.want)
@@ -139,14 +139,14 @@ func TestKindsThatCannotBeFound(t *testing.T) {
 		if got := g.CanSee(as("r"), "twilio", kind); got != want {
 			t.Errorf("sees %s: %v, want %v", kind, got, want)
 		}
-		if counts := g.Counts(as("r"), "twilio", kind); counts != (kind == "keys") {
+		if counts := g.CanCount(as("r"), "twilio", kind); counts != (kind == "keys") {
 			t.Errorf("may count %s: %v", kind, counts)
 		}
 	}
-	if g.Whole(as("r"), "twilio") || !g.Whole(as("free"), "twilio") {
+	if g.CanSeeAll(as("r"), "twilio") || !g.CanSeeAll(as("free"), "twilio") {
 		t.Error("who does not find every record sees the whole")
 	}
-	if only := g.Only(as("r"), "twilio", "conferences"); only == nil || only(&understudy.Record{Body: []byte(`{}`)}) {
+	if only := g.RecordFilter(as("r"), "twilio", "conferences"); only == nil || only(&understudy.Record{Body: []byte(`{}`)}) {
 		t.Error("a record of a hidden kind is found")
 	}
 }
@@ -207,7 +207,7 @@ func TestRowRulesInWords(t *testing.T) {
 		Everything: {Age: 30 * 24 * time.Hour}, "keys": {Word: FindAll}, "calls": {Age: 36 * time.Hour, Numbers: []string{OwnNumbers, "+4477"}},
 		"messages": {Where: map[string]Match{"to": {Prefix: "+44"}, "status": {In: []string{"sent", "failed"}}}}, "alerts": {Word: FindParent},
 	}, nil)
-	all := strings.Join(g.Words("r", "twilio"), "\n")
+	all := strings.Join(g.DescribeRules("r", "twilio"), "\n")
 	for _, want := range []string{
 		"keys: all", "balance: none", "calls: younger than 36 h, with a number of our own or 4477 as from or to or forwarded_from",
 		`messages: status is sent or failed, to begins with "+44"`, "alerts: under record of any kind it may find",
@@ -217,7 +217,7 @@ func TestRowRulesInWords(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, all)
 		}
 	}
-	if g.Words("free", "twilio") != nil || g.Words("r", "forge") != nil {
+	if g.DescribeRules("free", "twilio") != nil || g.DescribeRules("r", "forge") != nil {
 		t.Error("words where there is no rule")
 	}
 }

@@ -1,4 +1,4 @@
-// Seek: the upstream request for a record that is not held or is hidden.
+// Seek: the upstream request for a record that is not stored or is hidden.
 
 package access
 
@@ -15,46 +15,45 @@ import (
 	"understudy/request"
 )
 
-// pause is how long the result of seek for a record is reused for a caller.
-// Within it, upstream is not asked again.
-const pause = time.Second
+// reuseTime is how long a caller gets the result of seek for a record again. During this time, upstream gets no
+// second request.
+const reuseTime = time.Second
 
-// justNow is the maximum age of a response that counts as just fetched from
-// upstream.
-const justNow = 2 * time.Second
+// maxFreshAge is the maximum age of a response that counts as just fetched from upstream.
+const maxFreshAge = 2 * time.Second
 
-// maxAsked is the maximum number of results that are remembered.
-const maxAsked = 10_000
+// maxLookups is the number of results that are kept.
+const maxLookups = 10_000
 
-type askedKey struct {
+// lookupKey is the key of a kept result.
+type lookupKey struct {
 	caller string
 	key    understudy.Key
 }
 
-// lookups are the requests for records that are not held or hidden, one at a time
-// for a key. It is safe for concurrent use.
+// lookups sends the requests for records that are not stored or are hidden, one at a time for a key. It is safe
+// for concurrent use.
 type lookups struct {
 	now func() time.Time
 	mu  sync.Mutex
-	of  *lru.Cache[askedKey, *sharedLookup]
+	of  *lru.Cache[lookupKey, *sharedLookup]
 }
 
-// sharedLookup is one request to upstream and its result. The mutex guards when. All
-// other fields are read only after done is closed.
+// sharedLookup is one request to upstream and its result. The mutex of lookups guards when. Read the other
+// fields only after done is closed.
 type sharedLookup struct {
 	when   time.Time
 	done   chan struct{}
-	answer *request.Response // a record that may be found, which is not remembered, or what says nothing of one
+	answer *request.Response // a record that the caller may find, or a response without a record
 	err    error
-	left   bool // its caller went away before it ended
+	left   bool // whether the request's own caller left before the end
 }
 
-// seek asks upstream for a record that is not held, or that is held but hidden
-// from the caller. Both cases use the same code path, and a hidden record gives
-// the same result as a record that never existed. A request within pause gets
-// the remembered result. A request during the fetch waits for its result. seek
-// does not ask the mirror whether it fetched the record recently: the mirror
-// holds different data, of different age, for hidden and for missing records.
+// seek requests a record from upstream that is not stored, or that is stored but hidden from the caller. Both
+// cases use the same code path, and a hidden record gives the same result as a record that never existed. A
+// request within reuseTime gets the kept result. A request during the fetch waits for its result. seek does not
+// ask the mirror whether it fetched the record recently: the mirror has different data, of different age, for
+// hidden and for missing records.
 func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
@@ -62,11 +61,11 @@ func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a
 	case a.OnlyIfCached:
 		return nil, fmt.Errorf("access: %w", understudy.ErrNoStoredAnswer)
 	}
-	k := askedKey{c.Name, a.Target.Key}
+	k := lookupKey{c.Name, a.Target.Key}
 	for {
 		s, first := l.join(k)
 		if first {
-			return l.lead(ctx, f, a, ask, k, s)
+			return l.fetchShared(ctx, f, a, ask, k, s)
 		}
 		select {
 		case <-s.done:
@@ -74,18 +73,18 @@ func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a
 				return s.answer, s.err
 			}
 		case <-ctx.Done():
-			return nil, late(ctx)
+			return nil, wrapContext(ctx)
 		}
 	}
 }
 
 // join returns the current request for a key. If first is true, the caller has to
 // send it.
-func (l *lookups) join(k askedKey) (s *sharedLookup, first bool) {
+func (l *lookups) join(k lookupKey) (s *sharedLookup, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if s, ok := l.of.Get(k); ok && (!s.ended() || now.Sub(s.when).Abs() < pause) {
+	if s, ok := l.of.Get(k); ok && (!s.isDone() || now.Sub(s.when).Abs() < reuseTime) {
 		return s, false
 	}
 	s = &sharedLookup{when: now, done: make(chan struct{})}
@@ -93,7 +92,8 @@ func (l *lookups) join(k askedKey) (s *sharedLookup, first bool) {
 	return s, true
 }
 
-func (s *sharedLookup) ended() bool {
+// isDone reports whether the request has a result.
+func (s *sharedLookup) isDone() bool {
 	select {
 	case <-s.done:
 		return true
@@ -102,8 +102,8 @@ func (s *sharedLookup) ended() bool {
 	}
 }
 
-// forget removes a request whose result is of no use to later requests.
-func (l *lookups) forget(k askedKey, s *sharedLookup) {
+// forget removes a request whose result later requests must not get.
+func (l *lookups) forget(k lookupKey, s *sharedLookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now, ok := l.of.Get(k); ok && now == s {
@@ -111,11 +111,10 @@ func (l *lookups) forget(k askedKey, s *sharedLookup) {
 	}
 }
 
-// lead asks upstream and sets the result for all waiting requests. lead forgets
-// the request at once if the record was found, if its own caller left before the
-// end, or if the code below panics.
-func (l *lookups) lead(
-	ctx context.Context, f *rowFilter, a request.Request, ask Asker, k askedKey, s *sharedLookup,
+// fetchShared requests the record and sets the result for all waiting requests. It calls forget if the record
+// was found, if its own caller left before the end, or if ask panics.
+func (l *lookups) fetchShared(
+	ctx context.Context, f *rowFilter, a request.Request, ask Asker, k lookupKey, s *sharedLookup,
 ) (*request.Response, error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
@@ -131,16 +130,16 @@ func (l *lookups) lead(
 	case errors.Is(err, understudy.ErrNotFound):
 		s.err = fmt.Errorf("access: %w", understudy.ErrNotFound)
 	case err != nil && ctx.Err() != nil:
-		s.left, s.err = true, late(ctx)
-	case err != nil, answer.Outcome != request.Cold && (answer.Outcome != request.Warm || answer.Age > justNow):
+		s.left, s.err = true, wrapContext(ctx)
+	case err != nil, answer.Outcome != request.Cold && (answer.Outcome != request.Warm || answer.Age > maxFreshAge):
 	default:
 		s.answer, s.err = f.decide(answer)
 	}
 	return s.answer, s.err
 }
 
-// late is the error for a caller whose waiting time is over.
-func late(ctx context.Context) error {
+// wrapContext returns the error for a caller whose context has ended.
+func wrapContext(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("access: %w", ctx.Err())
 	}

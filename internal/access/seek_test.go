@@ -213,14 +213,14 @@ func TestRulesLookIntoEverySuccess(t *testing.T) {
 		if shown := err == nil && answer.Page == p; shown != a.read || err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%d %s read: %v, %v", a.status, a.body, shown, err)
 		}
-		if shown := g.Shows(c, "twilio", "calls", p); shown != a.answer {
+		if shown := g.CanSeePage(c, "twilio", "calls", p); shown != a.answer {
 			t.Errorf("%d %s answers a write: %v", a.status, a.body, shown)
 		}
 		of := *p
 		if of.List = true; a.body != "" {
 			of.Body = []byte(`{"calls":[` + a.body + `]}`)
 		}
-		if shown := f.fits(&of, start, false); shown != a.list {
+		if shown := f.canFindAll(&of, start, false); shown != a.list {
 			t.Errorf("%d %s is a list: %v", a.status, of.Body, shown)
 		}
 	}

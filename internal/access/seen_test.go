@@ -13,11 +13,11 @@ import (
 func TestSeen(t *testing.T) {
 	g := gate(t, Roles{"support": {"twilio": support["twilio"]}})
 	support := as("support")
-	view, err := g.View(support, page("twilio", "calls", false, 200, `{"sid":"CA1","from":"+15551234567","status":"busy","price":null}`))
+	view, err := g.MakeView(support, page("twilio", "calls", false, 200, `{"sid":"CA1","from":"+15551234567","status":"busy","price":null}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := g.Seen(support, "twilio", "calls", view.Body)
+	row, err := g.ParseShownRow(support, "twilio", "calls", view.Body)
 	if err != nil || row.ID != "CA1" {
 		t.Fatalf("%+v, %v", row, err)
 	}
@@ -27,12 +27,12 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, v, want)
 		}
 	}
-	if _, err := g.Seen(understudy.Caller{Name: "n", Source: "twilio"}, "twilio", "calls", view.Body); !errors.Is(err,
+	if _, err := g.ParseShownRow(understudy.Caller{Name: "n", Source: "twilio"}, "twilio", "calls", view.Body); !errors.Is(err,
 		understudy.ErrForbidden) {
 		t.Errorf("nobody: %v", err)
 	}
 	for _, body := range []string{"", "[]", "x"} {
-		if _, err := g.Seen(support, "twilio", "calls", []byte(body)); !errors.Is(err, understudy.ErrInvalid) {
+		if _, err := g.ParseShownRow(support, "twilio", "calls", []byte(body)); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%q: %v", body, err)
 		}
 	}

@@ -27,27 +27,27 @@ func TestASightLooksUpOnce(t *testing.T) {
 		ends.Expires = now.Add(time.Minute)
 		c.Grant = &ends
 		looks = 0
-		s := g.Sight(c, list)
-		if err := s.Read(list); err != nil {
+		s := g.Visibility(c, list)
+		if err := s.CheckRead(list); err != nil {
 			t.Fatal(err)
 		}
 		ask := func(context.Context, request.Request) (*request.Response, error) {
 			return &request.Response{Page: callsPage()}, nil
 		}
-		a, err := s.Page(t.Context(), request.Request{Target: list}, ask)
+		a, err := s.RequestPage(t.Context(), request.Request{Target: list}, ask)
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.Page.Key = list.Key
-		view, err := s.View(a.Page)
-		if err != nil || view.Whole != (role == understudy.RoleAll) || s.Whole != view.Whole {
-			t.Errorf("%s: whole %v, view %+v, %v", role, s.Whole, view, err)
+		view, err := s.MakeView(a.Page)
+		if err != nil || view.Unredacted != (role == understudy.RoleAll) || s.SeesAll != view.Unredacted {
+			t.Errorf("%s: whole %v, view %+v, %v", role, s.SeesAll, view, err)
 		}
 		if looks != 2 {
 			t.Errorf("%s: the time was read %d times, want 2", role, looks)
 		}
 		now = now.Add(time.Hour)
-		if _, err := s.View(a.Page); !errors.Is(err, understudy.ErrForbidden) {
+		if _, err := s.MakeView(a.Page); !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s: after the grant's end: %v", role, err)
 		}
 		now = now.Add(-time.Hour)
@@ -57,6 +57,6 @@ func TestASightLooksUpOnce(t *testing.T) {
 // pageFor asks as a caller without a look at what it may request.
 func pageFor(t *testing.T, g *Gate, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
 	t.Helper()
-	s := g.Sight(c, a.Target)
-	return s.Page(t.Context(), a, ask)
+	s := g.Visibility(c, a.Target)
+	return s.RequestPage(t.Context(), a, ask)
 }

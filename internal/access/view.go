@@ -1,4 +1,4 @@
-// View: a page with the hidden parts gone.
+// View: a page without its hidden parts.
 
 package access
 
@@ -19,79 +19,77 @@ import (
 
 // View is what one role sees of one page. It is shared and never changed.
 type View struct {
-	Body        []byte // the page's own bytes when Whole
-	Whole       bool   // nothing had to be hidden
+	Body        []byte // the page's own bytes if Unredacted
+	Unredacted  bool   // whether nothing had to be hidden
 	ContentType string
-	Charset     string   // how a program gets the body (see understudy.Page)
-	Sum         [16]byte // the first half of Body's SHA-256: what an ETag may say
+	Charset     string   // the charset of the body for a program (see understudy.Page)
+	Sum         [16]byte // first half of Body's SHA-256, for an ETag
 
-	plan *plan // nil: the role sees everything
+	plan *plan // nil if the role sees everything
 	kind *spec.Kind
 	list bool
-	key  string // where the one record stands in Body; "": it is Body
+	key  string // the key of the one record in Body; "" if it is Body
 }
 
-// viewKey names a view in memory. A page is named by its bytes, which says at least as much as its version; the plan
-// stands for policy, role, source and kind, the paging for what stands beside the records of a list.
+// viewKey is the key of a kept view. The checksum of the bytes says at least as much as the page's version. The
+// plan stands for policy, role, source and kind, the paging for the fields beside the records of a list.
 type viewKey struct {
 	sum  [16]byte
 	plan *plan
-	list *spec.Paging // nil: no list
-	key  string       // where the one record stands
+	list *spec.Paging // nil if the page is no list
+	key  string       // the key of the one record
 	set  string       // the page's charset
 }
 
-// kept is a remembered view. One of a whole page holds no bytes, only that it
-// is whole, so that it keeps no page in memory.
+// kept is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no
+// pages in memory.
 type kept struct{ view *View }
 
-// viewCache makes the views of pages and keeps them.
+// viewCache keeps views of pages.
 type viewCache struct {
 	of     *lru.Cache[viewKey, *kept]
-	errors map[*spec.Spec]errorShape // how each source words its errors
+	errors map[*spec.Spec]errorShape // the place of the code in the errors of each source
 }
 
-// keptOverhead is what a remembered view costs beside its bytes.
+// keptOverhead is the size of a kept view beside its bytes, in bytes.
 const keptOverhead = 256
 
-// View is what a caller sees of a page. A page in which nothing has to be hidden passes untouched. An answer that is
-// not a success is made anew in the spec's shape unless the role is all: upstream's text may quote what is hidden.
-// The error is ErrForbidden: the caller may see nothing of it, or the body is not a JSON document, of which only all
-// sees anything.
-func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
+// MakeView returns the part of a page that a caller may see. A page in which nothing has to be hidden keeps its
+// bytes. A response that is not a success is written anew in the spec's format unless the role is all, because
+// upstream's text may quote hidden values. MakeView returns ErrForbidden if the caller may see nothing of the
+// page, or if the body is not JSON and the role is not all.
+func (g *Gate) MakeView(c understudy.Caller, p *understudy.Page) (*View, error) {
 	source := p.Key.Source
 	if p.Key.IsZero() && source == "" {
-		source = c.Source // the answer of a write
+		source = c.Source // the response to a write
 	}
-	s := Sight{gate: g, caller: c, source: source, kind: p.Kind}
+	s := Visibility{gate: g, caller: c, source: source, kind: p.Kind}
 	if s.plan, s.all, s.err = g.plan(c, source, p.Kind); s.err != nil {
 		return nil, s.err
 	}
 	return s.show(p)
 }
 
-// Asker answers requests; it is the mirror's Page.
+// Asker answers requests. Mirror.Page is one.
 type Asker func(context.Context, request.Request) (*request.Response, error)
 
-// Page asks for a caller. For a caller that does not see what makes a record final, no record is final. For a caller
-// that does not see every field, the request says which it sees; in the past such a caller gets, for a version that
-// is not kept, the version after it. A filter that is given a hash is asked of the records alone; upstream knows no
-// hashes. Without row rules the rest is ask itself.
+// RequestPage sends a request with ask for the caller. For a caller that does not see what makes a record
+// final, no record is final. For a caller that does not see every field, the request names the fields that it
+// sees. If such a caller reads an earlier time and that version is not stored, it gets the next version. A
+// filter by a hash uses only stored records, because upstream knows no hashes. Without row rules RequestPage
+// changes nothing else.
 //
 // With row rules:
-//   - a list is made from the records that the caller may find, or it is
-//     ErrNotMirrored. It is never a page of upstream.
-//   - a record that the caller may not find is ErrNotFound, and so is everything
-//     under it. Like a record that never existed, it costs a request to upstream
-//     unless it was asked for within a second. Without upstream both are
-//     ErrUnavailable.
-//   - at an earlier time the caller finds the records that it may find by their
-//     newest version.
-func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*request.Response, error) {
+//   - A list is made from the records that the caller may find, or the error is ErrNotMirrored. It is never a page
+//     of upstream.
+//   - A record that the caller may not find is ErrNotFound, and so is every path below it. Like a missing record it
+//     costs one request to upstream per second at most. Without upstream both are ErrUnavailable.
+//   - At an earlier time the caller finds the records that it may find by their newest version.
+func (s *Visibility) RequestPage(ctx context.Context, a request.Request, ask Asker) (*request.Response, error) {
 	g, c := s.gate, s.caller
 	if a.Target.Kind != nil && s.plan != nil {
-		a.NotFinal, a.CanSee = !s.plan.final, s.plan.shown
-		a.FillGaps = !a.AsOf.IsZero() && !s.Whole
+		a.NotFinal, a.CanSee = !s.plan.seesFinal, s.plan.isShown
+		a.FillGaps = !a.AsOf.IsZero() && !s.SeesAll
 	}
 	if equal := g.equalities(c, a.Target); equal != nil {
 		w := request.LocalQuery{}
@@ -105,7 +103,7 @@ func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*reques
 	if r == nil {
 		return ask(ctx, a)
 	}
-	if err := apart(c, a.Target); err != nil {
+	if err := checkHeader(c, a.Target); err != nil {
 		return nil, err
 	}
 	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
@@ -119,38 +117,40 @@ func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*reques
 	switch {
 	case f == nil:
 		return ask(ctx, a)
-	case f.never:
+	case f.findsNone:
 		return nil, refuse("role %s may not see %s", c.Grant.Role, t.Kind.Name)
 	case t.List != nil:
-		return f.list(ctx, c, a, ask)
+		return f.askList(ctx, c, a, ask)
 	case len(t.Kind.ID) == 0:
-		if len(r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])) == 0 {
+		if len(r.recordsAbove(g.specs[t.Key.Source], t, g.users[t.Key.Source])) == 0 {
 			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		return ask(ctx, a)
 	}
-	return f.instance(ctx, c, a, ask)
+	return f.askInstance(ctx, c, a, ask)
 }
 
-// View returns what the caller sees of a page, as Gate.View does. A grant that has ended since the look shows nothing.
-func (s *Sight) View(page *understudy.Page) (*View, error) {
+// MakeView returns what the caller sees of a page, as Gate.MakeView does. It shows nothing if the grant has
+// ended since the Visibility was made.
+func (s *Visibility) MakeView(page *understudy.Page) (*View, error) {
 	if s.err != nil || page.Kind != s.kind || page.Key.Source != s.source || !s.caller.Grant.IsActive(s.gate.now()) {
-		return s.gate.View(s.caller, page)
+		return s.gate.MakeView(s.caller, page)
 	}
 	return s.show(page)
 }
 
-func (s *Sight) show(p *understudy.Page) (*View, error) {
+// show returns the view of a page from the cache, or makes it.
+func (s *Visibility) show(p *understudy.Page) (*View, error) {
 	g, plan := s.gate, s.plan
 	switch {
 	case s.all:
 		return wholeView(p, nil, g.specs[s.source], g.specs[s.source].RecordKey(p)), nil
 	case p.Status >= http.StatusMultipleChoices:
-		return g.views.failed(plan, p), nil
+		return g.views.errorView(plan, p), nil
 	case len(p.Body) == 0:
 		return wholeView(p, plan, plan.spec, ""), nil
 	}
-	key := viewKey{p.Sum, plan, plan.cut(p), plan.spec.RecordKey(p), p.Charset}
+	key := viewKey{p.Sum, plan, plan.paging(p), plan.spec.RecordKey(p), p.Charset}
 	if p.Sum != [16]byte{} {
 		if k, ok := g.views.of.Get(key); ok {
 			if k.view == nil {
@@ -169,19 +169,20 @@ func (s *Sight) show(p *understudy.Page) (*View, error) {
 	return v, nil
 }
 
+// keep stores a view in the cache.
 func (c *viewCache) keep(key viewKey, v *View) {
-	if v.Whole {
+	if v.Unredacted {
 		c.of.Put(key, &kept{}, keptOverhead)
 		return
 	}
 	c.of.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
 }
 
-// wholeView is the view of a page of which nothing is hidden.
+// wholeView returns the view of a page in which nothing is hidden.
 func wholeView(p *understudy.Page, plan *plan, s *spec.Spec, key string) *View {
 	v := &View{
-		Body: p.Body, Whole: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List,
-		key: key,
+		Body: p.Body, Unredacted: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan,
+		kind: s.Kind(p.Kind), list: p.List, key: key,
 	}
 	if v.Sum == [16]byte{} {
 		v.Sum = sum(p.Body)
@@ -189,16 +190,16 @@ func wholeView(p *understudy.Page, plan *plan, s *spec.Spec, key string) *View {
 	return v
 }
 
-// failed is the view of an error of upstream's.
-func (c *viewCache) failed(plan *plan, p *understudy.Page) *View {
+// errorView returns the view of an error response that upstream sent.
+func (c *viewCache) errorView(plan *plan, p *understudy.Page) *View {
 	body, contentType := Error(plan.spec, Failure{
-		Word: word(p.Status), Status: p.Status, Path: p.Key.Path(),
+		Word: errorWord(p.Status), Status: p.Status, Path: p.Key.Path(),
 		Code: c.errors[plan.spec].read(p.Body),
 	})
 	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
 }
 
-// rewrite is the view of a page with hidden values replaced.
+// rewrite returns the view of a page with hidden values replaced.
 func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
@@ -206,7 +207,7 @@ func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 	}
 	w := rewriter{data: p.Body, hash: plan.hash}
 	c := jsonspan.NewCursor(p.Body, doc)
-	w.value(&c, plan.root(p.Body, doc, key))
+	w.rewriteValue(&c, plan.root(p.Body, doc, key))
 	if w.out == nil {
 		return wholeView(p, plan, plan.spec, key.key), nil
 	}
@@ -215,40 +216,41 @@ func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 		key: key.key}, nil
 }
 
-// root is the node of a body: a list's when it has records where a list keeps
-// them, else a record's (what a list path answers to a POST is one record).
+// root returns the node of a body. It is the node of the list if the body has an array where the list keeps its
+// records. Otherwise it is the node of a record, for example for the response to a POST to a list path.
 func (p *plan) root(data []byte, doc jsonspan.Value, at viewKey) *node {
 	switch {
 	case at.key != "" && p.record.open:
-		return p.ones[at.key]
+		return p.recordBodies[at.key]
 	case at.list == nil:
 		return p.record
 	}
-	for _, key := range p.keys {
+	for _, key := range p.listKeys {
 		if v, ok := jsonspan.Find(data, doc, key); ok && key != "" && v.Kind == jsonspan.Array {
-			return p.lists[at.list]
+			return p.listBodies[at.list]
 		}
 	}
 	return p.record
 }
 
+// sum returns the first half of a body's SHA-256.
 func sum(body []byte) (half [16]byte) {
 	full := sha256.Sum256(body)
 	copy(half[:], full[:])
 	return half
 }
 
-// rewriter copies a document, hidden values replaced. It begins to copy at the
-// first of them: out is nil as long as nothing is hidden.
+// rewriter copies a JSON document and replaces hidden values. It starts to copy at the first hidden value;
+// until then out is nil.
 type rewriter struct {
 	data []byte
 	out  []byte
-	from int // data[from:] is not copied yet
+	from int // start of the part of data that is not copied yet
 	hash *Hasher
 }
 
-// value rewrites the value to come by its node; nil is a place the spec does not name.
-func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
+// rewriteValue rewrites the next value as its node says. A nil node is a value that the spec does not name.
+func (w *rewriter) rewriteValue(c *jsonspan.Cursor, n *node) {
 	switch c.Kind() {
 	case jsonspan.Object:
 		if n == nil || !n.open || n.named == nil {
@@ -257,7 +259,7 @@ func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
 		}
 		c.Enter()
 		for c.Next() {
-			w.value(c, n.inside(c.Name()))
+			w.rewriteValue(c, n.member(c.Name()))
 		}
 	case jsonspan.Array:
 		if n == nil || !n.open {
@@ -266,16 +268,17 @@ func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
 		}
 		c.Enter()
 		for c.Next() {
-			w.value(c, n)
+			w.rewriteValue(c, n)
 		}
 	case jsonspan.Null:
 		c.Skip()
 	default:
-		w.scalar(c.Skip(), n)
+		w.rewriteScalar(c.Skip(), n)
 	}
 }
 
-func (w *rewriter) scalar(v jsonspan.Value, n *node) {
+// rewriteScalar rewrites a text, number or bool as its node says.
+func (w *rewriter) rewriteScalar(v jsonspan.Value, n *node) {
 	switch {
 	case n != nil && n.level == See:
 	case n != nil && n.level > Hide && v.Kind == jsonspan.String:
@@ -288,6 +291,7 @@ func (w *rewriter) scalar(v jsonspan.Value, n *node) {
 
 var null = []byte("null")
 
+// replace copies the data before a value, then the replacement.
 func (w *rewriter) replace(v jsonspan.Value, by []byte) {
 	if w.out == nil {
 		w.out = make([]byte, 0, len(w.data)+64)
@@ -296,14 +300,14 @@ func (w *rewriter) replace(v jsonspan.Value, by []byte) {
 	w.from = v.End
 }
 
-// mask stands for what is not shown, whatever its length.
+// mask replaces what is not shown, whatever its length.
 const mask = "********"
 
-// maxMasked is the most bytes a masked text has.
+// maxMasked is the maximum length of a masked text, in bytes.
 const maxMasked = max(len(mask)+len("1234"), len(hashPrefix)+numberHash)
 
-// appendMasked appends what a node's level shows of a text. Nothing in it needs an
-// escape in JSON. A text is "" too where there is a value, so that length tells nothing.
+// appendMasked appends the part of a text that the node's level shows. The result needs no escapes in JSON. It
+// has a mask even for an empty text, so that its length reveals nothing.
 func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 	switch n.level {
 	case Hash:
@@ -314,7 +318,8 @@ func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 	return query.AppendLast4(append(dst, mask...), text)
 }
 
-// appendCountry appends the country of a number that begins with a country code; of any other text nothing.
+// appendCountry appends the country of a number that begins with a country code. For any other text it appends
+// nothing.
 func appendCountry(dst []byte, text string) []byte {
 	if p := understudy.ParsePhone(text); p.HasCountryCode {
 		return append(dst, e164.Country(p.Digits)...)

@@ -113,21 +113,21 @@ func TestView(t *testing.T) {
 			g := gate(t, roles)
 			p := page(test.source, test.kind, test.list, 200, test.body)
 			for _, round := range []string{"made", "remembered"} {
-				v, err := g.View(as(test.role), p)
+				v, err := g.MakeView(as(test.role), p)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if string(v.Body) != test.want {
 					t.Errorf("%s:\n got %s\nwant %s", round, v.Body, test.want)
 				}
-				if v.Whole != (test.want == test.body) || v.Whole && &v.Body[0] != &p.Body[0] {
-					t.Errorf("%s: whole is %v", round, v.Whole)
+				if v.Unredacted != (test.want == test.body) || v.Unredacted && &v.Body[0] != &p.Body[0] {
+					t.Errorf("%s: whole is %v", round, v.Unredacted)
 				}
 				if v.Sum != sum(v.Body) {
 					t.Errorf("%s: the sum is not the body's", round)
 				}
 			}
-			if v, err := g.View(as("all"), p); err != nil || !v.Whole || string(v.Body) != test.body {
+			if v, err := g.MakeView(as("all"), p); err != nil || !v.Unredacted || string(v.Body) != test.body {
 				t.Errorf("all: %v %v", v, err)
 			}
 		})
@@ -137,17 +137,17 @@ func TestView(t *testing.T) {
 func TestViewIsForgottenWithItsPage(t *testing.T) {
 	g := gate(t, Roles{"support": support})
 	c := as("support")
-	first, _ := g.View(c, page("twilio", "messages", false, 200, `{"sid":"1","body":"x"}`))
-	second, _ := g.View(c, page("twilio", "messages", false, 200, `{"sid":"2","body":"x"}`))
+	first, _ := g.MakeView(c, page("twilio", "messages", false, 200, `{"sid":"1","body":"x"}`))
+	second, _ := g.MakeView(c, page("twilio", "messages", false, 200, `{"sid":"2","body":"x"}`))
 	if string(first.Body) == string(second.Body) {
 		t.Fatal("another version of the page, the same view")
 	}
-	again, _ := g.View(c, page("twilio", "messages", false, 200, `{"sid":"1","body":"x"}`))
+	again, _ := g.MakeView(c, page("twilio", "messages", false, 200, `{"sid":"1","body":"x"}`))
 	if again != first {
 		t.Error("the view was not remembered")
 	}
 	// The same bytes as another kind or as a list are another view.
-	other, _ := g.View(c, page("twilio", "calls", false, 200, `{"sid":"1","body":"x"}`))
+	other, _ := g.MakeView(c, page("twilio", "calls", false, 200, `{"sid":"1","body":"x"}`))
 	if other == first {
 		t.Error("a view crossed kinds")
 	}
@@ -161,7 +161,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	for i := range 500 {
 		body := `{"sid":"` + strings.Repeat("x", i) + `","body":"x"}`
-		if _, err := g.View(as("support"), page("twilio", "messages", false, 200, body)); err != nil {
+		if _, err := g.MakeView(as("support"), page("twilio", "messages", false, 200, body)); err != nil {
 			t.Fatal(err)
 		}
 		if w := g.views.of.Weight(); w > 100_000 {
@@ -173,8 +173,8 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := page("twilio", "messages", false, 200, `{"body":"x"}`)
-	a, _ := none.View(as("support"), p)
-	b, _ := none.View(as("support"), p)
+	a, _ := none.MakeView(as("support"), p)
+	b, _ := none.MakeView(as("support"), p)
 	if a == b {
 		t.Error("remembered a view without a cache")
 	}
@@ -206,14 +206,14 @@ func TestUpstreamErrorsAreMadeAnew(t *testing.T) {
 		{"forge", 409, `{"error":{"no":-7}}`, `{"error":{"no":409,"text":"Conflict"},"http":409}`},
 	} {
 		p := page(test.source, "", false, test.status, test.body)
-		v, err := g.View(as("support"), p)
-		if err != nil || string(v.Body) != test.want || v.Whole {
+		v, err := g.MakeView(as("support"), p)
+		if err != nil || string(v.Body) != test.want || v.Unredacted {
 			t.Errorf("%s %d %s:\n got %s, %v\nwant %s", test.source, test.status, test.body, v.Body, err, test.want)
 		}
 		if v.ContentType != "application/json" || v.Rows() != nil {
 			t.Errorf("content type %q, rows %v", v.ContentType, v.Rows())
 		}
-		if v, err := g.View(as("all"), p); err != nil || !v.Whole || string(v.Body) != test.body {
+		if v, err := g.MakeView(as("all"), p); err != nil || !v.Unredacted || string(v.Body) != test.body {
 			t.Errorf("all does not see upstream's own error: %v", err)
 		}
 	}
@@ -222,15 +222,15 @@ func TestUpstreamErrorsAreMadeAnew(t *testing.T) {
 func TestViewOfWhatIsNotJSON(t *testing.T) {
 	g := gate(t, Roles{"support": support})
 	for _, body := range []string{"<Calls/>", `{"sid":"x"`, "\xef\xbb\xbf{}", "RIFF"} {
-		if _, err := g.View(as("support"), page("twilio", "calls", true, 200, body)); !errors.Is(err, understudy.ErrForbidden) {
+		if _, err := g.MakeView(as("support"), page("twilio", "calls", true, 200, body)); !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%q: %v", body, err)
 		}
-		if v, err := g.View(as("all"), page("twilio", "calls", true, 200, body)); err != nil || string(v.Body) != body {
+		if v, err := g.MakeView(as("all"), page("twilio", "calls", true, 200, body)); err != nil || string(v.Body) != body {
 			t.Errorf("all, %q: %v", body, err)
 		}
 	}
-	v, err := g.View(as("support"), page("twilio", "calls", false, 204, ""))
-	if err != nil || len(v.Body) != 0 || !v.Whole {
+	v, err := g.MakeView(as("support"), page("twilio", "calls", false, 204, ""))
+	if err != nil || len(v.Body) != 0 || !v.Unredacted {
 		t.Errorf("no content: %v", err)
 	}
 }
@@ -241,11 +241,11 @@ func TestAnswerOfAWriteHasNoKey(t *testing.T) {
 	p.Key = understudy.Key{}
 	c := as("support")
 	c.Source = "twilio"
-	v, err := g.View(c, p)
+	v, err := g.MakeView(c, p)
 	if err != nil || string(v.Body) != `{"sid":"SM1","body":null}` {
 		t.Fatalf("%s, %v", v.Body, err)
 	}
-	if _, err := g.View(as("support"), p); !errors.Is(err, understudy.ErrForbidden) {
+	if _, err := g.MakeView(as("support"), p); !errors.Is(err, understudy.ErrForbidden) {
 		t.Errorf("a page of nowhere, a caller of every source: %v", err)
 	}
 }
@@ -267,7 +267,7 @@ func FuzzView(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, list := range []bool{true, false} {
 			p := page("twilio", "messages", list, 200, string(body))
-			v, err := g.View(as("none"), p)
+			v, err := g.MakeView(as("none"), p)
 			if _, docErr := jsonspan.Parse(body); (docErr == nil) != (err == nil) && len(body) > 0 {
 				t.Fatalf("document: %v, view: %v", docErr, err)
 			}
@@ -282,11 +282,11 @@ func FuzzView(f *testing.F) {
 				continue // numbers out of range
 			}
 			onlyNulls(t, have, list)
-			v, err = g.View(as("support"), p)
+			v, err = g.MakeView(as("support"), p)
 			if err != nil || !json.Valid(v.Body) {
 				t.Fatalf("made %q of %q: %v", v.Body, body, err)
 			}
-			if v.Whole && string(v.Body) != string(body) {
+			if v.Unredacted && string(v.Body) != string(body) {
 				t.Fatal("whole, but changed")
 			}
 			v.Rows()

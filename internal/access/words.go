@@ -1,4 +1,4 @@
-// Words: what a role may find, as a sentence.
+// Words: which records a role may find, as a sentence.
 
 package access
 
@@ -14,10 +14,10 @@ import (
 	"understudy/spec"
 )
 
-// Words says for people which records of each kind of a source a role with row
-// rules may find, in the spec's order of kinds, as lines like "calls: younger
-// than 30 days"; nil: the role has no row rules there.
-func (g *Gate) Words(role, source string) []string {
+// DescribeRules returns for people which records of each kind of a source a role may find. The lines are like
+// "calls: younger than 30 days", in the spec's order of kinds. It returns nil if the role has no row rules
+// there.
+func (g *Gate) DescribeRules(role, source string) []string {
 	r := g.roles[role][source]
 	if r == nil || r.rows == nil {
 		return nil
@@ -26,19 +26,19 @@ func (g *Gate) Words(role, source string) []string {
 	for _, k := range g.specs[source].Kinds {
 		f := r.rows[k.Name]
 		switch {
-		case f == nil && r.kinds[k.Name].sees():
+		case f == nil && r.kinds[k.Name].isVisible():
 			all = append(all, k.Name+": all")
-		case f == nil, f.never:
+		case f == nil, f.findsNone:
 			all = append(all, k.Name+": none")
 		default:
-			all = append(all, k.Name+": "+f.words())
+			all = append(all, k.Name+": "+f.describe())
 		}
 	}
 	return all
 }
 
-// words is the rule in words.
-func (f *rowFilter) words() string {
+// describe returns the rule as a text.
+func (f *rowFilter) describe() string {
 	var parts []string
 	if f.age > 0 {
 		parts = append(parts, "younger than "+span(f.age))
@@ -47,11 +47,11 @@ func (f *rowFilter) words() string {
 		parts = append(parts, f.phoneWords())
 	}
 	for _, c := range f.where {
-		parts = append(parts, f.whereWords(c))
+		parts = append(parts, f.conditionWords(c))
 	}
-	switch over := f.overWords(); {
+	switch over := f.parentWords(); {
 	case over == "":
-	case f.need:
+	case f.needsAbove:
 		parts = append(parts, "under "+over+" it may find")
 	default:
 		parts = append(parts, "under no "+over+" it may not find")
@@ -59,11 +59,13 @@ func (f *rowFilter) words() string {
 	return strings.Join(parts, ", ")
 }
 
+// phoneWords returns the condition on phone numbers as a text.
 func (f *rowFilter) phoneWords() string {
-	return "with " + f.numberWords() + " as " + f.names(f.phones)
+	return "with " + f.numberWords() + " as " + f.fieldWords(f.phones)
 }
 
-func (f *rowFilter) whereWords(c condition) string {
+// conditionWords returns the condition on a field as a text.
+func (f *rowFilter) conditionWords(c condition) string {
 	if c.match.Prefix != "" {
 		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, understudy.Clip(c.match.Prefix))
 	}
@@ -74,15 +76,17 @@ func (f *rowFilter) whereWords(c condition) string {
 	return f.fields[c.field].Name + " is " + strings.Join(values, " or ")
 }
 
+// numberWords returns the wanted phone numbers as a text.
 func (f *rowFilter) numberWords() string {
 	var all []string
-	if f.own {
+	if f.ownNumbers {
 		all = append(all, "a number of our own")
 	}
-	return strings.Join(append(all, slices.Sorted(maps.Keys(f.nums))...), " or ")
+	return strings.Join(append(all, slices.Sorted(maps.Keys(f.wanted))...), " or ")
 }
 
-func (f *rowFilter) names(of []int) string {
+// fieldWords returns the names of fields as a text.
+func (f *rowFilter) fieldWords(of []int) string {
 	var all []string
 	for _, i := range of {
 		all = append(all, f.fields[i].Name)
@@ -90,8 +94,8 @@ func (f *rowFilter) names(of []int) string {
 	return strings.Join(all, " or ")
 }
 
-// overWords are the kinds the record may lie under.
-func (f *rowFilter) overWords() string {
+// parentWords returns the kinds of the records above as a text.
+func (f *rowFilter) parentWords() string {
 	var all []string
 	add := func(word string) {
 		if !slices.Contains(all, word) {
@@ -102,18 +106,18 @@ func (f *rowFilter) overWords() string {
 		if a.kind == nil {
 			add("record of any kind")
 		} else {
-			add(oneOf(a.kind))
+			add(singular(a.kind))
 		}
 	}
 	if len(f.kind.ID) == 0 {
 		for _, k := range pathsAbove(f.gate.specs[f.source], f.kind) {
-			add(oneOf(k))
+			add(singular(k))
 		}
 	}
 	return strings.Join(all, " or ")
 }
 
-// span is a length of time in days where it is whole days.
+// span returns a duration as a text, in days or hours if it is a whole number of them.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -127,5 +131,5 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// oneOf is the word for one record of a kind.
-func oneOf(k *spec.Kind) string { return cmp.Or(k.Singular, "record of "+k.Name) }
+// singular returns the word for one record of a kind.
+func singular(k *spec.Kind) string { return cmp.Or(k.Singular, "record of "+k.Name) }

@@ -69,7 +69,7 @@ func (v *exchange) describe(k *plan.Kind) *describeAnswer {
 			out.Fields = append(out.Fields, fieldView{f.Name, f.Title, f.Type, f.Class, l.String(), f.Link})
 		}
 	}
-	if v.srv.o.Gate.Named(v.caller, k.Source.Name, k.Spec) {
+	if v.srv.o.Gate.CanSeeIDs(v.caller, k.Source.Name, k.Spec) {
 		out.ID = k.Spec.ID
 	}
 	if k.Spec.Clock != "" && level(k.Spec.Clock) != access.Hide {
@@ -78,7 +78,7 @@ func (v *exchange) describe(k *plan.Kind) *describeAnswer {
 	for _, l := range k.PlannedLists {
 		one := listView{List: l.Slug, Title: l.TabTitle, Within: l.Needs, Filters: map[string]string{}}
 		for i, f := range l.Spec.Filters {
-			if v.srv.o.Gate.Read(v.caller, l.Probes[i]) == nil {
+			if v.srv.o.Gate.CheckRead(v.caller, l.Probes[i]) == nil {
 				one.Filters[keyOf(f)] = filterMeaning(f)
 			}
 		}

@@ -133,7 +133,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 // addHeld adds how much of a kind is stored, if the caller may know the number of its records.
 func (v *exchange) addHeld(ctx context.Context, out *searchAnswer, source, kind string) {
 	name := source + "/" + kind
-	if _, ok := out.Held[name]; ok || v.srv.o.Held == nil || !v.srv.o.Gate.Counts(v.caller, source, kind) {
+	if _, ok := out.Held[name]; ok || v.srv.o.Held == nil || !v.srv.o.Gate.CanCount(v.caller, source, kind) {
 		return
 	}
 	if out.Held == nil {
@@ -210,10 +210,10 @@ func (v *exchange) readHistory(ctx context.Context, a historyArgs) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := v.srv.o.Gate.Read(v.caller, t); err != nil {
+	if err := v.srv.o.Gate.CheckRead(v.caller, t); err != nil {
 		return nil, err
 	}
-	if err := v.srv.o.Gate.Find(ctx, v.caller, t, v.srv.o.Mirror.Answer); err != nil {
+	if err := v.srv.o.Gate.CheckFind(ctx, v.caller, t, v.srv.o.Mirror.Answer); err != nil {
 		return nil, err
 	}
 	past, err := seen.Reader{History: v.srv.o.History, Gate: v.srv.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Spec.Name, t.ID,
@@ -266,10 +266,10 @@ func versionOf(s *seen.Version) (out versionView, size int) {
 	switch {
 	case !s.Kept:
 	case s.Before == nil || !s.Before.Kept:
-		out.Record, size = s.Row.Raw(), len(s.Row.Raw())
+		out.Record, size = s.Row.JSON(), len(s.Row.JSON())
 	default:
 		out.Changed = map[string][2]*string{}
-		for _, d := range seen.Changed(s.Before, s) {
+		for _, d := range seen.ChangedFields(s.Before, s) {
 			out.Changed[d.Name] = [2]*string{valueOf(d.Before), valueOf(d.After)}
 			size += len(d.Name) + len(d.Before.Text) + len(d.After.Text)
 		}

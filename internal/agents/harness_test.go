@@ -92,7 +92,7 @@ func (g gated) CanSeeField(c understudy.Caller, source, kind, field string) bool
 }
 
 func (g gated) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
-	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
+	v, err := g.Gate.MakeView(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
 	if err != nil {
 		return nil, err
 	}

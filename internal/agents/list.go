@@ -82,7 +82,7 @@ func (v *exchange) readFilters(l *plan.List, given map[string]string) (understud
 	var known []string
 	for i, f := range l.Spec.Filters {
 		value, ok := given[keyOf(f)]
-		if v.srv.o.Gate.Read(v.caller, l.Probes[i]) == nil {
+		if v.srv.o.Gate.CheckRead(v.caller, l.Probes[i]) == nil {
 			known = append(known, keyOf(f))
 		} else if ok {
 			return nil, fmt.Errorf("agents: %w: role %s may not use the filter %s", understudy.ErrForbidden, v.caller.Role(), keyOf(f))
@@ -126,16 +126,16 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	rows := view.Rows()
 	rows = rows[min(max(skip, 0), len(rows)):]
 	wanted := rows[:min(limit, len(rows))]
-	fit := v.fittingRows(len(wanted), func(i int) int { return len(wanted[i].Raw()) })
+	fit := v.fittingRows(len(wanted), func(i int) int { return len(wanted[i].JSON()) })
 	if fit < len(wanted) {
 		out.Cut = fmt.Sprintf("%d of %d: more would make the answer too large; go on with next_cursor", fit, len(wanted))
 	}
 	var ids []string
 	for _, r := range wanted[:fit] {
-		if err := v.checkSize(len(r.Raw())); err != nil {
+		if err := v.checkSize(len(r.JSON())); err != nil {
 			return nil, err
 		}
-		out.Records, ids = append(out.Records, r.Raw()), append(ids, r.ID)
+		out.Records, ids = append(out.Records, r.JSON()), append(ids, r.ID)
 	}
 	switch next := answer.Page.Next; {
 	case fit < len(rows):

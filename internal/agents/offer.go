@@ -179,7 +179,7 @@ func newResult(out any) (*mcp.CallToolResult, error) {
 
 // canFilter reports whether the role may use a filter of a list.
 func (b *builder) canFilter(l *plan.List, filter int) bool {
-	return b.srv.o.Gate.Read(b.caller, l.Probes[filter]) == nil
+	return b.srv.o.Gate.CheckRead(b.caller, l.Probes[filter]) == nil
 }
 
 // keyOf returns a filter's name as a property name. Clients only accept letters, digits and _.- in it, so the

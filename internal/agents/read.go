@@ -122,16 +122,16 @@ func (b *builder) addAsOf() {
 
 // ask requests a page from the mirror for the caller, and checks request and response at the gate.
 func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*request.Response, *access.View, error) {
-	sight := v.srv.o.Gate.Sight(v.caller, t)
-	if err := sight.Read(t); err != nil {
+	sight := v.srv.o.Gate.Visibility(v.caller, t)
+	if err := sight.CheckRead(t); err != nil {
 		return nil, nil, err
 	}
 	read := request.Request{Target: t, AsOf: at, Flow: v.caller.Flow, AgeLimit: v.caller.Grant.MaxStale}
-	answer, err := sight.Page(ctx, read, v.srv.o.Mirror.Answer)
+	answer, err := sight.RequestPage(ctx, read, v.srv.o.Mirror.Answer)
 	if err != nil {
 		return nil, nil, err
 	}
-	view, err := sight.View(answer.Page)
+	view, err := sight.MakeView(answer.Page)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -142,7 +142,7 @@ func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*requ
 	case answer.Page.Status != http.StatusOK:
 		return nil, nil, newInvalid("%s refused this with status %d, and these words of its own: %q", t.Spec.Title, answer.Page.Status,
 			understudy.Clip(string(view.Body)))
-	case !view.Readable():
+	case !view.IsReadable():
 		return nil, nil, newInvalid("what %s answered is no JSON", t.Spec.Title)
 	}
 	return answer, view, nil
@@ -214,11 +214,11 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 	if len(rows) != 1 {
 		return nil, understudy.ErrNotFound
 	}
-	if err := v.checkSize(len(rows[0].Raw())); err != nil {
+	if err := v.checkSize(len(rows[0].JSON())); err != nil {
 		return nil, err
 	}
 	out := v.newReadAnswer(k, answer)
-	out.ID, out.Link, out.Record = rows[0].ID, v.srv.o.PublicURL+k.Source.Place(t), rows[0].Raw()
+	out.ID, out.Link, out.Record = rows[0].ID, v.srv.o.PublicURL+k.Source.Place(t), rows[0].JSON()
 	return out, v.recordAction(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads a record", Source: out.Source,
 		Kind: out.Kind, IDs: []string{t.ID}, Rows: 1})
 }

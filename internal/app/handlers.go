@@ -107,9 +107,9 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 // diagnosticsOptions returns the options of the diagnostics, whose pages are shown by the viewer of d.
 func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
 	o := b.diagnostics
-	o.Person, o.Sees, o.PublicURL = p.book.IdentifyPerson, p.gate.Counts, cfg.Viewer.PublicURL
+	o.Person, o.Sees, o.PublicURL = p.book.IdentifyPerson, p.gate.CanCount, cfg.Viewer.PublicURL
 	o.Bound = func(c understudy.Caller) bool {
-		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
+		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.HasRowRules(c, s.Name) })
 	}
 	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
 		d.viewer.ServeFramed(w, r, "profile", "Profiles", page)

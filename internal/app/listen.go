@@ -225,7 +225,7 @@ func (a *App) openCommands(ctx context.Context) error {
 // commandOptions returns the options of the commands, which need the token of the data folder.
 func (a *App) commandOptions() diagnostics.Options {
 	indexes := operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
-	explain := func(role, source, kind, id string) (*access.Explained, error) {
+	explain := func(role, source, kind, id string) (*access.RecordExplanation, error) {
 		gate, err := a.policies.newGate(a.settings.now.Load())
 		if err != nil {
 			return nil, err

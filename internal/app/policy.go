@@ -80,7 +80,7 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 	from := callers.Options{
 		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, IssuedBy: by},
 		Open:   config.OpenSources(cfg.Sources),
-		Behind: cfg.Viewer.IsBehindProxy(), Narrowest: gate.Narrowest(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
+		Behind: cfg.Viewer.IsBehindProxy(), Narrowest: gate.NarrowestRole(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
 		People: asked, ViewAs: signin.ViewAs{Cookies: v.cookies},
 	}
 	book, err := callers.New(from)

@@ -40,7 +40,7 @@ type annotated struct {
 
 // CanSeeAnnotations implements search.Annotations.
 func (a annotated) CanSeeAnnotations(c understudy.Caller, source string) bool {
-	return a.gate.Do(c, source, access.DoNote) == nil
+	return a.gate.CheckPermission(c, source, access.PermitNote) == nil
 }
 
 // searchGate adapts the gate to the search.
@@ -63,7 +63,7 @@ func (g searchGate) CanSeeField(c understudy.Caller, source, kind, field string)
 
 // MakeView implements lang.Gate.
 func (g searchGate) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
-	v, err := g.gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
+	v, err := g.gate.MakeView(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
 	if err != nil {
 		return nil, err
 	}

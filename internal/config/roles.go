@@ -126,7 +126,7 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 
 // Policy returns the Roles, Rows and Do of the gate's options.
 func (c *Settings) Policy() access.Options {
-	roles, rows, does := access.Roles{}, map[string]map[string]access.RowRules{}, access.Doings{}
+	roles, rows, does := access.Roles{}, map[string]map[string]access.RowRules{}, access.Permissions{}
 	for role, sources := range c.Roles {
 		roles[role] = map[string]map[string]string{}
 		for source, r := range sources {

@@ -85,7 +85,7 @@ func TestActionsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := c.Policy()
-	if want := (access.Doings{"a": {"twilio": {"messages.send", "sync"}}}); !reflect.DeepEqual(policy.Do, want) {
+	if want := (access.Permissions{"a": {"twilio": {"messages.send", "sync"}}}); !reflect.DeepEqual(policy.Do, want) {
 		t.Errorf("do %v", policy.Do)
 	}
 	if want := (access.Roles{"a": {"twilio": {"calls": "see"}}, "b": {"twilio": {"calls": "see"}}}); !reflect.DeepEqual(policy.Roles, want) {
@@ -109,7 +109,7 @@ func TestTheDocumentedRowRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := rowsGate(t, c); len(g.Words("support", "twilio")) < 20 {
+	if g := rowsGate(t, c); len(g.DescribeRules("support", "twilio")) < 20 {
 		t.Error("it has no row rules")
 	}
 }
@@ -158,8 +158,8 @@ func FuzzRowRules(f *testing.F) {
 		}
 		who := understudy.Caller{Grant: &understudy.Grant{Role: "r"}}
 		for i, k := range sp.Kinds {
-			only := g.Only(who, "twilio", k.Name)
-			if word := g.Words("r", "twilio"); word != nil && (only == nil) != strings.HasSuffix(word[i], ": all") {
+			only := g.RecordFilter(who, "twilio", k.Name)
+			if word := g.DescribeRules("r", "twilio"); word != nil && (only == nil) != strings.HasSuffix(word[i], ": all") {
 				t.Fatalf("%s: %q, and a rule: %v", k.Name, word[i], only != nil)
 			}
 			if only == nil {

@@ -168,7 +168,7 @@ type Options struct {
 	Now func() time.Time
 	// Explain returns what a role sees of a record; nil: not available. Its errors are those of
 	// access.Gate.ExplainRecord.
-	Explain func(role, source, kind, id string) (*access.Explained, error)
+	Explain func(role, source, kind, id string) (*access.RecordExplanation, error)
 	// Audit records what commands do, before they do it; nil: nothing is recorded.
 	Audit understudy.Auditor
 	// Token is the token that purge, erase and reload requests need; "": they are refused.

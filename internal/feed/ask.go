@@ -185,12 +185,12 @@ func (q *query) fieldAllowed(gate *access.Gate, c understudy.Caller, sp *spec.Sp
 			continue
 		}
 		named = true
-		if err := gate.Field(c, q.source, kind, field); err != nil {
+		if err := gate.CheckChangeField(c, q.source, kind, field); err != nil {
 			return err
 		}
 	}
 	if !named {
-		return gate.Field(c, q.source, kinds[0], field)
+		return gate.CheckChangeField(c, q.source, kinds[0], field)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 	if err := webhook.CheckURL(h.URL, h.AllowPrivate); err != nil {
 		return err
 	}
-	if err := gate.Known(h.Role); err != nil {
+	if err := gate.CheckRole(h.Role); err != nil {
 		return err
 	}
 	q := query{source: h.Source, kinds: h.Kinds, fields: h.Fields}

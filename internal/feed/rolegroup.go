@@ -67,7 +67,7 @@ func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 		gate: r.rules.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
 		seal: &cursors{s}, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
 	}
-	a.whole, a.ruled = a.gate.Whole(a.caller, source), a.gate.Ruled(a.caller, source)
+	a.whole, a.ruled = a.gate.CanSeeAll(a.caller, source), a.gate.HasRowRules(a.caller, source)
 	r.groups[key] = a
 	return a, nil
 }
@@ -84,7 +84,7 @@ func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 		}
 	}
 	s := &maskedChange{n: ch.N}
-	if s.seen, s.shown = a.gate.Change(a.caller, *ch); s.shown {
+	if s.seen, s.shown = a.gate.RedactChange(a.caller, *ch); s.shown {
 		s.encode(a, ch.N)
 	}
 	if recent {

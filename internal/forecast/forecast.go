@@ -148,7 +148,7 @@ func (f *Forecasts) find(s understudy.Series) (*sampled, *spec.Field) {
 // the number stands on, and sees the field as it is.
 func (f *Forecasts) Shown(gate *access.Gate, c understudy.Caller, s understudy.Series) bool {
 	k, field := f.find(s)
-	return k != nil && (c.Source == "" || c.Source == s.Source) && gate.Read(c, k.target) == nil && gate.Counts(c, s.Source, s.Kind) &&
+	return k != nil && (c.Source == "" || c.Source == s.Source) && gate.CheckRead(c, k.target) == nil && gate.CanCount(c, s.Source, s.Kind) &&
 		gate.Level(c, s.Source, s.Kind, field.Name) == access.See
 }
 

@@ -69,7 +69,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 // passBack passes on the fields of upstream's header that the spec names, to a caller that
 // sees all of the answer: nobody knows what they tell.
 func (v *exchange) passBack(a *request.Response, view *access.View) {
-	if a.Page.Header == "" || !view.Whole || !v.whole() {
+	if a.Page.Header == "" || !view.Unredacted || !v.whole() {
 		return
 	}
 	for _, name := range v.proxy.o.Source.Spec.Headers.Back {
@@ -97,7 +97,7 @@ func encoded(view *access.View) *access.View {
 		return &out
 	}
 	sum := sha256.Sum256(body)
-	out.Body, out.Whole = body, false // what the mirror compressed is the text
+	out.Body, out.Unredacted = body, false // what the mirror compressed is the text
 	copy(out.Sum[:], sum[:])
 	return &out
 }
@@ -112,7 +112,7 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 		return "", ""
 	}
 	paged := t.Spec.PagingOf(t.List)
-	if !paged.HasNextInHeader() || !v.proxy.o.Gate.Named(v.caller, v.proxy.o.Source.Name, t.Kind) {
+	if !paged.HasNextInHeader() || !v.proxy.o.Gate.CanSeeIDs(v.caller, v.proxy.o.Source.Name, t.Kind) {
 		return "", ""
 	}
 	if !p.Next.IsZero() {
@@ -126,7 +126,7 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	if value != "" && paged.Style == "header" {
 		value += params("next")
 	}
-	if paged.Style != "header" || p.Header == "" || !v.proxy.o.Gate.Counts(v.caller, v.proxy.o.Source.Name, t.Kind.Name) {
+	if paged.Style != "header" || p.Header == "" || !v.proxy.o.Gate.CanCount(v.caller, v.proxy.o.Source.Name, t.Kind.Name) {
 		return name, value
 	}
 	for _, relation := range paging.Relations {
@@ -157,7 +157,7 @@ func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 
 // whole reports whether the caller sees every record of the source and every field that the spec names.
 func (v *exchange) whole() bool {
-	return v.sight.Whole || v.sight == access.Sight{} && v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name)
+	return v.sight.SeesAll || v.sight == access.Visibility{} && v.proxy.o.Gate.CanSeeAll(v.caller, v.proxy.o.Source.Name)
 }
 
 // start sets the headers that say how the answer came.

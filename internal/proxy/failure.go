@@ -73,7 +73,7 @@ func (v *exchange) fail(err error) {
 // verbatim passes on the body of an upstream error when nothing is held. It reports
 // whether it did. A body with fields that the role may not see does not pass.
 func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
-	view, err := v.proxy.o.Gate.View(v.caller, e.Page)
+	view, err := v.proxy.o.Gate.MakeView(v.caller, e.Page)
 	if err != nil {
 		return false
 	}
@@ -235,7 +235,7 @@ func (v *exchange) allowed() string {
 		}
 	}
 	for _, m := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if v.proxy.o.Gate.Write(v.caller, v.target, m) == nil {
+		if v.proxy.o.Gate.CheckWrite(v.caller, v.target, m) == nil {
 			list += ", " + m
 		}
 	}

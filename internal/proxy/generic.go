@@ -37,7 +37,7 @@ func (v generic) serve() (err error) {
 		v.exchange.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
-	if err := v.exchange.proxy.o.Gate.Write(v.exchange.caller, v.exchange.target, v.exchange.r.Method); err != nil {
+	if err := v.exchange.proxy.o.Gate.CheckWrite(v.exchange.caller, v.exchange.target, v.exchange.r.Method); err != nil {
 		return err
 	}
 	for name := range v.exchange.r.Header {

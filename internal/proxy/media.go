@@ -27,13 +27,13 @@ var variesByCaller = []string{"Authorization"}
 // that leaves ends what upstream sends. What goes wrong before the first byte
 // is an error in upstream's shape; later the connection is cut.
 func (v *exchange) medium() error {
-	if err := v.proxy.o.Gate.Media(v.caller, v.target); err != nil {
+	if err := v.proxy.o.Gate.CheckMedia(v.caller, v.target); err != nil {
 		return err
 	}
 	if v.proxy.o.Media == nil {
 		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
 	}
-	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
+	if err := v.proxy.o.Gate.CheckFind(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())

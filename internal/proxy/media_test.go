@@ -484,7 +484,7 @@ func FuzzMediaPath(f *testing.F) {
 			if at.Kind == nil || at.List != nil || at.Instance != nil || at.ID == "" || strings.ContainsAny(at.ID, "./") {
 				t.Fatalf("%q: %+v", path, at)
 			}
-			if gate.Read(caller, at) == nil || gate.Media(caller, at) == nil || gate.Write(caller, at, "GET") == nil {
+			if gate.CheckRead(caller, at) == nil || gate.CheckMedia(caller, at) == nil || gate.CheckWrite(caller, at, "GET") == nil {
 				t.Fatalf("%q is given out", path)
 			}
 			again, err := sp.Resolve("twilio", at.Key.Path(), at.Key.Query())

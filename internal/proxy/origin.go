@@ -40,7 +40,7 @@ func (p *Proxy) atOrigin(view *access.View) *access.View {
 		return view
 	}
 	out := *view
-	out.Body, out.Whole = p.renamed(view.Body, ours), false // what the mirror compressed names us
+	out.Body, out.Unredacted = p.renamed(view.Body, ours), false // what the mirror compressed names us
 	sum := sha256.Sum256(out.Body)
 	copy(out.Sum[:], sum[:])
 	return &out

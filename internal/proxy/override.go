@@ -40,7 +40,7 @@ func (v generic) mayOverride(body []byte) error {
 		if read, _ := method(r.Method); read || r.Method == http.MethodOptions {
 			return fmt.Errorf("proxy: %w: a parameter names another method; use the method itself", understudy.ErrInvalid)
 		}
-		err := v.exchange.proxy.o.Gate.Write(v.exchange.caller, v.exchange.target, other)
+		err := v.exchange.proxy.o.Gate.CheckWrite(v.exchange.caller, v.exchange.target, other)
 		switch {
 		case err != nil && slices.Contains(named, anyMethod):
 			return fmt.Errorf("proxy: %w: the body is written in a way in which it may name another method; send it plain, in UTF-8: %w",

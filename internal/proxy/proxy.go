@@ -235,7 +235,7 @@ type exchange struct {
 	came   *http.Request // with them
 	caller understudy.Caller
 	target *spec.Target
-	sight  access.Sight // what the caller may see of the target; zero: it was not looked up
+	sight  access.Visibility // what the caller may see of the target; zero: it was not looked up
 	line   accesslog.Line
 	// response is memory for that of a hit.
 	response request.Response
@@ -297,7 +297,7 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() (found
 		if found, ok = p.o.Ready(t); ok {
 			return found, ok
 		}
-		return nil, access.Remembers(p.o.Gate, c, t)
+		return nil, access.HasKeptList(p.o.Gate, c, t)
 	}
 	if _, ok := ready(); !ok {
 		return nil, nil

@@ -29,8 +29,8 @@ func (v *exchange) get() error {
 		}
 		return v.medium()
 	}
-	v.sight = v.proxy.o.Gate.Sight(v.caller, v.target)
-	if err := v.sight.Read(v.target); err != nil {
+	v.sight = v.proxy.o.Gate.Visibility(v.caller, v.target)
+	if err := v.sight.CheckRead(v.target); err != nil {
 		return unlessUnknown(v.target, err)
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, ResponseBuffer: &v.response}
@@ -58,11 +58,11 @@ func (v *exchange) get() error {
 		defer leave()
 		v.leave = leave
 	}
-	a, err := v.sight.Page(ctx, ask, v.proxy.o.Mirror.Answer)
+	a, err := v.sight.RequestPage(ctx, ask, v.proxy.o.Mirror.Answer)
 	if err != nil {
 		return err
 	}
-	view, err := v.sight.View(a.Page)
+	view, err := v.sight.MakeView(a.Page)
 	if err != nil {
 		return err
 	}

@@ -75,10 +75,10 @@ func (v *exchange) formed(a *request.Response, view *access.View, l *representat
 	if p := l.packs[in].Load(); p != nil && p.body != nil {
 		return p.body, p.length, in
 	}
-	switch mirrors := view.Whole && a.Gzip != nil; {
+	switch mirrors := view.Unredacted && a.Gzip != nil; {
 	case mirrors && in == gzipForm:
 		return a.Gzip, l.lengthOf(in, a.Gzip), in
-	case !must && !mirrors && view.Whole && a.Outcome == request.Cold:
+	case !must && !mirrors && view.Unredacted && a.Outcome == request.Cold:
 		return view.Body, l.length, plainForm
 	}
 	p, err := v.proxy.pack(view, l, in)

@@ -32,10 +32,10 @@ func (v *exchange) write() error {
 	if v.queries && v.proxy.o.Source.Spec.IsPassThrough(v.target.Key.Path()) {
 		method = http.MethodGet // it is a read of a path that nobody needs a permission for
 	}
-	if err := v.proxy.o.Gate.Write(v.caller, v.target, method); err != nil {
+	if err := v.proxy.o.Gate.CheckWrite(v.caller, v.target, method); err != nil {
 		return unlessUnknown(v.target, err)
 	}
-	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
+	if err := v.proxy.o.Gate.CheckFind(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
 		return err
 	}
 	if v.r.ContentLength > v.proxy.o.MaxBody {
@@ -50,10 +50,10 @@ func (v *exchange) write() error {
 	if v.queries {
 		passed.Detail = "a GraphQL query of the caller's own is not stored"
 	}
-	if !v.proxy.o.Gate.Shows(v.caller, v.proxy.o.Source.Name, a.Page.Kind, a.Page) {
+	if !v.proxy.o.Gate.CanSeePage(v.caller, v.proxy.o.Source.Name, a.Page.Kind, a.Page) {
 		return v.unseen(&passed, nil)
 	}
-	view, err := v.proxy.o.Gate.View(v.caller, a.Page)
+	view, err := v.proxy.o.Gate.MakeView(v.caller, a.Page)
 	if err != nil {
 		return v.unseen(&passed, err)
 	}

@@ -21,7 +21,7 @@ type written struct {
 }
 
 func (w written) CanSeeAnnotations(c understudy.Caller, source string) bool {
-	return w.gate.Do(c, source, access.DoNote) == nil
+	return w.gate.CheckPermission(c, source, access.PermitNote) == nil
 }
 
 func TestAnnotationsAreFound(t *testing.T) {

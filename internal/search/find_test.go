@@ -37,10 +37,10 @@ func (r *rig) views(role string) (all []seen) {
 		if !r.gate.CanSee(c, "twilio", f.Record.Kind) {
 			return true
 		}
-		if only := r.gate.Only(c, "twilio", f.Record.Kind); only != nil && !only(f.Record) {
+		if only := r.gate.RecordFilter(c, "twilio", f.Record.Kind); only != nil && !only(f.Record) {
 			return true
 		}
-		v, err := r.gate.View(c, &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Record.Kind, Status: 200,
+		v, err := r.gate.MakeView(c, &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Record.Kind, Status: 200,
 			Body: f.Record.Body})
 		if err != nil {
 			r.Fatal(err)

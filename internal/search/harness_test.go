@@ -145,7 +145,7 @@ var roles = access.Roles{
 	"analyst": {"twilio": {"*": "see", "phone": "hash", "messages.body": "hash", "calls.to": "country"}},
 }
 
-var does = access.Doings{"finder": {"twilio": {access.DoLookup}}, "blind": {"twilio": {access.DoLookup}}}
+var does = access.Permissions{"finder": {"twilio": {access.PermitLookup}}, "blind": {"twilio": {access.PermitLookup}}}
 
 var rows = map[string]map[string]access.RowRules{
 	"aged":    {"twilio": {"messages": {Age: 9000 * 24 * time.Hour}, "*": {Word: "all"}}},
@@ -231,7 +231,7 @@ func (g gated) CanSeeField(c understudy.Caller, source, kind, field string) bool
 }
 
 func (g gated) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
-	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: 200, Body: r.Body})
+	v, err := g.Gate.MakeView(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: 200, Body: r.Body})
 	if err != nil {
 		return nil, err
 	}

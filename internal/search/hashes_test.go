@@ -19,7 +19,7 @@ func (r *rig) shown(role, kind, field string) map[string]string {
 	r.Helper()
 	all := map[string]string{}
 	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{kind}}, func(f query.Hit) bool {
-		v, err := r.gate.View(as(role), &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Record.Kind, Status: 200,
+		v, err := r.gate.MakeView(as(role), &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Record.Kind, Status: 200,
 			Body: f.Record.Body})
 		if err != nil {
 			r.Fatal(err)

@@ -42,8 +42,8 @@ type Masked interface {
 	// Equal is the condition that a field has the value of a hash, or the last four digits
 	// of a number (…4176). ok is false when the caller may not ask for it, and for any other text.
 	Equal(c understudy.Caller, source, kind, field, hash string) (e query.Equality, ok bool)
-	// Do returns nil if a caller has a permission in a source. Errors: ErrForbidden.
-	Do(c understudy.Caller, source, word string) error
+	// CheckPermission returns nil if a caller has a permission in a source, else ErrForbidden.
+	CheckPermission(c understudy.Caller, source, word string) error
 }
 
 // lookup is the permission to find the records of a whole number, whatever is shown of it.
@@ -288,7 +288,7 @@ func (s *Searcher) lookup(c understudy.Caller, a *query.SearchRequest, views []*
 		return nil, invalid("a number is looked up by itself, without other conditions")
 	}
 	views = slices.DeleteFunc(views, func(v *lang.KindView) bool {
-		return s.o.Masked == nil || s.o.Masked.Do(c, v.Source, lookup) != nil
+		return s.o.Masked == nil || s.o.Masked.CheckPermission(c, v.Source, lookup) != nil
 	})
 	if len(views) > 0 {
 		return lang.Lookup(a.Number, views, now)

@@ -87,16 +87,16 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 		page.Redirect(q.Reply.W, q.R, link(newCompareParam(moments[0], moments[1])))
 		return nil
 	}
-	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
+	if err := q.Rights.Gate.CheckRead(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
+	switch err := q.Rights.Gate.CheckFind(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NewNoSuchRecord(q.Kind)
 	case err != nil:
 		return err
 	}
-	past, err := readPast(q.Ctx, q, t.ID, seen.Most)
+	past, err := readPast(q.Ctx, q, t.ID, seen.MaxVersions)
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
 	for _, shape := range p.Shapes(t.Shape()) {
-		a, goneA := p.At(moments[0], shape)
-		b, goneB := p.At(moments[1], shape)
+		a, goneA := p.VersionAt(moments[0], shape)
+		b, goneB := p.VersionAt(moments[1], shape)
 		switch {
 		case a != nil && a.Kept && b != nil && b.Kept:
-			if len(seen.Changed(a, b)) > 0 {
+			if len(seen.ChangedFields(a, b)) > 0 {
 				return a, b, nil
 			}
 			if before == nil {

@@ -79,7 +79,7 @@ func serveRecord(q *page.Exchange) error {
 	if q.RedirectMoment() {
 		return nil
 	}
-	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
+	if err := q.Rights.Gate.CheckRead(q.Rights.Caller, t); err != nil {
 		return explainGone(q, t, err)
 	}
 	var lists []*relatedRead
@@ -199,9 +199,9 @@ func (rv *recordView) readOwn(params understudy.Query, known []string) ([]string
 	return append(known, paramCompare, paramVersions), err
 }
 
-// detailPage returns the page's data about the record itself.
+// detailPage is what a record's page shows of the record.
 func (rv *recordView) detailPage(t *spec.Target, row access.Row, lists []*relatedRead, s *page.CellContext) *detailPage {
-	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.Singular), ID: row.ID, Raw: indentJSON(row.Raw())}
+	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.Singular), ID: row.ID, Raw: indentJSON(row.JSON())}
 	p.Status.Failed = page.HasFailed(rv.q.Kind, row)
 	p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {

@@ -27,7 +27,7 @@ func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen
 func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.Clock.AsOf.At.IsZero() || q.DataFormat != "" ||
-		!q.Rights.Gate.Counts(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name) {
+		!q.Rights.Gate.CanCount(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name) {
 		return err
 	}
 	past, worse := readPast(q.Ctx, q, t.ID, defaultVersions)

@@ -265,7 +265,7 @@ func playsNot(h *viewertest.Fixture, p peerPermission) {
 		r.SetBasicAuth(viewertest.Account, token)
 		c, err := h.Viewer.Visitor.Options.Callers.IdentifyPerson(r)
 		viewertest.Must(h, err)
-		if got := h.Viewer.Visitor.Options.Gate.Media(c, t) == nil; got != want {
+		if got := h.Viewer.Visitor.Options.Gate.CheckMedia(c, t) == nil; got != want {
 			h.Errorf("%s: a content of %s as %s: %t", p.theirs, p.kind, c.Name, got)
 		}
 	}
@@ -276,11 +276,11 @@ func playsNot(h *viewertest.Fixture, p peerPermission) {
 func TestWritesOfLogrole(t *testing.T) {
 	h := viewertest.Open(t)
 	gate, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": h.Spec}, Roles: viewertest.Roles,
-		Do: access.Doings{"watcher": {"twilio": {"messages.send"}}}})
+		Do: access.Permissions{"watcher": {"twilio": {"messages.send"}}}})
 	viewertest.Must(t, err)
 	for role, want := range map[string]bool{"watcher": true, "support": false, understudy.RoleAll: true} {
 		person := understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: role}}
-		if got := gate.Do(person, "twilio", "messages.send") == nil; got != want {
+		if got := gate.CheckPermission(person, "twilio", "messages.send") == nil; got != want {
 			t.Errorf("can_send_messages: a person of the role %s may send: %t", role, got)
 		}
 	}
@@ -288,11 +288,11 @@ func TestWritesOfLogrole(t *testing.T) {
 		at, err := h.Spec.Resolve("twilio", "/2010-04-01/Accounts/"+viewertest.Account+path, "")
 		viewertest.Must(t, err)
 		c := understudy.Caller{Name: "x", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
-		if h.Viewer.Visitor.Options.Gate.Write(c, at, "POST") == nil {
+		if h.Viewer.Visitor.Options.Gate.CheckWrite(c, at, "POST") == nil {
 			t.Errorf("%s: %s may be sent without it", permission, path)
 		}
 		c.Grant.Allow = []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*" + path}}
-		if err := h.Viewer.Visitor.Options.Gate.Write(c, at, "POST"); err != nil {
+		if err := h.Viewer.Visitor.Options.Gate.CheckWrite(c, at, "POST"); err != nil {
 			t.Errorf("%s: %v", permission, err)
 		}
 	}

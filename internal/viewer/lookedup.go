@@ -60,11 +60,11 @@ func isNumberAtEnd(q *page.Exchange, end plan.End, h page.Hit, number string) bo
 	}
 	record := understudy.Page{Key: understudy.Key{Source: h.SearchHit.Source}, Kind: h.Kind.Spec.Name, Status: http.StatusOK,
 		Body: []byte(`{"` + name + `":"` + number + `"}`)}
-	view, err := q.Rights.Gate.View(q.Rights.Caller, &record)
+	view, err := q.Rights.Gate.MakeView(q.Rights.Caller, &record)
 	if err != nil {
 		return false
 	}
-	row, err := q.Rights.Gate.Seen(q.Rights.Caller, h.SearchHit.Source, h.Kind.Spec.Name, view.Body)
+	row, err := q.Rights.Gate.ParseShownRow(q.Rights.Caller, h.SearchHit.Source, h.Kind.Spec.Name, view.Body)
 	want, got := row.Field(name), h.Row.Field(name)
 	return err == nil && got.State != access.Hidden && got.Text == want.Text
 }

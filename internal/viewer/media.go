@@ -55,10 +55,10 @@ func sendMedia(q *page.Exchange) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := q.Rights.Gate.Media(q.Rights.Caller, t); err != nil {
+	if err := q.Rights.Gate.CheckMedia(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
+	switch err := q.Rights.Gate.CheckFind(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return errMediaExpired
 	case err != nil:

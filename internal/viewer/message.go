@@ -102,7 +102,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 	}
 	sheet := q.CellContext(k, nil, nil)
 	t := message{ByA: s.byA, Kind: k.Spec.Singular, Href: sheet.RecordAddress(row), When: q.Clock.Say(at, false),
-		Failed: page.HasFailed(k, row), at: at, raw: row.Raw()}
+		Failed: page.HasFailed(k, row), at: at, raw: row.JSON()}
 	t.When.Text = at.In(q.Clock.Zone).Format("15:04")
 	end := s.kind.Ends[0]
 	if s.byA {
@@ -129,7 +129,7 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 	case c.Shape == plan.Pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
 	case c.Shape == plan.Number && c.Spec.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Rights.Gate.Read(q.Rights.Caller, l.Sample) == nil {
+		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Rights.Gate.CheckRead(q.Rights.Caller, l.Sample) == nil {
 			cl.Href = t.Href // the record's page shows the counted records
 		}
 		t.Facts = append(t.Facts, cl)

@@ -13,12 +13,11 @@ import (
 	"understudy/spec"
 )
 
-// findStoredTarget returns the target of a record whose path its id does not determine. It takes the address from a
-// stored version of the record. The result is an error if the caller may not find the record or may not see its
-// address.
+// addressed is the record of an id that its path does not have: what is held of the record tells its address. To a
+// caller that may not find it, or does not see addresses, none is held.
 func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Target, error) {
 	none := page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
-	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
+	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.CanFind(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
 	seen, err := rv.q.V.Options.History.ReadHistory(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, defaultVersions)
@@ -26,7 +25,7 @@ func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Targ
 		return nil, err
 	}
 	for _, v := range seen {
-		row, err := rv.q.Rights.Gate.Seen(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
+		row, err := rv.q.Rights.Gate.ParseShownRow(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
 		if err != nil || row.Field(in.Spec.Address).State != access.Seen {
 			continue // the record was deleted, its body is not stored, or the role does not see its address
 		}

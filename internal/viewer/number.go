@@ -99,7 +99,7 @@ func serveNumber(q *page.Exchange) error {
 		}
 	}
 	for _, k := range q.Source.Kinds {
-		if k.Spec.Rollup != "" && k.IsBrowsable() && q.Rights.Gate.Read(q.Rights.Caller, k.PlannedLists[0].Newest) == nil {
+		if k.Spec.Rollup != "" && k.IsBrowsable() && q.Rights.Gate.CheckRead(q.Rights.Caller, k.PlannedLists[0].Newest) == nil {
 			n.rollups = append(n.rollups, q.ReadBeside(k.PlannedLists[0].Newest))
 		}
 	}

@@ -42,7 +42,7 @@ func (v numberView) sendNumber() error {
 			Problem: r.MissingReason(v.q), Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {
-			l.Records = append(l.Records, row.Raw())
+			l.Records = append(l.Records, row.JSON())
 		}
 		out.Lists = append(out.Lists, l)
 	}

@@ -135,7 +135,7 @@ func (rv *recordView) childLists(t *spec.Target) []*relatedRead {
 	var all []*relatedRead
 	for _, k := range rv.q.Source.Kinds {
 		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Parent.Kind == rv.q.Kind })
-		if i < 0 || rv.q.Rights.Gate.Read(rv.q.Rights.Caller, k.PlannedLists[i].Sample) != nil ||
+		if i < 0 || rv.q.Rights.Gate.CheckRead(rv.q.Rights.Caller, k.PlannedLists[i].Sample) != nil ||
 			!rv.q.Clock.AsOf.At.IsZero() && !k.HasRecords() {
 			continue
 		}
@@ -216,7 +216,7 @@ func (rv *recordView) listInputs(a *relatedRead, own map[string]bool) []any {
 	}
 	all := append(r.Inputs(rv.q), own)
 	for _, row := range a.stored {
-		all = append(all, row.ID, row.Raw())
+		all = append(all, row.ID, row.JSON())
 	}
 	return all
 }

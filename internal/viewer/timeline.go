@@ -71,9 +71,9 @@ func readVersions(params understudy.Query) (int, error) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > seen.Most {
+	if err != nil || n < 1 || n > seen.MaxVersions {
 		return 0, page.NewBadRequest("“"+understudy.Clip(text)+"” is no number of versions", "Give "+paramVersions+" from 1 to "+
-			strconv.Itoa(seen.Most)+".", nil)
+			strconv.Itoa(seen.MaxVersions)+".", nil)
 	}
 	return n, nil
 }
@@ -108,7 +108,7 @@ func timelineInputs(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellC
 		if sg == nil || !sg.Kept {
 			return nil
 		}
-		return sg.Row.Raw()
+		return sg.Row.JSON()
 	}
 	for _, sg := range p.Versions {
 		v := &sg.Version
@@ -146,9 +146,9 @@ func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *pa
 	}
 	switch {
 	case p.Bound:
-		out.MaxVersions = seen.Most
+		out.MaxVersions = seen.MaxVersions
 	case p.More:
-		next := understudy.Param{Name: paramVersions, Value: strconv.Itoa(min(limit*5, seen.Most))}
+		next := understudy.Param{Name: paramVersions, Value: strconv.Itoa(min(limit*5, seen.MaxVersions))}
 		out.Older = q.Clock.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
@@ -162,7 +162,7 @@ func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
 	if at.IsZero() {
 		at = q.Clock.Start
 	}
-	s, _ := p.At(at, shape)
+	s, _ := p.VersionAt(at, shape)
 	return s
 }
 
@@ -194,7 +194,7 @@ func newTimelineEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, s
 	if sg.Before == nil || !sg.Before.Kept || !sg.Kept {
 		return e
 	}
-	all := seen.Changed(sg.Before, sg)
+	all := seen.ChangedFields(sg.Before, sg)
 	for _, d := range all[:min(len(all), maxChangedFields)] {
 		e.Fields = append(e.Fields, newFieldChange(q, s, sg, d))
 	}
@@ -206,7 +206,7 @@ func newTimelineEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, s
 func newFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
 	label, before := drawValue(q, s, after.Before, d.Before, d.Name)
 	_, later := drawValue(q, s, after, d.After, d.Name)
-	return fieldChange{Label: label, Before: before, After: later, Changed: !d.Same()}
+	return fieldChange{Label: label, Before: before, After: later, Changed: !d.IsSame()}
 }
 
 // drawValue draws a value of a version: in the form of its column if there is one, else as text.

@@ -1,6 +1,6 @@
-// Seen: what was seen of a record, each version through the gate by itself.
+// Seen: the versions of a record, each as a caller may see it.
 
-// Package seen tells a caller what was seen of a record over time.
+// Package seen shows a caller the stored versions of a record.
 package seen
 
 import (
@@ -15,50 +15,50 @@ import (
 	"understudy/internal/access"
 )
 
-// Most is how many versions of a record are told at most.
-const Most = 500
+// MaxVersions is the maximum number of versions of a record that are shown.
+const MaxVersions = 500
 
-// History keeps what was seen of records; store.DB fills it.
+// History reads the stored versions of records; store.DB implements it.
 type History interface {
-	// History is what was seen of a record, newest first and at most limit
-	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
+	// History returns at most limit versions of a record in all shapes, newest first, deletions included. It
+	// returns ErrNotFound if no version was ever stored.
 	ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 }
 
-// Version is a version as the caller sees it. Versions that look the same to the
-// caller are one, so that what is hidden is not told by when it changed.
+// Version is a version as the caller sees it. Versions that look the same to the caller are merged, so that the
+// time of a change in hidden data is not revealed.
 type Version struct {
 	Version understudy.Version
-	Row     access.Row // none when Gone or !Kept
-	Kept    bool       // there is a body to show
+	Row     access.Row // empty if the record was deleted or Kept is false
+	Kept    bool       // whether the body of the version is stored
 	Fields  []access.Value
-	Before  *Version // the one before in this shape
-	First   bool     // nothing of the record was seen before
-	Back    bool     // it was gone before
+	Before  *Version // the version before it in the same shape
+	First   bool     // whether no earlier version of the record is stored
+	Back    bool     // whether the record was deleted before this version
 }
 
-// Past is what was seen of one record, newest first.
+// Past are the versions of a record that a caller sees, newest first.
 type Past struct {
 	Versions []*Version
-	More     bool // there are older ones
-	Bound    bool // there may be, further back than is looked
+	More     bool // whether there are older versions
+	Bound    bool // whether there may be older versions beyond MaxVersions
 }
 
-// Reader reads what was seen of records as one caller sees it.
+// Reader reads the versions of records as one caller sees them.
 type Reader struct {
 	History History
 	Gate    *access.Gate
 	Caller  understudy.Caller
 }
 
-// Read reads at most limit versions of a record, Most at most; none of a record that
-// the caller may not find. It reads on until there is one more or no older version: a
-// page that led on to none would tell that something hidden had changed.
+// Read returns at most limit versions of a record, and never more than MaxVersions. It returns none for a
+// record that the caller may not find. It reads until it has one more visible version or there are no older
+// versions. A page that promises more and then shows nothing would reveal a change in hidden data.
 func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (Past, error) {
-	if id == "" || !r.Gate.Finds(r.Caller, source, kind, id) {
+	if id == "" || !r.Gate.CanFind(r.Caller, source, kind, id) {
 		return Past{}, nil
 	}
-	for n := limit + 1; ; n = min(4*n, Most+1) {
+	for n := limit + 1; ; n = min(4*n, MaxVersions+1) {
 		versions, err := r.History.ReadHistory(ctx, source, kind, id, n+1)
 		if errors.Is(err, understudy.ErrNotFound) {
 			return Past{}, nil
@@ -67,29 +67,29 @@ func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (P
 			return Past{}, fmt.Errorf("seen: history of %s %s: %w", kind, id, err)
 		}
 		cut := len(versions) > n
-		p, err := r.see(source, kind, versions, cut)
+		p, err := r.filterVersions(source, kind, versions, cut)
 		if err != nil {
 			return Past{}, err
 		}
-		if cut && len(p.Versions) <= limit && n <= Most {
+		if cut && len(p.Versions) <= limit && n <= MaxVersions {
 			continue
 		}
 		p.More = len(p.Versions) > limit
-		p.Bound = p.More && limit >= Most
+		p.Bound = p.More && limit >= MaxVersions
 		p.Versions = p.Versions[:min(len(p.Versions), limit)]
 		return p, nil
 	}
 }
 
-// see makes versions as the caller sees them, oldest first, and leaves out those in which the
-// caller sees nothing new. Of a past that is cut the oldest is there to compare
-// with and not one of them. A version that is not kept belongs to the one after
-// it when the caller does not see everything: what was taken back may have been hidden.
-func (r Reader) see(source, kind string, versions []understudy.Version, cut bool) (Past, error) {
+// filterVersions returns versions as the caller sees them, newest first, and leaves out versions in which the caller sees
+// no change. versions is newest first. If cut is true, there are older versions, and the oldest version is used
+// only for the comparison. If the caller does not see everything, a version whose body is not stored is merged
+// into the next version: the change that was undone may have been hidden.
+func (r Reader) filterVersions(source, kind string, versions []understudy.Version, cut bool) (Past, error) {
 	var p Past
-	whole := r.Gate.Whole(r.Caller, source)
+	whole := r.Gate.CanSeeAll(r.Caller, source)
 	last := map[string]*Version{}  // by shape
-	lost := map[string]time.Time{} // when the first began that is not kept, by shape
+	lost := map[string]time.Time{} // by shape: when the first version began whose body is not stored
 	gone := false
 	for i, v := range slices.Backward(versions) {
 		beyond := cut && i == len(versions)-1
@@ -111,13 +111,13 @@ func (r Reader) see(source, kind string, versions []understudy.Version, cut bool
 			v.From = since
 			delete(lost, v.Shape)
 		}
-		s, err := r.version(source, kind, v)
+		s, err := r.redactVersion(source, kind, v)
 		if err != nil {
 			return Past{}, err
 		}
 		former := last[v.Shape]
 		s.Before, s.First, s.Back = former, len(last) == 0 && !gone && !cut, gone
-		if former != nil && !gone && former.Kept && s.Kept && len(Changed(former, s)) == 0 {
+		if former != nil && !gone && former.Kept && s.Kept && len(ChangedFields(former, s)) == 0 {
 			former.Version.Until = s.Version.Until
 			continue
 		}
@@ -128,19 +128,20 @@ func (r Reader) see(source, kind string, versions []understudy.Version, cut bool
 	return p, nil
 }
 
+// add appends a version, unless it is beyond the versions to show.
 func (p *Past) add(s *Version, beyond bool) {
 	if !beyond {
 		p.Versions = append(p.Versions, s)
 	}
 }
 
-// version passes the body of one version through the gate.
-func (r Reader) version(source, kind string, v understudy.Version) (*Version, error) {
+// redactVersion hides in one version what the caller may not see.
+func (r Reader) redactVersion(source, kind string, v understudy.Version) (*Version, error) {
 	s := &Version{Version: v}
 	if v.Body == nil {
 		return s, nil
 	}
-	view, err := r.Gate.View(r.Caller, &understudy.Page{
+	view, err := r.Gate.MakeView(r.Caller, &understudy.Page{
 		Key: understudy.Key{Source: source}, Kind: kind, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json",
 		Body: v.Body,
 	})
@@ -153,20 +154,19 @@ func (r Reader) version(source, kind string, v understudy.Version) (*Version, er
 	return s, nil
 }
 
-// Difference is one field in two versions; one that is not in a version is
-// Absent there.
+// Difference is a field in two versions. A field that is not in a version is Absent there.
 type Difference struct {
 	Name          string
 	Before, After access.Value
 }
 
-// Same reports whether the field is the same in both.
-func (d Difference) Same() bool {
+// IsSame reports whether the field is the same in both versions.
+func (d Difference) IsSame() bool {
 	return d.Before.State == d.After.State && d.Before.Text == d.After.Text
 }
 
-// Differences are the fields of two versions that the caller sees, those of the
-// later one in its order, then those only the earlier one has.
+// Differences returns the fields of two versions that the caller sees. The fields of the later version come
+// first, in its order, then the fields that only the earlier version has.
 func Differences(before, after *Version) []Difference {
 	old := map[string]access.Value{}
 	if before != nil {
@@ -192,15 +192,15 @@ func Differences(before, after *Version) []Difference {
 	return all
 }
 
-// Changed are the differences that are any.
-func Changed(before, after *Version) []Difference {
-	return slices.DeleteFunc(Differences(before, after), Difference.Same)
+// ChangedFields returns the fields that differ between two versions.
+func ChangedFields(before, after *Version) []Difference {
+	return slices.DeleteFunc(Differences(before, after), Difference.IsSame)
 }
 
-// At is the version of a shape that stood at a moment: the one that began last of
-// those that had begun. gone: the record was gone then. nil: nothing of the
-// shape was seen yet, or it is not read that far back.
-func (p Past) At(t time.Time, shape string) (s *Version, gone bool) {
+// VersionAt returns the version of a shape at a moment: the last version that began before it. deleted is true
+// if the record was deleted at that moment. VersionAt returns nil if no version of the shape was stored yet, or
+// if the history was not read that far back.
+func (p Past) VersionAt(t time.Time, shape string) (s *Version, gone bool) {
 	for _, s := range p.Versions { // newest first
 		if s.Version.From.After(t) || !s.Version.Gone && s.Version.Shape != shape {
 			continue
@@ -210,7 +210,7 @@ func (p Past) At(t time.Time, shape string) (s *Version, gone bool) {
 	return nil, false
 }
 
-// Shapes are those there is more than a going of, the page's own first.
+// Shapes returns the shapes of the versions that are not deletions, the shape first before the others.
 func (p Past) Shapes(first string) []string {
 	all := []string{first}
 	for _, s := range p.Versions {

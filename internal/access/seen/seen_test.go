@@ -67,7 +67,7 @@ func TestAHiddenChangeIsNoVersion(t *testing.T) {
 		if last := p.Versions[0]; !last.Back || !last.Version.From.Equal(at(4)) {
 			t.Errorf("%s: the newest is %+v, which came back", role, last)
 		}
-		if d := seen.Changed(p.Versions[2].Before, p.Versions[2]); len(d) != 1 || d[0].Name != "status" || d[0].Before.Text != "queued" {
+		if d := seen.ChangedFields(p.Versions[2].Before, p.Versions[2]); len(d) != 1 || d[0].Name != "status" || d[0].Before.Text != "queued" {
 			t.Errorf("%s: as it was busy, %+v changed", role, d)
 		}
 		first := p.Versions[want-1]
@@ -77,10 +77,10 @@ func TestAHiddenChangeIsNoVersion(t *testing.T) {
 		if until := map[bool]time.Time{true: at(2), false: at(1)}[role == "support"]; !first.Version.Until.Equal(until) {
 			t.Errorf("%s: the first ends at %v, want %v", role, first.Version.Until, until)
 		}
-		if _, gone := p.At(at(3), "calls"); !gone {
+		if _, gone := p.VersionAt(at(3), "calls"); !gone {
 			t.Errorf("%s: it was not gone", role)
 		}
-		if v, gone := p.At(at(1), "calls"); gone || v == nil || v.Row.Field("status").Text != "queued" {
+		if v, gone := p.VersionAt(at(1), "calls"); gone || v == nil || v.Row.Field("status").Text != "queued" {
 			t.Errorf("%s: it was %+v, gone %v", role, v, gone)
 		}
 		if got := p.Shapes("brief"); !slices.Equal(got, []string{"brief", "calls"}) {

@@ -37,9 +37,9 @@ func Routes() []page.Route {
 		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: taskHandler(find, show)},
 			page.Route{Pattern: "POST " + doPath + path, Handler: taskHandler(find, runTask)})
 	}
-	all = append(all, page.Route{Pattern: "POST " + doPath + "{source}/{kind}/" + access.DoNote + "/{id}", Handler: write})
+	all = append(all, page.Route{Pattern: "POST " + doPath + "{source}/{kind}/" + access.PermitNote + "/{id}", Handler: write})
 	all = append(all, page.Route{Pattern: "POST " + doPath + "selected", Handler: runSelected})
-	person := doPath + "{source}/" + plan.NumberWord + "/" + access.DoErase + "/{number}"
+	person := doPath + "{source}/" + plan.NumberWord + "/" + access.PermitErase + "/{number}"
 	return append(all, page.Route{Pattern: "GET " + person, Handler: taskHandler(findPerson, show)},
 		page.Route{Pattern: "POST " + person, Handler: taskHandler(findPerson, runTask)})
 }
@@ -127,7 +127,7 @@ func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) 
 		return nil
 	}
 	for _, a := range k.Spec.Actions {
-		if a.CreationList() == nil || q.Rights.Gate.Act(q.Rights.Caller, listOf(k, a).Sample, a) != nil {
+		if a.CreationList() == nil || q.Rights.Gate.CheckAction(q.Rights.Caller, listOf(k, a).Sample, a) != nil {
 			continue
 		}
 		var query understudy.Query
@@ -141,10 +141,10 @@ func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) 
 	return all
 }
 
-// SyncLinks returns the link to sync a kind, or nil if the caller may not.
+// Sync is the link to sync a kind; nil when the caller may not.
 func SyncLinks(q *page.Exchange, k *plan.Kind) (all []page.Link) {
-	if q.Clock.AsOf.At.IsZero() && k.IsBrowsable() && len(k.Spec.ID) > 0 && canRunLocally(q, k, access.DoSync) {
-		all = append(all, page.Link{Href: address(k, access.DoSync, ""), Text: "Sync"})
+	if q.Clock.AsOf.At.IsZero() && k.IsBrowsable() && len(k.Spec.ID) > 0 && canRunLocally(q, k, access.PermitSync) {
+		all = append(all, page.Link{Href: address(k, access.PermitSync, ""), Text: "Sync"})
 	}
 	return all
 }
@@ -176,7 +176,7 @@ func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removin
 	}
 	vars := plan.WithQuery(q.Source.AddressVars(t, t.Instance.ID))
 	for _, a := range q.Kind.Spec.Actions {
-		if a.CreationList() != nil || q.Rights.Gate.Act(q.Rights.Caller, t, a) != nil || caseOf(a, row) == nil {
+		if a.CreationList() != nil || q.Rights.Gate.CheckAction(q.Rights.Caller, t, a) != nil || caseOf(a, row) == nil {
 			continue
 		}
 		link := page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title, About: a.Warning}

@@ -27,18 +27,18 @@ type local struct {
 // localWords returns the names of the local actions on a record, or on a kind.
 func localWords(record bool) []string {
 	if record {
-		return []string{access.DoPurge, access.DoErase}
+		return []string{access.PermitPurge, access.PermitErase}
 	}
-	return []string{access.DoSync}
+	return []string{access.PermitSync}
 }
 
 // localText returns the title, the warning and the final message of an action. upstream is upstream's title.
 func localText(word, one, many, upstream string) words {
 	switch word {
-	case access.DoSync:
+	case access.PermitSync:
 		return words{title: "Sync " + many, warning: "Upstream is asked for every record there is, within its budget, and that is kept up.",
 			done: "A sync of all " + many + " has begun."}
-	case access.DoPurge:
+	case access.PermitPurge:
 		return words{title: "Purge the " + one, done: "The copy is cleared.",
 			warning: "Clears the copy of this " + one + " here; it is fetched from " + upstream + " again when somebody opens it."}
 	}
@@ -47,10 +47,10 @@ func localText(word, one, many, upstream string) words {
 			" keeps its copy, so delete it there too."}
 }
 
-// canRunLocally reports whether a caller may run a local action on records of a kind.
+// mayLocally reports whether a caller may do a word to records of a kind.
 func canRunLocally(q *page.Exchange, k *plan.Kind, word string) bool {
 	return q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && q.Rights.CanSeeKind(k) &&
-		q.Rights.Gate.Do(q.Rights.Caller, k.Source.Name, word) == nil
+		q.Rights.Gate.CheckPermission(q.Rights.Caller, k.Source.Name, word) == nil
 }
 
 // findLocal returns the task of a local action. id is empty if it is about a kind.
@@ -58,7 +58,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	if q.V.Options.Actions.Options.Operator == nil {
 		return nil, errNothing
 	}
-	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, word); err != nil {
+	if err := q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, word); err != nil {
 		return nil, err
 	}
 	l := local{word: word}
@@ -91,19 +91,19 @@ func findPerson(q *page.Exchange) (*task, error) {
 	case !plan.IsNumber(number):
 		return nil, page.NewNotFound("There is no number "+understudy.Clip(number), "Write it with its country's code: +14155550100.", "/")
 	}
-	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase); err != nil {
+	if err := q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, access.PermitErase); err != nil {
 		return nil, err
 	}
-	if q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) || len(q.Rights.ContactKinds(q.Source)) == 0 {
+	if q.Rights.Gate.HasRowRules(q.Rights.Caller, q.Source.Name) || len(q.Rights.ContactKinds(q.Source)) == 0 {
 		return nil, &page.Problem{Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
 			Hint: "What belongs to a number is erased by a role that sees every record and every number."}
 	}
-	t := &task{q: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), "", ""),
+	t := &task{q: q, values: map[string]string{}, words: localText(access.PermitErase, "number "+plan.GroupPhone(number), "", ""),
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
-	t.path = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.DoErase + "/" + url.PathEscape(number)
+	t.path = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.PermitErase + "/" + url.PathEscape(number)
 	t.words.name = "erase " + number
 	t.words.warning = warnPerson(q)
-	t.doer = local{word: access.DoErase, number: number}
+	t.doer = local{word: access.PermitErase, number: number}
 	return t, nil
 }
 
@@ -126,7 +126,7 @@ func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 			return nil, err
 		}
 	}
-	if l.word != access.DoErase {
+	if l.word != access.PermitErase {
 		return all, nil
 	}
 	kinds, own, err := t.q.V.Options.Actions.Options.Operator.CountErasable(t.q.Ctx, t.q.Source.Name, l.subject())
@@ -149,7 +149,7 @@ func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 func (l local) Prepare(t *task) work {
 	q := t.q
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: l.word}
-	if l.word == access.DoErase {
+	if l.word == access.PermitErase {
 		e.Action = understudy.ActionDelete
 	}
 	if l.target != nil {
@@ -179,9 +179,9 @@ func (l local) Prepare(t *task) work {
 // run calls the operator.
 func (l local) run(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
 	switch l.word {
-	case access.DoSync:
+	case access.PermitSync:
 		return op.Sync(ctx, source, k.Spec.Name)
-	case access.DoPurge:
+	case access.PermitPurge:
 		return op.Purge(ctx, source, k.Spec.Name, l.target.ID)
 	}
 	_, err := op.Erase(ctx, source, l.subject(), false)
@@ -190,7 +190,7 @@ func (l local) run(ctx context.Context, op actions.Operator, source string, k *p
 
 // Next implements doer.
 func (l local) Next(t *task, _ string) string {
-	if l.word == access.DoPurge {
+	if l.word == access.PermitPurge {
 		return t.back
 	}
 	if l.number != "" {
@@ -201,10 +201,11 @@ func (l local) Next(t *task, _ string) string {
 
 // ErasePerson returns the link to erase a number, or nil if the caller may not.
 func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
-	if q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && !q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) &&
-		q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase) == nil {
+	if q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil &&
+		!q.Rights.Gate.HasRowRules(q.Rights.Caller, q.Source.Name) &&
+		q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, access.PermitErase) == nil {
 		all = append(all, page.Link{Text: "Erase", Href: doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" +
-			access.DoErase + "/" + url.PathEscape(number), About: warnPerson(q)})
+			access.PermitErase + "/" + url.PathEscape(number), About: warnPerson(q)})
 	}
 	return all
 }

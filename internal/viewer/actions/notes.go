@@ -49,7 +49,7 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 	if t.ID == "" || row.ID != t.ID || !q.Rights.CanSeeNotes(q.Source, q.Clock.AsOf) {
 		return nil
 	}
-	out := &Notes{Path: address(q.Kind, access.DoNote, t.ID), Most: understudy.MaxNote}
+	out := &Notes{Path: address(q.Kind, access.PermitNote, t.ID), Most: understudy.MaxNote}
 	a := q.V.Options.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID)
 	if a == nil {
 		return out
@@ -128,7 +128,7 @@ func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 	if q.V.Options.Annotations == nil {
 		return nil, errNothing
 	}
-	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoNote); err != nil {
+	if err := q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, access.PermitNote); err != nil {
 		return nil, err
 	}
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
@@ -139,10 +139,10 @@ func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
+	if err := q.Rights.Gate.CheckRead(q.Rights.Caller, t); err != nil {
 		return nil, err
 	}
-	if !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
+	if !q.Rights.Gate.CanFind(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
 		return nil, page.NewNoSuchRecord(q.Kind)
 	}
 	return t, nil

@@ -44,7 +44,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Rights.Gate.Act(q.Rights.Caller, u.target, a); err != nil {
+	if err := q.Rights.Gate.CheckAction(q.Rights.Caller, u.target, a); err != nil {
 		return nil, err
 	}
 	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
@@ -229,8 +229,8 @@ func (u upstream) Next(t *task, id string) string {
 		return listHref(q)
 	case u.action.CreationList() == nil:
 		return t.back
-	case id == "" || !q.Rights.Gate.Named(q.Rights.Caller, q.Source.Name, q.Kind.Spec) ||
-		q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) && !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, id):
+	case id == "" || !q.Rights.Gate.CanSeeIDs(q.Rights.Caller, q.Source.Name, q.Kind.Spec) ||
+		q.Rights.Gate.HasRowRules(q.Rights.Caller, q.Source.Name) && !q.Rights.Gate.CanFind(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, id):
 		return listHref(q)
 	}
 	own := plan.OwnVars(q.Source.AddressVars(u.target, nil))

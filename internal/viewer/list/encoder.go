@@ -132,7 +132,7 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	if w.withKinds {
 		columns = k.AllColumns
 	}
-	raw := row.Raw()
+	raw := row.JSON()
 	doc, err := jsonspan.Parse(raw)
 	for _, c := range columns {
 		value := []byte("null")

@@ -247,7 +247,7 @@ func (lv listing) exportList() error {
 	e.values = page.FilterValues(lv.ask.target.List, lv.ask.target.Query)
 	return exportRows(lv.q, e,
 		func(ctx context.Context, take func(exported) error) (string, error) {
-			if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.target); err != nil {
+			if err := lv.q.Rights.Gate.CheckRead(lv.q.Rights.Caller, lv.ask.target); err != nil {
 				return "", err
 			}
 			position := func(p understudy.Param) bool { return plan.IsPosition(lv.ask.list.PagingStyle, p.Name) }

@@ -228,7 +228,7 @@ func totalText(r *query.SearchResult) string {
 // noteFound returns the notes on how a search result was found.
 func noteFound(q *page.Exchange, r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
-	if k == nil || !q.Rights.Gate.Counts(q.Rights.Caller, s.Name, k.Spec.Name) {
+	if k == nil || !q.Rights.Gate.CanCount(q.Rights.Caller, s.Name, k.Spec.Name) {
 		return notes
 	}
 	if held := q.V.Snapshots.Get(q, s).Kinds[k.Spec.Name]; !held.Complete {

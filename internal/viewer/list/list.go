@@ -131,7 +131,7 @@ func serveList(q *page.Exchange) error {
 	case q.DataFormat == page.CsvSuffix, q.DataFormat == page.LinesSuffix, q.DataFormat == page.DataSuffix && len(ask.arrangement.columns) > 0:
 		return l.exportList()
 	}
-	if err := q.Rights.Gate.Read(q.Rights.Caller, ask.target); err != nil {
+	if err := q.Rights.Gate.CheckRead(q.Rights.Caller, ask.target); err != nil {
 		return err
 	}
 	rows := make(chan int, 1)
@@ -203,9 +203,9 @@ func (lv listing) listFrame() *listPage {
 	return p
 }
 
-// askParent shows a form for the parent record, without which there is no list.
+// lacking asks for the record the list lies under.
 func (lv listing) askParent() error {
-	if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.list.Sample); err != nil {
+	if err := lv.q.Rights.Gate.CheckRead(lv.q.Rights.Caller, lv.ask.list.Sample); err != nil {
 		return err
 	}
 	names := strings.Join(lv.ask.missing, " and ")

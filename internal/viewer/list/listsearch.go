@@ -84,7 +84,7 @@ func (lv listing) serveFoundList() error {
 	if err := lv.checkSearchable(); err != nil {
 		return err
 	}
-	if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.target); err != nil {
+	if err := lv.q.Rights.Gate.CheckRead(lv.q.Rights.Caller, lv.ask.target); err != nil {
 		return err
 	}
 	search, err := lv.searchAsk()

@@ -42,7 +42,7 @@ func (lv listing) liveUpdates() *live {
 // "" if the list cannot be searched, or if the caller may not see the ids.
 func (lv listing) rowsAddress() string {
 	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil ||
-		!lv.q.Rights.Gate.Named(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
+		!lv.q.Rights.Gate.CanSeeIDs(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
 		return ""
 	}
 	whole := *lv.ask

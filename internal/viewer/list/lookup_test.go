@@ -27,7 +27,7 @@ func lookedUp(t *testing.T, rows map[string]map[string]access.RowRules) (*viewer
 		var err error
 		o.Gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: viewertest.Roles,
 			Rows: rows,
-			Do:   access.Doings{"support": {"twilio": {access.DoLookup}}, "analyst": {"twilio": {access.DoLookup}}}})
+			Do:   access.Permissions{"support": {"twilio": {access.PermitLookup}}, "analyst": {"twilio": {access.PermitLookup}}}})
 		viewertest.Must(t, err)
 		o.Audit, o.Now = log, func() time.Time { return now }
 	}, viewertest.WithSearch(t))

@@ -230,7 +230,7 @@ func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 		if s == nil || s.ByName[h.Kind] == nil || !r.CanSee(s) {
 			continue
 		}
-		row, err := r.Gate.Seen(r.Caller, h.Source, h.Kind, h.Body)
+		row, err := r.Gate.ParseShownRow(r.Caller, h.Source, h.Kind, h.Body)
 		if err != nil {
 			r.v.Options.Logger.WarnContext(ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue

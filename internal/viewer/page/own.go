@@ -67,8 +67,8 @@ func (n *numbers) Begin(q *Exchange) numberFlights {
 		return nil
 	}
 	for _, k := range q.Source.OwnKinds {
-		if !q.Rights.CanSeeOwnNumbers(k) || !q.Rights.Gate.Counts(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
-			continue // the flight reads upstream's page, and this caller may find only some of its records
+		if !q.Rights.CanSeeOwnNumbers(k) || !q.Rights.Gate.CanCount(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
+			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
 			all = append(all, f)
@@ -141,7 +141,7 @@ func (f *flight) read(q *Exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
 	}
-	view, err := q.Rights.Gate.View(q.Rights.Caller, f.answer.Page)
+	view, err := q.Rights.Gate.MakeView(q.Rights.Caller, f.answer.Page)
 	if err == nil {
 		q.V.Numbers.Add(own, q.Rights.Caller.Role(), f.kind, Reading{Answer: f.answer, View: view})
 	}

@@ -160,7 +160,7 @@ func (p *player) draw(b *strings.Builder) {
 // address works only in this session, for this caller, for at most half an hour. The first address of a session
 // sets the session cookie. A record's page that is sent in pieces has set it before (startStream).
 func MediaURL(q *Exchange, t *spec.Target) string {
-	if q.V.Options.Media == nil || q.Rights.Gate.Media(q.Rights.Caller, t) != nil {
+	if q.V.Options.Media == nil || q.Rights.Gate.CheckMedia(q.Rights.Caller, t) != nil {
 		return ""
 	}
 	q.Reply.openSession()

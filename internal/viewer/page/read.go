@@ -52,7 +52,7 @@ func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool
 // ask checks with the gate that the caller may read the target, then reads it. The viewer makes all its requests to
 // the mirror here.
 func (r *Rights) ask(ctx context.Context, a request.Request) Reading {
-	if err := r.Gate.Read(r.Caller, a.Target); err != nil {
+	if err := r.Gate.CheckRead(r.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
 	return r.askPermitted(ctx, a)
@@ -64,12 +64,12 @@ func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
 	if r.Caller.Grant != nil {
 		a.AgeLimit = r.Caller.Grant.MaxStale
 	}
-	sight := r.Gate.Sight(r.Caller, a.Target)
-	answer, err := sight.Page(ctx, a, r.v.Options.Mirror.Answer)
+	sight := r.Gate.Visibility(r.Caller, a.Target)
+	answer, err := sight.RequestPage(ctx, a, r.v.Options.Mirror.Answer)
 	if err != nil {
 		return Reading{Err: err}
 	}
-	view, err := sight.View(answer.Page)
+	view, err := sight.MakeView(answer.Page)
 	return Reading{answer, view, err}
 }
 
@@ -173,7 +173,7 @@ func (r Reading) MissingReason(q *Exchange) string {
 // 200, but the answer must not be shown as a list without rows.
 func CheckReadable(r Reading) error {
 	why := r.Answer.Page.NotStored
-	if len(r.View.Body) == 0 || why == "" || r.View.Readable() {
+	if len(r.View.Body) == 0 || why == "" || r.View.IsReadable() {
 		return nil
 	}
 	return &Problem{
@@ -312,7 +312,7 @@ func (r *Rights) CheckWrite(s *plan.Source, answer *understudy.Page) error {
 	if answer.Status < http.StatusMultipleChoices {
 		return nil
 	}
-	view, err := r.Gate.View(r.Caller, answer)
+	view, err := r.Gate.MakeView(r.Caller, answer)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
 	if !errors.As(err, &up) || up.Page == nil || s == nil {
 		return nil
 	}
-	view, err := r.Gate.View(r.Caller, up.Page)
+	view, err := r.Gate.MakeView(r.Caller, up.Page)
 	if err != nil {
 		return nil
 	}
@@ -359,7 +359,7 @@ func NewNoSuchRecord(k *plan.Kind) error {
 // filters by a hash.
 func (r *Rights) newNotMirrored(k *plan.Kind, err error) error {
 	why := k.Source.Spec.Title + " knows no hashes"
-	if r.Gate.Ruled(r.Caller, k.Source.Name) {
+	if r.Gate.HasRowRules(r.Caller, k.Source.Name) {
 		why = "Your role finds some of them alone"
 	}
 	return &Problem{

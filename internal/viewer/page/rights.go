@@ -49,14 +49,15 @@ func (r *Rights) ReadableKinds(s *plan.Source) []*plan.Kind {
 	return kinds
 }
 
-// CanCount reports whether the caller may know how many records of a kind there are.
+// Counts reports whether the caller may know how many records of a kind there
+// are.
 func (r *Rights) CanCount(k *plan.Kind) bool {
-	return r.Gate.Counts(r.Caller, k.Source.Name, k.Spec.Name)
+	return r.Gate.CanCount(r.Caller, k.Source.Name, k.Spec.Name)
 }
 
 // CanFilter reports whether the caller may use a list's filter.
 func (r *Rights) CanFilter(l *plan.List, filter int) bool {
-	return filter < len(l.Probes) && r.Gate.Read(r.Caller, l.Probes[filter]) == nil
+	return filter < len(l.Probes) && r.Gate.CheckRead(r.Caller, l.Probes[filter]) == nil
 }
 
 // ContactKinds returns the kinds of a source that the caller may filter by a number, at one end or both.
@@ -77,7 +78,7 @@ func (r *Rights) CanFilterBoth(t *plan.Contact) bool {
 
 // CanSeeOwnNumbers reports whether the caller may read our own numbers from a kind.
 func (r *Rights) CanSeeOwnNumbers(k *plan.Kind) bool {
-	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Spec.OwnNumber) == access.See
+	return r.Gate.CheckRead(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Spec.OwnNumber) == access.See
 }
 
 // PhoneFilters returns the filters that take a phone number, by field.
@@ -132,10 +133,10 @@ func (r *Rights) rule(s *plan.Source, rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }
 
-// CanSeeNotes reports whether the caller may see the notes on records of a source. It may if it can write notes.
-// Earlier moments have no notes.
+// SeesNotes reports whether the caller sees what people wrote on records of a source: who
+// may write it does, but for earlier moments, which have none.
 func (r *Rights) CanSeeNotes(s *plan.Source, then AsOf) bool {
-	return r.v.Options.Annotations != nil && then.At.IsZero() && r.Gate.Do(r.Caller, s.Name, access.DoNote) == nil
+	return r.v.Options.Annotations != nil && then.At.IsZero() && r.Gate.CheckPermission(r.Caller, s.Name, access.PermitNote) == nil
 }
 
 // CanSeeAnyNotes reports whether the caller may see the notes of at least one source.
@@ -152,7 +153,7 @@ func (r *Rights) CanLookUp() bool {
 // LookupSources returns the sources in which the caller may look up a number.
 func (r *Rights) LookupSources() (all []*plan.Source) {
 	for _, s := range r.v.Planned {
-		if r.Gate.Do(r.Caller, s.Name, access.DoLookup) == nil {
+		if r.Gate.CheckPermission(r.Caller, s.Name, access.PermitLookup) == nil {
 			all = append(all, s)
 		}
 	}
@@ -167,7 +168,7 @@ func (r *Rights) IsSignedIn() bool {
 // canSeeAll reports whether the caller may see everything of a source, or of all sources if s is nil.
 func (r *Rights) canSeeAll(s *plan.Source) bool {
 	if s != nil {
-		return r.Gate.Whole(r.Caller, s.Name)
+		return r.Gate.CanSeeAll(r.Caller, s.Name)
 	}
-	return !slices.ContainsFunc(r.v.Options.Sources, func(s *spec.Source) bool { return !r.Gate.Whole(r.Caller, s.Name) })
+	return !slices.ContainsFunc(r.v.Options.Sources, func(s *spec.Source) bool { return !r.Gate.CanSeeAll(r.Caller, s.Name) })
 }

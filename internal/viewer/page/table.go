@@ -307,7 +307,7 @@ func (s *CellContext) FollowAddress(row access.Row, c *plan.Column) (Link, bool)
 		return Link{}, false
 	}
 	t, err := s.Kind.Source.Spec.ResolveLink(s.Kind.Source.Name, val.Text)
-	if err != nil || t.Kind == nil || s.q.Rights.Gate.Read(s.q.Rights.Caller, t) != nil {
+	if err != nil || t.Kind == nil || s.q.Rights.Gate.CheckRead(s.q.Rights.Caller, t) != nil {
 		return Link{}, false
 	}
 	href := s.asOf.Keep(s.Kind.Source.Place(t))

@@ -86,7 +86,7 @@ func disabledReason(q *page.Exchange, c credentials.Credential) string {
 		return "the settings have one of that name"
 	case q.V.ByName[c.Source] == nil:
 		return "the settings have no source " + c.Source
-	case q.Rights.Gate.Known(c.Role) != nil:
+	case q.Rights.Gate.CheckRole(c.Role) != nil:
 		return "the settings have no role " + c.Role
 	}
 	return ""
@@ -163,7 +163,7 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 		}
 		t := k.PlannedLists[0].Newest
 		switch {
-		case t == nil || q.Rights.Gate.Read(who, t) != nil:
+		case t == nil || q.Rights.Gate.CheckRead(who, t) != nil:
 		case k.Spec.Group == "":
 			return t
 		case other == nil:

@@ -115,7 +115,7 @@ func rank(role string) int {
 // rules limit the records. The form begins with the role that sees least.
 func countVisible(q *page.Exchange, role string) (all int) {
 	for _, s := range q.V.Planned {
-		words := q.V.Options.Gate.Words(role, s.Name)
+		words := q.V.Options.Gate.DescribeRules(role, s.Name)
 		for _, k := range s.Kinds {
 			shown, err := q.V.Options.Gate.Explain(role, s.Name, k.Spec.Name)
 			if err != nil || slices.Contains(words, k.Spec.Name+": none") {

@@ -104,7 +104,7 @@ func serveTable(q *page.Exchange) error {
 // find all records.
 func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	all := map[string]string{}
-	for _, line := range q.V.Options.Gate.Words(role, s.Name) {
+	for _, line := range q.V.Options.Gate.DescribeRules(role, s.Name) {
 		if kind, words, ok := strings.Cut(line, ": "); ok && words != "all" {
 			all[kind] = words
 		}

@@ -39,7 +39,7 @@ var (
 		"few":     {"twilio": {"*": "see"}},
 		"keeper":  {"twilio": {"*": "see"}},
 	}
-	does = access.Doings{
+	does = access.Permissions{
 		"support": {"twilio": {"messages.redact"}},
 		"sender":  {"twilio": {"messages.send", "calls.cancel", "note"}},
 		"few":     {"twilio": {"messages.delete", "messages.send", "erase", "note"}},

@@ -39,7 +39,8 @@ func (g searchGate) CanSeeField(c understudy.Caller, source, kind, field string)
 
 // MakeView returns a record as the caller sees it.
 func (g searchGate) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
-	v, err := g.gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Shape: r.Shape, Status: 200, Body: r.Body})
+	v, err := g.gate.MakeView(c, &understudy.Page{
+		Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Shape: r.Shape, Status: 200, Body: r.Body})
 	if err != nil {
 		return nil, err
 	}
