@@ -9,7 +9,7 @@ import (
 
 // D4: what a parameter does that the spec does not name is not known.
 func TestUnnamedParameters(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	spec, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

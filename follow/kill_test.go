@@ -80,7 +80,7 @@ type source struct {
 
 func openSource(t *testing.T) *source {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

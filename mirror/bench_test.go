@@ -37,7 +37,7 @@ func slow(t testing.TB, records int) (*spec.Source, *upstream.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Close() })
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -214,7 +214,7 @@ func TestScoresAreOfOneSpec(t *testing.T) {
 				s, c := covered(t, 3)
 				s.samples(t, c, 20)
 				s.stop()
-				sp, err := upstream.BuiltIn("twilio")
+				sp, err := upstream.ReadBuiltIn("twilio")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,7 @@ import (
 
 // ownSpec gives the source a spec that the test may change: that of the others is shared.
 func ownSpec(t *testing.T) setting {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

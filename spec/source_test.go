@@ -11,7 +11,7 @@ import (
 )
 
 func TestPollTarget(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestPollTarget(t *testing.T) {
 // A record lies under the root that its address names, or a field; a source reaches the roots
 // that it covers.
 func TestRoots(t *testing.T) {
-	github, err := upstream.BuiltIn("github")
+	github, err := upstream.ReadBuiltIn("github")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestRoots(t *testing.T) {
 	if field, id := spec.ParseParentRule("conference_sid"); field != "conference_sid" || id("CF1") != "CF1" {
 		t.Error("a parent that a field names is its value")
 	}
-	twilio, err := upstream.BuiltIn("twilio")
+	twilio, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

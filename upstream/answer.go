@@ -1,4 +1,4 @@
-// Answers: the answer to one try, and what it means.
+// Answers: the response to one try, and its meaning.
 
 package upstream
 
@@ -19,33 +19,33 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// answer is what upstream answered to one try.
+// answer is upstream's response to one try.
 type answer struct {
-	status int
-	header http.Header
-	body   []byte        // decompressed
-	broken error         // why body is not whole; nil when it is
-	at     time.Time     // when it was complete
-	took   time.Duration // from the sending to the last byte
+	status  int
+	header  http.Header
+	body    []byte        // decompressed body
+	bodyErr error         // why body is not complete, or nil
+	at      time.Time     // when the body was complete
+	took    time.Duration // time from sending the request to the last byte
 
-	left throttle.Allowance // what it says of upstream's limit
-	told bool               // left is there
+	allowance    throttle.Allowance // what the response says about upstream's limit
+	hasAllowance bool               // whether the response has limits
 
-	first   time.Duration // from the sending to the head
-	by      signature     // of its request
-	silence time.Duration // the longest wait on its connection, for the head or between two reads
+	firstByte   time.Duration // time from sending the request to the header
+	signature   signature     // the credential of its request
+	longestWait time.Duration // longest wait for data: for the header, or between two reads
 }
 
 func (a *answer) contentType() string { return a.header.Get("Content-Type") }
 
-// pageBuilder makes pages of answers.
+// pageBuilder makes pages from answers.
 type pageBuilder struct {
 	source     *spec.Source
 	credential *credential
 	plans      map[*spec.Kind]*plan
 	secrets    []secret // every secret field of the spec
-	// origins is made at the first use: only then are the server's ports, and so the
-	// source's public URL, known.
+	// origins is computed at the first use: only then are the server's ports, and so the source's public URL,
+	// known.
 	origins func() *origins
 }
 
@@ -60,9 +60,9 @@ func newPageBuilder(o *Options, c *credential) *pageBuilder {
 	return b
 }
 
-// judge turns the answer to a GET into a page or the failure it is.
+// judge turns the answer to a GET into a page or a failure.
 func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
-	decided := decision(b.source.Spec, a)
+	decided := answerFailure(b.source.Spec, a)
 	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
 		e := decided
 		e.Why, e.Err = why, err
@@ -72,25 +72,25 @@ func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *under
 	case decided.Why == understudy.FailCredential:
 		return nil, &decided
 	case decided.Why != understudy.FailNone:
-		decided.Page = b.passing(t, a)
+		decided.Page = b.errorPage(t, a)
 		return nil, &decided
 	case a.status < 200 || a.status >= 300 && a.status < 400:
-		if a.broken == nil {
-			a.broken = redirect(a.header)
+		if a.bodyErr == nil {
+			a.bodyErr = describeRedirect(a.header)
 		}
-		return nil, fail(understudy.FailUnusable, a.broken)
-	case a.broken != nil:
-		return nil, fail(brokenFailure(a.broken), a.broken)
+		return nil, fail(understudy.FailUnusable, a.bodyErr)
+	case a.bodyErr != nil:
+		return nil, fail(bodyFailure(a.bodyErr), a.bodyErr)
 	}
-	page, err := b.page(t, a)
+	page, err := b.makePage(t, a)
 	if err != nil {
 		return nil, fail(understudy.FailUnusable, err)
 	}
 	return page, nil
 }
 
-// brokenFailure distinguishes time-outs and resets from bodies that were cut.
-func brokenFailure(err error) understudy.Failure {
+// bodyFailure distinguishes time-outs and lost connections from incomplete bodies.
+func bodyFailure(err error) understudy.Failure {
 	var late *throttle.LateError
 	var lost lostError
 	if errors.As(err, &late) || errors.As(err, &lost) || isReset(err) {
@@ -99,10 +99,10 @@ func brokenFailure(err error) understudy.Failure {
 	return understudy.FailUnusable
 }
 
-// passing is the page of a 429 or 5xx, to be shown when nothing is held; nil
-// when its body is no whole JSON document.
-func (b *pageBuilder) passing(t *spec.Target, a *answer) *understudy.Page {
-	if a.broken != nil {
+// errorPage returns the page of a 429 or 5xx, which is shown if nothing is stored. It returns nil if the body
+// is no complete JSON document.
+func (b *pageBuilder) errorPage(t *spec.Target, a *answer) *understudy.Page {
+	if a.bodyErr != nil {
 		return nil
 	}
 	d, err := readDocument(a.contentType(), a.body, redaction{secrets: b.secrets}, b.credential.needles())
@@ -114,23 +114,22 @@ func (b *pageBuilder) passing(t *spec.Target, a *answer) *understudy.Page {
 	return page
 }
 
-// page builds the page of a whole answer that is neither a failure nor a
-// redirect.
-func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) {
-	if a.status < 300 && t.Kind != nil && !empty(a.status) {
-		return b.recordPage(t, a)
+// makePage makes the page of a complete answer that is neither a failure nor a redirect.
+func (b *pageBuilder) makePage(t *spec.Target, a *answer) (*understudy.Page, error) {
+	if a.status < 300 && t.Kind != nil && !isEmptyStatus(a.status) {
+		return b.makeRecordPage(t, a)
 	}
-	d, err := b.verbatim(a, b.everywhere())
+	d, err := b.readVerbatim(a, b.commonRedaction())
 	if err != nil {
 		return nil, err
 	}
 	page := b.newPage(t, a, d)
 	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
-		page.ID = "" // not there under this parent; the record may still exist
+		page.ID = "" // the record is not under this parent, but may still exist
 	}
 	switch page.NotStored = d.why; {
 	case d.why != "":
-	case t.Kind == nil && !empty(a.status):
+	case t.Kind == nil && !isEmptyStatus(a.status):
 		page.NotStored = "the spec names no kind for this path"
 	case a.status != http.StatusNotFound && a.status != http.StatusGone || t.HasKeyHeader():
 		page.NotStored = "status " + strconv.Itoa(a.status)
@@ -138,19 +137,19 @@ func (b *pageBuilder) page(t *spec.Target, a *answer) (*understudy.Page, error) 
 	return page, nil
 }
 
-// everywhere is what is changed in every answer, whatever its path.
-func (b *pageBuilder) everywhere() redaction {
+// commonRedaction returns what is changed in every answer, whatever its path.
+func (b *pageBuilder) commonRedaction() redaction {
 	return redaction{secrets: b.secrets, named: b.source.Spec.AbsoluteURLs, origins: b.origins()}
 }
 
-// empty reports good answers without a record: 202, where it is not there yet (RFC
-// 9110, 15.3.3), and 204, which has no content. They pass unchanged.
-func empty(status int) bool {
+// isEmptyStatus reports whether a status means success without a record: 202, for which the record does not
+// exist yet (RFC 9110, 15.3.3), and 204, which has no content. Such answers pass unchanged.
+func isEmptyStatus(status int) bool {
 	return status == http.StatusAccepted || status == http.StatusNoContent
 }
 
-// recordPage builds the page of a good answer about a kind.
-func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
+// makeRecordPage makes the page of a successful answer about a kind.
+func (b *pageBuilder) makeRecordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	p := b.plans[t.Kind]
 	urls, key, paging := p.absolute[t.List], keyOf(t.Instance), &t.Spec.Paging
 	if t.List == nil {
@@ -158,7 +157,7 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	} else {
 		key, paging = t.List.Key, t.Spec.PagingOf(t.List)
 	}
-	clean := redaction{p.secrets, besideIn(key, paging.Envelope), urls, b.source.Spec.AbsoluteURLs, p.next[t.List], b.origins()}
+	clean := redaction{p.secrets, envelopePaths(key, paging.Envelope), urls, b.source.Spec.AbsoluteURLs, p.next[t.List], b.origins()}
 	d, err := readDocument(a.contentType(), a.body, clean, b.credential.needles())
 	if err != nil {
 		return nil, err
@@ -176,22 +175,22 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
 		list := spec.ListAnswer{Target: t.StripHeader(), Header: a.header, Body: d.body, Doc: d.doc, Array: f.array, Next: f.next, Rows: f.rows,
-			Count: f.count, Local: b.origins().local}
+			Count: f.count, Local: b.origins().localPath}
 		var said understudy.Query
 		if page.Next, said, nextErr = list.FindNextPage(); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
 		page.Next = page.Next.WithHeader(t.Key.Header())
 		if said = append(said, list.RelatedPages()...); len(said) > 0 {
-			kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
+			kept, _ := understudy.ParseQuery(page.Header) // Query.String made it, so it can be parsed
 			page.Header = append(kept, said...).String()
 		}
 	} else {
-		f = readOne(p, keyOf(t.Instance), d.body, d.doc)
+		f = readRecord(p, keyOf(t.Instance), d.body, d.doc)
 	}
 	if page.NotStored = f.why; f.why == "" {
-		showing(page, f.rows)
-		if deleted(page, t.Kind) && !t.HasKeyHeader() {
+		setRows(page, f.rows)
+		if isDeletedRecord(page, t.Kind) && !t.HasKeyHeader() {
 			page.NotStored = understudy.NotStoredDeleted
 		} else {
 			page.NotStored = t.DiscardReason()
@@ -200,17 +199,17 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	return page, nil
 }
 
-// showing puts the rows into a page. A page of one record is about the record that its
-// body names, even when the path asked for it by another name (a label).
-func showing(page *understudy.Page, rows []understudy.Row) {
+// setRows sets the rows of a page. The id of a page with one record is the id in its body, even if the path
+// names the record in another way (a label).
+func setRows(page *understudy.Page, rows []understudy.Row) {
 	if page.Rows = rows; !page.List && len(rows) == 1 {
 		page.ID = rows[0].ID
 	}
 }
 
-// verbatim is a body that passes without changes, except for secrets and our addresses,
-// and the reason why it cannot be stored.
-func (b *pageBuilder) verbatim(a *answer, s redaction) (document, error) {
+// readVerbatim returns a body that is unchanged except for secrets and our addresses, and the reason if it
+// cannot be stored.
+func (b *pageBuilder) readVerbatim(a *answer, s redaction) (document, error) {
 	if len(a.body) == 0 {
 		return document{}, nil
 	}
@@ -218,25 +217,24 @@ func (b *pageBuilder) verbatim(a *answer, s redaction) (document, error) {
 	switch {
 	case err == nil:
 		return d, nil
-	case isJSON(a.contentType()) || looksJSON(a.body):
+	case isJSON(a.contentType()) || isLikelyJSON(a.body):
 		return document{}, err
-	case textual(a.contentType(), a.body) && namesSecret(a.body, b.secrets):
+	case isTextual(a.contentType(), a.body) && hasSecretName(a.body, b.secrets):
 		return document{}, errWithheld
 	}
-	return document{body: takeOut(a.body, b.credential.needles()), why: "the answer is no JSON document"}, nil
+	return document{body: removeNeedles(a.body, b.credential.needles()), why: "the answer is no JSON document"}, nil
 }
 
 var errWithheld = errors.New("the answer is no JSON document and names a secret field")
 
-// looksJSON reports whether a body begins like a JSON object or array, whatever its
-// content type.
-func looksJSON(body []byte) bool {
+// isLikelyJSON reports whether a body begins like a JSON object or array, whatever its content type.
+func isLikelyJSON(body []byte) bool {
 	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-// textual reports whether a body may hold fields that a person could read.
-func textual(contentType string, body []byte) bool {
+// isTextual reports whether a body may contain fields that a person could read.
+func isTextual(contentType string, body []byte) bool {
 	ct := strings.ToLower(contentType)
 	for _, part := range []string{"text/", "xml", "urlencoded", "yaml"} {
 		if strings.Contains(ct, part) {
@@ -246,12 +244,12 @@ func textual(contentType string, body []byte) bool {
 	return ct == "" || body[0] == '<'
 }
 
-// newPage is a page without the parts that depend on its records.
+// newPage returns a page without the parts that depend on its records.
 func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
 		Key: t.Key, Shape: t.StorageShape(b.source.User), List: t.List != nil, ID: t.ID,
 		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header),
-		Took: a.took, Header: b.kept(a.header),
+		Took: a.took, Header: b.storedHeader(a.header),
 	}
 	if t.Kind != nil {
 		p.Kind = t.Kind.Name
@@ -261,16 +259,17 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 	return p
 }
 
-// maxKept bounds a field of upstream's header that is kept, in bytes.
+// maxKept is the length of the longest header field that is stored, in bytes.
 const maxKept = 1000
 
-// kept is what is kept of a header, as a query. A field that is an address of upstream leads to us.
-func (b *pageBuilder) kept(h http.Header) string {
+// storedHeader returns the header fields that are stored, as a query. In a field with an address of upstream
+// the address becomes ours.
+func (b *pageBuilder) storedHeader(h http.Header) string {
 	var q understudy.Query
 	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
-		value, ok := b.field(h, name)
+		value, ok := b.headerField(h, name)
 		if at := b.origins(); ok && at.ours != "" {
-			if n := at.away([]byte(value)); n > 0 {
+			if n := at.matchLength([]byte(value)); n > 0 {
 				value = at.ours + value[n:]
 			}
 		}
@@ -278,25 +277,25 @@ func (b *pageBuilder) kept(h http.Header) string {
 			q = append(q, understudy.Param{Name: name, Value: value})
 		}
 	}
-	return append(q, b.keptAges(h)...).String()
+	return append(q, b.ageFields(h)...).String()
 }
 
-// field is a field of a header in one line. ok is false for one that holds our credential, or
-// what no header may hold, and for one that is too long.
-func (b *pageBuilder) field(h http.Header, name string) (value string, ok bool) {
+// headerField returns a header field as one line. ok is false if the field contains our credential, is too
+// long, or has characters that a header must not have.
+func (b *pageBuilder) headerField(h http.Header, name string) (value string, ok bool) {
 	value = strings.Join(h[name], ", ")
 	odd := strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
-	return value, len(value) <= maxKept && !odd && len(takeOut([]byte(value), b.credential.needles())) == len(value)
+	return value, len(value) <= maxKept && !odd && len(removeNeedles([]byte(value), b.credential.needles())) == len(value)
 }
 
-// keptAges are the fields that say how long an answer holds, where the source goes by them.
-// What cannot be kept of Cache-Control may be the word that forbids storing.
-func (b *pageBuilder) keptAges(h http.Header) (q understudy.Query) {
+// ageFields returns the fields that say how long an answer is fresh, if the source uses them. A Cache-Control
+// that cannot be stored is stored as no-store, because it may forbid storing.
+func (b *pageBuilder) ageFields(h http.Header) (q understudy.Query) {
 	if !b.source.UpstreamAges {
 		return nil
 	}
 	for _, name := range understudy.AgeFields {
-		value, ok := b.field(h, name)
+		value, ok := b.headerField(h, name)
 		if !ok && name == "Cache-Control" {
 			value, ok = "no-store", true
 		}
@@ -307,13 +306,13 @@ func (b *pageBuilder) keptAges(h http.Header) (q understudy.Query) {
 	return q
 }
 
-// confirmed is a page of which upstream has just said that it is still right. What its answer
-// says of the age takes the place of what was said before (RFC 9111, 3.2).
-func (b *pageBuilder) confirmed(held *understudy.Page, a *answer) *understudy.Page {
+// confirmPage returns a page that upstream has confirmed with a 304. The age fields of the answer replace the
+// stored ones (RFC 9111, 3.2).
+func (b *pageBuilder) confirmPage(held *understudy.Page, a *answer) *understudy.Page {
 	page := held.ConfirmedCopy(a.at, a.took)
 	page.InitialAge = initialAge(a.header)
-	if said := b.keptAges(a.header); b.source.UpstreamAges {
-		kept, _ := understudy.ParseQuery(page.Header) // made by Query.String
+	if said := b.ageFields(a.header); b.source.UpstreamAges {
+		kept, _ := understudy.ParseQuery(page.Header) // Query.String made it, so it can be parsed
 		kept = slices.DeleteFunc(kept, func(p understudy.Param) bool {
 			_, again := said.Get(p.Name)
 			return again || p.Name == understudy.AgeField("Age") || p.Name == understudy.AgeField("Date")
@@ -323,18 +322,17 @@ func (b *pageBuilder) confirmed(held *understudy.Page, a *answer) *understudy.Pa
 	return page
 }
 
-// written builds the page of a write's answer: no key, no list, at most the one record
-// it shows. Its body is the answer's, with secrets emptied. A body whose secret cannot
-// be located is left out.
-func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, error) {
-	s, shown := b.everywhere(), t.Instance
+// makeWritePage makes the page of the answer to a write: without key or list, with at most one record. Its body
+// is the answer's body with secrets emptied. A body whose secret cannot be found is left out.
+func (b *pageBuilder) makeWritePage(t *spec.Target, a *answer) (*understudy.Page, error) {
+	s, shown := b.commonRedaction(), t.Instance
 	if t.List != nil {
-		shown = shownAs(t.Kind, t.List)
+		shown = instanceFor(t.Kind, t.List)
 	}
 	if t.Kind != nil && a.status < 300 {
 		s.absolute = b.plans[t.Kind].one[keyOf(shown)]
 	}
-	d, err := b.verbatim(a, s)
+	d, err := b.readVerbatim(a, s)
 	if errors.Is(err, errWithheld) {
 		d.why, err = err.Error(), nil
 	}
@@ -352,18 +350,18 @@ func (b *pageBuilder) written(t *spec.Target, a *answer) (*understudy.Page, erro
 			page.Shape += spec.ForeignShapeSuffix
 		}
 	}
-	f := readOne(b.plans[t.Kind], keyOf(shown), d.body, d.doc)
+	f := readRecord(b.plans[t.Kind], keyOf(shown), d.body, d.doc)
 	if page.NotStored = f.why; f.why == "" {
-		showing(page, f.rows)
-		if deleted(page, t.Kind) {
+		setRows(page, f.rows)
+		if isDeletedRecord(page, t.Kind) {
 			page.NotStored = understudy.NotStoredDeleted
 		}
 	}
 	return page, nil
 }
 
-// deleted reports whether a page of one record shows what is left of it.
-func deleted(page *understudy.Page, k *spec.Kind) bool {
+// isDeletedRecord reports whether a page of one record shows a deleted record.
+func isDeletedRecord(page *understudy.Page, k *spec.Kind) bool {
 	if page.List || k.Deleted == "" || len(page.Rows) != 1 {
 		return false
 	}
@@ -372,10 +370,10 @@ func deleted(page *understudy.Page, k *spec.Kind) bool {
 	return ok && string(v.Bytes(page.Body)) == "true"
 }
 
-// shownAs returns the instance in whose form a record is answered under a list's path: the first of
-// the list's shape, else the kind's first. It is nil for a kind without instances: its records have
-// the list's shape.
-func shownAs(k *spec.Kind, l *spec.List) *spec.Instance {
+// instanceFor returns the instance whose form a record has in the answer to a write to a list's path. It is the
+// first instance with the list's shape, else the kind's first. It returns nil for a kind without instances,
+// whose records have the list's shape.
+func instanceFor(k *spec.Kind, l *spec.List) *spec.Instance {
 	for _, in := range k.Instances {
 		if in.Shape == l.Shape {
 			return in
@@ -387,7 +385,7 @@ func shownAs(k *spec.Kind, l *spec.List) *spec.Instance {
 	return nil
 }
 
-// keyOf returns the key under which an instance's answers have the record.
+// keyOf returns the key of the record in an instance's answers.
 func keyOf(in *spec.Instance) string {
 	if in == nil {
 		return ""
@@ -395,11 +393,12 @@ func keyOf(in *spec.Instance) string {
 	return in.Key
 }
 
-// maxRetryAfter bounds how long upstream can pause a source.
+// maxRetryAfter is the longest time for which upstream can pause a source.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date, also a fraction and a date with an offset
-// such as +0000, which APIs send. It is 0 without one, for one that is malformed or in the past, and at most an hour.
+// retryAfter parses Retry-After (RFC 9110, section 10.2.3). It also accepts a fraction of seconds, and a date
+// with an offset such as +0000, because APIs send them. It returns 0 if the field is missing, malformed or in
+// the past, and at most an hour.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {
@@ -422,11 +421,11 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), maxRetryAfter))
 }
 
-// maxInitialAge bounds how old upstream can call an answer.
+// maxInitialAge is the highest age of an answer that upstream can claim.
 const maxInitialAge = 24 * time.Hour
 
-// initialAge reads Age (RFC 9111, section 5.1): the seconds an answer waited in caches.
-// It is 0 without one or for a malformed one, and at most a day.
+// initialAge parses Age (RFC 9111, section 5.1): how long an answer waited in caches. It returns 0 if the field
+// is missing or malformed, and at most a day.
 func initialAge(h http.Header) time.Duration {
 	seconds, err := strconv.ParseUint(strings.TrimSpace(h.Get("Age")), 10, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {

@@ -429,13 +429,13 @@ func TestForbiddenPath(t *testing.T) {
 
 func TestCheapest(t *testing.T) {
 	for name, want := range map[string]string{"shelf": "/v3/a%20b/books?limit=1", "links": "/events?per_page=1"} {
-		got, err := cheapest(&spec.Source{Name: "s", Spec: specFile(t, name), User: "a b"})
+		got, err := chooseProbeTarget(&spec.Source{Name: "s", Spec: specFile(t, name), User: "a b"})
 		if err != nil || got.Key.URI != want {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
 	// Without a user for {library} no list can be asked for.
-	got, err := cheapest(&spec.Source{Name: "s", Spec: specFile(t, "shelf")})
+	got, err := chooseProbeTarget(&spec.Source{Name: "s", Spec: specFile(t, "shelf")})
 	if err != nil || got.Key.URI != "/" {
 		t.Errorf("%v %v", got, err)
 	}

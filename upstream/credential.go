@@ -1,4 +1,4 @@
-// Credential: what requests to upstream are signed with, and how it is kept out of answers.
+// Credential: how requests to upstream are authenticated, and how the credential is kept out of answers.
 
 package upstream
 
@@ -19,48 +19,48 @@ import (
 	"understudy/upstream/tokens"
 )
 
-// Tokens exchanges a secret for the token that is sent in its place; tokens.Issuer does.
+// Tokens exchanges a secret for the token that is sent instead; tokens.Issuer implements it.
 type Tokens interface {
-	// Token returns a token and when it ends; a zero time: not known.
-	Token(ctx context.Context, secret understudy.Secret) (token understudy.Secret, ends time.Time, err error)
+	// Issue returns a token and when it expires; zero if that is unknown.
+	Issue(ctx context.Context, secret understudy.Secret) (token understudy.Secret, ends time.Time, err error)
 }
 
-// credential authenticates requests to upstream. It has one secret, or several whose limits
-// add up. It is safe for concurrent use.
+// credential authenticates requests to upstream. It has one secret, or several whose limits add up. It is safe
+// for concurrent use.
 type credential struct {
-	schemes []auth.Scheme // in which requests carry it
-	tokens  Tokens        // nil: the secrets themselves are sent
+	schemes []auth.Scheme // how requests carry the credential
+	tokens  Tokens        // nil if the secrets themselves are sent
 	now     func() time.Time
 	log     *slog.Logger
-	life    context.Context // the client's
+	life    context.Context // the client's lifetime
 
 	mu      sync.RWMutex
 	user    string
 	members []*member
-	next    int      // the member whose turn it is
-	traces  [][]byte // the forms in which it must not come back in a body
+	next    int      // index of the member whose turn it is
+	traces  [][]byte // forms of the credential that must not appear in a body
 }
 
-// member is one secret; the credential's lock guards it.
+// member is one secret of the source. The credential's lock guards it.
 type member struct {
-	secret understudy.Secret
-	token  understudy.Secret // what is sent; empty: none has been made
-	made   time.Time
-	ends   time.Time     // of the token; zero: not known
-	making chan struct{} // closed when a token that is being made is there, or is not; nil: none is
-	err    error         // why none was made
-	held   time.Time     // until then others are used: its limit is reached, or it was refused
-	quotas map[string]*quota
+	secret  understudy.Secret
+	token   understudy.Secret // the token that is sent; empty before the first one
+	made    time.Time
+	ends    time.Time     // when the token expires; zero if unknown
+	making  chan struct{} // closed when the running token request ends; nil if none is running
+	err     error         // why the last token request failed
+	blocked time.Time     // other members are preferred until then: the limit is reached, or the secret was refused
+	quotas  map[string]*quota
 }
 
-// quota is what upstream has told of one of its limits for a secret.
+// quota is what upstream has said about one of its limits for a secret.
 type quota struct {
-	held  time.Time // until then others are used: nothing remains
-	left  throttle.Allowance
-	until time.Time // left holds
+	blocked time.Time // other members are preferred until then: nothing remains
+	left    throttle.Allowance
+	until   time.Time // how long left is valid
 }
 
-// quota is that of a limit.
+// quota returns the quota of a limit and creates it if needed.
 func (m *member) quota(of string) *quota {
 	q := m.quotas[of]
 	if q == nil {
@@ -73,15 +73,15 @@ func (m *member) quota(of string) *quota {
 	return q
 }
 
-// heldFor is until when others are used for a request that counts for a limit.
-func (m *member) heldFor(of string) time.Time {
-	if q := m.quota(of); q.held.After(m.held) {
-		return q.held
+// blockEnd returns the time until which other members are preferred for requests that count for a limit.
+func (m *member) blockEnd(of string) time.Time {
+	if q := m.quota(of); q.blocked.After(m.blocked) {
+		return q.blocked
 	}
-	return m.held
+	return m.blocked
 }
 
-// signature is what one request is signed with.
+// signature is the credential of one request.
 type signature struct {
 	c     *credential
 	of    *member
@@ -89,17 +89,18 @@ type signature struct {
 	token understudy.Secret
 }
 
+// The times around a token.
 const (
-	early     = 5 * time.Minute // before it ends a token is replaced, or a tenth of its life if that is less
-	lastUse   = 5 * time.Second // before it ends it is not used any more
-	makeTime  = 30 * time.Second
-	makePause = time.Second      // after a token could not be made
-	youngest  = 10 * time.Second // a token that was refused so soon is not at fault
-	refusedIn = 5 * time.Minute  // until a refused secret is tried again, while others work
+	tokenRenewTime  = 5 * time.Minute  // a token is replaced this long before it expires, or a tenth of its life if that is less
+	tokenMinLeft    = 5 * time.Second  // a token is not used this long before it expires
+	maxTokenWait    = 30 * time.Second // for one token request
+	tokenRetryPause = time.Second      // pause after a token request failed
+	minRevokedAge   = 10 * time.Second // a token refused at a lower age is not considered revoked
+	refusedPause    = 5 * time.Minute  // how long other secrets are preferred to a refused one
 )
 
-// set replaces the user ("" keeps it) and the secrets. What upstream told of them, and the
-// tokens, begin anew.
+// set replaces the user ("" keeps it) and the secrets. Their tokens and what upstream said about their limits
+// are forgotten.
 func (c *credential) set(user string, secrets []understudy.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,7 @@ func (c *credential) set(user string, secrets []understudy.Secret) {
 	c.trace()
 }
 
-// trace notes the forms of what is sent. The lock is held.
+// trace computes the forms of the credential that must not appear in a body. The caller holds the lock.
 func (c *credential) trace() {
 	c.traces = nil
 	for _, m := range c.members {
@@ -122,7 +123,7 @@ func (c *credential) trace() {
 			if secret.IsEmpty() {
 				continue
 			}
-			if distinct(secret.Reveal()) {
+			if isDistinct(secret.Reveal()) {
 				c.traces = append(c.traces, []byte(secret.Reveal()))
 			}
 			for _, s := range c.schemes {
@@ -134,20 +135,21 @@ func (c *credential) trace() {
 	}
 }
 
-// needles are the forms of the credential that must not come back in a body.
+// needles returns the forms of the credential that must not appear in a body.
 func (c *credential) needles() [][]byte {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.traces
 }
 
-// choose is the member for the next request, that counts for a limit: of those that are not held, the one with the
-// most left, else the one that is free first. The lock is held.
+// choose returns the member for the next request that counts for a limit. It prefers members that are not
+// blocked, then the member with the highest remaining quota, else the member that is free first. The caller
+// holds the lock.
 func (c *credential) choose(of string) *member {
 	best, now := (*member)(nil), c.now()
 	for i := range c.members {
 		m := c.members[(c.next+i)%len(c.members)]
-		if best == nil || m.before(best, of, now) {
+		if best == nil || m.isBetter(best, of, now) {
 			best = m
 		}
 	}
@@ -157,9 +159,9 @@ func (c *credential) choose(of string) *member {
 	return best
 }
 
-// before reports whether a member is to be used rather than another.
-func (m *member) before(other *member, of string, now time.Time) bool {
-	held, otherHeld := m.heldFor(of), other.heldFor(of)
+// isBetter reports whether a member should be used rather than another.
+func (m *member) isBetter(other *member, of string, now time.Time) bool {
+	held, otherHeld := m.blockEnd(of), other.blockEnd(of)
 	free, otherFree := !now.Before(held), !now.Before(otherHeld)
 	switch {
 	case free != otherFree:
@@ -172,8 +174,8 @@ func (m *member) before(other *member, of string, now time.Time) bool {
 	return otherTold && (!told || q.left.Remaining > otherQ.left.Remaining)
 }
 
-// take is what a request is signed with, that counts for a limit of upstream's. It waits for a token where one has to be made. The
-// error is an *understudy.UpstreamError, or the context's.
+// take returns the credential for a request that counts for one of upstream's limits. It waits if a token must
+// be requested. The error is an *understudy.UpstreamError, or the context's.
 func (c *credential) take(ctx context.Context, of string) (signature, error) {
 	c.mu.Lock()
 	m := c.choose(of)
@@ -181,18 +183,18 @@ func (c *credential) take(ctx context.Context, of string) (signature, error) {
 		now := c.now()
 		if c.tokens == nil {
 			m.token = m.secret
-		} else if m.stale(now) && m.making == nil && !(m.err != nil && now.Before(m.made.Add(makePause))) {
+		} else if m.isTokenStale(now) && m.making == nil && !(m.err != nil && now.Before(m.made.Add(tokenRetryPause))) {
 			m.making = make(chan struct{})
 			go c.make(m)
 		}
 		s := signature{c: c, of: m, user: c.user, token: m.token}
-		making, err, usable := m.making, m.err, c.tokens == nil || m.usable(now)
+		making, err, usable := m.making, m.err, c.tokens == nil || m.isUsable(now)
 		c.mu.Unlock()
 		switch {
 		case usable:
 			return s, nil
 		case making == nil:
-			return s, noToken(err)
+			return s, wrapTokenError(err)
 		}
 		select {
 		case <-making:
@@ -203,24 +205,24 @@ func (c *credential) take(ctx context.Context, of string) (signature, error) {
 	}
 }
 
-// stale reports that another token has to be made.
-func (m *member) stale(now time.Time) bool {
+// isTokenStale reports whether a new token must be requested.
+func (m *member) isTokenStale(now time.Time) bool {
 	if m.token.IsEmpty() {
 		return true
 	}
-	return !m.ends.IsZero() && !now.Before(m.ends.Add(-min(early, m.ends.Sub(m.made)/10)))
+	return !m.ends.IsZero() && !now.Before(m.ends.Add(-min(tokenRenewTime, m.ends.Sub(m.made)/10)))
 }
 
-// usable reports that the token may be sent.
-func (m *member) usable(now time.Time) bool {
-	return !m.token.IsEmpty() && (m.ends.IsZero() || now.Before(m.ends.Add(-min(lastUse, m.ends.Sub(m.made)/10))))
+// isUsable reports whether the token may be sent.
+func (m *member) isUsable(now time.Time) bool {
+	return !m.token.IsEmpty() && (m.ends.IsZero() || now.Before(m.ends.Add(-min(tokenMinLeft, m.ends.Sub(m.made)/10))))
 }
 
-// make makes a member's token, for all who want it.
+// make requests a member's token, for all requests that wait for it.
 func (c *credential) make(m *member) {
-	ctx, cancel := context.WithTimeout(c.life, makeTime)
+	ctx, cancel := context.WithTimeout(c.life, maxTokenWait)
 	defer cancel()
-	token, ends, err := c.tokens.Token(ctx, m.secret)
+	token, ends, err := c.tokens.Issue(ctx, m.secret)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.made, m.err = c.now(), err; err == nil {
@@ -233,10 +235,10 @@ func (c *credential) make(m *member) {
 	m.making = nil
 }
 
-// noToken is the failure of a request for which there is no token.
-func noToken(err error) error {
+// wrapTokenError returns the failure of a request for which there is no token.
+func wrapTokenError(err error) error {
 	var refused *tokens.RefusedError
-	e := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(err.Error())} // of no other kind
+	e := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(err.Error())} // err must not match other kinds
 	if errors.As(err, &refused) {
 		e.Why, e.Status = understudy.FailCredential, http.StatusUnauthorized
 	}
@@ -250,10 +252,10 @@ func (s signature) sign(req *http.Request) {
 	}
 }
 
-// again reports whether a request that failed so may be sent once more: what it was signed
-// with has been replaced since, or another secret is free. Otherwise, when every secret's
-// limit is reached, the failure says when the first of them is free.
-func (s signature) again(failed *understudy.UpstreamError) bool {
+// canRetry reports whether a failed request may be sent once more: its credential was replaced meanwhile, or
+// another secret is free. Otherwise, if the limits of all secrets are reached, canRetry sets the failure's
+// RetryAfter to the time when the first secret is free.
+func (s signature) canRetry(failed *understudy.UpstreamError) bool {
 	c := s.c
 	if c == nil || failed.Why != understudy.FailCredential && failed.Why != understudy.FailLimited {
 		return false
@@ -269,8 +271,8 @@ func (s signature) again(failed *understudy.UpstreamError) bool {
 		switch {
 		case !current || !m.token.Equal(s.token.Reveal()):
 			return true
-		case c.tokens != nil && now.Sub(m.made) >= youngest:
-			m.token = understudy.Secret{} // it was revoked before its end
+		case c.tokens != nil && now.Sub(m.made) >= minRevokedAge:
+			m.token = understudy.Secret{} // the token was revoked before it expired
 			return true
 		}
 	}
@@ -279,20 +281,20 @@ func (s signature) again(failed *understudy.UpstreamError) bool {
 	}
 	wait := failed.RetryAfter
 	if failed.Why == understudy.FailCredential {
-		wait = refusedIn
+		wait = refusedPause
 		c.log.Warn("one of the source's secrets is refused", "status", failed.Status)
 	} else if wait == 0 {
-		return false // too many at once; another secret may help, but nobody says so
+		return false // too many requests at once; upstream does not say whether another secret would help
 	}
-	held := &m.held
+	held := &m.blocked
 	if failed.LimitName != "" {
-		held = &m.quota(failed.LimitName).held
+		held = &m.quota(failed.LimitName).blocked
 	}
 	if until := now.Add(wait); until.After(*held) {
 		*held = until
 	}
 	for _, other := range c.members {
-		until := other.heldFor(failed.LimitName)
+		until := other.blockEnd(failed.LimitName)
 		if !now.Before(until) {
 			return true
 		}
@@ -306,10 +308,9 @@ func (s signature) again(failed *understudy.UpstreamError) bool {
 	return false
 }
 
-// told notes what an answer says of the limit of the secret that its request was signed
-// with, and returns that of all secrets together. Of those that have not been told the limit
-// is taken to be the same, and whole.
-func (s signature) told(a throttle.Allowance) throttle.Allowance {
+// sumAllowance records what an answer says about the limit of its request's secret, and returns the limits of
+// all secrets together. A secret without an answer is assumed to have the same limit, unused.
+func (s signature) sumAllowance(a throttle.Allowance) throttle.Allowance {
 	c := s.c
 	if c == nil {
 		return a
@@ -323,7 +324,7 @@ func (s signature) told(a throttle.Allowance) throttle.Allowance {
 	q := s.of.quota(a.Of)
 	q.left, q.until = a, now.Add(max(a.Reset, time.Second))
 	if a.Remaining == 0 && a.Reset > 0 {
-		q.held = now.Add(min(a.Reset, maxRetryAfter))
+		q.blocked = now.Add(min(a.Reset, maxRetryAfter))
 	}
 	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset, Named: a.Named}
 	for _, m := range c.members {
@@ -338,7 +339,7 @@ func (s signature) told(a throttle.Allowance) throttle.Allowance {
 	return sum
 }
 
-// clean is err, unless its text holds the credential.
+// clean returns err, or an error with the same text without the credential.
 func (c *credential) clean(err error) error {
 	text := err.Error()
 	c.mu.RLock()
@@ -350,15 +351,15 @@ func (c *credential) clean(err error) error {
 		}
 	}
 	c.mu.RUnlock()
-	text = string(takeOut([]byte(text), c.needles()))
+	text = string(removeNeedles([]byte(text), c.needles()))
 	if text == err.Error() {
 		return err
 	}
 	return errors.New(text)
 }
 
-// without is the header of an answer less the fields that hold the credential.
-func (c *credential) without(h http.Header) http.Header {
+// stripHeader removes the fields of an answer's header that contain the credential.
+func (c *credential) stripHeader(h http.Header) http.Header {
 	needles := c.needles()
 	for name, values := range h {
 		for _, value := range values {

@@ -1,4 +1,4 @@
-// Decision: what the status and the header of an answer say of upstream and of its limits.
+// Decision: what the status and the header of an answer say about upstream and its limits.
 
 package upstream
 
@@ -16,19 +16,19 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// blindWait is how long to wait at a limit of which upstream says that it is reached, and
-// not until when. GitHub asks for a minute.
+// blindWait is how long to wait if upstream says that a limit is reached but not until when. GitHub asks for a
+// minute.
 const blindWait = time.Minute
 
-// decision is what an answer says of upstream: Why is FailNone when it is about the request
-// alone. RetryAfter is how long upstream wants no request; 0: it does not say. Of is the one
-// limit that is used up, where upstream has several.
-func decision(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
+// answerFailure returns what an answer says about upstream. Why is FailNone if the answer is only about the
+// request. RetryAfter is how long upstream wants no request, or 0 if it does not say. Of is the limit that is
+// used up, if upstream has several.
+func answerFailure(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 	e.Status, e.RetryAfter = a.status, retryAfter(a.header, a.at)
 	if listed := slices.Contains(s.Limits.Statuses, a.status); listed || a.status == http.StatusTooManyRequests {
-		if over := a.told && a.left.Remaining == 0; over {
-			e.LimitName, e.RetryAfter = a.left.Of, max(e.RetryAfter, min(a.left.Reset, maxRetryAfter))
-		} else if listed && e.RetryAfter == 0 && !holdsOneOf(a.body, s.Limits.Words) {
+		if over := a.hasAllowance && a.allowance.Remaining == 0; over {
+			e.LimitName, e.RetryAfter = a.allowance.Of, max(e.RetryAfter, min(a.allowance.Reset, maxRetryAfter))
+		} else if listed && e.RetryAfter == 0 && !hasWord(a.body, s.Limits.Words) {
 			listed = false
 		}
 		if listed && e.RetryAfter == 0 {
@@ -48,50 +48,51 @@ func decision(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 	return e
 }
 
-// noteLimits takes over what an answer says of upstream's limits. When nothing remains the next
-// request would be refused: none goes out until the window ends.
+// noteLimits records what an answer says about upstream's limits. If nothing remains, upstream would refuse the
+// next request, so none is sent until the window ends.
 func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
-	why, left := decision(c.o.Source.Spec, a).Why, a.left
-	if a.told {
-		left = a.by.told(left)
+	why, left := answerFailure(c.o.Source.Spec, a).Why, a.allowance
+	if a.hasAllowance {
+		left = a.signature.sumAllowance(left)
 	}
-	if a.told && c.budget.Told(left) && why == understudy.FailNone {
+	if a.hasAllowance && c.budget.Told(left) && why == understudy.FailNone {
 		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter), LimitName: left.Of,
 			Err: errors.New("nothing remains of what it takes")})
 	}
 	o := throttle.Observation{Sort: sort, Began: a.at.Add(-a.took), Refused: why == understudy.FailLimited,
 		Counted: throttle.Count(a.header, c.o.Source.Spec.Limits.Concurrent)}
-	if a.status < 400 && a.broken == nil {
-		o.Took = cmp.Or(a.silence, a.took)
+	if a.status < 400 && a.bodyErr == nil {
+		o.Took = cmp.Or(a.longestWait, a.took)
 	}
-	if !o.Refused || !a.told || left.Remaining > 0 {
+	if !o.Refused || !a.hasAllowance || left.Remaining > 0 {
 		c.budget.Observe(o)
 	}
 }
 
-// readLimits reads what an answer to a request of a place says of the requests that upstream
-// still takes.
+// readLimits reads from an answer how many requests upstream still accepts. place is that of the request (see
+// placeOf).
 func (c *Client) readLimits(a *answer, place string) {
 	l := &c.o.Source.Spec.Limits
 	fields := throttle.Fields{Limit: l.Limit, Remaining: l.Remaining, Reset: l.Reset, Resource: l.Resource}
-	if a.left, a.told = fields.Read(a.header, a.at); a.told {
-		a.left.Of = c.resources.learn(place, a.left)
+	if a.allowance, a.hasAllowance = fields.Read(a.header, a.at); a.hasAllowance {
+		a.allowance.Of = c.resources.learn(place, a.allowance)
 	}
 }
 
-// resources are the limits of an upstream that has several, and which requests count for
-// which: answers tell it. Its zero value works. It is safe for concurrent use.
+// resources are the limits of an upstream that has several, and which requests count for which limit. Both are
+// learned from answers. The zero value is ready for use. It is safe for concurrent use.
 type resources struct {
 	mu     sync.Mutex
-	places map[string]string // their limits
+	places map[string]string // limit of each place
 	sizes  map[string]int64
-	main   string // the largest of them
-	spent  bool   // nothing was left of the one that was told of last
+	main   string // the largest limit
+	spent  bool   // whether nothing remained of the limit in the last answer
 }
 
-const mostPlaces = 1024 // whose limit is remembered
+const maxPlaces = 1024 // number of places whose limit is remembered
 
-// sortOf is of the requests for a target, whose answers take about as long. Those that the spec does not name are one.
+// sortOf returns the sort of the requests for a target. Answers of one sort take about as long. All paths that
+// the spec does not name are one sort.
 func sortOf(method string, t *spec.Target) throttle.Sort {
 	if t.List == nil && t.Instance == nil && t.Media == nil {
 		return throttle.Sort{Method: method}
@@ -99,7 +100,8 @@ func sortOf(method string, t *spec.Target) throttle.Sort {
 	return throttle.Sort{Method: method, Place: placeOf(t), Size: sizeOf(t)}
 }
 
-// placeOf names the requests that count for the same limit as far as is known: those of one template of the spec, or path.
+// placeOf returns the name of requests that probably count for the same limit: the template of the spec, or
+// else the path.
 func placeOf(t *spec.Target) string {
 	switch {
 	case t == nil:
@@ -114,7 +116,7 @@ func placeOf(t *spec.Target) string {
 	return t.Key.Path()
 }
 
-// learn notes for which limit a request of a place has counted, and returns its name.
+// learn records for which limit a request of a place has counted, and returns the limit's name.
 func (r *resources) learn(place string, a throttle.Allowance) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +132,8 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 	if r.sizes[a.Of] = max(a.Limit, r.sizes[a.Of]); r.main == "" || a.Limit > r.sizes[r.main] {
 		r.main = a.Of
 	}
-	if _, known := r.places[place]; !known && len(r.places) >= mostPlaces {
-		for other := range r.places { // any of them: it is learned again
+	if _, known := r.places[place]; !known && len(r.places) >= maxPlaces {
+		for other := range r.places { // any place will do, because it can be learned again
 			delete(r.places, other)
 			break
 		}
@@ -140,14 +142,14 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 	return a.Of
 }
 
-// outward is a failure as others than upstream's client see it: that a limit is reached for
-// which few requests count does not mean that the source is down.
-func (r *resources) outward(e *understudy.UpstreamError) *understudy.UpstreamError {
+// publicFailure returns a failure as code outside the client should see it. A limit for which few requests
+// count does not mean that the source is down.
+func (r *resources) publicFailure(e *understudy.UpstreamError) *understudy.UpstreamError {
 	if e.LimitName == "" {
 		return e
 	}
 	out := *e
-	if out.LimitName == r.of("") {
+	if out.LimitName == r.limitFor("") {
 		out.LimitName = ""
 	} else if out.Why == understudy.FailDown {
 		out.Why = understudy.FailLimited
@@ -155,9 +157,10 @@ func (r *resources) outward(e *understudy.UpstreamError) *understudy.UpstreamErr
 	return &out
 }
 
-// of returns the limit that a request of a place counts for. Where answers have not told it, that is the largest;
-// "" when only one place is known and nothing is left of its limit, which other places may not share.
-func (r *resources) of(place string) string {
+// limitFor returns the limit for which a request of a place counts. If that is unknown, it returns the largest
+// limit. It returns "" if only one place is known and nothing remains of its limit, because other places may
+// have another limit.
+func (r *resources) limitFor(place string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of, known := r.places[place]
@@ -167,10 +170,11 @@ func (r *resources) of(place string) string {
 	return of
 }
 
-// mostWorded is how much of a body is looked at for words, in bytes.
-const mostWorded = 16 << 10
+// maxSearched is how much of a body is searched for words, in bytes.
+const maxSearched = 16 << 10
 
-func holdsOneOf(body []byte, words []string) bool {
-	text := bytes.ToLower(body[:min(len(body), mostWorded)])
+// hasWord reports whether a body contains one of some words.
+func hasWord(body []byte, words []string) bool {
+	text := bytes.ToLower(body[:min(len(body), maxSearched)])
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(text, []byte(w)) })
 }

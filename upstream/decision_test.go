@@ -356,7 +356,7 @@ func TestManyResources(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if windows, places := len(c.Queue().Windows), len(c.resources.places); windows > throttle.MostLimits+1 || places > mostPlaces {
+		if windows, places := len(c.Queue().Windows), len(c.resources.places); windows > throttle.MostLimits+1 || places > maxPlaces {
 			t.Errorf("%d limits of %d places are kept", windows, places)
 		}
 	})

@@ -149,7 +149,7 @@ func BenchmarkCodings(b *testing.B) {
 			b.ReportAllocs()
 			resp := &http.Response{Header: http.Header{"Content-Encoding": {p.coding}}, ContentLength: -1}
 			for b.Loop() {
-				q := &body.Quota{Ctx: b.Context(), Weigh: free, Pause: func() func() { return func() {} }, Length: -1, Most: 64 << 20}
+				q := &body.Quota{Ctx: b.Context(), Weigh: free, Pause: func() func() { return func() {} }, Length: -1, Max: 64 << 20}
 				if got, err := r.Read(resp, bytes.NewReader(wire), q, ""); err != nil || len(got) != len(page) {
 					b.Fatal(len(got), err)
 				}

@@ -1,4 +1,4 @@
-// Document: whether an answer's body is whole, and whether it can be kept.
+// Document: whether an answer's body is complete, and whether it can be stored.
 
 package upstream
 
@@ -19,16 +19,15 @@ import (
 
 // document is a body that is one complete JSON document.
 type document struct {
-	body    []byte         // in UTF-8, unless it could not be decoded
-	charset string         // how body is encoded on the wire, "" as it is
-	doc     jsonspan.Value // in body; no kind when that is not UTF-8
-	why     string         // why it cannot be stored faithfully, "" when it can
+	body    []byte         // UTF-8, unless it could not be decoded
+	charset string         // encoding of the body on the wire; "" if unchanged
+	doc     jsonspan.Value // the outermost value in body; None if body is not UTF-8
+	why     string         // why it cannot be stored without loss, or ""
 }
 
-// readDocument checks that a body is a complete JSON document and decodes it. It
-// empties the secrets, rewrites absolute URLs, and says whether the document can be
-// stored without loss. It fails when the document is not complete, or when a secret in
-// it cannot be emptied.
+// readDocument checks that a body is a complete JSON document and decodes it. It empties the secrets and
+// rewrites absolute URLs, and says whether the document can be stored without loss. It returns an error if the
+// document is incomplete or a secret in it cannot be emptied.
 func readDocument(contentType string, body []byte, s redaction, needles [][]byte) (document, error) {
 	if len(body) == 0 {
 		return document{}, errors.New("the body is empty")
@@ -40,15 +39,15 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 	case known && !decoded:
 		return readForeign("UTF-16", body, text, s.secrets, needles)
 	case !known:
-		if text, ok := utf32(body); ok {
+		if text, ok := decodeUTF32(body); ok {
 			return readForeign("UTF-32", body, text, s.secrets, needles)
 		}
 		text, c = body, charset.UTF8
 	}
-	text = takeOut(text, needles)
+	text = removeNeedles(text, needles)
 	doc, err := jsonspan.Parse(text)
 	if err != nil {
-		return document{}, notWhole(contentType, err)
+		return document{}, wrapIncomplete(contentType, err)
 	}
 	d := document{charset: string(c)}
 	d.body, d.doc = s.clean(text, doc)
@@ -60,26 +59,27 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 	return d, nil
 }
 
-// readForeign is readDocument for UTF-32, and for UTF-16 that does not survive decoding
-// and encoding: such a document passes unchanged or not at all.
+// readForeign reads UTF-32, and UTF-16 that decoding and encoding would change. Such a document passes
+// unchanged or not at all.
 func readForeign(name string, body, text []byte, secrets []secret, needles [][]byte) (document, error) {
 	doc, err := jsonspan.Parse(text)
 	if err != nil {
-		return document{}, notWhole(name, err)
+		return document{}, wrapIncomplete(name, err)
 	}
-	if clean, _ := (redaction{secrets: secrets}).clean(text, doc); !bytes.Equal(takeOut(clean, needles), text) {
+	if clean, _ := (redaction{secrets: secrets}).clean(text, doc); !bytes.Equal(removeNeedles(clean, needles), text) {
 		return document{}, fmt.Errorf("the body is %s and holds a secret", name)
 	}
 	return document{body: body, why: "the body is " + name}, nil
 }
 
-func notWhole(what string, err error) error {
+// wrapIncomplete returns the error for a body that is no complete JSON document.
+func wrapIncomplete(what string, err error) error {
 	what = cmp.Or(what, "an answer without a content type")
 	return fmt.Errorf("no complete JSON document (%s): %w", understudy.Clip(what), err)
 }
 
-// charsetOf is the charset a content type declares, "utf-8" when it declares
-// none: JSON has no other (RFC 8259, section 8.1).
+// charsetOf returns the charset that a content type declares. Without a declaration it is "utf-8", because JSON
+// has no other (RFC 8259, section 8.1).
 func charsetOf(contentType string) string {
 	if !strings.ContainsAny(contentType, "=") {
 		return "utf-8"
@@ -91,34 +91,35 @@ func charsetOf(contentType string) string {
 	return params["charset"]
 }
 
-// isJSON reports whether a content type promises JSON.
+// isJSON reports whether a content type means JSON.
 func isJSON(contentType string) bool {
 	media, _, _ := strings.Cut(contentType, ";")
 	media = strings.ToLower(strings.TrimSpace(media))
 	return strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json")
 }
 
-// utf32 recognises UTF-32 and converts it to UTF-8. It looks for a byte order mark, or
-// for the zero bytes around the document's first character, which is ASCII.
-func utf32(b []byte) (text []byte, ok bool) {
+// decodeUTF32 recognizes UTF-32 and converts it to UTF-8. It looks for a byte order mark, or for the zero bytes
+// around the document's first character, which is ASCII.
+func decodeUTF32(b []byte) (text []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, false
 	}
 	switch head := [4]byte(b); {
 	case head == [4]byte{0, 0, 0xfe, 0xff}:
-		return from32(b[4:], binary.BigEndian), true
+		return convertUTF32(b[4:], binary.BigEndian), true
 	case head == [4]byte{0xff, 0xfe, 0, 0}:
-		return from32(b[4:], binary.LittleEndian), true
+		return convertUTF32(b[4:], binary.LittleEndian), true
 	case head[0] == 0 && head[1] == 0 && head[2] == 0 && head[3] != 0:
-		return from32(b, binary.BigEndian), true
+		return convertUTF32(b, binary.BigEndian), true
 	case head[0] != 0 && head[1] == 0 && head[2] == 0 && head[3] == 0:
-		return from32(b, binary.LittleEndian), true
+		return convertUTF32(b, binary.LittleEndian), true
 	}
 	return nil, false
 }
 
-// from32 gives nothing, and so no document, when a character is cut.
-func from32(b []byte, order binary.ByteOrder) []byte {
+// convertUTF32 converts UTF-32 to UTF-8. It returns nil, which is no document, if the last character is
+// incomplete.
+func convertUTF32(b []byte, order binary.ByteOrder) []byte {
 	if len(b)%4 != 0 {
 		return nil
 	}

@@ -150,7 +150,7 @@ func TestNamesSecret(t *testing.T) {
 	for text, want := range map[string]bool{
 		"<AuthToken>x</AuthToken>": true, "auth-token=x": true, "AUTH_TOKEN: x": true, "<Author/>": false,
 	} {
-		if namesSecret([]byte(text), secrets) != want {
+		if hasSecretName([]byte(text), secrets) != want {
 			t.Errorf("%s: not %v", text, want)
 		}
 	}
@@ -161,7 +161,7 @@ func TestDistinct(t *testing.T) {
 		"slowapitoken": true, "deadbeef": true, "short": false, "12345678": false, "12345e67": false, "1234567a": true,
 		"has space1": false, `has"quote`: false, "": false, "ünïcödë-x": false,
 	} {
-		if distinct(text) != want {
+		if isDistinct(text) != want {
 			t.Errorf("%q: not %v", text, want)
 		}
 	}

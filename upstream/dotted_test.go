@@ -37,7 +37,7 @@ func dottedPage(t *testing.T, body string) (text, next string, rows []string, cl
 	}
 	b := newPageBuilder(&Options{Source: &spec.Source{Name: "s", Spec: s, PublicURL: ourURL}}, &credential{})
 	header := http.Header{"Content-Type": {"application/json"}}
-	page, err := b.recordPage(target, &answer{status: 200, body: []byte(body), at: time.Now(), header: header})
+	page, err := b.makeRecordPage(target, &answer{status: 200, body: []byte(body), at: time.Now(), header: header})
 	if err != nil || page.NotStored != "" {
 		t.Fatalf("%v %s", err, page.NotStored)
 	}

@@ -1,4 +1,4 @@
-// Exchange: a request to a generic source, passed on as it came.
+// Exchange: a request to a generic source, forwarded unchanged.
 
 package upstream
 
@@ -23,30 +23,30 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Exchange sends a request once, as it came but for our credential and Via, and returns the
-// answer as it came, whatever its status and type. Redirects are not followed. It returns
-// when the header has come, or with the body where that is wanted whole and is no longer
-// than x.Most; then it is read within the memory for bodies. The answer must be closed,
-// which ends the request. Every wait has a limit; a stream may take any time.
+// Exchange sends a request once, unchanged except for our credential and Via, and returns the answer unchanged,
+// whatever its status and type. It does not follow redirects. It returns when the header has arrived. If the
+// complete body is wanted (x.Whole) and it is not longer than x.Most, Exchange reads the body within the memory
+// for bodies. The caller must close the answer, which ends the request. Every wait has a limit, but a stream
+// may take any time.
 //
-// Any answer means that upstream is well. An *understudy.UpstreamError says that none came,
-// ErrUnknownOutcome that none came to a request that may have changed something; other
-// errors are ErrInvalid, the context's and ErrClosed.
+// Any answer means that upstream works. An *understudy.UpstreamError means that there was none,
+// ErrUnknownOutcome that there was none to a request that may have changed data. Other errors are ErrInvalid,
+// the context's and ErrClosed.
 func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	s := &stream{c: c, ask: &request.MediaRequest{Target: x.Target}, left: endless}
-	ctx, s.done = c.life.until(ctx)
+	ctx, s.done = c.life.withLifetime(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.quiet = throttle.NewDeadline(s.cancel, nil, time.Hour)
 	s.quiet.Stop()
 	got, failure, err := s.exchange(&x)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("upstream: %s %s: %w", understudy.Clip(x.Method), understudy.Clip(x.Target.Key.URI), endOf(ctx, err))
+		err = fmt.Errorf("upstream: %s %s: %w", understudy.Clip(x.Method), understudy.Clip(x.Target.Key.URI), wrapEnd(ctx, err))
 	case failure != nil:
-		err = c.resources.outward(failure)
+		err = c.resources.publicFailure(failure)
 	}
 	if err != nil || got.Stream == nil {
-		_ = s.Close() // nothing more of it is read
+		_ = s.Close() // no more of it is read
 	}
 	if err != nil {
 		return nil, err
@@ -54,11 +54,10 @@ func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 	return got, nil
 }
 
-// endless is more bytes than a stream will ever have.
+// endless is more bytes than a stream can have.
 const endless = 1 << 62
 
-// exchange waits for breaker and budget, and sends the request. The slot is given back when
-// the head has come.
+// exchange waits for breaker and budget, and sends the request. It frees the slot when the header has arrived.
 func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	f := request.Fetch{Target: x.Target, Reason: x.Reason, Flow: x.Flow, MaxQueueWait: writeQueue}
@@ -73,7 +72,7 @@ func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *unde
 	resp, maybe, err := s.pass(x)
 	c.budget.Release()
 	if err != nil {
-		return nil, s.unanswered(x, err, probe, maybe), s.endedBy(x, err, maybe)
+		return nil, s.unansweredFailure(x, err, probe, maybe), s.checkEnd(x, err, maybe)
 	}
 	at := c.o.Now()
 	c.counts.Answered(at.Sub(began))
@@ -85,7 +84,7 @@ func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *unde
 				Took: at.Sub(began)},
 			Outcome: request.Cold, UpstreamTime: at.Sub(began),
 		},
-		Header: c.credential.without(resp.Header), Stream: s, Length: resp.ContentLength, Trailer: resp.Trailer, SentAt: began,
+		Header: c.credential.stripHeader(resp.Header), Stream: s, Length: resp.ContentLength, Trailer: resp.Trailer, SentAt: began,
 	}
 	bare := x.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
 	whole := x.WantBody != nil && x.WantBody(resp.StatusCode, got.Header, began, at)
@@ -93,16 +92,16 @@ func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *unde
 	case bare:
 		got.Stream = nil
 	case whole && resp.ContentLength <= x.MaxBody:
-		if err := s.whole(got, x.MaxBody); err != nil {
-			return nil, &understudy.UpstreamError{Why: brokenFailure(err), Err: err}, nil
+		if err := s.readWhole(got, x.MaxBody); err != nil {
+			return nil, &understudy.UpstreamError{Why: bodyFailure(err), Err: err}, nil
 		}
 	}
 	return got, nil, nil
 }
 
-// unanswered tells the breaker that no answer came. A connection that upstream accepted and
-// then closed says something of this request alone.
-func (s *stream) unanswered(x *request.Exchange, err error, probe, maybe bool) *understudy.UpstreamError {
+// unansweredFailure reports to the breaker that there was no answer. A connection that upstream accepted and
+// then closed says something only about this request.
+func (s *stream) unansweredFailure(x *request.Exchange, err error, probe, maybe bool) *understudy.UpstreamError {
 	c := s.c
 	failure := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: err}
 	switch {
@@ -112,7 +111,7 @@ func (s *stream) unanswered(x *request.Exchange, err error, probe, maybe bool) *
 		}
 	case isDial(err) || throttle.IsLate(s.ctx):
 		c.counts.Failed(c.o.Now())
-		c.failed(x.Target.Key.URI, failure, probe)
+		c.reportFailure(x.Target.Key.URI, failure, probe)
 	default:
 		c.counts.Failed(c.o.Now())
 		if probe {
@@ -122,8 +121,8 @@ func (s *stream) unanswered(x *request.Exchange, err error, probe, maybe bool) *
 	return failure
 }
 
-// endedBy is the error of an exchange that is not upstream's failure alone; nil: it is.
-func (s *stream) endedBy(x *request.Exchange, err error, maybe bool) error {
+// checkEnd returns the error of an exchange that is not only upstream's failure, or nil.
+func (s *stream) checkEnd(x *request.Exchange, err error, maybe bool) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		return err
@@ -135,7 +134,7 @@ func (s *stream) endedBy(x *request.Exchange, err error, maybe bool) error {
 	return nil
 }
 
-// pass sends the request. maybe says that it may have reached upstream.
+// pass sends the request. maybe is true if the request may have reached upstream.
 func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err error) {
 	c := s.c
 	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
@@ -155,25 +154,25 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 			early.Lock()
 			defer early.Unlock()
 			if x.OnInformational != nil && status != http.StatusContinue && !over {
-				x.OnInformational(status, c.credential.without(http.Header(h)))
+				x.OnInformational(status, c.credential.stripHeader(http.Header(h)))
 			}
 			return nil
 		},
 	})
-	req, err := c.passed(ctx, x)
+	req, err := c.newForwardRequest(ctx, x)
 	if err != nil {
 		return nil, false, err
 	}
-	resp, err = final(c.connections.transport().RoundTrip(req))
+	resp, err = checkFinal(c.connections.transport().RoundTrip(req))
 	if err != nil {
 		return nil, connected.Load(), c.credential.clean(throttle.CauseOf(s.ctx, err))
 	}
 	return resp, true, nil
 }
 
-// passed is the request as upstream gets it: to the source's own host alone, with its
-// credential in place of any other where it has one.
-func (c *Client) passed(ctx context.Context, x *request.Exchange) (*http.Request, error) {
+// newForwardRequest returns the request for upstream. It goes only to the source's own host. If the source has
+// a credential, that replaces any other.
+func (c *Client) newForwardRequest(ctx context.Context, x *request.Exchange) (*http.Request, error) {
 	to, err := c.o.Source.Spec.BuildURL(x.Target.Key, c.o.Base)
 	if err != nil {
 		return nil, err
@@ -196,7 +195,7 @@ func (c *Client) passed(ctx context.Context, x *request.Exchange) (*http.Request
 		delete(h, name)
 	}
 	if h["User-Agent"] == nil {
-		h["User-Agent"] = []string{""} // net/http sends none then
+		h["User-Agent"] = []string{""} // keeps net/http from sending its own
 	}
 	if lines := h["Via"]; len(lines) > 0 {
 		h["Via"] = []string{strings.Join(append(lines, via), ", ")}
@@ -216,9 +215,9 @@ func (c *Client) passed(ctx context.Context, x *request.Exchange) (*http.Request
 	return req, nil
 }
 
-// whole reads the body of an answer within the memory for bodies. One that is longer than
-// most stays a stream.
-func (s *stream) whole(got *request.ExchangeResponse, most int64) error {
+// readWhole reads the body of an answer within the memory for bodies. A body longer than most bytes stays a
+// stream.
+func (s *stream) readWhole(got *request.ExchangeResponse, most int64) error {
 	weight := body.Room{All: s.c.o.Bodies}
 	defer weight.Release()
 	expected := got.Length
@@ -250,7 +249,7 @@ func (s *stream) whole(got *request.ExchangeResponse, most int64) error {
 	}
 }
 
-// prefixed is a stream of which a part has been read.
+// prefixed is a stream whose beginning has been read.
 type prefixed struct {
 	io.Reader
 	io.Closer

@@ -1,4 +1,4 @@
-// Fetch: a GET within breaker and budget, tried again where that is safe.
+// Fetch: a GET within the limits of breaker and budget, retried if that is safe.
 
 package upstream
 
@@ -24,65 +24,64 @@ import (
 )
 
 const (
-	backOffMin = 200 * time.Millisecond
-	backOffMax = 5 * time.Second
+	minBackOff = 200 * time.Millisecond
+	maxBackOff = 5 * time.Second
 )
 
-// Fetch asks upstream for a target and returns the page it answered. An answer about
-// the request (400, 404, 410 …) is a page too. Otherwise the error is an
-// *understudy.UpstreamError, the context's, that of f.Reserve, or ErrClosed; never nil.
-// When ctx ends by its deadline while upstream is silent, the error is an UpstreamError
-// too.
+// Fetch requests a target from upstream and returns the page of the answer. An answer about the request (400,
+// 404, 410 …) is a page too. The error is an *understudy.UpstreamError, the context's, f.Reserve's, or
+// ErrClosed; page and error are never both nil. If ctx reaches its deadline while upstream is silent, the error
+// is an UpstreamError.
 //
-// A try that failed without an answer, with 429 or with 5xx is followed by another.
-// That one begins within f.Retry of the start, as long as ctx leaves time for it.
-// Between them lies a random part of a wait that doubles, or the wait that Retry-After
-// names. Each try may take as long as this source usually takes (latencies.limits).
+// A try that failed without an answer, with 429 or with 5xx is retried. A retry begins within f.Retry of the
+// start, if ctx leaves time for it. The wait before it is a random part of a doubling back-off, or the time in
+// Retry-After. Each try may take as long as this source usually takes (latencies.limits).
 func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
-	ctx, done := c.life.until(ctx)
+	ctx, done := c.life.withLifetime(ctx)
 	defer done()
-	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.RetryWindow)}
+	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, retryEnd: c.o.Now().Add(f.RetryWindow)}
 	page, failure, err := g.run(ctx)
 	if g.sent && errors.Is(err, context.DeadlineExceeded) {
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: fmt.Errorf("no answer in time: %w", err)}
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("upstream: fetch %s: %w", understudy.Clip(f.Target.Key.String()), endOf(ctx, err))
+		return nil, fmt.Errorf("upstream: fetch %s: %w", understudy.Clip(f.Target.Key.String()), wrapEnd(ctx, err))
 	case failure != nil:
 		if g.sent {
 			c.breaker.Pause(g.key, failure)
 		}
-		return nil, c.resources.outward(failure)
+		return nil, c.resources.publicFailure(failure)
 	}
 	page.Generation = f.Generation
 	return page, nil
 }
 
-// endOf is ErrClosed when Close ended ctx.
-func endOf(ctx context.Context, err error) error {
+// wrapEnd returns ErrClosed if Close ended ctx, else err.
+func wrapEnd(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), understudy.ErrClosed) {
 		return understudy.ErrClosed
 	}
 	return err
 }
 
-// attempt is one fetch under way.
+// attempt is one running fetch.
 type attempt struct {
-	c      *Client
-	f      *request.Fetch
-	reason request.Reason // rises to Waiting when promoted
-	key    string
-	sent   bool
-	end    time.Time // of the time in which tries may begin
-	// replaced: the last try was refused with a credential that has been replaced since, or
-	// beside which another is free. The refusal does not count.
-	replaced bool
-	tries    int  // sent
-	silent   int  // tries that ended in silence
-	dropped  bool // the last of them did so while upstream answered other requests
+	c        *Client
+	f        *request.Fetch
+	reason   request.Reason // becomes Waiting if a reader begins to wait
+	key      string
+	sent     bool
+	retryEnd time.Time // until when tries may begin
+	// replaced means that the last try was refused with a credential that was replaced meanwhile, or that
+	// another secret is free. That refusal is not a failed try.
+	replaced       bool
+	tries          int  // number of tries sent
+	silentTries    int  // number of tries that ended without any data
+	connectionLost bool // whether upstream answered other requests during the last silent try
 }
 
+// run sends the request, and retries it until it succeeds or may not be retried.
 func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
 	var failure *understudy.UpstreamError
 	for try := 0; ; try++ {
@@ -105,8 +104,8 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 			continue
 		}
 		failure = failed
-		wait := max(rand.N(longestBackOff(try)), failed.RetryAfter) // full jitter
-		if !again(failed) || g.c.o.Now().Add(wait).After(g.end) || !g.c.hasTime(ctx, wait) {
+		wait := max(rand.N(maxRetryDelay(try)), failed.RetryAfter) // full jitter
+		if !isRetryable(failed) || g.c.o.Now().Add(wait).After(g.retryEnd) || !g.c.hasTime(ctx, wait) {
 			return nil, failure, nil
 		}
 		if g.f.OnRetry != nil {
@@ -118,8 +117,8 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 	}
 }
 
-// again reports whether a GET that failed so is worth another try.
-func again(e *understudy.UpstreamError) bool {
+// isRetryable reports whether a GET that failed with this error is worth another try.
+func isRetryable(e *understudy.UpstreamError) bool {
 	switch e.Why {
 	case understudy.FailUnreachable, understudy.FailLimited, understudy.FailServer:
 		return true
@@ -129,21 +128,22 @@ func again(e *understudy.UpstreamError) bool {
 	return false
 }
 
-func longestBackOff(try int) time.Duration { return retry.Backoff(backOffMin, backOffMax, try) }
+// maxRetryDelay returns the longest wait before the next try.
+func maxRetryDelay(try int) time.Duration { return retry.Backoff(minBackOff, maxBackOff, try) }
 
-// hasTime reports whether ctx still lasts after d.
+// hasTime reports whether ctx lasts longer than d.
 func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || deadline.Sub(c.o.Now()) > d
 }
 
-// enter passes breaker and budget. On success a slot is held.
+// enter waits for breaker and budget. If it succeeds, the caller has a slot.
 func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	if _, err := g.c.o.Source.Spec.BuildURL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
 	}
 	for {
-		probe, refused, err = g.pass(ctx)
+		probe, refused, err = g.passBreaker(ctx)
 		if err != nil || refused != nil {
 			return false, refused, err
 		}
@@ -170,27 +170,26 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 	}
 }
 
-// claim is what the fetch wants of the budget.
+// claim returns the request for a slot of the budget.
 func (g *attempt) claim() throttle.Claim {
 	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Of: g.limit(), Queue: g.f.MaxQueueWait, By: g.f.Deadline, Promote: g.f.Promote}
 }
 
-// limit is which of upstream's limits the fetch counts for.
-func (g *attempt) limit() string { return g.c.resources.of(placeOf(g.f.Target)) }
+// limit returns the upstream limit for which the fetch counts.
+func (g *attempt) limit() string { return g.c.resources.limitFor(placeOf(g.f.Target)) }
 
-// purpose is whom the request is for.
+// purpose returns why and for whom the request is sent.
 func (g *attempt) purpose() purpose {
 	return purpose{reason: g.reason, flow: g.f.Flow, target: g.f.Target}
 }
 
-// pass asks the breaker until it admits the fetch, or for as long as the fetch may
-// wait.
-func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
+// passBreaker waits until the breaker admits the fetch, or as long as the fetch may wait.
+func (g *attempt) passBreaker(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return false, nil, err
 		}
-		g.promoted()
+		g.updateReason()
 		waiting := g.reason == request.ReasonWaiting
 		v := g.c.breaker.Admit(g.key, g.limit(), waiting)
 		if v.Err == nil {
@@ -216,14 +215,14 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 	}
 }
 
-// patience is how long to wait at the breaker, until it opens or the probe under way
-// ends (until is zero). worth is false when a try could not begin in time: an SDK gives
-// up after ten seconds and would never learn the reason.
+// patience returns how long to wait at the breaker until it admits a request. If until is zero, a probe is
+// running. worth is false if a try could not begin in time: an SDK gives up after ten seconds and would never
+// learn the reason.
 func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
 	now := g.c.o.Now()
 	most := g.c.o.Total
 	if g.f.RetryWindow > 0 {
-		most = g.end.Sub(now)
+		most = g.retryEnd.Sub(now)
 	}
 	if until.IsZero() {
 		return most, most > 0
@@ -232,8 +231,8 @@ func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Dura
 	return left, (g.f.RetryWindow == 0 || left <= most) && g.c.hasTime(ctx, left)
 }
 
-// promoted notes whether a reader waits by now.
-func (g *attempt) promoted() {
+// updateReason changes the reason to Waiting if a reader waits now.
+func (g *attempt) updateReason() {
 	if g.f.Promote == nil {
 		return
 	}
@@ -244,17 +243,16 @@ func (g *attempt) promoted() {
 	}
 }
 
-// try sends the request once. In every case it gives the slot back and tells the
-// breaker the result. Page and failure are both nil after a 304 about another page: the next
-// try is unconditional.
+// try sends the request once. It always frees the slot and reports the result to the breaker. Page and failure
+// are both nil after a 304 for another page; then the next try is unconditional.
 func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
 	release := sync.OnceFunc(c.budget.Release)
 	defer release()
-	// The goroutine that swaps it first tells the breaker how a probe went.
+	// The goroutine that sets decided first reports the result of a probe.
 	var decided atomic.Bool
 	probing := probe
-	park := func() { // upstream has answered: other requests may go, and the probe is over
+	park := func() { // upstream has answered: other requests may be sent, and the probe is over
 		release()
 		if probing && !decided.Swap(true) {
 			c.breaker.Succeeded(g.key, true)
@@ -273,9 +271,9 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	g.tries++
 	began, limits := c.o.Now(), g.limits(probe)
 	method, uri, content, contentType := g.f.Target.UpstreamRequest()
-	a, failed, err := g.round(ctx, httpRequest{
+	a, failed, err := g.sendHedged(ctx, httpRequest{
 		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
-		weigh: g.f.Reserve, keeps: g.f.BodyInUse, park: park, like: likeOf(g.f.Target), limits: limits, purpose: g.purpose(),
+		weigh: g.f.Reserve, keeps: g.f.BodyInUse, park: park, like: sizeGroup(g.f.Target), limits: limits, purpose: g.purpose(),
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {
@@ -287,15 +285,15 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	case a.status == http.StatusNotModified && g.f.Stored != nil && !header.MatchTag(g.f.Stored.HeaderField("Etag"), a.header.Get("Etag")):
 		g.f.Stored = nil
 	case a.status == http.StatusNotModified && g.f.Stored != nil:
-		page = c.pages.confirmed(g.f.Stored, a)
+		page = c.pages.confirmPage(g.f.Stored, a)
 	default:
 		page, failed = c.pages.judge(g.f.Target, a)
 	}
 	if ctx.Err() != nil && failed != nil {
-		return nil, nil, ctx.Err() // its reader left: no failure of upstream
+		return nil, nil, ctx.Err() // the reader left, which is no failure of upstream
 	}
 	told = true
-	if a != nil && failed != nil && a.by.again(failed) {
+	if a != nil && failed != nil && a.signature.canRetry(failed) {
 		g.replaced = true
 		c.counts.Failed(c.o.Now())
 		if probe {
@@ -305,17 +303,17 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	}
 	if failed != nil {
 		c.counts.Failed(c.o.Now())
-		if !throttle.IsSilence(failed.Err) || g.unheard(limits, began) {
-			c.failed(g.key, failed, probe)
+		if !throttle.IsSilence(failed.Err) || g.addSilentTry(limits, began) {
+			c.reportFailure(g.key, failed, probe)
 		}
 		return nil, failed, nil
 	}
-	c.pace.answered(g.f.Target, g.reason, a)
+	c.pace.addAnswer(g.f.Target, g.reason, a)
 	c.breaker.Succeeded(g.key, probe)
 	return page, nil, nil
 }
 
-// condition has upstream send the page only if it is another one than what is held (RFC
+// condition returns a header with which upstream sends the page only if it differs from the stored page (RFC
 // 9110, 13.1.2).
 func (g *attempt) condition() http.Header {
 	if g.f.Stored == nil {
@@ -324,25 +322,25 @@ func (g *attempt) condition() http.Header {
 	return http.Header{"If-None-Match": {g.f.Stored.HeaderField("Etag")}}
 }
 
-// failed counts a body that was too large and tells the breaker of a failed try.
-func (c *Client) failed(key string, e *understudy.UpstreamError, probe bool) {
+// reportFailure counts a body that was too large and reports a failed try to the breaker.
+func (c *Client) reportFailure(key string, e *understudy.UpstreamError, probe bool) {
 	if errors.Is(e.Err, body.ErrTooLarge) {
 		c.counts.TooLarge()
 	}
 	c.breaker.Failed(key, e, probe)
 }
 
-// likeOf names targets whose answers are about as long, or is "".
-func likeOf(t *spec.Target) string {
+// sizeGroup returns a name for targets whose answers are about as long, or "".
+func sizeGroup(t *spec.Target) string {
 	if t.List == nil {
 		return ""
 	}
 	return t.List.Path + " " + strconv.Itoa(t.PageSize)
 }
 
-// round sends one request and counts it. The error is the context's, or says that the
-// request cannot be made.
-func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
+// sendOnce sends one request and counts it. The error is the context's, or says that the request cannot be
+// made.
+func (c *Client) sendOnce(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.purpose.reason = reason
 	began, sort := c.o.Now(), sortOf(e.method, e.purpose.target)
 	a, sent, err := c.send(ctx, e)
@@ -356,25 +354,25 @@ func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest
 		c.noteLimits(a, sort)
 		return a, nil, nil
 	}
-	if sent { // no head came, or not before its reader left
+	if sent { // no header arrived, or not before the reader left
 		c.budget.Observe(throttle.Observation{Sort: sort, Began: began, Took: c.o.Now().Sub(began), Lost: true})
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, nil, sentError(sent, ctx.Err())
+		return nil, nil, markSent(sent, ctx.Err())
 	case errors.Is(err, understudy.ErrInvalid):
 		return nil, nil, err
 	case errors.As(err, &failed):
 		return nil, failed, nil // there is no token
-	case headTooLong(err):
+	case isHeaderTooLong(err):
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}, nil
 	}
-	return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: sentError(sent, err)}, nil
+	return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: markSent(sent, err)}, nil
 }
 
-// headTooLong reports whether upstream answered with more header than is read: to ask again
-// gets the same. The error of net/http has no name.
-func headTooLong(err error) bool {
+// isHeaderTooLong reports whether upstream's header was longer than the limit, so that a retry would fail too.
+// net/http has no named error for that.
+func isHeaderTooLong(err error) bool {
 	return strings.Contains(err.Error(), "response headers exceeded") || strings.Contains(err.Error(), "response header list larger")
 }
 
@@ -383,7 +381,8 @@ type maybeSent struct{ error }
 
 func (e maybeSent) Unwrap() error { return e.error }
 
-func sentError(sent bool, err error) error {
+// markSent marks an error if the request was sent.
+func markSent(sent bool, err error) error {
 	if sent {
 		return maybeSent{err}
 	}

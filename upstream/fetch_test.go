@@ -90,7 +90,7 @@ func TestRetriesEnd(t *testing.T) {
 			t.Errorf("%v after %v and %d tries", err, d, s.count())
 		}
 		for i := 1; i < len(s.at); i++ {
-			if gap := s.at[i] - s.at[i-1]; gap > min(backOffMin<<(i-1), backOffMax)+time.Millisecond {
+			if gap := s.at[i] - s.at[i-1]; gap > min(minBackOff<<(i-1), maxBackOff)+time.Millisecond {
 				t.Errorf("%v before try %d", gap, i)
 			}
 		}
@@ -198,7 +198,7 @@ func TestAgain(t *testing.T) {
 		{understudy.UpstreamError{Why: understudy.FailDown}, false},
 		{understudy.UpstreamError{Why: understudy.FailCredential}, false},
 	} {
-		if again(&c.e) != c.want {
+		if isRetryable(&c.e) != c.want {
 			t.Errorf("%v: not %v", &c.e, c.want)
 		}
 	}

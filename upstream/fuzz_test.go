@@ -59,7 +59,7 @@ func FuzzNextKey(f *testing.F) {
 		}
 		const base = "http://10.0.0.1:4116/twilio"
 		at := newOrigins(source, base)
-		p, beside := newPlan(sp, target.Kind), besideIn(target.List.Key, sp.PagingOf(target.List).Envelope)
+		p, beside := newPlan(sp, target.Kind), envelopePaths(target.List.Key, sp.PagingOf(target.List).Envelope)
 		body, doc = redaction{p.secrets, beside, p.absolute[target.List], nil, p.next[target.List], at}.clean(body, doc)
 		if err := jsonspan.CheckLossless(body); err != nil {
 			t.Fatalf("%q: the body became %s: %v", link, body, err)
@@ -67,7 +67,7 @@ func FuzzNextKey(f *testing.F) {
 		found := readList(p, target.List, sp.PagingOf(target.List), body, doc, 0)
 		list := spec.ListAnswer{
 			Target: target, Header: http.Header{"Link": {link}}, Body: body, Doc: doc, Next: found.next, Rows: found.rows,
-			Count: found.count, Local: at.local,
+			Count: found.count, Local: at.localPath,
 		}
 		key, _, err := list.FindNextPage()
 		if err != nil || key.IsZero() {

@@ -13,59 +13,56 @@ import (
 	"understudy/spec"
 )
 
-// The bounds of a try's deadline.
+// The parameters of a try's deadline.
 const (
-	soonest  = time.Second // no deadline is earlier
-	enough   = 3           // answers after which there are deadlines
-	patient  = 3           // times what is usual: then a try is over
-	hedging  = 1.5         // times what is usual: then a second one goes out beside it
-	largeRow = 200         // rows of a page above which it is large
+	minDeadline    = time.Second // the earliest deadline
+	minAnswers     = 3           // number of answers needed before deadlines are computed
+	deadlineFactor = 3           // a try ends after this many times the usual time
+	hedgeFactor    = 1.5         // a second request is sent after this many times the usual time
+	largePage      = 200         // a page with more rows is large
 )
 
-// latencies measures the good answers to GETs. What an answer takes depends on the
-// kind of record and on how many of them it holds; the reason is for people.
-// Its zero value works.
+// latencies measures the good answers to GETs. The time of an answer depends on the kind of its records and on
+// their number; the reason is kept only for people. The zero value is ready for use.
 type latencies struct {
 	mu    sync.Mutex
 	kinds map[string]*kindLatency
-	all   estimate // of any kind and size: stands in for one that has no history
+	all   estimate // all kinds and sizes, for a kind and size without history
 }
 
-// kindLatency is the pace of a kind; "" is of what the spec does not name.
+// kindLatency has the times of a kind; "" is the kind of paths that the spec does not name.
 type kindLatency struct {
-	reasons [request.ReasonCount]*taken
-	sizes   [3]estimate // one record, a page, a large page
+	reasons [request.ReasonCount]*answerTimes
+	sizes   [3]estimate // for one record, a page, a large page
 }
 
-// taken is what the answers of one kind for one reason took, in seconds, since
-// the client was made.
-type taken struct {
+// answerTimes are the times of answers for one kind and reason, in seconds, since the client was created.
+type answerTimes struct {
 	first, whole onlinestat.Stat
-	lost         int64 // tries that ended in silence
+	lost         int64 // number of tries that ended without any data
 }
 
-// estimate is what the last answers of one kind and size took, in seconds: the
-// last 256 at least.
+// estimate has the times of at least the last 256 answers of one kind and size, in seconds.
 type estimate struct {
-	silence onlinestat.Window // the longest wait for a next byte, the first one's included
+	silence onlinestat.Window // longest wait for data, also for the first byte
 	whole   onlinestat.Window
-	last    float64 // silence of the newest
-	lost    int     // deadlines in a row that passed, each twice the one before
+	last    float64 // silence of the newest answer
+	lost    int     // number of deadlines in a row that passed; each was twice the previous one
 }
 
-// sizeOf is where the pace of a target's answers is kept.
+// sizeOf returns the index of a target's estimate in kindLatency.sizes.
 func sizeOf(t *spec.Target) int {
 	switch {
 	case t.List == nil:
 		return 0
-	case t.PageSize > largeRow:
+	case t.PageSize > largePage:
 		return 2
 	}
 	return 1
 }
 
-// of is the pace of a target's answers; the lock is held.
-func (p *latencies) of(t *spec.Target) (*kindLatency, *estimate) {
+// estimateOf returns the times of a target's answers. The caller holds the lock.
+func (p *latencies) estimateOf(t *spec.Target) (*kindLatency, *estimate) {
 	name := ""
 	if t.Kind != nil {
 		name = t.Kind.Name
@@ -81,93 +78,93 @@ func (p *latencies) of(t *spec.Target) (*kindLatency, *estimate) {
 	return k, &k.sizes[sizeOf(t)]
 }
 
-func (k *kindLatency) reason(r request.Reason) *taken {
+// timesOf returns the times for a reason and creates them if needed.
+func (k *kindLatency) timesOf(r request.Reason) *answerTimes {
 	if k.reasons[r] == nil {
-		k.reasons[r] = &taken{}
+		k.reasons[r] = &answerTimes{}
 	}
 	return k.reasons[r]
 }
 
-// answered notes a good answer.
-func (p *latencies) answered(t *spec.Target, r request.Reason, a *answer) {
+// addAnswer records a good answer.
+func (p *latencies) addAnswer(t *spec.Target, r request.Reason, a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k, u := p.of(t)
-	k.reason(r).first.Add(a.first.Seconds())
-	k.reason(r).whole.Add(a.took.Seconds())
+	k, u := p.estimateOf(t)
+	k.timesOf(r).first.Add(a.firstByte.Seconds())
+	k.timesOf(r).whole.Add(a.took.Seconds())
 	for _, u := range []*estimate{u, &p.all} {
-		u.silence.Add(a.silence.Seconds())
+		u.silence.Add(a.longestWait.Seconds())
 		u.whole.Add(a.took.Seconds())
-		u.last = a.silence.Seconds()
+		u.last = a.longestWait.Seconds()
 	}
 	u.lost = 0
 }
 
-// silent notes a try whose deadline passed. Of those under way together only
-// one doubles the next deadline (RFC 6298, 5.5, does the same).
-func (p *latencies) silent(t *spec.Target, r request.Reason, l limits) {
+// addSilence records a try whose deadline passed. Of several tries at the same time only one doubles the next
+// deadline (as in RFC 6298, 5.5).
+func (p *latencies) addSilence(t *spec.Target, r request.Reason, l tryLimits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k, u := p.of(t)
-	k.reason(r).lost++
+	k, u := p.estimateOf(t)
+	k.timesOf(r).lost++
 	if l.early && l.lost >= u.lost {
 		u.lost = l.lost + 1
 	}
 }
 
-// limits are how long one try may hear nothing.
-type limits struct {
-	first, stall time.Duration // to the first byte, and between two reads
-	hedges       bool          // a second request may go out beside one
-	hedge        time.Duration // until a second one goes out beside it; 0: none does
-	early        bool          // they are earlier than the settings'
-	grown        bool          // of those that are: as late as they become
-	lost         int           // how many deadlines passed before
+// tryLimits are how long one try may receive no data.
+type tryLimits struct {
+	first, stall time.Duration // until the first byte, and between two reads
+	hedges       bool          // whether a second request may be sent beside the first
+	hedge        time.Duration // wait before the second request; 0 means none is sent
+	early        bool          // whether the limits are shorter than the settings'
+	grown        bool          // whether early limits have reached their maximum
+	lost         int           // number of deadlines in a row that passed before
 }
 
-// waits is what a fetch can give a try.
-type waits struct {
-	left    time.Duration // in which the next try must have begun; 0: there is none
-	most    time.Duration // the longest deadline: half of what its reader has; 0: any
-	tries   int           // of this fetch whose deadline passed, but the first
-	dropped bool          // the last deadline that passed did so while upstream answered other requests
-	setting limits
+// tryTimes are the times that a fetch has for its next try.
+type tryTimes struct {
+	left    time.Duration // in which the next try must begin; 0 means no limit
+	most    time.Duration // the longest deadline, half of what the reader has; 0 means any
+	tries   int           // number of this fetch's tries whose deadline passed, without the first
+	dropped bool          // whether upstream answered other requests during the last silent try
+	setting tryLimits
 }
 
-// limits are those of the next try for a target. With fewer than three answers seen,
-// and for the last try for which its reader waits, they are the settings'. They are
-// also the settings' when answers usually take longer than a reader has for two tries.
+// limits returns the limits of the next try for a target. They are the settings' limits if fewer than three
+// answers were seen, and for the last try for which the reader waits. They are also the settings' if answers
+// usually take longer than a reader has for two tries.
 //
-// Otherwise the deadline is three times the usual time: the 99th percentile of the last
-// answers (the slowest of fewer than 100), or the newest answer's time when that is
-// longer. A target without history uses the slowest answer of any kind. The deadline
-// doubles with each one that passes, until an answer comes, and so does the wait before
-// a hedge. So a source that has become slow is neither cut off for ever nor asked twice
-// each time. While upstream answers other fetches, a silent fetch doubles only its own
-// deadlines, and its hedges come earlier: a connection was dropped, and the next may be.
-func (p *latencies) limits(t *spec.Target, w waits) limits {
+// Otherwise the deadline is three times the usual time. That is the 99th percentile of the last answers (the
+// slowest of fewer than 100), or the newest answer's time if that is longer. A target without history uses the
+// slowest answer of any kind. The deadline, and the wait before a hedge, double with each passed deadline until
+// an answer arrives. So a source that has become slow is neither cut off for ever nor asked twice each time. If
+// upstream answers other fetches meanwhile, only the silent fetch's own deadlines double, and its hedges are
+// sent earlier: its connection was lost, and the next may be lost too.
+func (p *latencies) limits(t *spec.Target, w tryTimes) tryLimits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, u := p.of(t)
+	_, u := p.estimateOf(t)
 	out := w.setting
 	out.lost = max(u.lost, w.tries)
-	takes, whole := u.takes(0.99)
-	if u.silence.Count() < enough {
-		if p.all.silence.Count() < enough {
+	takes, whole := u.quantiles(0.99)
+	if u.silence.Count() < minAnswers {
+		if p.all.silence.Count() < minAnswers {
 			return out
 		}
-		takes, whole = p.all.takes(1)
+		takes, whole = p.all.quantiles(1)
 	}
-	usually, doubled := max(soonest, patient*takes), min(out.lost, 10)
+	usually, doubled := max(minDeadline, deadlineFactor*takes), min(out.lost, 10)
 	most := cmp.Or(w.most, out.first)
 	deadline := min(usually<<doubled, most)
 	if takes < most && deadline < out.first && (w.left == 0 || deadline < w.left) {
 		out.early, out.grown = true, out.lost > 0 && deadline >= min(4*usually, most)
 		out.first, out.stall = deadline, min(deadline, out.stall)
 	}
-	hedge := max(soonest, time.Duration(hedging*float64(whole))) << min(u.lost, 10)
+	hedge := max(minDeadline, time.Duration(hedgeFactor*float64(whole))) << min(u.lost, 10)
 	if w.dropped {
-		hedge = max(soonest/4, whole)
+		hedge = max(minDeadline/4, whole)
 	}
 	if hedge < out.first {
 		out.hedge = hedge
@@ -175,18 +172,18 @@ func (p *latencies) limits(t *spec.Target, w waits) limits {
 	return out
 }
 
-// limits are those of the next try. A probe has the settings': its result counts for
+// limits returns the limits of the next try. A probe has the settings' limits, because its result counts for
 // all requests.
-func (g *attempt) limits(probe bool) limits {
-	w := waits{tries: max(0, g.silent-1), dropped: g.dropped, setting: g.c.settings()} // one may have been lost; two are slow
+func (g *attempt) limits(probe bool) tryLimits {
+	w := tryTimes{tries: max(0, g.silentTries-1), dropped: g.connectionLost, setting: g.c.settings()} // one may have been lost; two are slow
 	if probe {
 		return w.setting
-	}
+	} // one silent try may be a lost connection; two mean that the source is slow
 	if retry := g.f.RetryWindow; retry > 0 {
-		now := g.c.o.Now().Add(longestBackOff(g.tries - 1)) // before the next one
-		w.most, w.left = retry/2, max(1, g.end.Sub(now))
+		now := g.c.o.Now().Add(maxRetryDelay(g.tries - 1)) // when the next try would begin
+		w.most, w.left = retry/2, max(1, g.retryEnd.Sub(now))
 		if by := g.f.Deadline; !by.IsZero() {
-			w.most = min(w.most, max(1, by.Sub(g.end.Add(-retry))/2))
+			w.most = min(w.most, max(1, by.Sub(g.retryEnd.Add(-retry))/2))
 			w.left = min(w.left, max(1, by.Sub(now)))
 		}
 	}
@@ -195,38 +192,36 @@ func (g *attempt) limits(probe bool) limits {
 	return l
 }
 
-// unheard notes a try that ended in silence, and reports whether that counts against
-// upstream. The first early deadline that passes may only have been too early.
-func (g *attempt) unheard(l limits, began time.Time) bool {
-	g.silent++
-	g.dropped = g.c.connections.came.since(began).After(began)
-	g.c.pace.silent(g.f.Target, g.reason, l)
-	g.c.connections.forsake(began)
+// addSilentTry records a try that ended without any data, and reports whether that counts against upstream. The
+// first early deadline that passes may only have been too early.
+func (g *attempt) addSilentTry(l tryLimits, began time.Time) bool {
+	g.silentTries++
+	g.connectionLost = g.c.connections.lastData.timeAfter(began).After(began)
+	g.c.pace.addSilence(g.f.Target, g.reason, l)
+	g.c.connections.replaceSilent(began)
 	return !l.early || l.grown
 }
 
-// takes are the silence and the whole time that a share of answers does not
-// exceed.
-func (u *estimate) takes(share float64) (silence, whole time.Duration) {
+// quantiles returns the silence and the total time that a share of the answers does not exceed.
+func (u *estimate) quantiles(share float64) (silence, whole time.Duration) {
 	return seconds(max(u.silence.Quantile(share), u.last)), seconds(u.whole.Quantile(share))
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Times are what upstream's answers took since New, and how many tries ended
-// in silence. Kind "" is of paths the spec does not name. Writes and contents
-// are not in it.
+// Times are the times of upstream's answers since New, and the number of tries that ended without any data.
+// Kind "" is for paths that the spec does not name. Writes and media contents are not included.
 type Times struct {
 	Kind         string
 	Reason       request.Reason
-	First, Whole onlinestat.Summary // seconds, to the first and to the last byte
+	First, Whole onlinestat.Summary // seconds to the first and to the last byte
 	Lost         int64
 }
 
-// Times are those of each kind and reason, by name, and of all together, whose
-// Kind is "*".
+// Times returns the times of each kind and reason, sorted by name, and the sum of all, whose Kind is "*".
 func (c *Client) Times() (each []Times, all Times) { return c.pace.times() }
 
+// times returns the times of each kind and reason, and the sum of all.
 func (p *latencies) times() (each []Times, all Times) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,7 +69,7 @@ func TestNextKey(t *testing.T) {
 			doc := document1(t, []byte(body))
 			f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), []byte(body), doc, 0)
 			list := spec.ListAnswer{Target: target, Header: http.Header{"Link": {c.link}, "X-Next": {c.link}}, Body: []byte(body), Doc: doc,
-				Array: f.array, Next: f.next, Rows: f.rows, Count: f.count, Local: at.local}
+				Array: f.array, Next: f.next, Rows: f.rows, Count: f.count, Local: at.localPath}
 			key, _, err := list.FindNextPage()
 			if c.why != "" {
 				if err == nil || !strings.Contains(err.Error(), c.why) || !key.IsZero() {

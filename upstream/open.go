@@ -1,4 +1,4 @@
-// Open: the content of a record, streamed as it comes.
+// Open: the media content of a record, as a stream.
 
 package upstream
 
@@ -21,21 +21,19 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Open asks upstream for the content that a media path names. It returns at the first
-// byte; the rest comes as the reader takes it. The response must be closed, which ends
-// the request. Redirects are followed, at most 5, and the credential goes to the
-// source's own hosts alone. Only the fields of MediaResponse are passed on from
+// Open requests the content that a media path names. It returns at the first byte; the rest is read from the
+// response. The caller must close the response, which ends the request. Open follows at most 5 redirects, and
+// sends the credential only to the source's own hosts. Only the fields of MediaResponse are passed on from
 // upstream.
 //
-// The statuses are 200, 206, 304, 404, 410 and 416; the last four bring no
-// bytes. Errors are as for Fetch; there is one try. A content may take any
-// time, but there is a limit on every wait and on its size.
+// The statuses are 200, 206, 304, 404, 410 and 416; the last four have no content. Errors are as for Fetch, but
+// there is only one try. A content may take any time, but every wait and the size have a limit.
 func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if a.Target == nil || a.Target.Media == nil {
 		return nil, fmt.Errorf("upstream: open: %w: no media path", understudy.ErrInvalid)
 	}
 	s := &stream{c: c, ask: &a}
-	ctx, s.done = c.life.until(ctx)
+	ctx, s.done = c.life.withLifetime(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.quiet = throttle.NewDeadline(s.cancel, nil, time.Hour)
 	s.quiet.Stop()
@@ -45,13 +43,13 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	}
 	defer s.Close()
 	if failure != nil {
-		return nil, c.resources.outward(failure)
+		return nil, c.resources.publicFailure(failure)
 	}
-	return nil, fmt.Errorf("upstream: open %s: %w", understudy.Clip(a.Target.Key.String()), endOf(ctx, err))
+	return nil, fmt.Errorf("upstream: open %s: %w", understudy.Clip(a.Target.Key.String()), wrapEnd(ctx, err))
 }
 
-// open waits for a stream and for budget, and sends the request. It sends it once more
-// when the credential was replaced meanwhile.
+// open waits for a stream slot and the budget, and sends the request. It sends the request once more if the
+// credential was replaced meanwhile.
 func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	if err := c.media.enter(s.ctx); err != nil {
@@ -74,9 +72,8 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 	}
 }
 
-// try sends the request. The slot is given back when the head has come: the budget
-// counts requests, and a listener may take minutes for the rest. The breaker learns the
-// result.
+// try sends the request and reports the result to the breaker. It frees the slot when the header has arrived:
+// the budget counts requests, and a listener may take minutes for the rest.
 func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.Release()
@@ -88,12 +85,12 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	if failure == nil {
 		c.counts.Answered(took)
 		s.body, s.away = resp.Body, away
-		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, by: by}
-		if !away { // another host's limits are not the source's
+		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, signature: by}
+		if !away { // the limits of another host are not the source's
 			c.readLimits(a, placeOf(s.ask.Target))
 			c.noteLimits(a, sortOf(http.MethodGet, s.ask.Target))
 		}
-		if m, failure = s.medium(resp, a); m != nil {
+		if m, failure = s.mediaResponse(resp, a); m != nil {
 			m.Upstream = took
 		} else {
 			_ = resp.Body.Close()
@@ -110,7 +107,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		return nil, nil, s.ctx.Err()
 	}
 	c.counts.Failed(c.o.Now())
-	if !away && by.again(failure) {
+	if !away && by.canRetry(failure) {
 		g.replaced = true
 		if probe {
 			c.breaker.ProbeUnused()
@@ -120,17 +117,17 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	if away {
 		c.breaker.Succeeded(g.key, probe) // the source itself answered with a redirect
 	} else {
-		c.failed(g.key, failure, probe)
+		c.reportFailure(g.key, failure, probe)
 	}
 	c.breaker.Pause(g.key, failure)
 	return nil, failure, nil
 }
 
-// maxRedirects is how many are followed.
+// maxRedirects is the number of redirects that are followed.
 const maxRedirects = 5
 
-// follow sends the request to uri and to the targets of redirects. away says that the
-// failure or the answer comes from another host than the source's; by is what was signed with.
+// follow sends the request to uri and to the targets of redirects. away is true if the failure or the answer
+// comes from another host than the source's. by is the credential of the request.
 func (s *stream) follow(uri string) (resp *http.Response, by signature, away bool, failure *understudy.UpstreamError) {
 	c := s.c
 	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "no answer began", After: c.o.Total}) })
@@ -144,25 +141,25 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 	if err != nil {
 		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
 	}
-	if by, err = c.credential.take(s.ctx, c.resources.of(placeOf(s.ask.Target))); err != nil {
+	if by, err = c.credential.take(s.ctx, c.resources.limitFor(placeOf(s.ask.Target))); err != nil {
 		if !errors.As(err, &failure) {
 			failure = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: err}
 		}
 		return nil, by, false, failure
 	}
 	for hops := 0; ; hops++ {
-		// A redirect to another host never gets the credential again: that host decides where
+		// After a redirect to another host the credential is never sent again, because that host decides where
 		// the next redirect leads.
 		away = away || !c.media.isHome(at)
-		resp, err := s.roundTrip(at, by, away)
+		resp, err := s.sendTo(at, by, away)
 		if err != nil {
 			return nil, by, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(throttle.CauseOf(s.ctx, err))}
 		}
 		if !isRedirect(resp.StatusCode) {
 			return resp, by, away, nil
 		}
-		next, err := c.media.next(at, resp.Header.Get("Location"))
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
+		next, err := c.media.resolveRedirect(at, resp.Header.Get("Location"))
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be reused
 		_ = resp.Body.Close()
 		if err == nil && hops == maxRedirects {
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
@@ -178,8 +175,8 @@ func isRedirect(status int) bool {
 	return status >= 301 && status <= 303 || status == 307 || status == 308
 }
 
-// roundTrip asks one host.
-func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response, error) {
+// sendTo sends the request to one host.
+func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, error) {
 	c := s.c
 	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
@@ -196,7 +193,7 @@ func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response
 	req.URL, req.Host = at, at.Host
 	h := req.Header
 	h.Set("Accept", "*/*")
-	h.Set("Accept-Encoding", "identity") // a range is of the bytes as they are
+	h.Set("Accept-Encoding", "identity") // a range counts the bytes without compression
 	h.Set("User-Agent", c.o.UserAgent)
 	h.Set("Via", via)
 	for name, value := range map[string]string{"Range": s.ask.Range, "If-Range": s.ask.IfRange, "If-None-Match": s.ask.IfNoneMatch} {
@@ -205,20 +202,20 @@ func (s *stream) roundTrip(at *url.URL, by signature, away bool) (*http.Response
 		}
 	}
 	if away {
-		return final(c.media.outside.RoundTrip(req))
+		return checkFinal(c.media.outside.RoundTrip(req))
 	}
 	for name, value := range c.o.Source.Spec.Headers.Send {
-		if name != "Accept" { // a content has another type
+		if name != "Accept" { // media content has another type
 			h.Set(name, value)
 		}
 	}
 	by.sign(req)
-	return final(c.connections.transport().RoundTrip(req))
+	return checkFinal(c.connections.transport().RoundTrip(req))
 }
 
-// medium turns an answer into what readers get, or the failure it is.
-func (s *stream) medium(resp *http.Response, a *answer) (*request.MediaResponse, *understudy.UpstreamError) {
-	decided := decision(s.c.o.Source.Spec, a)
+// mediaResponse turns an answer into the response for readers, or into a failure.
+func (s *stream) mediaResponse(resp *http.Response, a *answer) (*request.MediaResponse, *understudy.UpstreamError) {
+	decided := answerFailure(s.c.o.Source.Spec, a)
 	fail := func(why understudy.Failure, err error) (*request.MediaResponse, *understudy.UpstreamError) {
 		e := decided
 		e.Why, e.Err = why, err
@@ -247,18 +244,17 @@ func (s *stream) medium(resp *http.Response, a *answer) (*request.MediaResponse,
 	return fail(understudy.FailUnusable, errors.New("no content"))
 }
 
-// check looks whether a good answer can be passed on.
+// check returns an error if a successful answer cannot be passed on.
 func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	kind, _, _ := mime.ParseMediaType(m.ContentType)
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
 		return fmt.Errorf("content encoding %q was not asked for", understudy.Clip(coding))
-	case !s.away && speaks(kind) && !slices.Contains(s.ask.Target.Media.Types, kind):
-		// What the API says of itself may name what a caller must not see;
-		// only a page can be shown in parts.
+	case !s.away && isAPIType(kind) && !slices.Contains(s.ask.Target.Media.Types, kind):
+		// The API's own text may name data that a caller must not see, and only a page can be shown in parts.
 		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
 	case m.Size > s.c.media.limit:
-		return body.TooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
+		return body.NewTooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
 	}
 	if s.left = s.c.media.limit; m.Status == http.StatusPartialContent {
 		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))
@@ -269,8 +265,8 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	return nil
 }
 
-// speaks reports types in which an API answers, rather than what is kept there.
-func speaks(kind string) bool {
+// isAPIType reports whether a content type is one in which an API answers, rather than that of media.
+func isAPIType(kind string) bool {
 	switch kind {
 	case "application/json", "application/xml", "text/xml", "text/html", "application/xhtml+xml", "application/x-www-form-urlencoded":
 		return true

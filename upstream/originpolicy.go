@@ -1,4 +1,4 @@
-// Origin policy: which hosts contents may come from, and which get the credential.
+// Origin policy: which hosts media may come from, and which hosts get the credential.
 
 package upstream
 
@@ -22,23 +22,24 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// originPolicy leads to contents: on the source's own hosts, and where these send us.
-type originPolicy struct {
-	limit   int64         // bytes of one content
+// originPolicy decides where media are read: on the source's own hosts, and where these redirect.
+type originPolicy struct { // maximum size of one content, in bytes
+	limit   int64         // one entry for each open stream
 	slots   chan struct{} // streams at once
 	homes   []homeOrigin
-	base    *url.URL // where contents are asked for first; nil = the spec's hosts
+	base    *url.URL // where media requests begin; nil for the spec's hosts
 	outside http.RoundTripper
-	own     *http.Transport // nil when the transport was given
+	own     *http.Transport // nil if the transport was given
 }
 
-var errInward = errors.New("an address inside this network, where only the source's own may be")
+var errPrivateAddress = errors.New("an address inside this network, where only the source's own may be")
 
-// homeOrigin is the beginning of the source's own URLs: what is shown the credential.
+// homeOrigin is the beginning of the source's own URLs. Requests to them carry the credential.
 type homeOrigin struct{ scheme, host, path string }
 
+// newOriginPolicy returns the policy of a source.
 func newOriginPolicy(o *Options) *originPolicy {
-	w := &originPolicy{limit: or(o.MaxMedia, defaultMedia), slots: make(chan struct{}, o.Concurrency), outside: o.Transport}
+	w := &originPolicy{limit: defaultTo(o.MaxMedia, defaultMedia), slots: make(chan struct{}, o.Concurrency), outside: o.Transport}
 	for _, h := range o.Source.Spec.Hosts {
 		at := h.URL
 		if o.Base != "" {
@@ -46,7 +47,7 @@ func newOriginPolicy(o *Options) *originPolicy {
 		}
 		u, err := url.Parse(at)
 		if err != nil {
-			continue // New has looked at the base, Compile at the hosts
+			continue // New has checked the base, and Compile the hosts
 		}
 		if o.Base != "" {
 			w.base = u
@@ -56,21 +57,21 @@ func newOriginPolicy(o *Options) *originPolicy {
 		}
 	}
 	if w.outside == nil {
-		w.own = newOutside(o, w.allowed)
+		w.own = newOutsideTransport(o, w.isAllowed)
 		w.outside = w.own
 	}
 	return w
 }
 
-// newOutside is the transport to other hosts: it carries no credential, keeps no
-// cookie, uses no proxy, and connects to no private address.
-func newOutside(o *Options, allowed func(context.Context, netip.AddrPort) bool) *http.Transport {
+// newOutsideTransport returns the transport to other hosts. It sends no credential, keeps no cookies, uses no
+// proxy, and connects to no private address.
+func newOutsideTransport(o *Options, allowed func(context.Context, netip.AddrPort) bool) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: o.Connect, KeepAlive: 30 * time.Second,
 		// The address is checked after the name was resolved.
 		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 			if at, err := netip.ParseAddrPort(address); err != nil || !allowed(ctx, at) {
-				return errInward
+				return errPrivateAddress
 			}
 			return nil
 		},
@@ -94,10 +95,10 @@ func (w *originPolicy) close() {
 	}
 }
 
-// ownPorts are the ports that the schemes imply.
+// ownPorts are the default ports of the schemes.
 var ownPorts = map[string]string{"http": "80", "https": "443"}
 
-// authority is host and port in one form.
+// authority returns the lower-case host and the port.
 func authority(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -106,8 +107,8 @@ func authority(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// isHome reports whether a URL is one of the source's own: scheme, host and
-// port, and one of the paths the spec says are there.
+// isHome reports whether a URL is one of the source's own: its scheme, host and port, and one of its paths in
+// the spec.
 func (w *originPolicy) isHome(u *url.URL) bool {
 	path := u.EscapedPath()
 	for _, h := range w.homes {
@@ -115,14 +116,14 @@ func (w *originPolicy) isHome(u *url.URL) bool {
 			continue
 		}
 		if strings.HasSuffix(h.path, "/") || len(path) == len(h.path) || path[len(h.path)] == '/' {
-			return !dotted(u.Path)
+			return !hasDotSegment(u.Path)
 		}
 	}
 	return false
 }
 
-// dotted reports a path with segments that may lead out of its beginning.
-func dotted(path string) bool {
+// hasDotSegment reports whether a path has segments that may lead out of its beginning.
+func hasDotSegment(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if part == "." || part == ".." {
 			return true
@@ -131,9 +132,8 @@ func dotted(path string) bool {
 	return strings.Contains(path, `\`)
 }
 
-// next is where a redirect leads. Errors name the host alone: the rest may be
-// a signed link.
-func (w *originPolicy) next(from *url.URL, location string) (*url.URL, error) {
+// resolveRedirect returns the target of a redirect. Errors contain only the host, because the rest may be a signed link.
+func (w *originPolicy) resolveRedirect(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	switch {
 	case err != nil || location == "" || to.Host == "" || to.Opaque != "":
@@ -147,10 +147,9 @@ func (w *originPolicy) next(from *url.URL, location string) (*url.URL, error) {
 	return to, nil
 }
 
-// allowed reports whether a redirect may lead to an address: a public one, or the
-// configured address and port of the source itself. Other servers inside this network,
-// this program too, are not upstream's.
-func (w *originPolicy) allowed(ctx context.Context, to netip.AddrPort) bool {
+// isAllowed reports whether a redirect may lead to an address: a public one, or the configured address and port
+// of the source itself. Other servers in this network, including this one, do not belong to upstream.
+func (w *originPolicy) isAllowed(ctx context.Context, to netip.AddrPort) bool {
 	at := to.Addr().Unmap()
 	switch {
 	case isPublic(at):
@@ -169,9 +168,9 @@ func (w *originPolicy) allowed(ctx context.Context, to netip.AddrPort) bool {
 	return err == nil && slices.ContainsFunc(addrs, func(base netip.Addr) bool { return base.Unmap() == at })
 }
 
-// inward are blocks that are not public beside those netip knows (IANA's
-// special-purpose registries; the last four carry IPv4 addresses in them).
-var inward = func() []netip.Prefix {
+// reservedBlocks are address blocks that are not public, beside those that netip knows (IANA's special-purpose
+// registries). The last four contain IPv4 addresses.
+var reservedBlocks = func() []netip.Prefix {
 	var all []netip.Prefix
 	for _, block := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "fec0::/10",
@@ -186,7 +185,7 @@ func isPublic(at netip.Addr) bool {
 	if !at.IsGlobalUnicast() || at.IsPrivate() || at.IsLoopback() || at.IsLinkLocalUnicast() || at.Zone() != "" {
 		return false
 	}
-	for _, block := range inward {
+	for _, block := range reservedBlocks {
 		if block.Contains(at) {
 			return false
 		}
@@ -194,42 +193,41 @@ func isPublic(at netip.Addr) bool {
 	return true
 }
 
-// ask sends a request and, when it is a GET, follows redirects within the
-// source's own paths: our credential goes nowhere else, and what lies elsewhere
-// is not this API. astray says why a redirect could not be followed to its end.
+// ask sends a request. If it is a GET, ask follows redirects within the source's own paths: our credential must
+// go nowhere else, and other places are not this API. astray says why a redirect was not followed to its end.
 func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline) (resp *http.Response, astray, err error) {
 	seen := []string{req.URL.String()}
 	for {
 		c.counts.Sent(e.purpose.reason, e.purpose.flow, c.o.Now())
-		if resp, err = final(c.connections.transport().RoundTrip(req)); err != nil {
+		if resp, err = checkFinal(c.connections.transport().RoundTrip(req)); err != nil {
 			return nil, nil, err
 		}
 		if !isRedirect(resp.StatusCode) || e.method != http.MethodGet {
 			return resp, nil, nil
 		}
-		to, err := c.media.next(req.URL, resp.Header.Get("Location"))
+		to, err := c.media.resolveRedirect(req.URL, resp.Header.Get("Location"))
 		switch {
 		case err != nil:
 			return resp, err, nil
 		case !c.media.isHome(to):
-			return resp, redirect(resp.Header), nil
+			return resp, describeRedirect(resp.Header), nil
 		case slices.Contains(seen, to.String()):
 			return resp, errors.New("redirects that lead in a circle"), nil
 		case len(seen) > maxRedirects:
 			return resp, fmt.Errorf("more than %d redirects", maxRedirects), nil
 		}
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be reused
 		_ = resp.Body.Close()
 		seen = append(seen, to.String())
 		quiet.Reset(e.limits.first)
 		req = req.Clone(req.Context())
 		req.URL, req.Host = to, ""
-		e.by.sign(req) // a key in the query is not in the link
+		e.by.sign(req) // the link lacks a key that is sent in the query
 	}
 }
 
-// redirect says where an answer pointed, by host alone: the rest may be a signed link.
-func redirect(h http.Header) error {
+// describeRedirect returns an error with the host of a redirect. The rest of the address may be a signed link.
+func describeRedirect(h http.Header) error {
 	to, err := url.Parse(h.Get("Location"))
 	if err != nil || to.Host == "" {
 		return errors.New("a redirect is not followed")

@@ -157,12 +157,12 @@ func TestInwardAddresses(t *testing.T) {
 		{"https://93.184.216.34", "10.0.0.1", false},
 	} {
 		o := Options{Source: &spec.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}, Base: test.base}
-		o.defaults()
+		o.setDefaults()
 		to, err := netip.ParseAddrPort(test.at)
 		if err != nil {
 			to = netip.AddrPortFrom(netip.MustParseAddr(test.at), 443)
 		}
-		if got := newOriginPolicy(&o).allowed(t.Context(), to); got != test.want {
+		if got := newOriginPolicy(&o).isAllowed(t.Context(), to); got != test.want {
 			t.Errorf("base %q, redirect to %s: allowed %v", test.base, test.at, got)
 		}
 	}
@@ -173,7 +173,7 @@ func TestInwardIsRefusedAtTheDial(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(wav))
 	defer srv.Close()
 	o := Options{Source: &spec.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
-	o.defaults()
+	o.setDefaults()
 	w := newOriginPolicy(&o)
 	defer w.close()
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
@@ -182,14 +182,14 @@ func TestInwardIsRefusedAtTheDial(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	if !errors.Is(err, errInward) {
+	if !errors.Is(err, errPrivateAddress) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestIsHome(t *testing.T) {
 	o := Options{Source: &spec.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
-	o.defaults()
+	o.setDefaults()
 	w := newOriginPolicy(&o)
 	defer w.close()
 	for link, want := range map[string]bool{

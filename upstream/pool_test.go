@@ -137,7 +137,7 @@ type mint struct {
 	took time.Duration
 }
 
-func (m *mint) Token(ctx context.Context, secret understudy.Secret) (understudy.Secret, time.Time, error) {
+func (m *mint) Issue(ctx context.Context, secret understudy.Secret) (understudy.Secret, time.Time, error) {
 	if err := retry.Sleep(ctx, m.took); err != nil {
 		return understudy.Secret{}, time.Time{}, err
 	}

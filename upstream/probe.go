@@ -1,4 +1,4 @@
-// Probes: requests to a source that is down, also when no reader waits.
+// Probes: requests to a source that is down, also if no reader waits.
 
 package upstream
 
@@ -12,16 +12,15 @@ import (
 	"understudy/spec"
 )
 
-// Run probes while the source is down or refuses our credential: 1 s after
-// that began, then 2, 4 … 60 s later, up to a fifth earlier each. A reader's
-// fetch that is due takes the probe's place. It returns nil when ctx ends; at
-// most one Run per client.
+// Run sends probes while the source is down or refuses our credential. The first probe is sent after 1 s, the
+// next after 2, 4 … 60 s, each up to a fifth earlier. If a reader's fetch is due, it is sent as the probe. Run
+// returns nil when ctx ends. There may be at most one Run for each client.
 func (c *Client) Run(ctx context.Context) error {
-	ctx, done := c.life.until(ctx)
+	ctx, done := c.life.withLifetime(ctx)
 	defer done()
 	for ctx.Err() == nil {
-		t, _ := cheapest(c.o.Source)
-		limit := c.resources.of(placeOf(t))
+		t, _ := chooseProbeTarget(c.o.Source)
+		limit := c.resources.limitFor(placeOf(t))
 		if c.breaker.TakeProbe(limit) {
 			c.probe(ctx)
 			continue
@@ -45,10 +44,10 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// probe asks for the cheapest list. It counts as a check, but waits in the queue of
-// readers, because readers wait for its result.
+// probe requests the cheapest list. It counts as a check, but waits in the queue of readers, because readers
+// wait for its result.
 func (c *Client) probe(ctx context.Context) {
-	t, err := cheapest(c.o.Source)
+	t, err := chooseProbeTarget(c.o.Source)
 	if err != nil {
 		c.breaker.ProbeAbandoned()
 		return
@@ -59,13 +58,13 @@ func (c *Client) probe(ctx context.Context) {
 		return
 	}
 	g.reason = request.ReasonCheck
-	// The breaker learns the result; the page is not kept.
+	// The breaker gets the result; the page is discarded.
 	_, _, _ = g.try(ctx, true)
 }
 
-// cheapest is the first list of the spec whose path can be filled in, with a
-// page size of 1 where lists have one.
-func cheapest(s *spec.Source) (*spec.Target, error) {
+// chooseProbeTarget returns the first list of the spec whose path can be filled, with a page size of 1 if the
+// list has page sizes.
+func chooseProbeTarget(s *spec.Source) (*spec.Target, error) {
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
 			if path, ok := l.Template().FillEscaped(s.PathVar); ok && !l.HasRequiredFilter() {

@@ -101,7 +101,7 @@ func TestAnswerThatIsNoHTTPIsUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		transport := &http.Transport{}
-		if _, err = final(transport.RoundTrip(req)); err == nil || errors.Is(err, understudy.ErrUnreadable) != unreadable {
+		if _, err = checkFinal(transport.RoundTrip(req)); err == nil || errors.Is(err, understudy.ErrUnreadable) != unreadable {
 			t.Errorf("%q: %v", text, err)
 		}
 		transport.CloseIdleConnections()

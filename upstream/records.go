@@ -1,4 +1,4 @@
-// Records: finding them in a body, as byte ranges, by the plan of their kind.
+// Records: their positions in a body, found by the plan of their kind.
 
 package upstream
 
@@ -13,25 +13,24 @@ import (
 	"understudy/spec"
 )
 
-// found is what the record reader found in a body.
+// found is what readList and readRecord found in a body.
 type found struct {
 	rows  []understudy.Row
-	count int            // of rows, also of such as are no records
-	array jsonspan.Value // that holds the rows; None when the body is it, and when nothing is found
-	next  jsonspan.Value // the value at the spec's paging.next; None when absent
-	why   string         // why the body holds no records we can keep; "" when it does
+	count int            // number of rows, including rows that are no records
+	array jsonspan.Value // the array of the rows; None if it is the body, or if there is none
+	next  jsonspan.Value // the value at the spec's paging.next; None if absent
+	why   string         // why the records of the body cannot be stored, or ""
 }
 
-// rowsBefore is how many rows a page is expected to have when nothing is known.
-const rowsBefore = 64
+// defaultRows is the expected number of rows of a page without a page size.
+const defaultRows = 64
 
-// readList finds the records of a list answer. body is whole, doc its
-// outermost value. It goes over the body once, except that a list key or next
-// link inside an object is looked up in that object again.
+// readList finds the records of a list answer. doc is the outermost value of body. It reads the body once,
+// except that a list key or next link inside an object is looked up in that object again.
 func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc jsonspan.Value, size int) found {
 	r := rowReader{plan: p, body: body}
 	if size <= 0 || size > 1000 {
-		size = rowsBefore
+		size = defaultRows
 	}
 	r.found.rows = make([]understudy.Row, 0, min(size, 1+len(body)/64))
 	if list.Key == "" {
@@ -42,11 +41,11 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 			return r.found
 		}
 		c := jsonspan.NewCursor(body, doc)
-		r.rows(&c)
+		r.readRows(&c)
 		return r.result()
 	}
 	key, next := cutName(list.Key), cutName(paging.Next)
-	var rows, link place
+	var rows, link memberValue
 	seen := false
 	if doc.Kind == jsonspan.Object {
 		c := jsonspan.NewCursor(body, doc)
@@ -56,16 +55,16 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 			if jsonspan.MatchName(name, key.name) && c.Kind() == jsonspan.Array {
 				seen, rows.whole = true, true
 				r.found.array = jsonspan.Value{Kind: jsonspan.Array, Start: c.Pos()}
-				r.rows(&c)
+				r.readRows(&c)
 				r.found.array.End = c.Pos()
 				continue
 			}
 			v := c.Skip()
-			link.note(body, name, v, &next)
-			if rows.note(body, name, v, &key) && rows.value.Kind == jsonspan.Array {
+			link.read(body, name, v, &next)
+			if rows.read(body, name, v, &key) && rows.value.Kind == jsonspan.Array {
 				seen, r.found.array = true, rows.value
 				inner := jsonspan.NewCursor(body, rows.value)
-				r.rows(&inner)
+				r.readRows(&inner)
 			}
 		}
 	}
@@ -76,8 +75,8 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	return r.result()
 }
 
-// readOne finds the one record of an instance answer, or of a write's, under its key.
-func readOne(p *plan, key string, body []byte, doc jsonspan.Value) found {
+// readRecord finds the one record of an instance answer, or of a write's, under its key.
+func readRecord(p *plan, key string, body []byte, doc jsonspan.Value) found {
 	r := rowReader{plan: p, body: body}
 	doc, _ = jsonspan.Find(body, doc, key)
 	switch {
@@ -92,37 +91,38 @@ func readOne(p *plan, key string, body []byte, doc jsonspan.Value) found {
 	if len(p.id) > 0 {
 		r.found.rows = make([]understudy.Row, 0, 1)
 		c := jsonspan.NewCursor(body, doc)
-		r.row(&c)
+		r.readRow(&c)
 	}
 	return r.result()
 }
 
+// cutName divides a dotted name after its first part.
 func cutName(dotted string) want {
 	head, rest, _ := strings.Cut(dotted, ".")
 	return want{dotted, head, rest}
 }
 
-// place is the value of a dotted name while the members of its object are read one by one.
-type place struct {
+// memberValue is the value of a dotted name, found while the members of its object are read one by one.
+type memberValue struct {
 	value jsonspan.Value
-	whole bool // a member has the whole name: none of its parts counts
+	whole bool // whether a member has the complete name, so that its parts are not searched
 }
 
-// note reads a member and reports whether it has the name, or may hold what has it.
-func (p *place) note(body, member []byte, v jsonspan.Value, w *want) bool {
+// read reads a member and reports whether it has the name, or may contain the name's value.
+func (p *memberValue) read(body, member []byte, v jsonspan.Value, w *want) bool {
 	switch {
 	case jsonspan.MatchName(member, w.name):
 		p.value, p.whole = v, true
 	case w.rest != "" && !p.whole && jsonspan.MatchName(member, w.head):
-		p.value = inside(body, v, w.rest)
+		p.value = findInside(body, v, w.rest)
 	default:
 		return false
 	}
 	return true
 }
 
-// inside follows a dotted rest into v; a missing value has no kind.
-func inside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
+// findInside follows the rest of a dotted name into v. It returns None if the value is missing.
+func findInside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
 	if rest == "" {
 		return v
 	}
@@ -130,25 +130,23 @@ func inside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
 	return v
 }
 
-// The bounds of what is kept as records. A page of more rows would delay every other
-// save; a longer text is no id.
+// The limits of records. A page with more rows would delay every other save; a longer text is no id.
 const (
 	maxRows = 50_000
 	maxID   = 512 // bytes
 )
 
-// rowReader reads rows; places is used again for each.
+// rowReader reads rows. It reuses places for each row.
 type rowReader struct {
 	found  found
 	plan   *plan
 	body   []byte
-	under  jsonspan.Value // what the last row that said so lies under
-	parent string         // the same as text
-	places [16]place
+	under  jsonspan.Value // the last parent value that a row had
+	parent string         // the text of under
+	places [16]memberValue
 }
 
-// result leaves out the rows of a page that cannot be kept as records: either all rows
-// of a page are kept or none.
+// result returns what was found. If one row cannot be stored as a record, no row of the page is.
 func (r *rowReader) result() found {
 	if r.found.why != "" {
 		r.found.rows = nil
@@ -156,9 +154,8 @@ func (r *rowReader) result() found {
 	return r.found
 }
 
-// rows reads the array that c stands before. When a list key comes twice the last
-// counts.
-func (r *rowReader) rows(c *jsonspan.Cursor) {
+// readRows reads the array at the cursor. If a list key appears twice, the last one counts.
+func (r *rowReader) readRows(c *jsonspan.Cursor) {
 	r.found.rows, r.found.count = r.found.rows[:0], 0
 	c.Enter()
 	for c.Next() {
@@ -177,16 +174,16 @@ func (r *rowReader) rows(c *jsonspan.Cursor) {
 			r.found.why = fmt.Sprintf("more than %d records in one page", maxRows)
 			continue
 		}
-		r.row(c)
+		r.readRow(c)
 	}
 }
 
-// row reads the object c stands before.
-func (r *rowReader) row(c *jsonspan.Cursor) {
+// readRow reads the object at the cursor.
+func (r *rowReader) readRow(c *jsonspan.Cursor) {
 	p := r.plan
 	values := r.places[:0]
 	if len(p.wants) > len(r.places) {
-		values = make([]place, 0, len(p.wants))
+		values = make([]memberValue, 0, len(p.wants))
 	}
 	values = values[:len(p.wants)]
 	clear(values)
@@ -195,17 +192,17 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 	for c.Next() {
 		name := c.Name()
 		v := c.Skip()
-		if !mayEnd(p.lengths, name) {
+		if !canEnd(p.lengths, name) {
 			continue
 		}
 		for i := range p.wants {
-			values[i].note(r.body, name, v, &p.wants[i])
+			values[i].read(r.body, name, v, &p.wants[i])
 		}
 	}
 	row.End = c.Pos()
 	row.ID, row.Final = r.id(values), p.isFinal(r.body, values)
 	if p.clock >= 0 {
-		row.Clock = unix(r.body, values[p.clock].value, p.typ)
+		row.Clock = unixTime(r.body, values[p.clock].value, p.typ)
 	}
 	if p.parent >= 0 {
 		row.Parent = r.parentOf(values[p.parent].value)
@@ -213,8 +210,8 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 	r.found.rows = append(r.found.rows, row)
 }
 
-// parentOf is the record a row lies under, "" when the row does not name it. Most rows
-// of a page lie under the same record and share its name.
+// parentOf returns the id of the record above a row, or "" if the row does not name it. Most rows of a page
+// have the same parent and share the text.
 func (r *rowReader) parentOf(v jsonspan.Value) string {
 	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
 		return ""
@@ -225,33 +222,35 @@ func (r *rowReader) parentOf(v jsonspan.Value) string {
 	return r.parent
 }
 
-// id joins the parts of a record's id and notes when one is missing, or too long.
-func (r *rowReader) id(values []place) string {
+// id joins the parts of a record's id. It records an error if a part is missing or the id is too long.
+func (r *rowReader) id(values []memberValue) string {
 	p := r.plan
-	id := r.joined(values)
+	id := r.joinedID(values)
 	if len(id) > maxID {
 		r.found.why = fmt.Sprintf("a record whose %s is longer than %d bytes", strings.Join(p.kind.ID, " and "), maxID)
 	}
 	return id
 }
 
-func (r *rowReader) joined(values []place) string {
+// joinedID returns the joined parts of a record's id.
+func (r *rowReader) joinedID(values []memberValue) string {
 	p := r.plan
 	if len(p.id) == 1 {
-		return r.part(values, 0)
+		return r.idPart(values, 0)
 	}
 	parts := make([]string, len(p.id))
 	for i := range p.id {
-		if parts[i] = r.part(values, i); strings.Contains(parts[i], spec.IDSeparator) {
+		if parts[i] = r.idPart(values, i); strings.Contains(parts[i], spec.IDSeparator) {
 			r.found.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], spec.IDSeparator)
 		}
 	}
 	return p.kind.JoinID(parts)
 }
 
-func (r *rowReader) part(values []place, i int) string {
+// idPart returns a part of the id, and records an error if it is missing.
+func (r *rowReader) idPart(values []memberValue, i int) string {
 	v := values[r.plan.id[i]].value
-	if (v.Kind == jsonspan.String || v.Kind == jsonspan.Number) && filled(v) {
+	if (v.Kind == jsonspan.String || v.Kind == jsonspan.Number) && isFilled(v) {
 		text := jsonspan.Text(r.body, v)
 		if path := r.plan.roots[i]; path != "" {
 			text = spec.RootFromURL(path, text)
@@ -264,8 +263,8 @@ func (r *rowReader) part(values []place, i int) string {
 	return ""
 }
 
-// unix is the time a value tells, 0 when it is null, absent or not a time.
-func unix(body []byte, v jsonspan.Value, typ string) int64 {
+// unixTime returns the time of a value, 0 if it is null, absent or not a time.
+func unixTime(body []byte, v jsonspan.Value, typ string) int64 {
 	text := v.Bytes(body)
 	switch {
 	case v.Kind == jsonspan.String:
@@ -276,35 +275,35 @@ func unix(body []byte, v jsonspan.Value, typ string) int64 {
 	return spec.Unix(typ, text)
 }
 
-// plan says which fields of a kind's records the reader needs. It is never
-// changed after newPlan.
+// plan says which fields of a kind's records the reader needs. It does not change after newPlan.
 type plan struct {
 	kind    *spec.Kind
 	wants   []want   // the fields, each once
-	lengths uint64   // of their names and of what stands before the first dot, for mayEnd
-	id      []int    // into wants, in the kind's order
-	roots   []string // of each part of the id, where the root's name is one: its path (Field.RootPath)
-	clock   int      // into wants, -1 = none
-	parent  int      // into wants, -1 = none
-	typ     string   // of the clock field
-	final   []state  // any of them makes a record final
-	secrets []secret // what to empty in pages of this kind
+	lengths uint64   // lengths of the names and of their first parts, for canEnd
+	id      []int    // indexes into wants, in the kind's order
+	roots   []string // for each part of the id that is a root's name: its path (Field.RootPath)
+	clock   int      // index into wants; -1 if none
+	parent  int      // index into wants; -1 if none
+	typ     string   // type of the clock field
+	final   []state  // states of which any makes a record final
+	secrets []secret // the secrets to empty in pages of this kind
 
-	absolute map[*spec.List][]fieldPath // where absolute URLs stand in lists
-	one      map[string][]fieldPath     // where they stand in answers with one record, by its key
-	next     map[*spec.List][]fieldPath // where the link to the next page stands in the body
+	absolute map[*spec.List][]fieldPath // paths of absolute URLs in lists
+	one      map[string][]fieldPath     // paths of absolute URLs in answers with one record, by its key
+	next     map[*spec.List][]fieldPath // path of the link to the next page in the body
 }
 
-// want is a field by its dotted name, and that name cut at the first dot.
+// want is a field by its dotted name, with the name's first part and the rest.
 type want struct{ name, head, rest string }
 
-// state is a spec.State with its fields as indexes into wants.
+// state is a spec.State whose fields are indexes into wants.
 type state struct {
-	field int // -1 = none
+	field int // -1 if none
 	in    []string
 	set   []int
 }
 
+// newPlan returns the plan of a kind.
 func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{},
 		one: map[string][]fieldPath{"": absoluteIn(k, "", nil)}, next: map[*spec.List][]fieldPath{}}
@@ -324,29 +323,29 @@ func newPlan(s *spec.Spec, k *spec.Kind) *plan {
 		if p.roots = append(p.roots, path); path != "" {
 			name = k.Field(name).DerivedFrom
 		}
-		p.id = append(p.id, p.want(name))
+		p.id = append(p.id, p.addWant(name))
 	}
 	if k.Clock != "" {
-		p.clock, p.typ = p.want(k.Clock), k.Field(k.Clock).Type
+		p.clock, p.typ = p.addWant(k.Clock), k.Field(k.Clock).Type
 	}
 	if k.Parent != "" {
-		p.parent = p.want(k.Parent)
+		p.parent = p.addWant(k.Parent)
 	}
 	for _, st := range k.Final {
 		out := state{field: -1, in: st.In}
 		if st.Field != "" {
-			out.field = p.want(st.Field)
+			out.field = p.addWant(st.Field)
 		}
 		for _, name := range st.Set {
-			out.set = append(out.set, p.want(name))
+			out.set = append(out.set, p.addWant(name))
 		}
 		p.final = append(p.final, out)
 	}
 	return p
 }
 
-// want is the index of a field in wants; it is added when it is not there.
-func (p *plan) want(name string) int {
+// addWant returns the index of a field in wants, and adds it if needed.
+func (p *plan) addWant(name string) int {
 	w := cutName(name)
 	if i := slices.Index(p.wants, w); i >= 0 {
 		return i
@@ -356,12 +355,13 @@ func (p *plan) want(name string) int {
 	return len(p.wants) - 1
 }
 
-// isFinal reports whether a record whose wanted values are given is final.
-func (p *plan) isFinal(body []byte, values []place) bool {
-	return slices.ContainsFunc(p.final, func(st state) bool { return st.holds(body, values) })
+// isFinal reports whether a record with these values is final.
+func (p *plan) isFinal(body []byte, values []memberValue) bool {
+	return slices.ContainsFunc(p.final, func(st state) bool { return st.isFulfilled(body, values) })
 }
 
-func (st *state) holds(body []byte, values []place) bool {
+// isFulfilled reports whether the values of a record fulfil the state.
+func (st *state) isFulfilled(body []byte, values []memberValue) bool {
 	for _, i := range st.set {
 		if k := values[i].value.Kind; k == jsonspan.None || k == jsonspan.Null {
 			return false
@@ -372,13 +372,13 @@ func (st *state) holds(body []byte, values []place) bool {
 	}
 	v := values[st.field].value
 	if len(st.in) == 0 {
-		return filled(v)
+		return isFilled(v)
 	}
-	return slices.ContainsFunc(st.in, func(text string) bool { return is(body, v, text) })
+	return slices.ContainsFunc(st.in, func(text string) bool { return isText(body, v, text) })
 }
 
-// filled reports whether a value is there and neither null nor empty.
-func filled(v jsonspan.Value) bool {
+// isFilled reports whether a value exists and is neither null nor empty.
+func isFilled(v jsonspan.Value) bool {
 	switch v.Kind {
 	case jsonspan.None, jsonspan.Null:
 		return false
@@ -388,8 +388,8 @@ func filled(v jsonspan.Value) bool {
 	return true
 }
 
-// is reports whether a value, as a person would read it, is text.
-func is(body []byte, v jsonspan.Value, text string) bool {
+// isText reports whether the decoded value is equal to text.
+func isText(body []byte, v jsonspan.Value, text string) bool {
 	switch v.Kind {
 	case jsonspan.String:
 		return jsonspan.MatchName(body[v.Start+1:v.End-1], text)

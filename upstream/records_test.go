@@ -159,7 +159,7 @@ func TestReadOne(t *testing.T) {
 		`[{"id":12}]`:               "no record: the body is not an object",
 		`{"title":"x"}`:             "a record without id",
 	} {
-		f := readOne(p, "", []byte(body), document1(t, []byte(body)))
+		f := readRecord(p, "", []byte(body), document1(t, []byte(body)))
 		if got := f.why; len(f.rows) == 1 {
 			if got = f.rows[0].ID; body[f.rows[0].Start:f.rows[0].End] != strings.TrimSpace(body) {
 				t.Errorf("%s: the record is %s", body, body[f.rows[0].Start:f.rows[0].End])
@@ -177,7 +177,7 @@ func TestReadOne(t *testing.T) {
 		`{"data":null}`:                               `no record under "data.book"`,
 		`{"id":12}`:                                   `no record under "data.book"`,
 	} {
-		f := readOne(p, "data.book", []byte(body), document1(t, []byte(body)))
+		f := readRecord(p, "data.book", []byte(body), document1(t, []byte(body)))
 		got := f.why
 		if len(f.rows) == 1 {
 			got = body[f.rows[0].Start:f.rows[0].End]
@@ -186,7 +186,7 @@ func TestReadOne(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
-	totals := readOne(newPlan(s, s.Kind("totals")), "", []byte(`{}`), document1(t, []byte(`{}`)))
+	totals := readRecord(newPlan(s, s.Kind("totals")), "", []byte(`{}`), document1(t, []byte(`{}`)))
 	if totals.why != "" || len(totals.rows) != 0 {
 		t.Errorf("a kind without an id: %+v", totals)
 	}
@@ -221,7 +221,7 @@ func BenchmarkPage(b *testing.B) {
 	b.SetBytes(int64(len(a.body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		page, err := c.pages.page(t, a)
+		page, err := c.pages.makePage(t, a)
 		if err != nil || len(page.Rows) != 50 || page.Next.IsZero() {
 			b.Fatal(err, page)
 		}

@@ -14,7 +14,7 @@ import (
 // secret is the name of a secret field.
 type secret = fieldPath
 
-// allSecrets is every field of the spec that is a secret anywhere.
+// allSecrets returns every field of the spec that is a secret in any kind.
 func allSecrets(s *spec.Spec) []secret {
 	var out []secret
 	add := func(fields []*spec.Field) {
@@ -34,17 +34,17 @@ func allSecrets(s *spec.Spec) []secret {
 	return out
 }
 
-// secretsFor is what to empty in pages of a kind: all secrets of the spec, of whatever
-// kind, without the names that the kind declares as no secret.
+// secretsFor returns the fields to empty in pages of a kind: all secrets of the spec except the names that the
+// kind declares as no secret.
 func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
 	return slices.DeleteFunc(allSecrets(s), func(name secret) bool {
 		return slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Class != spec.ClassSecret && f.Name == string(name) })
 	})
 }
 
-// besideIn returns where an envelope declares members that are no secrets, whatever their
-// names, in answers whose records are under key. Without a key there is no envelope.
-func besideIn(key string, envelope []*spec.Field) (out []fieldPath) {
+// envelopePaths returns the paths of the envelope's members that are no secrets, whatever their names, in
+// answers whose records are under key. Without a key there is no envelope.
+func envelopePaths(key string, envelope []*spec.Field) (out []fieldPath) {
 	if key == "" {
 		return nil
 	}
@@ -56,19 +56,21 @@ func besideIn(key string, envelope []*spec.Field) (out []fieldPath) {
 	return out
 }
 
-// redaction is what is changed in a body before anything else sees it.
+// redaction is what is changed in a body before other code reads it.
 type redaction struct {
-	secrets  []secret    // emptied, at any depth
-	beside   []fieldPath // of the envelope, and no secrets whatever their names
-	absolute []fieldPath // URLs in which origins are replaced
-	named    []string    // the same, by patterns of names, at any depth
-	next     []fieldPath // the link to the next page, in which any origin is: readers follow it with their credential
-	origins  *origins    // nil when nothing is
+	secrets  []secret    // names of members that are emptied at any depth
+	envelope []fieldPath // members of the envelope that are no secrets, whatever their names
+	absolute []fieldPath // paths of URLs in which origins are replaced
+	named    []string    // patterns of names of such URLs, at any depth
+	// path of the link to the next page, in which any origin is replaced, because readers follow it with their
+	// credential
+	next    []fieldPath
+	origins *origins // nil if no origin is replaced
 }
 
-// clean returns body with the value of every secret member as "" (null and "" stay) and
-// upstream's address in every absolute URL replaced by ours. The outermost value moves
-// along. body itself never changes; a body with neither is returned unchanged.
+// clean returns body with the value of every secret member as "" (null and "" stay) and upstream's address in
+// every absolute URL replaced by ours. It also returns the new position of the outermost value. body itself
+// never changes; a body without secrets and URLs is returned unchanged.
 func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	if s.origins == nil || s.origins.ours == "" {
 		s.absolute, s.named, s.next = nil, nil, nil
@@ -77,7 +79,7 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 		return body, doc
 	}
 	if doc.Kind != jsonspan.Object { // rows without an envelope
-		s.beside = nil
+		s.envelope = nil
 	}
 	w := redactor{redaction: s, body: body}
 	w.secretLengths, w.nextLengths = lengthsOf(s.secrets), lengthsOf(s.next)
@@ -96,8 +98,8 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 	return append(out, body[last:]...), doc
 }
 
-// lengthsOf returns how long the last names of some paths are, a bit each; 63 and above share one. A dot may be
-// part of the last name.
+// lengthsOf returns the lengths of the last names of some paths, as one bit each; 63 and above share a bit. A
+// dot may be part of the last name.
 func lengthsOf(paths []fieldPath) (lengths uint64) {
 	for _, path := range paths {
 		for last, more := string(path), true; more; _, last, more = strings.Cut(last, ".") {
@@ -107,29 +109,30 @@ func lengthsOf(paths []fieldPath) (lengths uint64) {
 	return lengths
 }
 
-// mayEnd reports whether a path whose last names have such lengths may end in a raw name.
-func mayEnd(lengths uint64, name []byte) bool {
+// canEnd reports whether a path whose last names have such lengths may end in a raw name.
+func canEnd(lengths uint64, name []byte) bool {
 	return lengths>>min(len(name), 63)&1 != 0 || bytes.IndexByte(name, '\\') >= 0
 }
 
-// replacement is a part of a body and what stands there instead.
+// replacement is a range of a body and its new text.
 type replacement struct {
 	start, end int
 	text       []byte
 }
 
-var noText = []byte(`""`)
+var emptyString = []byte(`""`)
 
+// redactor finds the parts of a body that are replaced.
 type redactor struct {
 	redaction redaction
-	// Nearly every name is another than the last of a path already by its length.
+	// Most names are excluded by their length alone.
 	secretLengths, nextLengths uint64
 
 	body  []byte
 	path  [jsonspan.MaxDepth][]byte // names of the open members, outermost first
 	depth int
 	cuts  []replacement
-	more  int // how much longer the body becomes, at most
+	more  int // upper limit of the body's growth, in bytes
 }
 
 func (w *redactor) cut(start, end int, text []byte) {
@@ -137,8 +140,7 @@ func (w *redactor) cut(start, end int, text []byte) {
 	w.more += len(text)
 }
 
-// walk goes over the value c stands before. An array's elements stand under
-// the array's own name.
+// walk reads the value at the cursor. The elements of an array have the path of the array.
 func (w *redactor) walk(c *jsonspan.Cursor) {
 	switch c.Kind() {
 	case jsonspan.Array:
@@ -152,8 +154,8 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 			w.path[w.depth] = c.Name()
 			w.depth++
 			if w.isSecret() {
-				if v := c.Skip(); filled(v) {
-					w.cut(v.Start, v.End, noText)
+				if v := c.Skip(); isFilled(v) {
+					w.cut(v.Start, v.End, emptyString)
 				}
 			} else {
 				w.walk(c)
@@ -165,11 +167,11 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 		if v.Kind != jsonspan.String || len(w.redaction.absolute)+len(w.redaction.named)+len(w.redaction.next) == 0 {
 			return
 		}
-		next := w.depth > 0 && mayEnd(w.nextLengths, w.path[w.depth-1]) && w.isAt(w.redaction.next)
-		if n := w.redaction.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
+		next := w.depth > 0 && canEnd(w.nextLengths, w.path[w.depth-1]) && w.isAt(w.redaction.next)
+		if n := w.redaction.origins.matchLength(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
 			w.cut(v.Start+1, v.Start+1+n, w.redaction.origins.text)
 		} else if next {
-			if link := w.redaction.origins.home(jsonspan.Text(w.body, v)); link != "" {
+			if link := w.redaction.origins.homeLink(jsonspan.Text(w.body, v)); link != "" {
 				w.cut(v.Start, v.End, jsonText(link))
 			}
 		}
@@ -179,12 +181,12 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 // isAt reports whether the open members are one of some paths.
 func (w *redactor) isAt(paths []fieldPath) bool {
 	return slices.ContainsFunc(paths, func(f fieldPath) bool {
-		before, ends := f.ends(w.path[:w.depth])
+		before, ends := f.matchEnd(w.path[:w.depth])
 		return ends && before == 0
 	})
 }
 
-// isAbsolute reports whether the open members are where an absolute URL stands.
+// isAbsolute reports whether the open members are the place of an absolute URL.
 func (w *redactor) isAbsolute() bool {
 	return w.isAt(w.redaction.absolute) ||
 		w.depth > 0 && slices.ContainsFunc(w.redaction.named, func(pattern string) bool {
@@ -193,11 +195,11 @@ func (w *redactor) isAbsolute() bool {
 		})
 }
 
-// isSecret reports whether the open members end in the name of a secret, and are no
-// member of the envelope that is none.
+// isSecret reports whether the open members end in the name of a secret, and are not a member of the envelope
+// that is no secret.
 func (w *redactor) isSecret() bool {
 	raw := w.path[w.depth-1]
-	if len(raw) == 0 || !mayEnd(w.secretLengths, raw) {
+	if len(raw) == 0 || !canEnd(w.secretLengths, raw) {
 		return false
 	}
 	escaped, last := bytes.IndexByte(raw, '\\') >= 0, raw[len(raw)-1]
@@ -205,14 +207,14 @@ func (w *redactor) isSecret() bool {
 		if !escaped && name[len(name)-1] != last {
 			return false
 		}
-		_, ends := name.ends(w.path[:w.depth])
+		_, ends := name.matchEnd(w.path[:w.depth])
 		return ends
-	}) && !w.isAt(w.redaction.beside)
+	}) && !w.isAt(w.redaction.envelope)
 }
 
-// namesSecret reports whether text that is no JSON document (XML, a form)
-// seems to hold a secret field; letter case and separators do not count.
-func namesSecret(text []byte, secrets []secret) bool {
+// hasSecretName reports whether a text that is no JSON document (XML, a form) seems to contain a secret field.
+// Letter case and separators are ignored.
+func hasSecretName(text []byte, secrets []secret) bool {
 	if len(secrets) == 0 {
 		return false
 	}
@@ -224,9 +226,9 @@ func namesSecret(text []byte, secrets []secret) bool {
 	})
 }
 
-// takeOut removes the source's credential from a body, as configured and as it goes
-// over the wire, in case upstream echoes it.
-func takeOut(body []byte, needles [][]byte) []byte {
+// removeNeedles removes the source's credential from a body, in its configured and its transmitted form, in
+// case upstream repeats it.
+func removeNeedles(body []byte, needles [][]byte) []byte {
 	for _, n := range needles {
 		if bytes.Contains(body, n) {
 			body = bytes.ReplaceAll(body, n, nil)
@@ -235,10 +237,9 @@ func takeOut(body []byte, needles [][]byte) []byte {
 	return body
 }
 
-// distinct reports whether text can stand only inside a JSON string, so that
-// taking it out leaves a document whole: 8 or more
-// letters, digits, dashes and underscores, with a letter no number holds.
-func distinct(text string) bool {
+// isDistinct reports whether text can be only inside a JSON string, so that removing it leaves a document
+// valid. It must have 8 or more letters, digits, dashes and underscores, with a letter that no number has.
+func isDistinct(text string) bool {
 	word, letter := len(text) >= 8, false
 	for _, r := range text {
 		small := r | 0x20

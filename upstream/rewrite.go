@@ -1,4 +1,4 @@
-// Rewriting: absolute URLs of upstream become URLs of ours.
+// Rewriting: absolute URLs of upstream become URLs of this server.
 
 package upstream
 
@@ -13,20 +13,18 @@ import (
 	"understudy/spec"
 )
 
-// origins finds upstream's own addresses at the beginning of a URL and has the
-// replacement. It never changes after newOrigins.
+// origins finds upstream's addresses at the beginning of URLs and has the replacement. It does not change after
+// newOrigins.
 type origins struct {
 	theirs []origin
-	ours   string // the source's public URL, without a slash at its end; "" = nothing is rewritten
-	text   []byte // ours as it stands inside a JSON string
+	ours   string // the source's public URL without a final slash; if "", no URL is changed
+	text   []byte // ours in the form it has inside a JSON string
 }
 
-// origin is the beginning of a URL: scheme, host and port, compared without regard to
-// letter case, and a path, compared exactly.
+// origin is the beginning of a URL. Scheme, host and port are compared without letter case, the path exactly.
 type origin struct{ host, path string }
 
-// newOrigins reads the addresses of a source: base, which is where it is asked
-// when that is not empty, and the hosts of its spec.
+// newOrigins returns the addresses of a source: base, if requests go there, and the hosts of its spec.
 func newOrigins(s *spec.Source, base string) *origins {
 	p := &origins{ours: strings.TrimSuffix(s.PublicURL, "/")}
 	p.text = bytes.Trim(jsonText(p.ours), `"`)
@@ -37,21 +35,21 @@ func newOrigins(s *spec.Source, base string) *origins {
 	return p
 }
 
-// jsonText is a text as a JSON string.
+// jsonText returns a text as a JSON string.
 func jsonText(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(text) != nil {
-		return noText
+		return emptyString
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// home is a link to another host as a link to us, "" for any other: whoever follows the
-// link to the next page does so with the credential it has for us. It is read as
-// generously as a client may: a backslash is a slash, control characters do not count.
-func (p *origins) home(link string) string {
+// homeLink returns a link to another host as a link to this server, or "" for other links. Clients follow the
+// link to the next page with the credential they have for this server. homeLink accepts what lenient clients
+// accept: a backslash is a slash, control characters are ignored.
+func (p *origins) homeLink(link string) string {
 	link = strings.Map(func(r rune) rune {
 		switch {
 		case r <= ' ':
@@ -62,7 +60,7 @@ func (p *origins) home(link string) string {
 		return r
 	}, link)
 	scheme, rest, ok := strings.Cut(link, "//")
-	if !ok || strings.ContainsAny(scheme, "/?#") || scheme != "" && !strings.HasSuffix(scheme, ":") || p.local(link) != link {
+	if !ok || strings.ContainsAny(scheme, "/?#") || scheme != "" && !strings.HasSuffix(scheme, ":") || p.localPath(link) != link {
 		return ""
 	}
 	path := strings.IndexAny(rest, "/?#")
@@ -72,8 +70,8 @@ func (p *origins) home(link string) string {
 	return p.ours + "/" + strings.TrimPrefix(rest[path:], "/")
 }
 
-// add notes an address, with and without the port its scheme implies. An API behind a TLS
-// terminator may write the other scheme, at the same port or at that scheme's own.
+// add adds an address, with and without the port that its scheme implies. An API behind a TLS terminator may
+// use the other scheme, with the same port or with that scheme's own.
 func (p *origins) add(address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -95,26 +93,26 @@ func (p *origins) add(address string) {
 	}
 }
 
-// away is how many bytes of a JSON string's content, raw, name an origin of
-// upstream's; 0 when they name none.
-func (p *origins) away(raw []byte) int {
+// matchLength returns the length of an origin of upstream at the beginning of raw, the content of a JSON
+// string. It returns 0 if there is none.
+func (p *origins) matchLength(raw []byte) int {
 	if len(raw) == 0 || raw[0] != 'h' && raw[0] != 'H' && raw[0] != '\\' {
 		return 0
 	}
 	for _, at := range p.theirs {
-		if n := at.begins(raw); n > 0 {
+		if n := at.prefixLength(raw); n > 0 {
 			return n
 		}
 	}
 	return 0
 }
 
-// begins is how many raw bytes of a JSON string's content are the origin, with
-// a slash or the end of the string behind them; 0 when it begins otherwise.
-func (at origin) begins(raw []byte) int {
+// prefixLength returns the length of the origin at the beginning of raw, followed by a slash or the end of the
+// string. It returns 0 if raw begins otherwise.
+func (at origin) prefixLength(raw []byte) int {
 	i := 0
 	for n := range len(at.host) + len(at.path) {
-		c, size := char(raw[i:])
+		c, size := decodeChar(raw[i:])
 		if size == 0 {
 			return 0
 		}
@@ -130,15 +128,15 @@ func (at origin) begins(raw []byte) int {
 		}
 		i += size
 	}
-	if c, size := char(raw[i:]); size > 0 && c != '/' {
+	if c, size := decodeChar(raw[i:]); size > 0 && c != '/' {
 		return 0
 	}
 	return i
 }
 
-// char decodes the first byte of a JSON string's content. It has size 0 at the end.
-// Characters that no URL holds (other escapes, characters beyond ASCII) are 0.
-func char(raw []byte) (c byte, size int) {
+// decodeChar decodes the first character of a JSON string's content. size is 0 at the end. Characters that no
+// URL has (other escapes, characters beyond ASCII) are 0.
+func decodeChar(raw []byte) (c byte, size int) {
 	switch {
 	case len(raw) == 0:
 		return 0, 0
@@ -163,9 +161,9 @@ func char(raw []byte) (c byte, size int) {
 	return c, 6
 }
 
-// local is a link without its origin, when that is upstream's or ours: the path and
-// query of a request upstream.
-func (p *origins) local(link string) string {
+// localPath returns a link without its origin, if that is upstream's or ours: the path and query of a request
+// to upstream.
+func (p *origins) localPath(link string) string {
 	if rest, ok := strings.CutPrefix(link, p.ours); ok && p.ours != "" && strings.HasPrefix(rest, "/") {
 		return rest
 	}
@@ -179,12 +177,11 @@ func (p *origins) local(link string) string {
 }
 
 // fieldPath is the dotted name of a field. A dot leads into an object, or is part of a member's name
-// ("@odata.nextLink"). Arrays are no part of it.
+// ("@odata.nextLink"). Arrays are not part of it.
 type fieldPath string
 
-// ends reports whether the open members, outermost first, end in the path, and how many members
-// stand before it.
-func (f fieldPath) ends(open [][]byte) (before int, ok bool) {
+// matchEnd reports whether the open members, outermost first, end in the path, and how many members precede it.
+func (f fieldPath) matchEnd(open [][]byte) (before int, ok bool) {
 	rest := string(f)
 	for i, raw := range slices.Backward(open) {
 		name := string(raw)
@@ -201,8 +198,7 @@ func (f fieldPath) ends(open [][]byte) (before int, ok bool) {
 	return 0, false
 }
 
-// absoluteIn returns where the absolute URLs of an answer stand whose records are under key, beside
-// an envelope.
+// absoluteIn returns the paths of the absolute URLs in an answer with an envelope, whose records are under key.
 func absoluteIn(k *spec.Kind, key string, envelope []*spec.Field) (out []fieldPath) {
 	add := func(under string, fields []*spec.Field) {
 		for _, f := range fields {

@@ -119,12 +119,12 @@ func TestLocal(t *testing.T) {
 		"/v1/Alerts":                                      "/v1/Alerts",
 		"":                                                "",
 	} {
-		if got := o.local(link); got != want {
+		if got := o.localPath(link); got != want {
 			t.Errorf("%q: %q, want %q", link, got, want)
 		}
 	}
 	source.PublicURL = ""
-	if got := newOrigins(source, "").local("/v1"); got != "/v1" {
+	if got := newOrigins(source, "").localPath("/v1"); got != "/v1" {
 		t.Errorf("without a public URL: %q", got)
 	}
 }
@@ -244,7 +244,7 @@ func FuzzRewrite(f *testing.F) {
 	} {
 		f.Add([]byte(raw))
 	}
-	sp, err := BuiltIn("twilio")
+	sp, err := ReadBuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Spec files: the ones built in, and reading one strictly.
+// Spec files: the built-in specs, and reading a spec file strictly.
 
 package upstream
 
@@ -22,8 +22,8 @@ import (
 //go:embed specs/*.yaml
 var builtIn embed.FS
 
-// MaxSpec bounds a spec file, in bytes, and maxNodes what its aliases may
-// make of it.
+// MaxSpec is the maximum size of a spec file, in bytes. maxNodes is the maximum number of nodes after its
+// aliases are expanded.
 const (
 	MaxSpec  = 1 << 20
 	maxNodes = 100_000
@@ -40,9 +40,8 @@ func Names() []string {
 	return names
 }
 
-// BuiltIn reads and compiles the built-in spec of that name. Each call makes a
-// spec of its own.
-func BuiltIn(name string) (*spec.Spec, error) {
+// ReadBuiltIn reads and compiles the built-in spec of that name. Each call returns a new spec.
+func ReadBuiltIn(name string) (*spec.Spec, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("upstream: no built-in spec %q%s (built in: %s; or give a path to a .yaml file)",
 			name, suggest.Hint(understudy.Clip(name), Names()), strings.Join(Names(), ", "))
@@ -55,9 +54,9 @@ func BuiltIn(name string) (*spec.Spec, error) {
 	return ReadSpec(file, data)
 }
 
-// ReadSpec reads a spec file and compiles it. file is its name for errors. An unknown
-// key, or one that comes twice, is an error that names file, line and the nearest known
-// key; so does one about a name that refers to nothing. docs/reference/specs.md explains every key.
+// ReadSpec reads and compiles a spec file. file is its name in errors. An unknown or repeated key is an error
+// with the file, the line and the most similar key. A name that refers to nothing is an error with file and
+// line. docs/reference/specs.md explains every key.
 func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	if len(data) > MaxSpec {
 		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, MaxSpec)
@@ -76,7 +75,7 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	}
 	r := specReader{left: maxNodes}
 	sp := &spec.Spec{}
-	if err := r.value(doc.Content[0], reflect.ValueOf(sp).Elem(), ""); err != nil {
+	if err := r.readValue(doc.Content[0], reflect.ValueOf(sp).Elem(), ""); err != nil {
 		return nil, fmt.Errorf("upstream: spec %s:%w", file, err)
 	}
 	if err := sp.Compile(); err != nil {
@@ -85,42 +84,42 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	return sp, nil
 }
 
-// specReader puts YAML nodes into the spec's structs. The library's own strict mode
-// names neither the nearest key nor the line of a key that comes twice.
+// specReader puts YAML nodes into the spec's structs. The library's strict mode gives neither the most similar
+// key nor the line of a repeated key.
 type specReader struct{ left int }
 
-// value reads n into v. where is the dotted path of v, for errors; each error
-// begins with the line.
-func (r *specReader) value(n *yaml.Node, v reflect.Value, where string) error {
+// readValue reads n into v. where is the dotted path of v, for errors. Each error begins with the line.
+func (r *specReader) readValue(n *yaml.Node, v reflect.Value, where string) error {
 	if r.left--; r.left < 0 {
-		return lineError(n, "aliases make this file too large")
+		return failAt(n, "aliases make this file too large")
 	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		return lineError(n, "%s is empty: leave the key out, or give it a value", where)
+		return failAt(n, "%s is empty: leave the key out, or give it a value", where)
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		return r.value(n, v.Elem(), where)
+		return r.readValue(n, v.Elem(), where)
 	case reflect.Struct:
-		return r.fields(n, v, where)
+		return r.readFields(n, v, where)
 	case reflect.Map:
-		return r.entries(n, v, where)
+		return r.readEntries(n, v, where)
 	case reflect.Slice:
-		return r.list(n, v, where)
+		return r.readItems(n, v, where)
 	}
-	return r.scalar(n, v, where)
+	return r.readScalar(n, v, where)
 }
 
-func (r *specReader) fields(n *yaml.Node, v reflect.Value, where string) error {
+// readFields reads a mapping into a struct.
+func (r *specReader) readFields(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.MappingNode {
-		return lineError(n, "%s: want keys with values", orFile(where))
+		return failAt(n, "%s: want keys with values", placeName(where))
 	}
 	known := keysOf(v.Type())
-	return r.each(n, where, func(key, value *yaml.Node) error {
+	return r.visitPairs(n, where, func(key, value *yaml.Node) error {
 		i := slices.IndexFunc(known, func(k specKey) bool { return k.name == key.Value })
 		if i < 0 {
 			names := make([]string, len(known))
@@ -128,20 +127,21 @@ func (r *specReader) fields(n *yaml.Node, v reflect.Value, where string) error {
 				names[i] = k.name
 			}
 			name := understudy.Clip(key.Value)
-			return lineError(key, "unknown key %q in %s%s", name, orFile(where), suggest.Hint(name, names))
+			return failAt(key, "unknown key %q in %s%s", name, placeName(where), suggest.Hint(name, names))
 		}
-		return r.value(value, v.FieldByIndex(known[i].index), join(where, key.Value))
+		return r.readValue(value, v.FieldByIndex(known[i].index), join(where, key.Value))
 	})
 }
 
-func (r *specReader) entries(n *yaml.Node, v reflect.Value, where string) error {
+// readEntries reads a mapping into a map.
+func (r *specReader) readEntries(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.MappingNode {
-		return lineError(n, "%s: want keys with values", where)
+		return failAt(n, "%s: want keys with values", where)
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	return r.each(n, where, func(key, value *yaml.Node) error {
+	return r.visitPairs(n, where, func(key, value *yaml.Node) error {
 		entry := reflect.New(v.Type().Elem()).Elem()
-		if err := r.value(value, entry, join(where, key.Value)); err != nil {
+		if err := r.readValue(value, entry, join(where, key.Value)); err != nil {
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(key.Value), entry)
@@ -149,16 +149,16 @@ func (r *specReader) entries(n *yaml.Node, v reflect.Value, where string) error 
 	})
 }
 
-// each calls do with the pairs of a mapping, and refuses a key there twice.
-func (r *specReader) each(n *yaml.Node, where string, do func(key, value *yaml.Node) error) error {
+// visitPairs calls do with the pairs of a mapping, and returns an error for a repeated key.
+func (r *specReader) visitPairs(n *yaml.Node, where string, do func(key, value *yaml.Node) error) error {
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode {
-			return lineError(key, "%s: want a word as key", orFile(where))
+			return failAt(key, "%s: want a word as key", placeName(where))
 		}
 		if line, twice := seen[key.Value]; twice {
-			return lineError(key, "key %q in %s is there twice, first in line %d", understudy.Clip(key.Value), orFile(where), line)
+			return failAt(key, "key %q in %s is there twice, first in line %d", understudy.Clip(key.Value), placeName(where), line)
 		}
 		seen[key.Value] = key.Line
 		if err := do(key, n.Content[i+1]); err != nil {
@@ -168,22 +168,24 @@ func (r *specReader) each(n *yaml.Node, where string, do func(key, value *yaml.N
 	return nil
 }
 
-func (r *specReader) list(n *yaml.Node, v reflect.Value, where string) error {
+// readItems reads a sequence into a slice.
+func (r *specReader) readItems(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.SequenceNode {
-		return lineError(n, "%s: want a list", where)
+		return failAt(n, "%s: want a list", where)
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
-		if err := r.value(item, v.Index(i), fmt.Sprintf("%s[%d]", where, i)); err != nil {
+		if err := r.readValue(item, v.Index(i), fmt.Sprintf("%s[%d]", where, i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *specReader) scalar(n *yaml.Node, v reflect.Value, where string) error {
+// readScalar reads a text, number or bool.
+func (r *specReader) readScalar(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.ScalarNode {
-		return lineError(n, "%s: want one value", orFile(where))
+		return failAt(n, "%s: want one value", placeName(where))
 	}
 	if v.Kind() == reflect.String {
 		v.SetString(n.Value)
@@ -191,26 +193,26 @@ func (r *specReader) scalar(n *yaml.Node, v reflect.Value, where string) error {
 	}
 	if v.Kind() == reflect.Bool {
 		if n.Value != "true" && n.Value != "false" {
-			return lineError(n, "%s: want true or false, not %q", where, understudy.Clip(n.Value))
+			return failAt(n, "%s: want true or false, not %q", where, understudy.Clip(n.Value))
 		}
 		v.SetBool(n.Value == "true")
 		return nil
 	}
 	number, err := strconv.ParseInt(n.Value, 10, 32)
 	if err != nil {
-		return lineError(n, "%s: want a whole number, not %q", where, understudy.Clip(n.Value))
+		return failAt(n, "%s: want a whole number, not %q", where, understudy.Clip(n.Value))
 	}
 	v.SetInt(number)
 	return nil
 }
 
-// specKey is one key a spec file may have: a yaml tag of one of the spec's structs.
+// specKey is a key that a spec file may have: a yaml tag of one of the spec's structs.
 type specKey struct {
 	name  string
-	index []int // of the struct's field, as reflect counts through embedded structs
+	index []int // index of the struct's field, as reflect counts through embedded structs
 }
 
-// keysOf lists what a spec file may say in a struct of that type.
+// keysOf returns the keys that a spec file may have for a struct type.
 func keysOf(t reflect.Type) []specKey {
 	var keys []specKey
 	for _, f := range reflect.VisibleFields(t) {
@@ -221,12 +223,12 @@ func keysOf(t reflect.Type) []specKey {
 	return keys
 }
 
-// lineError begins with the line, to stand behind "file:".
-func lineError(n *yaml.Node, format string, args ...any) error {
+// failAt returns an error that begins with the line, to follow "file:".
+func failAt(n *yaml.Node, format string, args ...any) error {
 	return errors.New(strconv.Itoa(n.Line) + ": " + fmt.Sprintf(format, args...))
 }
 
-func orFile(where string) string {
+func placeName(where string) string {
 	if where == "" {
 		return "the spec"
 	}

@@ -36,7 +36,7 @@ var builtInOnce sync.Map // functions that read a built-in spec once, by its nam
 // builtInSpec returns a built-in spec, which is read once: all tests share it, and none may change it.
 func builtInSpec(t testing.TB, name string) *spec.Spec {
 	t.Helper()
-	once, _ := builtInOnce.LoadOrStore(name, sync.OnceValues(func() (*spec.Spec, error) { return BuiltIn(name) }))
+	once, _ := builtInOnce.LoadOrStore(name, sync.OnceValues(func() (*spec.Spec, error) { return ReadBuiltIn(name) }))
 	s, err := once.(func() (*spec.Spec, error))()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestEveryBuiltInSpecCompiles(t *testing.T) {
 				t.Errorf("%s: kind %s has no path", name, k.Name)
 			}
 		}
-		other, err := BuiltIn(name)
+		other, err := ReadBuiltIn(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,10 +71,10 @@ func TestEveryBuiltInSpecCompiles(t *testing.T) {
 			t.Errorf("%s: two calls share a spec", name)
 		}
 	}
-	if _, err := BuiltIn("twilo"); err == nil || !strings.Contains(err.Error(), `did you mean "twilio"?`) {
+	if _, err := ReadBuiltIn("twilo"); err == nil || !strings.Contains(err.Error(), `did you mean "twilio"?`) {
 		t.Errorf("a misspelt name: %v", err)
 	}
-	if _, err := BuiltIn("../specs/twilio"); err == nil {
+	if _, err := ReadBuiltIn("../specs/twilio"); err == nil {
 		t.Error("a path is taken for a name")
 	}
 }

@@ -1,4 +1,4 @@
-// Spec line: where in a spec file the thing stands that an error is about.
+// Spec line: the line of a spec file that an error is about.
 
 package upstream
 
@@ -15,14 +15,13 @@ import (
 	"understudy/spec"
 )
 
-// Parts of an error's text that name a place: keys joined by dots at its beginning, and a
-// value in quotes.
+// Parts of an error's text that name a place: keys joined by dots at its beginning, and a value in quotes.
 var (
 	keysOfText = regexp.MustCompile(`^(?:spec [\w-]*: )?((?:[a-z_]+(?:\[\d+\]|\.[\w-]+)*)?)`)
 	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// ExplainYAML returns the error of a text that is no YAML with its line at the beginning.
+// ExplainYAML returns the error of a text that is no YAML, beginning with its line.
 func ExplainYAML(data []byte, err error) error {
 	var bad *yaml.LoadError
 	switch {
@@ -37,16 +36,15 @@ func ExplainYAML(data []byte, err error) error {
 	return err
 }
 
-// lineOf is the line of a file that an error of its spec is about, as near as the error
-// says it: its path, then the keys with which its text begins, then the value that it
-// quotes.
+// lineOf returns the line of a file that an error of its spec is about, as exactly as the error says: by its
+// path, then the keys at the beginning of its text, then the value that it quotes.
 func lineOf(doc *yaml.Node, err error) int {
 	n := doc.Content[0]
 	var fault *spec.Fault
 	for cause := err; errors.As(cause, &fault); cause = fault.Unwrap() {
 		if cause == err {
 			for _, step := range fault.Path {
-				n = below(n, step)
+				n = child(n, step)
 			}
 		}
 		err = fault.Unwrap()
@@ -55,21 +53,21 @@ func lineOf(doc *yaml.Node, err error) int {
 	dots := func(r rune) bool { return strings.ContainsRune(".[]", r) }
 	for _, key := range strings.FieldsFunc(keysOfText.FindStringSubmatch(text)[1], dots) {
 		if i, err := strconv.Atoi(key); err == nil {
-			n = below(n, i)
+			n = child(n, i)
 		} else {
-			n = below(n, key)
+			n = child(n, key)
 		}
 	}
 	if value, err := strconv.Unquote(quotedText.FindString(text)); err == nil && value != "" {
-		if found := scalar(n, value, 0); found != nil {
+		if found := findScalar(n, value, 0); found != nil {
 			return found.Line
 		}
 	}
 	return n.Line
 }
 
-// below is what a node has under a key or at a place, else the node itself.
-func below(n *yaml.Node, step any) *yaml.Node {
+// child returns the node under a key or at an index of a node, or else the node itself.
+func child(n *yaml.Node, step any) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -88,11 +86,11 @@ func below(n *yaml.Node, step any) *yaml.Node {
 	return n
 }
 
-// maxNested bounds how deep a value is looked for.
+// maxNested is how many levels below a node a value is searched.
 const maxNested = 20
 
-// scalar is the first key or value of that text at a node or below; nil when there is none.
-func scalar(n *yaml.Node, text string, depth int) *yaml.Node {
+// findScalar returns the first key or value with that text at a node or below, or nil.
+func findScalar(n *yaml.Node, text string, depth int) *yaml.Node {
 	if n.Kind == yaml.ScalarNode && n.Value == text {
 		return n
 	}
@@ -100,7 +98,7 @@ func scalar(n *yaml.Node, text string, depth int) *yaml.Node {
 		if depth == maxNested {
 			return nil
 		}
-		if found := scalar(one, text, depth+1); found != nil {
+		if found := findScalar(one, text, depth+1); found != nil {
 			return found
 		}
 	}

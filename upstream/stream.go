@@ -1,4 +1,4 @@
-// Stream: a content on its way with its limits, and the headers that may be passed on.
+// Stream: a media content that is being read, its limits, and the headers that may be passed on.
 
 package upstream
 
@@ -17,7 +17,7 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// stream is a content under way: the io.ReadCloser of a MediaResponse or an Exchanged. One goroutine
+// stream is a content that is being read: the io.ReadCloser of a MediaResponse or an Exchanged. One goroutine
 // reads; any may close.
 type stream struct {
 	c      *Client
@@ -27,15 +27,15 @@ type stream struct {
 	done   func()
 	quiet  *throttle.Deadline
 	body   io.ReadCloser
-	away   bool  // another host than the source's sends it
-	left   int64 // bytes that may still come
+	away   bool  // whether another host than the source's sends it
+	left   int64 // bytes that may still follow
 	broken bool
 	once   sync.Once
 	placed bool
 }
 
-// Read returns what has come. Upstream's silence has a limit here; the reader's own has
-// not.
+// Read returns the data that has arrived. Upstream's silence has a time limit here; the reader's own pauses
+// have none.
 func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
@@ -44,34 +44,34 @@ func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	s.quiet.Stop()
 	if s.left -= int64(n); s.left < 0 {
-		n, err = 0, body.TooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
+		n, err = 0, body.NewTooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
 	}
 	if err == nil || err == io.EOF {
 		return n, err
 	}
-	return n, s.failed(err)
+	return n, s.reportBroken(err)
 }
 
-// failed notes that a content broke off, once, unless its reader left.
-func (s *stream) failed(err error) error {
-	err = s.c.credential.clean(throttle.CauseOf(s.ctx, body.AsCut(err)))
+// reportBroken reports once that a content broke off, unless its reader left.
+func (s *stream) reportBroken(err error) error {
+	err = s.c.credential.clean(throttle.CauseOf(s.ctx, body.ReplaceEOF(err)))
 	if s.broken || s.ctx.Err() != nil && !throttle.IsLate(s.ctx) {
 		return err
 	}
 	s.broken = true
 	s.c.counts.Failed(s.c.o.Now())
-	if why := brokenFailure(err); !s.away && why == understudy.FailUnreachable {
-		s.c.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
+	if why := bodyFailure(err); !s.away && why == understudy.FailUnreachable {
+		s.c.reportFailure(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}
 	return err
 }
 
-// Close ends the request and gives everything back.
+// Close ends the request and frees its slot.
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.cancel(nil)
 		if s.body != nil {
-			_ = s.body.Close() // the body is not read to its end
+			_ = s.body.Close() // an error says only that the body was not read to its end
 		}
 		s.quiet.Stop()
 		s.done()
@@ -83,11 +83,11 @@ func (s *stream) Close() error {
 }
 
 const (
-	defaultMedia = 1 << 30          // MaxMedia, in bytes
-	mediaQueue   = 10 * time.Second // for budget, and for a place among the streams
+	defaultMedia = 1 << 30          // default of MaxMedia, in bytes
+	mediaQueue   = 10 * time.Second // longest wait for the budget, and for a stream slot
 )
 
-// enter takes a place among the streams. It fails when none is free in time.
+// enter takes a stream slot. It returns an error if none is free in time.
 func (w *originPolicy) enter(ctx context.Context) error {
 	late := time.NewTimer(mediaQueue)
 	defer late.Stop()
@@ -103,33 +103,32 @@ func (w *originPolicy) enter(ctx context.Context) error {
 
 func (w *originPolicy) release() { <-w.slots }
 
-// maxHeader bounds what is taken over from a header, in bytes.
+// maxHeader is the length of the longest header value that is passed on, in bytes.
 const maxHeader = 256
 
-// mediaType is a Content-Type that can be passed on, else "".
+// mediaType returns a Content-Type if it can be passed on, else "".
 func mediaType(text string) string {
-	if _, _, err := mime.ParseMediaType(text); err != nil || len(text) > maxHeader || !printable(text) {
+	if _, _, err := mime.ParseMediaType(text); err != nil || len(text) > maxHeader || !isPrintable(text) {
 		return ""
 	}
 	return text
 }
 
-// entityTag is an ETag that can be passed on (RFC 9110, 8.8.3), else "".
+// entityTag returns an ETag if it can be passed on (RFC 9110, 8.8.3), else "".
 func entityTag(text string) string {
 	tag := strings.TrimPrefix(text, "W/")
-	if len(tag) < 2 || len(text) > maxHeader || tag[0] != '"' || tag[len(tag)-1] != '"' || !printable(tag) ||
+	if len(tag) < 2 || len(text) > maxHeader || tag[0] != '"' || tag[len(tag)-1] != '"' || !isPrintable(tag) ||
 		strings.Contains(tag[1:len(tag)-1], `"`) {
 		return ""
 	}
 	return text
 }
 
-func printable(text string) bool {
+func isPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// contentRange is a Content-Range of bytes that can be passed on (RFC 9110,
-// 14.4), else "".
+// contentRange returns a Content-Range of bytes if it can be passed on (RFC 9110, 14.4), else "".
 func contentRange(text string) string {
 	part, size, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
 	if !ok || !strings.HasPrefix(text, "bytes ") || size != "*" && !isNumber(size) {

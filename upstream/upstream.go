@@ -1,8 +1,7 @@
 // Client: the connection to one source.
 
-// Package upstream speaks to the slow API, politely: it reads spec files,
-// fetches and writes within a budget, finds the records in answers and empties
-// the secrets in them.
+// Package upstream sends requests to the slow API within its limits. It reads spec files, fetches and writes
+// within a budget, finds the records in answers and empties the secrets in them.
 package upstream
 
 import (
@@ -24,58 +23,59 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Options are a client's settings; zero values are the defaults named.
-type Options struct {
+// Options are a client's settings. A zero value means the default that is given.
+type Options struct { // required; its spec must be compiled
 	Source *spec.Source      // with a compiled spec; required
-	Base   string            // upstream's URL; "" = the spec's hosts
-	User   string            // of Basic auth; "" = the source's user
+	Base   string            // upstream's URL; "" for the spec's hosts
+	User   string            // user of Basic authentication; "" for the source's user
 	Secret understudy.Secret // password or bearer token
-	// Pool are more secrets of the same account, used beside Secret: their limits add up.
+	// Pool are more secrets of the same account. They are used beside Secret, and their limits add up.
 	Pool   []understudy.Secret
-	Tokens Tokens // nil: the secrets themselves are sent
+	Tokens Tokens // nil if the secrets themselves are sent
 
-	Rate        float64 // requests a second: 10
-	Concurrency int     // requests at once: 20
-	Queue       int     // requests that may wait for budget: 1000
-	// Prefetch is how long a prefetch may wait for budget before it is dropped: 2 s.
+	Rate        float64 // requests a second; default 10
+	Concurrency int     // requests at the same time; default 20
+	Queue       int     // requests that may wait for the budget; default 1000
+	// Prefetch is how long a prefetch may wait for the budget before it is dropped; default 2 s.
 	Prefetch time.Duration
-	MaxBody  int64 // bytes of a body, on the wire and decompressed: 64 MiB
-	// MaxMedia is the bytes of a content: 1 GiB.
+	MaxBody  int64 // size of a body in bytes, on the wire and decompressed; default 64 MiB
+	// MaxMedia is the size of a media content in bytes; default 1 GiB.
 	MaxMedia int64
 
-	Connect   time.Duration // for a connection, TLS included: 5 s
-	FirstByte time.Duration // from the connection to the answer's head, at most: 25 s
-	Stall     time.Duration // between two reads of a body, at most: 10 s
-	Total     time.Duration // for one try: 30 s
+	Connect   time.Duration // time for a connection, with TLS; default 5 s
+	FirstByte time.Duration // time from the connection to the answer's header; default 25 s
+	Stall     time.Duration // time between two reads of a body; default 10 s
+	Total     time.Duration // time for one try; default 30 s
 
-	Bodies *semaphore.Weighted // the memory for bodies that are being read; nil: MaxBody, for this client
+	Bodies *semaphore.Weighted // memory for bodies that are being read; if nil, MaxBody for this client
 
-	Transport http.RoundTripper // nil: our own, which uses no proxy
-	Now       func() time.Time  // nil: time.Now
-	Logger    *slog.Logger      // nil: discard; told when upstream's state changes
-	UserAgent string            // "understudy"
+	Transport http.RoundTripper // if nil, the client's own, which uses no proxy
+	Now       func() time.Time  // time.Now if nil
+	Logger    *slog.Logger      // gets a line when upstream's state changes; if nil, nothing is logged
+	UserAgent string            // default "understudy"
 }
 
-// Settings that may change while a client runs have their default here.
+// The defaults of settings that may change while a client runs.
 const (
 	defaultRate        = 10.0
 	defaultConcurrency = 20
 	defaultQueue       = 1000
 )
 
-// or is v, or otherwise when v is not set.
-func or[T float64 | int | int64 | time.Duration](v, otherwise T) T {
+// defaultTo returns v, or otherwise if v is not set.
+func defaultTo[T float64 | int | int64 | time.Duration](v, otherwise T) T {
 	if v <= 0 {
 		return otherwise
 	}
 	return v
 }
 
-func (o *Options) defaults() {
-	o.Rate, o.Concurrency, o.Queue = or(o.Rate, defaultRate), or(o.Concurrency, defaultConcurrency), or(o.Queue, defaultQueue)
-	o.Prefetch, o.MaxBody = or(o.Prefetch, 2*time.Second), or(o.MaxBody, 64<<20)
-	o.Connect, o.FirstByte = or(o.Connect, 5*time.Second), or(o.FirstByte, 25*time.Second)
-	o.Stall, o.Total = or(o.Stall, 10*time.Second), or(o.Total, 30*time.Second)
+func (o *Options) setDefaults() {
+	o.Rate, o.Concurrency = defaultTo(o.Rate, defaultRate), defaultTo(o.Concurrency, defaultConcurrency)
+	o.Queue = defaultTo(o.Queue, defaultQueue)
+	o.Prefetch, o.MaxBody = defaultTo(o.Prefetch, 2*time.Second), defaultTo(o.MaxBody, 64<<20)
+	o.Connect, o.FirstByte = defaultTo(o.Connect, 5*time.Second), defaultTo(o.FirstByte, 25*time.Second)
+	o.Stall, o.Total = defaultTo(o.Stall, 10*time.Second), defaultTo(o.Total, 30*time.Second)
 	if o.Bodies == nil {
 		o.Bodies = semaphore.New(semaphore.Options{Limit: o.MaxBody})
 	}
@@ -85,7 +85,7 @@ func (o *Options) defaults() {
 	o.UserAgent = cmp.Or(o.UserAgent, "understudy")
 }
 
-// throttle is what budget and breaker need of the options.
+// throttle returns the options of budget and breaker.
 func (o *Options) throttle() throttle.Options {
 	return throttle.Options{
 		Rate: o.Rate, Concurrency: o.Concurrency, Queue: o.Queue, Prefetch: o.Prefetch,
@@ -93,7 +93,7 @@ func (o *Options) throttle() throttle.Options {
 	}
 }
 
-// Client speaks to one source. It is safe for concurrent use.
+// Client sends requests to one source. It is safe for concurrent use.
 type Client struct {
 	o           Options
 	credential  *credential
@@ -109,12 +109,12 @@ type Client struct {
 	life        lifetime
 }
 
-// New makes a client. It sends nothing by itself. Close frees it.
+// New creates a client. It sends nothing by itself. Close frees its resources.
 func New(o Options) (*Client, error) {
 	if o.Source == nil || o.Source.Spec == nil {
 		return nil, errors.New("upstream: new client: no source with a spec")
 	}
-	o.defaults()
+	o.setDefaults()
 	if o.Base != "" && !isBase(o.Base) {
 		return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
 	}
@@ -133,24 +133,23 @@ func New(o Options) (*Client, error) {
 	}, nil
 }
 
-// isBase reports a URL of scheme, host and path alone.
+// isBase reports whether a URL has only scheme, host and path.
 func isBase(base string) bool {
 	u, err := url.Parse(base)
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// SetCredential replaces user ("" keeps it) and secrets. A source that
-// refused the former ones is probed at once; a request they were refused for
-// after they were replaced is sent again.
+// SetCredential replaces user ("" keeps it) and secrets. If the source refused the former ones, it is probed at
+// once. A request for which they were refused after they were replaced is sent again.
 func (c *Client) SetCredential(user string, secret understudy.Secret, pool ...understudy.Secret) {
 	c.credential.set(user, append([]understudy.Secret{secret}, pool...))
 	c.breaker.CredentialReplaced()
 }
 
-// Close ends what is under way with ErrClosed and closes idle connections.
-// The client must not be used afterwards.
+// Close ends running requests with ErrClosed and closes idle connections. The client must not be used
+// afterwards.
 func (c *Client) Close() error {
-	c.budget.Close() // first: a caller that ends and asks again at once is refused
+	c.budget.Close() // first, so that a caller whose request ends and who tries again is refused
 	c.life.end()
 	c.connections.close()
 	c.media.close()
@@ -163,8 +162,8 @@ type lifetime struct {
 	end context.CancelFunc
 }
 
-// until is ctx that also ends with the lifetime.
-func (l *lifetime) until(ctx context.Context) (context.Context, func()) {
+// withLifetime returns a context that ends with ctx or with the lifetime.
+func (l *lifetime) withLifetime(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.ctx, func() { cancel(understudy.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
@@ -173,22 +172,22 @@ func (l *lifetime) until(ctx context.Context) (context.Context, func()) {
 // Health is the state of a source, for people.
 type Health struct {
 	State     string          // ok, down, credential, limited
-	Why       string          // the last failure; "" when ok
+	Why       string          // the last failure; "" if State is ok
 	Since     time.Time       // when the state began
-	NextProbe time.Time       // when upstream is asked again; zero when ok
+	NextProbe time.Time       // when the next probe is sent; zero if State is ok
 	Recent    []time.Duration // the last 120 answer times at most, oldest first
 }
 
-// Queue is how full the queue is now.
+// Queue returns how full the queue is.
 func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
 
-// Rate returns how many requests like those for a target upstream still takes at a time, as its answers tell in the fields
-// that the spec names. ok is false where they tell nothing. Once a window has ended, all of it is left.
+// Rate returns how many more requests upstream accepts for a target and similar ones, as its answers say in the
+// fields that the spec names. ok is false if they do not say. After the end of a window all of it is left.
 func (c *Client) Rate(t *spec.Target, now time.Time) (r understudy.Rate, ok bool) {
 	if !c.budget.HasWindows() {
 		return r, false
 	}
-	w := c.budget.Window(c.resources.of(placeOf(t)))
+	w := c.budget.Window(c.resources.limitFor(placeOf(t)))
 	switch {
 	case w == nil || !w.Named:
 		return r, false
@@ -198,38 +197,38 @@ func (c *Client) Rate(t *spec.Target, now time.Time) (r understudy.Rate, ok bool
 	return understudy.Rate{Limit: w.Limit, Remaining: w.Left, Reset: w.Ends.Sub(now)}, true
 }
 
-// SetBudget replaces how many requests a second and at once go out; zero
-// values are the defaults. What is under way goes on.
+// SetBudget replaces the limits of requests a second and at the same time; zero values are the defaults.
+// Running requests continue.
 func (c *Client) SetBudget(rate float64, concurrency int) {
-	c.budget.SetRate(or(rate, defaultRate), or(concurrency, defaultConcurrency))
+	c.budget.SetRate(defaultTo(rate, defaultRate), defaultTo(concurrency, defaultConcurrency))
 }
 
-// SetQueue replaces how many requests may wait for budget; 0 is the default.
+// SetQueue replaces how many requests may wait for the budget; 0 is the default.
 func (c *Client) SetQueue(limit int) {
-	c.budget.SetQueue(or(limit, defaultQueue))
+	c.budget.SetQueue(defaultTo(limit, defaultQueue))
 }
 
-// Stats are the counters now.
+// Stats returns the counters.
 func (c *Client) Stats() request.SentCounts { return c.counts.Stats() }
 
-// Spending is what was sent lately, in spans. name is the name of a flow's caller, "" when
-// it is not known.
+// Spending returns the requests of the last time, in spans. name returns the name of a flow's caller, or "" if
+// it is unknown.
 func (c *Client) Spending(name func(flow uint64) string) []request.Spending {
 	return c.counts.Spending(c.o.Now(), name)
 }
 
-// Down returns why the source cannot be asked; "" when it can.
-func (h Health) Down() string {
+// OutageReason returns why no request can be sent to the source, or "".
+func (h Health) OutageReason() string {
 	if h.State == "ok" {
 		return ""
 	}
 	return cmp.Or(h.Why, h.State)
 }
 
-// Health is the state now.
+// Health returns the current state.
 func (c *Client) Health() Health {
 	var h Health
-	h.State, h.Why, h.Since, h.NextProbe = c.breaker.State(c.resources.of(""))
+	h.State, h.Why, h.Since, h.NextProbe = c.breaker.State(c.resources.limitFor(""))
 	h.Recent = c.counts.Recent()
 	return h
 }

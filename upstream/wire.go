@@ -1,4 +1,4 @@
-// The wire: one request, its deadlines, and its body read whole or not at all.
+// The wire: one request, its deadlines, and its body, which is read completely or not at all.
 
 package upstream
 
@@ -26,8 +26,8 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// newTransport is the product's own way out: no proxy from the environment, no
-// redirects (a RoundTripper follows none), bounded idle connections.
+// newTransport returns the client's own transport. It uses no proxy from the environment, follows no redirects
+// (no RoundTripper does), and limits idle connections.
 func newTransport(o *Options) *http.Transport {
 	dialer := &net.Dialer{Timeout: o.Connect, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -35,9 +35,9 @@ func newTransport(o *Options) *http.Transport {
 		TLSHandshakeTimeout: o.Connect,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:   true,
-		// Many requests share one connection: pings check that it is alive.
+		// Many requests share one connection, so pings check that it still works.
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: o.Stall, PingTimeout: o.Connect},
-		DisableCompression:     true, // we decode ourselves and see when something is cut
+		DisableCompression:     true, // the client decodes bodies itself, to detect incomplete ones
 		MaxIdleConns:           o.Concurrency,
 		MaxIdleConnsPerHost:    o.Concurrency,
 		IdleConnTimeout:        30 * time.Second,
@@ -48,32 +48,31 @@ func newTransport(o *Options) *http.Transport {
 // httpRequest is one request to send.
 type httpRequest struct {
 	method      string
-	uri         string // as the key says
+	uri         string // as in the key
 	body        []byte
 	contentType string
-	header      http.Header // more of it, by the spec; may be nil
+	header      http.Header // more fields, by the spec; may be nil
 	purpose     purpose
-	weigh       func(context.Context, int64) error // of a Fetch; may be nil
-	keeps       context.Context                    // until it ends a good body counts; nil: until it is read
-	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
-	like        string                             // bodies of the same are about as long
-	limits      limits                             // zero: the settings'
-	by          signature                          // what it is signed with
-	came        *moment                            // noted at its answer; nil: not noted
+	weigh       func(context.Context, int64) error // the Reserve of a Fetch; may be nil
+	keeps       context.Context                    // a good body counts until this ends; if nil, until it is read
+	park        func()                             // frees the slot in the budget; may be called from another goroutine, and twice
+	like        string                             // name of requests whose bodies have about the same length
+	limits      tryLimits                          // zero for the settings' limits
+	by          signature                          // the credential of the request
+	lastData    *moment                            // set when data arrives, unless nil
 }
 
-// purpose is why a request is sent, and for whom.
+// purpose is why and for whom a request is sent.
 type purpose struct {
 	reason request.Reason
 	flow   uint64
 	target *spec.Target
 }
 
-// send does one request. An error means that no answer came; sent tells
-// whether the request may have reached upstream. Deadlines: Connect for the
-// connection, the limits' first from then to the answer's head and stall
-// between two reads, Total for all of it, beside the caller's own. The request is over,
-// its socket too, when ctx ends.
+// send sends one request. An error means that there was no answer; sent is true if the request may have reached
+// upstream. The deadlines are Connect for the connection, the limits' first from then to the header, the
+// limits' stall between two reads, Total for everything, and the caller's own. When ctx ends, the request and
+// its socket are closed.
 func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -82,8 +81,8 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	}
 	total := time.AfterFunc(c.o.Total, func() { cancel(&throttle.LateError{What: "no whole answer", After: c.o.Total, Total: true}) })
 	defer total.Stop()
-	// The connection is bounded by the dialer; this covers a transport that
-	// tells nothing of its connections.
+	// The dialer limits the time of a connection. This deadline is for a transport that reports nothing about
+	// its connections.
 	quiet := throttle.NewDeadline(cancel, &throttle.LateError{What: "no answer began", After: e.limits.first}, c.o.Connect+e.limits.first)
 	defer quiet.Stop()
 
@@ -94,10 +93,10 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.Reset(e.limits.first) },
 		WroteHeaders: func() { wrote.Store(true) },
 	})
-	if e.by, err = c.credential.take(ctx, c.resources.of(placeOf(e.purpose.target))); err != nil {
+	if e.by, err = c.credential.take(ctx, c.resources.limitFor(placeOf(e.purpose.target))); err != nil {
 		return nil, false, throttle.CauseOf(ctx, err)
 	}
-	quiet.Reset(c.o.Connect + e.limits.first) // a token may have been made
+	quiet.Reset(c.o.Connect + e.limits.first) // requesting a token may have taken time
 	req, err := c.request(ctx, e)
 	if err != nil {
 		return nil, false, err
@@ -110,14 +109,14 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	}
 	defer resp.Body.Close()
 	quiet.Next(&throttle.LateError{What: "the answer stalled: nothing more", After: e.limits.stall}, e.limits.stall)
-	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray, by: e.by}
+	a = &answer{status: resp.StatusCode, header: resp.Header, bodyErr: astray, signature: e.by}
 	now := c.o.Now()
-	e.came.set(now)
-	c.connections.came.set(now)
-	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
-	waited := time.Duration(0) // for memory; it does not count against upstream
-	if c.wantsBody(resp.StatusCode) {
-		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Most: c.o.MaxBody}
+	e.lastData.set(now)
+	c.connections.lastData.set(now)
+	a.firstByte, a.longestWait = now.Sub(began), now.Sub(connected.timeAfter(began))
+	waited := time.Duration(0) // time waited for memory, which does not count against upstream
+	if c.isBodyNeeded(resp.StatusCode) {
+		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Max: c.o.MaxBody}
 		s.Pause = func() func() {
 			at := c.o.Now()
 			quiet.Stop()
@@ -135,10 +134,10 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 				}
 				return nil
 			}
-		} else { // the fetch's own Reserve bounds it together with others
+		} else { // without Reserve, this client's memory for bodies is the limit
 			weight := body.Room{All: c.o.Bodies}
 			defer func() {
-				if e.keeps == nil || a == nil || a.broken != nil || a.status != http.StatusOK {
+				if e.keeps == nil || a == nil || a.bodyErr != nil || a.status != http.StatusOK {
 					weight.Release()
 					return
 				}
@@ -148,13 +147,13 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		}
 		in := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}
 		a.body, err = c.bodies.Read(resp, in, s, e.like)
-		a.silence = max(a.silence, in.longest)
+		a.longestWait = max(a.longestWait, in.longest)
 	}
 	if heavy := (*body.WeighError)(nil); errors.As(err, &heavy) {
 		return nil, true, err
 	}
 	if err != nil {
-		a.broken = c.credential.clean(throttle.CauseOf(ctx, err))
+		a.bodyErr = c.credential.clean(throttle.CauseOf(ctx, err))
 	}
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began) - waited
@@ -162,14 +161,14 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	return a, true, nil
 }
 
-// wantsBody is false for answers whose body is not used.
-func (c *Client) wantsBody(status int) bool {
+// isBodyNeeded reports whether the body of an answer with this status is used.
+func (c *Client) isBodyNeeded(status int) bool {
 	s := c.o.Source.Spec
 	return status >= 200 && status != http.StatusNoContent && (status < 300 || status >= 400) &&
 		(!s.Auth.IsRefusal(status) || slices.Contains(s.Limits.Statuses, status))
 }
 
-// request carries the key's URI exactly, and our credential.
+// request returns a request with exactly the key's URI, and our credential.
 func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, error) {
 	key := understudy.Key{Source: c.o.Source.Name, URI: e.uri}
 	to, err := c.o.Source.Spec.BuildURL(key, c.o.Base)
@@ -211,20 +210,20 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	return req, nil
 }
 
-// via says that this server forwards requests (RFC 9110, 7.6.3). A frontend of ours
-// that gets such a request knows that it does not come from a person at this machine.
+// via shows that this server forwards requests (RFC 9110, 7.6.3). If such a request reaches an Understudy
+// frontend, the frontend knows that it does not come from a person at this machine.
 const via = "1.1 understudy"
 
-// settings are the limits without history.
-func (c *Client) settings() limits { return limits{first: c.o.FirstByte, stall: c.o.Stall} }
+// settings returns the limits without history.
+func (c *Client) settings() tryLimits { return tryLimits{first: c.o.FirstByte, stall: c.o.Stall} }
 
-// lostError is a connection, or a stream of one, that was lost in a body.
+// lostError means that a connection, or a stream of it, was lost during a body.
 type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
 
-// deadlineReader extends the deadline with every read and notes the longest wait. It
-// distinguishes a lost connection from a body that ended too early.
+// deadlineReader extends the deadline with every read and measures the longest wait. It distinguishes a lost
+// connection from a body that ended too early.
 type deadlineReader struct {
 	in      io.Reader
 	c       *Client
@@ -233,14 +232,15 @@ type deadlineReader struct {
 	longest time.Duration
 }
 
+// Read reads from the body.
 func (r *deadlineReader) Read(p []byte) (int, error) {
 	began := r.c.o.Now()
 	n, err := r.in.Read(p)
 	if n > 0 {
 		now := r.c.o.Now()
 		r.longest = max(r.longest, now.Sub(began))
-		r.e.came.set(now)
-		r.c.connections.came.set(now)
+		r.e.lastData.set(now)
+		r.c.connections.lastData.set(now)
 		r.quiet.Reset(r.e.limits.stall)
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -249,14 +249,14 @@ func (r *deadlineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isDial reports errors of connections that could not be made.
+// isDial reports whether an error means that no connection could be made.
 func isDial(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// resets are the errors of a connection that upstream has broken: POSIX's, and
-// WSAECONNABORTED and WSAECONNRESET of Windows (Windows Sockets Error Codes).
+// resets are the errors of a connection that upstream has closed: POSIX's, and WSAECONNABORTED and
+// WSAECONNRESET of Windows (Windows Sockets Error Codes).
 var resets = [...]syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, 10053, 10054}
 
 func isReset(err error) bool {

@@ -177,7 +177,7 @@ func TestFaults(t *testing.T) {
 			// With tries left, what is worth one succeeds.
 			faults(strings.Replace(c.rule, "{", `{"times":1,`, 1))
 			_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath+"?To=2"), RetryWindow: 5 * time.Second})
-			if e := failureOf(err); (err == nil) != again(failureOr(e, c.why, c.text)) {
+			if e := failureOf(err); (err == nil) != isRetryable(failureOr(e, c.why, c.text)) {
 				t.Errorf("with tries: %v", err)
 			}
 		})

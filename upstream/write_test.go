@@ -228,7 +228,7 @@ func TestHeadersOfTheSpec(t *testing.T) {
 	}}
 	client := scripted(t, s, func(o *Options) {
 		var err error
-		if o.Source.Spec, err = BuiltIn("twilio"); err != nil { // its own: it is changed
+		if o.Source.Spec, err = ReadBuiltIn("twilio"); err != nil { // its own: it is changed
 			t.Fatal(err)
 		}
 		o.Source.Spec.Headers.Send = map[string]string{"X-Api-Version": "3", "Accept": "application/vnd.x+json"}

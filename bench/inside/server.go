@@ -38,7 +38,7 @@ type server struct {
 
 // openServer connects the packages with the settings of fast.
 func openServer(ctx context.Context, r *rig.Run, api string) (*server, error) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ log: {access: access.log}
 		}
 	}
 	s.startHouse()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

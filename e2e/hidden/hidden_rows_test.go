@@ -54,7 +54,7 @@ func newFewOf(t *testing.T, records string, kinds ...string) *few {
 		masks: `"*": see, phone: last4, body: hide, calls.status: hide`,
 		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
 	})
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

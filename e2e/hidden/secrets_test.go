@@ -146,7 +146,7 @@ func secretsIn(body []byte) (string, bool) {
 // and a search through the file's bytes alone would prove little.
 func checkStored(t *testing.T, data string, clean func(string, []byte)) {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ var ofCode = regexp.MustCompile(`(?:^|"(?:error|message)":"|<h1>)(?:access|agent
 // Names: the members of what is answered about the server itself.
 func TestContractRoutes(t *testing.T) {
 	t.Parallel()
-	spec, err := upstream.BuiltIn("twilio")
+	spec, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func (g *garden) want(t *testing.T, who string, s sight, f fate) {
 
 func TestMarkers(t *testing.T) {
 	t.Parallel()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func (w *erasure) bytesHold(texts ...string) (found []string) {
 // packedHold says where the database holds a text, everything unpacked.
 func (w *erasure) packedHold(texts ...string) []string {
 	w.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func SyncSetting(t testing.TB) string {
 // KindsWithIDs returns the kinds of Twilio whose records have an id.
 func KindsWithIDs(t testing.TB) (names []string) {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	spec, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

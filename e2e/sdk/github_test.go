@@ -265,7 +265,7 @@ func TestGitHubConnectLines(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--shape", "github", "--records", "60", "--latency", "1ms").URL("slowapi")
 	through := startGitHub(t, up).URL("github")
-	sp, err := upstream.BuiltIn("github")
+	sp, err := upstream.ReadBuiltIn("github")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestGitHubConnectLines(t *testing.T) {
 // that asks for another form is not.
 func TestGitHubMediaTypes(t *testing.T) {
 	t.Parallel()
-	sp, err := upstream.BuiltIn("github")
+	sp, err := upstream.ReadBuiltIn("github")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestStripeSpecIsTheDocument(t *testing.T) {
 	if err := json.Unmarshal(embedded.OpenAPISpec, &d); err != nil {
 		t.Fatal(err)
 	}
-	sp, err := upstream.BuiltIn("stripe")
+	sp, err := upstream.ReadBuiltIn("stripe")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ credentials:
 func TestStripeMockPassesThrough(t *testing.T) {
 	t.Parallel()
 	_, up, drop := startStripe(t)
-	sp, err := upstream.BuiltIn("stripe")
+	sp, err := upstream.ReadBuiltIn("stripe")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func shapeOf(v any) string {
 func TestStripeConnectLines(t *testing.T) {
 	t.Parallel()
 	m, _, drop := startStripe(t)
-	sp, err := upstream.BuiltIn("stripe")
+	sp, err := upstream.ReadBuiltIn("stripe")
 	if err != nil {
 		t.Fatal(err)
 	}

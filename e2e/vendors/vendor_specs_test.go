@@ -89,7 +89,7 @@ func TestPagingOfStripesDocument(t *testing.T) {
 	for _, l := range d.Lists {
 		styles[l.Path] = l.Style
 	}
-	sp, err := upstream.BuiltIn("stripe")
+	sp, err := upstream.ReadBuiltIn("stripe")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func changeGate(t *testing.T) *Gate {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

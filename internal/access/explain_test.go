@@ -11,7 +11,7 @@ import (
 
 // What is explained is what is done, for every field of every kind, and has a reason.
 func TestExplain(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

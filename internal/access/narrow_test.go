@@ -21,7 +21,7 @@ import (
 // One number is looked up, in whatever form a record has it; several, and own
 // ones, are not.
 func TestNumbersAreLookedUp(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func storedRecords(t *testing.T, specs map[string]*spec.Spec, terms []query.Pred
 // A store is told all of a rule that its indexes know; where there is more it is
 // said.
 func TestRulesAreTold(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func githubGate(t *testing.T, sees map[string]string, rules RowRules, held shelf) *Gate {
 	t.Helper()
-	github, err := upstream.BuiltIn("github")
+	github, err := upstream.ReadBuiltIn("github")
 	if err != nil {
 		t.Fatal(err)
 	}

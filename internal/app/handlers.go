@@ -97,7 +97,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	if t := b.ports.tunnels; t != nil {
 		d.inside = t.handler(func(source string, url func(string) string) http.Handler {
-			return b.ports.profiles.Handler(d.proxies[source].At(url, p.tunnelled))
+			return b.ports.profiles.Handler(d.proxies[source].UpstreamFrontend(url, p.tunnelled))
 		})
 		d.handlers, d.known = append(d.handlers, t.proxy), append(d.known, nil)
 	}

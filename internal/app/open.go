@@ -264,7 +264,7 @@ func (a *App) openWork(context.Context) (err error) {
 	c, begun := a.opts.Settings.Sync, time.Now()
 	a.walker, err = crawl.New(crawl.Options{
 		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.RetentionTimes(),
-		Down: func(source string) string { return a.clients[source].Health().Down() },
+		Down: func(source string) string { return a.clients[source].Health().OutageReason() },
 		Count: func(ctx context.Context, source, kind string) (n int64, err error) {
 			kinds, err := a.db.ReadKinds(ctx, source)
 			for _, k := range kinds {

@@ -28,7 +28,7 @@ func alertsOf(t *testing.T, line string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

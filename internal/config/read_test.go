@@ -261,7 +261,7 @@ func FuzzSettings(f *testing.F) {
 }
 
 func TestMediaSettings(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

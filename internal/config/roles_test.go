@@ -116,7 +116,7 @@ func TestTheDocumentedRowRules(t *testing.T) {
 
 func rowsGate(t testing.TB, c *Settings) *access.Gate {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func FuzzRowRules(f *testing.F) {
 	} {
 		f.Add(seed, `{"from":"+4","start_time":"Sun, 31 May 2026 12:00:00 +0000","call_sid":"CA1"}`)
 	}
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -30,7 +30,7 @@ import (
 // readSpec returns a built-in spec by its name, or reads a spec from a file. sum is the SHA-256 of the file.
 func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
-		sp, err := upstream.BuiltIn(setting)
+		sp, err := upstream.ReadBuiltIn(setting)
 		if err != nil {
 			return nil, sum, fmt.Errorf("spec: %w", understudy.StripPrefixes(err))
 		}

@@ -62,7 +62,7 @@ func open(t *testing.T, o slowapi.Options) *system {
 
 func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings, roots ...string) *system {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	must(t, err)
 	if len(roots) > 0 {
 		sp.SplitByRoot()

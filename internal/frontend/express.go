@@ -207,11 +207,11 @@ func (x *express) learn(r *http.Request, h *servedHandler) {
 	if !ok || c.lane == nil || c.lane.handover.readsAll || c.lane.handover.hasWrite || len(c.lane.handover.head) == 0 || h.known == nil {
 		return
 	}
-	ctx, ready := h.known.Known(r)
+	ctx, ready := h.known.PrepareRepeat(r)
 	if ready == nil {
 		return
 	}
-	head, traces := splitTraces(c.lane.handover.head, h.known.Traces)
+	head, traces := splitTraces(c.lane.handover.head, h.known.CanIgnore)
 	header := r.Header.Clone()
 	for _, t := range traces {
 		delete(header, t.name)

@@ -61,14 +61,14 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // warmPaths knows the requests below /warm, which two fields trace.
 type warmPaths struct{}
 
-func (warmPaths) Known(r *http.Request) (context.Context, func() (any, bool)) {
+func (warmPaths) PrepareRepeat(r *http.Request) (context.Context, func() (any, bool)) {
 	if strings.HasPrefix(r.URL.Path, "/warm") {
 		return context.Background(), func() (any, bool) { return nil, true }
 	}
 	return nil, nil
 }
 
-func (warmPaths) Traces(name string) bool { return name == "Traceparent" || name == "X-Request-Id" }
+func (warmPaths) CanIgnore(name string) bool { return name == "Traceparent" || name == "X-Request-Id" }
 
 func newLanes(t testing.TB) *lanes {
 	l := &lanes{TB: t}

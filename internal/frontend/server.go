@@ -127,13 +127,13 @@ func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connec
 
 // Known tells which requests of a handler have their answers in memory.
 type Known interface {
-	// Known returns a function that reports whether the answer to a request with the same head is in memory. It
+	// PrepareRepeat returns a function that reports whether the answer to a request with the same head is in memory. It
 	// returns nil if it never is. Such a request is passed to the handler with the context ctx, and found is the
 	// StoredAnswer of its writer.
-	Known(*http.Request) (ctx context.Context, ready func() (found any, ok bool))
-	// Traces reports whether a header field has no effect on the answer, so that requests which differ only in this
+	PrepareRepeat(*http.Request) (ctx context.Context, ready func() (found any, ok bool))
+	// CanIgnore reports whether a header field has no effect on the answer, so that requests which differ only in this
 	// field are the same.
-	Traces(name string) bool
+	CanIgnore(name string) bool
 }
 
 // SetHandler replaces the handler. known may be nil. end, which may be nil, is called when the handler has been

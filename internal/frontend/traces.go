@@ -27,7 +27,7 @@ func (x *express) find(head []byte) (s *knownRequest, traces []trace) {
 	if known == nil || len(head) > maxHead {
 		return nil, nil
 	}
-	rest, traces := splitTraces(head, known.Traces)
+	rest, traces := splitTraces(head, known.CanIgnore)
 	if len(traces) == 0 {
 		return nil, nil
 	}

@@ -14,11 +14,11 @@ import (
 // allButSlow knows every request, and has the answers of all but one in memory.
 type allButSlow struct{}
 
-func (allButSlow) Known(r *http.Request) (context.Context, func() (any, bool)) {
+func (allButSlow) PrepareRepeat(r *http.Request) (context.Context, func() (any, bool)) {
 	return context.Background(), func() (any, bool) { return nil, r.URL.Path != "/slow" }
 }
 
-func (allButSlow) Traces(string) bool { return false }
+func (allButSlow) CanIgnore(string) bool { return false }
 
 // TestRequestsThatDifferInTracesAreOne: a client whose every request has another trace is answered by the
 // lane, with its own fields, and takes the room of one request.

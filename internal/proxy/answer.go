@@ -1,4 +1,4 @@
-// Answer: status, headers and body of what the mirror brought.
+// Answer: the status, header and body of a response.
 
 package proxy
 
@@ -18,22 +18,22 @@ import (
 	"understudy/spec/paging"
 )
 
-// Header values that are the same for every answer. Header maps share these
-// slices. An append never writes into them, because they have no spare capacity.
+// Header values that are the same for every response. Header maps share these slices. An append never writes
+// into them, because they have no spare capacity.
 var (
-	private = []string{"private"}
-	nosniff = []string{"nosniff"}
-	sandbox = []string{"sandbox"}
+	cachePrivate = []string{"private"}
+	nosniff      = []string{"nosniff"}
+	sandbox      = []string{"sandbox"}
 )
 
-// confine keeps a browser from running what upstream wrote, whatever type it
-// says it has: this port's origin may hold the browser's credential.
-func (v *exchange) confine() {
+// restrictContent keeps a browser from executing what upstream sent, whatever its content type. The browser may
+// have a credential for this port's origin.
+func (v *exchange) restrictContent() {
 	h := v.w.Header()
 	h["X-Content-Type-Options"], h["Content-Security-Policy"] = nosniff, sandbox
 }
 
-// answer sends a view of an answer.
+// answer sends a view of a response.
 func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
@@ -48,12 +48,12 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 		v.send(status, nil)
 		return
 	}
-	view = encoded(v.proxy.atOrigin(view))
+	view = encodeView(v.proxy.restoreOrigins(view))
 	l := v.proxy.representation(view)
-	body, length, in := v.formed(a, view, l)
+	body, length, in := v.chooseForm(a, view, l)
 	if status == http.StatusOK && a.ForwardReason != fwdMethod && v.r.Method != http.MethodPost {
 		h["Etag"] = l.etags[in]
-		if match := v.r.Header["If-None-Match"]; match != nil && noneMatch(match, l.tag) {
+		if match := v.r.Header["If-None-Match"]; match != nil && hasTag(match, l.tag) {
 			v.send(http.StatusNotModified, nil)
 			return
 		}
@@ -66,10 +66,10 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.send(status, body)
 }
 
-// passBack passes on the fields of upstream's header that the spec names, to a caller that
-// sees all of the answer: nobody knows what they tell.
+// passBack copies the fields of upstream's header that the spec names. Their meaning is unknown, so only a
+// caller that sees the whole response gets them.
 func (v *exchange) passBack(a *request.Response, view *access.View) {
-	if a.Page.Header == "" || !view.Unredacted || !v.whole() {
+	if a.Page.Header == "" || !view.Unredacted || !v.isWhole() {
 		return
 	}
 	for _, name := range v.proxy.o.Source.Spec.Headers.Back {
@@ -84,28 +84,26 @@ func (v *exchange) passBack(a *request.Response, view *access.View) {
 	}
 }
 
-// encoded is a view in the bytes that a program would have got from upstream.
-// The mirror keeps text in UTF-8.
-func encoded(view *access.View) *access.View {
+// encodeView returns a view in the charset that upstream used. The mirror stores text as UTF-8.
+func encodeView(view *access.View) *access.View {
 	if view.Charset == "" {
 		return view
 	}
-	out := *view
+	out := *view // the charset lacks a character: the response stays UTF-8 and its content type says so
 	body, ok := charset.Charset(view.Charset).Encode(view.Body)
 	if !ok { // a character the encoding lacks: the answer says what it is instead
 		out.ContentType = "application/json"
 		return &out
 	}
 	sum := sha256.Sum256(body)
-	out.Body, out.Unredacted = body, false // what the mirror compressed is the text
+	out.Body, out.Unredacted = body, false // the mirror's compressed form is in UTF-8
 	copy(out.Sum[:], sum[:])
 	return &out
 }
 
-// links is the header that leads to the page after, where upstream's lists go on by
-// one; else the body leads there. Page tokens are made of ids: a caller that does not see
-// those has no link, as in a body. A Link header has upstream's other relations too, for a
-// caller that may know how many records there are.
+// links returns the header field that links to the next page, if the API has its links in the header and not in
+// the body. Page tokens are made of ids, so a caller that does not see the ids gets no link. A Link header also
+// has upstream's other relations, for a caller that may know the number of records.
 func (v *exchange) links(p *understudy.Page) (name, value string) {
 	t := v.target
 	if t.List == nil || p.Next.IsZero() && p.Header == "" {
@@ -137,8 +135,8 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	return name, value
 }
 
-// linkTo is a page of a list, at the address where the caller asks. The parameters of our
-// own in the request are part of it.
+// linkTo returns the address of a page of a list at the address where the caller sends its requests. It keeps
+// Understudy's own parameters of the request.
 func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 	base := p.o.Source.PublicURL
 	if p.origin != nil {
@@ -155,20 +153,20 @@ func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 	return string(link)
 }
 
-// whole reports whether the caller sees every record of the source and every field that the spec names.
-func (v *exchange) whole() bool {
+// isWhole reports whether the caller sees every record of the source and every field that the spec names.
+func (v *exchange) isWhole() bool {
 	return v.sight.SeesAll || v.sight == access.Visibility{} && v.proxy.o.Gate.CanSeeAll(v.caller, v.proxy.o.Source.Name)
 }
 
-// start sets the headers that say how the answer came.
+// start sets the header fields that say where the response comes from.
 func (v *exchange) start(a *request.Response) {
-	v.part()
-	tellSource(v)
+	v.decideClose()
+	setSourceRate(v)
 	v.line.Outcome, v.line.Upstream = a.Outcome.String(), a.UpstreamTime
 	h := v.w.Header()
-	h["Cache-Control"] = private
+	h["Cache-Control"] = cachePrivate
 	h["Vary"] = v.proxy.fields.vary
-	if a.ForwardReason != fwdMethod { // else nothing was kept
+	if a.ForwardReason != fwdMethod { // a write has no age
 		h["Age"] = ages.value(int64(a.CurrentAge() / time.Second))
 	}
 	if a.Outcome == request.Warm && a.Detail == "" {
@@ -177,7 +175,7 @@ func (v *exchange) start(a *request.Response) {
 		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
 	}
 	switch {
-	case !v.whole(): // what the store took tells of what is hidden
+	case !v.isWhole(): // the time in the store would reveal something about hidden data
 		if a.UpstreamTime > 0 {
 			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.UpstreamTime))}
 		}
@@ -194,21 +192,21 @@ func (v *exchange) start(a *request.Response) {
 	}
 }
 
-// seconds are the values of a field that ends with a number of seconds. Each is made once.
-// It is safe for concurrent use.
+// seconds are the values of a field that ends with a number of seconds. Each value is made once. It is safe for
+// concurrent use.
 type seconds struct {
 	before string
 	made   [8 << 10]atomic.Pointer[[1]string]
 }
 
-// The fields that the answers from memory differ by.
+// The header fields in which responses from memory differ.
 var (
 	ages       seconds
 	hits       = seconds{before: "understudy; hit; ttl="}
 	fromMemory = []string{"store;dur=0"}
 )
 
-// value is the value with a number. It must not be changed.
+// value returns the field's value for a number of seconds. Callers must not change it.
 func (s *seconds) value(n int64) []string {
 	if n < 0 || n >= int64(len(s.made)) {
 		return []string{s.before + strconv.FormatInt(n, 10)}
@@ -221,7 +219,7 @@ func (s *seconds) value(n int64) []string {
 	return v[:]
 }
 
-// send sends the header and, unless the request was HEAD, the body.
+// send sends the header, and the body unless the request was HEAD.
 func (v *exchange) send(status int, body []byte) {
 	v.sent, v.line.Status = true, status
 	if len(body) == 0 && status != http.StatusNoContent && status != http.StatusNotModified {
@@ -231,22 +229,23 @@ func (v *exchange) send(status int, body []byte) {
 	if v.r.Method == http.MethodHead || len(body) == 0 {
 		return
 	}
-	v.response = request.Response{} // while the client reads, only what it is sent is kept
+	v.response = request.Response{} // releases the response while the client reads; only the body is still needed
 	if v.leave != nil {
 		v.leave()
 	}
-	n, _ := v.w.Write(body) // the caller has left
+	n, _ := v.w.Write(body) // an error means that the caller has left
 	v.line.Bytes = int64(n)
 }
 
+// fwdMethod is the value of fwd in Cache-Status for a write.
 const fwdMethod = "method"
 
-// appendCacheStatus appends the Cache-Status of an answer (RFC 9211).
+// appendCacheStatus appends the Cache-Status of a response (RFC 9211).
 func appendCacheStatus(dst []byte, a *request.Response) []byte {
 	dst = append(dst, "understudy; "...)
 	switch {
 	case a.Outcome == request.Cold:
-		dst = append(append(dst, "fwd="...), forwarded(a.ForwardReason)...)
+		dst = append(append(dst, "fwd="...), forwardToken(a.ForwardReason)...)
 		switch {
 		case a.Joined:
 			dst = append(dst, "; collapsed"...)
@@ -269,8 +268,8 @@ func appendCacheStatus(dst []byte, a *request.Response) []byte {
 	return dst
 }
 
-// forwarded keeps Fwd a token of RFC 9211.
-func forwarded(fwd string) string {
+// forwardToken returns fwd if it is a token of RFC 9211, else "uri-miss".
+func forwardToken(fwd string) string {
 	switch fwd {
 	case "bypass", fwdMethod, "uri-miss", "vary-miss", "miss", "request", "stale", "partial":
 		return fwd
@@ -278,6 +277,7 @@ func forwarded(fwd string) string {
 	return "uri-miss"
 }
 
+// floorSeconds returns a duration in seconds, rounded down.
 func floorSeconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d < 0 && d%time.Second != 0 {
@@ -286,8 +286,8 @@ func floorSeconds(d time.Duration) int64 {
 	return s
 }
 
-// appendQuoted appends text for between the quotes of a structured field's
-// string (RFC 8941, 3.3.3): printable ASCII alone.
+// appendQuoted appends text between the quotes of a structured field's string (RFC 8941, 3.3.3). Other
+// characters than printable ASCII become "?".
 func appendQuoted(dst []byte, text string) []byte {
 	for _, r := range text {
 		switch {
@@ -302,8 +302,7 @@ func appendQuoted(dst []byte, text string) []byte {
 	return dst
 }
 
-// appendServerTiming appends the Server-Timing of an answer: milliseconds with
-// at most one decimal.
+// appendServerTiming appends the Server-Timing of a response.
 func appendServerTiming(dst []byte, a *request.Response) []byte {
 	if a.UpstreamTime > 0 {
 		dst = append(appendMillis(append(dst, "upstream;dur="...), a.UpstreamTime), ", "...)
@@ -311,6 +310,7 @@ func appendServerTiming(dst []byte, a *request.Response) []byte {
 	return appendMillis(append(dst, "store;dur="...), a.StoreTime)
 }
 
+// appendMillis appends a duration in milliseconds with at most one decimal.
 func appendMillis(dst []byte, d time.Duration) []byte {
 	tenths := max(d, 0).Round(100*time.Microsecond) / (100 * time.Microsecond)
 	dst = strconv.AppendInt(dst, int64(tenths/10), 10)

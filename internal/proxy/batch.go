@@ -1,4 +1,4 @@
-// Batch: many reads in one request, worked on together and answered in order.
+// Batch: many reads in one request, processed together and answered in order.
 
 package proxy
 
@@ -22,28 +22,29 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// batchPath takes batches: {"requests": [{"path": "/…", "headers": {"If-None-Match": "…"}}]}.
-// The answer is {"responses": [{"status", "headers", "body"}]} in the same order. Each request is
-// a GET of the batch's caller like any other: it passes the gate, counts and is logged by itself.
+// batchPath is the path of batches: {"requests": [{"path": "/…", "headers": {"If-None-Match": "…"}}]}. The
+// response is {"responses": [{"status", "headers", "body"}]} in the same order. Each request is a GET of the
+// batch's caller like any other: it passes the gate, counts for limits and has its own line in the access log.
 const batchPath = "/-/batch"
 
-// The bounds of a batch.
+// The limits of a batch.
 const (
-	maxBatch      = 100       // requests
-	maxBatchBody  = 256 << 10 // bytes that ask for them
-	batchAtWork   = 16        // of them at once, in memory until they are sent
-	maxBatchReply = 8 << 20   // bytes of one answer
-	maxBatchBytes = 32 << 20  // bytes of all answers of a batch
-	maxBatches    = 16        // batches at once, half of them of one caller
+	maxBatch       = 100       // requests in a batch
+	maxBatchBody   = 256 << 10 // bytes of the request body
+	maxBatchAtOnce = 16        // requests processed at once, whose responses wait in memory to be sent
+	maxBatchReply  = 8 << 20   // bytes of one response
+	maxBatchBytes  = 32 << 20  // bytes of all responses of a batch
+	maxBatches     = 16        // batches processed at once; one caller may have half of them
 )
 
+// batchRequest is one request of a batch.
 type batchRequest struct {
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
 }
 
-// batchResponse is one answer. A body that is JSON stands there as it is, another one as a
-// text, or in base64 where it is not UTF-8.
+// batchResponse is one response of a batch. A JSON body is included unchanged, another body as a text, or in
+// base64 if it is not UTF-8.
 type batchResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
@@ -51,18 +52,18 @@ type batchResponse struct {
 	Base64  string            `json:"base64,omitempty"`
 }
 
-// batch is a request that takes several.
+// batch is a request that contains several requests.
 type batch struct {
 	exchange *exchange
-	bytes    *atomic.Int64 // of the bodies of all answers so far
+	bytes    *atomic.Int64 // size of the bodies of all responses so far
 }
 
-// errManyBatches refuses a batch when too many are under way.
+// errManyBatches is the error for a batch while too many are processed.
 var errManyBatches = errors.New("too many batches are under way; send this one again in a moment")
 
-// serve answers a batch. What is wrong with one of its requests is that one's answer.
+// serve answers a batch. An error of one of its requests is the response to that request.
 func (v batch) serve() (err error) {
-	if v.exchange.caller, err = v.exchange.proxy.o.Callers.Identify(v.exchange.came, v.exchange.proxy.o.Source.Name); err != nil {
+	if v.exchange.caller, err = v.exchange.proxy.o.Callers.Identify(v.exchange.original, v.exchange.proxy.o.Source.Name); err != nil {
 		return err
 	}
 	v.exchange.line.Caller = v.exchange.caller.Name
@@ -84,7 +85,7 @@ func (v batch) serve() (err error) {
 	if n := len(in.Requests); n == 0 || n > maxBatch {
 		return fmt.Errorf("proxy: %w: a batch has 1 to %d requests, this one %d", understudy.ErrInvalid, maxBatch, n)
 	}
-	v.exchange.part()
+	v.exchange.decideClose()
 	h := v.exchange.w.Header()
 	h["Cache-Control"], h["Vary"] = []string{"private, no-store"}, v.exchange.proxy.fields.vary
 	h["Content-Type"], h["X-Request-Id"] = []string{"application/json; charset=utf-8"}, []string{v.exchange.id()}
@@ -94,23 +95,23 @@ func (v batch) serve() (err error) {
 	return nil
 }
 
-// answer works on the requests and sends each answer when its turn has come.
+// answer processes the requests and sends the responses in order.
 func (v batch) answer(all []batchRequest) {
-	ctx, end := context.WithCancel(v.exchange.came.Context())
+	ctx, end := context.WithCancel(v.exchange.original.Context())
 	defer end()
-	v.exchange.came = v.exchange.came.WithContext(ctx)
+	v.exchange.original = v.exchange.original.WithContext(ctx)
 	cut := func() {
 		_ = http.NewResponseController(v.exchange.w).SetWriteDeadline(time.Unix(1, 0))
 		end()
 	}
 	answers := make([]chan keptAnswer, 0, len(all))
-	out := recorder{v.exchange.w, v.exchange} // counts what is sent
+	out := recorder{v.exchange.w, v.exchange} // counts the sent bytes
 	for i := range all {
-		for len(answers) < min(i+batchAtWork, len(all)) && (len(answers) == i || !v.crowded()) {
+		for len(answers) < min(i+maxBatchAtOnce, len(all)) && (len(answers) == i || !v.isCrowded()) {
 			r, err := v.request(&all[len(answers)])
 			answer := make(chan keptAnswer, 1)
 			answers = append(answers, answer)
-			go func() { answer <- v.keep(v.alone(r, err), cut) }()
+			go func() { answer <- v.keep(v.serveOne(r, err), cut) }()
 		}
 		before := ","
 		if i == 0 {
@@ -118,24 +119,24 @@ func (v batch) answer(all []batchRequest) {
 		}
 		_, _ = out.Write([]byte(before))
 		answer := <-answers[i]
-		_, _ = out.Write(answer.text) // the caller has left: its context ends what is under way
+		_, _ = out.Write(answer.text) // a caller that has left ends its context, which stops the other requests
 		answer.leave()
 	}
 	_, _ = out.Write([]byte("]}\n"))
 }
 
-// keptAnswer is the text of an answer that waits for its turn.
+// keptAnswer is the text of a response that waits for its turn.
 type keptAnswer struct {
 	text  []byte
-	leave func() // ends its counting
+	leave func() // ends the counting of its bytes
 }
 
-// keep writes an answer as it goes out. Where too much is kept for clients cut ends the batch.
+// keep encodes a response as it will be sent. If clients leave too many responses unread, cut ends the batch.
 func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 	var text bytes.Buffer
 	as := json.NewEncoder(&text)
 	as.SetEscapeHTML(false) // URLs in bodies stay as they are
-	_ = as.Encode(a)        // it cannot fail: a body that is no JSON is a text
+	_ = as.Encode(a)        // an error is impossible: a body that is no JSON is a text
 	kept := keptAnswer{text.Bytes(), func() {}}
 	if unread := v.exchange.proxy.o.Unread; unread != nil {
 		kept.leave = unread.Count(text.Cap(), cut)
@@ -143,20 +144,21 @@ func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 	return kept
 }
 
-// crowded reports whether so much is kept for clients that each answer waits for the one before.
-func (v batch) crowded() bool {
+// isCrowded reports whether clients have left so much unread that a response must wait for the one before it.
+func (v batch) isCrowded() bool {
 	unread := v.exchange.proxy.o.Unread
 	return unread != nil && unread.IsCrowded()
 }
 
-// batchFields are the header fields of a batch that are not those of its requests; some of
-// them (true) each request may have, beside those that are part of the API's questions.
+// batchFields are the header fields of a batch that its requests do not inherit. A request may set the fields
+// with true itself, and the header fields that are part of the API's cache key.
 var batchFields = map[string]bool{
 	"Accept": true, "Cache-Control": true, "If-None-Match": true, "Pragma": true, "Prefer": true, "X-Request-Id": true,
 	"Accept-Encoding": false, "Content-Encoding": false, "Content-Length": false, "Content-Type": false, "Expect": false, "Range": false,
 }
 
-// request is one request, with the batch's credential and what proxies have said of it.
+// request returns one request of the batch. It has the batch's credential and the header fields that reverse
+// proxies added.
 func (v batch) request(one *batchRequest) (*http.Request, error) {
 	if !strings.HasPrefix(one.Path, "/") || strings.HasPrefix(one.Path, "/-/") || strings.ContainsAny(one.Path, " #") {
 		return nil, fmt.Errorf("proxy: %w: path: want a path of the API, with its query", understudy.ErrInvalid)
@@ -165,7 +167,7 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w: path: it cannot be read", understudy.ErrInvalid)
 	}
-	r := v.exchange.came.Clone(v.exchange.came.Context())
+	r := v.exchange.original.Clone(v.exchange.original.Context())
 	r.Method, r.URL, r.RequestURI, r.Body, r.ContentLength, r.TransferEncoding = http.MethodGet, u, one.Path, http.NoBody, 0, nil
 	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { _, ok := batchFields[name]; return ok })
 	for name, value := range one.Headers {
@@ -175,21 +177,21 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 		}
 		r.Header[name] = []string{value}
 	}
-	v.exchange.proxy.carriers.CopyParams(r, v.exchange.came)
+	v.exchange.proxy.carriers.CopyParams(r, v.exchange.original)
 	return r, nil
 }
 
-// alone has a request answered as if it had come alone.
-func (v batch) alone(r *http.Request, err error) (out batchResponse) {
+// serveOne has one request answered as if it had come outside a batch.
+func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
 	w := &batchWriter{header: http.Header{}, all: v.bytes}
 	defer func() {
-		if recover() != nil { // it was logged; the answer had begun
+		if recover() != nil { // the panic was logged, after the response had begun
 			out = batchResponse{Status: http.StatusInternalServerError,
 				Headers: map[string]string{jsonhttp.ErrorHeader: "internal server error"}}
 		}
 	}()
 	refuse := func(err error) {
-		one := exchange{proxy: v.exchange.proxy, w: w, r: v.exchange.r, came: v.exchange.came, caller: v.exchange.caller}
+		one := exchange{proxy: v.exchange.proxy, w: w, r: v.exchange.r, original: v.exchange.original, caller: v.exchange.caller}
 		one.fail(err)
 	}
 	if err != nil {
@@ -219,7 +221,7 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 	return out
 }
 
-// longError is the error of an answer that is too long for a batch.
+// longError is the error for a response that is too long for a batch.
 type longError struct{}
 
 func (longError) Error() string {
@@ -227,13 +229,13 @@ func (longError) Error() string {
 		maxBatchReply, maxBatchBytes)
 }
 
-// batchWriter keeps one answer.
+// batchWriter keeps one response.
 type batchWriter struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 	long   bool
-	all    *atomic.Int64 // bytes of all bodies of the batch
+	all    *atomic.Int64 // size of all bodies of the batch
 }
 
 func (w *batchWriter) Header() http.Header { return w.header }
@@ -244,7 +246,7 @@ func (w *batchWriter) WriteHeader(status int) {
 	}
 }
 
-// Write keeps what there is room for.
+// Write keeps the bytes, or returns an error if they exceed the limits of the batch.
 func (w *batchWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	w.long = w.long || w.body.Len()+len(p) > maxBatchReply || w.all.Add(int64(len(p))) > maxBatchBytes

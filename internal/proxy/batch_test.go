@@ -104,7 +104,7 @@ func TestBatchBeginsTogether(t *testing.T) {
 	b.Proxy.o.Mirror = still{func(ctx context.Context, _ request.Request) (*request.Response, error) {
 		mu.Lock()
 		now++
-		if most = max(most, now); now == batchAtWork && most == batchAtWork {
+		if most = max(most, now); now == maxBatchAtOnce && most == maxBatchAtOnce {
 			close(together)
 		}
 		mu.Unlock()
@@ -114,8 +114,8 @@ func TestBatchBeginsTogether(t *testing.T) {
 		now--
 		return &request.Response{Page: page("calls", true, 200, `{"calls":[]}`), Outcome: request.Cold}, nil
 	}}
-	paths := slices.Repeat([]string{root + "/Calls.json"}, batchAtWork)
-	if got := batched(t, b.batch(t, demo, paths...)); len(got) != len(paths) || got[15].Status != 200 || most != batchAtWork {
+	paths := slices.Repeat([]string{root + "/Calls.json"}, maxBatchAtOnce)
+	if got := batched(t, b.batch(t, demo, paths...)); len(got) != len(paths) || got[15].Status != 200 || most != maxBatchAtOnce {
 		t.Errorf("%d answers, %d at once: %+v", len(got), most, got)
 	}
 }
@@ -233,17 +233,17 @@ func TestBatchEndsWithItsCredential(t *testing.T) {
 	now.Store(b.Proxy)
 	b.Proxy.o.Current = now.Load
 	goAhead := make(chan struct{})
-	all := b.waiting(batchAtWork, goAhead)
+	all := b.waiting(maxBatchAtOnce, goAhead)
 	go func() {
 		<-all
 		now.Store(after.Proxy)
 		close(goAhead)
 	}()
 	for i, a := range batched(t, b.batch(t, demo, slices.Repeat([]string{root + "/Calls.json"}, 100)...)) {
-		if i < batchAtWork && a.Status != 200 {
+		if i < maxBatchAtOnce && a.Status != 200 {
 			t.Errorf("request %d had begun: %d", i, a.Status)
 		}
-		if i >= batchAtWork && a.Status != 401 {
+		if i >= maxBatchAtOnce && a.Status != 401 {
 			t.Errorf("request %d begins after the revocation: %d", i, a.Status)
 		}
 	}
@@ -261,7 +261,7 @@ func (nobody) Rate(understudy.Caller) (understudy.Rate, bool) { return understud
 // TestBatchIsNotAnsweredAtUpstreamsAddress: a tunnel answers no path of our own.
 func TestBatchIsNotAnsweredAtUpstreamsAddress(t *testing.T) {
 	b := newBed(t)
-	b.Proxy = b.Proxy.At(func(string) string { return "https://api.example.com" }, b.Proxy.o.Callers)
+	b.Proxy = b.Proxy.UpstreamFrontend(func(string) string { return "https://api.example.com" }, b.Proxy.o.Callers)
 	if w := b.batch(t, demo, root+"/Calls.json"); w.Code != 404 {
 		t.Errorf("%d, want 404: %s", w.Code, w.Body)
 	}

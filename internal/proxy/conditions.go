@@ -1,14 +1,13 @@
-// Conditions: what a request says of versions it has.
+// Conditions: which versions a client already has.
 
 package proxy
 
 import "strings"
 
-// noneMatch reports whether an If-None-Match header names tag, given without
-// its quotes, in any of its forms (RFC 9110, 13.1.2: weak comparison; all
-// forms are of one version). "*" must stand alone. A line counts up to where it
-// is malformed.
-func noneMatch(lines []string, tag string) bool {
+// hasTag reports whether an If-None-Match header contains tag, given without quotes, in any of its forms (RFC
+// 9110, 13.1.2: weak comparison; all forms belong to one version). "*" must stand alone. A line is read up to
+// its first syntax error.
+func hasTag(lines []string, tag string) bool {
 	if len(lines) == 1 && strings.Trim(lines[0], " \t") == "*" {
 		return true
 	}
@@ -30,9 +29,9 @@ func noneMatch(lines []string, tag string) bool {
 	return false
 }
 
-// version is an ETag less the ending of its form.
+// version returns an ETag without the ending for its compression.
 func version(named string) string {
-	for _, ending := range endings[gzipForm:] {
+	for _, ending := range etagEndings[gzipForm:] {
 		if bare, ok := strings.CutSuffix(named, ending); ok {
 			return bare
 		}

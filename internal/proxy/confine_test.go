@@ -167,7 +167,7 @@ func TestTellingTheSameRateAllocatesNothing(t *testing.T) {
 	v.proxy.o.Rate = func(*spec.Target, time.Time) (understudy.Rate, bool) {
 		return understudy.Rate{Limit: 60, Remaining: 41}, true
 	}
-	if n := testing.AllocsPerRun(100, func() { clear(v.w.Header()); tellSource(v) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { clear(v.w.Header()); setSourceRate(v) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,5 +1,4 @@
-// Connection: what is expected before a body, and what becomes of the
-// connection after an answer.
+// Connection: the Expect header, and whether a connection stays open after a response.
 
 package proxy
 
@@ -11,9 +10,9 @@ import (
 	"understudy/kit/header"
 )
 
-// expectation refuses a request that expects more than an invitation to send its body
-// (RFC 9110, 10.1.1). net/http itself refuses a single other expectation.
-func expectation(r *http.Request) error {
+// checkExpectation returns an error if a request expects something other than 100-continue (RFC 9110, 10.1.1).
+// net/http itself refuses a single other expectation.
+func checkExpectation(r *http.Request) error {
 	if len(r.Header["Expect"]) == 0 || !r.ProtoAtLeast(1, 1) {
 		return nil
 	}
@@ -25,36 +24,34 @@ func expectation(r *http.Request) error {
 	return nil
 }
 
-// expectationError: the request expects what we cannot do.
+// expectationError is the error for an unknown expectation.
 type expectationError struct{}
 
 func (expectationError) Error() string { return "proxy: an unknown expectation" }
 
 const (
-	// maxDrain is the longest body that is taken in and thrown away so that
-	// the connection can go on.
+	// maxDrain is the size of the longest body that is read and discarded so that the connection can stay open,
+	// in bytes.
 	maxDrain = 64 << 10
-	// drainTime bounds how long that may take.
+	// drainTime is how long reading such a body may take.
 	drainTime = time.Second
 )
 
-// part decides, before the header goes out, whether the connection goes on. The bytes
-// behind a request are read as the next request. So the connection ends wherever
-// another server before this one may see another end of the request: after HTTP/1.0,
-// whose Transfer-Encoding net/http ignores; after a chunked body, whose Content-Length,
-// if it had one, is not visible here (RFC 9112, 6.1); after a request line that is not
-// of this API; and after a body that was not read and is long, of unknown length, or
-// waits to be invited.
-func (v *exchange) part() {
+// decideClose sets "Connection: close" before the header is sent, if the connection must end. Bytes after a
+// request are read as the next request. So the connection must end wherever a proxy in front of this server may
+// see another end of the request. That is after HTTP/1.0, whose Transfer-Encoding net/http ignores, and after a
+// chunked body, whose Content-Length is not visible here (RFC 9112, 6.1). It is also after a request line that
+// is not of this API, and after an unread body that is long, of unknown length, or waits for 100 (Continue).
+func (v *exchange) decideClose() {
 	r := v.r
 	unread := r.ContentLength != 0 && !v.read
-	if v.odd || !r.ProtoAtLeast(1, 1) || len(r.TransferEncoding) > 0 ||
+	if v.foreign || !r.ProtoAtLeast(1, 1) || len(r.TransferEncoding) > 0 ||
 		unread && (r.ContentLength > maxDrain || len(r.Header["Expect"]) > 0) {
 		v.w.Header()["Connection"] = closed
 	}
 	if unread {
-		// A body that comes slowly holds up neither the answer nor us. Where
-		// there is no such deadline (in tests), the server's own bounds it.
+		// A slow body must not delay the response. Writers in tests have no such deadline; there the server's
+		// own limits apply.
 		_ = http.NewResponseController(v.w).SetReadDeadline(v.proxy.o.Now().Add(drainTime))
 	}
 }

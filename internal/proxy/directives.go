@@ -1,4 +1,4 @@
-// Directives: how old and how late an answer may be, by a request's headers.
+// Directives: how old a response may be, and how long the caller waits for it, by a request's headers.
 
 package proxy
 
@@ -9,22 +9,22 @@ import (
 	"understudy/kit/header"
 )
 
-// directives is what Cache-Control asks for in a request.
+// directives are the Cache-Control directives of a request.
 type directives struct {
 	noCache      bool
 	onlyIfCached bool
 	maxAge       limit
 	minFresh     limit
-	maxStale     limit // less than 0: any time
+	maxStale     limit // less than 0 means any time
 }
 
-// limit is a duration, if one was said.
+// limit is a duration, if the request has one.
 type limit struct {
 	said bool
 	time.Duration
 }
 
-// pointer is nil when nothing was said.
+// pointer returns nil if the request has no limit.
 func (l limit) pointer() *time.Duration {
 	if !l.said {
 		return nil
@@ -32,19 +32,19 @@ func (l limit) pointer() *time.Duration {
 	return &l.Duration
 }
 
-// narrow takes over a limit that is smaller, or the first one said.
+// narrow sets the limit if there is none or if it is longer.
 func (l *limit) narrow(d time.Duration) {
 	if !l.said || d < l.Duration {
 		*l = limit{true, d}
 	}
 }
 
-// anyTime is a max-stale without a number.
+// anyTime is the duration of a max-stale without a number.
 const anyTime time.Duration = -1
 
-// cacheControl reads the directives of a request (RFC 9111, 5.2.1). A malformed or
-// unknown directive is ignored; of several equal ones the narrowest counts.
-// no-store is ignored: what is kept does not depend on the caller.
+// cacheControl reads the directives of a request (RFC 9111, 5.2.1). It ignores malformed and unknown
+// directives. Of several equal directives the strictest counts. no-store is ignored, because what is stored
+// does not depend on the caller.
 func cacheControl(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		name, value, valued := strings.Cut(item, "=")
@@ -73,8 +73,7 @@ func cacheControl(lines []string) (w directives) {
 	return w
 }
 
-// pragma reads the predecessor of Cache-Control (RFC 9111, 5.4). It counts only without
-// Cache-Control.
+// pragma reads Pragma, the predecessor of Cache-Control (RFC 9111, 5.4). It counts only without Cache-Control.
 func pragma(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		w.noCache = w.noCache || strings.EqualFold(item, "no-cache")

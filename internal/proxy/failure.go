@@ -1,4 +1,4 @@
-// Failure: from a kind of error to a status, in upstream's shape.
+// Failure: from an error to an error response in upstream's format.
 
 package proxy
 
@@ -17,50 +17,50 @@ import (
 	"understudy/request"
 )
 
-// retryAfter is what a 503 says when upstream said nothing.
+// retryAfter is the Retry-After of a 503 if upstream sent none.
 const retryAfter = 2 * time.Second
 
-// mirrorAfter is when a request should come again for what is not mirrored yet.
+// mirrorAfter is the Retry-After for records that are not mirrored yet.
 const mirrorAfter = 30 * time.Second
 
-// statusGone is logged for a caller that left before the answer (as nginx does).
-const statusGone = 499
+// statusClientLeft is logged for a caller that left before the response (as nginx does).
+const statusClientLeft = 499
 
-// fail answers with an error, also when the caller may have left: the context may have
-// ended by our own shutdown.
+// fail sends an error response. It also does so if the context has ended, because our own shutdown can have
+// ended it.
 func (v *exchange) fail(err error) {
 	if v.r.Context().Err() != nil {
-		defer func() { v.line.Status = statusGone }()
+		defer func() { v.line.Status = statusClientLeft }()
 	}
 	var upstream *understudy.UpstreamError
-	if errors.As(err, &upstream) && upstream.Page != nil && v.verbatim(upstream) {
+	if errors.As(err, &upstream) && upstream.Page != nil && v.sendUpstreamError(upstream) {
 		return
 	}
-	v.part()
-	v.confine()
-	tellSource(v)
+	v.decideClose()
+	v.restrictContent()
+	setSourceRate(v)
 	f := v.failure(err)
 	if f.Status == http.StatusInternalServerError {
 		v.proxy.o.Logger.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
 	}
 	body, contentType := access.Error(v.proxy.o.Source.Spec, f)
 	h := v.w.Header()
-	h["Cache-Control"] = private
+	h["Cache-Control"] = cachePrivate
 	h["Vary"] = v.proxy.fields.vary
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
-	jsonhttp.SignError(h, f.Status, f.Message) // hidden and unknown records are signed alike
+	jsonhttp.SignError(h, f.Status, f.Message) // the same for hidden and missing records
 	switch f.Status {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = v.proxy.fields.challenge
 	case http.StatusMethodNotAllowed:
-		h["Allow"] = []string{v.allowed()}
+		h["Allow"] = []string{v.allowedMethods()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		wait := upstreamWait(upstream)
 		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
 			wait = over.Wait
-			tellRate(v, over.Rate, v.proxy.o.Now())
+			setRate(v, over.Rate, v.proxy.o.Now())
 		}
 		if errors.Is(err, understudy.ErrNotMirrored) || errors.Is(err, understudy.ErrIndexing) {
 			wait = mirrorAfter
@@ -70,9 +70,9 @@ func (v *exchange) fail(err error) {
 	v.send(f.Status, body)
 }
 
-// verbatim passes on the body of an upstream error when nothing is held. It reports
-// whether it did. A body with fields that the role may not see does not pass.
-func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
+// sendUpstreamError sends the body of an upstream error if nothing is stored, and reports whether it did. It
+// does not send a body with fields that the role may not see.
+func (v *exchange) sendUpstreamError(e *understudy.UpstreamError) bool {
 	view, err := v.proxy.o.Gate.MakeView(v.caller, e.Page)
 	if err != nil {
 		return false
@@ -88,8 +88,8 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	return true
 }
 
-// words are what codes and messages of errors are found by, for each status.
-var words = map[int]string{
+// errorWords are the names of errors in the spec's codes and messages, by status.
+var errorWords = map[int]string{
 	http.StatusBadRequest:          access.Invalid,
 	http.StatusRequestURITooLong:   access.Invalid,
 	http.StatusUnauthorized:        access.Unauthorized,
@@ -102,29 +102,29 @@ var words = map[int]string{
 	http.StatusGatewayTimeout:      access.Server,
 }
 
-// failure is what an error is answered with.
+// failure returns the response for an error.
 func (v *exchange) failure(err error) access.Failure {
 	f, own := v.ownFailure(err)
 	if !own {
 		f.Status = understudy.Status(err)
-		f.Word, f.Message = words[f.Status], message(err)
+		f.Word, f.Message = errorWords[f.Status], message(err)
 	}
 	f.Path, _, _ = strings.Cut(v.r.RequestURI, "?")
 	return f
 }
 
-// ownFailure is the answer to what the proxy itself refuses.
+// ownFailure returns the response for an error of the proxy itself; own is false for other errors.
 func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
 	switch {
-	case errors.Is(err, understudy.ErrUnknownOutcome): // its cause does not count
+	case errors.Is(err, understudy.ErrUnknownOutcome): // the cause of the unknown outcome does not count
 		return f, false
 	case errors.As(err, &tooLarge):
 		v.proxy.o.TooLarge()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
-	case errors.As(err, &body) && body.late():
+	case errors.As(err, &body) && body.isLate():
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusRequestTimeout, "the body did not come in time"
 	case errors.As(err, &body):
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, "the body could not be read"
@@ -143,8 +143,8 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	return f, true
 }
 
-// message returns the text of an error for the caller, "" for the usual text of its
-// status. The order of kinds is that of understudy.Status.
+// message returns the text of an error for the caller, or "" for the usual text of its status. The order of the
+// kinds of errors is that of understudy.Status.
 func message(err error) string {
 	var upstream *understudy.UpstreamError
 	var over *understudy.RateError
@@ -166,7 +166,7 @@ func message(err error) string {
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
 	case errors.Is(err, access.ErrNoPath), errors.Is(err, understudy.ErrInvalid) && errors.Is(err, understudy.ErrNotFound):
-		return after(access.ErrNoPath, understudy.ErrNotFound) // it can be read as another path, too
+		return textAfter(access.ErrNoPath, understudy.ErrNotFound) // such a path can be read as another path
 	}
 	switch understudy.Status(err) {
 	case http.StatusInternalServerError:
@@ -179,11 +179,11 @@ func message(err error) string {
 	case http.StatusMethodNotAllowed:
 		return "Understudy does not take this method here; Allow names the methods that it takes"
 	case http.StatusForbidden:
-		return after(err, understudy.ErrForbidden)
+		return textAfter(err, understudy.ErrForbidden)
 	case http.StatusBadRequest:
-		return after(err, understudy.ErrInvalid)
+		return textAfter(err, understudy.ErrInvalid)
 	case http.StatusRequestURITooLong:
-		return after(err, understudy.ErrTooLong)
+		return textAfter(err, understudy.ErrTooLong)
 	case http.StatusServiceUnavailable:
 	default:
 		return ""
@@ -206,9 +206,9 @@ func message(err error) string {
 	return "upstream unavailable; " + understudy.ExplainNoStoredAnswer(err)
 }
 
-// after returns the text of an error after its kind, for the caller. The text
-// before it names our packages.
-func after(err, kind error) string {
+// textAfter returns the text that follows the kind in an error. The text before the kind has names of our
+// packages.
+func textAfter(err, kind error) string {
 	_, text, ok := strings.Cut(err.Error(), kind.Error()+": ")
 	if !ok {
 		return kind.Error()
@@ -216,21 +216,21 @@ func after(err, kind error) string {
 	return text
 }
 
-// withReason is a kind, and what the error says behind it.
+// withReason returns the text of a kind of error and of the reason that follows it.
 func withReason(err, kind error) string {
 	text := kind.Error()
-	if why := after(err, kind); why != text {
+	if why := textAfter(err, kind); why != text {
 		text += ": " + why
 	}
 	return text
 }
 
-// allowed lists the methods this caller may use here.
-func (v *exchange) allowed() string {
+// allowedMethods returns the methods that this caller may use for the target.
+func (v *exchange) allowedMethods() string {
 	list := "GET, HEAD"
 	if v.target == nil {
 		var err error
-		if v.target, err = v.aim(nil); err != nil {
+		if v.target, err = v.findTarget(nil); err != nil {
 			return list
 		}
 	}
@@ -242,6 +242,7 @@ func (v *exchange) allowed() string {
 	return list
 }
 
+// upstreamWait returns the Retry-After of an upstream error, or the default.
 func upstreamWait(e *understudy.UpstreamError) time.Duration {
 	if e == nil || e.RetryAfter <= 0 {
 		return retryAfter
@@ -249,7 +250,7 @@ func upstreamWait(e *understudy.UpstreamError) time.Duration {
 	return e.RetryAfter
 }
 
-// wholeSeconds is a duration in seconds, rounded up, at least 1.
+// wholeSeconds returns a duration in seconds, rounded up, at least 1.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatFloat(max(1, math.Ceil(d.Seconds())), 'f', 0, 64)
 }

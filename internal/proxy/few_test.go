@@ -288,7 +288,7 @@ func TestMadeListsOfRowRulesAreReady(t *testing.T) {
 	isReady := func() bool {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", root+"/Calls.json?PageSize=20", nil)
 		r.SetBasicAuth(account, fewToken)
-		_, ready := c.proxy.Known(r)
+		_, ready := c.proxy.PrepareRepeat(r)
 		if ready == nil {
 			return false
 		}

@@ -1,4 +1,4 @@
-// Generic: requests to a source of which no spec is known, passed on as they came.
+// Generic: requests to a source without a spec, forwarded as they are.
 
 package proxy
 
@@ -22,26 +22,26 @@ import (
 	"understudy/spec"
 )
 
-// generic is one request to such a source.
+// generic is one request to a source without a spec.
 type generic struct{ exchange *exchange }
 
-// serve asks the gate, then the mirror, and answers with what came, its header kept.
+// serve checks the request with the gate and sends the mirror's response with upstream's header.
 func (v generic) serve() (err error) {
 	if v.exchange.target == nil {
-		if v.exchange.target, err = v.passed(); err != nil {
-			v.exchange.odd = true
+		if v.exchange.target, err = v.forwardTarget(); err != nil {
+			v.exchange.foreign = true
 			return err
 		}
 	}
 	if v.exchange.r.Method == http.MethodConnect || v.exchange.r.Method == http.MethodTrace {
-		v.exchange.odd = true
+		v.exchange.foreign = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
 	if err := v.exchange.proxy.o.Gate.CheckWrite(v.exchange.caller, v.exchange.target, v.exchange.r.Method); err != nil {
 		return err
 	}
 	for name := range v.exchange.r.Header {
-		if spec.IsMethodOverride(name) && v.misleads(name) {
+		if spec.IsMethodOverride(name) && v.isMisleading(name) {
 			return fmt.Errorf("proxy: %w: header %s: use the method itself", understudy.ErrInvalid, name)
 		}
 	}
@@ -51,7 +51,7 @@ func (v generic) serve() (err error) {
 	ctx := v.exchange.r.Context()
 	x := request.Exchange{
 		Target: v.exchange.target, Method: v.exchange.r.Method, Header: v.passable(), Host: v.exchange.r.Host,
-		Flow: v.exchange.caller.Flow, OnInformational: v.early,
+		Flow: v.exchange.caller.Flow, OnInformational: v.sendEarly,
 	}
 	action := understudy.ActionList
 	switch v.exchange.r.Method {
@@ -63,7 +63,7 @@ func (v generic) serve() (err error) {
 		}
 		defer leave()
 		var done func()
-		ctx, done = lasting(ctx, streamTime)
+		ctx, done = writeContext(ctx, maxStreamTime)
 		defer done()
 		if action = understudy.ActionSend; v.exchange.r.Method == http.MethodDelete {
 			action = understudy.ActionDelete
@@ -75,10 +75,10 @@ func (v generic) serve() (err error) {
 		}
 		v.exchange.read = true
 	}
-	if err := v.mayOverride(x.Body); err != nil {
+	if err := v.checkOverride(x.Body); err != nil {
 		return err
 	}
-	if err := v.exchange.audit(action, nil, v.exchange.r.Method); err != nil {
+	if err := v.exchange.logAction(action, nil, v.exchange.r.Method); err != nil {
 		return err
 	}
 	a, err := v.exchange.proxy.o.Exchanger.Exchange(ctx, x)
@@ -89,26 +89,26 @@ func (v generic) serve() (err error) {
 		return err
 	}
 	defer a.Close()
-	return v.relay(a)
+	return v.sendExchanged(a)
 }
 
-// streamTime bounds how long the answer to a write may be read.
-const streamTime = 24 * time.Hour
+// maxStreamTime is how long the response to a write may be read.
+const maxStreamTime = 24 * time.Hour
 
-// passed is the target of the request line, as it is.
-func (v generic) passed() (*spec.Target, error) {
+// forwardTarget returns the target of the request line, unchanged.
+func (v generic) forwardTarget() (*spec.Target, error) {
 	uri := v.exchange.r.RequestURI
-	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
+	if !strings.HasPrefix(uri, "/") { // an absolute URL, as clients send it to proxies
 		uri = v.exchange.r.URL.RequestURI()
 	}
 	v.exchange.line.RedactedTarget = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
 	return v.exchange.proxy.o.Source.Spec.ResolveVerbatim(v.exchange.proxy.o.Source.Name, uri)
 }
 
-// knownGeneric is Known of a generic source.
-func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() (any, bool)) {
-	v := generic{&exchange{proxy: p, r: p.carriers.Strip(r), came: r}}
-	t, err := v.passed()
+// prepareGenericRepeat does for a generic source what PrepareRepeat does.
+func (p *Proxy) prepareGenericRepeat(r *http.Request) (context.Context, func() (any, bool)) {
+	v := generic{&exchange{proxy: p, r: p.carriers.Strip(r), original: r}}
+	t, err := v.forwardTarget()
 	_, admit := p.o.Admit(r, p.o.Source.Name)
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if err != nil || admit == nil || !reads || p.o.Open && r.Header["Authorization"] != nil {
@@ -118,37 +118,37 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() (any, boo
 	if !p.o.Exchanger.IsReadyFor(t, h) {
 		return nil, nil
 	}
-	k := &known{aimed{t, v.exchange.line.RedactedTarget}, admit}
-	return context.WithValue(context.Background(), knownKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
+	k := &repeat{parsedTarget{t, v.exchange.line.RedactedTarget}, admit}
+	return context.WithValue(context.Background(), repeatKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
 }
 
-// passable is the header that upstream and the cache may see: without the credential by which
-// we know the caller, without cookies of this server, which browsers send to every port of a
-// host, and without fields that name another request than this one.
+// passable returns the header that upstream and the cache may see. It has no credential for this server, and no
+// cookies of this server, which browsers send to every port of a host. It also has no fields that name another
+// request than this one.
 func (v generic) passable() http.Header {
 	h := v.exchange.r.Header
 	switch {
 	case v.exchange.proxy.o.Open && v.exchange.caller.Name == loopback:
-		h = v.exchange.came.Header // it gave none to us: what it gave is upstream's
+		h = v.exchange.original.Header // without a credential for this server, the credential in the request is upstream's
 	case h["Authorization"] != nil:
 		h = h.Clone()
 		delete(h, "Authorization")
 	}
 	for name := range h {
-		if v.misleads(name) {
+		if v.isMisleading(name) {
 			h = h.Clone()
-			maps.DeleteFunc(h, func(name string, _ []string) bool { return v.misleads(name) })
+			maps.DeleteFunc(h, func(name string, _ []string) bool { return v.isMisleading(name) })
 			break
 		}
 	}
-	if !slices.ContainsFunc(h["Cookie"], ownCookie) {
+	if !slices.ContainsFunc(h["Cookie"], hasOwnCookie) {
 		return h
 	}
 	h = h.Clone()
 	var kept []string
 	for _, line := range h["Cookie"] {
 		for cookie := range strings.SplitSeq(line, ";") {
-			if cookie = strings.Trim(cookie, " \t"); cookie != "" && !ownCookie(cookie) {
+			if cookie = strings.Trim(cookie, " \t"); cookie != "" && !hasOwnCookie(cookie) {
 				kept = append(kept, cookie)
 			}
 		}
@@ -159,23 +159,23 @@ func (v generic) passable() http.Header {
 	return h
 }
 
-// misleads reports a field that names another method, address, host or sender than those of
-// the request, unless the settings pass it.
-func (v generic) misleads(name string) bool {
+// isMisleading reports whether a field names another method, address, host or sender than the request does,
+// unless the settings allow the field.
+func (v generic) isMisleading(name string) bool {
 	return spec.IsMisleading(name) && !slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, name)
 }
 
-// loopback is the name of who is on this machine.
+// loopback is the name of callers on this machine.
 const loopback = "loopback"
 
-// ownCookie reports a line with a cookie of this server.
-func ownCookie(line string) bool {
+// hasOwnCookie reports whether a line contains a cookie of this server.
+func hasOwnCookie(line string) bool {
 	return strings.Contains(line, "__Host-understudy") || strings.Contains(line, "understudy_")
 }
 
-// early passes an informational answer on, where the writer sends it before the answer: one
-// that sends nothing before the end would take it for the answer.
-func (v generic) early(status int, fields http.Header) {
+// sendEarly sends an informational response (1xx), if the writer can send it before the final response. Another
+// writer would take it for the final response.
+func (v generic) sendEarly(status int, fields http.Header) {
 	if _, sends := v.exchange.w.(http.Flusher); !sends || !v.exchange.r.ProtoAtLeast(1, 1) {
 		return
 	}
@@ -188,47 +188,47 @@ func (v generic) early(status int, fields http.Header) {
 	maps.Copy(h, kept)
 }
 
-// setFields sets the fields of an answer of upstream, less cookies that are named as ours and the
-// field that says that an error is ours. Addresses of upstream in them become ours.
+// setFields copies the fields of an upstream response, without cookies that have names of ours and without the
+// field that marks an error as ours. Addresses of upstream in the fields become addresses of this server.
 func (v generic) setFields(h, fields http.Header) {
 	maps.Copy(h, fields)
 	delete(h, jsonhttp.ErrorHeader)
-	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
-		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
+	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, hasOwnCookie) {
+		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), hasOwnCookie)
 	}
 	if v.exchange.proxy.origin == nil {
 		rewriteLinks(h, v.exchange.proxy.o.Source)
 	}
 }
 
-// relay sends an answer. What is whole is answered by the conditions and the range of the
-// request; a stream goes out as it comes.
-func (v generic) relay(a *request.ExchangeResponse) error {
+// sendExchanged sends a response. A complete response is checked against the conditions and the range of the request. A
+// stream is sent as it arrives.
+func (v generic) sendExchanged(a *request.ExchangeResponse) error {
 	h := v.exchange.w.Header()
-	delete(h, "X-Content-Type-Options") // the header is upstream's
+	delete(h, "X-Content-Type-Options") // the response has upstream's header fields instead
 	delete(h, "Content-Security-Policy")
 	v.setFields(h, a.Header)
-	v.told(a)
+	v.setOrigin(a)
 	if a.Stream != nil {
 		return v.stream(a)
 	}
 	status, body := a.Response.Page.Status, a.Response.Page.Body
-	whole := status == http.StatusOK && (a.Response.Stored || a.Response.Outcome != request.Cold) && v.reads()
+	whole := status == http.StatusOK && (a.Response.Stored || a.Response.Outcome != request.Cold) && v.isRead()
 	switch {
-	case whole && v.unchanged(h):
+	case whole && v.isUnchanged(h):
 		for _, name := range []string{"Content-Length", "Content-Type", "Content-Encoding"} {
 			delete(h, name)
 		}
 		v.exchange.send(http.StatusNotModified, nil)
 	case whole && v.exchange.r.Method == http.MethodGet && len(body) > 0 && httprange.Range(v.exchange.r.Header) != "":
-		v.exchange.part()
+		v.exchange.decideClose()
 		delete(h, "Content-Length")
 		v.exchange.sent = true
 		changed, _ := header.Date(h.Get("Last-Modified"))
 		part := v.exchange.r.Clone(v.exchange.r.Context())
 		part.Header = http.Header{"Range": {httprange.Range(v.exchange.r.Header)}, "If-Range": v.exchange.r.Header["If-Range"]}
 		if h["Content-Type"] == nil {
-			h["Content-Type"] = nil // else it is guessed
+			h["Content-Type"] = nil // keeps net/http from guessing the type
 		}
 		http.ServeContent(&recorder{ResponseWriter: v.exchange.w, exchange: v.exchange}, part, "", changed, bytes.NewReader(body))
 	case v.exchange.r.Method == http.MethodHead && len(body) == 0, status == http.StatusNoContent, status == http.StatusNotModified:
@@ -241,15 +241,15 @@ func (v generic) relay(a *request.ExchangeResponse) error {
 	return nil
 }
 
-// reads reports whether the request asks for what is there.
-func (v generic) reads() bool {
+// isRead reports whether the request is a GET or HEAD without conditions that writes use.
+func (v generic) isRead() bool {
 	return (v.exchange.r.Method == http.MethodGet || v.exchange.r.Method == http.MethodHead) &&
 		len(v.exchange.r.Header["If-Match"])+len(v.exchange.r.Header["If-Unmodified-Since"]) == 0
 }
 
-// told sets the fields that say how the answer came, beside those of caches before us.
-func (v generic) told(a *request.ExchangeResponse) {
-	v.exchange.part()
+// setOrigin sets the fields that say where the response comes from, after the values of caches before this one.
+func (v generic) setOrigin(a *request.ExchangeResponse) {
+	v.exchange.decideClose()
 	v.exchange.line.Outcome, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.UpstreamTime
 	h := v.exchange.w.Header()
 	h["Cache-Status"] = append(slices.Clip(a.Header["Cache-Status"]), string(appendCacheStatus(nil, &a.Response)))
@@ -262,8 +262,8 @@ func (v generic) told(a *request.ExchangeResponse) {
 	}
 }
 
-// unchanged reports whether the requester has the answer already (RFC 9111, 4.3.2).
-func (v generic) unchanged(h http.Header) bool {
+// isUnchanged reports whether the client already has the response (RFC 9111, 4.3.2).
+func (v generic) isUnchanged(h http.Header) bool {
 	if lines := v.exchange.r.Header["If-None-Match"]; len(lines) > 0 {
 		tag := strings.TrimPrefix(h.Get("Etag"), "W/")
 		for item := range header.Items(lines) {
@@ -285,9 +285,9 @@ func (v generic) unchanged(h http.Header) bool {
 	return false
 }
 
-// stream sends the header, a body as it comes, and the trailer behind it. When it breaks off, so
-// does the connection: the client does not take a part for all. When the client leaves, the request
-// upstream ends, though nothing comes of it just then.
+// stream sends the header, a body as it arrives, and the trailer. If the body ends early, stream closes the
+// connection, so that the client does not take a part for the whole. If the client leaves, the upstream request
+// ends even while no data arrives.
 func (v generic) stream(a *request.ExchangeResponse) error {
 	defer context.AfterFunc(v.exchange.r.Context(), func() { _ = a.Close() })()
 	h := v.exchange.w.Header()
@@ -301,18 +301,18 @@ func (v generic) stream(a *request.ExchangeResponse) error {
 	v.exchange.sent, v.exchange.line.Status = true, a.Response.Page.Status
 	v.exchange.w.WriteHeader(a.Response.Page.Status)
 	control := http.NewResponseController(v.exchange.w)
-	_ = control.Flush() // a writer that cannot sends all later
+	_ = control.Flush() // a writer that cannot flush sends everything at the end
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := a.Stream.Read(buf)
 		if n > 0 {
-			// Where there are no deadlines (in tests), the server's own bound it.
-			_ = control.SetWriteDeadline(v.exchange.proxy.o.Now().Add(readTime))
+			// Writers in tests have no deadlines; there the server's own deadlines apply.
+			_ = control.SetWriteDeadline(v.exchange.proxy.o.Now().Add(maxReadTime))
 			if _, err := v.exchange.w.Write(buf[:n]); err != nil {
 				return nil // the caller has left
 			}
 			v.exchange.line.Bytes += int64(n)
-			if v.exchange.line.Bytes != a.Length { // else all was sent
+			if v.exchange.line.Bytes != a.Length { // not all was sent
 				_ = control.Flush()
 			}
 		}
@@ -334,5 +334,5 @@ func (v generic) stream(a *request.ExchangeResponse) error {
 	return nil
 }
 
-// readTime is how long a caller may take for one piece of a stream.
-const readTime = time.Minute
+// maxReadTime is how long a caller may take to read one piece of a stream.
+const maxReadTime = time.Minute

@@ -1,10 +1,10 @@
-// Hook: upstream calls back, and the records it names are looked at again.
+// Hook: callbacks from upstream, after which the records they name are fetched again.
 
 package proxy
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" // of the scheme callbacks are signed with
+	"crypto/sha1" // required by the signature scheme of callbacks
 	"encoding/base64"
 	"errors"
 	"io"
@@ -20,37 +20,34 @@ import (
 	"understudy/spec"
 )
 
-// Bounds of a callback.
+// The limits of a callback.
 const (
 	maxHookBody   = 64 << 10 // bytes of a form
 	maxHookParams = 512      // name and value pairs in it
-	maxHookIDs    = 16       // records one callback is taken to name
+	maxHookIDs    = 16       // ids that are used of one callback
 	maxHookID     = 128      // bytes of an id
 	hookPath      = "/-/hook/"
 )
 
-// HookOptions are what the handler of callbacks is made of. All but PublicURL
-// must be set.
+// HookOptions are the settings of the handler for callbacks. All but PublicURL must be set.
 type HookOptions struct {
 	Sources []*spec.Source
-	// PublicURL is the address upstream was told to call, without path and
-	// trailing slash: the signature covers it.
+	// PublicURL is the address that upstream calls, without path and trailing slash. The signature covers it.
 	PublicURL string
-	// Secret is the secret of a source now. It is asked for at each callback.
+	// Secret returns the current secret of a source. It is called at each callback.
 	Secret func(source string) understudy.Secret
 	// Hint is called for each record that a callback names; it must not block.
 	Hint func(source, kind, id string)
 }
 
-// NewHook makes the handler of status callbacks: POST /-/hook/{source} with a form that
-// is signed as the source's spec says. A callback signed with the source's secret is a
-// hint: the records its parameters name are fetched again. Nothing else of it is read,
-// kept, logged or returned. A callback contains no time, so anyone with a copy can
-// replay it. A replay is only another hint.
+// NewHook creates the handler of status callbacks: POST /-/hook/{source} with a form that is signed as the
+// source's spec says. A callback signed with the source's secret is a hint: the records that its parameters
+// name are fetched again. Nothing else in it is used, stored, logged or returned. A callback contains no time,
+// so anyone with a copy can replay it. A replay is only another hint.
 //
-// It answers 204; 404 for a source without hook or secret; 405 to another method; 413
-// to a form that is too large; 415 to another content type; 403 to a form that is not
-// signed. No answer has a body. The handler is safe for concurrent use.
+// The status is 204; 404 for a source without hook or secret; 405 for another method; 413 for a form that is
+// too large; 415 for another content type; 403 for a form without a valid signature. No response has a body.
+// The handler is safe for concurrent use.
 func NewHook(o HookOptions) (http.Handler, error) {
 	if len(o.Sources) == 0 || o.Secret == nil || o.Hint == nil {
 		return nil, errors.New("proxy: a hook needs sources, their secrets and somebody to tell")
@@ -67,17 +64,17 @@ func NewHook(o HookOptions) (http.Handler, error) {
 type hook struct {
 	options HookOptions
 	sources map[string]*spec.Source
-	origins []string // the public URL, as it may have been signed
+	origins []string // forms of the public URL that may have been signed
 }
 
 // ServeHTTP answers one callback.
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(h.take(w, r))
+	w.WriteHeader(h.receive(w, r))
 }
 
-// take takes a callback and is the status it is answered with.
-func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
+// receive processes a callback and returns the status of its response.
+func (h *hook) receive(w http.ResponseWriter, r *http.Request) int {
 	name, ok := strings.CutPrefix(r.URL.Path, hookPath)
 	s := h.sources[name]
 	if !ok || s == nil {
@@ -85,7 +82,7 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 	}
 	secret := h.options.Secret(name)
 	if secret.IsEmpty() {
-		return http.StatusNotFound // with no key anybody could sign
+		return http.StatusNotFound // without a key anybody could sign
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -96,23 +93,23 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 	}
 	if len(r.Header.Values(s.Spec.Hook.Header)) != 1 {
 		return http.StatusForbidden // not worth a body
-	}
+	} // no body is read
 	if r.ContentLength > maxHookBody {
-		return http.StatusRequestEntityTooLarge // before a 100 (Continue) invites it
+		return http.StatusRequestEntityTooLarge // refuse before a 100 (Continue) invites the body
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHookBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return http.StatusRequestEntityTooLarge
 	}
 	form, ok := hookForm(string(body))
-	if err != nil || !ok || !h.signed(r, s, form, secret) {
+	if err != nil || !ok || !h.isSigned(r, s, form, secret) {
 		return http.StatusForbidden
 	}
-	h.hint(s, form)
+	h.sendHints(s, form)
 	return http.StatusNoContent
 }
 
-// hookForm reads a form; false when it is malformed or has too many parameters.
+// hookForm parses a form. It returns false if the form is malformed or has too many parameters.
 func hookForm(body string) (url.Values, bool) {
 	if strings.Count(body, "&") >= maxHookParams {
 		return nil, false
@@ -121,13 +118,12 @@ func hookForm(body string) (url.Values, bool) {
 	return form, err == nil
 }
 
-// signed reports whether one of the request's signatures is right. There is one,
-// as a rule; which address it was made over is tried out.
-func (h *hook) signed(r *http.Request, s *spec.Source, form url.Values, secret understudy.Secret) bool {
-	given := r.Header.Get(s.Spec.Hook.Header) // take has seen that there is one
+// isSigned reports whether the request's signature is valid for one of the forms of the public URL.
+func (h *hook) isSigned(r *http.Request, s *spec.Source, form url.Values, secret understudy.Secret) bool {
+	given := r.Header.Get(s.Spec.Hook.Header) // receive has checked that there is exactly one
 	target := r.URL.EscapedPath()
 	if strings.HasPrefix(r.RequestURI, "/") {
-		target = r.RequestURI // as it was written, query included
+		target = r.RequestURI // as the request has it, with the query
 	} else if r.URL.RawQuery != "" {
 		target += "?" + r.URL.RawQuery
 	}
@@ -141,19 +137,17 @@ func (h *hook) signed(r *http.Request, s *spec.Source, form url.Values, secret u
 	return right
 }
 
-// hookSignature is the signature of a text: HMAC-SHA1 in base64.
+// hookSignature returns the HMAC-SHA1 of a text in base64.
 func hookSignature(text string, secret understudy.Secret) string {
 	mac := hmac.New(sha1.New, []byte(secret.Reveal()))
-	_, _ = io.WriteString(mac, text) // a hash takes everything
+	_, _ = io.WriteString(mac, text) // a hash never returns an error
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// signedText is what a signature of style url-form-hmac-sha1 covers: the URL as
-// it was called, then each parameter's name and value, sorted by name, without
-// anything between. A parameter that is there several times counts with each
-// different value once, in order: so do the validators of the provider's Python,
-// Node and Ruby SDKs (compute_signature in request_validator.py); the one in Go
-// takes the first value alone.
+// signedText returns the text that a signature of style url-form-hmac-sha1 covers. It is the called URL, then
+// each parameter's name and value, sorted by name, without separators. A parameter with several values is
+// included once for each different value, in order. The provider's SDKs for Python, Node and Ruby do the same
+// (compute_signature in request_validator.py); the Go SDK uses only the first value.
 func signedText(at string, form url.Values) string {
 	var b strings.Builder
 	b.WriteString(at)
@@ -168,9 +162,9 @@ func signedText(at string, form url.Values) string {
 	return b.String()
 }
 
-// origins are the forms in which a public URL may stand in a signed address: unchanged,
-// and with and without its port, for signers differ in that. (The provider's validators
-// try the latter two: addPort and removePort in request_validator.go.)
+// origins returns the forms of a public URL that a signed address may begin with: unchanged, and with and
+// without its port, because signers differ in that. The provider's validators try the last two (addPort and
+// removePort in request_validator.go).
 func origins(public string) []string {
 	public = strings.TrimSuffix(public, "/")
 	out := []string{public}
@@ -197,9 +191,8 @@ func origins(public string) []string {
 	return out
 }
 
-// hint tells which records a form names: each id is of the kinds whose prefix it
-// has.
-func (h *hook) hint(s *spec.Source, form url.Values) {
+// sendHints calls Hint for the records that a form names. An id is tried for each kind whose prefix it has.
+func (h *hook) sendHints(s *spec.Source, form url.Values) {
 	left := maxHookIDs
 	for _, name := range s.Spec.Hook.IDs {
 		for _, id := range form[name] {

@@ -1,4 +1,4 @@
-// Local query: parameters of our own that upstream does not have.
+// Local query: Understudy's own parameters, which upstream does not have.
 
 package proxy
 
@@ -11,9 +11,9 @@ import (
 	"understudy/request"
 )
 
-// localQuery takes over our own parameters: order, since and q. They are for lists;
-// with any of them a list is made from records.
-func (v *exchange) localQuery(ask *request.Request) error {
+// readLocalQuery reads the own parameters order, since and q. Only lists have them. With any of them a list is
+// made from records.
+func (v *exchange) readLocalQuery(ask *request.Request) error {
 	if len(v.target.OwnParams) == 0 {
 		return nil
 	}
@@ -28,14 +28,14 @@ func (v *exchange) localQuery(ask *request.Request) error {
 		}
 		switch {
 		case given[p.Name]:
-			return ownError(p.Name, "it is given twice")
+			return refuseOwn(p.Name, "it is given twice")
 		case v.target.List == nil:
-			return ownError(p.Name, "only lists of records take it")
+			return refuseOwn(p.Name, "only lists of records take it")
 		case !ask.AsOf.IsZero():
-			return ownError(p.Name, "it cannot be combined with "+understudy.OwnAsOf)
+			return refuseOwn(p.Name, "it cannot be combined with "+understudy.OwnAsOf)
 		}
 		given[p.Name] = true
-		some, err := v.localParam(&w, p)
+		some, err := v.readLocalParam(&w, p)
 		if err != nil {
 			return err
 		}
@@ -47,27 +47,27 @@ func (v *exchange) localQuery(ask *request.Request) error {
 	return nil
 }
 
-// localParam takes one parameter over; false: it asks for nothing special.
-func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished bool, err error) {
+// readLocalParam reads one parameter. wished is false if it changes nothing.
+func (v *exchange) readLocalParam(w *request.LocalQuery, p understudy.Param) (wished bool, err error) {
 	switch p.Name {
 	case understudy.OwnOrder:
 		if p.Value != "asc" && p.Value != "desc" {
-			return false, ownError(p.Name, "write asc or desc"+suggest.Hint(understudy.Clip(p.Value), []string{"asc", "desc"}))
+			return false, refuseOwn(p.Name, "write asc or desc"+suggest.Hint(understudy.Clip(p.Value), []string{"asc", "desc"}))
 		}
 		w.OldestFirst = p.Value == "asc"
 		return w.OldestFirst, nil
 	case understudy.OwnSince:
 		if w.Since, err = strconv.ParseInt(p.Value, 10, 64); err != nil || w.Since < 0 {
-			return false, ownError(p.Name, "write the number of a change, 0 or more")
+			return false, refuseOwn(p.Name, "write the number of a change, 0 or more")
 		}
-		if !v.whole() {
+		if !v.isWhole() {
 			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others",
 				p.Name, understudy.ErrForbidden, v.caller.Role())
 		}
-		return true, v.given(p.Name, w.Since)
+		return true, v.checkChangeNumber(p.Name, w.Since)
 	}
 	if v.proxy.o.Text == nil {
-		return false, ownError(p.Name, "text is not searched here")
+		return false, refuseOwn(p.Name, "text is not searched here")
 	}
 	w.Text, w.CanFind, err = v.proxy.o.Text(v.caller, v.target, p.Value)
 	if err != nil {
@@ -76,18 +76,19 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 	return true, nil
 }
 
-// given is an error for the number of a change that was not given yet.
-func (v *exchange) given(name string, n int64) error {
+// checkChangeNumber returns an error if the number of a change is higher than the last change.
+func (v *exchange) checkChangeNumber(name string, n int64) error {
 	if v.proxy.o.LastChange == nil || n == 0 {
 		return nil
 	}
 	last, err := v.proxy.o.LastChange(v.r.Context(), v.proxy.o.Source.Name)
 	if err == nil && n > last {
-		return ownError(name, fmt.Sprintf("%d is beyond the end; the last change is %d", n, last))
+		return refuseOwn(name, fmt.Sprintf("%d is beyond the end; the last change is %d", n, last))
 	}
 	return err
 }
 
-func ownError(name, what string) error {
+// refuseOwn returns ErrInvalid for one of Understudy's own parameters.
+func refuseOwn(name, what string) error {
 	return fmt.Errorf("proxy: %w: %s: %s", understudy.ErrInvalid, name, what)
 }

@@ -1,4 +1,4 @@
-// Media: GET and HEAD of the content of a record.
+// Media: GET and HEAD of the media content of a record.
 
 package proxy
 
@@ -17,16 +17,16 @@ import (
 	"understudy/request"
 )
 
-// mediaStall is how long a caller may take over 64 KiB of a content.
+// mediaStall is how long a caller may take to read 64 KiB of media content.
 const mediaStall = 30 * time.Second
 
-// variesByCaller alone: contents are not compressed.
+// variesByCaller is the Vary of media content, which is not compressed.
 var variesByCaller = []string{"Authorization"}
 
-// medium asks the gate, then the mirror, and sends what it opened. A caller
-// that leaves ends what upstream sends. What goes wrong before the first byte
-// is an error in upstream's shape; later the connection is cut.
-func (v *exchange) medium() error {
+// serveMedia checks the request with the gate and sends the content that the mirror opens. If the caller
+// leaves, the upstream response is cancelled. An error before the first byte is a response in upstream's
+// format. After the first byte the connection is closed.
+func (v *exchange) serveMedia() error {
 	if err := v.proxy.o.Gate.CheckMedia(v.caller, v.target); err != nil {
 		return err
 	}
@@ -41,31 +41,31 @@ func (v *exchange) medium() error {
 	if wait, ok := header.Wait(v.r.Header["Prefer"]); ok {
 		late := time.AfterFunc(wait, func() { cancel(context.DeadlineExceeded) })
 		defer late.Stop()
-		m, err := v.proxy.o.Media.Open(ctx, v.mediaAsk())
+		m, err := v.proxy.o.Media.Open(ctx, v.mediaRequest())
 		if !late.Stop() && err != nil {
 			err = fmt.Errorf("proxy: %w", context.Cause(ctx))
 		}
-		return v.sendMedium(m, err)
+		return v.sendMedia(m, err)
 	}
-	return v.sendMedium(v.proxy.o.Media.Open(ctx, v.mediaAsk()))
+	return v.sendMedia(v.proxy.o.Media.Open(ctx, v.mediaRequest()))
 }
 
-// maxValidator bounds the conditions that are passed on, in bytes.
+// maxValidator is the length of the longest condition that is passed on, in bytes.
 const maxValidator = 1 << 10
 
-// mediaAsk is what the request asks the mirror.
-func (v *exchange) mediaAsk() request.MediaRequest {
+// mediaRequest returns the request to the mirror.
+func (v *exchange) mediaRequest() request.MediaRequest {
 	page := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
-	v.freshen(&page)
+	v.readDirectives(&page)
 	a := request.MediaRequest{
-		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: oldest(&page),
+		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: maxAge(&page),
 		OnlyIfCached: page.OnlyIfCached, Flow: page.Flow,
 	}
 	if tags := v.r.Header["If-None-Match"]; len(tags) == 1 && len(tags[0]) <= maxValidator {
 		a.IfNoneMatch = tags[0]
 	}
 	if a.Head {
-		return a // a range is of a GET (RFC 9110, 14.2)
+		return a // a range applies only to GET (RFC 9110, 14.2)
 	}
 	if condition := v.r.Header.Get("If-Range"); len(condition) <= maxValidator {
 		if a.Range = httprange.Range(v.r.Header); a.Range != "" {
@@ -75,8 +75,8 @@ func (v *exchange) mediaAsk() request.MediaRequest {
 	return a
 }
 
-// sendMedium answers with what the mirror opened.
-func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
+// sendMedia sends the content that the mirror opened.
+func (v *exchange) sendMedia(m *request.MediaResponse, err error) error {
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 	h["Vary"] = variesByCaller
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
-		if err := v.audit(understudy.ActionPlay, nil, ""); err != nil {
+		if err := v.logAction(understudy.ActionPlay, nil, ""); err != nil {
 			return err
 		}
 	case http.StatusNotModified:
@@ -99,7 +99,7 @@ func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 		v.send(m.Status, nil)
 		return nil
 	case http.StatusRequestedRangeNotSatisfiable:
-		v.noRange(m.ContentRange)
+		v.refuseRange(m.ContentRange)
 		return nil
 	default:
 		v.refuse(access.Failure{Word: access.NotFound, Status: m.Status})
@@ -113,18 +113,18 @@ func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 	v.sent, v.line.Status, v.line.Bytes = sent.Status != 0, sent.Status, sent.Bytes
 	switch {
 	case errors.Is(err, httprange.ErrRange):
-		v.noRange(h.Get("Content-Range"))
+		v.refuseRange(h.Get("Content-Range"))
 	case err != nil:
 		if v.r.Context().Err() != nil {
-			v.line.Status = statusGone
-		}
+			v.line.Status = statusClientLeft
+		} // so that a part never looks complete
 		panic(http.ErrAbortHandler) // never a part that looks whole
 	}
 	return nil
 }
 
-// noRange answers a range that lies outside; size is "bytes */N".
-func (v *exchange) noRange(size string) {
+// refuseRange answers a range outside the content; size is "bytes */N".
+func (v *exchange) refuseRange(size string) {
 	if size != "" {
 		v.w.Header()["Content-Range"] = []string{size}
 	}
@@ -135,16 +135,16 @@ func (v *exchange) noRange(size string) {
 
 const outsideRange = "the range lies outside the content"
 
-// refuse answers in upstream's shape; what was said of a content is taken back.
+// refuse sends an error in upstream's format and removes the fields that describe the content.
 func (v *exchange) refuse(f access.Failure) {
 	h := v.w.Header()
 	for _, name := range []string{"Etag", "Last-Modified", "Content-Disposition", "Accept-Ranges"} {
 		delete(h, name)
 	}
-	v.confine()
+	v.restrictContent()
 	f.Path = v.target.Key.Path()
 	body, contentType := access.Error(v.proxy.o.Source.Spec, f)
-	h["Cache-Control"] = private
+	h["Cache-Control"] = cachePrivate
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{fmt.Sprint(len(body))}
 	v.send(f.Status, body)

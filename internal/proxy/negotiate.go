@@ -1,4 +1,4 @@
-// Negotiate: in which form a body goes out.
+// Negotiate: in which compression a body is sent.
 
 package proxy
 
@@ -9,7 +9,7 @@ import (
 	"understudy/kit/header"
 )
 
-// form is how a body goes out.
+// form is the compression of a body.
 type form uint8
 
 const (
@@ -23,15 +23,14 @@ const (
 // append never writes into them, because they have no spare capacity.
 var codings = [forms][]string{gzipForm: {"gzip"}, zstdForm: {"zstd"}}
 
-// endings tell the ETag of a compressed form from that of the plain one: a
-// strong ETag names bytes (RFC 9110, 8.8.3.3 has the same scheme).
-var endings = [forms]string{gzipForm: "-gzip", zstdForm: "-zstd"}
+// etagEndings distinguish the ETag of a compressed form from that of the plain form. A strong ETag names exact
+// bytes (RFC 9110, 8.8.3.3 has the same scheme).
+var etagEndings = [forms]string{gzipForm: "-gzip", zstdForm: "-zstd"}
 
-// negotiate picks the form of an answer (RFC 9110, 12.5.3): the one we know with the
-// highest weight, gzip where it is as welcome as zstd, and
-// the plain form where its weight is named and higher. "*" stands for gzip
-// where gzip is not named, never for zstd. must says that the plain form is
-// not acceptable; with no form acceptable the plain one goes out all the same.
+// negotiate chooses the form of a response (RFC 9110, 12.5.3). It is the supported form with the highest
+// weight; gzip if gzip and zstd have the same weight; the plain form if its weight is given and higher. "*"
+// stands for gzip if gzip is not given, never for zstd. must is true if the plain form is not acceptable. If no
+// form is acceptable, the plain form is sent.
 func negotiate(lines []string) (best form, must bool) {
 	if len(lines) == 0 {
 		return plainForm, false
@@ -63,7 +62,7 @@ func negotiate(lines []string) (best form, must bool) {
 	return best, identity == 0 || identity < 0 && star == 0
 }
 
-// weight reads the q parameter in thousandths; 1000 without one, 0 for a malformed one.
+// weight returns the q parameter in thousandths. It returns 1000 if there is none, and 0 for a malformed one.
 func weight(params string) int {
 	for params != "" {
 		var param string

@@ -1,4 +1,4 @@
-// Origin: answers for callers that believe they ask upstream itself.
+// Origin: responses for callers that send requests to upstream's own addresses.
 
 package proxy
 
@@ -18,20 +18,20 @@ import (
 	"understudy/spec"
 )
 
-// At is the same frontend for callers that ask at upstream's own addresses: URLs in answers
-// begin with what origin says for their path, as upstream's do, in place of this port's.
-// What is counted, limited and remembered is so for both together. callers finds who asks
-// there. Nothing of our own is answered.
-func (p *Proxy) At(origin func(path string) string, callers Callers) *Proxy {
+// UpstreamFrontend returns the same frontend for callers that use upstream's own addresses. URLs in its responses begin with
+// the result of origin for their path, as upstream's do, and not with this port's address. Both frontends share
+// counters, limits and caches. callers authenticates the requests. The paths of Understudy's own (/-/) do not
+// exist there.
+func (p *Proxy) UpstreamFrontend(origin func(path string) string, callers Callers) *Proxy {
 	there := *p
 	there.origin, there.o.Callers = origin, callers
 	there.o.Admit, there.o.Ready, there.o.Open = nil, nil, false
 	return &there
 }
 
-// atOrigin is a view whose URLs of this port are those of upstream again. They were made from
-// such, and are the whole beginning of a JSON string.
-func (p *Proxy) atOrigin(view *access.View) *access.View {
+// restoreOrigins returns a view in which the URLs of this port are upstream's URLs again. They were made from
+// upstream's URLs, and a JSON string begins with them.
+func (p *Proxy) restoreOrigins(view *access.View) *access.View {
 	if p.origin == nil || p.o.Source.PublicURL == "" {
 		return view
 	}
@@ -40,21 +40,21 @@ func (p *Proxy) atOrigin(view *access.View) *access.View {
 		return view
 	}
 	out := *view
-	out.Body, out.Unredacted = p.renamed(view.Body, ours), false // what the mirror compressed names us
+	out.Body, out.Unredacted = p.replaceOrigins(view.Body, ours), false // the mirror's compressed form has URLs of this port
 	sum := sha256.Sum256(out.Body)
 	copy(out.Sum[:], sum[:])
 	return &out
 }
 
-// addressFields are the fields of one address each that clients follow with their credential.
+// addressFields are the header fields with one address that clients follow with their credential.
 var addressFields = []string{"Azure-Asyncoperation", "Content-Location", "Location", "Operation-Location"}
 
-// refreshStart is what stands before the address in Refresh.
+// refreshStart matches the text before the address in Refresh.
 var refreshStart = regexp.MustCompile(`(?i)^[\s\d.;,]*(?:url\s*=)?`)
 
-// rewriteLinks makes addresses of upstream in addressFields, Refresh and Link paths of the host that
-// was asked, below the path of the source's public URL. A client that follows one would send its
-// credential for this server to upstream.
+// rewriteLinks replaces addresses of upstream in addressFields, Refresh and Link with paths on the host that
+// the client used, below the path of the source's public URL. A client that follows an upstream address would
+// send its credential for this server to upstream.
 func rewriteLinks(h http.Header, src *spec.Source) {
 	u, ok := originOf(src, src.Spec.Hosts[0].URL)
 	if !ok {
@@ -70,7 +70,8 @@ func rewriteLinks(h http.Header, src *spec.Source) {
 	rewriteLines(h, "Link", u.rewriteLink)
 }
 
-// rewriteLines rewrites the lines of a field. The old ones may be those of a stored answer.
+// rewriteLines rewrites the lines of a field. It copies them first, because they may belong to a stored
+// response.
 func rewriteLines(h http.Header, name string, rewrite func(string) string) {
 	if len(h[name]) > 0 {
 		h[name] = slices.Clone(h[name])
@@ -80,13 +81,13 @@ func rewriteLines(h http.Header, name string, rewrite func(string) string) {
 	}
 }
 
-// upstreamOrigin is the origin of a source's upstream, and what stands for it and the slashes behind it.
+// upstreamOrigin is the origin of a source's upstream, and the path that replaces it.
 type upstreamOrigin struct {
 	base  *url.URL
 	under string
 }
 
-// originOf reads the address of one of a source's hosts.
+// originOf parses the address of one of a source's hosts.
 func originOf(src *spec.Source, address string) (u upstreamOrigin, ok bool) {
 	base, err := url.Parse(address)
 	if err != nil {
@@ -99,8 +100,8 @@ func originOf(src *spec.Source, address string) (u upstreamOrigin, ok bool) {
 	return u, true
 }
 
-// rewriteAddress returns an address with a path in place of upstream's origin. Blanks, quotes and < may
-// stand before it.
+// rewriteAddress returns an address with a path in place of upstream's origin. Spaces, quotes and angle
+// brackets may precede the origin.
 func (u *upstreamOrigin) rewriteAddress(address string) string {
 	start := len(address) - len(strings.TrimLeft(address, " \t<>\"'"))
 	if n := u.lengthIn(address[start:]); n > 0 {
@@ -109,12 +110,12 @@ func (u *upstreamOrigin) rewriteAddress(address string) string {
 	return address
 }
 
-// rewriteLink does so with a line of Link. Lines that break the grammar are common, and so are clients that
-// do not read quotes: an address is taken to begin at the start of the line, behind < or >, as an anchor, and behind
-// a blank that is in no quotes. The URI of a relation is in quotes and stays.
+// rewriteLink rewrites the addresses in a line of Link. Lines that break the grammar are common, and so are
+// clients that do not read quotes. So an address may begin at the start of the line, after < or >, as an
+// anchor, and after a space outside quotes. The URI of a relation is in quotes and stays.
 func (u *upstreamOrigin) rewriteLink(line string) string {
 	var out strings.Builder
-	begins, quoted := true, false // begins: only blanks and quotes have come since one of these places
+	begins, quoted := true, false // begins: only spaces and quotes have followed one of these places
 	for i := 0; i < len(line); i++ {
 		if begins || !quoted && (line[i-1] == ' ' || line[i-1] == '\t') {
 			if n := u.lengthIn(line[i:]); n > 0 {
@@ -129,7 +130,7 @@ func (u *upstreamOrigin) rewriteLink(line string) string {
 		case '=':
 			begins = strings.EqualFold(line[max(0, i-len("anchor")):i], "anchor")
 		case '"':
-			quoted = !quoted && strings.IndexByte(line[i+1:], '"') >= 0 // one that stays open quotes nothing
+			quoted = !quoted && strings.IndexByte(line[i+1:], '"') >= 0 // an unclosed quote quotes nothing
 		case '\'', ' ', '\t':
 		default:
 			begins = false
@@ -139,9 +140,9 @@ func (u *upstreamOrigin) rewriteLink(line string) string {
 	return out.String()
 }
 
-// lengthIn returns the length of upstream's origin, and of the slashes behind it, at the beginning of a
-// text; 0 where there is none. Two slashes left would begin another host's name. An API behind a TLS
-// terminator may name its host with the other scheme, at that scheme's port.
+// lengthIn returns the length of upstream's origin at the beginning of a text, including the slashes after it.
+// It returns 0 if there is none. Two remaining slashes would begin another host's name. An API behind a TLS
+// terminator may use the other scheme with that scheme's port.
 func (u *upstreamOrigin) lengthIn(text string) int {
 	rest, least, scheme := text, 2, strings.ToLower(u.base.Scheme)
 	for _, given := range []string{"http", "https"} {
@@ -170,10 +171,10 @@ func (u *upstreamOrigin) lengthIn(text string) int {
 	return len(text) - len(strings.TrimLeft(host[end:], `/\`))
 }
 
-// ownPorts are the ports of the schemes.
+// ownPorts are the default ports of the schemes.
 var ownPorts = map[string]string{"http": "80", "https": "443"}
 
-// hostOf returns the host as plainHost does, and the port.
+// hostOf returns the host in the form of plainHost, and the port.
 func hostOf(u *url.URL) (name, port string) {
 	if port = strings.TrimLeft(u.Port(), "0"); port == "" {
 		port = ownPorts[strings.ToLower(u.Scheme)]
@@ -181,10 +182,10 @@ func hostOf(u *url.URL) (name, port string) {
 	return plainHost(u.Hostname()), port
 }
 
-// plainHost returns a host without its percent escapes and without the dot that may end it, and an address
-// in its shortest form. Clients read 127.1, 0x7f.1, 2130706433 and ::ffff:127.0.0.1 as 127.0.0.1.
+// plainHost returns a host without percent escapes and without a final dot, and an IP address in its shortest
+// form. Clients read 127.1, 0x7f.1, 2130706433 and ::ffff:127.0.0.1 as 127.0.0.1.
 func plainHost(host string) string {
-	if !strings.Contains(host, ":") { // an IPv6 address may have a zone, which % begins and a dot may end
+	if !strings.Contains(host, ":") { // an IPv6 address may have a zone, which begins with % and may end with a dot
 		if plain, err := url.PathUnescape(host); err == nil {
 			host = plain
 		}
@@ -199,8 +200,8 @@ func plainHost(host string) string {
 	return host
 }
 
-// parseIPv4 reads an address as browsers do (WHATWG URL, 3.5): of one to four numbers, which may be octal
-// or hexadecimal, and the last of which fills the bytes that are left.
+// parseIPv4 parses an address as browsers do (WHATWG URL, 3.5). It has one to four numbers, which may be octal
+// or hexadecimal. The last number fills the remaining bytes.
 func parseIPv4(host string) (at netip.Addr, ok bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -227,8 +228,8 @@ func parseIPv4(host string) (at netip.Addr, ok bool) {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(all)))), true
 }
 
-// renamed puts upstream's origins in place of ours, which begins with a quote.
-func (p *Proxy) renamed(body, ours []byte) []byte {
+// replaceOrigins replaces our origins in a body with upstream's. ours begins with a quote.
+func (p *Proxy) replaceOrigins(body, ours []byte) []byte {
 	out := make([]byte, 0, len(body)+len(body)/16)
 	for {
 		at := bytes.Index(body, ours)
@@ -238,7 +239,7 @@ func (p *Proxy) renamed(body, ours []byte) []byte {
 		rest := body[at+len(ours):]
 		out = append(out, body[:at]...)
 		path, ok := pathOf(rest)
-		if !ok || escaped(body[:at]) {
+		if !ok || isEscaped(body[:at]) {
 			out = append(out, ours...)
 		} else {
 			out = append(append(out, '"'), p.origin(path)...)
@@ -247,8 +248,8 @@ func (p *Proxy) renamed(body, ours []byte) []byte {
 	}
 }
 
-// pathOf is the path at the beginning of what is left of a JSON string with a URL; ok is
-// false when the host goes on.
+// pathOf returns the path at the beginning of the rest of a JSON string with a URL. ok is false if the host
+// name continues.
 func pathOf(rest []byte) (path string, ok bool) {
 	end := bytes.IndexByte(rest, '"')
 	if end < 0 {
@@ -259,8 +260,8 @@ func pathOf(rest []byte) (path string, ok bool) {
 	return path, path == "" || path[0] == '/'
 }
 
-// escaped reports whether the quote behind a text is part of a JSON string.
-func escaped(text []byte) bool {
+// isEscaped reports whether a quote after a text is escaped and so part of a JSON string.
+func isEscaped(text []byte) bool {
 	n := len(text) - len(bytes.TrimRight(text, `\`))
 	return n%2 == 1
 }

@@ -24,7 +24,7 @@ func theirs(path string) string {
 func TestAnswersAtUpstreamsOwnAddresses(t *testing.T) {
 	b := newBed(t)
 	b.Proxy.o.Source.PublicURL = ours
-	there := b.Proxy.At(theirs, b.Proxy.o.Callers)
+	there := b.Proxy.UpstreamFrontend(theirs, b.Proxy.o.Callers)
 	for body, want := range map[string]string{
 		`{"url":"` + ours + `/2010/x?a=1","next":"` + ours + `/v1/y"}`: `{"url":"https://api.example/2010/x?a=1",` +
 			`"next":"https://monitor.example/v1/y"}`,
@@ -97,7 +97,7 @@ func FuzzAtOrigin(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p := &Proxy{origin: theirs}
-		out := p.renamed([]byte(text), []byte(`"`+ours))
+		out := p.replaceOrigins([]byte(text), []byte(`"`+ours))
 		back := strings.NewReplacer(`"https://api.example`, `"`+ours, `"https://monitor.example`, `"`+ours).Replace(string(out))
 		if !strings.Contains(text, "example") && back != text {
 			t.Errorf("%q is %q", text, out)

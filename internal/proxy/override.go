@@ -1,4 +1,4 @@
-// Override: parameters by which a request to a generic source names another method.
+// Override: parameters in which a request to a generic source names another method.
 
 package proxy
 
@@ -22,9 +22,9 @@ import (
 	"understudy/spec"
 )
 
-// mayOverride returns nil where no parameter of the query or of the body names another method, as frameworks read it
-// (_method of Rails, Laravel and Symfony), or where the caller may send that method, too.
-func (v generic) mayOverride(body []byte) error {
+// checkOverride returns nil if no parameter of the query or the body names another method, or if the caller may
+// also send that method. Frameworks read such parameters (_method of Rails, Laravel and Symfony).
+func (v generic) checkOverride(body []byte) error {
 	if slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
 		return nil
 	}
@@ -52,11 +52,11 @@ func (v generic) mayOverride(body []byte) error {
 	return nil
 }
 
-// anyMethod stands for the methods that a body may name which cannot be read for certain.
+// anyMethod stands for all methods, for a body that cannot be read with certainty.
 const anyMethod = "*"
 
-// overridesOfBody returns the methods that parameters in a body name. Frameworks read a type that
-// is missing or cannot be parsed in ways of their own, so that such a body is read as every form.
+// overridesOfBody returns the methods that parameters in a body name. Frameworks differ in how they read a
+// missing or malformed content type. Such a body is therefore read as every format.
 func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	if len(body) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	body, unpacked := unpack(codings, body)
 	coded, known := charset.Detect(params["charset"], body)
 	odd := !plainCharset.MatchString(params["charset"]) && !(text && known) || !unpacked
-	if odd && (unclear || form || parts || text) || parts && !plainParts(params["boundary"], body) {
+	if odd && (unclear || form || parts || text) || parts && !hasPlainParts(params["boundary"], body) {
 		methods = append(methods, anyMethod)
 	}
 	if unclear || form {
@@ -86,11 +86,12 @@ func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	return methods
 }
 
-// maxUnpacked bounds the bytes of a body that is unpacked.
+// maxUnpacked is the maximum size of a decompressed body, in bytes.
 const maxUnpacked = 8 << 20
 
-// unpack returns a body without its content coding. ok is false, and the body as it came, where servers may read
-// another: for a coding beside gzip, for a second stream behind the first, and past maxUnpacked.
+// unpack returns a body without its content coding. If servers could read another body, ok is false and the
+// body is unchanged. That is so for a coding other than gzip, for a second gzip stream after the first, and for
+// more than maxUnpacked bytes.
 func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	switch strings.ToLower(strings.Trim(strings.Join(codings, ","), " ,")) {
 	case "", "identity":
@@ -99,7 +100,7 @@ func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	default:
 		return body, false
 	}
-	in := bytes.NewReader(body) // an io.ByteReader, of which no byte too many is read
+	in := bytes.NewReader(body) // an io.ByteReader, so that gzip reads no byte too many
 	packed, err := gzip.NewReader(in)
 	if err != nil {
 		return body, false
@@ -112,14 +113,14 @@ func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	return plain, true
 }
 
-// plainCharset is one whose first 128 characters are those of ASCII.
+// plainCharset matches charsets whose first 128 characters are ASCII.
 var plainCharset = regexp.MustCompile(`(?i)^(utf-?8|us-ascii|ascii|iso-8859-\d+|latin1|windows-125\d|)$`)
 
-// plainDisposition is one that nobody reads in another way.
+// plainDisposition matches a Content-Disposition that all parsers read alike.
 var plainDisposition = regexp.MustCompile(`(?i)^form-data; *name="[^"\\\r\n]*"(; *filename="[^"\r\n]*")?(; *filename\*=[^;"\s]+)?$`)
 
-// plainParts reports a multipart body each of whose parts has a name that all read alike.
-func plainParts(boundary string, body []byte) bool {
+// hasPlainParts reports whether all parsers read the names of a multipart body's parts alike.
+func hasPlainParts(boundary string, body []byte) bool {
 	in := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
 		part, err := in.NextRawPart()
@@ -135,19 +136,20 @@ func plainParts(boundary string, body []byte) bool {
 
 // overridesOfForm returns the methods that parameters of a query or a form name.
 func overridesOfForm(pairs string) (methods []string) {
-	given, _ := url.ParseQuery(strings.ReplaceAll(pairs, ";", "&")) // a pair that cannot be read names none
+	given, _ := url.ParseQuery(strings.ReplaceAll(pairs, ";", "&")) // a pair that cannot be parsed names no method
 	for name, values := range given {
-		if namesMethod(name) {
+		if isMethodParam(name) {
 			methods = append(methods, values...)
 		}
 	}
 	return methods
 }
 
+// partName matches the name of a part in its header.
 var partName = regexp.MustCompile(`(?i)name\*?\s*=\s*"?(?:[\w-]*'[\w-]*')?"?([^";\r\n]*)`)
 
-// overridesOfParts returns the methods that the parts of a multipart body name. Each line that begins
-// as a delimiter does is taken for one, and no line of a part's header needs to be right.
+// overridesOfParts returns the methods that the parts of a multipart body name. Every line that begins like a
+// delimiter counts as one, and the lines of a part's header need not be valid.
 func overridesOfParts(body []byte) (methods []string) {
 	text := strings.ReplaceAll(string(body), "\r\n", "\n")
 	_, parts, _ := strings.Cut("\n"+text, "\n--")
@@ -155,7 +157,7 @@ func overridesOfParts(body []byte) (methods []string) {
 		head, value, _ := strings.Cut(part, "\n\n")
 		for _, name := range partName.FindAllStringSubmatch(head, -1) {
 			plain, err := url.PathUnescape(name[1]) // as name* has it
-			if namesMethod(name[1]) || err == nil && namesMethod(plain) {
+			if isMethodParam(name[1]) || err == nil && isMethodParam(plain) {
 				methods = append(methods, value)
 			}
 		}
@@ -163,14 +165,14 @@ func overridesOfParts(body []byte) (methods []string) {
 	return methods
 }
 
-// looseMember is a name, a colon and a word, in quotes or without.
+// looseMember matches a name, a colon and a word, with or without quotes.
 var looseMember = regexp.MustCompile(`([^"'\s{},:]+)["']?\s*:\s*["']?(\w+)`)
 
-// overridesOfJSON returns the methods that members of objects name, which may follow each other.
+// overridesOfJSON returns the methods that members of objects name. A text may contain several JSON values.
 func overridesOfJSON(text []byte) (methods []string) {
 	in := json.NewDecoder(bytes.NewReader(text))
 	for {
-		named, err := overridesOfValue(in)
+		named, err := readOverrides(in)
 		methods = append(methods, named...)
 		if errors.Is(err, io.EOF) {
 			return methods
@@ -178,12 +180,12 @@ func overridesOfJSON(text []byte) (methods []string) {
 		if err == nil {
 			continue
 		}
-		// Some read more than JSON, such as comments and single quotes.
+		// Some parsers accept more than JSON, such as comments and single quotes.
 		if bytes.ContainsAny(text, `\#`) || bytes.Contains(text, []byte("/*")) || bytes.Contains(text, []byte("//")) {
 			methods = append(methods, anyMethod)
 		}
 		for _, member := range looseMember.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\x00", ""), -1) {
-			if namesMethod(member[1]) {
+			if isMethodParam(member[1]) {
 				methods = append(methods, member[2])
 			}
 		}
@@ -191,8 +193,9 @@ func overridesOfJSON(text []byte) (methods []string) {
 	}
 }
 
-// overridesOfValue reads a value, and returns the methods that its members name where it is an object.
-func overridesOfValue(in *json.Decoder) (methods []string, err error) {
+// readOverrides reads a JSON value. If it is an object, readOverrides returns the methods that its members
+// name.
+func readOverrides(in *json.Decoder) (methods []string, err error) {
 	open, err := in.Token()
 	if _, opens := open.(json.Delim); !opens {
 		return nil, err
@@ -208,7 +211,7 @@ func overridesOfValue(in *json.Decoder) (methods []string, err error) {
 		if err := in.Decode(&value); err != nil {
 			return methods, err
 		}
-		if name, _ := name.(string); namesMethod(name) {
+		if name, _ := name.(string); isMethodParam(name) {
 			var other string
 			if json.Unmarshal(value, &other) != nil {
 				other = string(value)
@@ -220,10 +223,10 @@ func overridesOfValue(in *json.Decoder) (methods []string, err error) {
 	return methods, err
 }
 
-// namesMethod reports a parameter that names another method: _method, _HttpMethod, httpMethod, !method, _method[].
-// One that is named method or http_method alone is an ordinary parameter of many APIs.
-func namesMethod(name string) bool {
-	name, _, _ = strings.Cut(name, "\x00") // where C ends it
+// isMethodParam reports whether a parameter names another method: _method, _HttpMethod, httpMethod, !method,
+// _method[]. Many APIs have ordinary parameters named method or http_method; these do not count.
+func isMethodParam(name string) bool {
+	name, _, _ = strings.Cut(name, "\x00") // where a C string ends
 	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")
 	switch word := strings.TrimLeft(name, "_.$!@ "); strings.ToLower(word) {
 	case "httpmethod":

@@ -1,4 +1,4 @@
-// Own: what this port answers in its own name: under /-/, and of a caller's rate.
+// Own: the paths of Understudy itself under /-/, and the rate of a caller.
 
 package proxy
 
@@ -16,8 +16,8 @@ import (
 	"understudy/spec"
 )
 
-// own answers what is under /-/: health and batches, and nothing else on this port.
-func (v *exchange) own() error {
+// serveOwn answers the paths under /-/: health and batches, and nothing else on this port.
+func (v *exchange) serveOwn() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
@@ -32,21 +32,21 @@ func (v *exchange) own() error {
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	}
-	v.part()
+	v.decideClose()
 	v.w.Header()["X-Request-Id"] = []string{v.id()}
 	rec := &recorder{ResponseWriter: v.w, exchange: v}
 	v.proxy.o.Health.ServeHTTP(rec, v.r)
 	return nil
 }
 
-// rateFields are the fields of answers that say how much a caller may still ask.
+// rateFields are the header fields that say how many requests a caller may still send.
 type rateFields struct {
 	numbers                       spec.Numbers
 	limit, used, remaining, reset []string
 }
 
-// tellRate says a rate in the fields in which the API tells of its limits.
-func tellRate(v *exchange, r understudy.Rate, now time.Time) {
+// setRate sets the fields of a rate, in the form in which the API announces its limits.
+func setRate(v *exchange, r understudy.Rate, now time.Time) {
 	h, l := v.w.Header(), &v.proxy.o.Source.Spec.Limits
 	n, f := l.Numbers(r, now), v.proxy.fields.rate.Load()
 	if f == nil || f.numbers != n {
@@ -60,28 +60,28 @@ func tellRate(v *exchange, r understudy.Rate, now time.Time) {
 	}
 }
 
-// tellSource says what upstream has told of its limits, to a caller that sees everything and whose credential has no
-// rate of its own. To others it would tell whether something hidden was asked for. Where upstream tells of its limits in
-// the body, that alone counts: what is counted here since may differ.
-func tellSource(v *exchange) {
+// setSourceRate sets what upstream announced about its limits. Only a caller that sees everything and whose
+// credential has no rate of its own gets it, because it would show others whether hidden data was requested. If
+// upstream announces its limits in a body, only the body counts: the number counted here since may differ.
+func setSourceRate(v *exchange) {
 	src := v.proxy.o.Source
-	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.whole() {
+	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.isWhole() {
 		return
 	}
 	now := v.proxy.o.Now()
 	r, ok := v.proxy.o.Rate(v.target, now)
 	if ok && (v.target == nil || v.target.Key.Path() != src.Spec.Limits.Path) {
-		tellRate(v, r, now)
+		setRate(v, r, now)
 	}
 }
 
-// ownRate answers with the rate of the caller's own credential where the API tells of its limits, also
-// when nothing of it is left. Upstream is not asked.
-func ownRate(v *exchange, r understudy.Rate) error {
-	v.part()
+// sendOwnRate answers with the rate of the caller's own credential on the path where the API announces its
+// limits, even if the rate is used up. It sends no request to upstream.
+func sendOwnRate(v *exchange, r understudy.Rate) error {
+	v.decideClose()
 	now, h := v.proxy.o.Now(), v.w.Header()
 	body := v.proxy.o.Source.Spec.Limits.FillAnswer(r, now)
-	tellRate(v, r, now)
+	setRate(v, r, now)
 	h["Cache-Control"] = []string{"private, no-store"}
 	h["Vary"] = v.proxy.fields.vary
 	h["Content-Type"] = []string{"application/json; charset=utf-8"}
@@ -91,7 +91,7 @@ func ownRate(v *exchange, r understudy.Rate) error {
 	return nil
 }
 
-// recorder notes what another handler answers.
+// recorder records the status and size of another handler's response.
 type recorder struct {
 	http.ResponseWriter
 	exchange *exchange
@@ -100,7 +100,7 @@ type recorder struct {
 // Unwrap lets http.ResponseController reach the writer below.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (r *recorder) WriteHeader(status int) {
 	r.exchange.line.Status, r.exchange.sent = status, true
 	switch {
@@ -112,7 +112,7 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts what is sent.
+// Write counts the sent bytes.
 func (r *recorder) Write(p []byte) (int, error) {
 	if !r.exchange.sent {
 		r.exchange.line.Status, r.exchange.sent = http.StatusOK, true

@@ -1,4 +1,4 @@
-// Posted: POSTs to paths that are read by POST.
+// Posted: POST requests that may be reads.
 
 package proxy
 
@@ -13,15 +13,15 @@ import (
 	"understudy/spec"
 )
 
-// maxPosted bounds the body of a read, in bytes.
-const maxPosted = 64 << 10
+// maxReadBody is the size of the longest body of such a request, in bytes.
+const maxReadBody = 64 << 10
 
-// posted answers a POST whose body says whether it reads. A write goes on as any other.
-func (v *exchange) posted(header understudy.Query) error {
-	if v.r.ContentLength > maxPosted {
-		return &http.MaxBytesError{Limit: maxPosted}
+// servePost answers a POST whose body decides whether it is a read. A write is handled like any other write.
+func (v *exchange) servePost(header understudy.Query) error {
+	if v.r.ContentLength > maxReadBody {
+		return &http.MaxBytesError{Limit: maxReadBody}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxPosted))
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxReadBody))
 	if err != nil {
 		return bodyError{err}
 	}

@@ -18,30 +18,30 @@ import (
 	"understudy/spec"
 )
 
-// finder is the writer of a request of which the express lane has found the answer (Ready).
+// finder is the writer of a request for which the express lane has found the response (Ready).
 type finder interface{ StoredAnswer() any }
 
-// get asks the gate, then the mirror, and answers.
+// get checks the request with the gate, gets the response from the mirror and sends it.
 func (v *exchange) get() error {
 	if v.target.Media != nil {
 		if _, said := v.target.OwnParams.Get(understudy.OwnAsOf); said {
 			return fmt.Errorf("proxy: %s: %w: contents have no history", understudy.OwnAsOf, understudy.ErrInvalid)
 		}
-		return v.medium()
+		return v.serveMedia()
 	}
 	v.sight = v.proxy.o.Gate.Visibility(v.caller, v.target)
 	if err := v.sight.CheckRead(v.target); err != nil {
-		return unlessUnknown(v.target, err)
+		return replaceRefusal(v.target, err)
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, ResponseBuffer: &v.response}
 	if w, ok := v.w.(finder); ok {
 		ask.ReadyResult = w.StoredAnswer()
 	}
-	v.freshen(&ask)
-	if err := v.asOf(&ask); err != nil {
+	v.readDirectives(&ask)
+	if err := v.readAsOf(&ask); err != nil {
 		return err
 	}
-	if err := v.localQuery(&ask); err != nil {
+	if err := v.readLocalQuery(&ask); err != nil {
 		return err
 	}
 	ctx := v.r.Context()
@@ -66,21 +66,21 @@ func (v *exchange) get() error {
 	if err != nil {
 		return err
 	}
-	if err := v.audit(readAction(v.target), a.Page, ""); err != nil {
+	if err := v.logAction(readAction(v.target), a.Page, ""); err != nil {
 		return err
 	}
 	v.answer(a, view)
 	return nil
 }
 
-// listWait is how long a list waits until it may be made.
-const listWait = 8 * time.Second
+// maxListWait is how long a list request waits until the list may be made.
+const maxListWait = 8 * time.Second
 
-// errManyLists refuses a list when too many wait before it.
+// errManyLists is the error for a list while too many others wait.
 var errManyLists = errors.New("too many lists are under way; ask for this one again in a moment")
 
-// waitForPlace waits until a list may be fetched, read and formed, where memory is bounded. One that is in memory
-// does not wait, nor does a record. Error: ErrUnavailable or the context's.
+// waitForPlace waits until a list may be fetched, read and formatted, if memory is limited. A list in memory
+// and a record do not wait. It returns ErrUnavailable or the context's error.
 func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential string) (leave func(), err error) {
 	if p.o.Lists == nil || t.List == nil {
 		return func() {}, nil
@@ -90,12 +90,12 @@ func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential str
 			return func() {}, nil
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, listWait, fmt.Errorf("%w: %w", understudy.ErrUnavailable, errManyLists))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxListWait, fmt.Errorf("%w: %w", understudy.ErrUnavailable, errManyLists))
 	defer cancel()
 	return p.o.Lists.Wait(ctx, credential)
 }
 
-// readAction is what a read does.
+// readAction returns the audit action of a read.
 func readAction(t *spec.Target) understudy.Action {
 	_, searched := t.OwnParams.Get(understudy.OwnText)
 	switch {
@@ -107,9 +107,9 @@ func readAction(t *spec.Target) understudy.Action {
 	return understudy.ActionList
 }
 
-// audit lists what the caller is about to be answered, or to have done; p is the page,
-// nil for none.
-func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, values ...string) error {
+// logAction writes an audit entry before the caller gets a response or an action is performed. p is the page of
+// the response, or nil.
+func (v *exchange) logAction(a understudy.Action, p *understudy.Page, what string, values ...string) error {
 	if v.proxy.o.Audit == nil {
 		return nil
 	}
@@ -141,8 +141,8 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 	return v.proxy.o.Audit.RecordAction(v.r.Context(), e)
 }
 
-// auditMade lists the record that a write has made, when writes are listed.
-func (v *exchange) auditMade(p *understudy.Page) {
+// logCreated writes an audit entry for the record that a write has created, if writes are listed.
+func (v *exchange) logCreated(p *understudy.Page) {
 	id := p.CreatedID()
 	if id == "" || v.proxy.o.Audit == nil {
 		return
@@ -152,17 +152,17 @@ func (v *exchange) auditMade(p *understudy.Page) {
 	if v.target.Kind != nil {
 		e.Kind = v.target.Kind.Name
 	}
-	_ = v.proxy.o.Audit.RecordAction(v.r.Context(), e) // it was done
+	_ = v.proxy.o.Audit.RecordAction(v.r.Context(), e) // the write cannot be undone
 }
 
-// asOf takes over the time of understudy.as_of.
-func (v *exchange) asOf(ask *request.Request) (err error) {
+// readAsOf sets the time of understudy.as_of in a request to the mirror.
+func (v *exchange) readAsOf(ask *request.Request) (err error) {
 	text, said := v.target.OwnParams.Get(understudy.OwnAsOf)
 	if !said {
 		return nil
 	}
 	if len(v.target.OwnParams.Remove(func(p understudy.Param) bool { return p.Name != understudy.OwnAsOf })) > 1 {
-		return ownError(understudy.OwnAsOf, "it is given twice")
+		return refuseOwn(understudy.OwnAsOf, "it is given twice")
 	}
 	if ask.AsOf, err = spec.ParseInstant(text); err != nil {
 		return fmt.Errorf("proxy: %s: %w", understudy.OwnAsOf, err)
@@ -170,10 +170,10 @@ func (v *exchange) asOf(ask *request.Request) (err error) {
 	return nil
 }
 
-// freshen takes over the request's directives on the answer's age. Directives that
-// cause a request upstream at once are limited for each credential and key. Past that
-// limit the request joins a fetch that is under way, or the directive does not count.
-func (v *exchange) freshen(ask *request.Request) {
+// readDirectives sets the request's Cache-Control directives in a request to the mirror. Directives that force
+// an upstream request are limited for each credential and key. Beyond that limit the request joins a running
+// fetch, or the directive is ignored.
+func (v *exchange) readDirectives(ask *request.Request) {
 	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
 	var w directives
 	switch {
@@ -194,27 +194,28 @@ func (v *exchange) freshen(ask *request.Request) {
 	ask.MaxAge = w.maxAge.pointer()
 }
 
-// oldest is the oldest answer that a request accepts while upstream is well; nil: the
-// mirror's ages count.
-func oldest(ask *request.Request) *time.Duration {
+// maxAge returns the maximum age of a response that a request accepts while upstream works. nil means that the
+// mirror's ages apply.
+func maxAge(ask *request.Request) *time.Duration {
 	if ask.AgeLimit == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.AgeLimit {
 		return ask.MaxAge
 	}
 	return ask.AgeLimit
 }
 
-// freshInterval is how often one credential may have one key asked upstream.
+// freshInterval is the minimum time between two upstream requests that one credential forces for one key.
 const freshInterval = time.Second
 
-// freshLimiter lets one credential force a request upstream once an interval for each
-// key.
+// freshLimiter limits how often one credential can force an upstream request for each key.
 type freshLimiter struct {
 	mu   sync.Mutex
 	last *lru.Cache[freshKey, time.Time]
 }
 
+// freshKey is the key of the last forced request.
 type freshKey struct{ caller, uri string }
 
+// allow reports whether a forced request is allowed now, and records it.
 func (l *freshLimiter) allow(caller, uri string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,10 +227,10 @@ func (l *freshLimiter) allow(caller, uri string, now time.Time) bool {
 	return true
 }
 
-// unlessUnknown turns the refusal of a path that the spec does not name into upstream's own
-// error. It does so for paths that differ from a known one only in case, slashes or
-// ;parameters: upstream would not find these either.
-func unlessUnknown(t *spec.Target, err error) error {
+// replaceRefusal turns the refusal of a path that the spec does not name into upstream's own error. It does so
+// for paths that differ from a known path only in case, slashes or ;parameters, because upstream would not find
+// them either.
+func replaceRefusal(t *spec.Target, err error) error {
 	if t.NearMiss && errors.Is(err, understudy.ErrForbidden) {
 		return fmt.Errorf("proxy: %w", access.ErrNoPath)
 	}

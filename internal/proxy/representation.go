@@ -1,4 +1,4 @@
-// Representation: header values of a body, made once; and its compressed forms.
+// Representation: the header values of a body, and its compressed forms.
 
 package proxy
 
@@ -17,11 +17,10 @@ import (
 	"understudy/request"
 )
 
-// representation holds what a response says about its body. All responses with the
-// same bytes share it, for every caller. What differs between roles differs in the
-// bytes.
+// representation has what a response says about its body. All responses with the same bytes share it, for every
+// caller. Roles that see different data get different bytes.
 type representation struct {
-	tag         string // the ETag less its quotes
+	tag         string // the ETag without its quotes
 	etags       [forms][]string
 	length      []string
 	contentType []string
@@ -29,24 +28,25 @@ type representation struct {
 	packs [forms]atomic.Pointer[pack]
 }
 
-// pack is a compressed body and the header value of its length. Of one the
-// mirror brought only the length is kept.
+// pack is a compressed body and the header value of its length. For a body that the mirror compressed only the
+// length is kept.
 type pack struct {
 	body   []byte
 	size   int
 	length []string
 }
 
+// representationKey is the key of a kept representation.
 type representationKey struct {
 	sum         [16]byte
 	contentType string
 }
 
-// representationWeight is what a representation costs in memory beside a compressed body.
+// representationWeight is the memory of a representation beside its compressed bodies, in bytes.
 const representationWeight = 512
 
-// representation finds or makes the representation of a view's body. The tag is half the SHA-256
-// of the view's own bytes, so it changes only with what the role sees.
+// representation returns the representation of a view's body and creates it if needed. The tag is half the
+// SHA-256 of the view's own bytes, so it changes only with what the role sees.
 func (p *Proxy) representation(view *access.View) *representation {
 	key := representationKey{view.Sum, view.ContentType}
 	if l, ok := p.representations.Get(key); ok {
@@ -55,19 +55,19 @@ func (p *Proxy) representation(view *access.View) *representation {
 	tag := base64.RawURLEncoding.EncodeToString(view.Sum[:])
 	l := &representation{tag: tag, length: []string{strconv.Itoa(len(view.Body))}, contentType: []string{view.ContentType}}
 	for in := range l.etags {
-		l.etags[in] = []string{`"` + tag + endings[in] + `"`}
+		l.etags[in] = []string{`"` + tag + etagEndings[in] + `"`}
 	}
 	p.representations.Put(key, l, representationWeight)
 	return l
 }
 
-// minPacked is the size from which compressing is worth it.
+// minPacked is the minimum size for compression, in bytes.
 const minPacked = 1 << 10
 
-// formed is the body in the form it goes out in, with its length. A page that
-// was just fetched whole goes out plain; its reader has waited long enough, and
-// the mirror compresses what is asked for again.
-func (v *exchange) formed(a *request.Response, view *access.View, l *representation) (body []byte, length []string, in form) {
+// chooseForm returns the body in the form in which it is sent, and its length. A page that was just fetched is
+// sent plain if nothing in it was hidden, because its caller has already waited. The mirror compresses pages
+// that are requested again.
+func (v *exchange) chooseForm(a *request.Response, view *access.View, l *representation) (body []byte, length []string, in form) {
 	in, must := negotiate(v.r.Header["Accept-Encoding"])
 	if in == plainForm || !must && len(view.Body) < minPacked {
 		return view.Body, l.length, plainForm
@@ -89,7 +89,7 @@ func (v *exchange) formed(a *request.Response, view *access.View, l *representat
 	return p.body, p.length, in
 }
 
-// pack makes a compressed form and keeps it with the representation.
+// pack compresses a body and keeps the result in the representation.
 func (p *Proxy) pack(view *access.View, l *representation, in form) (*pack, error) {
 	body, err := p.compress(view.Body, in)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Proxy) pack(view *access.View, l *representation, in form) (*pack, erro
 	return made, nil
 }
 
-// lengthOf is the Content-Length of a compressed body the mirror brought.
+// lengthOf returns the Content-Length of a body that the mirror compressed.
 func (l *representation) lengthOf(in form, body []byte) []string {
 	p := l.packs[in].Load()
 	if p == nil || p.size != len(body) {
@@ -117,7 +117,7 @@ func (l *representation) lengthOf(in form, body []byte) []string {
 	return p.length
 }
 
-// compress makes a compressed form of a body.
+// compress returns a compressed form of a body.
 func (p *Proxy) compress(body []byte, in form) ([]byte, error) {
 	if in == zstdForm {
 		z, err := p.zstd()
@@ -128,8 +128,8 @@ func (p *Proxy) compress(body []byte, in form) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.Grow(len(body) / 8)
-	w := gzips.Get().(*gzip.Writer)
-	defer gzips.Put(w)
+	w := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(w)
 	w.Reset(&out)
 	if _, err := w.Write(body); err != nil {
 		return nil, fmt.Errorf("proxy: gzip: %w", err)
@@ -140,14 +140,14 @@ func (p *Proxy) compress(body []byte, in form) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// gzips are encoders, of 0.7 MB each. Their level is that of the mirror's form.
-var gzips = sync.Pool{New: func() any {
+// gzipWriters are gzip encoders, of 0.7 MB each. Their level is that of the mirror's compressed form.
+var gzipWriters = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	return w
 }}
 
-// newZstd makes the encoder all answers share. One block at a time bounds its
-// memory (RFC 9659 wants windows of at most 8 MiB on the web).
+// newZstd creates the encoder that all responses share. One block at a time limits its memory (RFC 9659 wants
+// windows of at most 8 MiB on the web).
 func newZstd() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))

@@ -1,9 +1,8 @@
-// Routes: what the proxy serves, for tests that ask all of it.
+// Routes: the paths that the proxy serves, for tests that request all of them.
 
 package proxy
 
-// Routes returns the patterns this frontend serves: methods and path templates of
-// the spec, then our own.
+// Routes returns the patterns that this frontend serves: methods and path templates of the spec, then our own.
 func (p *Proxy) Routes() []string {
 	var all []string
 	for _, k := range p.o.Source.Spec.Kinds {

@@ -1,4 +1,4 @@
-// Write: POST, PUT, PATCH and DELETE of a caller that may.
+// Write: POST, PUT, PATCH and DELETE.
 
 package proxy
 
@@ -20,20 +20,19 @@ import (
 	"understudy/spec"
 )
 
-// writeTime bounds a write from when its body is here.
-const writeTime = 45 * time.Second
+// maxWriteTime is how long a write may take after its body was read.
+const maxWriteTime = 45 * time.Second
 
-// write passes a write on, once. The body is read only when the caller may
-// send it and there is a place for it: a refusal costs no byte of it. Who waits
-// to be invited (Expect: 100-continue) is so by the first read, before upstream
-// is asked.
+// write forwards a write once. It reads the body only if the caller may send the request and there is a place
+// for it, so that a refusal costs no bytes. Reading the body also invites it from a client that waits for that
+// (Expect: 100-continue), before the upstream request.
 func (v *exchange) write() error {
 	method := v.r.Method
 	if v.queries && v.proxy.o.Source.Spec.IsPassThrough(v.target.Key.Path()) {
-		method = http.MethodGet // it is a read of a path that nobody needs a permission for
+		method = http.MethodGet // a read of a path for which nobody needs a permission
 	}
 	if err := v.proxy.o.Gate.CheckWrite(v.caller, v.target, method); err != nil {
-		return unlessUnknown(v.target, err)
+		return replaceRefusal(v.target, err)
 	}
 	if err := v.proxy.o.Gate.CheckFind(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
 		return err
@@ -51,17 +50,17 @@ func (v *exchange) write() error {
 		passed.Detail = "a GraphQL query of the caller's own is not stored"
 	}
 	if !v.proxy.o.Gate.CanSeePage(v.caller, v.proxy.o.Source.Name, a.Page.Kind, a.Page) {
-		return v.unseen(&passed, nil)
+		return v.sendUnseen(&passed, nil)
 	}
 	view, err := v.proxy.o.Gate.MakeView(v.caller, a.Page)
 	if err != nil {
-		return v.unseen(&passed, err)
+		return v.sendUnseen(&passed, err)
 	}
 	v.answer(&passed, view)
 	return nil
 }
 
-// pass takes a place, reads the body and has the mirror pass it on.
+// pass takes a place, reads the body and forwards the write through the mirror.
 func (v *exchange) pass() (*request.Response, error) {
 	leave, err := v.proxy.writes.Take(v.caller.Name)
 	if err != nil {
@@ -73,7 +72,7 @@ func (v *exchange) pass() (*request.Response, error) {
 		return nil, bodyError{err}
 	}
 	v.read = true
-	target, err := v.asWritten(body)
+	target, err := v.writeTarget(body)
 	if err != nil {
 		return nil, err
 	}
@@ -84,31 +83,31 @@ func (v *exchange) pass() (*request.Response, error) {
 	case v.r.Method == http.MethodDelete:
 		action = understudy.ActionDelete
 	}
-	if err := v.audit(action, nil, v.r.Method, numbersIn(body)...); err != nil {
+	if err := v.logAction(action, nil, v.r.Method, numbersIn(body)...); err != nil {
 		return nil, err
 	}
-	ctx, done := lasting(v.r.Context(), writeTime)
+	ctx, done := writeContext(v.r.Context(), maxWriteTime)
 	defer done()
 	a, err := v.proxy.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 		Header: v.proxy.o.Source.Spec.Headers.FilterWriteHeader(v.r.Header), Flow: v.caller.Flow, ReadOnly: v.queries,
 	})
 	switch {
-	case err != nil && v.queries: // it is a read
+	case err != nil && v.queries: // a failed read has changed nothing
 		return nil, err
 	case err != nil:
 		return nil, unsentError{err}
 	case action == understudy.ActionSend && v.target.ID == "":
-		v.auditMade(a.Page)
+		v.logCreated(a.Page)
 	}
 	return a, nil
 }
 
-// numbersIn are the values of a form that are phone numbers.
+// numbersIn returns the values of a form that are phone numbers.
 func numbersIn(body []byte) (all []string) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil // it is no form
+		return nil // the body is no form
 	}
 	for _, values := range form {
 		for _, value := range values {
@@ -120,9 +119,9 @@ func numbersIn(body []byte) (all []string) {
 	return all
 }
 
-// asWritten is the target with the parameters as the caller sent them, less our
-// own: a key's order and its written-out page size are for reads.
-func (v *exchange) asWritten(body []byte) (*spec.Target, error) {
+// writeTarget returns the target with the parameters as the caller sent them, without Understudy's own. A cache
+// key has sorted parameters and an explicit page size, which are only for reads.
+func (v *exchange) writeTarget(body []byte) (*spec.Target, error) {
 	_, raw, _ := strings.Cut(v.r.RequestURI, "?")
 	q, err := understudy.ParseQuery(raw)
 	if err != nil {
@@ -145,9 +144,9 @@ func (v *exchange) asWritten(body []byte) (*spec.Target, error) {
 	return &target, nil
 }
 
-// unseen answers a write that was done, but whose answer the role may not see:
-// a refusal would read as if it had not been done.
-func (v *exchange) unseen(a *request.Response, why error) error {
+// sendUnseen answers a write that was performed but whose response the role may not see. A refusal would look
+// as if nothing had been done.
+func (v *exchange) sendUnseen(a *request.Response, why error) error {
 	if a.Page.Status >= http.StatusMultipleChoices {
 		return why
 	}
@@ -156,12 +155,11 @@ func (v *exchange) unseen(a *request.Response, why error) error {
 	return nil
 }
 
-// lasting returns the context of a write. While the write waits for an upstream
-// connection, the context ends when the caller leaves, because nothing was sent.
-// After that only its time limit ends it. So the outcome is known and kept even if
-// the caller has left. httptrace reports the connection. A mirror without HTTP
+// writeContext returns the context of a write. While the write waits for an upstream connection, the context
+// ends when the caller leaves, because nothing was sent. After that only its time limit ends it. So the outcome
+// is known and stored even if the caller has left. httptrace reports the connection. A mirror without HTTP
 // never reports one, and its writes end with their callers.
-func lasting(caller context.Context, limit time.Duration) (context.Context, func()) {
+func writeContext(caller context.Context, limit time.Duration) (context.Context, func()) {
 	const left, sent = 1, 2
 	var phase atomic.Int32
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), limit)
@@ -176,26 +174,26 @@ func lasting(caller context.Context, limit time.Duration) (context.Context, func
 	return ctx, func() { stop(); cancel() }
 }
 
-// Writes is how many writes are under way.
+// Writes returns how many writes are in progress.
 func (p *Proxy) Writes() int { return p.writes.Load().InUse }
 
-// limitedError: too many writes are under way; nothing was sent.
+// limitedError is the error for a write that was not sent because too many are in progress.
 type limitedError struct{}
 
 func (limitedError) Error() string { return "proxy: too many writes are under way" }
 
-// unsentError is the error of a write that was not sent, or of one whose credential upstream
-// refused. ErrUnknownOutcome inside counts before it.
+// unsentError is the error of a write that was not sent, or whose credential upstream refused. If it wraps
+// ErrUnknownOutcome, that error counts instead.
 type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }
 
-// bodyError is a body that could not be read.
+// bodyError is the error of a body that could not be read.
 type bodyError struct{ error }
 
 func (e bodyError) Error() string { return "proxy: body: " + e.error.Error() }
 
 func (e bodyError) Unwrap() error { return e.error }
 
-// late reports a body that did not come in time.
-func (e bodyError) late() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }
+// isLate reports whether the body was not received in time.
+func (e bodyError) isLate() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }

@@ -26,7 +26,7 @@ func FuzzQuery(f *testing.F) {
 	} {
 		f.Add(seed, uint8(0))
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	spec, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -36,7 +36,7 @@ var filled = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func pages() ([]*understudy.Page, error) {
 	}
 	slow := httptest.NewServer(world)
 	defer slow.Close()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func (rv *recordView) readOwn(params understudy.Query, known []string) ([]string
 	return append(known, paramCompare, paramVersions), err
 }
 
-// detailPage is what a record's page shows of the record.
+// detailPage returns the page's data about the record itself.
 func (rv *recordView) detailPage(t *spec.Target, row access.Row, lists []*relatedRead, s *page.CellContext) *detailPage {
 	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.Singular), ID: row.ID, Raw: indentJSON(row.JSON())}
 	p.Status.Failed = page.HasFailed(rv.q.Kind, row)

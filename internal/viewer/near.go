@@ -13,8 +13,9 @@ import (
 	"understudy/spec"
 )
 
-// addressed is the record of an id that its path does not have: what is held of the record tells its address. To a
-// caller that may not find it, or does not see addresses, none is held.
+// findStoredTarget returns the target of a record whose path its id does not determine. It takes the address from a
+// stored version of the record. The result is an error if the caller may not find the record or may not see its
+// address.
 func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Target, error) {
 	none := page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.CanFind(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {

@@ -45,7 +45,7 @@ func FuzzNew(f *testing.F) {
 	} {
 		f.Add(uint8(i), q)
 	}
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}

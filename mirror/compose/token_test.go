@@ -133,7 +133,7 @@ func (s *desk) after(id string) (ids []string) {
 // nothing left out, whatever arrives or goes meanwhile, also the very record the
 // token names. A link asked for again is answered again.
 func TestTokensOfAWalk(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ var read sync.Map // functions that read a spec once, by its name
 // its spec has one of its own from upstream.BuiltIn.
 func BuiltIn(t testing.TB, name string) *spec.Spec {
 	t.Helper()
-	once, _ := read.LoadOrStore(name, sync.OnceValues(func() (*spec.Spec, error) { return upstream.BuiltIn(name) }))
+	once, _ := read.LoadOrStore(name, sync.OnceValues(func() (*spec.Spec, error) { return upstream.ReadBuiltIn(name) }))
 	sp, err := once.(func() (*spec.Spec, error))()
 	if err != nil {
 		t.Fatal(err)

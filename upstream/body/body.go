@@ -1,6 +1,6 @@
-// Body: read whole or not at all, into as much memory as it takes and no more.
+// Body: reading a body completely or not at all, with no more memory than it needs.
 
-// Package body reads the bodies of answers: decoded, whole or not at all, within a memory quota.
+// Package body reads and decodes the bodies of answers, completely or not at all, within a memory quota.
 package body
 
 import (
@@ -19,76 +19,76 @@ import (
 
 // Reader reads the bodies of answers. It is safe for concurrent use.
 type Reader struct {
-	most     int64     // bytes of a body
-	tooLarge error     // of a longer one
+	most     int64     // maximum size of a body, in bytes
+	tooLarge error     // the error for a larger body
 	buffers  sync.Pool // *bytes.Buffer
 	lengths  lengths
 	codings  codings
 }
 
-// NewReader makes a reader of bodies of at most so many bytes. Its errors name the source whose limit that is.
+// NewReader creates a reader for bodies of at most most bytes. Its errors name the source whose limit that is.
 func NewReader(source string, most int64) *Reader {
 	return &Reader{
-		most: most, tooLarge: TooLarge(source, "max_body", most),
+		most: most, tooLarge: NewTooLarge(source, "max_body", most),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 	}
 }
 
-// Read reads the body of resp from in. It never holds more of it than the limit. like names bodies that are about as
-// long; "" when there are none.
+// Read reads the body of resp from body. It never keeps more of it in memory than the limit. like is a name for
+// bodies of about the same length, or "".
 func (r *Reader) Read(resp *http.Response, body io.Reader, s *Quota, like string) ([]byte, error) {
 	if resp.ContentLength > r.most {
 		return nil, r.tooLarge
 	}
 	wire := &bounded{in: body, left: r.most, over: r.tooLarge}
 	coding := codingOf(resp.Header)
-	in, expected, err := s.open(wire, coding, r.lengths.last(like))
+	in, expected, err := s.open(wire, coding, r.lengths.find(like))
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := r.codings.decoded(coding, in)
+	decoded, err := r.codings.newDecoder(coding, in)
 	if err != nil {
 		return nil, err
 	}
 	defer decoded.done()
-	got, err := r.gather(s.body(&bounded{in: decoded, left: r.most, over: r.tooLarge}), min(expected, s.trusted()))
+	got, err := r.gather(s.countBody(&bounded{in: decoded, left: r.most, over: r.tooLarge}), min(expected, s.grantedLength()))
 	if err != nil {
-		return nil, fmt.Errorf("the %sbody: %w", decoded.coding, AsCut(err))
+		return nil, fmt.Errorf("the %sbody: %w", decoded.coding, ReplaceEOF(err))
 	}
-	// What follows a coded stream, and a length that lied, shows only here.
+	// Data after an encoded stream, and a wrong Content-Length, are found only here.
 	if _, err := io.Copy(io.Discard, wire); err != nil {
-		return nil, fmt.Errorf("the body: %w", AsCut(err))
+		return nil, fmt.Errorf("the body: %w", ReplaceEOF(err))
 	}
 	r.lengths.note(like, int64(len(got)))
-	return got, s.done(int64(len(got)))
+	return got, s.finish(int64(len(got)))
 }
 
-// open is what the body is decoded from, and how long the decoded body probably is, which it has told; 0 when that is
-// unknown. A short packed body is taken off the wire at once. It is light, says how long it is, and holds no connection
-// while there is no room for it.
+// open returns the reader from which the body is decoded, and the probable length of the decoded body, or 0 if
+// that is unknown. It reports that length to Weigh. It reads a short compressed body at once: such a body is
+// light, contains its length, and then needs no connection while it waits for memory.
 func (s *Quota) open(wire io.Reader, coding string, last int64) (in io.Reader, expected int64, err error) {
 	s.coded = coding != ""
-	in = s.wire(wire)
+	in = s.countWire(wire)
 	switch expected = last; {
 	case !s.coded && s.Length > 0:
 		expected = s.Length
 	case s.coded && s.Length > 0 && s.Length <= light:
 		packed, err := readBlock(make([]byte, 0, s.Length), in)
-		if said := saidLength(coding, packed); said > 0 && int64(len(packed)) == s.Length {
+		if said := declaredLength(coding, packed); said > 0 && int64(len(packed)) == s.Length {
 			expected = said
 		}
-		s.inHand, in = true, io.MultiReader(bytes.NewReader(packed), broken{err}) // the decoder says what is missing
+		s.fullyRead, in = true, io.MultiReader(bytes.NewReader(packed), broken{err}) // the decoder reports what is missing
 	case s.coded && expected == 0 && s.Length > 0:
 		expected = packedFactor * s.Length
 	}
-	expected = min(expected, s.Most)
-	return in, expected, s.expect(expected)
+	expected = min(expected, s.Max)
+	return in, expected, s.reserveExpected(expected)
 }
 
-// broken is what follows the part of a body that came.
+// broken is the end of a body that arrived only in part.
 type broken struct{ error }
 
-// Read gives the error, or the end when there is no error.
+// Read returns the error, or io.EOF if there is none.
 func (b broken) Read([]byte) (int, error) {
 	if b.error == nil {
 		return 0, io.EOF
@@ -96,10 +96,10 @@ func (b broken) Read([]byte) (int, error) {
 	return 0, b.error
 }
 
-// saidLength is the length that a packed body tells of itself; 0 when it tells none. gzip tells it at the end (RFC
-// 1952, section 2.3.1: ISIZE); more than 1,032 times the packed length cannot be true. zstd tells it at the beginning
-// (RFC 8878, section 3.1.1.1).
-func saidLength(coding string, packed []byte) int64 {
+// declaredLength returns the decoded length that a compressed body contains, or 0. gzip has it at the end (RFC
+// 1952, section 2.3.1: ISIZE); more than 1,032 times the compressed length cannot be true. zstd has it at the
+// beginning (RFC 8878, section 3.1.1.1).
+func declaredLength(coding string, packed []byte) int64 {
 	switch coding {
 	case "gzip", "x-gzip":
 		if len(packed) >= 18 {
@@ -114,17 +114,18 @@ func saidLength(coding string, packed []byte) int64 {
 	return 0
 }
 
-// maxKept is the largest buffer that is used again, and the first room of a body of unknown length, in bytes.
+// maxKept is the size of the largest buffer that is reused, and of the first buffer for a body of unknown
+// length, in bytes.
 const maxKept = 1 << 20
 
-// maxBlock is the largest block in which a body of unknown length is gathered.
+// maxBlock is the size of the largest block for a body of unknown length, in bytes.
 const maxBlock = 8 << 20
 
-// gather reads in whole. expected is its probable length. A body that is no longer is read into its place and not
-// copied.
+// gather reads a complete body. expected is its probable length. A body that is not longer is read without
+// copying.
 func (r *Reader) gather(in io.Reader, expected int64) ([]byte, error) {
 	if expected > maxKept {
-		return blocks(nil, in, expected)
+		return readBlocks(nil, in, expected)
 	}
 	buf := r.buffers.Get().(*bytes.Buffer)
 	defer r.keep(buf)
@@ -134,17 +135,17 @@ func (r *Reader) gather(in io.Reader, expected int64) ([]byte, error) {
 	if err != nil || n < maxKept {
 		return bytes.Clone(buf.Bytes()), err
 	}
-	return blocks(buf.Bytes(), in, 0)
+	return readBlocks(buf.Bytes(), in, 0)
 }
 
-// blocks reads what follows first, in blocks that are joined at the end. A buffer that doubles would take three times
-// as much meanwhile.
-func blocks(first []byte, in io.Reader, expected int64) ([]byte, error) {
+// readBlocks reads the rest of a body after first, in blocks that are joined at the end. A buffer that doubles
+// would need three times the memory meanwhile.
+func readBlocks(first []byte, in io.Reader, expected int64) ([]byte, error) {
 	all, total := [][]byte{first}, len(first)
 	for {
 		size := min(max(total/4, maxKept/4), maxBlock)
 		if total == 0 && expected > 0 {
-			size = int(expected) + 1 // the end shows in the room for one more
+			size = int(expected) + 1 // room for one more byte, in which the end is detected
 		}
 		block, err := readBlock(make([]byte, 0, size), in)
 		all, total = append(all, block), total+len(block)
@@ -159,7 +160,7 @@ func blocks(first []byte, in io.Reader, expected int64) ([]byte, error) {
 	}
 }
 
-// readBlock reads until a block is full. io.EOF: nothing follows.
+// readBlock reads until a block is full. It returns io.EOF if the body has ended.
 func readBlock(block []byte, in io.Reader) ([]byte, error) {
 	for len(block) < cap(block) {
 		n, err := in.Read(block[len(block):cap(block)])
@@ -171,28 +172,30 @@ func readBlock(block []byte, in io.Reader) ([]byte, error) {
 	return block, nil
 }
 
-// keep puts a buffer back for the next body, unless the buffer is large.
+// keep keeps a buffer for the next body, unless the buffer is large.
 func (r *Reader) keep(buf *bytes.Buffer) {
 	if buf.Cap() <= maxKept {
 		r.buffers.Put(buf)
 	}
 }
 
-// lengths remembers the length of the last body of each name, when that body was not light.
+// lengths has the length of the last body of each name, unless that body was light.
 type lengths struct {
 	mu sync.Mutex
 	of map[string]int64
 }
 
-// maxLengths is how many names are remembered.
+// maxLengths is the number of names that are remembered.
 const maxLengths = 1024
 
-func (l *lengths) last(like string) int64 {
+// find returns the length of the last body with a name, or 0.
+func (l *lengths) find(like string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.of[like]
 }
 
+// note records the length of a body.
 func (l *lengths) note(like string, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,26 +210,26 @@ func (l *lengths) note(like string, bytes int64) {
 	}
 }
 
-// ErrTooLarge is a body above the limit, on the wire or decoded.
+// ErrTooLarge is the error for a body above the limit, compressed or decoded.
 var ErrTooLarge = errors.New("the body is larger than the limit")
 
-// TooLarge returns the ErrTooLarge of a limit that a setting of a source has, in bytes.
-func TooLarge(source, setting string, limit int64) error {
+// NewTooLarge returns an ErrTooLarge for a source's setting with a limit in bytes.
+func NewTooLarge(source, setting string, limit int64) error {
 	return fmt.Errorf("%w: %w", ErrTooLarge, &understudy.SizeError{Setting: "sources." + source + "." + setting, Limit: limit})
 }
 
-// AsCut is ErrCut for an end that came too early, else err.
-func AsCut(err error) error {
+// ReplaceEOF returns ErrCut for an end that came too early, else err.
+func ReplaceEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrCut
 	}
 	return err
 }
 
-// ErrCut is a body that ended before it was whole.
+// ErrCut is the error for a body that ended before it was complete.
 var ErrCut = errors.New("it was cut")
 
-// bounded gives the error over instead of more than left bytes.
+// bounded returns the error over instead of more than left bytes.
 type bounded struct {
 	in   io.Reader
 	left int64

@@ -1,4 +1,4 @@
-// Decode: the content codings upstream may answer in.
+// Decode: the content encodings of upstream's answers.
 
 package body
 
@@ -20,24 +20,24 @@ import (
 	"understudy"
 )
 
-// AcceptEncoding is the Accept-Encoding of requests, the cheapest coding first. deflate is read when it comes all the
-// same.
+// AcceptEncoding is the Accept-Encoding of requests, the cheapest encoding first. deflate is also decoded, but
+// not requested.
 const AcceptEncoding = "zstd, gzip, br"
 
-// zstdWindow is what a zstd stream over HTTP may need (RFC 9659, section 3).
+// zstdWindow is the largest window of a zstd stream over HTTP, in bytes (RFC 9659, section 3).
 const zstdWindow = 8 << 20
 
-// codings keeps decoders for the next bodies. It is safe for concurrent use.
+// codings keeps decoders for reuse. It is safe for concurrent use.
 type codings struct{ gzip, zstd, brotli sync.Pool }
 
-// decoder reads one coded body. done gives it back; it is not used afterwards.
+// decoder decodes one body. done returns the decoder for reuse; it must not be used afterwards.
 type decoder struct {
 	io.Reader
-	coding string // "gzip ", for errors; "" = none
+	coding string // name for errors, such as "gzip "; "" if the body is not encoded
 	done   func()
 }
 
-// codingOf is the content coding that a header names; "" for none.
+// codingOf returns the content encoding in a header, or "".
 func codingOf(h http.Header) string {
 	name := strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ", ")))
 	if name == "identity" {
@@ -46,37 +46,38 @@ func codingOf(h http.Header) string {
 	return name
 }
 
-// decoded is in without its content coding. The caller bounds what it reads.
-func (c *codings) decoded(name string, in io.Reader) (decoder, error) {
+// newDecoder returns a reader of in without its content encoding. The caller limits how much it reads.
+func (c *codings) newDecoder(name string, in io.Reader) (decoder, error) {
 	d, err := decoder{in, name + " ", func() {}}, error(nil)
 	switch name {
 	case "":
 		d.coding = ""
 	case "gzip", "x-gzip":
 		var z *gzip.Reader
-		if z, err = c.unzip(in); err == nil {
+		if z, err = c.openGzip(in); err == nil {
 			d.Reader, d.done = z, func() { c.gzip.Put(z) }
 		}
 	case "zstd":
 		var z *zstd.Decoder
-		if z, err = c.unzstd(in); err == nil {
+		if z, err = c.openZstd(in); err == nil {
 			d.Reader, d.done = z, func() { _ = z.Reset(nil); c.zstd.Put(z) }
 		}
 	case "br":
-		z := c.unbrotli(in)
+		z := c.openBrotli(in)
 		d.Reader, d.done = z, func() { c.brotli.Put(z) }
 	case "deflate":
-		d.Reader, err = inflate(in)
+		d.Reader, err = openDeflate(in)
 	default:
 		return d, fmt.Errorf("content encoding %q was not asked for", understudy.Clip(name))
 	}
 	if err != nil {
-		return d, fmt.Errorf("the %sbody: %w", d.coding, AsCut(err))
+		return d, fmt.Errorf("the %sbody: %w", d.coding, ReplaceEOF(err))
 	}
 	return d, nil
 }
 
-func (c *codings) unzip(in io.Reader) (*gzip.Reader, error) {
+// openGzip returns a gzip decoder.
+func (c *codings) openGzip(in io.Reader) (*gzip.Reader, error) {
 	if z, ok := c.gzip.Get().(*gzip.Reader); ok {
 		if err := z.Reset(in); err != nil {
 			c.gzip.Put(z)
@@ -87,24 +88,25 @@ func (c *codings) unzip(in io.Reader) (*gzip.Reader, error) {
 	return gzip.NewReader(in)
 }
 
-// unzstd decodes in the goroutine that reads, so that no other one must be ended.
-func (c *codings) unzstd(in io.Reader) (*zstd.Decoder, error) {
+// openZstd returns a zstd decoder. It decodes in the goroutine that reads, so that no other goroutine must be
+// ended.
+func (c *codings) openZstd(in io.Reader) (*zstd.Decoder, error) {
 	if z, ok := c.zstd.Get().(*zstd.Decoder); ok {
 		return z, z.Reset(in)
 	}
 	return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 }
 
-func (c *codings) unbrotli(in io.Reader) *brotli.Reader {
+func (c *codings) openBrotli(in io.Reader) *brotli.Reader {
 	if z, ok := c.brotli.Get().(*brotli.Reader); ok && z.Reset(in) == nil {
 		return z
 	}
 	return brotli.NewReader(in)
 }
 
-// inflate reads zlib's format, which "deflate" means (RFC 9110, section 8.4.1.2), and the bare stream that some servers
-// send under that name.
-func inflate(in io.Reader) (io.Reader, error) {
+// openDeflate decodes zlib's format, which "deflate" means (RFC 9110, section 8.4.1.2), and also the raw stream
+// that some servers send under that name.
+func openDeflate(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(in)
 	head, err := b.Peek(2)
 	if err != nil {
@@ -113,24 +115,24 @@ func inflate(in io.Reader) (io.Reader, error) {
 	// A zlib header: method 8, and a multiple of 31 (RFC 1950, section 2.2).
 	if head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
 		z, err := zlib.NewReader(b)
-		return &toTheEnd{in: z, rest: b}, err
+		return &strictReader{in: z, rest: b}, err
 	}
-	return &toTheEnd{in: flate.NewReader(b), rest: b}, nil
+	return &strictReader{in: flate.NewReader(b), rest: b}, nil
 }
 
-var errMore = errors.New("something follows it")
+var errTrailingData = errors.New("something follows it")
 
-// toTheEnd reads a coded stream and makes sure that nothing follows it.
-type toTheEnd struct{ in, rest io.Reader }
+// strictReader reads an encoded stream and returns an error if data follows it.
+type strictReader struct{ in, rest io.Reader }
 
-func (r *toTheEnd) Read(p []byte) (int, error) {
+func (r *strictReader) Read(p []byte) (int, error) {
 	n, err := r.in.Read(p)
 	if err != io.EOF {
 		return n, err
 	}
 	var one [1]byte
 	if m, err := io.ReadFull(r.rest, one[:]); m > 0 {
-		return n, errMore
+		return n, errTrailingData
 	} else if err != io.EOF {
 		return n, err
 	}

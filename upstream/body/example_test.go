@@ -14,7 +14,7 @@ func ExampleReader_Read() {
 	r := body.NewReader("main", 16)
 	quota := func() *body.Quota {
 		return &body.Quota{
-			Ctx: context.Background(), Length: -1, Most: 16,
+			Ctx: context.Background(), Length: -1, Max: 16,
 			Weigh: func(context.Context, int64) error { return nil }, Pause: func() func() { return func() {} },
 		}
 	}

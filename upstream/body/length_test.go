@@ -30,7 +30,7 @@ func TestLengthThatAPackedBodyTells(t *testing.T) {
 		{"gzip", packed.Bytes(), 10_000}, {"x-gzip", packed.Bytes(), 10_000}, {"gzip", lies, 1032 * int64(len(lies))}, {"gzip", lies[:17], 0},
 		{"zstd", z.EncodeAll(body, nil), 10_000}, {"zstd", body, 0}, {"br", packed.Bytes(), 0}, {"", nil, 0},
 	} {
-		if got := saidLength(c.coding, c.packed); got != c.want {
+		if got := declaredLength(c.coding, c.packed); got != c.want {
 			t.Errorf("%q: %d bytes, want %d", c.coding, got, c.want)
 		}
 	}
@@ -40,12 +40,12 @@ func TestLengthThatAPackedBodyTells(t *testing.T) {
 func TestLengthsOfHeavyBodiesAreRemembered(t *testing.T) {
 	var l lengths
 	for _, step := range []struct{ note, want int64 }{{light - 1, 0}, {light, light}, {2 * light, 2 * light}, {light - 1, 0}} {
-		if l.note("calls", step.note); l.last("calls") != step.want {
-			t.Errorf("after %d bytes: %d, want %d", step.note, l.last("calls"), step.want)
+		if l.note("calls", step.note); l.find("calls") != step.want {
+			t.Errorf("after %d bytes: %d, want %d", step.note, l.find("calls"), step.want)
 		}
 	}
-	if l.note("", light); l.last("") != 0 {
-		t.Errorf("bodies without a name: %d", l.last(""))
+	if l.note("", light); l.find("") != 0 {
+		t.Errorf("bodies without a name: %d", l.find(""))
 	}
 	for n := range 3 * maxLengths {
 		if l.note(fmt.Sprint(n), light); len(l.of) > maxLengths {

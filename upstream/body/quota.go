@@ -1,4 +1,4 @@
-// Memory quota: what a body weighs, told before it is read or as it grows.
+// Memory quota: the memory of a body, reserved before the body is read or while it grows.
 
 package body
 
@@ -11,57 +11,57 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// light is the length, in bytes, below which the weight of a body is not told.
+// light is the size below which the memory of a body is not reserved, in bytes.
 const light = 128 << 10
 
-// ParkTime is how long a body without room stays in the socket. Then the fetch gives up: servers and balancers close a
-// connection on which nothing has moved for a minute.
+// ParkTime is how long a body that waits for memory stays in the socket. After that the fetch fails: servers
+// and load balancers close a connection after a minute without data.
 const ParkTime = 45 * time.Second
 
-// parkAfter is how long a fetch waits for room before it gives its slot of the budget back: upstream has answered it,
-// and other requests may go.
+// parkAfter is how long a fetch waits for memory before it frees its slot of the budget. Upstream has answered,
+// so other requests may be sent.
 const parkAfter = 10 * time.Millisecond
 
-// packedFactor is how many times its packed length a body probably has, when no body like it has come yet.
+// packedFactor is the assumed ratio of decoded to compressed length, for a body whose name has no history.
 const packedFactor = 4
 
-// Quota tells Weigh what a body weighs, before the body is in memory:
+// Quota reserves the memory of a body with Weigh, before the body is in memory:
 //
-//	plain, upstream gave the length  -> that, before the first byte is read
-//	packed and short                 -> what it says of itself, once it is off the wire
-//	other                            -> the length of the last body like it
+//	plain, with Content-Length -> that length, before the first byte is read
+//	compressed and short       -> the length in the compressed data, once it has been read
+//	other                      -> the length of the last body with the same name
 //
-// A body that outgrows that gets a guess: from the part that is decoded when upstream gave the length of a packed body,
-// else twice what there is. The end corrects the guess.
+// If a body becomes longer, Quota estimates its length: from the part that is decoded if a compressed body has
+// a Content-Length, else twice the current length. The actual length replaces the estimate at the end.
 type Quota struct {
 	Ctx    context.Context
 	Weigh  func(context.Context, int64) error
-	Pause  func() (resume func()) // stops the clocks of the request
-	Park   func()                 // gives the slot of the budget back; nil: there is none
-	Length int64                  // as upstream gave it; -1: it did not
-	Most   int64                  // no body may be longer
+	Pause  func() (resume func()) // stops the time limits of the request
+	Park   func()                 // frees the slot of the budget; may be nil
+	Length int64                  // upstream's Content-Length; -1 if unknown
+	Max    int64                  // maximum length of a body
 
-	coded  bool
-	inHand bool  // all of it is off the wire
-	read   int64 // from the wire
-	grown  int64 // decoded
-	told   int64 // 0: nothing yet
+	coded         bool
+	fullyRead     bool  // whether all of it was read from the connection
+	read          int64 // bytes read from the connection
+	grown         int64 // bytes decoded
+	reservedBytes int64 // bytes reserved so far
 }
 
-// WeighError is an error of Weigh. It ends the fetch and is no failure of upstream's.
+// WeighError is an error of Weigh. It ends the fetch and is no failure of upstream.
 type WeighError struct{ Err error }
 
-// Error is the text of the error itself.
+// Error returns the text of the wrapped error.
 func (e *WeighError) Error() string { return e.Err.Error() }
 
-// tell tells a weight, and waits for room. That time does not count against upstream.
-func (s *Quota) tell(bytes int64) error {
-	if bytes == s.told {
+// reserve reserves memory and waits until there is enough. The wait does not count against upstream.
+func (s *Quota) reserve(bytes int64) error {
+	if bytes == s.reservedBytes {
 		return nil
 	}
 	defer s.Pause()()
 	ctx := s.Ctx
-	if bytes > s.told && !s.inHand {
+	if bytes > s.reservedBytes && !s.fullyRead {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, ParkTime, fmt.Errorf("no room for %d bytes within %v", bytes, ParkTime))
 		defer cancel()
@@ -72,60 +72,60 @@ func (s *Quota) tell(bytes int64) error {
 	if err := s.Weigh(ctx, bytes); err != nil {
 		return err
 	}
-	s.told = bytes
+	s.reservedBytes = bytes
 	return nil
 }
 
-// expect tells how long a body will be, unless it is light.
-func (s *Quota) expect(bytes int64) error {
+// reserveExpected reserves the probable length of a body, unless it is light.
+func (s *Quota) reserveExpected(bytes int64) error {
 	if bytes < light {
 		return nil
 	}
-	return s.tell(min(bytes, s.Most))
+	return s.reserve(min(bytes, s.Max))
 }
 
-// trusted is the length up to which a body gets its room at once. So a wrong length from upstream costs no memory that
-// was not granted.
-func (s *Quota) trusted() int64 {
-	return max(s.told, light)
+// grantedLength returns the length for which a body gets memory at once. So a wrong Content-Length costs no
+// memory that was not reserved.
+func (s *Quota) grantedLength() int64 {
+	return max(s.reservedBytes, light)
 }
 
-// guess is what a body that has grown to so much will weigh.
+// guess returns the probable length of a body that is longer than expected.
 func (s *Quota) guess() int64 {
 	if s.coded && s.Length > 0 && s.read > 0 && s.read < s.Length {
-		// A decoder reads ahead: the part read is more than what has grown of it.
+		// A decoder reads ahead, so read is more than the decoded part needs.
 		return max(int64(float64(s.grown)*float64(s.Length)/float64(s.read)*1.1), s.grown+light)
 	}
 	return 2 * s.grown
 }
 
-// grew notes that the body has grown.
-func (s *Quota) grew(n int) error {
-	if s.grown += int64(n); s.grown < light || s.grown <= s.told {
+// addDecoded counts decoded bytes, and reserves more memory if needed.
+func (s *Quota) addDecoded(n int) error {
+	if s.grown += int64(n); s.grown < light || s.grown <= s.reservedBytes {
 		return nil
 	}
-	return s.tell(max(min(s.guess(), s.Most), s.grown))
+	return s.reserve(max(min(s.guess(), s.Max), s.grown))
 }
 
-// done corrects the last guess.
-func (s *Quota) done(length int64) error {
-	if s.told == 0 {
+// finish replaces the last estimate with the actual length.
+func (s *Quota) finish(length int64) error {
+	if s.reservedBytes == 0 {
 		return nil
 	}
-	return s.tell(length)
+	return s.reserve(length)
 }
 
-// wire counts the bytes from the wire.
-func (s *Quota) wire(in io.Reader) io.Reader {
+// countWire returns a reader that counts the bytes from the connection.
+func (s *Quota) countWire(in io.Reader) io.Reader {
 	return &counted{in, func(n int) error { s.read += int64(n); return nil }}
 }
 
-// body counts the decoded bytes.
-func (s *Quota) body(in io.Reader) io.Reader {
-	return &counted{in, s.grew}
+// countBody returns a reader that counts the decoded bytes.
+func (s *Quota) countBody(in io.Reader) io.Reader {
+	return &counted{in, s.addDecoded}
 }
 
-// counted tells how many bytes each read gave.
+// counted reports the number of bytes of each read.
 type counted struct {
 	in   io.Reader
 	tell func(int) error
@@ -139,14 +139,14 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Room is the part that one body has of the memory for all bodies. A body that does not fit waits, so that a few packed
-// bodies do not take all memory at once. It is for one goroutine, and for fetches that no Weigh bounds.
+// Room is the memory of one body within the memory for all bodies. A body that does not fit waits, so that a
+// few compressed bodies cannot take all memory at once. It is for one goroutine, and for fetches without Weigh.
 type Room struct {
 	All  *semaphore.Weighted
 	load *semaphore.Load
 }
 
-// Hold waits until the body may weigh so many bytes.
+// Hold waits until the body may have that many bytes in memory.
 func (r *Room) Hold(ctx context.Context, bytes int64) (err error) {
 	if r.load == nil {
 		r.load, err = r.All.Acquire(ctx, bytes)
@@ -160,7 +160,7 @@ func (r *Room) Hold(ctx context.Context, bytes int64) (err error) {
 	return nil
 }
 
-// Release gives the room back.
+// Release frees the memory.
 func (r *Room) Release() {
 	if r.load != nil {
 		r.load.Release()

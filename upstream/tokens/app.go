@@ -1,4 +1,4 @@
-// App: tokens of a GitHub App's installation.
+// App: access tokens for the installation of a GitHub App.
 
 package tokens
 
@@ -19,17 +19,17 @@ import (
 	"understudy"
 )
 
-// The app's own token is good from a minute ago, for clocks that differ, for less than the
-// ten minutes that GitHub allows.
+// The app's own token is valid from a minute ago, because clocks differ, and for less than the ten minutes that
+// GitHub allows.
 const (
 	appSkew = time.Minute
 	appLife = 9 * time.Minute
 )
 
-// installation asks for a token of the installation that the URL names, as the app
+// requestInstallation requests a token for the installation in the URL, with the app's own token
 // (docs.github.com: Authenticating as a GitHub App installation).
-func (s *Issuer) installation(ctx context.Context, key understudy.Secret) (understudy.Secret, time.Time, error) {
-	signed, err := s.appToken(key)
+func (s *Issuer) requestInstallation(ctx context.Context, key understudy.Secret) (understudy.Secret, time.Time, error) {
+	signed, err := s.signAppToken(key)
 	if err != nil {
 		return understudy.Secret{}, time.Time{}, err
 	}
@@ -42,8 +42,8 @@ func (s *Issuer) installation(ctx context.Context, key understudy.Secret) (under
 	return a.token(), a.ends, err
 }
 
-// appToken is a JSON Web Token (RFC 7519) signed by RS256 (RFC 7518, 3.3).
-func (s *Issuer) appToken(key understudy.Secret) (string, error) {
+// signAppToken returns a JSON Web Token (RFC 7519) signed with RS256 (RFC 7518, 3.3).
+func (s *Issuer) signAppToken(key understudy.Secret) (string, error) {
 	private, err := ReadKey(key)
 	if err != nil {
 		return "", err
@@ -62,7 +62,7 @@ func (s *Issuer) appToken(key understudy.Secret) (string, error) {
 	return text + "." + part(signature), nil
 }
 
-// ReadKey reads an RSA private key: PEM, PKCS #1 or #8.
+// ReadKey parses an RSA private key in PEM, as PKCS #1 or #8.
 func ReadKey(key understudy.Secret) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode([]byte(key.Reveal()))
 	if block == nil {

@@ -17,7 +17,7 @@ func Example() {
 	}))
 	defer srv.Close()
 	issuer, _ := tokens.New(tokens.Options{Kind: tokens.ClientCredentials, Source: "forge", URL: srv.URL, Client: "reports"})
-	token, _, err := issuer.Token(context.Background(), understudy.NewSecret("client secret"))
+	token, _, err := issuer.Issue(context.Background(), understudy.NewSecret("client secret"))
 	fmt.Println(token.Reveal(), err)
 	// Output: short-lived <nil>
 }

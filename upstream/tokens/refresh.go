@@ -1,4 +1,4 @@
-// Refresh: refresh tokens that are replaced when they are used.
+// Refresh: refresh tokens that change when they are used.
 
 package tokens
 
@@ -18,11 +18,11 @@ import (
 	"understudy"
 )
 
-// refresh uses the newest refresh token that replaced the first. One that replaces it in
-// turn is on the disk before the token is used: the former one may be void by then.
+// refresh uses the newest refresh token. If the answer contains a new refresh token, refresh stores it before
+// it returns the access token, because the former refresh token may be void by then.
 //
-// What is kept is sealed by a key made from the first one, which only the settings point
-// to, and has a name made from it, too. Another first one in the settings begins anew.
+// The stored token is encrypted with a key derived from the first refresh token, which is only in the settings.
+// Its name is derived from the first token too. Another first token in the settings starts anew.
 func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understudy.Secret, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understu
 	}
 	if a.Refresh != "" && a.Refresh != newest {
 		nonce := make([]byte, seal.NonceSize())
-		_, _ = rand.Read(nonce) // it never fails
-		// Also when the one who asked has left: there is no other copy.
+		_, _ = rand.Read(nonce) // never returns an error
+		// Stored also if the caller has left, because there is no other copy.
 		if err := s.o.KV.SetValue(context.WithoutCancel(ctx), name, seal.Seal(nonce, nonce, []byte(a.Refresh), []byte(name))); err != nil {
 			return fail(fmt.Errorf("no token: its refresh token cannot be kept: %w", err))
 		}
@@ -62,7 +62,8 @@ func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understu
 	return a.token(), a.ends, nil
 }
 
-// sealOf is what seals the tokens that replace a first one, and the name they are kept under.
+// sealOf returns the cipher for the tokens that replace a first token, and the name under which they are
+// stored.
 func (s *Issuer) sealOf(first understudy.Secret) (cipher.AEAD, string, error) {
 	key, err := hkdf.Key(sha256.New, []byte(first.Reveal()), nil, "understudy refresh token "+s.o.Source, 32)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Tokens: how a lasting secret is exchanged for a token that ends soon.
+// Tokens: the exchange of a permanent secret for a token that expires.
 
-// Package tokens obtains the tokens that some APIs want in place of a secret: by OAuth 2.0
-// client credentials or a refresh token (RFC 6749), or as a GitHub App.
+// Package tokens requests the tokens that some APIs want instead of a secret: by OAuth 2.0 client credentials
+// or a refresh token (RFC 6749), or as a GitHub App.
 package tokens
 
 import (
@@ -19,44 +19,44 @@ import (
 	"understudy"
 )
 
-// The ways to a token.
+// The ways to get a token.
 const (
-	ClientCredentials = "client_credentials" // the secret is the client's
+	ClientCredentials = "client_credentials" // the secret is the client secret
 	RefreshToken      = "refresh_token"      // the secret is the first refresh token
-	AppInstallation   = "app_installation"   // the secret is the app's private key, PEM
+	AppInstallation   = "app_installation"   // the secret is the app's private key in PEM
 )
 
-// Kinds are the ways to a token.
+// Kinds are all ways to get a token.
 var Kinds = []string{ClientCredentials, RefreshToken, AppInstallation}
 
-// Options say where tokens come from.
+// Options are the settings of an Issuer.
 type Options struct {
 	Kind   string
-	Source string // its name, for errors and for what is kept
-	URL    string // where tokens are asked for
-	Client string // the client's id, or that of the app
+	Source string // name of the source, for errors and for stored tokens
+	URL    string // address of the token endpoint
+	Client string // id of the client or of the app
 	Secret understudy.Secret
-	Scope  string        // "" = what the client may do anyway
-	KV     understudy.KV // keeps refresh tokens that replace the first; required for these
+	Scope  string        // requested scope; "" for the client's default
+	KV     understudy.KV // stores changed refresh tokens; required for RefreshToken
 
-	Transport http.RoundTripper // nil: one of our own, without a proxy
-	Now       func() time.Time  // nil: time.Now
+	Transport http.RoundTripper // if nil, the issuer's own, without a proxy
+	Now       func() time.Time  // time.Now if nil
 }
 
 // Issuer exchanges secrets for tokens. It is safe for concurrent use.
 type Issuer struct {
 	o    Options
 	http *http.Client
-	mu   sync.Mutex // of refresh tokens, which may be used once
+	mu   sync.Mutex // serializes the use of refresh tokens, which may be valid only once
 }
 
 const (
-	timeout    = 30 * time.Second // for one exchange
-	maxAnswer  = 64 << 10         // bytes
-	shortToken = 1                // bytes of a token, at least
+	exchangeTimeout = 30 * time.Second // time limit of one exchange
+	maxAnswer       = 64 << 10         // maximum size of an answer, in bytes
+	minToken        = 1                // minimum length of a token, in bytes
 )
 
-// New makes an issuer. Errors say which option is wrong.
+// New creates an issuer. Its errors say which option is wrong.
 func New(o Options) (*Issuer, error) {
 	u, err := url.Parse(o.URL)
 	switch {
@@ -75,16 +75,16 @@ func New(o Options) (*Issuer, error) {
 			TLSHandshakeTimeout: 10 * time.Second}
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Issuer{o: o, http: &http.Client{Transport: o.Transport, CheckRedirect: stay, Timeout: timeout}}, nil
+	return &Issuer{o: o, http: &http.Client{Transport: o.Transport, CheckRedirect: stay, Timeout: exchangeTimeout}}, nil
 }
 
-// RefusedError says that the secret itself was refused; another exchange would be, too.
+// RefusedError says that the endpoint refused the secret, so that a retry would fail too.
 type RefusedError struct {
 	Status int
-	Code   string // of the answer (RFC 6749, 5.2), as invalid_grant; "" without one
+	Code   string // error code of the answer (RFC 6749, 5.2) such as invalid_grant, or ""
 }
 
-// Error says what was answered.
+// Error returns the status and the code of the answer.
 func (e *RefusedError) Error() string {
 	if e.Code == "" {
 		return fmt.Sprintf("no token: status %d", e.Status)
@@ -92,12 +92,12 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("no token: status %d, %s", e.Status, e.Code)
 }
 
-// Token exchanges a secret for a token and says when that ends; a zero time means that it is
-// not known. The error is a *RefusedError, or one that may pass. Its text has no secret.
-func (s *Issuer) Token(ctx context.Context, secret understudy.Secret) (understudy.Secret, time.Time, error) {
+// Issue exchanges a secret for a token. It also returns when the token expires, or a zero time if that is
+// unknown. The error is a *RefusedError, or a temporary one. Its text contains no secret.
+func (s *Issuer) Issue(ctx context.Context, secret understudy.Secret) (understudy.Secret, time.Time, error) {
 	switch s.o.Kind {
 	case AppInstallation:
-		return s.installation(ctx, secret)
+		return s.requestInstallation(ctx, secret)
 	case RefreshToken:
 		return s.refresh(ctx, secret)
 	}
@@ -106,7 +106,7 @@ func (s *Issuer) Token(ctx context.Context, secret understudy.Secret) (understud
 	return a.token(), a.ends, err
 }
 
-// answer is a token as OAuth servers and GitHub write it.
+// answer is a token response of an OAuth server or GitHub.
 type answer struct {
 	Access  string      `json:"access_token"`
 	Plain   string      `json:"token"`
@@ -118,10 +118,11 @@ type answer struct {
 	ends time.Time
 }
 
+// token returns the token in the answer.
 func (a *answer) token() understudy.Secret { return understudy.NewSecret(a.Access + a.Plain) }
 
-// grant asks the token endpoint. The client names itself by HTTP Basic (RFC 6749, 2.3.1), or
-// by its id alone where it has no secret.
+// grant requests a token from the token endpoint. The client authenticates with HTTP Basic (RFC 6749, 2.3.1),
+// or sends only its id if it has no secret.
 func (s *Issuer) grant(ctx context.Context, form url.Values, client understudy.Secret) (answer, error) {
 	if s.o.Scope != "" {
 		form.Set("scope", s.o.Scope)
@@ -163,7 +164,7 @@ func (s *Issuer) ask(req *http.Request) (a answer, err error) {
 		return answer{}, fmt.Errorf("no token: status %d", status)
 	case status >= 400:
 		return answer{}, &RefusedError{Status: status, Code: codeOf(a.Error)}
-	case bad != nil || len(a.Access)+len(a.Plain) < shortToken || strings.ContainsFunc(a.Access+a.Plain, unprintable):
+	case bad != nil || len(a.Access)+len(a.Plain) < minToken || strings.ContainsFunc(a.Access+a.Plain, isUnprintable):
 		return answer{}, fmt.Errorf("no token: status %d without one", status)
 	}
 	if a.ends = a.At; a.ends.IsZero() {
@@ -174,9 +175,9 @@ func (s *Issuer) ask(req *http.Request) (a answer, err error) {
 	return a, nil
 }
 
-func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+func isUnprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// codeOf is an error code that can be shown: a word.
+// codeOf returns an error code if it is a short word, which is safe to show, else "".
 func codeOf(text string) string {
 	if len(text) > 60 || strings.ContainsFunc(text, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
 		return ""

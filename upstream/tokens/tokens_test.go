@@ -81,11 +81,11 @@ func TestClientCredentials(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer","expires_in":3600}`)
 	})
-	token, ends, err := s.Token(t.Context(), understudy.NewSecret("s:cret"))
+	token, ends, err := s.Issue(t.Context(), understudy.NewSecret("s:cret"))
 	if err != nil || token.Reveal() != "abc" || !ends.Equal(start.Add(time.Hour)) {
 		t.Errorf("%q, %v, %v", token.Reveal(), ends, err)
 	}
-	_, _, err = s.Token(t.Context(), understudy.NewSecret("wrong-secret"))
+	_, _, err = s.Issue(t.Context(), understudy.NewSecret("wrong-secret"))
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.Code != "invalid_client" || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("%v", err)
@@ -113,7 +113,7 @@ func TestRefreshTokensAreKept(t *testing.T) {
 	for i := range 3 {
 		s := issuer(t, o, handle) // a start anew
 		for j := range 2 {
-			token, _, err := s.Token(t.Context(), first)
+			token, _, err := s.Issue(t.Context(), first)
 			if want := fmt.Sprintf("access-%d", 2*i+j+1); err != nil || token.Reveal() != want {
 				t.Fatalf("%q, %v, want %s", token.Reveal(), err, want)
 			}
@@ -129,21 +129,21 @@ func TestRefreshTokensAreKept(t *testing.T) {
 		kv.of[name] = append(append([]byte{}, value[:len(value)-1]...), value[len(value)-1]^1)
 	}
 	s := issuer(t, o, handle)
-	if _, _, err := s.Token(t.Context(), first); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, _, err := s.Issue(t.Context(), first); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a kept token that was changed: %v", err)
 	}
 	valid = "another-token"
-	if _, _, err := s.Token(t.Context(), understudy.NewSecret("another-token")); err != nil {
+	if _, _, err := s.Issue(t.Context(), understudy.NewSecret("another-token")); err != nil {
 		t.Errorf("another first one: %v", err)
 	}
 	var refused *RefusedError
-	if _, _, err := s.Token(t.Context(), understudy.NewSecret("void-token")); !errors.As(err, &refused) || refused.Code != "invalid_grant" {
+	if _, _, err := s.Issue(t.Context(), understudy.NewSecret("void-token")); !errors.As(err, &refused) || refused.Code != "invalid_grant" {
 		t.Errorf("%v", err)
 	}
 	// What cannot be kept is no token: the next start would have none.
 	kv.full = true
 	valid = "third-token"
-	if _, _, err := s.Token(t.Context(), understudy.NewSecret("third-token")); err == nil || !strings.Contains(err.Error(), "disk is full") {
+	if _, _, err := s.Issue(t.Context(), understudy.NewSecret("third-token")); err == nil || !strings.Contains(err.Error(), "disk is full") {
 		t.Errorf("%v", err)
 	}
 }
@@ -182,13 +182,13 @@ func TestAppInstallation(t *testing.T) {
 	})
 	pkcs1 := x509.MarshalPKCS1PrivateKey(key)
 	for _, block := range []*pem.Block{{Type: "RSA PRIVATE KEY", Bytes: pkcs1}, {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		token, ends, err := s.Token(t.Context(), understudy.NewSecret(string(pem.EncodeToMemory(block))))
+		token, ends, err := s.Issue(t.Context(), understudy.NewSecret(string(pem.EncodeToMemory(block))))
 		if err != nil || token.Reveal() != "ghs_abc" || !ends.Equal(start.Add(time.Hour)) {
 			t.Errorf("%s: %q, %v, %v", block.Type, token.Reveal(), ends, err)
 		}
 	}
 	for _, secret := range []string{"ghp_notakey", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))} {
-		if _, _, err := s.Token(t.Context(), understudy.NewSecret(secret)); err == nil || strings.Contains(err.Error(), "ghp_") {
+		if _, _, err := s.Issue(t.Context(), understudy.NewSecret(secret)); err == nil || strings.Contains(err.Error(), "ghp_") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -220,7 +220,7 @@ func TestOddAnswers(t *testing.T) {
 		{403, `no`, "no token: status 403", true},
 	} {
 		status, answer = c.status, c.answer
-		_, _, err := s.Token(t.Context(), understudy.NewSecret("x"))
+		_, _, err := s.Issue(t.Context(), understudy.NewSecret("x"))
 		var refused *RefusedError
 		if err == nil || !strings.HasSuffix(err.Error(), c.want) || errors.As(err, &refused) != c.refused {
 			t.Errorf("%d %.40s: %v", c.status, c.answer, err)
@@ -260,8 +260,8 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		status, body = code, text
-		token, _, err := s.Token(t.Context(), understudy.NewSecret("s"))
-		if (err == nil) == token.IsEmpty() || strings.ContainsFunc(token.Reveal(), unprintable) {
+		token, _, err := s.Issue(t.Context(), understudy.NewSecret("s"))
+		if (err == nil) == token.IsEmpty() || strings.ContainsFunc(token.Reveal(), isUnprintable) {
 			t.Fatalf("%q, %v", token.Reveal(), err)
 		}
 	})

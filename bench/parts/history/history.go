@@ -46,7 +46,7 @@ func pastOf(ctx context.Context, r *rig.Run, name string, records, steps int) (s
 	path := filepath.Join(r.Dir, name)
 	now := storetest.Epoch
 	open := func() (*store.DB, error) {
-		sp, err := upstream.BuiltIn("twilio")
+		sp, err := upstream.ReadBuiltIn("twilio")
 		if err != nil {
 			return nil, err
 		}

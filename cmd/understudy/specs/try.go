@@ -101,7 +101,7 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 // readSpec reads a built-in spec, or a file.
 func readSpec(name string) (*spec.Spec, error) {
 	if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" {
-		return upstream.BuiltIn(name)
+		return upstream.ReadBuiltIn(name)
 	}
 	data, err := smallfile.Read(name, upstream.MaxSpec)
 	if err != nil {

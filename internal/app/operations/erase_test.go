@@ -9,7 +9,7 @@ import (
 
 // A number is ours when a record that shows it is one of our own numbers.
 func TestErasingAnOwnNumberIsKnown(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 var someMessage = query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
 
 func TestIndexesAreFilledByAJob(t *testing.T) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func masked(scope []*KindView) string {
 // dialled is the test for a number by all its digits, however it is written.
 type dialled string
 
-// Match compares the digits.
+// Holds compares the digits.
 func (d dialled) Match(v query.Value) bool {
 	return understudy.ParsePhone(v.Text()).Digits == string(d)
 }

@@ -217,7 +217,7 @@ const CountryOf = ".country"
 // countries are ISO 3166-1 codes, one of which the country of a phone number has.
 type countries []string
 
-// Match reads the number.
+// Holds reads the number.
 func (c countries) Match(v query.Value) bool {
 	p := understudy.ParsePhone(v.Text())
 	return p.HasCountryCode && slices.Contains(c, e164.Country(p.Digits))

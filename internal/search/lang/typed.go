@@ -139,7 +139,7 @@ func exactly(values []Value) *query.Predicate {
 // anyWords wants the words of one of some patterns.
 type anyWords []tokenizer.Pattern
 
-// Match looks for the words in the value's text.
+// Holds looks for the words in the value's text.
 func (t anyWords) Match(v query.Value) bool {
 	text := v.Text()
 	return slices.ContainsFunc(t, func(p tokenizer.Pattern) bool { return p.MatchText(text) })

@@ -28,7 +28,7 @@ func mark(name string) *understudy.Mark { return &understudy.Mark{By: name, At: 
 
 // open is a store with three messages.
 func open(t *testing.T) (db *store.DB, o store.Options) {
-	twilio, err := upstream.BuiltIn(source)
+	twilio, err := upstream.ReadBuiltIn(source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestContentsThatStay(t *testing.T) {
 // twilio is the built-in spec by the name of its source.
 func twilio(t testing.TB) map[string]*spec.Spec {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

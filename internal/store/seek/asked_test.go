@@ -23,7 +23,7 @@ import (
 
 func openWords(t testing.TB, path string) *store.DB {
 	t.Helper()
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}

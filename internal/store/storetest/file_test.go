@@ -14,7 +14,7 @@ import (
 
 // BenchmarkOpen compares a new database with a copy of a migrated one.
 func BenchmarkOpen(b *testing.B) {
-	sp, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.ReadBuiltIn("twilio")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) 
 	return all
 }
 
-// Sync is the link to sync a kind; nil when the caller may not.
+// SyncLinks returns the link to sync a kind, or nil if the caller may not.
 func SyncLinks(q *page.Exchange, k *plan.Kind) (all []page.Link) {
 	if q.Clock.AsOf.At.IsZero() && k.IsBrowsable() && len(k.Spec.ID) > 0 && canRunLocally(q, k, access.PermitSync) {
 		all = append(all, page.Link{Href: address(k, access.PermitSync, ""), Text: "Sync"})

@@ -47,7 +47,7 @@ func localText(word, one, many, upstream string) words {
 			" keeps its copy, so delete it there too."}
 }
 
-// mayLocally reports whether a caller may do a word to records of a kind.
+// canRunLocally reports whether a caller may run a local action on records of a kind.
 func canRunLocally(q *page.Exchange, k *plan.Kind, word string) bool {
 	return q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && q.Rights.CanSeeKind(k) &&
 		q.Rights.Gate.CheckPermission(q.Rights.Caller, k.Source.Name, word) == nil

@@ -203,7 +203,7 @@ func (lv listing) listFrame() *listPage {
 	return p
 }
 
-// lacking asks for the record the list lies under.
+// askParent shows a form for the parent record, without which there is no list.
 func (lv listing) askParent() error {
 	if err := lv.q.Rights.Gate.CheckRead(lv.q.Rights.Caller, lv.ask.list.Sample); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (n *numbers) Begin(q *Exchange) numberFlights {
 	}
 	for _, k := range q.Source.OwnKinds {
 		if !q.Rights.CanSeeOwnNumbers(k) || !q.Rights.Gate.CanCount(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
-			continue // what is read here for all is a page of upstream's
+			continue // the flight reads upstream's page, and this caller may find only some of its records
 		}
 		if f := n.join(k); f != nil {
 			all = append(all, f)

@@ -49,8 +49,7 @@ func (r *Rights) ReadableKinds(s *plan.Source) []*plan.Kind {
 	return kinds
 }
 
-// Counts reports whether the caller may know how many records of a kind there
-// are.
+// CanCount reports whether the caller may know how many records of a kind there are.
 func (r *Rights) CanCount(k *plan.Kind) bool {
 	return r.Gate.CanCount(r.Caller, k.Source.Name, k.Spec.Name)
 }
@@ -133,8 +132,8 @@ func (r *Rights) rule(s *plan.Source, rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }
 
-// SeesNotes reports whether the caller sees what people wrote on records of a source: who
-// may write it does, but for earlier moments, which have none.
+// CanSeeNotes reports whether the caller may see the notes on records of a source. It may if it can write notes.
+// Earlier moments have no notes.
 func (r *Rights) CanSeeNotes(s *plan.Source, then AsOf) bool {
 	return r.v.Options.Annotations != nil && then.At.IsZero() && r.Gate.CheckPermission(r.Caller, s.Name, access.PermitNote) == nil
 }

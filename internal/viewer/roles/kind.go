@@ -21,8 +21,8 @@ type kindPage struct {
 	Fields         []fieldRow
 	CanView        bool // the caller may view the pages as the role
 	ViewAs         string
-	ID             string                    // of the record that is asked for
-	Record         *access.RecordExplanation // what the role sees of it; nil: none is asked for
+	ID             string                    // the id of a record that the page explains
+	Record         *access.RecordExplanation // what the role sees of the record; nil if there is no id
 }
 
 // fieldRow is one field.
