@@ -75,6 +75,8 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "name=nobody&password=guess&back=%2Ftwilio%2Fcalls", nil}, {method, path, "name=anna&password=guess", nil}}
 	case method == "POST" && path == "/-/lookup": // by who may not; who may is asked by checkLookups
 		return []try{{method, path, "number=%2B15005550006", nil}, {method, path, "q=what", nil}, {method, path, "number=4176", nil}}
+	case path == "/-/docs/{page...}":
+		return append(g.reading(method, "/-/docs/"), g.reading(method, "/-/docs/?q=lease")...)
 	case path == "/-/lookup/{token}":
 		return g.reading(method, "/-/lookup/forged")
 	case strings.HasPrefix(path, "/-/credentials/{name}/"):
