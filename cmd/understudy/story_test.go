@@ -33,6 +33,12 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	if os.Getenv(commandsVariable) != "" {
+		if err := runCommands(os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
 	testscript.Main(m, map[string]func(){"understudy": main})
 }
 
@@ -49,6 +55,7 @@ func TestStories(t *testing.T) {
 			env.Setenv("direct", account+":slowapitoken")
 			env.Setenv("reports", "reports:reportssecret1234")
 			env.Values[serversKey{}] = map[string]*server{}
+			env.Values[commanderKey{}] = &commander{}
 			env.Defer(func() {
 				for _, s := range env.Values[serversKey{}].(map[string]*server) {
 					s.kill()
@@ -57,6 +64,9 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"run":        cmdRun,
+			"value":      cmdValue,
+			"world":      cmdWorld,
 			"serve":      cmdServe,
 			"end":        cmdEnd,
 			"reload":     cmdReload,
