@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -38,6 +39,30 @@ func TestParagraphsAreShort(t *testing.T) {
 					t.Errorf("%s: a paragraph has %d characters, at most %d: %.60s", page, n, longestParagraph, paragraph)
 				}
 			}
+		}
+	}
+}
+
+// TestTheChangelogIsForUsers allows a section of at most 120 lines for each version, with the parts of
+// https://keepachangelog.com, whose lines name no package.
+func TestTheChangelogIsForUsers(t *testing.T) {
+	parts := []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+	versions := strings.Split(readFile(t, "CHANGELOG.md"), "\n## ")[1:]
+	if len(versions) == 0 {
+		t.Error("CHANGELOG.md names no version")
+	}
+	for _, v := range versions {
+		name, text, _ := strings.Cut(v, "\n")
+		if n := strings.Count(text, "\n"); n > 120 {
+			t.Errorf("CHANGELOG.md: %s has %d lines, at most 120", name, n)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(parts, m[1]) {
+				t.Errorf("CHANGELOG.md: %s has a part %q, which is none of %v", name, m[1], parts)
+			}
+		}
+		if m := regexp.MustCompile(`(?m)^- ([a-z]+(?:/[a-z]+)*): |internal/`).FindString(text); m != "" {
+			t.Errorf("CHANGELOG.md: %s names a package: %q", name, m)
 		}
 	}
 }
