@@ -1,8 +1,14 @@
-// Record: one object of the API, identified by kind and id.
+// Record: one object of the API, what was observed of it over time, and the numbered rows that say how it changed.
 
 package understudy
 
-import "time"
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Record is the newest stored version of one object in one shape.
 type Record struct {
@@ -44,3 +50,106 @@ const (
 	MaxNote  = 4000 // size of one note in bytes
 	MaxNotes = 100  // notes per record
 )
+
+// Version is a period in which one shape of a record had the same body, or in which the record was deleted.
+type Version struct {
+	Number int64  // the store's number of the body; 0 if the record was deleted
+	Shape  string // shape of the body; "" if the record was deleted
+	Body   []byte // body as the upstream sent it; nil if the record was deleted or the body was not stored
+	From   time.Time
+	Until  time.Time // when the next version was first seen; zero for the newest version
+	Gone   bool
+}
+
+// Series names a numeric field whose past values are stored. The field belongs to a kind that exists once per
+// source, such as a balance.
+type Series struct{ Source, Kind, Field string }
+
+// String returns SOURCE/KIND.FIELD, the form that people write.
+func (s Series) String() string { return s.Source + "/" + s.Kind + "." + s.Field }
+
+// ParseSeries parses SOURCE/KIND.FIELD. Any other form is ErrInvalid.
+func ParseSeries(text string) (Series, error) {
+	source, rest, slash := strings.Cut(text, "/")
+	kind, field, dot := strings.Cut(rest, ".")
+	if !slash || !dot || source == "" || kind == "" || field == "" || strings.Contains(field, "/") {
+		return Series{}, fmt.Errorf("%w: %q names no number; write SOURCE/KIND.FIELD", ErrInvalid, Clip(text))
+	}
+	return Series{Source: source, Kind: kind, Field: field}, nil
+}
+
+// Sample is the value of a series at one time, spelled as the upstream wrote it.
+type Sample struct {
+	At    time.Time
+	Value string
+}
+
+// MaxSamples is how many samples are stored per series. Older samples are deleted.
+const MaxSamples = 10_000
+
+// ChangeType says what happened to a record.
+type ChangeType uint8
+
+// The three types of change.
+const (
+	Appeared ChangeType = iota + 1
+	Changed
+	Deleted
+)
+
+// String returns "came", "changed" or "went", the words of the change feed.
+func (w ChangeType) String() string {
+	switch w {
+	case Appeared:
+		return "came"
+	case Changed:
+		return "changed"
+	case Deleted:
+		return "went"
+	}
+	return "unknown"
+}
+
+// Change is one numbered change of a record. Each source has its own sequence of numbers, without gaps. Changes
+// become visible in that order. A change names the version of the record, never a value of it.
+type Change struct {
+	N       int64
+	Source  string
+	Kind    string
+	ID      string
+	Type    ChangeType
+	Record  int64 // the store's number of the record
+	Version int64 // number of the record's version after the change; for a deleted record, of its last version
+	At      time.Time
+	Fields  Names // fields that differ from the version before; "" if they are not known or if the record did not change
+}
+
+// Names is a sorted set of field names, one per line, with dots for nested fields as in a spec. Names are
+// written as in the JSON body, where a line break is escaped. Names is a string so that a Change can be
+// compared.
+type Names string
+
+// NewNames returns the set of the given names.
+func NewNames(names ...string) Names {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return Names(strings.Join(slices.Compact(names), "\n"))
+}
+
+// All returns the names in sorted order.
+func (n Names) All() iter.Seq[string] {
+	if n == "" {
+		return func(func(string) bool) {}
+	}
+	return strings.SplitSeq(string(n), "\n")
+}
+
+// Has reports whether the set contains a name.
+func (n Names) Has(name string) bool {
+	for have := range n.All() {
+		if have == name {
+			return true
+		}
+	}
+	return false
+}

@@ -5,9 +5,13 @@
 // answers from the store or asks the upstream API. Each saved change of a record becomes a numbered row in the
 // store. Other packages share these types and do not import each other. This package imports only the standard
 // library and has no mutable state.
+
 package understudy
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -21,4 +25,41 @@ func SetDefaults(logger **slog.Logger, now *func() time.Time) {
 	if now != nil && *now == nil {
 		*now = time.Now
 	}
+}
+
+// KV stores small values by name. The store implements it.
+type KV interface {
+	// Value returns the value of a name, or ErrNotFound.
+	Value(ctx context.Context, name string) ([]byte, error)
+	// ReadValues returns the values of all names that begin with prefix.
+	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
+	// SetValue stores a value and replaces the former one. A nil value deletes it.
+	SetValue(ctx context.Context, name string, value []byte) error
+}
+
+// ReadValue returns the value of a name, or nil if there is none.
+func ReadValue(ctx context.Context, kv KV, name string) ([]byte, error) {
+	value, err := kv.Value(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return value, err
+}
+
+// ReadJSON decodes the value of a name into v. If there is no value, v is unchanged.
+func ReadJSON(ctx context.Context, kv KV, name string, v any) error {
+	value, err := ReadValue(ctx, kv, name)
+	if value == nil || err != nil {
+		return err
+	}
+	return json.Unmarshal(value, v)
+}
+
+// WriteJSON stores v under a name as JSON.
+func WriteJSON(ctx context.Context, kv KV, name string, v any) error {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return kv.SetValue(ctx, name, value)
 }

@@ -66,3 +66,15 @@ func TestTheChangelogIsForUsers(t *testing.T) {
 		}
 	}
 }
+
+// TestTheRootFolderIsShort allows at most 30 files beside the README.
+func TestTheRootFolderIsShort(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := slices.DeleteFunc(entries, os.DirEntry.IsDir)
+	if len(files) > 30 {
+		t.Errorf("the root folder has %d files, at most 30: %v", len(files), files)
+	}
+}

@@ -1,4 +1,6 @@
-package understudy_test
+// Parameters that the spec does not name.
+
+package upstream_test
 
 import (
 	"strings"
