@@ -5,7 +5,6 @@
 // answers from the store or asks the upstream API. Each saved change of a record becomes a numbered row in the
 // store. Other packages share these types and do not import each other. This package imports only the standard
 // library and has no mutable state.
-
 package understudy
 
 import (

@@ -95,7 +95,17 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if o.Old != "" {
 		return rig.Compare(ctx, o, chosen, out)
 	}
-	return rig.RunAll(ctx, o, chosen, out)
+	if err := rig.RunAll(ctx, o, chosen, out); err != nil || o.Results == "" || o.Drawings == "" || o.Quick {
+		return err
+	}
+	chart, err := rig.DrawOverview(o.Results)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // a folder that lacks results of other parts
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.Drawings, rig.OverviewFile), chart, 0o644)
 }
 
 func given(fs *flag.FlagSet, name string) (found bool) {
