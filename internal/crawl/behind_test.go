@@ -23,6 +23,7 @@ func flaggedOn(pages ...int) func(*shelf, url.Values, http.Header) (int, any) {
 }
 
 func TestAnAbsentFlagIsNoEndOfAList(t *testing.T) {
+	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"more on the first page alone":   {shelf{paging: byFlag, rows: 45, answer: flaggedOn(0)}, 45, ""},
 		"more on some pages":             {shelf{paging: byFlag, rows: 45, answer: flaggedOn(0, 1, 3)}, 45, ""},
@@ -51,6 +52,7 @@ func refusing(status, served int, error string, total object) func(*shelf, url.V
 }
 
 func TestARefusalBehindATotalProvesTheEndUnlessItMayBeALimit(t *testing.T) {
+	t.Parallel()
 	const inObject = byNumber + ", total: total.value"
 	refuses := "the page behind the last one has status "
 	proveAll(t, map[string]*proof{
@@ -74,6 +76,7 @@ func TestARefusalBehindATotalProvesTheEndUnlessItMayBeALimit(t *testing.T) {
 }
 
 func TestATotalAboveTheRowsShownLeavesTheEndOpen(t *testing.T) {
+	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"one that the spec does not name": {shelf{paging: byNumber, rows: 25, answer: paged(says(object{"total": 28}))}, 25,
 			"there are at least 27 rows, and 25 were shown"},
@@ -84,6 +87,7 @@ func TestATotalAboveTheRowsShownLeavesTheEndOpen(t *testing.T) {
 }
 
 func TestAPageThatLacksRowsLeavesTheEndOpen(t *testing.T) {
+	t.Parallel()
 	second := func(clue string) func(*shelf, int, int) object {
 		return func(_ *shelf, page, _ int) object { return object{clue: page == 2} }
 	}
@@ -109,6 +113,7 @@ func TestAPageThatLacksRowsLeavesTheEndOpen(t *testing.T) {
 }
 
 func TestATokenOnAFullPageIsFollowedThoughItSaysNoMore(t *testing.T) {
+	t.Parallel()
 	tokens := tokened(1000, 400)
 	proveAll(t, map[string]*proof{
 		"no more on every page": {shelf{paging: byToken + ", more: more, default_size: 10", rows: 45,
@@ -132,6 +137,7 @@ func ending(status int, none any) func(*shelf, url.Values, http.Header) (int, an
 }
 
 func TestAnAnswerWithoutRowsEndsAList(t *testing.T) {
+	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"null":          {shelf{paging: byNumber, rows: 20, answer: ending(200, object{"rows": nil})}, 20, ""},
 		"null at once":  {shelf{paging: byNumber, rows: 0, answer: ending(200, object{"rows": nil})}, 0, ""},
@@ -142,6 +148,7 @@ func TestAnAnswerWithoutRowsEndsAList(t *testing.T) {
 }
 
 func TestAListAnsweredWith206IsWalkedToItsEnd(t *testing.T) {
+	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"by offset": {shelf{paging: byOffset, rows: 25, answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
 			from := num(q, "from", 0)

@@ -28,6 +28,7 @@ func totalRows(s *shelf, _, _ int) object { return object{"total": s.rows} }
 // A page without rows ends a list only where the page behind it has none either, or upstream says
 // that the list ends.
 func TestAnEmptyPageInTheMiddleIsNoEnd(t *testing.T) {
+	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"an empty page":                    {shelf{paging: byNumber, rows: 50, answer: without(plain, 3)}, 40, ""},
 		"an empty first page":              {shelf{paging: byNumber, rows: 50, answer: without(plain, 1)}, 40, ""},
@@ -63,6 +64,7 @@ func plainOffsets(hole int) func(*shelf, url.Values, http.Header) (int, any) {
 
 // A count of pages contradicts an end as a total does.
 func TestACountOfPagesContradictsAnEnd(t *testing.T) {
+	t.Parallel()
 	absent := func(answer func(*shelf, url.Values, http.Header) (int, any)) func(*shelf, url.Values, http.Header) (int, any) {
 		return func(s *shelf, q url.Values, h http.Header) (int, any) {
 			status, body := answer(s, q, h)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/request"
 	"understudy/spec"
@@ -37,7 +37,7 @@ func openSource(t *testing.T, web *httptest.Server, path string, settings crawl.
 	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"),
 		Rate: 1e4, Concurrency: 50})
 	must(t, err)
-	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{src.Name: sp}})
+	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{src.Name: sp}, SaveTime: storetest.Patience})
 	must(t, err)
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
@@ -383,6 +383,7 @@ func sized(known ...int) func(*shelf, url.Values, http.Header) (int, any) {
 // A walk is complete only if the end of its list is proven. Whatever it is, all that was
 // shown is held, the reason is one sentence, and no advice is part of it.
 func TestAWalkIsCompleteOnlyIfItsEndIsProven(t *testing.T) {
+	t.Parallel()
 	proveAll(t, shelves)
 }
 
@@ -390,6 +391,7 @@ func proveAll(t *testing.T, shelves map[string]*proof) {
 	t.Helper()
 	for name, c := range shelves {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := &c.shelf
 			s.asked = 0
 			h := s.open(t)
@@ -409,6 +411,8 @@ func proveAll(t *testing.T, shelves map[string]*proof) {
 			if held := h.held(); held != c.held {
 				t.Errorf("%d held, want %d", held, c.held)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if s.asked > 60 {
 				t.Errorf("%d requests", s.asked)
 			}
@@ -418,6 +422,7 @@ func proveAll(t *testing.T, shelves map[string]*proof) {
 
 // Whatever status upstream has for a token that it has forgotten, the list is begun again.
 func TestATokenRefusedWithAnyStatusBeginsTheListAgain(t *testing.T) {
+	t.Parallel()
 	all := map[string]*proof{}
 	for _, status := range []int{405, 406, 409, 412, 419, 440, 498} {
 		all[fmt.Sprint("once ", status)] = &proof{shelf{paging: byToken, rows: 60, answer: once(status)}, 60, ""}
@@ -430,6 +435,7 @@ func TestATokenRefusedWithAnyStatusBeginsTheListAgain(t *testing.T) {
 // A walk that goes on after a restart with a token that upstream has forgotten begins its
 // list again.
 func TestATokenThatDiedInARestartBeginsTheListAgain(t *testing.T) {
+	t.Parallel()
 	reached, release, alive := make(chan struct{}), make(chan struct{}), tokened(1000, http.StatusGone)
 	s := &shelf{paging: byToken, rows: 60, answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
 		if s.asked == 4 {
@@ -438,7 +444,7 @@ func TestATokenThatDiedInARestartBeginsTheListAgain(t *testing.T) {
 		}
 		return alive(s, q, h)
 	}}
-	path := filepath.Join(t.TempDir(), "test.db")
+	path := storetest.File(t)
 	h := s.openAt(t, path)
 	<-reached
 	h.stop()
@@ -455,7 +461,7 @@ func TestATokenThatDiedInARestartBeginsTheListAgain(t *testing.T) {
 	}
 }
 
-func (s *shelf) open(t *testing.T) *system { return s.openAt(t, filepath.Join(t.TempDir(), "test.db")) }
+func (s *shelf) open(t *testing.T) *system { return s.openAt(t, storetest.File(t)) }
 
 // openAt starts Understudy before the API and has its list synced.
 func (s *shelf) openAt(t *testing.T, path string) *system {
@@ -467,8 +473,7 @@ func (s *shelf) openAt(t *testing.T, path string) *system {
 	must(t, err)
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	h := openSource(t, web, path, crawl.Settings{},
-		&spec.Source{Name: "shelf", Spec: sp, PublicURL: "http://127.0.0.1:4199"})
+	h := openSource(t, web, path, crawl.Settings{}, &spec.Source{Name: "shelf", Spec: sp, PublicURL: "http://127.0.0.1:4199"})
 	must(t, h.walker.Keep(t.Context(), "shelf", "things"))
 	return h
 }

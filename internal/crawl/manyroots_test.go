@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"understudy/internal/crawl"
 	"understudy/internal/sample"
 	"understudy/internal/slowapi"
+	"understudy/internal/store/storetest"
 	"understudy/spec"
 )
 
@@ -54,7 +54,7 @@ func TestASweepReadsItsOwnAccount(t *testing.T) {
 			gone = write(t, web, http.MethodPost, "/"+of+"/Messages.json", form)
 		}
 	}
-	h := openAt(t, web, filepath.Join(t.TempDir(), "test.db"), crawl.Settings{}, spec.AllRoots)
+	h := openAt(t, web, storetest.File(t), crawl.Settings{}, spec.AllRoots)
 	h.sync("messages")
 	h.await("every account", func() bool {
 		s := h.state("messages")

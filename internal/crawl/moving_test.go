@@ -168,10 +168,10 @@ func TestRowsThatGoFasterThanTheyAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := newWorld(t), 0
 		renew := func() {
-			var rows []thing
-			for range 5000 {
+			rows := make([]thing, 5000)
+			for i := range rows {
 				n++
-				rows = append(rows, thing{id: fmt.Sprint("b", n)})
+				rows[i].id = "b" + strconv.Itoa(n)
 			}
 			w.things["boxes"] = rows
 		}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,9 +23,11 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/spec/spectest"
 	"understudy/upstream"
 )
 
@@ -57,14 +58,16 @@ func open(t *testing.T, o slowapi.Options) *system {
 	must(t, err)
 	web := httptest.NewServer(api)
 	t.Cleanup(func() { web.Close(); must(t, api.Close()) })
-	return openAt(t, web, filepath.Join(t.TempDir(), "test.db"), crawl.Settings{})
+	return openAt(t, web, storetest.File(t), crawl.Settings{})
 }
 
 func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings, roots ...string) *system {
 	t.Helper()
-	sp, err := upstream.ReadBuiltIn("twilio")
-	must(t, err)
+	sp := spectest.BuiltIn(t, "twilio")
 	if len(roots) > 0 {
+		var err error
+		sp, err = upstream.ReadBuiltIn("twilio")
+		must(t, err)
 		sp.SplitByRoot()
 	}
 	return openSource(t, web, path, settings, &spec.Source{Name: "twilio", Spec: sp, User: account,
@@ -320,7 +323,7 @@ func TestAStoppedSyncGoesOn(t *testing.T) {
 	must(t, err)
 	web := httptest.NewServer(api)
 	t.Cleanup(func() { web.Close(); must(t, api.Close()) })
-	path := filepath.Join(t.TempDir(), "test.db")
+	path := storetest.File(t)
 	settings := crawl.Settings{Page: 20}
 	h := openAt(t, web, path, settings)
 	must(t, h.walker.Keep(t.Context(), "twilio", "calls"))

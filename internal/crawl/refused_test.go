@@ -11,6 +11,7 @@ import (
 
 // TestAnErrorBesideNoRowsIsNoEnd walks lists that say an error with status 200, and other ends that prove nothing.
 func TestAnErrorBesideNoRowsIsNoEnd(t *testing.T) {
+	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"a record that a page has twice": {shelf{paging: byToken, rows: 9, answer: func(s *shelf, _ url.Values, _ http.Header) (int, any) {
 			return http.StatusOK, object{"rows": append(s.cut(0, 9), s.cut(3, 1)...), "next": nil}

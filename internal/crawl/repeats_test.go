@@ -94,6 +94,7 @@ func TestAListWhoseIDsAreNotUniqueIsNotComplete(t *testing.T) { proveAll(t, repe
 
 // A list whose ids were unique when it was walked is covered no more once a sweep finds an id twice.
 func TestAnIDThatIsNoLongerUniqueEndsTheCoverage(t *testing.T) {
+	t.Parallel()
 	shared := atomic.Bool{}
 	s := &shelf{paging: byToken, rows: 25, answer: numbered(func(i, _ int) (id, n int) {
 		if shared.Load() {

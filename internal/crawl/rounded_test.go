@@ -65,6 +65,7 @@ var roundedShelves = map[string]*proof{
 // A walk over offsets that upstream rounds down holds every row, and says that it is complete only
 // where the end is proven.
 func TestAWalkOverRoundedOffsetsSaysWhatIsTrueOfItsEnd(t *testing.T) {
+	t.Parallel()
 	proveAll(t, roundedShelves)
 	for rows := 30; rows < 50 && draw.Whole(); rows += 3 {
 		for _, step := range []int{0, 4, 5, 7, 9, 13, 19, 20, 21, 25, 29} {
@@ -83,6 +84,7 @@ func TestAWalkOverRoundedOffsetsSaysWhatIsTrueOfItsEnd(t *testing.T) {
 // A list made from records has links of its own, so that none is made where upstream's links have
 // parameters that clients go by.
 func TestListsWhoseLinksHaveParametersAreNotMadeFromRecords(t *testing.T) {
+	t.Parallel()
 	for params, want := range map[string]bool{``: true, `; results="true"; cursor="0:10:0"`: false} {
 		s := &shelf{paging: "style: header, page: page, first_page: 1, size: size, default_size: 10", rows: 25,
 			answer: func(s *shelf, q url.Values, h http.Header) (int, any) {

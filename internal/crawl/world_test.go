@@ -195,19 +195,20 @@ func (w *world) list(target *spec.Target, p *understudy.Page) {
 	after, past := target.Query.Get("after")
 	filtered := from != minClock || to != maxClock
 	var rows []thing
-	for _, x := range w.things[p.Kind] {
+	things, size := w.things[p.Kind], int(get("size", 5))
+	for i := 0; i < len(things) && len(rows) <= size; i++ { // one more than the page has tells that there is another
+		x := &things[i]
 		show := !w.hidden[x.id] && (!filtered || x.clock != 0 && x.clock >= from && x.clock <= to)
 		if target.Var("letter") != "" {
 			show = show && x.parent == target.Var("letter")
 		}
 		if show && !past {
-			rows = append(rows, x)
+			rows = append(rows, *x)
 		}
 		if x.id == after {
 			past = false
 		}
 	}
-	size := int(get("size", 5))
 	if len(rows) > size {
 		rows = rows[:size]
 		q := target.Query.Remove(func(p understudy.Param) bool { return p.Name == "after" })
