@@ -76,7 +76,7 @@ func TestDocumentedCommands(t *testing.T) {
 	total := 0
 	for _, page := range documents(t) {
 		found := commands(t, page)
-		if len(found) == 0 {
+		if len(found) == 0 || page == tutorial { // TestOwnAPITutorial types that
 			continue
 		}
 		total += len(found)
@@ -265,6 +265,9 @@ func TestDocumentedSettings(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, page := range documents(t) {
+		if page == tutorial { // its settings name a spec that is drawn
+			continue
+		}
 		for _, b := range rig.ReadBlocks(t, page) {
 			text := strings.Join(b.Lines, "\n") + "\n"
 			if b.Language != "yaml" || !strings.HasPrefix(text, "sources:") && !strings.Contains(text, "\nsources:") {
