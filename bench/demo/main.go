@@ -3,7 +3,7 @@
 //
 //	demo PROGRAM FLAGS…
 //
-// The flags are those of `understudy serve --demo`. It prints what the program prints, then the comparison, has every
+// The flags are those of `understudy demo`. It prints what the program prints, then the comparison, has every
 // record fetched, and ends when the program ends.
 package main
 
@@ -62,7 +62,7 @@ func run(args []string) (code int, err error) {
 		return 1, err
 	}
 	defer access.Close()
-	cmd := exec.Command(d.program, append([]string{"serve", "--demo"}, args[1:]...)...)
+	cmd := exec.Command(d.program, append([]string{"demo"}, args[1:]...)...)
 	cmd.Stdout = &lineWriter{do: d.readLine}
 	cmd.Stderr = &lineWriter{do: func(line []byte) error {
 		to := os.Stderr

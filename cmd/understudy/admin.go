@@ -55,8 +55,8 @@ func (r *refusal) Error() string {
 	return text
 }
 
-// mistake reports whether the caller asked for what there is not.
-func (r *refusal) mistake() bool {
+// isMistake reports whether the request was wrong or named something that does not exist.
+func (r *refusal) isMistake() bool {
 	return r.Status == http.StatusBadRequest || r.Status == http.StatusNotFound
 }
 
@@ -149,8 +149,8 @@ func poll(ctx context.Context, look func() (done bool, err error)) error {
 
 // place are the flags that name a data folder.
 type place struct {
-	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
-	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml). The folder of a demo needs none."`
+	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
 // work has do ask the server that holds the folder or, when none does, one that
@@ -178,7 +178,7 @@ func (c *place) work(ctx context.Context, p *process, offline bool, do func(ctx 
 func (c *place) alone(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
 	do func(ctx context.Context, server *admin) error) error {
 	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil && !offline {
-		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.Path, dir.Path)
+		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy demo --data %s", dir.Path, dir.Path)
 	}
 	cfg, folder, err := c.settings(p)
 	if err != nil {
@@ -237,8 +237,8 @@ func (c *place) settings(p *process) (cfg *config.Settings, folder string, err e
 
 // running are the flags that name the folder of a server that runs.
 type running struct {
-	Config string `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
-	Data   string `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
+	Config string `group:"server" placeholder:"FILE" help:"Settings file of the running server (default understudy.yml)."`
+	Data   string `group:"server" placeholder:"DIR" help:"Data folder of the running server (default: data of the settings file)."`
 }
 
 // find is the server that holds the folder.
@@ -257,9 +257,9 @@ func (c *running) find(p *process) (datadir.Running, error) {
 // remote are the flags that name a server, here or elsewhere.
 type remote struct {
 	Running running `embed:""`
-	URL     string  `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
-	User    string  `help:"With --url: the user of a credential."`
-	Secret  string  `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+	URL     string  `group:"server" name:"url" placeholder:"URL" help:"Address of the viewer of another server, instead of a data folder."`
+	User    string  `group:"server" placeholder:"NAME" help:"With --url: the user of a credential."`
+	Secret  string  `group:"server" placeholder:"file:PATH" help:"With --url: the secret of the credential, as file:PATH or cmd:COMMAND."`
 }
 
 // server is the one that is named.

@@ -25,16 +25,16 @@ import (
 )
 
 type auditCmd struct {
-	Tail   auditTailCmd   `cmd:"" help:"Print the newest entries of the audit log, and those that come."`
-	Search auditSearchCmd `cmd:"" help:"Find entries: who looked at a number, what did somebody do."`
-	Export auditExportCmd `cmd:"" help:"Print the lines of the log as they stand, the oldest first."`
-	Verify auditVerifyCmd `cmd:"" help:"Say whether the log is what was written."`
+	Tail   auditTailCmd   `cmd:"" help:"Print the newest entries of the audit log."`
+	Search auditSearchCmd `cmd:"" help:"Find entries: who read a number, or what a person did."`
+	Export auditExportCmd `cmd:"" help:"Print all lines of the log, the oldest first."`
+	Verify auditVerifyCmd `cmd:"" help:"Verify that nobody changed the log."`
 }
 
 // auditPlace are the flags that name an audit log.
 type auditPlace struct {
-	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml)."`
-	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml)."`
+	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
 // open finds the log and its key. A data folder that is named needs no settings.
@@ -55,9 +55,9 @@ func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, head
 }
 
 type auditTailCmd struct {
-	Lines  int        `short:"n" default:"10" help:"How many entries."`
-	Follow bool       `short:"f" help:"Go on with those that come, until Ctrl-C."`
-	JSON   bool       `name:"json" help:"The lines as they stand."`
+	Lines  int        `short:"n" default:"10" placeholder:"N" help:"Number of entries (default ${default})."`
+	Follow bool       `short:"f" help:"Print new entries as they are written, until Ctrl-C."`
+	JSON   bool       `name:"json" help:"Print the lines of the log instead of a table."`
 	Place  auditPlace `embed:""`
 }
 
@@ -120,16 +120,16 @@ func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
 }
 
 type auditSearchCmd struct {
-	Value  string     `arg:"" optional:"" help:"A number or a searched word: who looked at it, who searched for it."`
-	Who    string     `placeholder:"NAME" help:"The name of a person or of a credential."`
-	Action string     `placeholder:"ACTION" help:"record, search, play, export, send, delete, note, sign-in, administer or list."`
-	Record string     `placeholder:"ID" help:"The id of a record."`
-	Source string     `help:"Only this source."`
-	Kind   string     `help:"Only this kind."`
-	Since  string     `placeholder:"DATE" help:"From then on: 2027-01-01, RFC 3339, or 7d before now."`
-	Until  string     `placeholder:"DATE" help:"Up to then."`
-	Limit  int        `default:"100" placeholder:"N" help:"Entries at most."`
-	JSON   bool       `name:"json" help:"A line of JSON for each entry."`
+	Value  string     `arg:"" optional:"" help:"A phone number or a word, to find who read it or searched for it."`
+	Who    string     `placeholder:"NAME" help:"Name of a person or of a credential."`
+	Action string     `placeholder:"ACTION" help:"Action: record, search, play, export, send, delete, note, sign-in, administer or list."`
+	Record string     `placeholder:"ID" help:"Id of a record that was read or changed."`
+	Source string     `placeholder:"NAME" help:"Only entries about this source."`
+	Kind   string     `placeholder:"KIND" help:"Only entries about records of this kind."`
+	Since  string     `placeholder:"DATE" help:"Only entries from this time on: 2027-01-01, an RFC 3339 time, or 7d for the last 7 days."`
+	Until  string     `placeholder:"DATE" help:"Only entries up to this time, written the same way."`
+	Limit  int        `default:"100" placeholder:"N" help:"Largest number of entries (default ${default})."`
+	JSON   bool       `name:"json" help:"Print a line of JSON for each entry instead of a table."`
 	Place  auditPlace `embed:""`
 }
 
@@ -171,7 +171,7 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 }
 
 type auditExportCmd struct {
-	Chain string     `placeholder:"NAME" help:"Only this chain."`
+	Chain string     `placeholder:"NAME" help:"Only this chain of entries (default: all chains)."`
 	Place auditPlace `embed:""`
 }
 
@@ -210,9 +210,9 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 }
 
 type auditVerifyCmd struct {
-	File        string     `arg:"" optional:"" help:"Lines that were exported or sent elsewhere, - for standard input (default: the log)."`
-	Key         []string   `placeholder:"BASE64" help:"Another public key that has signed, too (repeatable)."`
-	Checkpoints string     `placeholder:"FILE" help:"Lines with checkpoints that were sent elsewhere: the log must hold them."`
+	File        string     `arg:"" optional:"" help:"File of exported lines, or - for standard input (default: the log itself)."`
+	Key         []string   `placeholder:"BASE64" help:"Accept the signatures of this public key, too. May be repeated."`
+	Checkpoints string     `placeholder:"FILE" help:"File of checkpoints that were sent to another place. The log must contain them."`
 	Place       auditPlace `embed:""`
 }
 

@@ -29,7 +29,7 @@ import (
 )
 
 type checkCmd struct {
-	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file."`
+	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file (default ${default})."`
 }
 
 // Run prints what the settings mean, or what is wrong with them.
@@ -200,14 +200,14 @@ func checkSecret(ctx context.Context, ref config.SecretRef, folder string) (unde
 
 // specCmd has the commands about one spec.
 type specCmd struct {
-	From specFromCmd `cmd:"" help:"Write a spec from an OpenAPI document, or from what lists of an API answer."`
-	Try  specTryCmd  `cmd:"" help:"Walk two pages of each list of a spec, compare, and say what is otherwise."`
+	From specFromCmd `cmd:"" help:"Write a spec from an OpenAPI document, or from the answers of an API."`
+	Try  specTryCmd  `cmd:"" help:"Ask the API for two pages of each list of a spec, and print what differs."`
 }
 
 // asCaller is how requests to an API name their caller.
 type asCaller struct {
-	User   string `placeholder:"USER" help:"User of Basic authentication; without it the secret is a bearer token."`
-	Secret string `placeholder:"file:PATH" help:"Where the secret is: file:PATH or cmd:COMMAND."`
+	User   string `placeholder:"USER" help:"User for Basic authentication. Without a user the secret is sent as a bearer token."`
+	Secret string `placeholder:"file:PATH" help:"Secret of the API, as file:PATH or cmd:COMMAND."`
 }
 
 func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
@@ -224,11 +224,11 @@ func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
 }
 
 type specFromCmd struct {
-	From   []string `arg:"" name:"file|url" help:"An OpenAPI document (JSON or YAML), or the URLs of an API's lists."`
-	Auth   string   `placeholder:"STYLE" help:"How the secret is sent, as in a spec: header X-Api-Key (default: basic or bearer)."`
+	From   []string `arg:"" name:"file|url" help:"An OpenAPI document in JSON or YAML, or the URLs of an API's lists."`
+	Auth   string   `placeholder:"STYLE" help:"How the secret is sent, such as 'header X-Api-Key' (default: basic or bearer)."`
 	As     asCaller `embed:""`
-	Header []string `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API demands, as its version; may be given again."`
-	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document only the lists at this path and below; may be given again."`
+	Header []string `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API requires, such as its version. May be repeated."`
+	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document, use only the lists at this path and below. May be repeated."`
 }
 
 // Run writes the spec to standard output and what is doubtful to standard error.
@@ -245,11 +245,11 @@ func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 }
 
 type specTryCmd struct {
-	Spec     string   `arg:"" help:"A spec file, or the name of a built-in spec."`
-	Upstream string   `placeholder:"URL" help:"The API's URL (default: what the spec says)."`
+	Spec     string   `arg:"" help:"A spec file ending in .yaml or .yml, or the name of a built-in spec."`
+	Upstream string   `placeholder:"URL" help:"URL of the API (default: the first host of the spec)."`
 	As       asCaller `embed:""`
-	Var      []string `placeholder:"NAME=VALUE" sep:"none" help:"What fills a variable of the paths; may be given again."`
-	Rate     float64  `default:"5" help:"Requests a second."`
+	Var      []string `placeholder:"NAME=VALUE" sep:"none" help:"Value of a path variable or of a required parameter. May be repeated."`
+	Rate     float64  `default:"5" placeholder:"N" help:"Requests per second (default ${default})."`
 }
 
 // Run prints a table, one line a list.
@@ -269,10 +269,11 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 // caCmd is how the certificate of the proxy comes to where programs find it.
 type caCmd place
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *caCmd) Help() string {
-	return "Prints the certificate to standard output and the path of its file to standard error. Programs that trust it trust the proxy " +
-		"(--connect) for the hosts of the sources, and for no other.\nIts key stays in the data folder. docs/reference/proxy.md says more."
+	return "Prints the certificate to standard output and the path of its file to standard error. A program that trusts it trusts the " +
+		"proxy (serve --connect) for the hosts of the sources and for no others. The private key stays in the data folder.\n\n" +
+		"Described in docs/reference/proxy.md."
 }
 
 // Run prints the certificate.

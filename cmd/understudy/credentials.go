@@ -17,23 +17,23 @@ import (
 )
 
 type credentialsCmd struct {
-	Make   credentialsMakeCmd   `cmd:"" help:"Make a credential and show its secret, once."`
-	List   credentialsListCmd   `cmd:"" help:"List the credentials that were made."`
-	Rotate credentialsRotateCmd `cmd:"" help:"Give a credential another secret; the former one is good a while longer."`
-	Revoke credentialsRevokeCmd `cmd:"" help:"Remove a credential at once, with what it has open."`
+	Make   credentialsMakeCmd   `cmd:"" help:"Create a credential and print its secret, once."`
+	List   credentialsListCmd   `cmd:"" help:"List the credentials created with make."`
+	Rotate credentialsRotateCmd `cmd:"" help:"Give a credential a new secret. The old secret stays valid for a while."`
+	Revoke credentialsRevokeCmd `cmd:"" help:"Remove a credential at once and end its open requests."`
 }
 
 const credentialsPath = "/-/credentials"
 
 type credentialsMakeCmd struct {
-	Name      string        `arg:"" help:"What logs call it."`
-	Source    string        `required:"" help:"The source it is for."`
-	Role      string        `required:"" help:"Its role."`
-	Allow     []string      `sep:"none" placeholder:"'METHOD /PATH'" help:"A method and path beyond reading; again for more."`
-	MaxStale  time.Duration `placeholder:"DURATION" help:"How stale an answer it takes (default: what the mirror says)."`
-	Expires   string        `placeholder:"DATE" help:"When it ends: 2027-01-01, RFC 3339, or 30d from now (default: never)."`
-	Rate      float64       `placeholder:"N" help:"Requests a second at most (default: no bound)."`
-	Addresses []string      `placeholder:"CIDR" help:"Where it may come from, such as 10.0.0.0/8 (default: everywhere)."`
+	Name      string        `arg:"" help:"Name of the credential, as logs and the audit log show it."`
+	Source    string        `required:"" placeholder:"NAME" help:"Source that the program asks."`
+	Role      string        `required:"" placeholder:"ROLE" help:"Role that decides what the program sees."`
+	Allow     []string      `sep:"none" placeholder:"'METHOD /PATH'" help:"An allowed request beyond reading. May be repeated."`
+	MaxStale  time.Duration `placeholder:"DURATION" help:"Oldest answer that the program accepts, such as 10m (default: mirror.stale)."`
+	Expires   string        `placeholder:"DATE" help:"End of the credential: 2027-01-01, an RFC 3339 time, or 30d from now (default: never)."`
+	Rate      float64       `placeholder:"N" help:"Largest number of requests per second (default: no limit)."`
+	Addresses []string      `placeholder:"CIDR" help:"Network that requests may come from, such as 10.0.0.0/8 (default: any)."`
 	Place     place         `embed:""`
 }
 
@@ -121,8 +121,8 @@ func boundsOf(s credentials.Scope) string {
 }
 
 type credentialsRotateCmd struct {
-	Name    string        `arg:"" help:"The credential's name."`
-	Overlap time.Duration `default:"24h" help:"How long the former secret is good; 0s: it ends at once."`
+	Name    string        `arg:"" help:"Name of the credential."`
+	Overlap time.Duration `default:"24h" placeholder:"DURATION" help:"How long the old secret stays valid (default ${default})."`
 	Place   place         `embed:""`
 }
 
@@ -139,7 +139,7 @@ func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
 }
 
 type credentialsRevokeCmd struct {
-	Name  string `arg:"" help:"The credential's name."`
+	Name  string `arg:"" help:"Name of the credential."`
 	Place place  `embed:""`
 }
 

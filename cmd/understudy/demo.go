@@ -1,4 +1,4 @@
-// Demo: settings, world and simulated API of `serve --demo`.
+// The demo command: a simulated API and a server in front of it.
 
 package main
 
@@ -17,18 +17,95 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/app"
+	"understudy/internal/app/gctune"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
+	"understudy/internal/frontend"
 	"understudy/internal/slowapi"
 )
+
+type demoCmd struct {
+	Data    string      `placeholder:"DIR" help:"Data folder to keep (default: a new folder, removed at exit)."`
+	Listen  listenFlags `embed:""`
+	Slowapi string      `placeholder:"HOST:PORT" default:"127.0.0.1:4116" help:"Address of the simulated API (default ${default})."`
+	World   worldFlags  `embed:""`
+}
+
+// Help returns what --help prints below the summary.
+func (c *demoCmd) Help() string {
+	return "Needs no account, no settings file and no network. It prints its addresses and a credential; Ctrl-C ends it."
+}
+
+// Run starts the simulated API and the server in front of it, and serves until the first signal.
+func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
+	cfg, err := config.Parse(demoSettings, p.env)
+	if err != nil {
+		return err
+	}
+	if err := c.Listen.apply(cfg); err != nil {
+		return err
+	}
+	dir, err := c.openFolder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	w, err := c.World.settle(dir.Path, time.Now())
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	api, err := c.World.open(w, "", filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	if err := config.CheckAddress(c.Slowapi); err != nil {
+		return usageError{fmt.Errorf("--slowapi: %w", err)}
+	}
+	l, err := frontend.Listen(ctx, c.Slowapi, "--slowapi")
+	if err != nil {
+		return err
+	}
+	slow := frontend.NewServer("slowapi", l, api, &cfg.Limits, frontend.PlainRefusal(), log)
+	for _, src := range cfg.Sources {
+		src.Upstream = slow.URL()
+	}
+	h, err := app.Build(ctx, app.Options{Settings: cfg, Secrets: demoSecrets, Dir: dir, By: "demo", World: w.String(), Version: version(),
+		Stderr: p.stderr})
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	printAnswering(p, time.Now())
+	h.PrintAddresses(p.stdout)
+	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.Name, slow.URL(), c.World.Latency)
+	cred := cfg.Credentials[0]
+	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
+		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(string(cred.Secret), demoScheme))
+	printReady(p.stdout)
+	return h.Serve(ctx, slow, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))})
+}
+
+// openFolder opens the folder of --data, or a new folder that Close removes.
+func (c *demoCmd) openFolder() (*datadir.Dir, error) {
+	if c.Data != "" {
+		return datadir.Open(c.Data, false)
+	}
+	path, err := os.MkdirTemp("", "understudy-demo-")
+	if err != nil {
+		return nil, err
+	}
+	return datadir.Open(path, true)
+}
 
 //go:embed demo.yml
 var demoSettings []byte
 
-// demoScheme begins a secret in the demo's own settings.
+// demoScheme is the prefix of the secrets in the demo's settings.
 const demoScheme = "demo:"
 
-// demoSecrets reads the "demo:" secrets of the demo's own settings.
+// demoSecrets returns the secret of a "demo:" reference. The demo's own settings have no other references.
 func demoSecrets(_ context.Context, ref config.SecretRef) (understudy.Secret, error) {
 	text, ok := strings.CutPrefix(string(ref), demoScheme)
 	if !ok {
@@ -37,31 +114,31 @@ func demoSecrets(_ context.Context, ref config.SecretRef) (understudy.Secret, er
 	return understudy.NewSecret(text), nil
 }
 
-// worldFlags are slowapi's flags, taken by `slowapi` and `serve --demo` alike.
+// worldFlags are the flags of the simulated API.
 type worldFlags struct {
-	Latency  time.Duration `default:"1s" help:"How long upstream takes for a list, give or take a fifth; an instance takes 0.3 of it."`
-	Records  int           `default:"0" placeholder:"N" help:"N calls and 2N messages (default 5000)."`
-	Seed     uint64        `default:"0" placeholder:"N" help:"Another seed is another world (default 1)."`
-	Epoch    string        `default:"" placeholder:"TIME" help:"When the newest record was made, RFC 3339."`
-	Cap      int           `default:"200" help:"Requests at once; above it upstream answers 429."`
-	Arrivals float64       `default:"0" placeholder:"N" help:"New calls a minute; 0 = the world stands still."`
-	Quirks   []string      `placeholder:"NAME" help:"Switch behaviours the provider leaves unverified (docs/reference/slowapi.md)."`
+	Latency  time.Duration `default:"1s" placeholder:"DURATION" help:"Time that the simulated API takes for a list (default ${default})."`
+	Records  int           `default:"0" placeholder:"N" help:"Number of calls; there are twice as many messages (default 5000)."`
+	Seed     uint64        `default:"0" placeholder:"N" help:"Seed of the invented records; another seed invents others (default 1)."`
+	Epoch    string        `default:"" placeholder:"TIME" help:"Creation time of the newest record, RFC 3339 (default: now)."`
+	Cap      int           `default:"200" placeholder:"N" help:"Requests answered at once (default ${default}). More are answered 429."`
+	Arrivals float64       `default:"0" placeholder:"N" help:"New calls per minute (default 0: nothing new comes)."`
+	Quirks   []string      `placeholder:"NAME" help:"Imitate an odd behaviour of the provider (docs/reference/slowapi.md lists them)."`
 }
 
-// world is what a demo's data folder remembers.
+// world is what the data folder of a demo remembers.
 type world struct {
 	Seed    uint64    `json:"seed"`
 	Records int       `json:"records"`
 	Epoch   time.Time `json:"epoch"`
 }
 
-// String is the world's name in the store and in messages.
+// String returns the world's name in the store and in messages.
 func (w world) String() string {
 	return fmt.Sprintf("the simulated API with seed %d, %d records, epoch %s", w.Seed, w.Records, w.Epoch.Format(time.RFC3339))
 }
 
-// asked is the world the flags ask for; zero fields were not given.
-func (f worldFlags) asked() (world, error) {
+// readFlags returns the world that the flags ask for. The field of a flag that was not given is zero.
+func (f worldFlags) readFlags() (world, error) {
 	w := world{Seed: f.Seed, Records: f.Records}
 	if f.Epoch != "" {
 		t, err := understudy.ParseTime(f.Epoch, time.UTC, time.RFC3339)
@@ -71,15 +148,15 @@ func (f worldFlags) asked() (world, error) {
 		w.Epoch = t.UTC()
 	}
 	if f.Records < 0 {
-		return w, usageError{fmt.Errorf("--records %d: want a number above 0", f.Records)}
+		return w, usageError{fmt.Errorf("--records %d: write a number above 0", f.Records)}
 	}
 	return w, nil
 }
 
-// settle joins what the flags ask with what the folder remembers. A folder
-// keeps its world: asking for another is refused.
+// settle returns the world of a data folder. A new folder gets the world of the flags. Flags that ask for another
+// world than the folder's are an error.
 func (f worldFlags) settle(dir string, now time.Time) (world, error) {
-	asked, err := f.asked()
+	asked, err := f.readFlags()
 	if err != nil {
 		return asked, err
 	}
@@ -103,16 +180,17 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	}
 	var kept world
 	if err := json.Unmarshal(data, &kept); err != nil {
-		return asked, fmt.Errorf("%s: %w; remove the folder to begin anew", path, err)
+		return asked, fmt.Errorf("%s cannot be read: %w; remove the folder to start with a new one", path, err)
 	}
 	if asked.Seed != 0 && asked.Seed != kept.Seed || asked.Records != 0 && asked.Records != kept.Records || !asked.Epoch.IsZero() &&
 		!asked.Epoch.Equal(kept.Epoch) {
-		return asked, fmt.Errorf("data folder %s holds %s; leave out --seed, --records and --epoch, or choose another with --data", dir, kept)
+		return asked, fmt.Errorf("data folder %s belongs to %s; leave out --seed, --records and --epoch, or choose another folder with --data",
+			dir, kept)
 	}
 	return kept, nil
 }
 
-// open makes the simulated API of a world; shape is whose API it is, "" Twilio's.
+// open returns the simulated API of a world. shape names the provider; "" is Twilio.
 func (f worldFlags) open(w world, shape, journal string, now func() time.Time, log *slog.Logger) (*slowapi.Server, error) {
 	return slowapi.New(slowapi.Options{
 		Shape: shape, Latency: f.Latency, Records: w.Records, Seed: w.Seed, Epoch: w.Epoch, Cap: f.Cap,

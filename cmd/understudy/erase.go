@@ -19,11 +19,11 @@ import (
 )
 
 type eraseCmd struct {
-	Source string `arg:"" optional:"" help:"A configured source."`
-	What   string `arg:"" optional:"" name:"number" help:"A person's number, in any common way of writing it, or KIND/ID."`
-	Own    bool   `help:"Erase a number although it is one of the account's own."`
-	Yes    bool   `help:"Erase. Without it nothing is changed: what would go is counted."`
-	List   bool   `help:"Print the receipts instead."`
+	Source string `arg:"" optional:"" help:"Name of a source of the settings."`
+	What   string `arg:"" optional:"" name:"number" help:"Phone number of the person, in any common notation, or KIND/ID for one record."`
+	Own    bool   `help:"Erase also if the number is one of the account's own."`
+	Yes    bool   `help:"Erase. Without this flag the records are only counted."`
+	List   bool   `help:"Print the receipts of earlier erasures instead."`
 	Place  place  `embed:""`
 }
 
@@ -32,11 +32,11 @@ const (
 	eraseRounds = 5         // a number that goes on calling is not followed for ever
 )
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *eraseCmd) Help() string {
-	return "Takes every record with a number out of the data folder for good, with what lies under it, its history, pages and files, and " +
-		"prints the receipt. It is not stored again, though upstream still has it: delete it there, too. Without --yes it only counts.\n" +
-		"docs/how-to/erase.md tells all of it."
+	return "Deletes every record with the number from the data folder for good, with the records below it, older versions, pages and " +
+		"files, and prints a receipt. The records are not stored again. The provider still has them: delete them there, too.\n\n" +
+		"Described in docs/how-to/erase.md."
 }
 
 // Run has the server count, erase or tell of it.
@@ -154,16 +154,15 @@ func receipts(ctx context.Context, server *admin, before int64, limit int) (all 
 }
 
 type purgeCmd struct {
-	Source string `arg:"" help:"A configured source."`
-	What   string `arg:"" name:"key-or-record" help:"A path with its query as a program asks for it, or KIND/ID."`
+	Source string `arg:"" help:"Name of a source of the settings."`
+	What   string `arg:"" name:"key-or-record" help:"Path and query as a program asks for them, or KIND/ID for a record."`
 	Place  place  `embed:""`
 }
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *purgeCmd) Help() string {
-	return "Forgets the page held under a key, or a record in every shape with the pages that show it and its files. The next reader gets " +
-		"it from upstream, where nothing changes.\n" +
-		"docs/how-to/purge.md shows examples."
+	return "Deletes the stored page of a path, or a record with its versions, its files and the pages that show it. The next request " +
+		"fetches it from the provider again, where nothing is changed.\n\nExamples are in docs/how-to/purge.md."
 }
 
 // Run has the server forget it.

@@ -16,8 +16,8 @@ import (
 )
 
 type explainCmd struct {
-	Role  string `arg:"" help:"A role of the settings, or all."`
-	What  string `arg:"" name:"source/kind[/id]" help:"A source and a kind of its records, and maybe the id of one."`
+	Role  string `arg:"" help:"Name of a role of the settings, or all."`
+	What  string `arg:"" name:"source/kind[/id]" help:"A source and one of its kinds. With an id: that record."`
 	Place place  `embed:""`
 }
 

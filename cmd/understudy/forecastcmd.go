@@ -22,22 +22,21 @@ import (
 )
 
 type forecastCmd struct {
-	Of      string   `arg:"" optional:"" name:"source/kind.field" help:"A sampled number; without it and --price all are listed."`
-	Level   string   `help:"The level that it may reach (default 0)."`
-	By      string   `placeholder:"TIME" help:"How far to look ahead: 30d (default), 2w, 12h. With --price a year."`
-	Percent *float64 `placeholder:"P" help:"How sure to be, above 0 and below 1 (default 0.95)."`
-	JSON    bool     `name:"json" help:"The answer as JSON."`
-	Price   *float64 `placeholder:"PRICE" help:"Reckon with a price instead: the one that it falls to with probability P."`
-	Sigma   *float64 `placeholder:"S" help:"With --price: the deviation of its logarithm in a year."`
-	Drift   float64  `placeholder:"D" help:"With --price: the drift of its logarithm in a year."`
+	Of      string   `arg:"" optional:"" name:"source/kind.field" help:"The sampled number (default: list all sampled numbers)."`
+	Level   string   `placeholder:"NUMBER" help:"Level that the number may reach (default 0)."`
+	By      string   `placeholder:"TIME" help:"How far to look ahead, such as 12h or 2w (default 30d; with --price a year)."`
+	Percent *float64 `placeholder:"P" help:"Probability of the dates and needs that are printed, above 0 and below 1 (default 0.95)."`
+	JSON    bool     `name:"json" help:"Print JSON instead of text."`
+	Price   *float64 `placeholder:"PRICE" help:"A price instead of a number: print what it falls to with the probability of --percent."`
+	Sigma   *float64 `placeholder:"S" help:"With --price: standard deviation of its logarithm in a year."`
+	Drift   float64  `placeholder:"D" help:"With --price: drift of its logarithm in a year (default 0)."`
 	Remote  remote   `embed:""`
 }
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *forecastCmd) Help() string {
-	return "Says how likely a number that is sampled reaches a level in time, and by when it does. The number's spec marks it with " +
-		"sample: 1h; the server has to run.\n" +
-		"With --price and --sigma it asks no server. docs/how-to/forecast.md says what the figures mean and what not."
+	return "Prints how likely a sampled number reaches a level in time, and by which dates. Numbers are sampled if the spec marks their " +
+		"field with sample: 1h.\n\nWhat the figures mean, and what they do not, is in docs/how-to/forecast.md."
 }
 
 // year is what the deviation of a price is of.

@@ -1,4 +1,4 @@
-// Command understudy is the command line: one file a command.
+// Command understudy is the command line. Each command has a file of its own.
 package main
 
 import (
@@ -21,66 +21,89 @@ import (
 	"understudy/internal/slowapi"
 )
 
-// Exit codes scripts depend on.
+// The exit codes. Scripts depend on them.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// process is what a command may touch of the process around it.
+// process is the part of the operating system's process that a command uses.
 type process struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
-	began          time.Time // when it started
+	began          time.Time   // when the process started
+	quiet          bool        // no progress is shown
+	hasExited      func() bool // reports whether a flag such as --help has ended the parsing
+	parser         *kong.Kong
 }
 
 // commands is the command line.
 type commands struct {
-	Serve       serveCmd       `cmd:"" help:"Stand in for the configured APIs."`
-	Slowapi     slowapiCmd     `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
-	Check       checkCmd       `cmd:"" help:"Check the settings file and print what it means."`
-	Spec        specCmd        `cmd:"" help:"Draw a spec from an API's document or answers, and try one."`
-	Explain     explainCmd     `cmd:"" help:"Say what a role sees of a kind, and by which line of the settings."`
-	Store       storeCmd       `cmd:"" help:"Look at the database of a data folder."`
-	Purge       purgeCmd       `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
-	Tail        tailCmd        `cmd:"" help:"Follow what comes, changes and goes."`
-	Search      searchCmd      `cmd:"" help:"Find records by words and conditions in a running server."`
-	Forecast    forecastCmd    `cmd:"" help:"Say when a sampled number reaches a level."`
-	Hooks       hooksCmd       `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, pause one, or resume it."`
-	Sync        syncCmd        `cmd:"" help:"Fetch every record of a kind and keep it whole."`
-	Erase       eraseCmd       `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
-	Users       usersCmd       `cmd:"" help:"Add, change, list and remove those who sign in at the viewer."`
-	Credentials credentialsCmd `cmd:"" help:"Make, list, rotate and revoke credentials of programs."`
-	Audit       auditCmd       `cmd:"" help:"Read the audit log, and say whether it is what was written."`
-	Profile     profileCmd     `cmd:"" help:"Say where a running server spends memory and processor time."`
-	CA          caCmd          `cmd:"" name:"ca" help:"Print the certificate that programs trust the proxy by."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Serve       serveCmd         `cmd:"" group:"run" help:"Start the server that the settings file describes."`
+	Demo        demoCmd          `cmd:"" group:"run" help:"Start a demo: a simulated slow API and a server in front of it."`
+	Slowapi     slowapiCmd       `cmd:"" group:"run" name:"slowapi" help:"Start the simulated slow API alone."`
+	Check       checkCmd         `cmd:"" group:"run" help:"Check the settings file and show what it means."`
+	Search      searchCmd        `cmd:"" group:"records" help:"Search the records of a running server."`
+	Tail        tailCmd          `cmd:"" group:"records" help:"Print each change of a record as the server notices it."`
+	Sync        syncCmd          `cmd:"" group:"records" help:"Fetch every record of a kind, and keep the kind complete."`
+	Purge       purgeCmd         `cmd:"" group:"records" help:"Delete the copy of one page or record; it is fetched again when asked for."`
+	Erase       eraseCmd         `cmd:"" group:"records" help:"Delete a person's records from every file of the server, for good."`
+	Forecast    forecastCmd      `cmd:"" group:"records" help:"Estimate when a sampled number, such as a balance, reaches a level."`
+	Users       usersCmd         `cmd:"" group:"people" help:"Manage the people who sign in with a password."`
+	Credentials credentialsCmd   `cmd:"" group:"people" help:"Manage the credentials of programs."`
+	Explain     explainCmd       `cmd:"" group:"people" help:"Show which fields a role sees, and which line of the settings decides it."`
+	Audit       auditCmd         `cmd:"" group:"people" help:"Read and verify the audit log."`
+	CA          caCmd            `cmd:"" group:"people" name:"ca" help:"Print the certificate by which programs trust the proxy."`
+	Spec        specCmd          `cmd:"" group:"operate" help:"Write a spec for an API, and try it."`
+	Store       storeCmd         `cmd:"" group:"operate" help:"Count, verify and repair the database of a data folder."`
+	Hooks       hooksCmd         `cmd:"" group:"operate" name:"webhooks" help:"List, pause, resume and test the webhooks of a running server."`
+	Profile     profileCmd       `cmd:"" group:"operate" help:"Show which functions of a running server use memory or processor time."`
+	Help        helpCmd          `cmd:"" group:"other" help:"Print the help of a command."`
+	Version     versionCmd       `cmd:"" group:"other" help:"Print the version."`
+	Quiet       bool             `short:"q" help:"Show no progress."`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
 
 func main() {
-	// net/http reports odd upstream bytes through the standard logger; they may
-	// hold what is not for this log. Everything of ours goes through slog.
+	// net/http logs unexpected bytes of the upstream through the standard logger. The bytes may be secret, so that
+	// logger is silent. Understudy itself logs through slog.
 	log.SetOutput(io.Discard)
 	os.Exit(run(process{began: time.Now(), args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }
 
-// run parses the command line and runs the command. The first SIGINT or
-// SIGTERM ends it in order, the second at once.
+// description is the first paragraph of the help.
+const description = "Understudy stands in front of a slow API. It answers programs in the API's own protocol from its own copy, " +
+	"and goes on when the API is down.\n\nTry it without an account: understudy demo"
+
+// newParser returns the parser of the command line. exit gets the exit code when a flag such as --help ends the parsing.
+func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
+	parser, err := kong.New(cli,
+		kong.Name("understudy"),
+		kong.Description(description),
+		kong.Writers(stdout, stderr),
+		kong.Exit(exit),
+		kong.Vars{"shape": slowapi.Shape, "shapes": slowapi.Shapes, "version": "understudy " + version()},
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: maxHelpColumns}),
+		kong.Help(printHelp),
+		kong.Groups{"run": "Servers:", "records": "Records:", "people": "People and programs:", "operate": "Operation:", "other": "Other:",
+			"data": "Data folder:", "server": "Server:"},
+	)
+	if err == nil {
+		parser.Model.HelpFlag.Help = "Print this help and exit."
+	}
+	return parser, err
+}
+
+// run parses the command line and runs the command. The first SIGINT or SIGTERM ends the command in order, the second
+// ends it at once.
 func run(p process) int {
 	var cli commands
 	code := -1
-	parser, err := kong.New(&cli,
-		kong.Name("understudy"),
-		kong.Description("A fast, permissioned, always-on stand-in for slow APIs. Try: understudy serve --demo"),
-		kong.Writers(p.stdout, p.stderr),
-		kong.Exit(func(c int) { code = c }),
-		kong.Vars{"shape": slowapi.Shape, "shapes": slowapi.Shapes},
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
+	parser, err := newParser(&cli, p.stdout, p.stderr, func(c int) { code = c })
 	if err != nil {
 		fmt.Fprintln(p.stderr, "understudy:", err)
 		return exitFailed
@@ -90,20 +113,20 @@ func run(p process) int {
 	}
 	chosen, err := parser.Parse(p.args)
 	if code >= 0 {
-		return code // --help has printed
+		return code // --help or --version has printed
 	}
 	if err != nil {
-		fmt.Fprintf(p.stderr, "understudy: %v\ntry: understudy --help\n", err)
-		return exitUsage
+		return printUsageError(p.stderr, explainParseError(err), selectedNode(err))
 	}
 	ctx, stop := signals()
 	defer stop()
+	p.quiet, p.parser, p.hasExited = cli.Quiet, parser, func() bool { return code >= 0 }
 	chosen.BindTo(ctx, (*context.Context)(nil))
 	chosen.Bind(&p)
-	return exitCode(chosen.Run(), p.stderr)
+	return exitCode(chosen.Run(), chosen.Selected(), p.stderr)
 }
 
-// decodeDuration reads a flag's duration, which may be in days or weeks.
+// decodeDuration reads the duration of a flag. Days and weeks are allowed, as in 30d and 2w.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
@@ -114,12 +137,11 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// oneSignal is how close together two signals are one: a program like timeout
-// signals its child and then the whole group.
-const oneSignal = 100 * time.Millisecond
+// sameSignal is the longest time between two signals that count as one: a program such as timeout signals its child and
+// then the whole process group.
+const sameSignal = 100 * time.Millisecond
 
-// signals is a context the first SIGINT or SIGTERM ends; the second ends the
-// process at once.
+// signals returns a context that the first SIGINT or SIGTERM ends. The second signal ends the process at once.
 func signals() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ch := make(chan os.Signal, 2)
@@ -136,7 +158,7 @@ func signals() (context.Context, context.CancelFunc) {
 		for {
 			select {
 			case <-ch:
-				if time.Since(first) > oneSignal {
+				if time.Since(first) > sameSignal {
 					os.Exit(exitFailed)
 				}
 			case <-done:
@@ -147,32 +169,35 @@ func signals() (context.Context, context.CancelFunc) {
 	return ctx, func() { signal.Stop(ch); close(done); cancel() }
 }
 
-// usageError is the caller's mistake rather than ours: exit 2.
+// usageError is a mistake in the command line. The exit code is 2.
 type usageError struct{ error }
 
-func exitCode(err error, stderr io.Writer) int {
+// exitCode prints an error and returns the exit code of the command.
+func exitCode(err error, command *kong.Node, stderr io.Writer) int {
 	var usage usageError
 	var refused *refusal
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage), errors.As(err, &refused) && refused.mistake():
-		fmt.Fprintln(stderr, "understudy:", understudy.PlainText(err))
-		return exitUsage
+	case errors.As(err, &usage):
+		return printUsageError(stderr, understudy.PlainText(err), command)
 	}
 	fmt.Fprintln(stderr, "understudy:", understudy.PlainText(err))
+	if errors.As(err, &refused) && refused.isMistake() {
+		return exitUsage
+	}
 	return exitFailed
 }
 
 type versionCmd struct{}
 
-// Run prints one line.
+// Run prints the version.
 func (versionCmd) Run(p *process) error {
 	_, err := fmt.Fprintln(p.stdout, "understudy", version())
 	return err
 }
 
-// version is the module's version, or the revision it was built from.
+// version returns the module's version, or else the revision that the program was built from, and the version of Go.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -20,20 +20,22 @@ import (
 )
 
 type profileCmd struct {
-	What     string        `arg:"" enum:"allocs,cpu,list,stop" help:"allocs or cpu takes a profile and prints it; list shows those that are kept; stop ends the one under way."`
-	For      time.Duration `default:"60s" help:"How long, from 100ms to 10m. Ctrl-C ends it sooner and prints what came so far."`
-	ID       string        `name:"id" placeholder:"ID" help:"Print a kept profile instead of taking one."`
-	Since    string        `placeholder:"ID" help:"Print what grew since a kept profile: its id, today (the first of this day) or version (the last of the version before)."`
-	Held     bool          `help:"With allocs: what is in use, rather than what was allocated."`
-	Function string        `placeholder:"TEXT" help:"Only functions whose name holds this."`
-	Out      string        `placeholder:"FILE" help:"Write the profile there too, for go tool pprof."`
+	What     string        `arg:"" enum:"allocs,cpu,list,stop" help:"allocs or cpu takes a profile, list prints those stored, stop ends one."`
+	For      time.Duration `default:"60s" placeholder:"DURATION" help:"Length, 100ms to 10m (default ${default}). Ctrl-C ends it early."`
+	ID       string        `name:"id" placeholder:"ID" help:"Print this stored profile instead of taking one."`
+	Since    string        `placeholder:"ID" help:"Print the growth since a stored profile: its id, today, or version."`
+	Held     bool          `help:"With allocs: print the memory in use instead of the memory allocated."`
+	Function string        `placeholder:"TEXT" help:"Only functions whose name contains this text."`
+	Out      string        `placeholder:"FILE" help:"Also write the profile to this file, for go tool pprof."`
 	Remote   remote        `embed:""`
 }
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *profileCmd) Help() string {
-	return "Profiles a running server and prints who uses most: functions with their callers above and their callees below, packages, jobs " +
-		"and credentials, to callers with the role all.\ndocs/reference/diagnostics.md says more."
+	return "Prints which functions use most, with their callers above and the functions they call below, and the same for packages, " +
+		"jobs and credentials. Another server answers only a credential with the role all.\n\n" +
+		"--since today compares with the first profile of the day, --since version with the last one of the previous version.\n\n" +
+		"Described in docs/reference/diagnostics.md."
 }
 
 // profileWait bounds an answer beyond the length of the profile.

@@ -21,27 +21,27 @@ import (
 )
 
 type searchCmd struct {
-	Query  []string `arg:"" optional:"" help:"What to look for. One that begins with a minus comes behind --."`
-	Source string   `help:"Only this source."`
-	Kind   []string `help:"Only this kind (repeatable)."`
-	Sort   string   `placeholder:"ORDER" help:"newest (default), oldest, rank, or a field; -FIELD for the largest first."`
-	Limit  *int     `placeholder:"N" help:"Hits at most (default 50)."`
-	Facets bool     `help:"Count the matches by kind, status and day, too."`
-	JSON   bool     `name:"json" help:"A line of JSON for each hit, also on a terminal."`
-	Export string   `placeholder:"FORM" help:"Every match, as jsonl or xml (a search engine's update document)."`
-	Save   string   `placeholder:"NAME" help:"Keep the query under a name instead of searching."`
-	Shared bool     `help:"With --save: everyone who may search sees it."`
+	Query  []string `arg:"" optional:"" help:"Words and conditions. Write -- before a query that begins with a minus."`
+	Source string   `placeholder:"NAME" help:"Only records of this source."`
+	Kind   []string `help:"Only records of this kind. May be repeated."`
+	Sort   string   `placeholder:"ORDER" help:"Order: newest (default), oldest, rank, FIELD, or -FIELD for the largest first."`
+	Limit  *int     `placeholder:"N" help:"Largest number of records (default 50)."`
+	Facets bool     `help:"Also count the matches by kind, status and day."`
+	JSON   bool     `name:"json" help:"Print a line of JSON for each record, also on a terminal."`
+	Export string   `placeholder:"FORM" help:"Print every match, as jsonl or as xml (the update document of a search engine)."`
+	Save   string   `placeholder:"NAME" help:"Save the query under this name instead of searching."`
+	Shared bool     `help:"With --save: show the saved search to everyone who can search."`
 	Saved  bool     `help:"List the saved searches."`
-	Open   string   `placeholder:"NAME" help:"Search by a saved search."`
-	Forget string   `placeholder:"NAME" help:"Delete a saved search."`
+	Open   string   `placeholder:"NAME" help:"Run this saved search."`
+	Forget string   `placeholder:"NAME" help:"Delete this saved search."`
 	Remote remote   `embed:""`
 }
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *searchCmd) Help() string {
-	return "Finds words, \"phrases\", begin*, -not, FIELD:VALUE, FIELD>VALUE, kind:KIND, date:2026-05, number:+1… in every record a " +
-		"running server holds, newest first.\n" +
-		"Prints a table on a terminal and JSON lines elsewhere. docs/reference/search.md has the grammar and examples."
+	return "A query has words, \"phrases\", beginnings (deliv*), exclusions (-word) and conditions: FIELD:VALUE, FIELD>VALUE, kind:KIND, " +
+		"date:2026-05, number:+1… The newest records come first. The output is a table on a terminal and lines of JSON elsewhere.\n\n" +
+		"The grammar and examples are in docs/reference/search.md."
 }
 
 // mostHits is how many hits one answer may hold.

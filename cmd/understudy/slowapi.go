@@ -1,4 +1,4 @@
-// Slowapi: the simulated API alone.
+// The slowapi command: the simulated API alone.
 
 package main
 
@@ -13,18 +13,16 @@ import (
 	"understudy/internal/frontend"
 )
 
-const defaultSlowapi = "127.0.0.1:4116"
-
 type slowapiCmd struct {
 	World   worldFlags `embed:""`
-	Shape   string     `default:"${shape}" enum:"${shapes}" help:"Whose API it is: ${enum}."`
-	Listen  string     `default:"127.0.0.1:4116" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks one."`
-	Journal string     `placeholder:"FILE" help:"Keep writes, deletions and advances over a restart."`
+	Shape   string     `default:"${shape}" enum:"${shapes}" placeholder:"NAME" help:"Provider to imitate: ${enum} (default ${default})."`
+	Listen  string     `default:"127.0.0.1:4116" placeholder:"HOST:PORT" help:"Address to listen at (default ${default})."`
+	Journal string     `placeholder:"FILE" help:"File that keeps writes, deletions and advances of the clock over a restart."`
 }
 
 // Run serves until the first signal.
 func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
-	w, err := c.World.asked()
+	w, err := c.World.readFlags()
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ import (
 )
 
 type storeCmd struct {
-	Stats   storeStatsCmd   `cmd:"" help:"Print sizes and counts, bytes per record included."`
-	Rebuild storeRebuildCmd `cmd:"" help:"Make the indexes of terms and words anew."`
-	Verify  storeVerifyCmd  `cmd:"" help:"Read everything and say whether it is whole."`
+	Stats   storeStatsCmd   `cmd:"" help:"Print counts and sizes in bytes for each kind."`
+	Rebuild storeRebuildCmd `cmd:"" help:"Rebuild the search indexes from the records."`
+	Verify  storeVerifyCmd  `cmd:"" help:"Read the whole database and print what is damaged."`
 }
 
 // openStore opens the database of the folder, which must be there.
@@ -111,10 +111,10 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 
 type storeRebuildCmd place
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *storeRebuildCmd) Help() string {
-	return "Makes the indexes of terms and words anew from the records. A server that runs goes on answering; searches wait until it is " +
-		"done. Interrupted, it goes on with the next start."
+	return "Deletes the indexes of terms and words and builds them again. A running server goes on answering; searches wait until the " +
+		"indexes are complete. After an interruption the next start of a server goes on with it."
 }
 
 // Run has the server do it, and shows how far it is.

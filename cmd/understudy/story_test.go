@@ -68,6 +68,7 @@ func TestStories(t *testing.T) {
 			"value":      cmdValue,
 			"world":      cmdWorld,
 			"serve":      cmdServe,
+			"demo":       cmdDemo,
 			"end":        cmdEnd,
 			"reload":     cmdReload,
 			"http":       cmdHTTP,
@@ -106,23 +107,33 @@ func (s *server) kill() {
 //
 //	serve NAME ARGS…
 //
-// The demo gets free ports. The addresses it prints become variables: $viewer,
-// $slowapi, each source by its name, and all of them again behind NAME_.
+// The addresses it prints become variables: $viewer, $slowapi, each source by its name, and all of them again behind NAME_.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: serve NAME ARGS…")
 	}
-	name := args[0]
-	rest := args[1:]
-	if slices.Contains(rest, "--demo") {
-		rest = append(rest, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0", "--slowapi", "127.0.0.1:0")
+	start(ts, args[0], append([]string{"serve"}, args[1:]...))
+}
+
+// cmdDemo starts a demo on free ports, as serve does:
+//
+//	demo NAME ARGS…
+func cmdDemo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: demo NAME ARGS…")
 	}
+	ports := []string{"demo", "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0", "--slowapi", "127.0.0.1:0"}
+	start(ts, args[0], append(ports, args[1:]...))
+}
+
+// start starts a server under a name.
+func start(ts *testscript.TestScript, name string, args []string) {
 	config := ""
-	if i := slices.Index(rest, "--config"); i >= 0 {
-		config = ts.MkAbs(rest[i+1])
+	if i := slices.Index(args, "--config"); i >= 0 {
+		config = ts.MkAbs(args[i+1])
 	}
 	lane(ts, config)
-	cmd := exec.Command("understudy", append([]string{"serve"}, rest...)...)
+	cmd := exec.Command("understudy", args...)
 	path, err := exec.LookPath("understudy")
 	ts.Check(err)
 	cmd.Path, cmd.Dir = path, ts.MkAbs(".")

@@ -18,8 +18,8 @@ import (
 )
 
 type syncCmd struct {
-	What  string `arg:"" name:"source/kind" help:"A configured source and one of its kinds."`
-	End   bool   `help:"Keep it up no longer; what is held stays."`
+	What  string `arg:"" name:"source/kind" help:"A source of the settings and one of its kinds."`
+	End   bool   `help:"Stop keeping this kind complete. Records already stored are kept."`
 	Place place  `embed:""`
 }
 
@@ -27,10 +27,11 @@ type syncCmd struct {
 // before the command gives up; the server does not.
 const syncPatience = 2 * time.Minute
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *syncCmd) Help() string {
-	return "Fetches every record of a kind and keeps the kind whole from then on: what is new, what changes late, what goes.\n" +
-		"Ends with 0 when the kind is complete and with 1 and the reason when it cannot be. docs/explanation/sync.md shows examples."
+	return "Fetches all records of a kind. From then on the server keeps the kind complete: it finds new, changed and deleted records. " +
+		"The exit code is 0 when the kind is complete, and 1 with the reason when it cannot be completed.\n\n" +
+		"Described in docs/explanation/sync.md."
 }
 
 // Run has the server begin or end it, and shows how far it is.

@@ -20,17 +20,17 @@ import (
 
 type tailCmd struct {
 	Remote remote   `embed:""`
-	Source string   `help:"A configured source; may be left out while there is one."`
-	Kind   []string `help:"Only this kind (repeatable)."`
-	Field  []string `help:"Of what changed, only what changed in this field (repeatable)."`
-	After  string   `placeholder:"N" help:"Begin after this change; 0 for the beginning (default: from now on)."`
-	JSON   bool     `name:"json" help:"A line of JSON for each change."`
+	Source string   `placeholder:"NAME" help:"Source to follow (default: the only source)."`
+	Kind   []string `help:"Only records of this kind. May be repeated."`
+	Field  []string `help:"Of changed records, only those whose field of this name changed. May be repeated."`
+	After  string   `placeholder:"N" help:"Begin after the change with this number (default: with the next change)."`
+	JSON   bool     `name:"json" help:"Print a line of JSON for each change."`
 }
 
-// Help is what --help says below the flags.
+// Help returns what --help prints below the summary.
 func (c *tailCmd) Help() string {
-	return "Follows the changes of a running server until Ctrl-C: when it was noticed, what happened, to what, and in which " +
-		"fields.\ndocs/reference/feed.md says more."
+	return "Follows a running server until Ctrl-C. Each line has the time the change was noticed, what happened (came, changed, went), " +
+		"the record, and the fields that changed.\n\nDescribed in docs/reference/feed.md."
 }
 
 // Run follows until the first signal.

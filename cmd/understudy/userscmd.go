@@ -23,14 +23,14 @@ import (
 
 type usersCmd struct {
 	Add    usersAddCmd    `cmd:"" help:"Add a user with a role and a password."`
-	Passwd usersPasswdCmd `cmd:"" help:"Give a user another password. The user's sessions end."`
+	Passwd usersPasswdCmd `cmd:"" help:"Change the password of a user, and end the user's sessions."`
 	List   usersListCmd   `cmd:"" help:"List the users and their roles."`
-	Remove usersRemoveCmd `cmd:"" help:"Remove a user. The user's sessions end."`
+	Remove usersRemoveCmd `cmd:"" help:"Remove a user, and end the user's sessions."`
 }
 
 // usersFile is the flag that leads to the file of users.
 type usersFile struct {
-	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file; its viewer.users names the file of users."`
+	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file, which names the file of users (default ${default})."`
 }
 
 // read reads the settings and finds the file.
@@ -70,7 +70,7 @@ func (c *usersFile) change(ctx context.Context, p *process, done string, change 
 
 // password is the flag that leads to a password.
 type password struct {
-	Password string `placeholder:"file:PATH" help:"Read it from file:PATH or cmd:COMMAND (default: ask, or read a line of the input)."`
+	Password string `placeholder:"file:PATH" help:"Password, as file:PATH or cmd:COMMAND (default: ask, or read a line of standard input)."`
 }
 
 // read reads a password, twice from a terminal.
@@ -110,8 +110,8 @@ func askTwice(w io.Writer, terminal int) (string, error) {
 }
 
 type usersAddCmd struct {
-	Name   string    `arg:"" help:"The user's name."`
-	Role   string    `required:"" help:"A role of the settings."`
+	Name   string    `arg:"" help:"Name of the user."`
+	Role   string    `required:"" placeholder:"ROLE" help:"Role of the settings that decides what the user sees."`
 	Secret password  `embed:""`
 	File   usersFile `embed:""`
 }
@@ -133,7 +133,7 @@ func (c *usersAddCmd) Run(ctx context.Context, p *process) error {
 }
 
 type usersPasswdCmd struct {
-	Name   string    `arg:"" help:"The user's name."`
+	Name   string    `arg:"" help:"Name of the user."`
 	Secret password  `embed:""`
 	File   usersFile `embed:""`
 }
@@ -170,7 +170,7 @@ func (c *usersListCmd) Run(p *process) error {
 }
 
 type usersRemoveCmd struct {
-	Name string    `arg:"" help:"The user's name."`
+	Name string    `arg:"" help:"Name of the user."`
 	File usersFile `embed:""`
 }
 

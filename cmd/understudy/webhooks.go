@@ -1,4 +1,4 @@
-// Webhooks: how those of a running server do, and pausing one or resuming it.
+// The webhooks commands: list the webhooks of a running server, and pause, resume or test one.
 
 package main
 
@@ -8,26 +8,32 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"text/tabwriter"
 
+	"understudy/cmd/understudy/terminal"
+	"understudy/internal/feed"
 	"understudy/request"
 )
 
 type hooksCmd struct {
-	List   hooksListCmd   `cmd:"" default:"withargs" help:"Show all webhooks of a running server, or one."`
-	Pause  hooksPauseCmd  `cmd:"" help:"Pause a webhook: nothing is sent until it is resumed."`
+	List   hooksListCmd   `cmd:"" default:"withargs" help:"List the webhooks and how far each has delivered."`
+	Pause  hooksPauseCmd  `cmd:"" help:"Pause a webhook. Nothing is sent until it is resumed."`
 	Resume hooksResumeCmd `cmd:"" help:"Resume a paused webhook."`
+	Test   hooksTestCmd   `cmd:"" help:"Send a test message to a webhook and print the answer."`
 }
 
 const hooksPath = "/-/webhooks"
 
 type hooksListCmd struct {
-	Name    string  `arg:"" optional:"" help:"The webhook to show; without it all are shown."`
+	Name    string  `arg:"" optional:"" help:"Only the webhook of this name."`
 	Running running `embed:""`
 }
 
-// Run shows webhooks and changes nothing.
+// Run lists webhooks.
 func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
+	if c.Name != "" && !slices.Contains(p.args, "list") {
+		return usageError{fmt.Errorf("unknown command \"webhooks %s\"; write webhooks list %s, or pause, resume or test in place of list",
+			c.Name, c.Name)}
+	}
 	run, err := c.Running.find(p)
 	if err != nil {
 		return err
@@ -41,33 +47,33 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 	if c.Name != "" {
 		all.Webhooks = slices.DeleteFunc(all.Webhooks, func(w request.Webhook) bool { return w.Name != c.Name })
 		if len(all.Webhooks) == 0 {
-			return usageError{fmt.Errorf("no webhook is called %q; understudy webhooks shows all", c.Name)}
+			return usageError{fmt.Errorf("there is no webhook %q; understudy webhooks lists all", c.Name)}
 		}
 	}
 	if len(all.Webhooks) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "the settings name no webhooks; docs/reference/feed.md shows one")
+		_, err := fmt.Fprintln(p.stdout, "The settings have no webhooks. An example is in docs/reference/feed.md.")
 		return err
 	}
 	return printHooks(p.stdout, all.Webhooks)
 }
 
 type hooksPauseCmd struct {
-	Name    string  `arg:"" help:"The webhook."`
+	Name    string  `arg:"" help:"Name of the webhook."`
 	Running running `embed:""`
 }
 
-// Run pauses one.
+// Run pauses the webhook and prints its state.
 func (c *hooksPauseCmd) Run(ctx context.Context, p *process) error {
 	return c.Running.change(ctx, p, c.Name, map[string]any{"pause": true})
 }
 
 type hooksResumeCmd struct {
-	Name    string  `arg:"" help:"The webhook."`
-	After   *int64  `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
+	Name    string  `arg:"" help:"Name of the webhook."`
+	After   *int64  `placeholder:"N" help:"Send all changes after the change with this number again (default: go on where it stopped)."`
 	Running running `embed:""`
 }
 
-// Run resumes one.
+// Run resumes the webhook and prints its state.
 func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
 	how := map[string]any{}
 	if c.After != nil {
@@ -76,7 +82,36 @@ func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
 	return c.Running.change(ctx, p, c.Name, how)
 }
 
-// change posts what to do with a webhook and prints how it does then.
+type hooksTestCmd struct {
+	Name    string  `arg:"" help:"Name of the webhook."`
+	Running running `embed:""`
+}
+
+// Help returns what --help prints below the summary.
+func (c *hooksTestCmd) Help() string {
+	return "The message is signed as all others and has the type test. Changes that wait are not sent, and a paused webhook stays paused. " +
+		"The exit code is 0 if the receiver answers with a status from 200 to 299."
+}
+
+// Run sends a test message and prints the receiver's answer.
+func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
+	run, err := c.Running.find(p)
+	if err != nil {
+		return err
+	}
+	var result feed.HookTest
+	if err := here(run).ask(ctx, http.MethodPost, hooksPath+"/"+c.Name, map[string]any{"test": true}, &result); err != nil {
+		return err
+	}
+	if !result.Delivered {
+		return fmt.Errorf("the test message was not delivered: the receiver %s; check the webhook's url and secret in the settings",
+			result.Why)
+	}
+	_, err = fmt.Fprintf(p.stdout, "delivered: the receiver answered %d after %d ms\n", result.Status, result.Milliseconds)
+	return err
+}
+
+// change changes a webhook and prints its new state.
 func (c *running) change(ctx context.Context, p *process, name string, how map[string]any) error {
 	run, err := c.find(p)
 	if err != nil {
@@ -89,12 +124,12 @@ func (c *running) change(ctx context.Context, p *process, name string, how map[s
 	return printHooks(p.stdout, []request.Webhook{one})
 }
 
-// printHooks writes a table.
+// printHooks prints a table of webhooks.
 func printHooks(w io.Writer, all []request.Webhook) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "WEBHOOK\tSOURCE\tSTATE\tAFTER\tBEHIND\tDELIVERED\tWHY")
+	var table terminal.Table
+	table.Add("WEBHOOK", "SOURCE", "STATE", "AFTER", "BEHIND", "DELIVERED", "WHY")
 	for _, s := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.Source, s.State, s.After, s.Behind, s.Delivered, s.Why)
+		table.Add(s.Name, s.Source, s.State, fmt.Sprint(s.After), fmt.Sprint(s.Behind), fmt.Sprint(s.Delivered), terminal.Printable(s.Why))
 	}
-	return t.Flush()
+	return table.Print(w)
 }

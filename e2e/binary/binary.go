@@ -65,7 +65,7 @@ func BuildShared(ctx context.Context, root, path string) error {
 	return nil
 }
 
-// Server is one running `understudy serve` or `understudy slowapi`.
+// Server is one running `understudy serve`, `understudy demo` or `understudy slowapi`.
 type Server struct {
 	addresses map[string]string
 	cmd       *exec.Cmd
@@ -77,7 +77,7 @@ type Server struct {
 
 // Demo are the arguments of a demo on free ports.
 func Demo(args ...string) []string {
-	return append([]string{"serve", "--demo", "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0", "--slowapi", "127.0.0.1:0"}, args...)
+	return append([]string{"demo", "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0", "--slowapi", "127.0.0.1:0"}, args...)
 }
 
 // addressLine is one address as a server prints it; names may hold a space.

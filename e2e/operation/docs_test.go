@@ -117,7 +117,7 @@ func (d *desk) run(command string) {
 		d.mask = command + "; "
 	case strings.HasPrefix(command, "cat > "), strings.HasPrefix(command, "openssl rand "):
 		d.shell(command)
-	case ours && strings.HasPrefix(args, "serve"):
+	case ours && (strings.HasPrefix(args, "serve") || args == "demo"):
 		d.serve(strings.Fields(args))
 	case ours && strings.HasPrefix(args, "slowapi"):
 		rig.Start(d.t, d.dir, append(strings.Fields(args), "--listen", "127.0.0.1:0")...)
@@ -241,7 +241,7 @@ func (d *desk) serve(args []string) {
 	}
 	args = append(args, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0")
 	user := rig.Account + ":" + rig.DemoToken
-	if slices.Contains(args, "--demo") {
+	if args[0] == "demo" {
 		args = append(args, "--slowapi", "127.0.0.1:0")
 	} else {
 		d.settle()
@@ -311,7 +311,7 @@ func TestRunComparison(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	demo, err := binary.Start(measured, dir, append([]string{rig.Program}, binary.Demo("--arrivals", "6", "--latency", "50ms")[2:]...)...)
+	demo, err := binary.Start(measured, dir, append([]string{rig.Program}, binary.Demo("--arrivals", "6", "--latency", "50ms")[1:]...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

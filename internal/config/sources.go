@@ -156,7 +156,7 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		out = append(out, src)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("sources: nothing is configured; add one (docs/reference/settings.md shows it) or try --demo")
+		return nil, fmt.Errorf("sources: nothing is configured; add one (docs/reference/settings.md shows it) or try understudy demo")
 	}
 	if err := c.Connect.checkOrigins(c, out); err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func wantedType(text string) string {
 func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	data, err := smallfile.Read(path, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not there; write one (docs/reference/settings.md shows it) or try --demo", path)
+		return nil, fmt.Errorf("%s is not there; write one (docs/reference/settings.md shows it) or try understudy demo", path)
 	}
 	if err != nil {
 		return nil, err

@@ -1,13 +1,16 @@
-// Hook routes: the state of webhooks, and pausing or resuming one.
+// Hook routes: the state of webhooks, and pausing, resuming or testing one.
 
 package feed
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
 
 	"understudy"
 	"understudy/internal/jsonapi"
+	"understudy/internal/outbox"
 	"understudy/request"
 )
 
@@ -22,25 +25,59 @@ func (f *Feed) listHooks(context.Context, understudy.Caller, *http.Request) (any
 }
 
 // hookCommand is the body of a request that resumes a webhook: {"after":N} from behind that change,
-// {} from its position. {"pause":true} pauses it.
+// {} from its position. {"pause":true} pauses it. {"test":true} sends it a test message.
 type hookCommand struct {
 	After *int64 `json:"after"`
 	Pause bool   `json:"pause"`
+	Test  bool   `json:"test"`
 }
 
-// commandHook pauses or resumes a webhook.
+// HookTest is the result of a test message.
+type HookTest struct {
+	Webhook      string `json:"webhook"`
+	Delivered    bool   `json:"delivered"`        // the receiver answered 2xx
+	Status       int    `json:"status,omitempty"` // of the receiver's answer; 0 if there was no answer
+	Milliseconds int64  `json:"milliseconds"`
+	Why          string `json:"why,omitempty"` // why the message was not delivered
+}
+
+// sendTest sends a signed message of the type "test" to the webhook of that name, also if the webhook is paused. Its
+// position and its state stay as they are. The error is ErrNotFound.
+func (f *Feed) sendTest(ctx context.Context, name string) (*HookTest, error) {
+	one := f.hooks.get(name)
+	if one == nil {
+		return nil, fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
+	}
+	began := f.o.Now()
+	id := outbox.MessageID(f.places.key, "test\x00%s\x00%d", name, began.UnixNano())
+	body := fmt.Sprintf(`{"type":"test","timestamp":%q,"data":{"webhook":%s,"source":%s}}`, began.UTC().Format(time.RFC3339Nano), quote(name),
+		quote(one.settings.Source))
+	answer, err := one.sender.Send(ctx, id.ShortString(), []byte(body))
+	result := &HookTest{Webhook: name, Delivered: err == nil, Status: answer.Status, Milliseconds: f.o.Now().Sub(began).Milliseconds()}
+	if err != nil {
+		result.Why = understudy.PlainText(err)
+	}
+	return result, nil
+}
+
+// commandHook pauses, resumes or tests a webhook.
 func (f *Feed) commandHook(ctx context.Context, c understudy.Caller, r *http.Request, command *hookCommand) (any, error) {
-	if command.Pause && command.After != nil {
-		return nil, invalid("a webhook is paused, or sent what came after a change; write one of pause and after")
+	if command.Pause && command.After != nil || command.Test && (command.Pause || command.After != nil) {
+		return nil, invalid("a webhook is paused, tested, or sent what came after a change; write one of pause and after and test")
 	}
 	name, what := r.PathValue("name"), "webhook resume "
-	if command.Pause {
+	switch {
+	case command.Pause:
 		what = "webhook pause "
+	case command.Test:
+		what = "webhook test "
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + understudy.Clip(name)}
 	err := jsonapi.Audit(ctx, f.o.Audit, c, e)
 	switch {
 	case err != nil:
+	case command.Test:
+		return f.sendTest(ctx, name)
 	case command.Pause:
 		err = f.Pause(ctx, name, c.Name)
 	default:

@@ -59,3 +59,45 @@ func TestTell(t *testing.T) {
 		t.Errorf("no such webhook: %v", err)
 	}
 }
+
+func TestATestMessageIsSignedAndMovesNothing(t *testing.T) {
+	t.Parallel()
+	key, err := standardwebhooks.NewWebhook(hookSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := []int{204, 500}
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := key.VerifyIgnoringTimestamp(body, r.Header); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string(body), `"type":"test"`) {
+			t.Errorf("body: %s", body)
+		}
+		w.WriteHeader(answers[0])
+		answers = answers[1:]
+	}))
+	t.Cleanup(to.Close)
+	f, _ := hooked(t, some(), Hook{URL: to.URL, Role: "all"})
+	before := f.stat(t)
+	if err := f.Pause(t.Context(), "crm", "anna"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []HookTest{{Webhook: "crm", Delivered: true, Status: 204}, {Webhook: "crm", Status: 500, Why: "answered 500"}} {
+		got, err := f.sendTest(t.Context(), "crm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Milliseconds = 0; *got != want {
+			t.Errorf("%+v, want %+v", *got, want)
+		}
+	}
+	after := f.stat(t)
+	if after.State != "paused" {
+		t.Errorf("state %q after a test", after.State)
+	}
+	if after.After != before.After {
+		t.Errorf("position %d, before it was %d", after.After, before.After)
+	}
+}

@@ -16,7 +16,7 @@ var imports = map[string]string{
 		"internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/retry kit/touch mirror request spec",
+		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
 	"cmd/understudy/terminal":    "",
