@@ -82,7 +82,8 @@ func TestDocumentedCommands(t *testing.T) {
 		total += len(found)
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			d := &desk{t: t, dir: t.TempDir()}
+			d := openDesk(t)
+			d.writeFiles(page)
 			for _, c := range found {
 				d.run(c)
 			}
@@ -103,11 +104,44 @@ type desk struct {
 	mask string // the umask that the page set, as a command
 
 	generic *binary.Server // before a server without a spec
+	server  *binary.Server // with the settings of the page
+}
+
+// fileName is the first line of a block that the reader writes to a file: a comment with its name.
+var fileName = regexp.MustCompile(`^# ([\w-]+\.(?:py|ya?ml))$`)
+
+// openDesk makes a folder in which bin/understudy is the built program. The program is also on the PATH.
+func openDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: t.TempDir()}
+	bin := filepath.Join(d.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(rig.Program, filepath.Join(bin, "understudy")); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// writeFiles writes the blocks of a page that begin with a file's name.
+func (d *desk) writeFiles(page string) {
+	d.t.Helper()
+	for _, b := range rig.ReadBlocks(d.t, page) {
+		if len(b.Lines) == 0 {
+			continue
+		}
+		if name := fileName.FindStringSubmatch(b.Lines[0]); name != nil {
+			if err := os.WriteFile(filepath.Join(d.dir, name[1]), []byte(strings.Join(b.Lines, "\n")+"\n"), 0o600); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+	}
 }
 
 func (d *desk) run(command string) {
 	d.t.Helper()
-	args, ours := strings.CutPrefix(command, "bin/understudy ")
+	args, ours := strings.CutPrefix(strings.TrimPrefix(command, "bin/"), "understudy ")
 	switch where := elsewhere[command]; {
 	case where != "":
 		d.exists(command, where)
@@ -117,6 +151,8 @@ func (d *desk) run(command string) {
 		d.mask = command + "; "
 	case strings.HasPrefix(command, "cat > "), strings.HasPrefix(command, "openssl rand "):
 		d.shell(command)
+	case strings.HasPrefix(command, "python3 "):
+		d.python(command)
 	case ours && (strings.HasPrefix(args, "serve") || args == "demo"):
 		d.serve(strings.Fields(args))
 	case ours && strings.HasPrefix(args, "slowapi"):
@@ -160,32 +196,51 @@ func (d *desk) curl(command string) {
 		}
 		return
 	}
-	if d.demo == nil {
-		d.demo = rig.StartDemo(d.t, "--latency", "10ms", "--records", "200")
-		rc := "fail-with-body\nsilent\nshow-error\nmax-time = 20\n"
-		if err := os.WriteFile(filepath.Join(d.dir, ".curlrc"), []byte(rc), 0o600); err != nil {
-			d.t.Fatal(err)
-		}
+	rc := "fail-with-body\nsilent\nshow-error\nmax-time = 20\n"
+	if err := os.WriteFile(filepath.Join(d.dir, ".curlrc"), []byte(rc), 0o600); err != nil {
+		d.t.Fatal(err)
 	}
-	// In one pass: the port that the viewer got may begin with 4115.
-	ports := strings.NewReplacer(
-		"http://127.0.0.1:4114", d.demo.URL("viewer"),
-		"http://127.0.0.1:4115", d.demo.URL("twilio"),
-		"http://127.0.0.1:4116", d.demo.URL("slowapi"))
-	if out := d.shell(ports.Replace(command)); len(out) == 0 {
+	if out := d.shell(d.addresses().Replace(command)); len(out) == 0 {
 		d.t.Errorf("%s answers nothing", command)
 	}
 }
 
-// shell runs a command in the folder; bin/understudy is the built program. A command that
+// addresses replaces the usual addresses by those of the page's server, or of the demo, in one pass: the port that
+// the viewer got may begin with 4115.
+func (d *desk) addresses() *strings.Replacer {
+	d.t.Helper()
+	if d.server != nil {
+		return strings.NewReplacer("http://127.0.0.1:4114", d.server.URL("viewer"), "http://127.0.0.1:4115", d.server.URL("twilio"))
+	}
+	if d.demo == nil {
+		d.demo = rig.StartDemo(d.t, "--latency", "10ms", "--records", "200")
+	}
+	return strings.NewReplacer("http://127.0.0.1:4114", d.demo.URL("viewer"), "http://127.0.0.1:4115", d.demo.URL("twilio"),
+		"http://127.0.0.1:4116", d.demo.URL("slowapi"))
+}
+
+// python runs a program of the page against the page's server. The program must print something.
+func (d *desk) python(command string) {
+	d.t.Helper()
+	path := filepath.Join(d.dir, strings.Fields(command)[1])
+	text := d.addresses().Replace(rig.ReadFile(d.t, path))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if out := d.shell(command); out == "" {
+		d.t.Errorf("%s prints nothing", command)
+	}
+}
+
+// shell runs a command in the folder; understudy and bin/understudy are the built program. A command that
 // reads what is pasted gets the token of the API.
 func (d *desk) shell(command string) string {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), rig.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", d.mask+strings.ReplaceAll(command, "bin/understudy", rig.Program))
+	cmd := exec.CommandContext(ctx, "sh", "-c", d.mask+command)
 	cmd.Stdin = strings.NewReader(rig.APIToken + "\n")
-	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir)
+	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir, "PATH="+filepath.Join(d.dir, "bin")+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		d.t.Errorf("%s: %v\n%.600s", command, err, out)
@@ -193,12 +248,12 @@ func (d *desk) shell(command string) string {
 	return string(out)
 }
 
-// settle writes the README's settings, and the secrets they name where the page has
+// settle writes the settings of the page, or the README's, and the secrets they name where the page has
 // not had them written. Their upstream is a simulated one: nothing may leave this machine.
 func (d *desk) settle() {
 	d.t.Helper()
 	path := filepath.Join(d.dir, "understudy.yml")
-	if _, err := os.Stat(path); err == nil {
+	if d.api != "" {
 		return
 	}
 	up := rig.StartAPI(d.t, "--latency", "10ms", "--records", "50").URL("slowapi")
@@ -209,18 +264,17 @@ func (d *desk) settle() {
 			text = strings.Join(b.Lines, "\n") + "\n"
 		}
 	}
+	if own, err := os.ReadFile(path); err == nil { // the page has its own
+		text = string(own)
+	}
 	redirected := strings.Replace(text, "{spec: twilio, ", fmt.Sprintf("{spec: twilio, upstream: %q, ", up), 1)
 	if redirected == text {
 		d.t.Fatalf("the README's settings have no source to redirect:\n%s", text)
 	}
-	document := ""
-	for _, b := range rig.ReadBlocks(d.t, "../../docs/how-to/spec-from.md") {
-		if b.Language == "yaml" {
-			document = strings.Join(b.Lines, "\n") + "\n"
-		}
+	if err := os.WriteFile(path, []byte(redirected), 0o600); err != nil {
+		d.t.Fatal(err)
 	}
-	for name, text := range map[string]string{"understudy.yml": redirected, "calls.yaml": document, "twilio.token": rig.APIToken,
-		"reports.secret": "reportssecret1234"} {
+	for name, text := range map[string]string{"twilio.token": rig.APIToken, "reports.secret": "reportssecret1234"} {
 		name = filepath.Join(d.dir, name)
 		if _, err := os.Stat(name); err == nil {
 			continue
@@ -241,17 +295,19 @@ func (d *desk) serve(args []string) {
 	}
 	args = append(args, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0")
 	user := rig.Account + ":" + rig.DemoToken
+	var s *binary.Server
 	if args[0] == "demo" {
 		args = append(args, "--slowapi", "127.0.0.1:0")
 	} else {
 		d.settle()
+		defer func() { d.server = s }()
 		password, err := os.ReadFile(filepath.Join(d.dir, "reports.secret"))
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		user = "reports:" + strings.TrimSpace(string(password))
 	}
-	s := rig.Start(d.t, d.dir, args...)
+	s = rig.Start(d.t, d.dir, args...)
 	if r := rig.Get(d.t, user, s.URL("twilio")+rig.Base+"/Calls.json?PageSize=5"); r.Status != 200 {
 		d.t.Errorf("%v answers %d %s", args, r.Status, r.Body)
 	}
@@ -274,7 +330,8 @@ func TestDocumentedSettings(t *testing.T) {
 				continue
 			}
 			tried++
-			d := &desk{t: t, dir: t.TempDir()}
+			d := openDesk(t)
+			d.writeFiles(page)
 			for _, m := range regexp.MustCompile(`file:([\w.-]+)`).FindAllStringSubmatch(text, -1) {
 				if err := os.WriteFile(filepath.Join(d.dir, m[1]), []byte("a secret of some length"), 0o600); err != nil {
 					t.Fatal(err)

@@ -22,7 +22,7 @@ const tutorial = "../../docs/start/own-api.md"
 // orders through Understudy, with the shop up and down.
 func TestOwnAPITutorial(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, dir: t.TempDir()}
+	d := openDesk(t)
 	shop := freeAddress(t)
 	for _, b := range rig.ReadBlocks(t, tutorial) {
 		name := map[string]string{"python": "shop.py", "yaml": "understudy.yml"}[b.Language]

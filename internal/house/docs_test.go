@@ -1,12 +1,17 @@
-// Documents are read in parts: no paragraph is longer than a screen of a phone.
+// Documents are read in parts: no paragraph is longer than a screen of a phone, and no table hides an essay.
 
 package house
 
 import (
+	"go/ast"
+	"go/token"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,6 +45,177 @@ func TestParagraphsAreShort(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The most words of a table's cell, and of a section without a list or a table.
+const (
+	maxCellWords    = 30
+	maxSectionWords = 300
+)
+
+// crowded are pages that have yet to be split.
+var crowded = []string{
+	"docs/explanation/mirror.md", "docs/explanation/store.md", "docs/explanation/sync.md", "docs/explanation/upstream.md",
+	"docs/how-to/erase.md", "docs/limits.md", "docs/measuring.md", "docs/reference/access.md", "docs/reference/audit.md",
+	"docs/reference/diagnostics.md", "docs/reference/feed.md", "docs/reference/generic.md", "docs/reference/history.md",
+	"docs/reference/jobs.md", "docs/reference/kit.md", "docs/reference/proxy.md", "docs/reference/search.md", "docs/reference/settings.md",
+	"docs/reference/specs.md", "docs/reference/sums.md", "docs/reference/viewer.md",
+}
+
+// TestDocsAreEasyToScan allows short cells alone, and a list or a table in every long section.
+func TestDocsAreEasyToScan(t *testing.T) {
+	pages, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading, table := regexp.MustCompile(`(?m)^#+ `), regexp.MustCompile(`(?m)^\s*\|`)
+	for _, page := range slices.Concat(pages, top, []string{"README.md"}) {
+		text, wrong := codeBlock.ReplaceAllString(readFile(t, page), ""), 0
+		report := func(what string, words, most int, start string) {
+			if wrong++; !slices.Contains(crowded, page) {
+				t.Errorf("%s: %s has %d words, at most %d: %.60s", page, what, words, most, start)
+			}
+		}
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") {
+				continue
+			}
+			for cell := range strings.SplitSeq(strings.ReplaceAll(line, `\|`, "/"), "|") {
+				if n := len(strings.Fields(cell)); n > maxCellWords {
+					report("a cell", n, maxCellWords, strings.TrimSpace(cell))
+				}
+			}
+		}
+		starts := heading.FindAllStringIndex(text, -1)
+		for i, at := range starts {
+			end := len(text)
+			if i+1 < len(starts) {
+				end = starts[i+1][0]
+			}
+			section := text[at[0]:end]
+			if listItem.MatchString(section) || table.MatchString(section) {
+				continue
+			}
+			if n := len(strings.Fields(section)); n > maxSectionWords {
+				report("a section without a list", n, maxSectionWords, section)
+			}
+		}
+		if wrong == 0 && slices.Contains(crowded, page) {
+			t.Errorf("%s is easy to scan now: take it out of crowded", page)
+		}
+	}
+}
+
+// TestHeadersAreDocumented compares the header fields that the product reads and writes with docs/reference/headers.md.
+func TestHeadersAreDocumented(t *testing.T) {
+	page := readFile(t, "docs/reference/headers.md")
+	used := map[string]string{} // a file by the field's name
+	for _, f := range goFiles(t) {
+		if f.test || strings.HasSuffix(f.dir, "test") {
+			continue
+		}
+		if strings.HasPrefix(f.dir, "internal/slowapi") || f.dir == "internal/infer" {
+			continue // the simulated API, and fields of other APIs' documents
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			for _, name := range fieldNames(n) {
+				used[http.CanonicalHeaderKey(name)] = f.path
+			}
+			return true
+		})
+	}
+	for _, name := range []string{"Field", "Kind", "Source"} { // columns of tables on the terminal
+		delete(used, name)
+	}
+	if len(used) < 40 {
+		t.Fatalf("only %d header fields found", len(used))
+	}
+	for name, path := range used {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("docs/reference/headers.md does not name `%s` of %s", name, path)
+		}
+	}
+}
+
+// fieldNames returns the names of header fields at a node: the first argument of a method of http.Header, an index, or
+// the keys of a literal.
+func fieldNames(n ast.Node) (names []string) {
+	add := func(e ast.Expr) {
+		lit, ok := e.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return
+		}
+		name, err := strconv.Unquote(lit.Value)
+		if err == nil && regexp.MustCompile(`^[A-Z][A-Za-z-]{2,}$`).MatchString(name) && strings.EqualFold(name, http.CanonicalHeaderKey(name)) {
+			names = append(names, name)
+		}
+	}
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		method, ok := n.Fun.(*ast.SelectorExpr)
+		if ok && len(n.Args) > 0 && slices.Contains([]string{"Get", "Set", "Add", "Del", "Values"}, method.Sel.Name) {
+			add(n.Args[0])
+		}
+	case *ast.IndexExpr:
+		add(n.Index)
+	case *ast.CompositeLit:
+		if typ, ok := n.Type.(*ast.SelectorExpr); ok && typ.Sel.Name == "Header" {
+			for _, e := range n.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok {
+					add(kv.Key)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// jsonFiles are the files whose structs are answers or requests of the addresses under /-/, of webhooks and of agents.
+// The figures of /-/stats have a test of their own.
+var jsonFiles = []string{
+	"follow/follow.go", "internal/access/explain.go", "internal/agents/describe.go", "internal/agents/readrecord.go",
+	"internal/agents/searchtool.go", "internal/agents/sums.go", "internal/audit/entry.go", "internal/crawl/handler.go",
+	"internal/diagnostics/credentials.go", "internal/diagnostics/handlers.go", "internal/diagnostics/profile/profile.go",
+	"internal/diagnostics/profile/report.go", "internal/diagnostics/profile/ring.go", "internal/diagnostics/profiles.go",
+	"internal/diagnostics/purge.go", "internal/diagnostics/receipts.go", "internal/diagnostics/reindex.go",
+	"internal/diagnostics/reload.go", "internal/feed/hookserve.go", "internal/feed/rolegroup.go", "internal/forecast/estimate.go",
+	"internal/forecast/handler.go", "internal/jobs/handler.go", "internal/jsonapi/jsonapi.go", "internal/proxy/batch.go",
+	"internal/query/searchrequest.go", "internal/query/sum.go", "internal/search/json.go", "internal/viewer/conversation.go",
+	"internal/viewer/home.go", "internal/viewer/list/complete.go", "internal/viewer/numberjson.go", "internal/watch/notification.go",
+}
+
+// TestJSONIsDocumented looks for every member of these structs in docs/reference/json.md.
+func TestJSONIsDocumented(t *testing.T) {
+	page, found := readFile(t, "docs/reference/json.md"), 0
+	for _, path := range jsonFiles {
+		i := slices.IndexFunc(goFiles(t), func(f file) bool { return f.path == path })
+		if i < 0 {
+			t.Errorf("%s is not there: jsonFiles names it", path)
+			continue
+		}
+		ast.Inspect(goFiles(t)[i].ast, func(n ast.Node) bool {
+			field, ok := n.(*ast.Field)
+			if !ok || field.Tag == nil {
+				return true
+			}
+			tag, _ := strconv.Unquote(field.Tag.Value)
+			name, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+			if name == "" || name == "-" {
+				return true
+			}
+			if found++; !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("docs/reference/json.md does not name `%s` of %s", name, path)
+			}
+			return true
+		})
+	}
+	if found < 150 {
+		t.Errorf("only %d members found", found)
 	}
 }
 
