@@ -122,15 +122,15 @@ func TestHeadersAreDocumented(t *testing.T) {
 		if strings.HasPrefix(f.dir, "internal/slowapi") || f.dir == "internal/infer" {
 			continue // the simulated API, and fields of other APIs' documents
 		}
+		if strings.HasPrefix(f.dir, "cmd/") {
+			continue // columns of tables on the terminal
+		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			for _, name := range fieldNames(n) {
 				used[http.CanonicalHeaderKey(name)] = f.path
 			}
 			return true
 		})
-	}
-	for _, name := range []string{"Field", "Kind", "Source"} { // columns of tables on the terminal
-		delete(used, name)
 	}
 	if len(used) < 40 {
 		t.Fatalf("only %d header fields found", len(used))
