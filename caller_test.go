@@ -5,6 +5,8 @@ package understudy
 import (
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 func TestAllowCovers(t *testing.T) {
@@ -34,23 +36,33 @@ func TestAllowCovers(t *testing.T) {
 			t.Errorf("/a/** and %s: not %v", path, want)
 		}
 	}
-	if !(Allow{"*", "/**"}).Match("PUT", "/") || (Allow{"GET", "/**"}).Match("PUT", "/") || (Allow{"GET", "/**/b"}).Match("GET", "/a/b") {
-		t.Error("two stars")
-	}
+	checktest.True(t, (Allow{"*", "/**"}).Match("PUT", "/"),
+		`two stars: (Allow{"*", "/**"}).Match("PUT", "/") is false`)
+	checktest.True(t, !(Allow{"GET", "/**"}).Match("PUT", "/"),
+		`two stars: (Allow{"GET", "/**"}).Match("PUT", "/") is true`)
+	checktest.True(t, !(Allow{"GET", "/**/b"}).Match("GET", "/a/b"),
+		`two stars: (Allow{"GET", "/**/b"}).Match("GET", "/a/b") is true`)
 	// A star is a whole segment or a character like any other.
-	if (Allow{"GET", "/a*"}).Match("GET", "/ab") || !(Allow{"GET", "/*"}).Match("GET", "/ab") || (Allow{"GET", "/*"}).Match("GET", "/") {
-		t.Error("stars")
-	}
+	checktest.True(t, !(Allow{"GET", "/a*"}).Match("GET", "/ab"),
+		`stars: (Allow{"GET", "/a*"}).Match("GET", "/ab") is true`)
+	checktest.True(t, (Allow{"GET", "/*"}).Match("GET", "/ab"),
+		`stars: (Allow{"GET", "/*"}).Match("GET", "/ab") is false`)
+	checktest.True(t, !(Allow{"GET", "/*"}).Match("GET", "/"),
+		`stars: (Allow{"GET", "/*"}).Match("GET", "/") is true`)
 }
 
 func TestGrantLive(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var none *Grant
-	if none.IsActive(now) || !(&Grant{}).IsActive(now) || !(&Grant{Expires: now.Add(1)}).IsActive(now) ||
-		(&Grant{Expires: now}).IsActive(now) ||
-		(&Grant{Expires: now.Add(-1)}).IsActive(now) {
-		t.Error("a grant is in force until it expires")
-	}
+	checktest.True(t, !none.IsActive(now), "a grant is in force until it expires: none.IsActive(now) is true")
+	checktest.True(t, (&Grant{}).IsActive(now),
+		"a grant is in force until it expires: (&Grant{}).IsActive(now) is false")
+	checktest.True(t, (&Grant{Expires: now.Add(1)}).IsActive(now),
+		"a grant is in force until it expires: (&Grant{Expires: now.Add(1)}).IsActive(now) is false")
+	checktest.True(t, !(&Grant{Expires: now}).IsActive(now),
+		"a grant is in force until it expires: (&Grant{Expires: now}).IsActive(now) is true")
+	checktest.True(t, !(&Grant{Expires: now.Add(-1)}).IsActive(now),
+		"a grant is in force until it expires: (&Grant{Expires: now.Add(-1)}).IsActive(now) is true")
 	if (Caller{}).Role() != "" || (Caller{Grant: &Grant{Role: RoleAll}}).Role() != "all" {
 		t.Error("roles")
 	}

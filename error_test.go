@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func TestSizesAreWrittenAsInTheSettings(t *testing.T) {
@@ -24,9 +26,10 @@ func TestSizesAreWrittenAsInTheSettings(t *testing.T) {
 
 // The words that go over the wire and into logs stay what they are.
 func TestWords(t *testing.T) {
-	if Appeared.String() != "came" || Changed.String() != "changed" || Deleted.String() != "went" || ChangeType(9).String() != "unknown" {
-		t.Error("words of changes")
-	}
+	checktest.Equal(t, Appeared.String(), "came", "words of changes: Appeared.String()")
+	checktest.Equal(t, Changed.String(), "changed", "words of changes: Changed.String()")
+	checktest.Equal(t, Deleted.String(), "went", "words of changes: Deleted.String()")
+	checktest.Equal(t, ChangeType(9).String(), "unknown", "words of changes: ChangeType(9).String()")
 	seen := map[string]bool{}
 	for f := FailNone; f <= FailDown; f++ {
 		seen[f.String()] = true
@@ -35,14 +38,14 @@ func TestWords(t *testing.T) {
 		t.Errorf("two failures share a word: %v", seen)
 	}
 	e := &UpstreamError{Why: FailServer, Status: 503, Err: errors.New("boom")}
-	if e.Error() != "upstream server error (status 503): boom" || e.ShortText() != "upstream 503" || !errors.Is(e, ErrUnavailable) ||
-		!errors.Is(e, e.Err) {
-		t.Errorf("%v %s", e, e.ShortText())
-	}
+	checktest.Equal(t, e.Error(), "upstream server error (status 503): boom", "e.Error()")
+	checktest.Equal(t, e.ShortText(), "upstream 503", "e.ShortText()")
+	checktest.True(t, errors.Is(e, ErrUnavailable), "e is %v, want ErrUnavailable", e)
+	checktest.True(t, errors.Is(e, e.Err), "e is %v, want e.Err", e)
 	e = &UpstreamError{Why: FailUnusable, Status: 200}
-	if e.Error() != "upstream unusable answer (status 200)" || e.ShortText() != "upstream unusable answer" || !errors.Is(e, ErrUnavailable) {
-		t.Errorf("%v %s", e, e.ShortText())
-	}
+	checktest.Equal(t, e.Error(), "upstream unusable answer (status 200)", "e.Error()")
+	checktest.Equal(t, e.ShortText(), "upstream unusable answer", "e.ShortText()")
+	checktest.True(t, errors.Is(e, ErrUnavailable), "e is %v, want ErrUnavailable", e)
 }
 
 // TestPlainTextHasNoPackagesAndKinds runs over errors as packages make them.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 type (
@@ -59,8 +61,11 @@ func TestSeedVector(t *testing.T) {
 			t.Errorf("%s is read as %v %v", text, got, ok)
 		}
 	}
-	if got, ok := ParseID[call]("CA" + seedShort); !ok || got.String() != "CA"+seedHex || got.ShortString() != "CA"+seedShort {
-		t.Errorf("%v %v", got, ok)
+	{
+		got, ok := ParseID[call]("CA" + seedShort)
+		checktest.MustTrue(t, ok, "ok is false; got %v", got)
+		checktest.Equal(t, got.String(), "CA"+seedHex, "got.String()")
+		checktest.Equal(t, got.ShortString(), "CA"+seedShort, "got.ShortString()")
 	}
 }
 
@@ -111,9 +116,11 @@ func TestParseID(t *testing.T) {
 func TestParseAnyID(t *testing.T) {
 	const text = "CA0123456789abcdef0123456789abcdef"
 	id, ok := ParseAnyID(text)
-	if !ok || id.String() != text || id.Prefix != [2]byte{'C', 'A'} || id.Raw[0] != 0x01 || id.Raw[15] != 0xef {
-		t.Fatalf("%v %v", id, ok)
-	}
+	checktest.MustTrue(t, ok, "ok is false")
+	checktest.MustEqual(t, id.String(), text, "id.String()")
+	checktest.MustEqual(t, id.Prefix, [2]byte{'C', 'A'}, "id.Prefix")
+	checktest.MustEqual(t, id.Raw[0], 0x01, "id.Raw[0]")
+	checktest.MustEqual(t, id.Raw[15], 0xef, "id.Raw[15]")
 	for _, other := range []string{
 		"CA", text[:33], text + "0", strings.ToUpper(text), "C1" + text[2:], "1A" + text[2:], text[:33] + "g", text[:33] + "F", "é" + text[2:],
 		text[:33] + "-", "CA" + seedShort[:20] + "\r\n",
@@ -136,19 +143,24 @@ func TestParseAnyID(t *testing.T) {
 
 func TestZeroIDs(t *testing.T) {
 	var id ID[call]
-	if !id.IsZero() || id.String() != "CA"+strings.Repeat("0", 32) || (ID[call]{Raw: [16]byte{15: 1}}).IsZero() {
-		t.Error(id)
-	}
+	checktest.True(t, id.IsZero(), "id.IsZero() is false")
+	checktest.Equal(t, id.String(), "CA"+strings.Repeat("0", 32), "id.String()")
+	checktest.True(t, !(ID[call]{Raw: [16]byte{15: 1}}).IsZero(),
+		"(ID[call]{Raw: [16]byte{15: 1}}).IsZero() is true")
 	var none AnyID
 	text, _ := json.Marshal(none)
 	data, _ := none.MarshalBinary()
-	if !none.IsZero() || none.String() != "" || string(text) != `""` || len(data) != AnyIDSize {
-		t.Errorf("%q %s %x", none, text, data)
-	}
+	checktest.True(t, none.IsZero(), "none.IsZero() is false; text %s", text)
+	checktest.Equal(t, none.String(), "", "none.String(); text %s", text)
+	checktest.Equal(t, string(text), `""`, "string(text)")
+	checktest.Equal(t, len(data), AnyIDSize, "len(data); text %s", text)
 	read := AnyID{Prefix: [2]byte{'C', 'A'}}
-	if read.IsZero() || json.Unmarshal(text, &read) != nil || !read.IsZero() || read.UnmarshalBinary(data) != nil || !read.IsZero() {
-		t.Error(read)
-	}
+	checktest.True(t, !read.IsZero(), "read.IsZero() is true")
+	checktest.MustTrue(t, json.Unmarshal(text, &read) == nil, "json.Unmarshal(text, &read) is %v",
+		json.Unmarshal(text, &read))
+	checktest.True(t, read.IsZero(), "read.IsZero() is false")
+	checktest.MustTrue(t, read.UnmarshalBinary(data) == nil, "read.UnmarshalBinary(data) != nil")
+	checktest.True(t, read.IsZero(), "read.IsZero() is false")
 }
 
 func TestIDsInJSON(t *testing.T) {
@@ -168,9 +180,13 @@ func TestIDsInJSON(t *testing.T) {
 	}
 	for _, text := range []string{string(text), strings.ReplaceAll(string(text), seedHex, seedShort)} {
 		var out both
-		if err := json.Unmarshal([]byte(text), &out); err != nil || out.ID != id || out.Any != one || out.None != nil ||
-			out.By[ID[call]{Raw: id.Raw}] != "x" {
-			t.Errorf("%s: %+v %v", text, out, err)
+		{
+			err := json.Unmarshal([]byte(text), &out)
+			checktest.MustNoError(t, err, "%s; out %+v", text, out)
+			checktest.Equal(t, out.ID, id, "%s: out.ID", text)
+			checktest.Equal(t, out.Any, one, "%s: out.Any", text)
+			checktest.MustTrue(t, out.None == nil, "%s: out.None is %v", text, out.None)
+			checktest.Equal(t, out.By[ID[call]{Raw: id.Raw}], "x", "%s: out.By[ID[call]{Raw: id.Raw}]", text)
 		}
 	}
 	for _, text := range []string{`{"id":"CA` + seedHex + `"}`, `{"id":1}`, `{"any":"CA"}`} {
@@ -189,9 +205,9 @@ func TestBinaryIDs(t *testing.T) {
 	}
 	a, _ := id.MarshalBinary()
 	b, _ := one.MarshalBinary()
-	if !bytes.Equal(a, raw) || string(b) != "CA"+string(raw) || id.String() != one.String() {
-		t.Errorf("%x %x", a, b)
-	}
+	checktest.True(t, bytes.Equal(a, raw), "a is %q, want %q", a, raw)
+	checktest.Equal(t, string(b), "CA"+string(raw), "string(b)")
+	checktest.Equal(t, id.String(), one.String(), "id.String()")
 	for _, bad := range [][]byte{nil, raw[:15], append(raw[:16:16], 0), append([]byte("C1"), raw...), append([]byte("\x00\x00"), raw...),
 		make([]byte, 19)} {
 		if err := one.UnmarshalBinary(bad); !errors.Is(err, ErrInvalid) {
@@ -272,9 +288,11 @@ func exact[S IDKind](t *testing.T, text string) {
 	data, _ := id.MarshalBinary()
 	var b, c, d, e ID[S]
 	err := errors.Join(b.UnmarshalBinary(data), c.UnmarshalText([]byte(id.ShortString())), d.Scan(id.String()), e.Scan(data))
-	if err != nil || b != id || c != id || d != id || e != id {
-		t.Fatalf("%q: %v %v %v %v, %v", text, b, c, d, e, err)
-	}
+	checktest.MustNoError(t, err, "%q", text)
+	checktest.MustEqual(t, b, id, "%q: b", text)
+	checktest.MustEqual(t, c, id, "%q: c", text)
+	checktest.MustEqual(t, d, id, "%q: d", text)
+	checktest.MustEqual(t, e, id, "%q: e", text)
 }
 
 func FuzzRawID(f *testing.F) {

@@ -4,11 +4,15 @@ package understudy
 
 import (
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func TestKeyText(t *testing.T) {
 	k := Key{Source: "s", URI: "/a?b"}
-	if k.String() != "s /a?b" || k.Path() != "/a" || k.Query() != "b" || k.IsZero() || !(Key{Source: "s"}).IsZero() {
-		t.Errorf("%s %s %s", k, k.Path(), k.Query())
-	}
+	checktest.Equal(t, k.String(), "s /a?b", "k.String()")
+	checktest.Equal(t, k.Path(), "/a", "k.Path()")
+	checktest.Equal(t, k.Query(), "b", "k.Query()")
+	checktest.True(t, !k.IsZero(), "k.IsZero() is true")
+	checktest.True(t, (Key{Source: "s"}).IsZero(), `(Key{Source: "s"}).IsZero() is false`)
 }

@@ -1,6 +1,10 @@
 package understudy
 
-import "testing"
+import (
+	"testing"
+
+	"understudy/internal/checktest"
+)
 
 // FuzzKeptWhole reads any header: rows lie behind one another. What Whole writes is read as it was.
 func FuzzKeptWhole(f *testing.F) {
@@ -28,8 +32,9 @@ func FuzzKeptWhole(f *testing.F) {
 		if text != why {
 			t.Fatalf("the reason is %q, want %q", text, why)
 		}
-		if len(again) != 2 || again[1].ID != id || again[0].Start != 2 || again[1].End != 11 {
-			t.Fatalf("read again: %+v", again)
-		}
+		checktest.MustEqual(t, len(again), 2, "read again: len(again)")
+		checktest.MustEqual(t, again[1].ID, id, "read again: again[1].ID")
+		checktest.MustEqual(t, again[0].Start, 2, "read again: again[0].Start")
+		checktest.MustEqual(t, again[1].End, 11, "read again: again[1].End")
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 func TestParseDurationReadsDaysAndWeeks(t *testing.T) {
@@ -98,16 +100,19 @@ func TestSecretDoesNotLeak(t *testing.T) {
 	if strings.Count(out.String(), "[redacted]") < 40 {
 		t.Errorf("little was redacted: %s", &out)
 	}
-	if s.Reveal() != text || s.IsEmpty() || !(Secret{}).IsEmpty() {
-		t.Error("reveal")
-	}
+	checktest.Equal(t, s.Reveal(), text, "reveal: s.Reveal()")
+	checktest.True(t, !s.IsEmpty(), "reveal: s.IsEmpty() is true")
+	checktest.True(t, (Secret{}).IsEmpty(), "reveal: (Secret{}).IsEmpty() is false")
 }
 
 func TestSecretIs(t *testing.T) {
 	s := NewSecret("abc")
-	if !s.Equal("abc") || s.Equal("abd") || s.Equal("ab") || s.Equal("") || !(Secret{}).Equal("") || (Secret{}).Equal("a") {
-		t.Error("comparison")
-	}
+	checktest.True(t, s.Equal("abc"), `comparison: s.Equal("abc") is false`)
+	checktest.True(t, !s.Equal("abd"), `comparison: s.Equal("abd") is true`)
+	checktest.True(t, !s.Equal("ab"), `comparison: s.Equal("ab") is true`)
+	checktest.True(t, !s.Equal(""), `comparison: s.Equal("") is true`)
+	checktest.True(t, (Secret{}).Equal(""), `comparison: (Secret{}).Equal("") is false`)
+	checktest.True(t, !(Secret{}).Equal("a"), `comparison: (Secret{}).Equal("a") is true`)
 }
 
 func TestSamePhone(t *testing.T) {

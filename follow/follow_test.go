@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // script is a server that answers each connection with the next of its lines.
@@ -94,9 +96,9 @@ func TestResumes(t *testing.T) {
 	}}
 	got, err := run(t, s, Options{Source: "twilio"}, nil)
 	var refused *StatusError
-	if !errors.As(err, &refused) || refused.Status != 403 || refused.Text != "no more" {
-		t.Errorf("at last: %v", err)
-	}
+	checktest.MustTrue(t, errors.As(err, &refused), "at last: errors.As(err, &refused) is false")
+	checktest.Equal(t, refused.Status, 403, "at last: refused.Status; %v", err)
+	checktest.Equal(t, refused.Text, "no more", "at last: refused.Text; %v", err)
 	if !slices.Equal(got, []string{"8", "9", "10"}) {
 		t.Errorf("saw %q", got)
 	}
@@ -143,13 +145,13 @@ func TestAsksWhere(t *testing.T) {
 		OnLost: func(err error, _ time.Duration) { lost = append(lost, err.Error()) },
 	}, func(ch Change) error { got = append(got, ch.Cursor); return nil })
 	var refused *StatusError
-	if !errors.As(err, &refused) || refused.Status != 401 || len(turns) != 0 {
-		t.Errorf("a secret that stays wrong: %v, %d turns left", err, len(turns))
-	}
-	if !slices.Equal(got, []string{"8", "9"}) || !slices.Equal(secrets, []string{"Bearer a", "Bearer a", "Bearer b", "Bearer b"}) ||
-		!slices.Contains(lost, "it does not run") {
-		t.Errorf("saw %q with %q after %q", got, secrets, lost)
-	}
+	checktest.MustTrue(t, errors.As(err, &refused), "a secret that stays wrong: errors.As(err, &refused) is false")
+	checktest.Equal(t, refused.Status, 401, "a secret that stays wrong: refused.Status; %v", err)
+	checktest.Equal(t, len(turns), 0, "a secret that stays wrong: len(turns); %v", err)
+	checktest.True(t, slices.Equal(got, []string{"8", "9"}), "saw: got is %v", got)
+	checktest.True(t, slices.Equal(secrets, []string{"Bearer a", "Bearer a", "Bearer b", "Bearer b"}),
+		"saw: secrets is %v; got %q", secrets, got)
+	checktest.True(t, slices.Contains(lost, "it does not run"), "saw: lost is %v; got %q", lost, got)
 }
 
 func TestResumesSealed(t *testing.T) {
@@ -219,9 +221,9 @@ func TestRefusals(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 405} {
 		_, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){refuses(status)}}, Options{}, nil)
 		var refused *StatusError
-		if !errors.As(err, &refused) || refused.Status != status || refused.Text != "so it is" {
-			t.Errorf("%d: %v", status, err)
-		}
+		checktest.MustTrue(t, errors.As(err, &refused), "%d: errors.As(err, &refused) is false", status)
+		checktest.Equal(t, refused.Status, status, "%d: refused.Status; %v", status, err)
+		checktest.Equal(t, refused.Text, "so it is", "%d: refused.Text; %v", status, err)
 	}
 	html := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
@@ -31,10 +32,13 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 		never = s.call(t, sid(98))
 		a := s.get(t, never)
 		want(t, a, request.Composed, "composed: upstream 503")
-		if body := string(a.Page.Body); a.Page.Status != http.StatusNotFound || !strings.Contains(body, "20404") ||
-			!strings.Contains(body, never.Key.Path()) || a.Age < 20*time.Second {
-			t.Errorf("%d, age %v: %s", a.Page.Status, a.Age, body)
-		}
+		body := string(a.Page.Body)
+		checktest.Equal(t, a.Page.Status, http.StatusNotFound, "%d, age %v: a.Page.Status; body %s", a.Page.Status,
+			a.Age, body)
+		checktest.Contains(t, body, "20404", "%d, age %v: body", a.Page.Status, a.Age)
+		checktest.Contains(t, body, never.Key.Path(), "%d, age %v: body", a.Page.Status, a.Age)
+		checktest.True(t, a.Age >= 20*time.Second, "%d, age %v: a.Age is %v; body %s", a.Page.Status, a.Age, a.Age,
+			body)
 		other := *never
 		other.Vars = slices.Clone(never.Vars)
 		for i := range other.Vars {

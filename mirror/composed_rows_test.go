@@ -148,3 +148,21 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatArrivesIsInTheNextList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := covered(t, 7, pinned(shadow.Records))
+		target := s.target(t, "Calls.json", "PageSize=3")
+		want(t, s.get(t, target), request.Composed, "composed")
+		s.set(sid(8), "queued", false)
+		if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: true}); err != nil {
+			t.Fatal(err)
+		}
+		a := s.get(t, target)
+		want(t, a, request.Composed, "composed")
+		if got := shown(a.Page); got[0] != sid(8) {
+			t.Errorf("the list shows %v", got)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
 	"understudy/mirror/shadow"
@@ -199,9 +200,9 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 		first := s.target(t, "Calls.json", "PageSize=3&Status=completed")
 		a := s.get(t, first)
 		want(t, a, request.Composed, "composed")
-		if a.Age != 20*time.Second || a.TTL != 24*time.Hour-20*time.Second || !a.Page.At.Equal(began) {
-			t.Errorf("age %v, ttl %v, at %v; want those of the walk at %v", a.Age, a.TTL, a.Page.At, began)
-		}
+		checktest.Equal(t, a.Age, 20*time.Second, "age: a.Age")
+		checktest.Equal(t, a.TTL, 24*time.Hour-20*time.Second, "age: a.TTL")
+		checktest.True(t, a.Page.At.Equal(began), "age: a.Page.At.Equal(began) is false")
 		var all []string
 		for {
 			all = append(all, shown(a.Page)...)
@@ -215,9 +216,9 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 			a = s.get(t, next)
 			want(t, a, request.Composed, "composed")
 		}
-		if len(all) != 7 || all[0] != sid(7) || all[6] != sid(1) {
-			t.Errorf("the walk shows %v", all)
-		}
+		checktest.MustEqual(t, len(all), 7, "the walk shows: len(all)")
+		checktest.Equal(t, all[0], sid(7), "the walk shows: all[0]")
+		checktest.Equal(t, all[6], sid(1), "the walk shows: all[6]")
 		time.Sleep(time.Minute)
 		if asked, by := s.since(n); asked != 0 {
 			t.Errorf("upstream was asked %d times, by reason %v", asked, by)
@@ -359,9 +360,10 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 			t.Errorf("only-if-cached, max-age=60: %v", err)
 		}
 		ask = request.Request{Target: s.target(t, "Calls.json", "StartTime=never"), Local: &request.LocalQuery{}}
-		if a, err = s.Answer(t.Context(), ask); err != nil || a.Page.Status != 400 || a.Outcome != request.Composed {
-			t.Errorf("what upstream refuses: %+v, %v", a, err)
-		}
+		a, err = s.Answer(t.Context(), ask)
+		checktest.MustNoError(t, err, "what upstream refuses")
+		checktest.Equal(t, a.Page.Status, 400, "what upstream refuses: a.Page.Status")
+		checktest.Equal(t, a.Outcome, request.Composed, "what upstream refuses: a.Outcome")
 		c.none("they are not synced")
 		ask.Target = s.newest(t)
 		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) ||
@@ -476,24 +478,6 @@ func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 			if !s.composer.hasUnseenWrite(ctx, k, &c.c) {
 				t.Errorf("asked %d times: the record is as it was before the write", i+1)
 			}
-		}
-	})
-}
-
-func TestWhatArrivesIsInTheNextList(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, _ := covered(t, 7, pinned(shadow.Records))
-		target := s.target(t, "Calls.json", "PageSize=3")
-		want(t, s.get(t, target), request.Composed, "composed")
-		s.set(sid(8), "queued", false)
-		if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: true}); err != nil {
-			t.Fatal(err)
-		}
-		a := s.get(t, target)
-		want(t, a, request.Composed, "composed")
-		if got := shown(a.Page); got[0] != sid(8) {
-			t.Errorf("the list shows %v", got)
 		}
 	})
 }

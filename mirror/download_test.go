@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
+	"understudy/spec"
 )
 
 // What was on its way when the record went is not kept either.
@@ -62,9 +64,10 @@ func TestContentThatCannotBeKept(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if st := s.Stats("twilio").Media; len(x.asks()) != 4 || st.NotKept != 1 || files.Stats().Files != 0 {
-			t.Errorf("%d asks, %+v", len(x.asks()), st)
-		}
+		st := s.Stats("twilio").Media
+		checktest.MustEqual(t, len(x.asks()), 4, "len(x.asks())")
+		checktest.Equal(t, st.NotKept, 1, "st.NotKept")
+		checktest.Equal(t, files.Stats().Files, 0, "files.Stats().Files")
 		// What broke off is passed on as far as it came, and tried again.
 		broken := fmt.Errorf("broke off")
 		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) {
@@ -133,3 +136,23 @@ func TestContentWhenTheMirrorCloses(t *testing.T) {
 type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
+
+func TestContentAsksThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	s, _, _ := recorded(t)
+	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)},
+		{Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {
+		if _, err := s.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+	plain := open(t, 1)
+	if _, err := plain.Mirror.Open(t.Context(), request.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
+		t.Errorf("an upstream without contents: %v", err)
+	}
+	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.world.spec, User: account,
+		MediaKinds: []string{"calls"}}, Upstream: plain.world}}})
+	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
+		t.Errorf("%v", err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -51,9 +52,10 @@ func TestClockStepsWhileReading(t *testing.T) {
 		step(d)
 		for _, target := range []*spec.Target{list, one, missing} {
 			a := s.get(t, target)
-			if a.Age < 0 || a.Age > s.env.ages().Hard || d < 0 && (a.Outcome == request.Warm || a.Age != 0 && a.Outcome == request.Stale) {
-				t.Errorf("%s: %s, age %v", target.Key, a.Outcome, a.Age)
-			}
+			checktest.True(t, a.Age >= 0, "%s: a.Age is %v, want >= 0", target.Key, a.Age)
+			checktest.True(t, a.Age <= s.env.ages().Hard, "%s: a.Age is %v", target.Key, a.Age)
+			checktest.True(t, !(d < 0 && (a.Outcome == request.Warm || a.Age != 0 && a.Outcome == request.Stale)),
+				"%s: d is %v", target.Key, d)
 		}
 		s.script(func() { s.calls = append([]call{{sid(99), "completed", true}}, s.calls...) })
 		time.Sleep(35 * time.Second) // past the fresh time of a 404 and of the list
@@ -66,9 +68,13 @@ func TestClockStepsWhileReading(t *testing.T) {
 			// Set back by less than five minutes, the clock cannot be told from an
 			// answer that lost a race to a newer one: memory alone keeps it.
 			kept := a.Stored || d < 0 && d > -5*time.Minute
-			if a.Outcome != request.Warm && a.Outcome != request.Composed || a.Page.Status != 200 || a.Age < 0 || a.TTL <= 0 || !kept {
-				t.Errorf("later %s: %s (%s), status %d, age %v, stored %v", target.Key, a.Outcome, a.Detail, a.Page.Status, a.Age, a.Stored)
-			}
+			checktest.True(t, !(a.Outcome != request.Warm && a.Outcome != request.Composed),
+				"later %s: a.Outcome != request.Warm && a.Outcome != request.Composed; a.Outcome is %v", target.Key,
+				a.Outcome)
+			checktest.Equal(t, a.Page.Status, 200, "later %s: a.Page.Status", target.Key)
+			checktest.True(t, a.Age >= 0, "later %s: a.Age is %v, want >= 0", target.Key, a.Age)
+			checktest.True(t, a.TTL > 0, "later %s: a.TTL is %v, want > 0", target.Key, a.TTL)
+			checktest.True(t, kept, "later %s: kept is false", target.Key)
 		}
 	})
 }

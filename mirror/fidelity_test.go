@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/mirror/shadow"
 	"understudy/request"
 	"understudy/spec"
@@ -52,8 +53,13 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		s.samples(t, c, shadow.SamplesNeeded-1)
-		if f := s.ofCalls(t); f.IsRecordsFirst() || f.Equal != shadow.SamplesNeeded-1 || f.Samples != shadow.SamplesNeeded-1 || f.Differing != 0 {
-			t.Fatalf("after %d: %+v", shadow.SamplesNeeded-1, f)
+		{
+			f := s.ofCalls(t)
+			checktest.MustTrue(t, !f.IsRecordsFirst(), "after %d: f.IsRecordsFirst() is true",
+				shadow.SamplesNeeded-1)
+			checktest.MustEqual(t, f.Equal, shadow.SamplesNeeded-1, "after %d: f.Equal", shadow.SamplesNeeded-1)
+			checktest.MustEqual(t, f.Samples, shadow.SamplesNeeded-1, "after %d: f.Samples", shadow.SamplesNeeded-1)
+			checktest.MustEqual(t, f.Differing, 0, "after %d: f.Differing", shadow.SamplesNeeded-1)
 		}
 		s.samples(t, c, 1)
 		if f := s.ofCalls(t); !f.IsRecordsFirst() || f.IsPinned() {
@@ -79,10 +85,12 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 			synctest.Wait()
 		}
 		f := s.ofCalls(t)
-		if f.IsRecordsFirst() || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" ||
-			f.DifferedAt.IsZero() {
-			t.Errorf("after %d reads: %+v", read, f)
-		}
+		checktest.True(t, !f.IsRecordsFirst(), "after %d reads: f.IsRecordsFirst() is true", read)
+		checktest.Equal(t, f.Equal, 0, "after %d reads: f.Equal", read)
+		checktest.Equal(t, f.Differing, 1, "after %d reads: f.Differing", read)
+		checktest.Equal(t, f.Field, "page_size", "after %d reads: f.Field", read)
+		checktest.Equal(t, f.Where, "around the rows", "after %d reads: f.Where", read)
+		checktest.True(t, !f.DifferedAt.IsZero(), "after %d reads: f.DifferedAt.IsZero() is true", read)
 		if _, by := s.since(n); by[request.ReasonCheck] != 1 {
 			t.Errorf("%d checks", by[request.ReasonCheck])
 		}
@@ -114,9 +122,10 @@ func TestChecksAreFew(t *testing.T) {
 					time.Sleep(test.every)
 				}
 				asked, by := s.since(n)
-				if checks := int64(by[request.ReasonCheck]); checks > test.most || checks == 0 || asked != by[request.ReasonCheck] {
-					t.Errorf("%d checks of %d reads, want 1 to %d; %d requests by reason %v", checks, test.reads, test.most, asked, by)
-				}
+				checks := int64(by[request.ReasonCheck])
+				checktest.True(t, checks <= test.most, "checks is %v", checks)
+				checktest.True(t, checks != 0, "checks is 0")
+				checktest.Equal(t, asked, by[request.ReasonCheck], "asked")
 			})
 		})
 	}
@@ -153,8 +162,11 @@ func TestWhatMovedIsNoDifference(t *testing.T) {
 		// A refusal is, upstream's own and ours are the same, and it says nothing of
 		// records: it is none of those in a row.
 		a := s.fresh(t, s.target(t, "Calls.json", "StartTime=never"))
-		if f := s.ofCalls(t); a.Page.Status != 400 || f.Samples != 2 || f.Equal != 1 {
-			t.Errorf("a refusal: %d, %+v", a.Page.Status, f)
+		{
+			f := s.ofCalls(t)
+			checktest.Equal(t, a.Page.Status, 400, "a refusal: a.Page.Status")
+			checktest.Equal(t, f.Samples, 2, "a refusal: f.Samples")
+			checktest.Equal(t, f.Equal, 1, "a refusal: f.Equal")
 		}
 	})
 }
@@ -167,9 +179,9 @@ func TestARecordUpstreamDoesNotShowIsLookedAtAgain(t *testing.T) {
 		n := s.count()
 		s.fresh(t, s.newest(t))
 		f := s.ofCalls(t)
-		if f.Differing != 1 || f.Field != "(membership)" || !strings.Contains(f.Where, sid(5)) {
-			t.Errorf("%+v", f)
-		}
+		checktest.Equal(t, f.Differing, 1, "f.Differing")
+		checktest.Equal(t, f.Field, "(membership)", "f.Field")
+		checktest.Contains(t, f.Where, sid(5), "f.Where")
 		time.Sleep(5 * time.Second)
 		if asked, _ := s.since(n); asked != 2 {
 			t.Errorf("%d requests, want the page and the record", asked)

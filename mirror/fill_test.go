@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -43,13 +44,15 @@ func TestFillKeepsThePage(t *testing.T) {
 		var heard []request.PageSaved
 		s := open(t, 7, told(&heard))
 		landed := s.fill(t, request.Fill{Target: s.newest(t), Reason: request.ReasonSync})
-		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.IsZero() || landed.Page.Rows[2].Version == 0 ||
-			landed.Reason != request.ReasonSync {
-			t.Errorf("landed %+v", landed)
-		}
-		if len(heard) != 1 || heard[0].Page != landed.Page || len(heard[0].Changes) != 3 || heard[0].Reason != request.ReasonSync {
-			t.Errorf("told of %+v", heard)
-		}
+		checktest.MustEqual(t, len(landed.Changes), 3, "landed: len(landed.Changes)")
+		checktest.MustEqual(t, len(landed.Page.Rows), 3, "landed: len(landed.Page.Rows)")
+		checktest.True(t, !landed.Page.Next.IsZero(), "landed: landed.Page.Next.IsZero() is true")
+		checktest.True(t, landed.Page.Rows[2].Version != 0, "landed: landed.Page.Rows[2].Version is 0")
+		checktest.Equal(t, landed.Reason, request.ReasonSync, "landed: landed.Reason")
+		checktest.MustEqual(t, len(heard), 1, "told of: len(heard)")
+		checktest.Equal(t, heard[0].Page, landed.Page, "told of: heard[0].Page")
+		checktest.MustEqual(t, len(heard[0].Changes), 3, "told of: len(heard[0].Changes)")
+		checktest.Equal(t, heard[0].Reason, request.ReasonSync, "told of: heard[0].Reason")
 		next, err := s.spec.Resolve("twilio", landed.Page.Next.Path(), landed.Page.Next.Query())
 		if err != nil {
 			t.Fatal(err)
@@ -61,9 +64,10 @@ func TestFillKeepsThePage(t *testing.T) {
 			t.Errorf("%d pages in memory; a walk's pages are not for it, the one read is", entries)
 		}
 		// The page after the one read may be on its way already.
-		if n, by := s.fetches("Calls.json"); n-by[request.ReasonPrefetch] != 2 || by[request.ReasonSync] != 1 || by[request.ReasonCheck] != 1 {
-			t.Errorf("%d fetches by %v", n, by)
-		}
+		n, by := s.fetches("Calls.json")
+		checktest.Equal(t, n-by[request.ReasonPrefetch], 2, "n-by[request.ReasonPrefetch]")
+		checktest.Equal(t, by[request.ReasonSync], 1, "by[request.ReasonSync]")
+		checktest.Equal(t, by[request.ReasonCheck], 1, "by[request.ReasonCheck]")
 		time.Sleep(2 * time.Second) // the page after the one read is prefetched
 		again := s.fill(t, request.Fill{Target: next, Reason: request.ReasonSync})
 		if len(again.Changes) != 0 || len(heard) != 4 {
@@ -81,9 +85,10 @@ func TestFillRecordsOnly(t *testing.T) {
 		s.set(sid(7), "busy", true)
 		big := s.target(t, "Calls.json", "PageSize=1000")
 		landed := s.fill(t, request.Fill{Target: big, Reason: request.ReasonSync, RecordsOnly: true})
-		if landed.Page.Key != big.Key || landed.Page.Next.IsZero() || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Changed {
-			t.Errorf("landed %+v", landed)
-		}
+		checktest.Equal(t, landed.Page.Key, big.Key, "landed: landed.Page.Key")
+		checktest.True(t, !landed.Page.Next.IsZero(), "landed: landed.Page.Next.IsZero() is true")
+		checktest.MustEqual(t, len(landed.Changes), 1, "landed: len(landed.Changes)")
+		checktest.Equal(t, landed.Changes[0].Type, understudy.Changed, "landed: landed.Changes[0].Type")
 		if _, err := s.memory.Page(t.Context(), big.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("the page is held: %v", err)
 		}
@@ -152,9 +157,10 @@ func TestFillLeaves(t *testing.T) {
 			t.Errorf("a fill whose walk has ended: %v", err)
 		}
 		synctest.Wait()
-		if loads := s.Loads(); !ended || loads.Flights.Now != 0 || loads.Background.Now != 0 {
-			t.Errorf("upstream's fetch ended: %v; %+v", ended, loads)
-		}
+		loads := s.Loads()
+		checktest.MustTrue(t, ended, "upstream's fetch ended: ended is false")
+		checktest.Equal(t, loads.Flights.Now, 0, "upstream's fetch ended: loads.Flights.Now")
+		checktest.Equal(t, loads.Background.Now, 0, "upstream's fetch ended: loads.Background.Now")
 	})
 }
 
@@ -197,10 +203,10 @@ func TestFillOfAnInstanceThatWent(t *testing.T) {
 		synctest.Wait()
 		s.remove(sid(2))
 		landed := s.fill(t, request.Fill{Target: s.call(t, sid(2)), Reason: request.ReasonCheck, RecordsOnly: true})
-		if landed.Page.Status != 404 || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Deleted ||
-			landed.Changes[0].ID != sid(2) {
-			t.Errorf("landed %+v", landed)
-		}
+		checktest.Equal(t, landed.Page.Status, 404, "landed: landed.Page.Status")
+		checktest.MustEqual(t, len(landed.Changes), 1, "landed: len(landed.Changes)")
+		checktest.Equal(t, landed.Changes[0].Type, understudy.Deleted, "landed: landed.Changes[0].Type")
+		checktest.Equal(t, landed.Changes[0].ID, sid(2), "landed: landed.Changes[0].ID")
 		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold {
 			t.Errorf("a list that shows it came %s", a.Outcome)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -206,9 +207,10 @@ func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		begin := time.Now()
 		a := s.get(t, target)
-		if took := time.Since(begin); a.Outcome != request.Cold || !a.Joined || took != 600*time.Millisecond {
-			t.Errorf("%s, joined %v, took %v", a.Outcome, a.Joined, took)
-		}
+		took := time.Since(begin)
+		checktest.Equal(t, a.Outcome, request.Cold, "a.Outcome")
+		checktest.True(t, a.Joined, "a.Joined is false")
+		checktest.Equal(t, took, 600*time.Millisecond, "took")
 		<-f.Promote
 	})
 }
@@ -291,9 +293,10 @@ func TestWorkBehindIsBounded(t *testing.T) {
 		if after, _ := s.fetches(""); after-before != most {
 			t.Errorf("%d refreshes at once, want %d", after-before, most)
 		}
-		if l := s.Loads().Background; l.Now != int64(most) || l.Limit != int64(most) || l.Refused != int64(300-most) {
-			t.Errorf("%+v", l)
-		}
+		l := s.Loads().Background
+		checktest.Equal(t, l.Now, int64(most), "l.Now")
+		checktest.Equal(t, l.Limit, int64(most), "l.Limit")
+		checktest.Equal(t, l.Refused, int64(300-most), "l.Refused")
 		time.Sleep(2 * time.Second)
 		s.flights.Lock()
 		defer s.flights.Unlock()
@@ -367,8 +370,8 @@ func TestWhatReadyFoundIsNotLookedUpAgain(t *testing.T) {
 			t.Fatal("it is ready after it was forgotten")
 		}
 		a, err := s.Answer(t.Context(), request.Request{Target: target, ReadyResult: found})
-		if err != nil || a.Outcome != request.Warm || a.StoreTime > 0 {
-			t.Errorf("%+v %v, want an answer from memory", a, err)
-		}
+		checktest.MustNoError(t, err, "")
+		checktest.Equal(t, a.Outcome, request.Warm, "a.Outcome")
+		checktest.True(t, a.StoreTime <= 0, "a.StoreTime is %v, want <= 0", a.StoreTime)
 	})
 }

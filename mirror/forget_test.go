@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -22,8 +23,11 @@ func after(t *testing.T, s *stage, target *spec.Target, pages, versions int, for
 	}
 	before, _ := s.fetches("")
 	a := s.get(t, target)
-	if n, _ := s.fetches(""); n != before+1 || a.Outcome != request.Cold || a.ForwardReason != "uri-miss" {
-		t.Errorf("the next answer came %s (%s) with %d fetches", a.Outcome, a.ForwardReason, n-before)
+	{
+		n, _ := s.fetches("")
+		checktest.Equal(t, n, before+1, "the next answer came: n")
+		checktest.Equal(t, a.Outcome, request.Cold, "the next answer came: a.Outcome")
+		checktest.Equal(t, a.ForwardReason, "uri-miss", "the next answer came: a.ForwardReason")
 	}
 }
 

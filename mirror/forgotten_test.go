@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -95,9 +96,11 @@ func TestForgottenByAge(t *testing.T) {
 					}
 				}
 			}
-			if c.kept != (err == nil) || c.kept == (went == 1) || err != nil && !errors.Is(err, understudy.ErrNotFound) {
-				t.Errorf("%v: held %v, %d goings, %v", c.age, rec != nil, went, err)
-			}
+			checktest.Equal(t, c.kept, (err == nil), "%v: c.kept", c.age)
+			checktest.True(t, c.kept != (went == 1), "%v: c.kept is %v, the deletion was told %d times; %v, %v", c.age,
+				c.kept, went, rec, err)
+			checktest.True(t, !(err != nil && !errors.Is(err, understudy.ErrNotFound)),
+				"%v: err != nil && !errors.Is(err, understudy.ErrNotFound); err is %v", c.age, err)
 			if a := s.get(t, instance); a.Page.Status != 404 { // as it was a moment ago
 				t.Errorf("%v: then %d", c.age, a.Page.Status)
 			}
@@ -167,9 +170,10 @@ func TestForgottenWithItsParent(t *testing.T) {
 				Reason: request.ReasonCheck})
 			after, _ := s.fetches(path + ".json")
 			_, err := s.memory.Record(t.Context(), "twilio", "participants", "participants", p.id)
-			if landed.Page.Status != 404 || c.kept != (len(landed.Changes) == 0) || c.kept != (err == nil) || after-before != c.fetches {
-				t.Errorf("%s: %d, changes %+v, record %v, %d fetches of the conference", c.name, landed.Page.Status, landed.Changes, err, after-before)
-			}
+			checktest.Equal(t, landed.Page.Status, 404, "%s: landed.Page.Status; %v", c.name, err)
+			checktest.Equal(t, c.kept, (len(landed.Changes) == 0), "%s: c.kept; %v", c.name, err)
+			checktest.Equal(t, c.kept, (err == nil), "%s: c.kept", c.name)
+			checktest.Equal(t, after-before, c.fetches, "%s: after-before; %v", c.name, err)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/request"
 	"understudy/spec"
@@ -117,9 +118,10 @@ func TestGenericReadersShareAFlight(t *testing.T) {
 			t.Error("it is not in memory")
 		}
 		p, err := s.memory.Page(t.Context(), target.Key)
-		if err != nil || string(p.Body) != "whole" || p.HeaderField("Cache-Control") != "max-age=60" {
-			t.Errorf("the store has %+v %v", p, err)
-		}
+		checktest.MustNoError(t, err, "the store has")
+		checktest.Equal(t, string(p.Body), "whole", "the store has: string(p.Body)")
+		checktest.Equal(t, p.HeaderField("Cache-Control"), "max-age=60",
+			`the store has: p.HeaderField("Cache-Control")`)
 		time.Sleep(61 * time.Second)
 		if s.IsReadyFor(target, http.Header{}) {
 			t.Error("past fresh, and ready")
@@ -192,9 +194,10 @@ func TestGenericStreamsAreNotShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o, target := openGeneric(t, "private, max-age=60")
 		defer s.stop()
-		if got := readAll(t, s, target, 20); got["stream"] != 20 || o.asked.Load() != 20 || o.open.Load() != 0 {
-			t.Errorf("%v, upstream was asked %d times, %d streams are open", got, o.asked.Load(), o.open.Load())
-		}
+		got := readAll(t, s, target, 20)
+		checktest.Equal(t, got["stream"], 20, `got["stream"]`)
+		checktest.Equal(t, o.asked.Load(), 20, "o.asked.Load(); got %v", got)
+		checktest.Equal(t, o.open.Load(), 0, "o.open.Load(); got %v", got)
 		if _, err := s.memory.Page(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("the store has it: %v", err)
 		}
@@ -222,9 +225,10 @@ func TestGenericReadersThatLeave(t *testing.T) {
 		go func() { done <- readAll(t, s, target, 1) }()
 		time.Sleep(100 * time.Millisecond)
 		cancel()
-		if got := <-done; got["whole"] != 1 || o.asked.Load() != 1 || o.ended.Load() != 0 {
-			t.Errorf("%v, asked %d, ended %d", got, o.asked.Load(), o.ended.Load())
-		}
+		got := <-done
+		checktest.Equal(t, got["whole"], 1, `got["whole"]`)
+		checktest.Equal(t, o.asked.Load(), 1, "o.asked.Load(); got %v", got)
+		checktest.Equal(t, o.ended.Load(), 0, "o.ended.Load(); got %v", got)
 		wg.Wait()
 		time.Sleep(2 * time.Minute)
 		ctx, cancel = context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/mirror/hints"
 	"understudy/request"
 )
@@ -86,9 +87,10 @@ func TestHintWhileItIsFetched(t *testing.T) {
 		if n, _ := s.fetches("Calls/" + sid(3)); n < 10 || n > 11 {
 			t.Errorf("%d fetches in ten seconds of hints", n)
 		}
-		if l := s.Loads().Hints; l.Now != 0 || l.Refused != 0 || l.Limit != 1024 {
-			t.Errorf("afterwards: %+v", l)
-		}
+		l := s.Loads().Hints
+		checktest.Equal(t, l.Now, 0, "afterwards: l.Now")
+		checktest.Equal(t, l.Refused, 0, "afterwards: l.Refused")
+		checktest.Equal(t, l.Limit, 1024, "afterwards: l.Limit")
 	})
 }
 
@@ -149,9 +151,10 @@ func TestHintsAreBounded(t *testing.T) {
 		if n, _ := s.fetches(""); n != hints.Workers {
 			t.Errorf("%d fetches at once", n)
 		}
-		if l := s.Loads().Hints; l.Now != 10 || l.Refused != 40 || l.Limit != 10 {
-			t.Errorf("%+v", l)
-		}
+		l := s.Loads().Hints
+		checktest.Equal(t, l.Now, 10, "l.Now")
+		checktest.Equal(t, l.Refused, 40, "l.Refused")
+		checktest.Equal(t, l.Limit, 10, "l.Limit")
 		time.Sleep(time.Minute)
 		if n, _ := s.fetches(""); n != 10 {
 			t.Errorf("%d fetches", n)

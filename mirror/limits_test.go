@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -75,8 +76,12 @@ func TestReadersAreTurnedAway(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				if l := c.load(s.Loads()); l.Limit != 5 || l.Now != 5 || l.Refused != 15 || refused.Load() != 15 {
-					t.Errorf("%+v, %d turned away", l, refused.Load())
+				{
+					l := c.load(s.Loads())
+					checktest.Equal(t, l.Limit, 5, "l.Limit")
+					checktest.Equal(t, l.Now, 5, "l.Now")
+					checktest.Equal(t, l.Refused, 15, "l.Refused")
+					checktest.Equal(t, refused.Load(), 15, "refused.Load()")
 				}
 				want(t, s.get(t, warm), request.Warm, "")
 				a, err := s.Answer(t.Context(), request.Request{Target: old, Flow: 7})
@@ -92,9 +97,10 @@ func TestReadersAreTurnedAway(t *testing.T) {
 				wg.Wait()
 				synctest.Wait()
 				l := s.Loads()
-				if l.Waiters.Now != 0 || l.PerTurn.Now != 0 || l.Flights.Now != 0 || len(s.flights.flows) != 0 {
-					t.Errorf("left over: %+v", l)
-				}
+				checktest.Equal(t, l.Waiters.Now, 0, "left over: l.Waiters.Now")
+				checktest.Equal(t, l.PerTurn.Now, 0, "left over: l.PerTurn.Now")
+				checktest.Equal(t, l.Flights.Now, 0, "left over: l.Flights.Now")
+				checktest.Equal(t, len(s.flights.flows), 0, "left over: len(s.flights.flows)")
 				if st := s.Stats("twilio"); st.Failed != 15 {
 					t.Errorf("%d counted as failed", st.Failed)
 				}
@@ -116,9 +122,10 @@ func TestErrandOfAReader(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if f := s.asked[0]; f.Flow != 7 || f.MaxQueueWait != 8*time.Second || time.Until(f.Deadline) != 2*time.Second {
-			t.Errorf("%+v", f)
-		}
+		f := s.asked[0]
+		checktest.Equal(t, f.Flow, 7, "f.Flow")
+		checktest.Equal(t, f.MaxQueueWait, 8*time.Second, "f.MaxQueueWait")
+		checktest.Equal(t, time.Until(f.Deadline), 2*time.Second, "time.Until(f.Deadline)")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -36,9 +37,10 @@ func TestALongSaveHoldsNobodyUp(t *testing.T) {
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Cold, "not stored yet: saving it takes long")
-		if took := time.Since(begin); took != 2*time.Second || len(a.Page.Rows) != 3 || a.Stored {
-			t.Errorf("answered after %v with %d rows, stored %v", took, len(a.Page.Rows), a.Stored)
-		}
+		took := time.Since(begin)
+		checktest.Equal(t, took, 2*time.Second, "answered after: took")
+		checktest.MustEqual(t, len(a.Page.Rows), 3, "answered after: len(a.Page.Rows)")
+		checktest.True(t, !a.Stored, "answered after: a.Stored is true")
 		time.Sleep(2 * time.Second)
 		if saves.Load() != 1 || s.writer.saving.failureReason() != "" {
 			t.Errorf("%d saves, trouble %q", saves.Load(), s.writer.saving.failureReason())

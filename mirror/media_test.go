@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store/contents"
 	"understudy/request"
 	"understudy/spec"
@@ -147,9 +148,10 @@ func TestContentIsBroughtOnce(t *testing.T) {
 		for range 20 {
 			all.Go(func() {
 				m, text := s.hear(t, request.MediaRequest{})
-				if text != sound || m.File == nil || m.Outcome != request.Cold || !m.Stored {
-					t.Errorf("%q, %+v", text, m)
-				}
+				checktest.Equal(t, text, sound, "text")
+				checktest.True(t, m.File != nil, "no file: %+v", m)
+				checktest.Equal(t, m.Outcome, request.Cold, "outcome")
+				checktest.True(t, m.Stored, "not stored: %+v", m)
 				mu.Lock()
 				defer mu.Unlock()
 				if m.Joined {
@@ -162,16 +164,21 @@ func TestContentIsBroughtOnce(t *testing.T) {
 			t.Errorf("upstream was asked %d times, %d joined", n, joined)
 		}
 		m, text := s.hear(t, request.MediaRequest{Range: "bytes=2-3"}) // the frontend cuts
-		if wantMedium(t, m, request.Warm, ""); text != sound || m.Size != int64(len(sound)) || m.ETag == "" || m.ETag == `"one"` {
-			t.Errorf("%q, %+v", text, m)
-		}
+		wantMedium(t, m, request.Warm, "")
+		checktest.Equal(t, text, sound, "text")
+		checktest.Equal(t, m.Size, int64(len(sound)), "m.Size; text %q", text)
+		checktest.True(t, m.ETag != "", "m.ETag is empty; text %q", text)
+		checktest.True(t, m.ETag != `"one"`, "m.ETag is `\"one\"`; text %q", text)
 		if m, _ := s.hear(t, request.MediaRequest{Head: true}); m.Outcome != request.Warm {
 			t.Errorf("HEAD: %+v", m)
 		}
 		st := s.Stats("twilio").Media
-		if len(x.asks()) != 1 || st.Cold != 20 || st.Warm != 2 || st.Kept != 1 || files.Stats().Files != 1 || st.Requests != 22 {
-			t.Errorf("%d asks, %+v", len(x.asks()), st)
-		}
+		checktest.MustEqual(t, len(x.asks()), 1, "len(x.asks())")
+		checktest.Equal(t, st.Cold, 20, "st.Cold")
+		checktest.Equal(t, st.Warm, 2, "st.Warm")
+		checktest.Equal(t, st.Kept, 1, "st.Kept")
+		checktest.Equal(t, files.Stats().Files, 1, "files.Stats().Files")
+		checktest.Equal(t, st.Requests, 22, "st.Requests")
 		synctest.Wait()
 		if x.closed != 1 {
 			t.Errorf("%d of 1 answers closed", x.closed)
@@ -189,20 +196,25 @@ func TestContentIsPassedOn(t *testing.T) {
 		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(206, "FF"), nil })
 		for range 2 {
 			m, text := s.hear(t, a)
-			if wantMedium(t, m, request.Cold, ""); text != "FF" || m.File != nil || m.Status != 206 {
-				t.Errorf("%q %+v", text, m)
-			}
+			wantMedium(t, m, request.Cold, "")
+			checktest.Equal(t, text, "FF", "text")
+			checktest.MustTrue(t, m.File == nil, "m.File is %v; text %q", m.File, text)
+			checktest.Equal(t, m.Status, 206, "m.Status; text %q", text)
 		}
 		asks := x.asks()
-		if len(asks) != 2 || asks[0].Range != a.Range || asks[0].IfRange != a.IfRange || asks[0].IfNoneMatch != a.IfNoneMatch ||
-			files.Stats().Files != 0 {
-			t.Errorf("%+v", asks)
-		}
+		checktest.MustEqual(t, len(asks), 2, "len(asks)")
+		checktest.Equal(t, asks[0].Range, a.Range, "asks[0].Range")
+		checktest.Equal(t, asks[0].IfRange, a.IfRange, "asks[0].IfRange")
+		checktest.Equal(t, asks[0].IfNoneMatch, a.IfNoneMatch, "asks[0].IfNoneMatch")
+		checktest.Equal(t, files.Stats().Files, 0, "files.Stats().Files")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
-		if m, _ := s.hear(t, request.MediaRequest{Head: true}); m.Outcome != request.Cold || files.Stats().Files != 0 || len(x.asks()) != 1 {
-			t.Errorf("%+v", m)
+		{
+			m, _ := s.hear(t, request.MediaRequest{Head: true})
+			checktest.Equal(t, m.Outcome, request.Cold, "m.Outcome")
+			checktest.Equal(t, files.Stats().Files, 0, "files.Stats().Files")
+			checktest.Equal(t, len(x.asks()), 1, "len(x.asks())")
 		}
 		large := strings.Repeat("0123456789abcdef", (4<<20)/16+1)
 		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) {
@@ -475,24 +487,4 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 			t.Errorf("upstream was asked %d times", n)
 		}
 	})
-}
-
-func TestContentAsksThatMakeNoSense(t *testing.T) {
-	t.Parallel()
-	s, _, _ := recorded(t)
-	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)},
-		{Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {
-		if _, err := s.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("%+v: %v", a, err)
-		}
-	}
-	plain := open(t, 1)
-	if _, err := plain.Mirror.Open(t.Context(), request.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
-		t.Errorf("an upstream without contents: %v", err)
-	}
-	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.world.spec, User: account,
-		MediaKinds: []string{"calls"}}, Upstream: plain.world}}})
-	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
-		t.Errorf("%v", err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -25,20 +26,25 @@ func TestColdThenWarm(t *testing.T) {
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Cold, "")
-		if a.ForwardReason != "uri-miss" || !a.Stored || a.Joined || a.UpstreamTime != time.Second || time.Since(begin) != time.Second {
-			t.Errorf("cold answer %+v after %v", a, time.Since(begin))
-		}
+		checktest.Equal(t, a.ForwardReason, "uri-miss", "cold answer: a.ForwardReason")
+		checktest.True(t, a.Stored, "cold answer: a.Stored is false")
+		checktest.True(t, !a.Joined, "cold answer: a.Joined is true")
+		checktest.Equal(t, a.UpstreamTime, time.Second, "cold answer: a.UpstreamTime")
+		checktest.Equal(t, time.Since(begin), time.Second, "cold answer: time.Since(begin)")
 		cold := a.Page
 		time.Sleep(19 * time.Second)
 		a = s.get(t, s.newest(t))
 		want(t, a, request.Warm, "")
-		if a.Age != 19*time.Second || a.TTL != 11*time.Second || a.ForwardReason != "" || !bytes.Equal(a.Page.Body,
-			cold.Body) || a.Page.Key != cold.Key {
-			t.Errorf("warm answer: age %v, ttl %v", a.Age, a.TTL)
-		}
-		if stats := s.Stats("twilio"); stats.Requests != 2 || stats.Cold != 1 || stats.Warm != 1 {
-			t.Errorf("stats %+v", stats)
-		}
+		checktest.Equal(t, a.Age, 19*time.Second, "warm answer: a.Age")
+		checktest.Equal(t, a.TTL, 11*time.Second, "warm answer: a.TTL")
+		checktest.Equal(t, a.ForwardReason, "", "warm answer: a.ForwardReason")
+		checktest.True(t, bytes.Equal(a.Page.Body, cold.Body), "warm answer: a.Page.Body is %q, want %q",
+			a.Page.Body, cold.Body)
+		checktest.Equal(t, a.Page.Key, cold.Key, "warm answer: a.Page.Key")
+		stats := s.Stats("twilio")
+		checktest.Equal(t, stats.Requests, 2, "stats: stats.Requests")
+		checktest.Equal(t, stats.Cold, 1, "stats: stats.Cold")
+		checktest.Equal(t, stats.Warm, 1, "stats: stats.Warm")
 	})
 }
 
@@ -93,15 +99,19 @@ func TestHeldPagesAreConfirmed(t *testing.T) {
 		for range 2 {
 			time.Sleep(time.Hour)
 			a := s.get(t, s.newest(t))
-			if a.Outcome != request.Cold || a.Age != 0 || !a.Stored || !bytes.Equal(a.Page.Body, first.Page.Body) || a.Page.Header != "Etag=v1" {
-				t.Errorf("confirmed: %+v, %+v", a, a.Page)
-			}
+			checktest.Equal(t, a.Outcome, request.Cold, "confirmed: a.Outcome")
+			checktest.Equal(t, a.Age, 0, "confirmed: a.Age")
+			checktest.True(t, a.Stored, "confirmed: a.Stored is false")
+			checktest.True(t, bytes.Equal(a.Page.Body, first.Page.Body), "confirmed: a.Page.Body is %q, want %q",
+				a.Page.Body, first.Page.Body)
+			checktest.Equal(t, a.Page.Header, "Etag=v1", "confirmed: a.Page.Header")
 			synctest.Wait() // until it is in memory
 			want(t, s.get(t, s.newest(t)), request.Warm, "")
 		}
-		if len(held) != 3 || held[0] != nil || held[1] == nil || held[2] == nil {
-			t.Errorf("upstream was asked with %v", held)
-		}
+		checktest.MustEqual(t, len(held), 3, "upstream was asked with: len(held)")
+		checktest.MustTrue(t, held[0] == nil, "upstream was asked with: held[0] is %v", held[0])
+		checktest.MustTrue(t, held[1] != nil, "upstream was asked with: held[1] is nil")
+		checktest.True(t, held[2] != nil, "upstream was asked with: held[2] is nil")
 	})
 }
 
@@ -156,14 +166,15 @@ func TestAges(t *testing.T) {
 					took := time.Since(begin)
 					switch then.how {
 					case request.Cold:
-						if took != time.Second || a.ForwardReason != "stale" || a.Age != 0 {
-							t.Errorf("took %v, fwd %q, age %v", took, a.ForwardReason, a.Age)
-						}
+						checktest.Equal(t, took, time.Second, "took: took")
+						checktest.Equal(t, a.ForwardReason, "stale", "took: a.ForwardReason")
+						checktest.Equal(t, a.Age, 0, "took: a.Age")
 						return
 					case request.Warm, request.Stale:
-						if took != 0 || a.Age != then.at || a.TTL != c.fresh-then.at || a.ForwardReason != "" {
-							t.Errorf("took %v, age %v, ttl %v, fwd %q", took, a.Age, a.TTL, a.ForwardReason)
-						}
+						checktest.Equal(t, took, 0, "took: took")
+						checktest.Equal(t, a.Age, then.at, "took: a.Age")
+						checktest.Equal(t, a.TTL, c.fresh-then.at, "took: a.TTL")
+						checktest.Equal(t, a.ForwardReason, "", "took: a.ForwardReason")
 					}
 					if then.how == request.Stale { // refilled behind
 						time.Sleep(1001 * time.Millisecond)
@@ -265,9 +276,10 @@ func TestOutage(t *testing.T) {
 					return
 				}
 				want(t, a, c.how, c.detail)
-				if !bytes.Equal(a.Page.Body, held.Body) || a.TTL >= 0 || a.ForwardReason != "" {
-					t.Errorf("not the held page: ttl %v, fwd %q", a.TTL, a.ForwardReason)
-				}
+				checktest.True(t, bytes.Equal(a.Page.Body, held.Body),
+					"not the held page: a.Page.Body is %q, want %q", a.Page.Body, held.Body)
+				checktest.True(t, a.TTL < 0, "not the held page: a.TTL is %v, want < 0", a.TTL)
+				checktest.Equal(t, a.ForwardReason, "", "not the held page: a.ForwardReason")
 			})
 		})
 	}
@@ -368,8 +380,11 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 		go func() { first <- ask() }()
 		time.Sleep(500 * time.Millisecond)
 		second := ask()
-		if a := <-first; a.Outcome != request.Cold || a.Joined || a.ForwardReason != "request" {
-			t.Errorf("first %+v", a)
+		{
+			a := <-first
+			checktest.Equal(t, a.Outcome, request.Cold, "first: a.Outcome")
+			checktest.True(t, !a.Joined, "first: a.Joined is true")
+			checktest.Equal(t, a.ForwardReason, "request", "first: a.ForwardReason")
 		}
 		if second.Outcome != request.Cold || !second.Joined {
 			t.Errorf("second %+v", second)

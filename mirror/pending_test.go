@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/mirror/writes"
 	"understudy/request"
 	"understudy/spec"
@@ -93,8 +94,11 @@ func TestRefusedDeletionsAreRepaid(t *testing.T) {
 		locked.Store(true)
 		s.remove(sid(2))
 		s.answers(t, http.StatusNoContent, nil, nil)
-		if a, err := s.post(t, http.MethodDelete, s.call(t, sid(2))); err != nil || a.Stored || a.Detail != "not stored: locked" {
-			t.Fatalf("%+v, %v", a, err)
+		{
+			a, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))
+			checktest.MustNoError(t, err, "")
+			checktest.MustTrue(t, !a.Stored, "a.Stored is true")
+			checktest.MustEqual(t, a.Detail, "not stored: locked", "a.Detail")
 		}
 		s.set(sid(1), "redacted", true)
 		s.answers(t, http.StatusOK, &call{sid(1), "redacted", true}, nil)
@@ -129,9 +133,9 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 		}
 		var busy *understudy.UpstreamError
 		_, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))
-		if !errors.As(err, &busy) || busy.Why != understudy.FailBusy || len(s.writes) != 0 {
-			t.Errorf("%v, %d writes passed on", err, len(s.writes))
-		}
+		checktest.MustTrue(t, errors.As(err, &busy), "errors.As(err, &busy) is false")
+		checktest.Equal(t, busy.Why, understudy.FailBusy, "busy.Why; %v", err)
+		checktest.Equal(t, len(s.writes), 0, "len(s.writes); %v", err)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -135,9 +136,10 @@ func TestIdleRate(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		idle, _ := s.fetches("Calls.json")
 		idle -= busy
-		if busy < 12 || busy > 15 || idle < 11 || idle > 15 {
-			t.Errorf("%d polls in the first five minutes, %d in the next fifty", busy, idle)
-		}
+		checktest.True(t, busy >= 12, "busy is %v, want >= 12", busy)
+		checktest.True(t, busy <= 15, "busy is %v, want <= 15", busy)
+		checktest.True(t, idle >= 11, "idle is %v, want >= 11", idle)
+		checktest.True(t, idle <= 15, "idle is %v, want <= 15", idle)
 		s.get(t, s.target(t, "Messages.json", "")) // a reader of the source, of any page
 		calls, _ := s.fetches("Calls.json")
 		messages, _ := s.fetches("Messages.json")
@@ -353,9 +355,9 @@ func TestClockSteps(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				// However it stepped, what upstream gives now is kept and fresh.
 				a = s.get(t, s.newest(t))
-				if a.Outcome != request.Warm || a.Age < 0 || a.Age > 5*time.Second+2*time.Second {
-					t.Errorf("later: %s, age %v", a.Outcome, a.Age)
-				}
+				checktest.Equal(t, a.Outcome, request.Warm, "later: a.Outcome")
+				checktest.True(t, a.Age >= 0, "later: a.Age is %v, want >= 0", a.Age)
+				checktest.True(t, a.Age <= 5*time.Second+2*time.Second, "later: a.Age is %v", a.Age)
 			})
 		})
 	}

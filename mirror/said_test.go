@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -175,9 +176,9 @@ func TestNoStoreLeavesNothing(t *testing.T) {
 			}
 		})
 		a, err := s.Mirror.Write(t.Context(), request.Write{Target: s.call(t, sid(1)), Method: http.MethodPost})
-		if err != nil || a.Stored || len(a.Page.Body) == 0 {
-			t.Errorf("a write: %+v, %v", a, err)
-		}
+		checktest.MustNoError(t, err, "a write")
+		checktest.True(t, !a.Stored, "a write: a.Stored is true")
+		checktest.True(t, len(a.Page.Body) != 0, "a write: len(a.Page.Body) is 0")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/mirror/compose"
@@ -74,9 +75,11 @@ func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
 		defer cancel()
 		_, err := s.Answer(ctx, request.Request{Target: s.target(t, "Calls.json", "Status=completed")})
 		var failure *understudy.UpstreamError
-		if !errors.As(err, &failure) || failure.RetryAfter <= 3*time.Second || failure.RetryAfter >= 5*time.Second {
-			t.Errorf("%v: %+v", err, failure)
-		}
+		checktest.MustTrue(t, errors.As(err, &failure), "%v: errors.As(err, &failure) is false", err)
+		checktest.True(t, failure.RetryAfter > 3*time.Second, "%v: failure.RetryAfter is %v", err,
+			failure.RetryAfter)
+		checktest.True(t, failure.RetryAfter < 5*time.Second, "%v: failure.RetryAfter is %v", err,
+			failure.RetryAfter)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -62,9 +63,12 @@ func TestStress(t *testing.T) {
 		}
 	}
 	st := s.Stats("twilio")
-	if st.Requests == 0 || st.Warm+st.Composed == 0 || st.Stale == 0 || st.Cold == 0 || st.Writes == 0 || st.Hot.Bytes > minHot {
-		t.Errorf("stats %+v", st)
-	}
+	checktest.True(t, st.Requests != 0, "stats: st.Requests is 0")
+	checktest.True(t, st.Warm+st.Composed != 0, "stats: st.Warm+st.Composed is 0")
+	checktest.True(t, st.Stale != 0, "stats: st.Stale is 0")
+	checktest.True(t, st.Cold != 0, "stats: st.Cold is 0")
+	checktest.True(t, st.Writes != 0, "stats: st.Writes is 0")
+	checktest.True(t, st.Hot.Bytes <= minHot, "stats: st.Hot.Bytes is %v", st.Hot.Bytes)
 	s.stop()
 	s.flights.Lock()
 	defer s.flights.Unlock()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -32,9 +33,9 @@ func TestSupersededPageMakesItsReaderWait(t *testing.T) {
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Cold, "")
-		if time.Since(begin) != time.Second || a.ForwardReason != "stale" || !strings.Contains(string(a.Page.Body), "completed") {
-			t.Errorf("superseded: %+v", a)
-		}
+		checktest.Equal(t, time.Since(begin), time.Second, "superseded: time.Since(begin)")
+		checktest.Equal(t, a.ForwardReason, "stale", "superseded: a.ForwardReason")
+		checktest.Contains(t, string(a.Page.Body), "completed", "superseded: string(a.Page.Body)")
 		want(t, s.get(t, filtered), request.Warm, "") // the page that brought the change
 		want(t, s.get(t, other), request.Warm, "")    // shows other records
 	})
@@ -95,9 +96,9 @@ func TestPolledPageHasItsGrace(t *testing.T) {
 			time.Sleep(c.after)
 			begin := time.Now()
 			a := s.get(t, s.newest(t))
-			if a.Outcome != c.how || a.TTL > 0 || time.Since(begin) != c.took {
-				t.Errorf("after %v: %s, ttl %v, took %v", c.after, a.Outcome, a.TTL, time.Since(begin))
-			}
+			checktest.Equal(t, a.Outcome, c.how, "after %v: a.Outcome", c.after)
+			checktest.True(t, a.TTL <= 0, "after %v: a.TTL is %v, want <= 0", c.after, a.TTL)
+			checktest.Equal(t, time.Since(begin), c.took, "after %v: time.Since(begin)", c.after)
 		})
 	}
 }
@@ -114,9 +115,9 @@ func TestPolledPageIsRefilledAtOnceAfterAWrite(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		if a.Outcome != request.Cold || !a.Joined || time.Since(begin) != 600*time.Millisecond {
-			t.Errorf("%s, joined %v, took %v", a.Outcome, a.Joined, time.Since(begin))
-		}
+		checktest.Equal(t, a.Outcome, request.Cold, "a.Outcome")
+		checktest.True(t, a.Joined, "a.Joined is false")
+		checktest.Equal(t, time.Since(begin), 600*time.Millisecond, "time.Since(begin)")
 	})
 }
 
@@ -129,10 +130,11 @@ func TestInstanceFollowsItsRecord(t *testing.T) {
 		s.get(t, s.newest(t))
 		a := s.get(t, s.call(t, sid(3)))
 		want(t, a, request.Composed, "composed")
-		if a.Page.Key != s.call(t, sid(3)).Key || a.Page.ID != sid(3) || len(a.Page.Rows) != 1 || a.Page.Rows[0].End != len(a.Page.Body) ||
-			a.TTL != 30*time.Second {
-			t.Errorf("composed %+v", a)
-		}
+		checktest.Equal(t, a.Page.Key, s.call(t, sid(3)).Key, "composed: a.Page.Key")
+		checktest.Equal(t, a.Page.ID, sid(3), "composed: a.Page.ID")
+		checktest.MustEqual(t, len(a.Page.Rows), 1, "composed: len(a.Page.Rows)")
+		checktest.Equal(t, a.Page.Rows[0].End, len(a.Page.Body), "composed: a.Page.Rows[0].End")
+		checktest.Equal(t, a.TTL, 30*time.Second, "composed: a.TTL")
 		want(t, s.get(t, s.call(t, sid(3))), request.Composed, "composed") // from memory
 		s.set(sid(3), "completed", true)
 		s.get(t, s.target(t, "Calls.json", "From=1"))
@@ -182,9 +184,10 @@ func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
 				return nil
 			}
 		})
-		if a := s.get(t, other); a.Outcome != request.Cold || a.Page.Status != 404 || a.Stored {
-			t.Errorf("%s, status %d, stored %v", a.Outcome, a.Page.Status, a.Stored)
-		}
+		a := s.get(t, other)
+		checktest.Equal(t, a.Outcome, request.Cold, "a.Outcome")
+		checktest.Equal(t, a.Page.Status, 404, "a.Page.Status")
+		checktest.True(t, !a.Stored, "a.Stored is true")
 		// It is not there, but it is not gone.
 		want(t, s.get(t, s.call(t, sid(3))), request.Composed, "composed")
 	})
@@ -232,9 +235,9 @@ func TestNotStored(t *testing.T) {
 		full.Store(true)
 		a := s.get(t, s.target(t, "Calls.json", "From=1"))
 		want(t, a, request.Cold, "not stored: disk full")
-		if a.Stored || s.Stats("twilio").Trouble != "disk full" || s.Stats("twilio").NotStored != 1 {
-			t.Errorf("stored %v, stats %+v", a.Stored, s.Stats("twilio"))
-		}
+		checktest.True(t, !a.Stored, "stored: a.Stored is true")
+		checktest.Equal(t, s.Stats("twilio").Trouble, "disk full", `stored: s.Stats("twilio").Trouble`)
+		checktest.Equal(t, s.Stats("twilio").NotStored, 1, `stored: s.Stats("twilio").NotStored`)
 		before, _ := s.fetches("Calls.json")
 		time.Sleep(10 * time.Minute)
 		after, by := s.fetches("Calls.json")
@@ -301,9 +304,11 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		began := time.Now()
 		a := ask(hides("status"))
 		want(t, a, request.Warm, "")
-		if a.Age != 11*time.Second || a.TTL != 19*time.Second || !strings.Contains(string(a.Page.Body), "ringing") || time.Since(began) != 0 {
-			t.Errorf("a list in which something hidden changed: age %v, ttl %v, took %v", a.Age, a.TTL, time.Since(began))
-		}
+		checktest.Equal(t, a.Age, 11*time.Second, "a list in which something hidden changed: a.Age")
+		checktest.Equal(t, a.TTL, 19*time.Second, "a list in which something hidden changed: a.TTL")
+		checktest.Contains(t, string(a.Page.Body), "ringing",
+			"a list in which something hidden changed: string(a.Page.Body)")
+		checktest.Equal(t, time.Since(began), 0, "a list in which something hidden changed: time.Since(began)")
 		want(t, ask(hides("duration")), request.Cold, "")
 		changes()
 		s.entries.hot.Drop(s.entries.hot.Find(s.newest(t).Key))
@@ -340,10 +345,9 @@ func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 		s.get(t, s.newest(t)) // shows both, and the one has changed
 		for range 2 {
 			one, other := ask(sid(1)), ask(sid(2))
-			if one.Outcome != other.Outcome || one.Detail != other.Detail || one.ForwardReason != other.ForwardReason {
-				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.Outcome, one.Detail, one.ForwardReason, other.Outcome,
-					other.Detail, other.ForwardReason)
-			}
+			checktest.Equal(t, one.Outcome, other.Outcome, "one that changed: one.Outcome")
+			checktest.Equal(t, one.Detail, other.Detail, "one that changed: one.Detail")
+			checktest.Equal(t, one.ForwardReason, other.ForwardReason, "one that changed: one.ForwardReason")
 		}
 		want(t, s.get(t, s.call(t, sid(1))), request.Composed, "composed")
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -55,13 +56,16 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Outcome != request.Cold || a.ForwardReason != "method" || !a.Stored || a.Page.Status != 200 {
-			t.Errorf("write's answer %+v", a)
-		}
+		checktest.Equal(t, a.Outcome, request.Cold, "write's answer: a.Outcome")
+		checktest.Equal(t, a.ForwardReason, "method", "write's answer: a.ForwardReason")
+		checktest.True(t, a.Stored, "write's answer: a.Stored is false")
+		checktest.Equal(t, a.Page.Status, 200, "write's answer: a.Page.Status")
 		// The answer's body is a version, and the next read waits for upstream all the same.
-		if rec, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(6)); err != nil ||
-			!strings.Contains(string(rec.Body), "canceled") || !rec.Invalidated {
-			t.Errorf("the record after the write: %+v, %v", rec, err)
+		{
+			rec, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(6))
+			checktest.MustNoError(t, err, "the record after the write")
+			checktest.Contains(t, string(rec.Body), "canceled", "the record after the write: string(rec.Body)")
+			checktest.True(t, rec.Invalidated, "the record after the write: rec.Invalidated is false")
 		}
 		got := s.get(t, s.call(t, sid(6)))
 		want(t, got, request.Cold, "")
@@ -178,19 +182,25 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 			s.script(func() { s.fetch = nil })
 			begin := time.Now()
 			after := s.get(t, target)
-			if took := time.Since(begin); after.Outcome != request.Cold || after.Joined || took != time.Second {
-				t.Errorf("list %v: after the write: %s, joined %v, took %v", list, after.Outcome, after.Joined, took)
-			}
+			took := time.Since(begin)
+			checktest.Equal(t, after.Outcome, request.Cold, "list %v: after.Outcome", list)
+			checktest.True(t, !after.Joined, "list %v: after.Joined is true", list)
+			checktest.Equal(t, took, time.Second, "list %v: took", list)
 			if !strings.Contains(string(after.Page.Body), sid(3)+`","account_sid":"`+account+`","status":"completed"`) {
 				t.Errorf("list %v: after the write: %s", list, after.Page.Body)
 			}
-			if a := <-joined; !a.Joined || a.Stored || !strings.Contains(string(a.Page.Body), "ringing") {
-				t.Errorf("list %v: who waited for the refresh: %+v %s", list, a, a.Page.Body)
+			{
+				a := <-joined
+				checktest.True(t, a.Joined, "list %v: a.Joined is false", list)
+				checktest.True(t, !a.Stored, "list %v: a.Stored is true", list)
+				checktest.Contains(t, string(a.Page.Body), "ringing", "list %v: string(a.Page.Body)", list)
 			}
 			time.Sleep(time.Second)
-			if a := s.get(t, target); a.Outcome == request.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) ||
-				strings.Contains(string(a.Page.Body), "ringing") {
-				t.Errorf("list %v: the old refresh filled: %s %s", list, a.Outcome, a.Page.Body)
+			{
+				a := s.get(t, target)
+				checktest.True(t, a.Outcome != request.Cold, "list %v: a.Outcome is %v", list, a.Outcome)
+				checktest.Contains(t, string(a.Page.Body), `"completed"`, "list %v: string(a.Page.Body)", list)
+				checktest.Lacks(t, string(a.Page.Body), "ringing", "list %v: string(a.Page.Body)", list)
 			}
 		})
 	}
@@ -260,9 +270,9 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 		s.set(sid(2), "canceled", true)
 		s.answers(t, 200, &call{sid(2), "canceled", true}, nil)
 		a, err := s.post(t, http.MethodPost, s.call(t, sid(2)))
-		if err != nil || a.Detail != "not stored: disk full" || a.Stored {
-			t.Fatalf("%+v %v", a, err)
-		}
+		checktest.MustNoError(t, err, "")
+		checktest.MustEqual(t, a.Detail, "not stored: disk full", "a.Detail")
+		checktest.MustTrue(t, !a.Stored, "a.Stored is true")
 		for _, target := range []*spec.Target{s.newest(t), s.call(t, sid(2))} {
 			want(t, s.get(t, target), request.Cold, "not stored: disk full")
 			synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestOutcomeWords(t *testing.T) {
@@ -43,9 +44,10 @@ func TestSpendingsAddUp(t *testing.T) {
 		all.Add(&one)
 	}
 	all.Add(&Spending{ByReason: ByReason{ReasonWaiting: 1}, ByCaller: map[string]int64{"": 1}})
-	if n := all.Requests(); n != 7 || all.ByReason[ReasonWaiting] != 5 || all.Failed != 2 {
-		t.Errorf("%d requests: %+v", n, all)
-	}
+	n := all.Requests()
+	checktest.Equal(t, n, 7, "%d requests: n", n)
+	checktest.Equal(t, all.ByReason[ReasonWaiting], 5, "%d requests: all.ByReason[ReasonWaiting]", n)
+	checktest.Equal(t, all.Failed, 2, "%d requests: all.Failed", n)
 	if all.ByCaller["ann"] != 4 || all.ByCaller[""] != 1 {
 		t.Errorf("by caller: %v", all.ByCaller)
 	}
@@ -64,9 +66,11 @@ func TestScoresSayWhetherThereIsAnythingToTell(t *testing.T) {
 		{ListScore{Answers: "auto", First: "records"}, true, false, true},
 		{ListScore{Answers: "upstream", First: "upstream"}, true, true, false},
 	} {
-		if known, pinned, first := c.score.IsNotable(), c.score.IsPinned(), c.score.IsRecordsFirst(); known != c.known || pinned != c.pinned ||
-			first != c.first {
-			t.Errorf("%+v: known %v, pinned %v, records first %v", c.score, known, pinned, first)
+		{
+			known, pinned, first := c.score.IsNotable(), c.score.IsPinned(), c.score.IsRecordsFirst()
+			checktest.Equal(t, known, c.known, "%+v: known", c.score)
+			checktest.Equal(t, pinned, c.pinned, "%+v: pinned", c.score)
+			checktest.Equal(t, first, c.first, "%+v: first", c.score)
 		}
 	}
 }

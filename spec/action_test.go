@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -64,10 +65,12 @@ func TestActionsAreSentInTheirEncoding(t *testing.T) {
 			t.Errorf("%s: %q as %q", c.name, body, contentType)
 		}
 	}
-	if k.Action("make").CreationList() == nil || k.Action("move").CreationList() != nil || k.Action("none") != nil {
-		t.Error("what makes a record, and what is about one")
-	}
-	if k.Action("make").Title != "Make the thing" || k.Action("make").Method != "POST" || k.Action("make").Done == "" {
-		t.Errorf("defaults: %+v", k.Action("make"))
-	}
+	checktest.MustTrue(t, k.Action("make").CreationList() != nil,
+		`what makes a record, and what is about one: k.Action("make").CreationList() is nil`)
+	checktest.MustTrue(t, k.Action("move").CreationList() == nil,
+		`what makes a record, and what is about one: k.Action("move").CreationList() != nil`)
+	checktest.True(t, k.Action("none") == nil, `what makes a record, and what is about one: k.Action("none") != nil`)
+	checktest.Equal(t, k.Action("make").Title, "Make the thing", `defaults: k.Action("make").Title`)
+	checktest.Equal(t, k.Action("make").Method, "POST", `defaults: k.Action("make").Method`)
+	checktest.True(t, k.Action("make").Done != "", `defaults: k.Action("make").Done is empty`)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // one is the smallest spec with these headers.
@@ -73,8 +75,13 @@ func TestHeadersOfAKey(t *testing.T) {
 			}
 		}
 		key, _, err := s.Headers.ReadKey(c.method, given)
-		if got := key.String(); got != c.key || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s %q: %q, %v; want %q, %q", c.method, c.header, got, err, c.key, c.says)
+		{
+			got := key.String()
+			checktest.Equal(t, got, c.key, "%s %q: got; %v", c.method, c.header, err)
+			checktest.Equal(t, (err == nil), (c.says == ""), "%s %q: (err == nil); got %q", c.method, c.header, got)
+			checktest.True(t, !(err != nil && !strings.Contains(err.Error(), c.says)),
+				"%s %q: err != nil && !strings.Contains(err.Error(), c.says); err is %v; got %q", c.method, c.header,
+				err, got)
 		}
 	}
 	if err := s.Headers.Add(map[string]string{"shop-version": "2025-01"}, []string{"X-Team"}); err != nil {
@@ -93,9 +100,9 @@ func TestHeadersThatAreNotNamed(t *testing.T) {
 	open, strict := one(Headers{}), one(Headers{Strict: true})
 	for _, name := range []string{"X-Foo", "Api-Version", "X-Include-Deleted", "Idempotency-Key"} {
 		key, unknown, err := open.Headers.ReadKey("POST", http.Header{name: {"a"}, "Zz": {"b"}})
-		if err != nil || unknown != name || key.String() != name+"=a&Zz=b" {
-			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
-		}
+		checktest.MustNoError(t, err, "%s", name)
+		checktest.Equal(t, unknown, name, "%s: unknown", name)
+		checktest.Equal(t, key.String(), name+"=a&Zz=b", "%s: key.String()", name)
 		if _, _, err := strict.Headers.ReadKey("POST", http.Header{name: {"a"}}); err == nil {
 			t.Errorf("%s passes a strict spec", name)
 		}
@@ -148,9 +155,10 @@ func TestTelemetryMeansNothing(t *testing.T) {
 		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Asana-Client-Lib X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
 		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id Postman-Token X-Okta-User-Agent-Extended X-Fern-Language X-Fern-Sdk-Version
 		Speakeasy-Sdk-Language`) {
-		if key, unknown, err := h.ReadKey("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
-			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
-		}
+		key, unknown, err := h.ReadKey("GET", http.Header{name: {"a"}})
+		checktest.MustNoError(t, err, "%s", name)
+		checktest.MustTrue(t, len(key) <= 0, "%s: len(key) is %v, want <= 0", name, len(key))
+		checktest.Equal(t, unknown, "", "%s: unknown", name)
 	}
 	if passed := h.FilterWriteHeader(http.Header{"Time-Zone": {"Europe/Paris"}, "X-Client-Version": {"1"}}); len(passed) != 1 {
 		t.Errorf("a write is sent with %v", passed)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonspan"
 	"understudy/spec/paging"
 )
@@ -92,10 +93,10 @@ func TestReadsByPost(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || read != c.read || got.Key.URI != c.key || got.ID != c.id {
-			t.Errorf("%s %s: %v, read %v, %v", c.path, c.body, err, read, got)
-			continue
-		}
+		checktest.MustNoError(t, err, "%s %s; got %v", c.path, c.body, got)
+		checktest.MustEqual(t, read, c.read, "%s %s: read; got %v", c.path, c.body, got)
+		checktest.MustEqual(t, got.Key.URI, c.key, "%s %s: got.Key.URI", c.path, c.body)
+		checktest.MustEqual(t, got.ID, c.id, "%s %s: got.ID", c.path, c.body)
 		if !read {
 			continue
 		}
@@ -116,14 +117,15 @@ func TestReadsByPost(t *testing.T) {
 			t.Errorf("%s %s: asked %s %s", c.path, c.body, method, uri)
 		}
 		again, err := s.ResolveKey(got.Key) // a key says all there is
-		if err != nil || again.Key != got.Key || again.ID != got.ID {
-			t.Errorf("%s again: %v, %+v", got.Key, err, again)
-		}
+		checktest.MustNoError(t, err, "%s again", got.Key)
+		checktest.Equal(t, again.Key, got.Key, "%s again: again.Key", got.Key)
+		checktest.Equal(t, again.ID, got.ID, "%s again: again.ID", got.Key)
 	}
-	if all := s.ChangedTargets(understudy.Key{URI: "/api/channels.rename"}, nil); len(all) != 1 || all[0].Kind.Name != "channels" ||
-		s.ChangedTargets(understudy.Key{URI: "/api/channels.list"}, nil) != nil {
-		t.Errorf("a rename changes %v", all)
-	}
+	all := s.ChangedTargets(understudy.Key{URI: "/api/channels.rename"}, nil)
+	checktest.MustEqual(t, len(all), 1, "a rename changes: len(all)")
+	checktest.Equal(t, all[0].Kind.Name, "channels", "a rename changes: all[0].Kind.Name")
+	checktest.True(t, s.ChangedTargets(understudy.Key{URI: "/api/channels.list"}, nil) == nil,
+		`a rename changes: s.ChangedTargets(understudy.Key{URI: "/api/channels.list"}, nil) != nil`)
 	for body, bad := range map[string]bool{`{"ok":false}`: true, `{"ok":true}`: false, `{}`: false, `{"errors":[]}`: true,
 		`{"errors":null}`: false} {
 		if got := s.Errors.MatchBody([]byte(body), mustDocument(t, body)); got != bad {
@@ -166,14 +168,14 @@ func FuzzPosted(f *testing.F) {
 		}
 		got := post.Target
 		again, err := s.ResolveKey(got.Key)
-		if err != nil || again.Key != got.Key || again.ID != got.ID {
-			t.Fatalf("%s: %v, %+v", got.Key, err, again)
-		}
+		checktest.MustNoError(t, err, "%s", got.Key)
+		checktest.MustEqual(t, again.Key, got.Key, "%s: again.Key", got.Key)
+		checktest.MustEqual(t, again.ID, got.ID, "%s: again.ID", got.Key)
 		_, uri, sent, contentType := got.UpstreamRequest()
 		twice, err := s.ParsePost("chat", uri, "", contentType, sent)
-		if err != nil || twice.Purpose != PostReads || twice.Target.Key != got.Key {
-			t.Fatalf("%s sent as %s: %v, %v", got.Key, sent, err, twice)
-		}
+		checktest.MustNoError(t, err, "%s sent as %s", got.Key, sent)
+		checktest.MustEqual(t, twice.Purpose, PostReads, "%s sent as %s: twice.Purpose", got.Key, sent)
+		checktest.MustEqual(t, twice.Target.Key, got.Key, "%s sent as %s: twice.Target.Key", got.Key, sent)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -39,9 +40,10 @@ func TestPollTarget(t *testing.T) {
 		target, err := s.ResolvePoll(entry)
 		switch {
 		case strings.HasPrefix(want, "/"):
-			if err != nil || target.Key.URI != want || target.IsWholeList() == strings.Contains(want, "Status") {
-				t.Errorf("%s: %v, %v", entry, target, err)
-			}
+			checktest.MustNoError(t, err, "%s", entry)
+			checktest.Equal(t, target.Key.URI, want, "%s: target.Key.URI", entry)
+			checktest.True(t, target.IsWholeList() != strings.Contains(want, "Status"),
+				`%s: target.IsWholeList() == strings.Contains(want, "Status")`, entry)
 		case !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), want):
 			t.Errorf("%s: %v, want %s", entry, err, want)
 		}
@@ -74,12 +76,19 @@ func TestRoots(t *testing.T) {
 		}
 	}
 	labels, repos := github.Kind("labels"), github.Kind("repos")
-	if f := labels.Field("repository"); f == nil || f.DerivedFrom != "url" || f.Link != "repos" || repos.ParentRule() != "" ||
-		spec.RootFromURL(f.RootPath(), "https://api.github.com/repos/acme/tracker/labels/bug") != "acme/tracker" ||
-		spec.RootFromURL(repos.Field("repository").RootPath(), "/repos/acme/tracker") != "acme/tracker" || labels.Field("url").RootPath() != "" ||
-		spec.RootFromURL(f.RootPath(), "/repos/acme%2Ftracker/x/labels/bug") != "" || github.RootField(labels) != "repository" {
-		t.Errorf("the field of the root: %+v", f)
-	}
+	f := labels.Field("repository")
+	checktest.MustTrue(t, f != nil, "the field of the root: f is nil")
+	checktest.Equal(t, f.DerivedFrom, "url", "the field of the root: f.DerivedFrom")
+	checktest.Equal(t, f.Link, "repos", "the field of the root: f.Link")
+	checktest.Equal(t, repos.ParentRule(), "", "the field of the root: repos.ParentRule()")
+	checktest.Equal(t, spec.RootFromURL(f.RootPath(), "https://api.github.com/repos/acme/tracker/labels/bug"),
+		"acme/tracker", `the field of the root: spec.RootFromURL(f.RootPath(), "https://api.github.com/repos…`)
+	checktest.Equal(t, spec.RootFromURL(repos.Field("repository").RootPath(), "/repos/acme/tracker"), "acme/tracker",
+		`the field of the root: spec.RootFromURL(repos.Field("repository").RootPath(), "/rep…`)
+	checktest.Equal(t, labels.Field("url").RootPath(), "", `the field of the root: labels.Field("url").RootPath()`)
+	checktest.Equal(t, spec.RootFromURL(f.RootPath(), "/repos/acme%2Ftracker/x/labels/bug"), "",
+		`the field of the root: spec.RootFromURL(f.RootPath(), "/repos/acme%%2Ftracker/x/labels/bug")`)
+	checktest.Equal(t, github.RootField(labels), "repository", "the field of the root: github.RootField(labels)")
 	if field, id := spec.ParseParentRule("conference_sid"); field != "conference_sid" || id("CF1") != "CF1" {
 		t.Error("a parent that a field names is its value")
 	}

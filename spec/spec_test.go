@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec/paging"
 )
 
@@ -24,14 +25,20 @@ func TestCompileFillsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := s.Kind("phone_numbers")
-	if s.Title != "x" || s.ContentType != "application/json" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" ||
-		k.Title != "phone numbers" || k.Singular != "phone number" ||
-		k.Lists[0].Shape != k.Name || k.Instances[0].Shape != k.Name || k.Field("a").Type != TypeText || k.Lists[0].Filters[0].Op != "is" {
-		t.Errorf("%+v %+v", s, k)
-	}
-	if k.Lists[0].Filter("q") == nil || k.Lists[0].Filter("r") != nil || k.Field("z") != nil || s.Kind("z") != nil {
-		t.Error("lookups by name")
-	}
+	checktest.Equal(t, s.Title, "x", "s.Title")
+	checktest.Equal(t, s.ContentType, "application/json", "s.ContentType")
+	checktest.Equal(t, s.Hosts[0].Prefixes[0], "/", "s.Hosts[0].Prefixes[0]")
+	checktest.Equal(t, s.Paging.Tokens[0], "after", "s.Paging.Tokens[0]")
+	checktest.Equal(t, k.Title, "phone numbers", "k.Title")
+	checktest.Equal(t, k.Singular, "phone number", "k.Singular")
+	checktest.Equal(t, k.Lists[0].Shape, k.Name, "k.Lists[0].Shape")
+	checktest.Equal(t, k.Instances[0].Shape, k.Name, "k.Instances[0].Shape")
+	checktest.Equal(t, k.Field("a").Type, TypeText, `k.Field("a").Type`)
+	checktest.Equal(t, k.Lists[0].Filters[0].Op, "is", "k.Lists[0].Filters[0].Op")
+	checktest.MustTrue(t, k.Lists[0].Filter("q") != nil, `lookups by name: k.Lists[0].Filter("q") is nil`)
+	checktest.MustTrue(t, k.Lists[0].Filter("r") == nil, `lookups by name: k.Lists[0].Filter("r") != nil`)
+	checktest.MustTrue(t, k.Field("z") == nil, `lookups by name: k.Field("z") != nil`)
+	checktest.True(t, s.Kind("z") == nil, `lookups by name: s.Kind("z") != nil`)
 	if k.Field("b.c").DisplayName() != "C" || (&Field{Name: "b_x.c"}).DisplayName() != "b x c" {
 		t.Error("field names for people")
 	}
@@ -133,9 +140,10 @@ func TestCompileRefuses(t *testing.T) {
 	} {
 		s := uncompiled(t)
 		wrong(s)
-		if err := s.Compile(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "spec ") {
-			t.Errorf("%v, want %q", err, want)
-		}
+		err := s.Compile()
+		checktest.MustTrue(t, err != nil, "err is nil")
+		checktest.Contains(t, err.Error(), want, "err.Error()")
+		checktest.True(t, strings.HasPrefix(err.Error(), "spec "), "err.Error() is %q", err.Error())
 	}
 }
 
@@ -159,9 +167,10 @@ func TestURL(t *testing.T) {
 		{"/10/a", "http://127.0.0.1:4116/", "http://127.0.0.1:4116/10/a"},
 	} {
 		got, err := s.BuildURL(understudy.Key{URI: c.uri}, c.base)
-		if got != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("%s: %q %v, want %q", c.uri, got, err, c.want)
-		}
+		checktest.Equal(t, got, c.want, "%s: got; %v", c.uri, err)
+		checktest.Equal(t, (err == nil), (c.want != ""), "%s: (err == nil); got %q", c.uri, got)
+		checktest.True(t, !(err != nil && !errors.Is(err, understudy.ErrInvalid)),
+			"%s: err != nil && !errors.Is(err, understudy.ErrInvalid); err is %v; got %q", c.uri, err, got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec/paging"
 )
 
@@ -69,21 +70,24 @@ func TestFilterDefaults(t *testing.T) {
 		{"state=all&owner=a", "/t?state=all&owner=a", false, false}, {"state=open&state=all", "/t?state=open&state=all", false, false},
 	} {
 		got, err := s.Resolve("x", "/t", c.query)
-		if err != nil || got.Key.URI != c.key || got.IsWholeList() != c.whole || got.IsReordered() != c.reordered {
-			t.Errorf("%s: %v, %s, whole %v, reordered %v", c.query, err, got.Key.URI, got.IsWholeList(), got.IsReordered())
-		}
+		checktest.MustNoError(t, err, "%s", c.query)
+		checktest.Equal(t, got.Key.URI, c.key, "%s: got.Key.URI", c.query)
+		checktest.Equal(t, got.IsWholeList(), c.whole, "%s: got.IsWholeList()", c.query)
+		checktest.Equal(t, got.IsReordered(), c.reordered, "%s: got.IsReordered()", c.query)
 	}
 	if mine, err := s.Resolve("x", "/mine", "owner=me"); err != nil || mine.Key.URI != "/mine?owner=me" {
 		t.Errorf("a default that no value takes away: %v, asked for %s", err, mine.Key.URI)
 	}
 	polled, err := (&Source{Name: "x", Spec: s}).ResolvePoll("tickets")
-	if err != nil || !polled.IsWholeList() || polled.Key.URI != "/t?state=all" {
-		t.Errorf("polled: %v, %v", polled, err)
-	}
+	checktest.MustNoError(t, err, "polled")
+	checktest.True(t, polled.IsWholeList(), "polled: polled.IsWholeList() is false")
+	checktest.Equal(t, polled.Key.URI, "/t?state=all", "polled: polled.Key.URI")
 	found, err := s.Resolve("x", "/found", "")
-	if err != nil || found.IsWholeList() || found.List.IsComplete() || !found.List.HasRequiredFilter() {
-		t.Errorf("a list that wants a filter: %v, whole %v", err, found.IsWholeList())
-	}
+	checktest.MustNoError(t, err, "a list that wants a filter")
+	checktest.True(t, !found.IsWholeList(), "a list that wants a filter: found.IsWholeList() is true")
+	checktest.True(t, !found.List.IsComplete(), "a list that wants a filter: found.List.IsComplete() is true")
+	checktest.True(t, found.List.HasRequiredFilter(),
+		"a list that wants a filter: found.List.HasRequiredFilter() is false")
 	if paths := (&Source{Name: "x", Spec: s}).PollPaths(); len(paths) != 2 {
 		t.Errorf("polled are %v", paths)
 	}
@@ -200,15 +204,19 @@ func TestTarget(t *testing.T) {
 		if got.Kind != nil {
 			kind = got.Kind.Name
 		}
-		if kind != c.kind || got.Shape() != c.shape || got.ID != c.id || (got.List != nil) != c.list || got.First != c.first ||
-			got.PageSize != c.size || got.Var(c.variable) != c.filled {
-			t.Errorf("%s?%s: %+v", c.path, c.query, got)
-		}
+		checktest.Equal(t, kind, c.kind, "%s?%s: kind; got %+v", c.path, c.query, got)
+		checktest.Equal(t, got.Shape(), c.shape, "%s?%s: got.Shape()", c.path, c.query)
+		checktest.Equal(t, got.ID, c.id, "%s?%s: got.ID", c.path, c.query)
+		checktest.Equal(t, (got.List != nil), c.list, "%s?%s: (got.List != nil)", c.path, c.query)
+		checktest.Equal(t, got.First, c.first, "%s?%s: got.First", c.path, c.query)
+		checktest.Equal(t, got.PageSize, c.size, "%s?%s: got.PageSize", c.path, c.query)
+		checktest.Equal(t, got.Var(c.variable), c.filled, "%s?%s: got.Var(c.variable)", c.path, c.query)
 	}
 	own, err := s.Resolve("s", calls, "understudy.role=x&To=1&understudy.max")
-	if err != nil || own.OwnParams.String() != "understudy.role=x&understudy.max" || strings.Contains(own.Key.URI, "understudy") {
-		t.Errorf("own parameters: %+v %v", own, err)
-	}
+	checktest.MustNoError(t, err, "own parameters")
+	checktest.Equal(t, own.OwnParams.String(), "understudy.role=x&understudy.max",
+		"own parameters: own.OwnParams.String()")
+	checktest.Lacks(t, own.Key.URI, "understudy", "own parameters: own.Key.URI")
 }
 
 func TestTargetRefuses(t *testing.T) {
@@ -234,9 +242,9 @@ func TestEscapedSlashStaysInTheKey(t *testing.T) {
 			continue
 		}
 		again, err := s.ResolveKey(aim.Key)
-		if err != nil || again.Key != aim.Key || !strings.Contains(aim.Key.URI, "%2F") {
-			t.Errorf("%s: key %s, again %v, %v", path, aim.Key.URI, again, err)
-		}
+		checktest.MustNoError(t, err, "%s", path)
+		checktest.Equal(t, again.Key, aim.Key, "%s: again.Key", path)
+		checktest.Contains(t, aim.Key.URI, "%2F", "%s: aim.Key.URI", path)
 	}
 }
 
@@ -316,10 +324,14 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			t.Fatalf("the key %q cannot be asked for: %v", a.Key.URI, err)
 		}
-		if b.Key != a.Key || b.ID != a.ID || b.Kind != a.Kind || b.List != a.List || b.Instance != a.Instance || b.First != a.First ||
-			b.PageSize != a.PageSize || b.Query.String() != a.Query.String() {
-			t.Fatalf("%q?%q:\n%+v\nthen\n%+v", path, query, a, b)
-		}
+		checktest.MustEqual(t, b.Key, a.Key, "b.Key")
+		checktest.MustEqual(t, b.ID, a.ID, "b.ID")
+		checktest.MustEqual(t, b.Kind, a.Kind, "b.Kind")
+		checktest.MustEqual(t, b.List, a.List, "b.List")
+		checktest.MustEqual(t, b.Instance, a.Instance, "b.Instance")
+		checktest.MustEqual(t, b.First, a.First, "b.First")
+		checktest.MustEqual(t, b.PageSize, a.PageSize, "b.PageSize")
+		checktest.MustEqual(t, b.Query.String(), a.Query.String(), "b.Query.String()")
 		c, err := s.ResolveLink("s", a.Key.URI)
 		if err != nil || c.Key != a.Key {
 			t.Fatalf("followed to %v: %v", c, err)

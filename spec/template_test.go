@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestParseTemplate(t *testing.T) {
@@ -90,9 +91,9 @@ func readBack(t *testing.T, tmpl Template, filled string, values map[string]stri
 		t.Fatalf("%q does not resemble %q", filled, tmpl)
 	}
 	longer, err := ParseTemplate(tmpl.String() + "/x")
-	if err != nil || !tmpl.IsPrefixOf(longer) || longer.IsPrefixOf(tmpl) {
-		t.Fatalf("%q begins %q: %v", tmpl, longer, err)
-	}
+	checktest.MustNoError(t, err, "%q begins %q", tmpl, longer)
+	checktest.MustTrue(t, tmpl.IsPrefixOf(longer), "%q begins %q: tmpl.IsPrefixOf(longer) is false", tmpl, longer)
+	checktest.MustTrue(t, !longer.IsPrefixOf(tmpl), "%q begins %q: longer.IsPrefixOf(tmpl) is true", tmpl, longer)
 	last := len(tmpl.Segments()) - 1
 	for i, seg := range tmpl.Segments() {
 		if seg.Head != "" && seg.Name != "" || seg.Tail != "" && i < last {

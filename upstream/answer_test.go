@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/body"
@@ -90,9 +91,9 @@ func TestFetchJudgesAnswers(t *testing.T) {
 			page, err := get(t, client, c.uri)
 			if c.why != understudy.FailNone {
 				e := failure(t, err)
-				if e.Why != c.why || e.Status != c.reply.StatusCode || !strings.Contains(err.Error(), c.detail) {
-					t.Fatalf("failure %+v (%v), want %v %q", e, err, c.why, c.detail)
-				}
+				checktest.MustEqual(t, e.Why, c.why, "failure: e.Why; %v", err)
+				checktest.MustEqual(t, e.Status, c.reply.StatusCode, "failure: e.Status; %v", err)
+				checktest.MustContains(t, err.Error(), c.detail, "failure: err.Error()")
 				if page = e.Page; (page != nil) != (c.kept != "") {
 					t.Fatalf("the failure's page is %+v", page)
 				}
@@ -102,17 +103,19 @@ func TestFetchJudgesAnswers(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if string(page.Body) != c.body || page.Status != c.reply.StatusCode || len(page.Rows) != c.rows ||
-				(page.NotStored == "") != (c.kept == "") || !strings.Contains(page.NotStored, c.kept) {
-				t.Errorf("page %+v\nbody %q", page, page.Body)
-			}
+			checktest.Equal(t, string(page.Body), c.body, "page: string(page.Body)")
+			checktest.Equal(t, page.Status, c.reply.StatusCode, "page: page.Status")
+			checktest.MustEqual(t, len(page.Rows), c.rows, "page: len(page.Rows)")
+			checktest.Equal(t, (page.NotStored == ""), (c.kept == ""), `page: (page.NotStored == "")`)
+			checktest.Contains(t, page.NotStored, c.kept, "page: page.NotStored")
 			sum := sha256.Sum256(page.Body)
 			if !bytes.Equal(page.Sum[:], sum[:16]) {
 				t.Error("the sum is not the body's")
 			}
-			if page.Key.URI == "" || page.Key.Source != "twilio" || page.At.IsZero() || page.ContentType != c.reply.Header.Get("Content-Type") {
-				t.Errorf("page %+v", page)
-			}
+			checktest.True(t, page.Key.URI != "", "page: page.Key.URI is empty")
+			checktest.Equal(t, page.Key.Source, "twilio", "page: page.Key.Source")
+			checktest.True(t, !page.At.IsZero(), "page: page.At.IsZero() is true")
+			checktest.Equal(t, page.ContentType, c.reply.Header.Get("Content-Type"), "page: page.ContentType")
 			if n := s.count(); n != 1 {
 				t.Errorf("%d requests", n)
 			}
@@ -128,14 +131,18 @@ func TestPageNamesWhatWasAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page.Kind != "calls" || page.Shape != "calls" || !page.List || page.ID != "" || page.Generation != 7 ||
-		page.Key.URI != callsPath+"?To=%2B1&PageSize=50" || page.Next.URI != callsPath+"?PageSize=50&Page=1&PageToken=PACA9" {
-		t.Errorf("%+v", page)
-	}
+	checktest.Equal(t, page.Kind, "calls", "page.Kind")
+	checktest.Equal(t, page.Shape, "calls", "page.Shape")
+	checktest.True(t, page.List, "page.List is false")
+	checktest.Equal(t, page.ID, "", "page.ID")
+	checktest.Equal(t, page.Generation, 7, "page.Generation")
+	checktest.Equal(t, page.Key.URI, callsPath+"?To=%2B1&PageSize=50", "page.Key.URI")
+	checktest.Equal(t, page.Next.URI, callsPath+"?PageSize=50&Page=1&PageToken=PACA9", "page.Next.URI")
 	page, err = get(t, c, strings.Replace(callsPath, ".json", "/CA1.json", 1))
-	if err != nil || page.ID != "CA1" || page.List || page.NotStored != "a record without sid" {
-		t.Errorf("%+v %v", page, err)
-	}
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.Equal(t, page.ID, "CA1", "page.ID")
+	checktest.True(t, !page.List, "page.List is true")
+	checktest.Equal(t, page.NotStored, "a record without sid", "page.NotStored")
 }
 
 // The secret is in no error, log line or page, wherever upstream puts it.
@@ -200,10 +207,11 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 		t.Errorf("asked %s\nwant  %s", got.URL, want)
 	}
 	user, secret, _ := got.BasicAuth()
-	if user != account || secret != token || got.Header.Get("Accept-Encoding") != body.AcceptEncoding ||
-		got.Header.Get("User-Agent") != "understudy" || got.Method != "GET" {
-		t.Errorf("headers %v", got.Header)
-	}
+	checktest.Equal(t, user, account, "user")
+	checktest.Equal(t, secret, token, "secret")
+	checktest.Equal(t, got.Header.Get("Accept-Encoding"), body.AcceptEncoding, `got.Header.Get("Accept-Encoding")`)
+	checktest.Equal(t, got.Header.Get("User-Agent"), "understudy", `got.Header.Get("User-Agent")`)
+	checktest.Equal(t, got.Method, "GET", "got.Method")
 	c.SetCredential("SK1", understudy.NewSecret("other"))
 	if _, err := get(t, c, callsPath); err != nil {
 		t.Fatal(err)
@@ -221,10 +229,10 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 	if _, err := get(t, shelf, "/v3/main/books?x=%2F"); err != nil {
 		t.Fatal(err)
 	}
-	if got.URL.String() != "http://127.0.0.1:1/base/v3/main/books?x=%2F&limit=20" || got.Header.Get("Authorization") != "Bearer abc" ||
-		got.Header.Get("User-Agent") != "me/1" {
-		t.Errorf("asked %s, %v", got.URL, got.Header)
-	}
+	checktest.Equal(t, got.URL.String(), "http://127.0.0.1:1/base/v3/main/books?x=%2F&limit=20",
+		"asked: got.URL.String()")
+	checktest.Equal(t, got.Header.Get("Authorization"), "Bearer abc", `asked: got.Header.Get("Authorization")`)
+	checktest.Equal(t, got.Header.Get("User-Agent"), "me/1", `asked: got.Header.Get("User-Agent")`)
 	links, err := New(Options{Source: &spec.Source{Name: "links", Spec: specFile(t, "links")}, Transport: s})
 	if err != nil {
 		t.Fatal(err)
@@ -263,9 +271,9 @@ func TestRecentKeepsTheLast(t *testing.T) {
 		c.Answered(time.Duration(i))
 	}
 	got := c.Recent()
-	if len(got) != 120 || got[0] != 180 || got[119] != 299 {
-		t.Errorf("%v", got)
-	}
+	checktest.MustEqual(t, len(got), 120, "len(got)")
+	checktest.Equal(t, got[0], 180, "got[0]")
+	checktest.Equal(t, got[119], 299, "got[119]")
 }
 
 // What was sent is counted by five minutes, for a day.
@@ -293,9 +301,9 @@ func TestSpending(t *testing.T) {
 		sum.Failed += s.Failed
 		sum.ByReason[request.ReasonSync] += s.ByReason[request.ReasonSync]
 	}
-	if len(all) != 288 || sum.Failed != 288 || sum.ByReason[request.ReasonSync] != 480 {
-		t.Errorf("%d spans, %+v", len(all), sum)
-	}
+	checktest.MustEqual(t, len(all), 288, "len(all)")
+	checktest.Equal(t, sum.Failed, 288, "sum.Failed")
+	checktest.Equal(t, sum.ByReason[request.ReasonSync], 480, "sum.ByReason[request.ReasonSync]")
 	if later := c.Spending(end.Add(23*time.Hour+55*time.Minute), unknown); len(later) != 1 {
 		t.Errorf("a day later: %d spans", len(later))
 	}
@@ -361,9 +369,9 @@ func TestWidenedIsNotStored(t *testing.T) {
 			return reply(200, `{"recordings":[`+one+`],"next_page_uri":null}`), nil
 		}})
 		page, err := get(t, c, "/2010-04-01/Accounts/AC1/Recordings"+target)
-		if err != nil || len(page.Rows) != 1 || (page.NotStored == "") != kept {
-			t.Errorf("%s: %v, %+v", target, err, page)
-		}
+		checktest.MustNoError(t, err, "%s; page %+v", target, page)
+		checktest.MustEqual(t, len(page.Rows), 1, "%s: len(page.Rows)", target)
+		checktest.Equal(t, (page.NotStored == ""), kept, `%s: (page.NotStored == "")`, target)
 	}
 }
 

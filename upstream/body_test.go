@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/semaphore"
 	"understudy/request"
 	"understudy/spec"
@@ -85,9 +86,10 @@ func TestAPackedBodyThatLiesAboutItsLength(t *testing.T) {
 			told = max(told, n)
 			return nil
 		}})
-		if said == 0 && err != nil || said != 0 && err == nil || told > client.o.MaxBody {
-			t.Errorf("%d: %v, told %d", said, err, told)
-		}
+		checktest.True(t, !(said == 0 && err != nil), "%d: said == 0 && err != nil; said is %v, err is %v", said,
+			said, err)
+		checktest.True(t, !(said != 0 && err == nil), "%d: said != 0 && err == nil; said is %v", said, said)
+		checktest.True(t, told <= client.o.MaxBody, "%d: told is %v; %v", said, told, err)
 	}
 }
 
@@ -152,9 +154,11 @@ func TestAWaitForRoomEnds(t *testing.T) {
 			return context.Cause(ctx)
 		}})
 		late := time.Since(begin) != body.ParkTime
-		if err == nil || late || errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "no room") {
-			t.Errorf("%v after %v", err, time.Since(begin))
-		}
+		checktest.MustTrue(t, err != nil, "err is nil")
+		checktest.MustTrue(t, !late, "late is true; %v", err)
+		checktest.True(t, !errors.Is(err, understudy.ErrUnavailable),
+			"errors.Is(err, understudy.ErrUnavailable) is true")
+		checktest.Contains(t, err.Error(), "no room", "err.Error()")
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
 			t.Errorf("%v, %+v", err, c.Health())
 		}

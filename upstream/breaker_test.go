@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/throttle"
@@ -72,9 +73,13 @@ func TestFailedKeyWaits(t *testing.T) {
 		f.status.Store(200)
 		// The key fails at once, another does not, a patient reader waits it out.
 		_, err := get(t, c, call(1))
-		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 502 || !contains(err, "server error (status 502)") ||
-			e.RetryAfter != time.Second {
-			t.Errorf("%+v: %v", e, err)
+		{
+			e := failure(t, err)
+			checktest.Equal(t, e.Why, understudy.FailDown, "%+v: e.Why; %v", e, err)
+			checktest.Equal(t, e.Status, 502, "%+v: e.Status; %v", e, err)
+			checktest.True(t, contains(err, "server error (status 502)"),
+				`%+v: contains(err, "server error (status 502)") is false`, e)
+			checktest.Equal(t, e.RetryAfter, time.Second, "%+v: e.RetryAfter; %v", e, err)
 		}
 		if _, err := get(t, c, call(2)); err != nil {
 			t.Errorf("another key: %v", err)
@@ -127,9 +132,11 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		n := s.count()
 		for _, reason := range []request.Reason{request.ReasonWaiting, request.ReasonPoll, request.ReasonPrefetch} {
 			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: reason})
-			if e := failure(t, err); e.Why != understudy.FailDown || !contains(err, "connection refused") || e.RetryAfter <= 0 {
-				t.Errorf("%v: %+v %v", reason, e, err)
-			}
+			e := failure(t, err)
+			checktest.Equal(t, e.Why, understudy.FailDown, "%v: e.Why; %v", reason, err)
+			checktest.True(t, contains(err, "connection refused"),
+				`%v: contains(err, "connection refused") is false`, reason)
+			checktest.True(t, e.RetryAfter > 0, "%v: e.RetryAfter is %v, want > 0; %v", reason, e.RetryAfter, err)
 		}
 		if s.count() != n {
 			t.Error("a source that is down was asked")
@@ -145,8 +152,11 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 			t.Errorf("the probe: %v", err)
 		}
 		// That ends it for all keys.
-		if _, err := get(t, c, call(0)); err != nil || c.Health().State != "ok" || c.Health().Why != "" {
-			t.Errorf("%v %+v", err, c.Health())
+		{
+			_, err := get(t, c, call(0))
+			checktest.MustNoError(t, err, "")
+			checktest.Equal(t, c.Health().State, "ok", "c.Health().State")
+			checktest.Equal(t, c.Health().Why, "", "c.Health().Why")
 		}
 	})
 }
@@ -183,9 +193,9 @@ func TestPatientReadersWaitForTheProbe(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(50+i)), CanWaitForProbe: always})
-				if d := time.Since(start); err != nil || d < 700*time.Millisecond || d > 1300*time.Millisecond {
-					t.Errorf("reader %d: %v after %v", i, err, d)
-				}
+				d := time.Since(start)
+				checktest.NoError(t, err, "reader %d after %v", i, d)
+				checktest.True(t, d >= 700*time.Millisecond && d <= 1300*time.Millisecond, "reader %d waited %v", i, d)
 			})
 		}
 		time.Sleep(1050 * time.Millisecond)
@@ -297,16 +307,23 @@ func TestRunProbes(t *testing.T) {
 				t.Errorf("probed %s", uri)
 			}
 		}
-		if h := c.Health(); h.State != "down" || !strings.Contains(h.Why, "refused") || time.Until(h.NextProbe) > time.Minute ||
-			h.NextProbe.Before(time.Now()) {
-			t.Errorf("%+v", h)
+		{
+			h := c.Health()
+			checktest.Equal(t, h.State, "down", "h.State")
+			checktest.Contains(t, h.Why, "refused", "h.Why")
+			checktest.True(t, time.Until(h.NextProbe) <= time.Minute, "time.Until(h.NextProbe) is %v",
+				time.Until(h.NextProbe))
+			checktest.True(t, !h.NextProbe.Before(time.Now()), "h.NextProbe.Before(time.Now()) is true")
 		}
 		f.status.Store(200)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		n = s.count()
-		if h := c.Health(); h.State != "ok" || !h.NextProbe.IsZero() || time.Since(h.Since) > time.Minute {
-			t.Errorf("%+v", h)
+		{
+			h := c.Health()
+			checktest.Equal(t, h.State, "ok", "h.State")
+			checktest.True(t, h.NextProbe.IsZero(), "h.NextProbe.IsZero() is false")
+			checktest.True(t, time.Since(h.Since) <= time.Minute, "time.Since(h.Since) is %v", time.Since(h.Since))
 		}
 		time.Sleep(time.Hour)
 		if s.count() != n {
@@ -364,14 +381,18 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = get(t, c, callsPath+"?To=1")
-		if h := c.Health(); h.State != "limited" || time.Until(h.NextProbe) != 12*time.Second || h.Since != time.Now() {
-			t.Errorf("%+v", h)
+		{
+			h := c.Health()
+			checktest.Equal(t, h.State, "limited", "h.State")
+			checktest.Equal(t, time.Until(h.NextProbe), 12*time.Second, "time.Until(h.NextProbe)")
+			checktest.Equal(t, h.Since, time.Now(), "h.Since")
 		}
 		_, err := get(t, c, callsPath)
-		if e := failure(t, err); e.Why != understudy.FailDown || e.Status != 429 || e.RetryAfter != 12*time.Second ||
-			e.ShortText() != "upstream 429" {
-			t.Errorf("%+v", e)
-		}
+		e := failure(t, err)
+		checktest.Equal(t, e.Why, understudy.FailDown, "e.Why")
+		checktest.Equal(t, e.Status, 429, "e.Status")
+		checktest.Equal(t, e.RetryAfter, 12*time.Second, "e.RetryAfter")
+		checktest.Equal(t, e.ShortText(), "upstream 429", "e.ShortText()")
 		start := time.Now()
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), CanWaitForProbe: always}); err != nil ||
 			time.Since(start) != 12*time.Second {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/upstream/throttle"
 )
@@ -253,9 +254,11 @@ func TestQueueIsBounded(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
 		w.send(6, request.Fetch{})
-		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], throttle.ErrQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailBusy {
-			t.Errorf("errors %v", w.failed())
-		}
+		checktest.MustEqual(t, len(w.failed()), 2, "errors: len(w.failed())")
+		checktest.True(t, errors.Is(w.failed()[0], throttle.ErrQueueFull),
+			"errors: errors.Is(w.failed()[0], throttle.ErrQueueFull) is false")
+		checktest.Equal(t, failure(t, w.failed()[0]).Why, understudy.FailBusy,
+			"errors: failure(t, w.failed()[0]).Why")
 		w.wg.Wait()
 		if s.count() != 4 {
 			t.Errorf("%d requests", s.count())
@@ -280,18 +283,21 @@ func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
 			t.Errorf("%d of 300 were turned away at once", refused)
 		}
 		for _, err := range w.failed() {
-			if e := failure(t, err); e.Why != understudy.FailBusy || e.RetryAfter < time.Second || !contains(err, "too long") {
-				t.Fatalf("%+v: %v", e, err)
-			}
+			e := failure(t, err)
+			checktest.MustEqual(t, e.Why, understudy.FailBusy, "%+v: e.Why; %v", e, err)
+			checktest.MustTrue(t, e.RetryAfter >= time.Second, "%+v: e.RetryAfter is %v; %v", e, e.RetryAfter, err)
+			checktest.MustTrue(t, contains(err, "too long"), `%+v: contains(err, "too long") is false`, e)
 		}
 		w.wg.Wait()
 		if len(w.failed()) != refused {
 			t.Errorf("%d gave up later", len(w.failed())-refused)
 		}
 		q := w.c.Queue()
-		if q.Longest > 8*time.Second || q.Longest < 7*time.Second || q.Refused != int64(refused) || q.Now != 0 || q.Limit != defaultQueue {
-			t.Errorf("%+v", q)
-		}
+		checktest.True(t, q.Longest <= 8*time.Second, "q.Longest is %v", q.Longest)
+		checktest.True(t, q.Longest >= 7*time.Second, "q.Longest is %v", q.Longest)
+		checktest.Equal(t, q.Refused, int64(refused), "q.Refused")
+		checktest.Equal(t, q.Now, 0, "q.Now")
+		checktest.Equal(t, q.Limit, defaultQueue, "q.Limit")
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/charset"
 )
 
@@ -64,14 +65,16 @@ func TestCharsets(t *testing.T) {
 		outcome := "unusable"
 		switch {
 		case err != nil:
-			if e := failure(t, err); e.Why != understudy.FailUnusable || e.Page != nil || !contains(err, p.reason) {
-				t.Errorf("%s: %v, want %q", p.name, err, p.reason)
-			}
+			e := failure(t, err)
+			checktest.Equal(t, e.Why, understudy.FailUnusable, "%s: e.Why; %v", p.name, err)
+			checktest.MustTrue(t, e.Page == nil, "%s: e.Page is %v; %v", p.name, e.Page, err)
+			checktest.True(t, contains(err, p.reason), "%s: contains(err, p.reason) is false", p.name)
 		case page.NotStored != "":
 			outcome = "passes"
-			if !strings.Contains(page.NotStored, p.reason) || p.reason == "" || page.Rows != nil || !page.Next.IsZero() {
-				t.Errorf("%s: not stored because %q, want %q; %d rows", p.name, page.NotStored, p.reason, len(page.Rows))
-			}
+			checktest.Contains(t, page.NotStored, p.reason, "%s: page.NotStored", p.name)
+			checktest.True(t, p.reason != "", "%s: p.reason is empty", p.name)
+			checktest.MustTrue(t, page.Rows == nil, "%s: page.Rows is %v", p.name, page.Rows)
+			checktest.True(t, page.Next.IsZero(), "%s: page.Next.IsZero() is false", p.name)
 		default:
 			outcome = "stored"
 			lossless(t, p, page)
@@ -80,9 +83,10 @@ func TestCharsets(t *testing.T) {
 			t.Errorf("%s: %s, want %s", p.name, outcome, p.outcome)
 		}
 		if err == nil {
-			if sent, ok := charset.Charset(page.Charset).Encode(page.Body); !ok || string(sent) != p.body || page.ContentType != p.declared {
-				t.Errorf("%s: %q %q %v, was %q %q", p.name, page.ContentType, sent, ok, p.declared, p.body)
-			}
+			sent, ok := charset.Charset(page.Charset).Encode(page.Body)
+			checktest.MustTrue(t, ok, "%s: ok is false", p.name)
+			checktest.Equal(t, string(sent), p.body, "%s: string(sent)", p.name)
+			checktest.Equal(t, page.ContentType, p.declared, "%s: page.ContentType", p.name)
 		}
 		_, charset, _ := strings.Cut(p.declared, "charset=")
 		if p.reason != "" {
@@ -99,9 +103,9 @@ func TestCharsets(t *testing.T) {
 // nothing was replaced on the way.
 func lossless(t *testing.T, p payload, page *understudy.Page) {
 	t.Helper()
-	if !utf8.Valid(page.Body) || len(page.Rows) != 1 || page.Rows[0].ID != "CA1" {
-		t.Fatalf("%s: %+v", p.name, page)
-	}
+	checktest.MustTrue(t, utf8.Valid(page.Body), "%s: utf8.Valid(page.Body) is false", p.name)
+	checktest.MustEqual(t, len(page.Rows), 1, "%s: len(page.Rows)", p.name)
+	checktest.MustEqual(t, page.Rows[0].ID, "CA1", "%s: page.Rows[0].ID", p.name)
 	row := page.Body[page.Rows[0].Start:page.Rows[0].End]
 	var record map[string]string
 	if err := json.Unmarshal(row, &record); err != nil {
@@ -112,7 +116,8 @@ func lossless(t *testing.T, p payload, page *understudy.Page) {
 	}
 	again, err := json.Marshal(record)
 	var back map[string]string
-	if err != nil || json.Unmarshal(again, &back) != nil || back["caller_name"] != record["caller_name"] {
-		t.Errorf("%s: %q became %q", p.name, record["caller_name"], back["caller_name"])
-	}
+	checktest.MustNoError(t, err, "%s", p.name)
+	checktest.MustTrue(t, json.Unmarshal(again, &back) == nil, "%s: json.Unmarshal(again, &back) is %v", p.name,
+		json.Unmarshal(again, &back))
+	checktest.Equal(t, back["caller_name"], record["caller_name"], `%s: back["caller_name"]`, p.name)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -57,9 +58,10 @@ func TestRequestsCarryTheCredential(t *testing.T) {
 				t.Fatal(err)
 			}
 			page, err := c.Fetch(t.Context(), request.Fetch{Target: target, Reason: request.ReasonWaiting})
-			if err != nil || len(page.Rows) != 1 || strings.Contains(string(page.Body), "sk-") || strings.Contains(page.Key.URI, "sk-") {
-				t.Errorf("%s: %v, %+v", style, err, page)
-			}
+			checktest.MustNoError(t, err, "%s; page %+v", style, page)
+			checktest.MustEqual(t, len(page.Rows), 1, "%s: len(page.Rows)", style)
+			checktest.Lacks(t, string(page.Body), "sk-", "%s: string(page.Body)", style)
+			checktest.Lacks(t, page.Key.URI, "sk-", "%s: page.Key.URI", style)
 		}
 		if strings.HasPrefix(style, "query") == strings.Contains(seen[0], "another") {
 			t.Errorf("%s: a caller's own parameter: %q", style, seen[0])

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/spec"
@@ -79,16 +80,19 @@ func TestLimitsAreWaitedFor(t *testing.T) {
 				client := forged(t, s)
 				page, err := get(t, client, "/issues/1")
 				if c.wait == 0 {
-					if err != nil || page.Status != c.answer.StatusCode || client.Health().State != "ok" {
-						t.Fatalf("%+v, %v, %+v", page, err, client.Health())
-					}
+					checktest.MustNoError(t, err, "page %+v", page)
+					checktest.MustEqual(t, page.Status, c.answer.StatusCode, "page.Status")
+					checktest.MustEqual(t, client.Health().State, "ok", "client.Health().State; page %+v", page)
 					if _, err := get(t, client, "/issues/2"); err != nil {
 						t.Fatalf("another path: %v", err)
 					}
 					return
 				}
-				if e := failure(t, err); e.Why != understudy.FailLimited || e.RetryAfter != c.wait || e.Page == nil {
-					t.Fatalf("%+v", e)
+				{
+					e := failure(t, err)
+					checktest.MustEqual(t, e.Why, understudy.FailLimited, "e.Why")
+					checktest.MustEqual(t, e.RetryAfter, c.wait, "e.RetryAfter")
+					checktest.MustTrue(t, e.Page != nil, "e.Page is nil")
 				}
 				// Nothing goes out before its time: reads, writes and background work.
 				for at := time.Duration(0); at < c.wait; at += c.wait / 8 {
@@ -258,9 +262,10 @@ func TestLimitsOfResources(t *testing.T) {
 				sent := s.count()
 				for _, path := range []string{"/search?q=2", "/nobody/names"} {
 					e := failure(t, second(get(t, c, path)))
-					if e.Why != understudy.FailLimited || e.RetryAfter != 40*time.Second || e.LimitName != "search" || s.count() != sent {
-						t.Fatalf("%s: %+v after %d requests, want a wait of 40 s", path, e, s.count())
-					}
+					checktest.MustEqual(t, e.Why, understudy.FailLimited, "%s: e.Why", path)
+					checktest.MustEqual(t, e.RetryAfter, 40*time.Second, "%s: e.RetryAfter", path)
+					checktest.MustEqual(t, e.LimitName, "search", "%s: e.LimitName", path)
+					checktest.MustEqual(t, s.count(), sent, "%s: s.count()", path)
 					_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, path), Reason: request.ReasonPoll})
 					_ = failure(t, err)
 				}
@@ -276,9 +281,12 @@ func TestLimitsOfResources(t *testing.T) {
 					t.Fatal(err)
 				}
 				q, h := c.Queue().Windows, c.Health()
-				if len(q) != 2 || q[0].Of != "core" || q[1].Of != "search" || q[1].Left != 0 || q[0].Limit != int64(500*pool) || h.State != "ok" {
-					t.Errorf("%+v, %+v", q, h)
-				}
+				checktest.MustEqual(t, len(q), 2, "len(q)")
+				checktest.Equal(t, q[0].Of, "core", "q[0].Of")
+				checktest.Equal(t, q[1].Of, "search", "q[1].Of")
+				checktest.Equal(t, q[1].Left, 0, "q[1].Left")
+				checktest.Equal(t, q[0].Limit, int64(500*pool), "q[0].Limit")
+				checktest.Equal(t, h.State, "ok", "h.State")
 				time.Sleep(40 * time.Second)
 				if _, err := get(t, c, "/search?q=3"); err != nil {
 					t.Error("in the next minute:", err)
@@ -336,9 +344,11 @@ func TestSharesOfResources(t *testing.T) {
 		})
 		wg.Wait()
 		// At 5 a second 290 go out, and searches get 27 of 30.
-		if searched < 24 || searched > 28 || listed < 230 || up.over["search"]+up.over["core"] > 0 {
-			t.Errorf("%d searches and %d lists in a minute, %v in vain", searched, listed, up.over)
-		}
+		checktest.True(t, searched >= 24, "searched is %v, want >= 24", searched)
+		checktest.True(t, searched <= 28, "searched is %v, want <= 28", searched)
+		checktest.True(t, listed >= 230, "listed is %v, want >= 230", listed)
+		checktest.True(t, up.over["search"]+up.over["core"] <= 0,
+			`up.over["search"]+up.over["core"] is %v, want <= 0`, up.over["search"]+up.over["core"])
 	})
 }
 
@@ -475,7 +485,9 @@ func TestContentsTellOfLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = m.Close()
-	if q, h := c.Queue(), c.Health(); h.State != "limited" || len(q.Windows) != 1 || q.Windows[0].Limit != 60 || q.Windows[0].Left != 0 {
-		t.Errorf("%+v, %+v", h, q)
-	}
+	q, h := c.Queue(), c.Health()
+	checktest.Equal(t, h.State, "limited", "h.State")
+	checktest.MustEqual(t, len(q.Windows), 1, "len(q.Windows)")
+	checktest.Equal(t, q.Windows[0].Limit, 60, "q.Windows[0].Limit")
+	checktest.Equal(t, q.Windows[0].Left, 0, "q.Windows[0].Left")
 }

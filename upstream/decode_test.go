@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/upstream/body"
 	"understudy/upstream/throttle"
 )
@@ -124,9 +125,9 @@ func check(t *testing.T, c *Client, name string, body []byte, rows int, text str
 	c.breaker = throttle.NewBreaker(c.o.throttle()) // what came before is no reason to refuse this
 	page, err := get(t, c, fmt.Sprintf("%s?To=%d", callsPath, c.Stats().Requests))
 	if rows > 0 {
-		if err != nil || len(page.Rows) != rows || !bytes.Equal(page.Body, body) {
-			t.Errorf("%s: %v", name, err)
-		}
+		checktest.MustNoError(t, err, "%s", name)
+		checktest.MustEqual(t, len(page.Rows), rows, "%s: len(page.Rows)", name)
+		checktest.True(t, bytes.Equal(page.Body, body), "%s: page.Body is %q, want %q", name, page.Body, body)
 		return
 	}
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/upstream/body"
 )
@@ -57,9 +58,10 @@ func TestRetries(t *testing.T) {
 				page, err := client.Fetch(t.Context(), request.Fetch{
 					Target: target(t, client, callsPath), RetryWindow: c.retry, OnRetry: func(e *understudy.UpstreamError) { told = append(told, e) },
 				})
-				if (err == nil) != c.ok || (page == nil) == c.ok || s.count() != c.tries || len(told) != c.tries-1 {
-					t.Errorf("%v after %d tries, %d told", err, s.count(), len(told))
-				}
+				checktest.Equal(t, (err == nil), c.ok, "(err == nil)")
+				checktest.True(t, (page == nil) != c.ok, "page == nil is %v; %v", page == nil, err)
+				checktest.Equal(t, s.count(), c.tries, "s.count(); %v", err)
+				checktest.Equal(t, len(told), c.tries-1, "len(told); %v", err)
 				for i, e := range told {
 					if e.Status != c.statuses[i] {
 						t.Errorf("told %d: %v", i, e)
@@ -69,9 +71,11 @@ func TestRetries(t *testing.T) {
 				if c.ok {
 					failed--
 				}
-				if st := client.Stats(); st.Requests != int64(c.tries) || st.Errors != failed || st.ByReason[request.ReasonWaiting] != st.Requests {
-					t.Errorf("%+v", st)
-				}
+				st := client.Stats()
+				checktest.Equal(t, st.Requests, int64(c.tries), "st.Requests")
+				checktest.Equal(t, st.Errors, failed, "st.Errors")
+				checktest.Equal(t, st.ByReason[request.ReasonWaiting], st.Requests,
+					"st.ByReason[request.ReasonWaiting]")
 			})
 		})
 	}
@@ -86,9 +90,11 @@ func TestRetriesEnd(t *testing.T) {
 		start := time.Now()
 		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), RetryWindow: 8 * time.Second})
 		e := failure(t, err)
-		if d := time.Since(start); d > 8*time.Second || e.Status != 503 || e.Page == nil || s.count() < 3 {
-			t.Errorf("%v after %v and %d tries", err, d, s.count())
-		}
+		d := time.Since(start)
+		checktest.True(t, d <= 8*time.Second, "d is %v; %v", d, err)
+		checktest.Equal(t, e.Status, 503, "e.Status; %v", err)
+		checktest.MustTrue(t, e.Page != nil, "e.Page is nil; %v", err)
+		checktest.True(t, s.count() >= 3, "s.count() < 3; %v", err)
 		for i := 1; i < len(s.at); i++ {
 			if gap := s.at[i] - s.at[i-1]; gap > min(minBackOff<<(i-1), maxBackOff)+time.Millisecond {
 				t.Errorf("%v before try %d", gap, i)
@@ -157,9 +163,10 @@ func TestDeadlinesOfOurOwn(t *testing.T) {
 			client := scripted(t, s, c.change)
 			start := time.Now()
 			_, err := get(t, client, callsPath)
-			if e := failure(t, err); e.Why != understudy.FailUnreachable || time.Since(start) != c.want || !contains(err, c.text) {
-				t.Errorf("%v after %v, want %q after %v", err, time.Since(start), c.text, c.want)
-			}
+			e := failure(t, err)
+			checktest.Equal(t, e.Why, understudy.FailUnreachable, "e.Why; %v", err)
+			checktest.Equal(t, time.Since(start), c.want, "time.Since(start); %v", err)
+			checktest.True(t, contains(err, c.text), "contains(err, c.text) is false")
 		})
 	}
 }
@@ -178,9 +185,10 @@ func TestCallersDeadline(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		if h, st := c.Health(), c.Stats(); h.State != "ok" || st.Errors != 0 || st.Requests != 1 {
-			t.Errorf("%+v %+v", h, st)
-		}
+		h, st := c.Health(), c.Stats()
+		checktest.Equal(t, h.State, "ok", "h.State")
+		checktest.Equal(t, st.Errors, 0, "st.Errors")
+		checktest.Equal(t, st.Requests, 1, "st.Requests")
 		if _, err := get(t, c, callsPath); err != nil {
 			t.Errorf("the key must not wait: %v", err)
 		}

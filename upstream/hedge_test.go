@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // A fetch that loses one connection after another, while the source answers others, sends again
@@ -33,8 +35,8 @@ func TestConnectionsLostInARowAreReplacedSoon(t *testing.T) {
 		took, err := reads(t.Context(), t, c, 99)
 		cancel()
 		others.Wait()
-		if err != nil || took > 2100*time.Millisecond || lost.Load() != 4 {
-			t.Errorf("%v after %v, by %d requests of %d", err, took, lost.Load(), s.count())
-		}
+		checktest.MustNoError(t, err, "")
+		checktest.True(t, took <= 2100*time.Millisecond, "took is %v, requests at %v", took, s.at)
+		checktest.Equal(t, lost.Load(), 4, "lost.Load()")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -55,10 +56,11 @@ func TestIDs(t *testing.T) {
 		for _, r := range page.Rows {
 			ids = append(ids, r.ID)
 		}
-		if page.ID != c.id || fmt.Sprint(ids) != c.rows || page.NotStored != c.kept || string(page.Body) != c.body ||
-			page.Key.URI != target(t, client, c.uri).Key.URI {
-			t.Errorf("%s: id %q, rows %v, not stored %q\n%s", c.name, page.ID, ids, page.NotStored, page.Body)
-		}
+		checktest.Equal(t, page.ID, c.id, "%s: page.ID", c.name)
+		checktest.Equal(t, fmt.Sprint(ids), c.rows, "%s: fmt.Sprint(ids)", c.name)
+		checktest.Equal(t, page.NotStored, c.kept, "%s: page.NotStored", c.name)
+		checktest.Equal(t, string(page.Body), c.body, "%s: string(page.Body)", c.name)
+		checktest.Equal(t, page.Key.URI, target(t, client, c.uri).Key.URI, "%s: page.Key.URI", c.name)
 	}
 }
 
@@ -68,7 +70,8 @@ func TestWriteByAnotherName(t *testing.T) {
 	client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, body), nil }})
 	uri := "/2010-04-01/Accounts/" + account + "/Conferences/CF1/Participants/anna.json"
 	page, err := client.Write(t.Context(), request.Write{Target: target(t, client, uri), Method: "POST", Body: []byte("Muted=true")})
-	if err != nil || page.ID != "CF1~CA1" || len(page.Rows) != 1 || page.Rows[0].ID != "CF1~CA1" {
-		t.Errorf("%v %+v", err, page)
-	}
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.Equal(t, page.ID, "CF1~CA1", "page.ID")
+	checktest.MustEqual(t, len(page.Rows), 1, "len(page.Rows)")
+	checktest.Equal(t, page.Rows[0].ID, "CF1~CA1", "page.Rows[0].ID")
 }

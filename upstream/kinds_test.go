@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -86,11 +87,11 @@ func (w *walker) list(k *spec.Kind, l *spec.List) {
 	rows := 0
 	for _, uri := range fill(l.Path, w.known) {
 		page, err := w.get(uri + "?PageSize=200")
-		if err != nil || page.NotStored != "" || page.Kind != k.Name || page.Status != 200 &&
-			(page.Status != 404 || k.Name != "available_phone_numbers") {
-			w.Errorf("%s: %v %+v", uri, err, page)
-			continue
-		}
+		checktest.MustNoError(w, err, "%s; page %+v", uri, page)
+		checktest.MustEqual(w, page.NotStored, "", "%s: page.NotStored", uri)
+		checktest.MustEqual(w, page.Kind, k.Name, "%s: page.Kind", uri)
+		checktest.MustTrue(w, !(page.Status != 200 && (page.Status != 404 || k.Name != "available_phone_numbers")),
+			"%s: page.Status is %v", uri, page.Status)
 		if page.Status == 404 {
 			continue
 		}
@@ -125,10 +126,10 @@ func (w *walker) instance(k *spec.Kind, in *spec.Instance) {
 	}
 	for _, uri := range tries {
 		page, err := w.get(uri)
-		if err != nil || page.NotStored != "" || page.Status != 200 && page.Status != 404 {
-			w.Errorf("%s: %v %+v", uri, err, page)
-			return
-		}
+		checktest.MustNoError(w, err, "%s; page %+v", uri, page)
+		checktest.MustEqual(w, page.NotStored, "", "%s: page.NotStored", uri)
+		checktest.MustTrue(w, !(page.Status != 200 && page.Status != 404),
+			"%s: page.Status != 200 && page.Status != 404; page.Status is %v", uri, page.Status)
 		if page.Status == 404 {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/body"
@@ -105,13 +106,13 @@ func TestOneLostAnswerIsAskedForAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := paced(t, time.Second, lossy(1, way, time.Second))
 				took, err := reads(t.Context(), t, c, 9)
-				if err != nil || took >= 3500*time.Millisecond || s.count() != 5 {
-					t.Errorf("%v after %v and %d requests, want an answer in 3.5 s by 2", err, took, s.count()-3)
-				}
+				checktest.MustNoError(t, err, "")
+				checktest.True(t, took < 3500*time.Millisecond, "took is %v", took)
+				checktest.Equal(t, s.count(), 5, "s.count()")
 				st := c.Stats()
-				if st.Hedges[request.ReasonWaiting] != 1 || st.Requests != 5 || st.ByReason[request.ReasonWaiting] != 5 {
-					t.Errorf("%+v", st)
-				}
+				checktest.Equal(t, st.Hedges[request.ReasonWaiting], 1, "st.Hedges[request.ReasonWaiting]")
+				checktest.Equal(t, st.Requests, 5, "st.Requests")
+				checktest.Equal(t, st.ByReason[request.ReasonWaiting], 5, "st.ByReason[request.ReasonWaiting]")
 			})
 		})
 	}
@@ -124,9 +125,10 @@ func TestWithoutHistoryTheSettingsHold(t *testing.T) {
 		s := &script{do: quietly}
 		c := scripted(t, s)
 		took, err := reads(t.Context(), t, c, 0)
-		if e := failure(t, err); e.Why != understudy.FailUnreachable || took < 25*time.Second || s.count() != 1 {
-			t.Errorf("%v after %v by %d", e, took, s.count())
-		}
+		e := failure(t, err)
+		checktest.Equal(t, e.Why, understudy.FailUnreachable, "e.Why")
+		checktest.True(t, took >= 25*time.Second, "took is %v", took)
+		checktest.Equal(t, s.count(), 1, "s.count()")
 	})
 }
 
@@ -165,10 +167,10 @@ func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 		began := time.Now()
 		at := strings.Replace(callsPath, "Calls", "Messages", 1)
 		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, at), Reason: request.ReasonPoll})
-		if e := failure(t, err); !strings.Contains(e.Error(), "no answer began within 3s") || time.Since(began) != 3*time.Second ||
-			s.count() != 4 {
-			t.Errorf("%v after %v by %d", e, time.Since(began), s.count()-3)
-		}
+		e := failure(t, err)
+		checktest.Contains(t, e.Error(), "no answer began within 3s", "e.Error()")
+		checktest.Equal(t, time.Since(began), 3*time.Second, "time.Since(began)")
+		checktest.Equal(t, s.count(), 4, "s.count()")
 		if st := c.Health(); st.State != "ok" {
 			t.Errorf("one early deadline: %+v", st)
 		}
@@ -185,10 +187,12 @@ func TestSilenceEndsAtTheReadersDeadline(t *testing.T) {
 			defer cancel()
 			took, err := reads(ctx, t, c, 9)
 			var e *understudy.UpstreamError
-			if !errors.As(err, &e) || !errors.Is(err, understudy.ErrUnavailable) || e.Why != understudy.FailUnreachable &&
-				e.Why != understudy.FailDown {
-				t.Errorf("deadline %v: %v", deadline, err)
-			}
+			checktest.MustTrue(t, errors.As(err, &e), "deadline %v: errors.As(err, &e) is false", deadline)
+			checktest.True(t, errors.Is(err, understudy.ErrUnavailable),
+				"deadline %v: err is %v, want understudy.ErrUnavailable", deadline, err)
+			checktest.True(t, !(e.Why != understudy.FailUnreachable && e.Why != understudy.FailDown),
+				"deadline %v: e.Why != understudy.FailUnreachable && e.Why != understudy.FailDown; e.Why is %v; %v",
+				deadline, e.Why, err)
 			if off := took - deadline; off.Abs() > 50*time.Millisecond {
 				t.Errorf("deadline %v: ended after %v, %d requests", deadline, took, s.count()-3)
 			}
@@ -264,9 +268,9 @@ func TestAPollOfASlowerUpstream(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second)
 		}
-		if fmt.Sprint(took) != "[1s 2s 3s]" || s.count() != 6 || c.Health().State != "ok" {
-			t.Errorf("tries took %v, %+v", took, c.Health())
-		}
+		checktest.Equal(t, fmt.Sprint(took), "[1s 2s 3s]", "tries took: fmt.Sprint(took)")
+		checktest.Equal(t, s.count(), 6, "tries took: s.count()")
+		checktest.Equal(t, c.Health().State, "ok", "tries took: c.Health().State")
 	})
 }
 
@@ -348,9 +352,9 @@ func TestNoHedgeWithoutBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := c.Stats()
-		if st.Hedges[request.ReasonWaiting] != 0 || st.Retries[request.ReasonWaiting] != 1 || st.Requests != 5 {
-			t.Errorf("%+v after %v", st, time.Since(began))
-		}
+		checktest.Equal(t, st.Hedges[request.ReasonWaiting], 0, "st.Hedges[request.ReasonWaiting]")
+		checktest.Equal(t, st.Retries[request.ReasonWaiting], 1, "st.Retries[request.ReasonWaiting]")
+		checktest.Equal(t, st.Requests, 5, "after %v: st.Requests", time.Since(began))
 		for i := 1; i < len(s.at); i++ {
 			if s.at[i]-s.at[i-1] < 2900*time.Millisecond {
 				t.Errorf("requests at %v for one in 4 s", s.at)
@@ -372,14 +376,17 @@ func TestTimes(t *testing.T) {
 			t.Error(err)
 		}
 		each, all := c.Times()
-		if len(each) != 2 || each[0].Kind != "calls" || each[0].Reason != request.ReasonWaiting ||
-			each[1].Reason != request.ReasonPoll || each[1].Lost != 1 {
-			t.Fatalf("%+v", each)
-		}
-		if all.Whole.Count != 4 || all.Whole.Mean != 1.25 || all.Whole.Deviation != 0.5 || all.Whole.P99 != 2 || all.First.Min != 1 ||
-			all.Lost != 1 {
-			t.Errorf("%+v", all)
-		}
+		checktest.MustEqual(t, len(each), 2, "len(each)")
+		checktest.MustEqual(t, each[0].Kind, "calls", "each[0].Kind")
+		checktest.MustEqual(t, each[0].Reason, request.ReasonWaiting, "each[0].Reason")
+		checktest.MustEqual(t, each[1].Reason, request.ReasonPoll, "each[1].Reason")
+		checktest.MustEqual(t, each[1].Lost, 1, "each[1].Lost")
+		checktest.Equal(t, all.Whole.Count, 4, "all.Whole.Count")
+		checktest.Equal(t, all.Whole.Mean, 1.25, "all.Whole.Mean")
+		checktest.Equal(t, all.Whole.Deviation, 0.5, "all.Whole.Deviation")
+		checktest.Equal(t, all.Whole.P99, 2, "all.Whole.P99")
+		checktest.Equal(t, all.First.Min, 1, "all.First.Min")
+		checktest.Equal(t, all.Lost, 1, "all.Lost")
 	})
 }
 
@@ -409,9 +416,10 @@ func TestPackedBodiesTogether(t *testing.T) {
 				t.Error(e)
 			}
 		}
-		if st := c.o.Bodies.Stats(); st.Peak > most || st.Admitted != 10 || st.Held != 0 {
-			t.Errorf("%+v", st)
-		}
+		st := c.o.Bodies.Stats()
+		checktest.True(t, st.Peak <= most, "st.Peak is %v", st.Peak)
+		checktest.Equal(t, st.Admitted, 10, "st.Admitted")
+		checktest.Equal(t, st.Held, 0, "st.Held")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -33,9 +34,9 @@ func walk(t *testing.T, c *Client, uri string) (ids []string, pages int) {
 	t.Helper()
 	for key := target(t, c, uri).Key; !key.IsZero(); pages++ {
 		page, err := get(t, c, key.URI)
-		if err != nil || page.NotStored != "" || pages > 100 {
-			t.Fatalf("%s: %v %+v", key, err, page)
-		}
+		checktest.MustNoError(t, err, "%s; page %+v", key, page)
+		checktest.MustEqual(t, page.NotStored, "", "%s: page.NotStored", key)
+		checktest.MustTrue(t, pages <= 100, "%s: pages is %v, want <= 100", key, pages)
 		for _, r := range page.Rows {
 			ids = append(ids, r.ID)
 		}
@@ -67,9 +68,10 @@ func TestMadeUpCursor(t *testing.T) {
 	})
 	for uri, want := range map[string]int{"/v3/main/books": 5, "/v3/main/books?limit=100": 1, "/v3/main/books?author=x&limit=19": 5} {
 		ids, pages := walk(t, c, uri)
-		if len(ids) != 95 || ids[0] != "1" || ids[94] != "95" || pages != want {
-			t.Errorf("%s: %d pages, ids %v", uri, pages, ids)
-		}
+		checktest.MustEqual(t, len(ids), 95, "%s: len(ids)", uri)
+		checktest.Equal(t, ids[0], "1", "%s: ids[0]", uri)
+		checktest.Equal(t, ids[94], "95", "%s: ids[94]", uri)
+		checktest.Equal(t, pages, want, "%s: pages", uri)
 	}
 	page, err := get(t, c, "/v3/main/books?limit=1")
 	if want := `{"data":{"items":[{"bought":1700000001,"id":1,"pin":"","vault":{"code":""}}]},"paging":{"more":true,"session":""}}` +
@@ -81,9 +83,10 @@ func TestMadeUpCursor(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	page, err = get(t, c, "/v3/main/loans/r1/7")
-	if err != nil || page.Status != 404 || page.ID != "r1~7" || page.Kind != "loans" {
-		t.Errorf("%v %+v", err, page)
-	}
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.Equal(t, page.Status, 404, "page.Status")
+	checktest.Equal(t, page.ID, "r1~7", "page.ID")
+	checktest.Equal(t, page.Kind, "loans", "page.Kind")
 }
 
 func TestMadeUpLinks(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -72,9 +73,9 @@ func TestNextKey(t *testing.T) {
 				Array: f.array, Next: f.next, Rows: f.rows, Count: f.count, Local: at.localPath}
 			key, _, err := list.FindNextPage()
 			if c.why != "" {
-				if err == nil || !strings.Contains(err.Error(), c.why) || !key.IsZero() {
-					t.Errorf("%.200s %s: %v %v, want %q", body, c.link, key, err, c.why)
-				}
+				checktest.MustTrue(t, err != nil, "%.200s %s: err is nil", body, c.link)
+				checktest.Contains(t, err.Error(), c.why, "%.200s %s: err.Error()", body, c.link)
+				checktest.True(t, key.IsZero(), "%.200s %s: key.IsZero() is false; %v", body, c.link, err)
 				continue
 			}
 			if err != nil || key.URI != c.want {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/upstream/body"
 )
@@ -89,40 +90,48 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Status != 200 || m.Size != 9 || m.ContentType != "audio/x-wav" || m.ETag != `"w1"` || m.Modified.IsZero() ||
-		m.Outcome != request.Cold {
-		t.Errorf("%+v", m)
-	}
+	checktest.Equal(t, m.Status, 200, "m.Status")
+	checktest.Equal(t, m.Size, 9, "m.Size")
+	checktest.Equal(t, m.ContentType, "audio/x-wav", "m.ContentType")
+	checktest.Equal(t, m.ETag, `"w1"`, "m.ETag")
+	checktest.True(t, !m.Modified.IsZero(), "m.Modified.IsZero() is true")
+	checktest.Equal(t, m.Outcome, request.Cold, "m.Outcome")
 	if got := text(t, m); got != "RIFFnoise" {
 		t.Errorf("%q", got)
 	}
-	if m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Head = true }); err != nil || m.Size != 9 || text(t, m) != "" {
-		t.Errorf("HEAD: %+v, %v", m, err)
-	}
+	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Head = true })
+	checktest.MustNoError(t, err, "HEAD")
+	checktest.Equal(t, m.Size, 9, "HEAD: m.Size")
+	checktest.Equal(t, text(t, m), "", "HEAD: text(t, m)")
 	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Range, a.IfRange = "bytes=2-3", `"w1"` })
-	if err != nil || m.Status != 206 || m.ContentRange != "bytes 2-3/9" || m.Size != 2 || text(t, m) != "FF" {
-		t.Errorf("range: %+v, %v", m, err)
-	}
+	checktest.MustNoError(t, err, "range")
+	checktest.Equal(t, m.Status, 206, "range: m.Status")
+	checktest.Equal(t, m.ContentRange, "bytes 2-3/9", "range: m.ContentRange")
+	checktest.Equal(t, m.Size, 2, "range: m.Size")
+	checktest.Equal(t, text(t, m), "FF", "range: text(t, m)")
 	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Range, a.IfRange = "bytes=2-3", `"w0"` })
-	if err != nil || m.Status != 200 || text(t, m) != "RIFFnoise" {
-		t.Errorf("range of another version: %+v, %v", m, err)
-	}
+	checktest.MustNoError(t, err, "range of another version")
+	checktest.Equal(t, m.Status, 200, "range of another version: m.Status")
+	checktest.Equal(t, text(t, m), "RIFFnoise", "range of another version: text(t, m)")
 	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Range = "bytes=90-" })
-	if err != nil || m.Status != 416 || m.ContentRange != "bytes */9" || text(t, m) != "" {
-		t.Errorf("range beyond: %+v, %v", m, err)
-	}
+	checktest.MustNoError(t, err, "range beyond")
+	checktest.Equal(t, m.Status, 416, "range beyond: m.Status")
+	checktest.Equal(t, m.ContentRange, "bytes */9", "range beyond: m.ContentRange")
+	checktest.Equal(t, text(t, m), "", "range beyond: text(t, m)")
 	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.IfNoneMatch = `"w1"` })
-	if err != nil || m.Status != 304 || m.ETag != `"w1"` || text(t, m) != "" {
-		t.Errorf("unchanged: %+v, %v", m, err)
-	}
+	checktest.MustNoError(t, err, "unchanged")
+	checktest.Equal(t, m.Status, 304, "unchanged: m.Status")
+	checktest.Equal(t, m.ETag, `"w1"`, "unchanged: m.ETag")
+	checktest.Equal(t, text(t, m), "", "unchanged: text(t, m)")
 	for _, user := range s.headers("Authorization") {
 		if user == "" {
 			t.Error("asked without the credential")
 		}
 	}
-	if st := c.Stats(); st.Requests != 6 || st.Errors != 0 || c.Health().State != "ok" {
-		t.Errorf("%+v %+v", st, c.Health())
-	}
+	st := c.Stats()
+	checktest.Equal(t, st.Requests, 6, "st.Requests")
+	checktest.Equal(t, st.Errors, 0, "st.Errors")
+	checktest.Equal(t, c.Health().State, "ok", "c.Health().State")
 }
 
 func TestOpenStatuses(t *testing.T) {
@@ -218,9 +227,10 @@ func TestStallOfAContent(t *testing.T) {
 		}
 		begin := time.Now()
 		_, err = m.Read(buf)
-		if took := time.Since(begin); err == nil || !strings.Contains(err.Error(), "stalled") || took != 10*time.Second {
-			t.Errorf("%v after %v", err, took)
-		}
+		took := time.Since(begin)
+		checktest.MustTrue(t, err != nil, "err is nil")
+		checktest.Contains(t, err.Error(), "stalled", "err.Error()")
+		checktest.Equal(t, took, 10*time.Second, "took; %v", err)
 		if c.Stats().Errors != 1 {
 			t.Errorf("%+v", c.Stats())
 		}
@@ -242,9 +252,11 @@ func TestSlowHeadOfAContent(t *testing.T) {
 		defer cancel()
 		time.Sleep(2 * time.Second)
 		errors := c.Stats().Errors
-		if _, err := c.Open(ctx, request.MediaRequest{Target: target(t, c, audioPath)}); err == nil || ctx.Err() == nil ||
-			c.Stats().Errors != errors {
-			t.Errorf("%v %+v", err, c.Stats())
+		{
+			_, err := c.Open(ctx, request.MediaRequest{Target: target(t, c, audioPath)})
+			checktest.MustTrue(t, err != nil, "err is nil")
+			checktest.MustTrue(t, ctx.Err() != nil, "ctx.Err() is nil; %v", err)
+			checktest.Equal(t, c.Stats().Errors, errors, "c.Stats().Errors")
 		}
 	})
 }
@@ -320,8 +332,11 @@ func TestOpenWhileDown(t *testing.T) {
 		}
 		s.do = func(int, *http.Request) (*http.Response, error) { return reply(404, "no"), nil }
 		time.Sleep(time.Second)
-		if m, err := openAudio(t, c); err != nil || m.Status != 404 || c.Health().State != "ok" {
-			t.Errorf("the probe: %+v, %v, %+v", m, err, c.Health())
+		{
+			m, err := openAudio(t, c)
+			checktest.MustNoError(t, err, "the probe")
+			checktest.Equal(t, m.Status, 404, "the probe: m.Status")
+			checktest.Equal(t, c.Health().State, "ok", "the probe: c.Health().State")
 		}
 	})
 }
@@ -338,9 +353,10 @@ func TestCredentialReplacedWhileOpening(t *testing.T) {
 	}}
 	c = scripted(t, s)
 	m, err := openAudio(t, c)
-	if err != nil || text(t, m) != "RIFF" || s.count() != 2 || c.Health().State != "ok" {
-		t.Errorf("%+v, %v, %d requests, %+v", m, err, s.count(), c.Health())
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, text(t, m), "RIFF", "text(t, m)")
+	checktest.Equal(t, s.count(), 2, "s.count()")
+	checktest.Equal(t, c.Health().State, "ok", "c.Health().State")
 }
 
 func TestCloseEndsStreams(t *testing.T) {

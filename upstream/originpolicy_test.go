@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -92,9 +93,9 @@ func TestRedirectsEnd(t *testing.T) {
 	if e := failure(t, err); e.Why != understudy.FailUnusable || !strings.Contains(e.Error(), "more than 5 redirects") {
 		t.Errorf("%v", e)
 	}
-	if len(s.all) != 6 || c.Stats().Requests != 1 || c.Health().State != "ok" {
-		t.Errorf("%d requests, %+v, %+v", len(s.all), c.Stats(), c.Health())
-	}
+	checktest.MustEqual(t, len(s.all), 6, "len(s.all)")
+	checktest.Equal(t, c.Stats().Requests, 1, "c.Stats().Requests")
+	checktest.Equal(t, c.Health().State, "ok", "c.Health().State")
 }
 
 func TestNoRedirectWithoutTLS(t *testing.T) {
@@ -102,10 +103,10 @@ func TestNoRedirectWithoutTLS(t *testing.T) {
 		return reply(302, "", "Location", "http://cdn.example/signed-link"), nil
 	}}
 	_, err := openAudio(t, scripted(t, s, func(o *Options) { o.Base = "https://api.example" }))
-	if e := failure(t, err); e.Why != understudy.FailUnusable || !strings.Contains(e.Error(), "without TLS") ||
-		strings.Contains(e.Error(), "signed-link") {
-		t.Errorf("%v", e)
-	}
+	e := failure(t, err)
+	checktest.Equal(t, e.Why, understudy.FailUnusable, "e.Why")
+	checktest.Contains(t, e.Error(), "without TLS", "e.Error()")
+	checktest.Lacks(t, e.Error(), "signed-link", "e.Error()")
 	if s.count() != 1 {
 		t.Errorf("%d requests", s.count())
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/upstream/tokens"
@@ -72,14 +73,15 @@ func TestLimitsOfAPoolAddUp(t *testing.T) {
 				t.Fatalf("request %d of 60: %v", i, err)
 			}
 		}
-		if got := q.used; got["token-number-0"] != 20 || got["token-number-1"] != 20 || got["token-number-2"] != 20 {
-			t.Errorf("%v", got)
-		}
+		got := q.used
+		checktest.Equal(t, got["token-number-0"], 20, `got["token-number-0"]`)
+		checktest.Equal(t, got["token-number-1"], 20, `got["token-number-1"]`)
+		checktest.Equal(t, got["token-number-2"], 20, `got["token-number-2"]`)
 		// Now all are at their limit, and nothing goes out until a window ends.
 		e := failure(t, second(get(t, c, "/issues/60")))
-		if e.RetryAfter < 55*time.Second || s.count() != 60 || c.Health().State != "limited" {
-			t.Errorf("%+v after %d requests, %+v", e, s.count(), c.Health())
-		}
+		checktest.True(t, e.RetryAfter >= 55*time.Second, "e.RetryAfter is %v", e.RetryAfter)
+		checktest.Equal(t, s.count(), 60, "s.count()")
+		checktest.Equal(t, c.Health().State, "limited", "c.Health().State")
 		time.Sleep(time.Minute)
 		// One token is revoked. No request is lost, reads or writes.
 		q.void["token-number-1"] = true
@@ -245,9 +247,12 @@ func TestNoToken(t *testing.T) {
 		}
 		m.err = &tokens.RefusedError{Status: 400, Code: "invalid_grant"}
 		time.Sleep(2 * time.Second)
-		if e := failure(t, second(get(t, c, "/issues/2"))); e.Why != understudy.FailCredential || !strings.Contains(e.Error(), "invalid_grant") ||
-			c.Health().State != "credential" || s.count() != n {
-			t.Errorf("%+v, %+v", e, c.Health())
+		{
+			e := failure(t, second(get(t, c, "/issues/2")))
+			checktest.Equal(t, e.Why, understudy.FailCredential, "e.Why")
+			checktest.Contains(t, e.Error(), "invalid_grant", "e.Error()")
+			checktest.Equal(t, c.Health().State, "credential", "c.Health().State")
+			checktest.Equal(t, s.count(), n, "s.count()")
 		}
 		m.err = nil
 		c.SetCredential("", understudy.NewSecret("newsecret"))

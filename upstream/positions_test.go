@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -73,9 +74,9 @@ func TestReadCalls(t *testing.T) {
 			t.Fatalf("row %d is %s", i, body[row.Start:row.End])
 		}
 		at := time.Date(2019, 10, 18, 17, 0, i, 0, time.UTC).Unix()
-		if row.ID != fmt.Sprintf("CA%032x", i) || !row.Final || row.Clock != at {
-			t.Fatalf("row %d is %+v", i, row)
-		}
+		checktest.MustEqual(t, row.ID, fmt.Sprintf("CA%032x", i), "row: row.ID")
+		checktest.MustTrue(t, row.Final, "row: row.Final is false")
+		checktest.MustEqual(t, row.Clock, at, "row: row.Clock")
 	}
 	if got := jsonspan.Text(body, f.next); !strings.HasSuffix(got, "PageToken=PACA1") {
 		t.Errorf("next is %q", got)
@@ -145,9 +146,10 @@ func TestReadList(t *testing.T) {
 		for _, r := range f.rows {
 			rows = append(rows, fmt.Sprintf("%s %d %v", r.ID, r.Clock, r.Final))
 		}
-		if got := strings.Join(rows, ", "); got != c.rows || f.why != c.why || string(f.next.Bytes(body)) != c.next {
-			t.Errorf("%s:\n got %q, %q, next %q\nwant %q, %q, next %q", c.body, got, f.why, f.next.Bytes(body), c.rows, c.why, c.next)
-		}
+		got := strings.Join(rows, ", ")
+		checktest.Equal(t, got, c.rows, "got")
+		checktest.Equal(t, f.why, c.why, "f.why; got %q", got)
+		checktest.Equal(t, string(f.next.Bytes(body)), c.next, "string(f.next.Bytes(body)); got %q", got)
 	}
 }
 
@@ -222,9 +224,9 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		page, err := c.pages.makePage(t, a)
-		if err != nil || len(page.Rows) != 50 || page.Next.IsZero() {
-			b.Fatal(err, page)
-		}
+		checktest.MustNoError(b, err, "page %v", page)
+		checktest.MustEqual(b, len(page.Rows), 50, "len(page.Rows)")
+		checktest.MustTrue(b, !page.Next.IsZero(), "page.Next.IsZero() is true")
 	}
 }
 
@@ -278,10 +280,13 @@ func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds 
 		}
 		last := 0
 		for _, r := range page.Rows {
-			if r.Start < last || r.End <= r.Start || r.End > len(page.Body) || r.ID == "" || !json.Valid(page.Body[r.Start:r.End]) ||
-				page.Body[r.Start] != '{' {
-				t.Fatalf("row %+v in %q", r, page.Body)
-			}
+			checktest.MustTrue(t, r.Start >= last, "row: r.Start is %v", r.Start)
+			checktest.MustTrue(t, r.End > r.Start, "row: r.End is %v", r.End)
+			checktest.MustTrue(t, r.End <= len(page.Body), "row: r.End is %v", r.End)
+			checktest.MustTrue(t, r.ID != "", "row: r.ID is empty")
+			checktest.MustTrue(t, json.Valid(page.Body[r.Start:r.End]),
+				"row: json.Valid(page.Body[r.Start:r.End]) is false")
+			checktest.MustEqual(t, page.Body[r.Start], '{', "row: page.Body[r.Start]")
 			last = r.End
 		}
 		if bytes.Contains(page.Body, []byte("slowapitoken")) {

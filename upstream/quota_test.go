@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/retry"
 	"understudy/request"
 )
@@ -115,9 +116,9 @@ func TestWeighMayTakeItsTime(t *testing.T) {
 				}
 				return retry.Sleep(ctx, 15*time.Second)
 			}})
-		if err != nil || len(p.Rows) != 1000 || time.Since(begin) != 15*time.Second {
-			t.Errorf("%v after %v", err, time.Since(begin))
-		}
+		checktest.MustNoError(t, err, "")
+		checktest.MustEqual(t, len(p.Rows), 1000, "len(p.Rows)")
+		checktest.Equal(t, time.Since(begin), 15*time.Second, "time.Since(begin)")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/upstream/throttle"
 )
 
@@ -93,8 +94,12 @@ func TestRedirects(t *testing.T) {
 	for _, status := range []int{300, 304, 305, 306} {
 		begin(status, "/v1/Alerts")
 		client.breaker = throttle.NewBreaker(client.o.throttle())
-		if _, err := get(t, client, callsPath); err == nil || failure(t, err).Why != understudy.FailUnusable || sent() != 1 {
-			t.Errorf("status %d: %v after %d requests", status, err, sent())
+		{
+			_, err := get(t, client, callsPath)
+			checktest.MustTrue(t, err != nil, "status %d: err is nil", status)
+			checktest.Equal(t, failure(t, err).Why, understudy.FailUnusable, "status %d: failure(t, err).Why",
+				status)
+			checktest.Equal(t, sent(), 1, "status %d: sent(); %v", status, err)
 		}
 	}
 	if n := strangers.Load(); n > 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -181,15 +182,19 @@ func TestAbsoluteURLsInPages(t *testing.T) {
 		if marked := page.Charset == "utf-8-sig"; marked != (c.prefix != "") {
 			t.Errorf("%q: charset %q", c.prefix, page.Charset)
 		}
-		if page.NotStored != "" || page.Next.URI != "/v1/Alerts?PageSize=2&Page=1&PageToken=PANO2" || len(page.Rows) != 2 {
-			t.Fatalf("%+v: %+v", c, page)
-		}
+		checktest.MustEqual(t, page.NotStored, "", "%+v: page.NotStored", c)
+		checktest.MustEqual(t, page.Next.URI, "/v1/Alerts?PageSize=2&Page=1&PageToken=PANO2", "%+v: page.Next.URI",
+			c)
+		checktest.MustEqual(t, len(page.Rows), 2, "%+v: len(page.Rows)", c)
 		for i, id := range []string{"NO1", "NO2"} {
 			var row struct{ Sid, URL string }
 			r := page.Rows[i]
-			if err := json.Unmarshal(page.Body[r.Start:r.End], &row); err != nil || row.Sid != id || r.ID != id ||
-				!strings.HasSuffix(row.URL, "/v1/Alerts/"+id) {
-				t.Errorf("row %d: %+v %v", i, row, err)
+			{
+				err := json.Unmarshal(page.Body[r.Start:r.End], &row)
+				checktest.MustNoError(t, err, "row %d", i)
+				checktest.Equal(t, row.Sid, id, "row %d: row.Sid", i)
+				checktest.Equal(t, r.ID, id, "row %d: r.ID", i)
+				checktest.True(t, strings.HasSuffix(row.URL, "/v1/Alerts/"+id), "row %d: row.URL is %q", i, row.URL)
 			}
 		}
 	}
@@ -303,9 +308,12 @@ func same(t *testing.T, path string, before, after any) {
 		}
 		rest, ours := strings.CutPrefix(a, ourURL)
 		theirs, ends := strings.CutSuffix(b, rest)
-		if !ours || path != ".url" && path != ".meta.url" || !ends || !twilioOrigin.MatchString(theirs) {
-			t.Fatalf("%s: %q became %q", path, b, a)
-		}
+		checktest.MustTrue(t, ours, "%s: ours is false", path)
+		checktest.MustTrue(t, !(path != ".url" && path != ".meta.url"),
+			`%s: path != ".url" && path != ".meta.url"; path is %q`, path, path)
+		checktest.MustTrue(t, ends, "%s: ends is false", path)
+		checktest.MustTrue(t, twilioOrigin.MatchString(theirs), "%s: twilioOrigin.MatchString(theirs) is false",
+			path)
 	default:
 		if before != after {
 			t.Fatalf("%s: %v became %v", path, before, after)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -49,13 +50,16 @@ func TestUpstreamsAgesAreKept(t *testing.T) {
 		}}
 		c := scripted(t, s, func(o *Options) { o.Source.UpstreamAges = one.asks })
 		page, err := get(t, c, callsPath)
-		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.want) || page.HeaderField("Etag") != etag {
-			t.Fatalf("%s: %v, %v, want %v", name, page.Header, err, one.want)
-		}
+		checktest.MustNoError(t, err, "%s", name)
+		checktest.MustTrue(t, reflect.DeepEqual(page.AgeHeader(), one.want),
+			"%s: reflect.DeepEqual(page.AgeHeader(), one.want) is false", name)
+		checktest.MustEqual(t, page.HeaderField("Etag"), etag, `%s: page.HeaderField("Etag")`, name)
 		page, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Stored: page})
-		if err != nil || !reflect.DeepEqual(page.AgeHeader(), one.after) || page.HeaderField("Etag") != etag || string(page.Body) != emptyCalls {
-			t.Errorf("%s: confirmed: %v, %v, want %v", name, page.Header, err, one.after)
-		}
+		checktest.MustNoError(t, err, "%s", name)
+		checktest.True(t, reflect.DeepEqual(page.AgeHeader(), one.after),
+			"%s: reflect.DeepEqual(page.AgeHeader(), one.after) is false", name)
+		checktest.Equal(t, page.HeaderField("Etag"), etag, `%s: page.HeaderField("Etag")`, name)
+		checktest.Equal(t, string(page.Body), emptyCalls, "%s: string(page.Body)", name)
 	}
 }
 

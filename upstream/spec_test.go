@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -162,9 +163,10 @@ func TestReadSpecIsStrict(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "upstream: ") {
-			t.Errorf("%q: error %v, want %q", understudy.Clip(c.text), err, c.want)
-		}
+		checktest.MustTrue(t, err != nil, "%q: err is nil", understudy.Clip(c.text))
+		checktest.Contains(t, err.Error(), c.want, "%q: err.Error()", understudy.Clip(c.text))
+		checktest.True(t, strings.HasPrefix(err.Error(), "upstream: "), "%q: err.Error() is %q",
+			understudy.Clip(c.text), err.Error())
 	}
 }
 

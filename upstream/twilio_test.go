@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -169,9 +170,10 @@ func TestTwilioShapes(t *testing.T) {
 			t.Errorf("%s: %v, no kind", c.path, err)
 			continue
 		}
-		if target.Kind.Name != c.kind || target.ID != c.id || target.Shape() != c.shape || (target.Media != nil) != (c.shape == "") {
-			t.Errorf("%s: %s %q %q, media %v", c.path, target.Kind.Name, target.ID, target.Shape(), target.Media)
-		}
+		checktest.Equal(t, target.Kind.Name, c.kind, "%s: target.Kind.Name", c.path)
+		checktest.Equal(t, target.ID, c.id, "%s: target.ID", c.path)
+		checktest.Equal(t, target.Shape(), c.shape, "%s: target.Shape()", c.path)
+		checktest.Equal(t, (target.Media != nil), (c.shape == ""), "%s: (target.Media != nil)", c.path)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/request"
 	"understudy/spec"
@@ -78,9 +79,9 @@ func TestAgainstSlowAPI(t *testing.T) {
 		n := 0
 		for key := target(t, c, uri).Key; !key.IsZero(); key = last.Next {
 			page, err := get(t, c, key.URI)
-			if err != nil || page.NotStored != "" || page.Status != 200 {
-				t.Fatalf("%s: %v %+v", key, err, page)
-			}
+			checktest.MustNoError(t, err, "%s; page %+v", key, page)
+			checktest.MustEqual(t, page.NotStored, "", "%s: page.NotStored", key)
+			checktest.MustEqual(t, page.Status, 200, "%s: page.Status", key)
 			for _, r := range page.Rows {
 				if !bytes.Contains(page.Body[r.Start:r.End], []byte(r.ID)) || page.Body[r.Start] != '{' {
 					t.Fatalf("row %+v is %s", r, page.Body[r.Start:r.End])
@@ -103,21 +104,25 @@ func TestAgainstSlowAPI(t *testing.T) {
 		t.Errorf("accounts: %s", accounts.Body)
 	}
 	page, err := get(t, c, base+".json")
-	if err != nil || len(page.Rows) != 1 || page.Rows[0].ID != account || bytes.Contains(page.Body, []byte(token)) {
-		t.Errorf("%v %+v", err, page)
-	}
-	if page, err = get(t, c, base+"/Calls/CA0.json"); err != nil || page.Status != 404 || page.NotStored != "" || page.Kind != "calls" ||
-		page.ID != "CA0" {
-		t.Errorf("%v %+v", err, page)
-	}
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.MustEqual(t, len(page.Rows), 1, "len(page.Rows)")
+	checktest.Equal(t, page.Rows[0].ID, account, "page.Rows[0].ID")
+	checktest.True(t, !bytes.Contains(page.Body, []byte(token)), "bytes.Contains(page.Body, []byte(token)) is true")
+	page, err = get(t, c, base+"/Calls/CA0.json")
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.Equal(t, page.Status, 404, "page.Status")
+	checktest.Equal(t, page.NotStored, "", "page.NotStored")
+	checktest.Equal(t, page.Kind, "calls", "page.Kind")
+	checktest.Equal(t, page.ID, "CA0", "page.ID")
 	page, err = write(t, c, "POST", base+"/Messages.json", "To=%2B15005550006&From=%2B15005550001&Body=hello")
-	if err != nil || page.Status != 201 || len(page.Rows) != 1 || page.ID == "" {
-		t.Fatalf("%v %+v", err, page)
-	}
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.MustEqual(t, page.Status, 201, "page.Status")
+	checktest.MustEqual(t, len(page.Rows), 1, "len(page.Rows)")
+	checktest.MustTrue(t, page.ID != "", "page.ID is empty")
 	page, err = write(t, c, "DELETE", base+"/Messages/"+page.ID+".json", "")
-	if err != nil || page.Status != 204 || page.ID == "" {
-		t.Errorf("%v %+v", err, page)
-	}
+	checktest.MustNoError(t, err, "page %+v", page)
+	checktest.Equal(t, page.Status, 204, "page.Status")
+	checktest.True(t, page.ID != "", "page.ID is empty")
 	c.SetCredential("", understudy.NewSecret("wrongtoken"))
 	if _, err := get(t, c, callsPath); failure(t, err).Why != understudy.FailCredential {
 		t.Error(err)
@@ -313,9 +318,11 @@ func TestMaxBody(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := get(t, c, callsPath)
 		runtime.ReadMemStats(&after)
-		if e := failure(t, err); e.Status != status || e.Page != nil || status == 200 && !errors.Is(err, body.ErrTooLarge) {
-			t.Error(err)
-		}
+		e := failure(t, err)
+		checktest.Equal(t, e.Status, status, "e.Status; %v", err)
+		checktest.MustTrue(t, e.Page == nil, "e.Page is %v; %v", e.Page, err)
+		checktest.True(t, !(status == 200 && !errors.Is(err, body.ErrTooLarge)),
+			"status == 200 && !errors.Is(err, body.ErrTooLarge); status is %v", status)
 		size := (*understudy.SizeError)(nil)
 		if errors.As(err, &size); status == 200 && (size == nil || size.Setting != "sources.twilio.max_body" || size.Limit != 1<<20) {
 			t.Errorf("%v does not name the setting", err)
@@ -431,9 +438,9 @@ func TestConnectionsAreKept(t *testing.T) {
 	defer c.Close()
 	for range 20 {
 		page, err := get(t, c, callsPath)
-		if err != nil || page.Took <= 0 || page.At.IsZero() {
-			t.Fatal(err, page)
-		}
+		checktest.MustNoError(t, err, "page %v", page)
+		checktest.MustTrue(t, page.Took > 0, "page.Took is %v, want > 0", page.Took)
+		checktest.MustTrue(t, !page.At.IsZero(), "page.At.IsZero() is true")
 	}
 	if conns.Load() != 1 {
 		t.Errorf("%d connections for 20 requests in a row", conns.Load())

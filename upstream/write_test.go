@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/upstream/throttle"
 )
@@ -67,14 +68,16 @@ func TestWriteAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(page.Body) != c.body || page.ID != c.id || page.Status != c.reply.StatusCode || page.Shape != c.shape ||
-				len(page.Rows) != c.rows ||
-				(page.NotStored == "") != (c.why == "") || !strings.Contains(page.NotStored, c.why) {
-				t.Errorf("%+v\nbody %s", page, page.Body)
-			}
-			if !page.Key.IsZero() || page.List || s.count() != 1 {
-				t.Errorf("key %v, list %v, %d requests", page.Key, page.List, s.count())
-			}
+			checktest.Equal(t, string(page.Body), c.body, "string(page.Body)")
+			checktest.Equal(t, page.ID, c.id, "page.ID")
+			checktest.Equal(t, page.Status, c.reply.StatusCode, "page.Status")
+			checktest.Equal(t, page.Shape, c.shape, "page.Shape")
+			checktest.MustEqual(t, len(page.Rows), c.rows, "len(page.Rows)")
+			checktest.Equal(t, (page.NotStored == ""), (c.why == ""), `(page.NotStored == "")`)
+			checktest.Contains(t, page.NotStored, c.why, "page.NotStored")
+			checktest.True(t, page.Key.IsZero(), "key: page.Key.IsZero() is false")
+			checktest.True(t, !page.List, "key: page.List is true")
+			checktest.Equal(t, s.count(), 1, "key: s.count()")
 		})
 	}
 }
@@ -82,10 +85,11 @@ func TestWriteAnswers(t *testing.T) {
 func TestWriteSendsWhatIsGiven(t *testing.T) {
 	c := scripted(t, &script{do: func(_ int, r *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(r.Body)
-		if r.Method != "POST" || string(body) != "To=%2B1&Body=x" || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" ||
-			r.ContentLength != 14 {
-			t.Errorf("%s %q %v", r.Method, body, r.Header)
-		}
+		checktest.Equal(t, r.Method, "POST", "r.Method; body %q", body)
+		checktest.Equal(t, string(body), "To=%2B1&Body=x", "string(body)")
+		checktest.Equal(t, r.Header.Get("Content-Type"), "application/x-www-form-urlencoded",
+			`r.Header.Get("Content-Type"); body %q`, body)
+		checktest.Equal(t, r.ContentLength, 14, "r.ContentLength; body %q", body)
 		return reply(201, `{"sid":"CA1"}`), nil
 	}})
 	if _, err := write(t, c, "POST", callsPath, "To=%2B1&Body=x"); err != nil {
@@ -119,9 +123,11 @@ func TestWriteFailures(t *testing.T) {
 				s := &script{do: c.do}
 				client := scripted(t, s)
 				page, err := write(t, client, "POST", callsPath, "To=1")
-				if page != nil || err == nil || errors.Is(err, understudy.ErrUnknownOutcome) != c.unknown || !contains(err, c.text) {
-					t.Fatalf("%v %v", page, err)
-				}
+				checktest.MustTrue(t, page == nil, "page is %v; %v", page, err)
+				checktest.MustTrue(t, err != nil, "err is nil; page %v", page)
+				checktest.MustEqual(t, errors.Is(err, understudy.ErrUnknownOutcome), c.unknown,
+					"errors.Is(err, understudy.ErrUnknownOutcome); page %v", page)
+				checktest.MustTrue(t, contains(err, c.text), "contains(err, c.text) is false; page %v", page)
 				if e := (*understudy.UpstreamError)(nil); !c.unknown && (!errors.As(err, &e) || e.Why != c.why) {
 					t.Errorf("%v", err)
 				}
@@ -167,9 +173,11 @@ func TestWriteWhileDown(t *testing.T) {
 		}
 		n := s.count()
 		_, err := write(t, c, "POST", callsPath, "")
-		if e := failure(t, err); e.Why != understudy.FailDown || s.count() != n || errors.Is(err, understudy.ErrUnknownOutcome) {
-			t.Errorf("%v", err)
-		}
+		e := failure(t, err)
+		checktest.Equal(t, e.Why, understudy.FailDown, "e.Why; %v", err)
+		checktest.Equal(t, s.count(), n, "s.count(); %v", err)
+		checktest.True(t, !errors.Is(err, understudy.ErrUnknownOutcome),
+			"errors.Is(err, understudy.ErrUnknownOutcome) is true")
 		time.Sleep(time.Second)
 		s.do = func(int, *http.Request) (*http.Response, error) { return reply(201, `{"sid":"CA1"}`), nil }
 		if _, err := write(t, c, "POST", callsPath, ""); err != nil || c.Health().State != "ok" {
@@ -242,8 +250,9 @@ func TestHeadersOfTheSpec(t *testing.T) {
 		t.Fatalf("%v, %d requests", err, len(all))
 	}
 	for i, key := range []string{"k1", ""} {
-		if h := all[i]; h.Get("Idempotency-Key") != key || h.Get("X-Api-Version") != "3" || h.Get("Accept") != "application/vnd.x+json" {
-			t.Errorf("request %d: %v", i, h)
-		}
+		h := all[i]
+		checktest.Equal(t, h.Get("Idempotency-Key"), key, `request %d: h.Get("Idempotency-Key")`, i)
+		checktest.Equal(t, h.Get("X-Api-Version"), "3", `request %d: h.Get("X-Api-Version")`, i)
+		checktest.Equal(t, h.Get("Accept"), "application/vnd.x+json", `request %d: h.Get("Accept")`, i)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // anyLine keeps the last line that holds anything.
@@ -97,9 +99,9 @@ func TestSuitesOfRandomProperties(t *testing.T) {
 		{ImportPath: "m/own", TestImports: []string{"pgregory.net/rapid"}},
 		{ImportPath: "m/none", TestImports: []string{"testing"}},
 	})
-	if !found["m/uses"] || !found["m/own"] || found["m/none"] {
-		t.Errorf("found %v", found)
-	}
+	checktest.True(t, found["m/uses"], `found: found["m/uses"] is false`)
+	checktest.True(t, found["m/own"], `found: found["m/own"] is false`)
+	checktest.True(t, !found["m/none"], `found: found["m/none"] is true`)
 }
 
 // A run keeps results; the next begins with what failed, then the oldest, and
@@ -123,9 +125,11 @@ func TestGoesOnWhereItStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if k, err = openKeep(root); err != nil || len(k.Parts) != len(all) || k.Parts["long"].Took != 10*time.Hour || k.Parts["long"].Detail != "ok  with  spaces" {
-		t.Fatalf("read back %+v, %v", k.Parts, err)
-	}
+	k, err = openKeep(root)
+	checktest.MustNoError(t, err, "read back")
+	checktest.MustEqual(t, len(k.Parts), len(all), "read back: len(k.Parts)")
+	checktest.MustEqual(t, k.Parts["long"].Took, 10*time.Hour, `read back: k.Parts["long"].Took`)
+	checktest.MustEqual(t, k.Parts["long"].Detail, "ok  with  spaces", `read back: k.Parts["long"].Detail`)
 	log := filepath.Join(root, "log")
 	var parts []part
 	for _, name := range []string{"first", "second", "long", "failed", "new"} {
@@ -146,9 +150,9 @@ func TestGoesOnWhereItStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !again.Parts["failed"].OK || again.Parts["second"].OK || again.Parts["new"].Date.IsZero() {
-		t.Errorf("kept %+v", again.Parts)
-	}
+	checktest.True(t, again.Parts["failed"].OK, `kept: again.Parts["failed"].OK is false`)
+	checktest.True(t, !again.Parts["second"].OK, `kept: again.Parts["second"].OK is true`)
+	checktest.True(t, !again.Parts["new"].Date.IsZero(), `kept: again.Parts["new"].Date.IsZero() is true`)
 	report, err := os.ReadFile(filepath.Join(root, "bench", "prove.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -228,8 +232,11 @@ func TestCurrentPartsAddUp(t *testing.T) {
 		}
 	}
 	s := session{dir: root, keep: k, all: parts, until: time.Now().Add(time.Minute)}
-	if ran, err := s.run(t.Context(), slices.Clone(parts)); err != nil || ran != 1 || k.Parts["changed"].Runs != 1 {
-		t.Fatalf("%d parts ran, %v; %+v", ran, err, k.Parts)
+	{
+		ran, err := s.run(t.Context(), slices.Clone(parts))
+		checktest.MustNoError(t, err, "")
+		checktest.MustEqual(t, ran, 1, "ran")
+		checktest.MustEqual(t, k.Parts["changed"].Runs, 1, `k.Parts["changed"].Runs`)
 	}
 	s.again, s.until = true, time.Now().Add(30*time.Second)
 	if ran, err := s.run(t.Context(), slices.Clone(parts)); err != nil || ran != 2 {
@@ -262,8 +269,11 @@ func TestRounds(t *testing.T) {
 		}
 		return r, strings.Count(string(data), "x")
 	}
-	if r, n := count("9", time.Minute); !r.OK || n != 4 || r.Detail != "round 4 of 4: seen" {
-		t.Errorf("%d rounds: %+v", n, r)
+	{
+		r, n := count("9", time.Minute)
+		checktest.True(t, r.OK, "%d rounds: r.OK is false", n)
+		checktest.Equal(t, n, 4, "%d rounds: n", n)
+		checktest.Equal(t, r.Detail, "round 4 of 4: seen", "%d rounds: r.Detail", n)
 	}
 	if r, n := count("2", time.Minute); r.OK || n != 2 {
 		t.Errorf("the second failed; %d rounds: %+v", n, r)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 func TestQuantile(t *testing.T) {
@@ -88,9 +90,11 @@ func TestDrivers(t *testing.T) {
 	}
 	for _, d := range drivers {
 		l, err := d.Run(t.Context(), Target{URL: server.URL + "/x", Headers: []string{"Accept-Encoding: gzip"}, Clients: 2, Long: time.Second})
-		if err != nil || l.Requests < 10 || l.Rate < 10 || l.P50 <= 0 || l.P50 > l.P99 {
-			t.Errorf("%s: %+v, %v", d.Name, l, err)
-		}
+		checktest.MustNoError(t, err, "%s", d.Name)
+		checktest.True(t, l.Requests >= 10, "%s: l.Requests is %v, want >= 10", d.Name, l.Requests)
+		checktest.True(t, l.Rate >= 10, "%s: l.Rate is %v, want >= 10", d.Name, l.Rate)
+		checktest.True(t, l.P50 > 0, "%s: l.P50 is %v, want > 0", d.Name, l.P50)
+		checktest.True(t, l.P50 <= l.P99, "%s: l.P50 is %v", d.Name, l.P50)
 	}
 	gone := httptest.NewServer(nil) // answers 404
 	defer gone.Close()

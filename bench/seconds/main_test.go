@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // A package that passes is one line; of one that fails everything is shown.
@@ -59,8 +61,11 @@ go: a word of go itself
 	}
 	must(t, os.WriteFile(keep, nil, 0o644))
 	must(t, measure(keep))
-	if _, _, slow, err := read(keep); err != nil || len(slow) != 1 || slow[0] <= 0 {
-		t.Errorf("measured %v, %v", slow, err)
+	{
+		_, _, slow, err := read(keep)
+		checktest.MustNoError(t, err, "measured")
+		checktest.MustEqual(t, len(slow), 1, "measured: len(slow)")
+		checktest.True(t, slow[0] > 0, "measured: slow[0] is %v, want > 0", slow[0])
 	}
 	if err := os.WriteFile(keep, []byte("no table\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -5,15 +5,18 @@ package main
 import (
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // A folder remembers its world; flags may repeat it, not change it.
 func TestAFolderKeepsItsWorld(t *testing.T) {
 	dir, now := t.TempDir(), time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	first, err := worldFlags{Records: 100}.settle(dir, now)
-	if err != nil || first.Seed != 1 || first.Records != 100 || !first.Epoch.Equal(now) {
-		t.Fatalf("first = %v, %v", first, err)
-	}
+	checktest.MustNoError(t, err, "first =")
+	checktest.MustEqual(t, first.Seed, 1, "first =: first.Seed")
+	checktest.MustEqual(t, first.Records, 100, "first =: first.Records")
+	checktest.MustTrue(t, first.Epoch.Equal(now), "first =: first.Epoch.Equal(now) is false")
 	for name, c := range map[string]struct {
 		flags worldFlags
 		ok    bool

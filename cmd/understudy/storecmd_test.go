@@ -42,8 +42,11 @@ func cmdBreakOff(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer func() { ts.Check(db.Close()) }()
 	done, total, err := brokenOff(context.Background(), db)
-	if !errors.Is(err, context.Canceled) || done == 0 || done >= total {
-		ts.Fatalf("%d of %d, %v", done, total, err)
+	if !errors.Is(err, context.Canceled) {
+		ts.Fatalf("%v, want that it was broken off", err)
+	}
+	if done == 0 || done >= total {
+		ts.Fatalf("%d of %d", done, total)
 	}
 	fmt.Fprintf(ts.Stdout(), "%d of %d\n", done, total)
 	err = db.Seek(context.Background(), anyMessage, func(query.Hit) bool { return true })

@@ -448,7 +448,7 @@ func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
 //
 //	first FILE [FIELD]
 func cmdFirst(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 || len(args) > 2 {
+	if n := len(args); neg || n != 1 && n != 2 {
 		ts.Fatalf("usage: first FILE [FIELD]")
 	}
 	var page struct {

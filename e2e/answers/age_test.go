@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // D14: upstream's own Age is added, fetched, held and after a restart, and
@@ -33,9 +34,11 @@ func TestUpstreamAgeIsAdded(t *testing.T) {
 		t.Helper()
 		r := rig.Get(t, rig.Account+":"+rig.DemoToken, s.URL("twilio")+list)
 		age, err := strconv.Atoi(r.Header.Get("Age"))
-		if err != nil || age < 4000 || age > 7000 || !strings.Contains(r.Header.Get("Cache-Status"), how) || asked.Load() != 1 {
-			t.Errorf("%s: Age %q, %s, %d asked; want 4000 or a little more, %s, 1", when, r.Header.Get("Age"), r.Header.Get("Cache-Status"), asked.Load(), how)
-		}
+		checktest.MustNoError(t, err, "%s", when)
+		checktest.True(t, age >= 4000, "%s: age is %v, want >= 4000", when, age)
+		checktest.True(t, age <= 7000, "%s: age is %v, want <= 7000", when, age)
+		checktest.Contains(t, r.Header.Get("Cache-Status"), how, `%s: r.Header.Get("Cache-Status")`, when)
+		checktest.Equal(t, asked.Load(), 1, "%s: asked.Load()", when)
 	}
 	aged("fetched", "fwd=uri-miss")
 	aged("held", "; hit; ttl=3")

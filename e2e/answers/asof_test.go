@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // callPage is a list of calls.
@@ -80,8 +81,12 @@ func TestAsOf(t *testing.T) {
 	walkAsOf(t, user, base, asOf("PageSize=7", known), first.Calls)
 	filteredAsOf(t, user, asOf("PageSize=1000&Status=completed", known), first.Calls)
 	one := base + calls + "/" + ended + ".json?understudy.as_of="
-	if r := rig.Get(t, user, one+url.QueryEscape(known.UTC().Format(time.RFC3339Nano))); r.Status != 200 || string(r.Body) != string(first.Calls[40]) || !strings.Contains(r.Header.Get("Cache-Status"), "composed as of") {
-		t.Errorf("the record as it was: %d %v %s", r.Status, r.Header["Cache-Status"], rig.Tail(string(r.Body), 300))
+	{
+		r := rig.Get(t, user, one+url.QueryEscape(known.UTC().Format(time.RFC3339Nano)))
+		checktest.Equal(t, r.Status, 200, "the record as it was: r.Status")
+		checktest.Equal(t, string(r.Body), string(first.Calls[40]), "the record as it was: string(r.Body)")
+		checktest.Contains(t, r.Header.Get("Cache-Status"), "composed as of",
+			`the record as it was: r.Header.Get("Cache-Status")`)
 	}
 	if r := rig.Get(t, user, one+url.QueryEscape(nobody.UTC().Format(time.RFC3339Nano))); r.Status != 404 {
 		t.Errorf("a record nobody had seen: %d", r.Status)
@@ -164,8 +169,10 @@ func refusedAsOf(t *testing.T, user, masked, base string, known time.Time) {
 			Status  int
 			Message string
 		}
-		if err := json.Unmarshal(r.Body, &failure); err != nil || r.Status != c.status || failure.Status != c.status || !strings.Contains(failure.Message, c.says) {
-			t.Errorf("%s: %d %s", c.url, r.Status, rig.Tail(string(r.Body), 300))
-		}
+		err := json.Unmarshal(r.Body, &failure)
+		checktest.MustNoError(t, err, "%s", c.url)
+		checktest.Equal(t, r.Status, c.status, "%s: r.Status", c.url)
+		checktest.Equal(t, failure.Status, c.status, "%s: failure.Status", c.url)
+		checktest.Contains(t, failure.Message, c.says, "%s: failure.Message", c.url)
 	}
 }

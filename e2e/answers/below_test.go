@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // TestListsOfAnAccountBelow: a source whose user is the account below and whose
@@ -54,9 +55,11 @@ credentials:
 			want := rig.Get(t, rig.Account+":"+rig.APIToken, up+target)
 			got := rig.Get(t, rig.Account+":"+rig.DemoToken, house.URL("twilio")+target)
 			how := strings.Join(got.Header["Cache-Status"], " ")
-			if want.Status != http.StatusOK || got.Status != want.Status || !bytes.Equal(got.Body, want.Body) || !strings.Contains(how, "composed") {
-				t.Fatalf("%s: %d (%s)\n%s\nwant %d\n%s", target, got.Status, how, got.Body, want.Status, want.Body)
-			}
+			checktest.MustEqual(t, want.Status, http.StatusOK, "%s: want.Status", target)
+			checktest.MustEqual(t, got.Status, want.Status, "%s: got.Status", target)
+			checktest.MustTrue(t, bytes.Equal(got.Body, want.Body), "%s: got.Body is %q, want %q", target, got.Body,
+				want.Body)
+			checktest.MustContains(t, how, "composed", "%s: how", target)
 			rows += bytes.Count(got.Body, []byte(`"sid":`))
 			next := regexp.MustCompile(`"next_page_uri":"([^"]*)"`).FindSubmatch(got.Body)
 			if next == nil {

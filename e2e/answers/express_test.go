@@ -22,6 +22,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // pageReaders are eight clients that read one page again and again. state says what an answer must
@@ -191,9 +192,10 @@ func TestExpressForgets(t *testing.T) {
 		clients.become(int64(n), func() {
 			if n%2 == 0 { // by a write
 				r, err := rig.Ask(http.MethodPost, user, house.URL("twilio")+rig.Base+"/Messages.json", "From=%2B15005550006&Body=x&To="+url.QueryEscape(number))
-				if err != nil || json.Unmarshal(r.Body, &message) != nil || message.SID == "" {
-					t.Fatalf("%d %s %v", r.Status, r.Body, err)
-				}
+				checktest.MustNoError(t, err, "")
+				checktest.MustTrue(t, json.Unmarshal(r.Body, &message) == nil,
+					"json.Unmarshal(r.Body, &message) is %v", json.Unmarshal(r.Body, &message))
+				checktest.MustTrue(t, message.SID != "", "message.SID is empty")
 				shown[n] = message.SID
 				return
 			}
@@ -298,8 +300,12 @@ func TestTracedRequestsAreOnTheExpressLane(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer answer.Body.Close()
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK || answer.Header.Get("X-Request-Id") != id {
-			t.Fatalf("request %d: %d, id %q, %v", n, answer.StatusCode, answer.Header.Get("X-Request-Id"), err)
+		{
+			_, err := io.Copy(io.Discard, answer.Body)
+			checktest.MustNoError(t, err, "request %d", n)
+			checktest.MustEqual(t, answer.StatusCode, http.StatusOK, "request %d: answer.StatusCode", n)
+			checktest.MustEqual(t, answer.Header.Get("X-Request-Id"), id,
+				`request %d: answer.Header.Get("X-Request-Id")`, n)
 		}
 	}
 	before := int64(0)

@@ -16,6 +16,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const shopSpec = `name: shop
@@ -141,8 +142,12 @@ func TestIdempotencyKeyArrives(t *testing.T) {
 	s.lost, s.orders, s.headers = false, nil, nil
 	s.mu.Unlock()
 	var made struct{ ID string }
-	if r := order(headers...); r.Status != http.StatusCreated || json.Unmarshal(r.Body, &made) != nil || made.ID != "or_1" {
-		t.Errorf("an answer was lost, with a key: %d %s", r.Status, r.Body)
+	{
+		r := order(headers...)
+		checktest.Equal(t, r.Status, http.StatusCreated, "an answer was lost, with a key: r.Status")
+		checktest.MustTrue(t, json.Unmarshal(r.Body, &made) == nil,
+			"an answer was lost, with a key: json.Unmarshal(r.Body, &made) is %v", json.Unmarshal(r.Body, &made))
+		checktest.Equal(t, made.ID, "or_1", "an answer was lost, with a key: made.ID")
 	}
 	if r, err := rig.Ask(http.MethodGet, "", house.URL("shop")+"/v1/orders", "", headers...); err != nil || r.Status != http.StatusOK {
 		t.Errorf("the list: %v, %d %s", err, r.Status, r.Body)
@@ -157,10 +162,10 @@ func TestIdempotencyKeyArrives(t *testing.T) {
 		if i == len(s.headers)-1 {
 			key = "" // a read
 		}
-		if h.Get("Shop-Version") != "2026-01" || h.Get("X-Http-Method-Override") != "" || h.Get("Idempotency-Key") != key ||
-			h.Get("Authorization") != "Bearer upstreamtoken-1234" {
-			t.Errorf("request %d came with %v", i, h)
-		}
+		checktest.Equal(t, h.Get("Shop-Version"), "2026-01", `request: h.Get("Shop-Version")`)
+		checktest.Equal(t, h.Get("X-Http-Method-Override"), "", `request: h.Get("X-Http-Method-Override")`)
+		checktest.Equal(t, h.Get("Idempotency-Key"), key, `request: h.Get("Idempotency-Key")`)
+		checktest.Equal(t, h.Get("Authorization"), "Bearer upstreamtoken-1234", `request: h.Get("Authorization")`)
 	}
 }
 
@@ -216,14 +221,14 @@ func TestHeadersArePartOfTheKey(t *testing.T) {
 	} {
 		token := map[string]string{"till": "a-token-of-the-till-567", "few": "a-token-of-the-few-8901"}[c.token]
 		r, err := rig.Ask(http.MethodGet, "", house.URL("shop")+c.path, "", append(c.headers, "Authorization", "Bearer "+token)...)
-		if err != nil || r.Status != c.status || !strings.Contains(string(r.Body), c.says) {
-			t.Errorf("%s of %s with %q: %v, %d %s", c.path, c.token, c.headers, err, r.Status, r.Body)
-		}
+		checktest.MustNoError(t, err, "%s of %s with %q", c.path, c.token, c.headers)
+		checktest.Equal(t, r.Status, c.status, "%s of %s with %q: r.Status", c.path, c.token, c.headers)
+		checktest.Contains(t, string(r.Body), c.says, "%s of %s with %q: string(r.Body)", c.path, c.token, c.headers)
 	}
 	r, err := rig.Ask(http.MethodGet, "", house.URL("viewer")+"/-/search?q=has:id", "")
-	if err != nil || strings.Contains(string(r.Body), "ac_1") || !strings.Contains(string(r.Body), "or_9") {
-		t.Errorf("a search finds %v %s", err, r.Body)
-	}
+	checktest.MustNoError(t, err, "a search finds")
+	checktest.Lacks(t, string(r.Body), "ac_1", "a search finds: string(r.Body)")
+	checktest.Contains(t, string(r.Body), "or_9", "a search finds: string(r.Body)")
 }
 
 // Upstream is asked whether a page has changed. When it has not, the page is as new as one
@@ -260,9 +265,9 @@ func TestUnchangedPagesAreConfirmed(t *testing.T) {
 		return r
 	}
 	again := told(func() bool { return s.unchanged == 2 })
-	if string(again.Body) != string(first.Body) || again.Header.Get("Age") != "0" || again.Header.Get("Shop-Trace") != "trace-1" {
-		t.Errorf("confirmed: %s, %v", again.Body, again.Header)
-	}
+	checktest.Equal(t, string(again.Body), string(first.Body), "confirmed: string(again.Body)")
+	checktest.Equal(t, again.Header.Get("Age"), "0", `confirmed: again.Header.Get("Age")`)
+	checktest.Equal(t, again.Header.Get("Shop-Trace"), "trace-1", `confirmed: again.Header.Get("Shop-Trace")`)
 	s.mu.Lock()
 	if len(s.headers) != 3 {
 		t.Errorf("of %d requests %d were answered with 304", len(s.headers), s.unchanged)

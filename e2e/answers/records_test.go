@@ -20,6 +20,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose/composetest"
@@ -125,8 +126,12 @@ func (s *stage) others() {
 		if r, err := rig.Ask(http.MethodPost, rig.Account+":"+rig.APIToken, s.up+list, "FriendlyName=other"); err != nil || r.Status != http.StatusCreated {
 			s.Fatalf("a key of its own: %d %v %s", r.Status, err, r.Body)
 		}
-		if r, err := rig.Ask(http.MethodGet, rig.Account+":"+rig.DemoToken, s.through+list, ""); err != nil || r.Status != http.StatusOK || !bytes.Contains(r.Body, []byte("other")) {
-			s.Fatalf("a key of another account: %d %v %s", r.Status, err, r.Body)
+		{
+			r, err := rig.Ask(http.MethodGet, rig.Account+":"+rig.DemoToken, s.through+list, "")
+			checktest.MustNoError(s, err, "a key of another account")
+			checktest.MustEqual(s, r.Status, http.StatusOK, "a key of another account: r.Status")
+			checktest.MustTrue(s, bytes.Contains(r.Body, []byte("other")),
+				`a key of another account: bytes.Contains(r.Body, []byte("other")) is false`)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // Lists of the user's account and of those below it are made from records, new records are
@@ -25,9 +26,10 @@ func TestSubaccountsAreCovered(t *testing.T) {
 		t.Helper()
 		r, err := rig.Ask(http.MethodPost, rig.Account+":"+rig.APIToken, api+path, form, "Content-Type", "application/x-www-form-urlencoded")
 		var made struct{ SID string }
-		if err != nil || r.Status != http.StatusCreated || json.Unmarshal(r.Body, &made) != nil {
-			t.Fatalf("%s: %v %d %s", path, err, r.Status, r.Body)
-		}
+		checktest.MustNoError(t, err, "%s", path)
+		checktest.MustEqual(t, r.Status, http.StatusCreated, "%s: r.Status", path)
+		checktest.MustTrue(t, json.Unmarshal(r.Body, &made) == nil, "%s: json.Unmarshal(r.Body, &made) is %v", path,
+			json.Unmarshal(r.Body, &made))
 		return made.SID
 	}
 	messages := func(of string) string { return "/2010-04-01/Accounts/" + of + "/Messages.json" }
@@ -73,10 +75,15 @@ sync: {sweep: 10s}
 	later := send("/2010-04-01/Accounts.json", "FriendlyName=Later")
 	text(later, "four")
 	same(later)
-	if list := rig.Get(t, "", house.URL("viewer")+"/twilio/messages.csv").Body; !bytes.Contains(list, []byte(",account_sid,")) || !bytes.Contains(list, []byte(below)) ||
-		!bytes.Contains(list, []byte(later)) || !bytes.Contains(list, []byte(rig.Account)) {
-		t.Errorf("the viewer's list has not all accounts: %.300s", list)
-	}
+	list := rig.Get(t, "", house.URL("viewer")+"/twilio/messages.csv").Body
+	checktest.True(t, bytes.Contains(list, []byte(",account_sid,")),
+		`the viewer's list has not all accounts: bytes.Contains(list, []byte(",account_sid,")) is false`)
+	checktest.True(t, bytes.Contains(list, []byte(below)),
+		"the viewer's list has not all accounts: bytes.Contains(list, []byte(below)) is false")
+	checktest.True(t, bytes.Contains(list, []byte(later)),
+		"the viewer's list has not all accounts: bytes.Contains(list, []byte(later)) is false")
+	checktest.True(t, bytes.Contains(list, []byte(rig.Account)),
+		"the viewer's list has not all accounts: bytes.Contains(list, []byte(rig.Account)) is false")
 	one := rig.Get(t, "", house.URL("viewer")+"/twilio/messages.csv?understudy.AccountSid="+below+"&understudy.columns=account_sid,body").Body
 	if n := bytes.Count(one, []byte(below)); n != 2 || bytes.Contains(one, []byte(rig.Account)) {
 		t.Errorf("the list of one account has %d of its 2 messages: %.300s", n, one)

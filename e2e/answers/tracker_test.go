@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const trackerSpec = `name: tracker
@@ -145,9 +146,11 @@ credentials:
 			continue
 		}
 		var got, want any
-		if json.Unmarshal(r.Body, &got) != nil || json.Unmarshal([]byte(x.list(values)), &want) != nil || string(r.Body) != x.list(values) {
-			t.Fatalf("%s (%s):\n%s\nwant\n%s", query, r.Header.Get("Cache-Status"), r.Body, x.list(values))
-		}
+		checktest.MustTrue(t, json.Unmarshal(r.Body, &got) == nil, "json.Unmarshal(r.Body, &got) is %v",
+			json.Unmarshal(r.Body, &got))
+		checktest.MustTrue(t, json.Unmarshal([]byte(x.list(values)), &want) == nil,
+			"json.Unmarshal([]byte(x.list(values)), &want) != nil")
+		checktest.MustEqual(t, string(r.Body), x.list(values), "string(r.Body)")
 		if strings.Contains(r.Header.Get("Cache-Status"), "composed") {
 			composed++
 		}
@@ -157,8 +160,8 @@ credentials:
 	}
 	x.down.Store(false)
 	r, err := rig.Ask(http.MethodGet, "", house.URL("twilio")+"/tickets?state=all&sort=id&limit=5", "", "Authorization", "Bearer "+token)
-	if err != nil || string(r.Body) != x.list(url.Values{"state": {"all"}, "sort": {"id"}, "limit": {"5"}}) ||
-		!strings.Contains(r.Header.Get("Cache-Status"), "not stored") {
-		t.Errorf("another order: %v, %s %s", err, r.Header.Get("Cache-Status"), r.Body)
-	}
+	checktest.MustNoError(t, err, "another order")
+	checktest.Equal(t, string(r.Body), x.list(url.Values{"state": {"all"}, "sort": {"id"}, "limit": {"5"}}),
+		"another order: string(r.Body)")
+	checktest.Contains(t, r.Header.Get("Cache-Status"), "not stored", `another order: r.Header.Get("Cache-Status")`)
 }

@@ -20,6 +20,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/signin"
 )
 
@@ -259,9 +260,10 @@ func TestStoreLocked(t *testing.T) {
 	}
 	began := time.Now()
 	how := p.ask()
-	if took := time.Since(began); !strings.Contains(how, `detail="not stored yet: saving it takes long"`) || took < time.Second || took > 15*time.Second {
-		t.Errorf("after %v: %s", took, how)
-	}
+	took := time.Since(began)
+	checktest.Contains(t, how, `detail="not stored yet: saving it takes long"`, "after %v: how", took)
+	checktest.True(t, took >= time.Second, "after %v: took is %v", took, took)
+	checktest.True(t, took <= 15*time.Second, "after %v: took is %v", took, took)
 	p.until(`detail="not stored: database locked`)
 	if r := rig.Get(t, killUser, held); r.Status != 200 || !strings.Contains(r.Header.Get("Cache-Status"), "hit") {
 		t.Errorf("what is held, meanwhile: %d %s", r.Status, r.Header.Get("Cache-Status"))

@@ -28,6 +28,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -63,9 +64,11 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	t.Logf("%d operations in %v: %d created, %d redacted, %d deleted, %d of unknown outcome, %d rounds with locks, %d with a full disk, %d kills, %d records compared",
 		ops, time.Since(began).Round(time.Second), c.created.Load(), c.redacted.Load(), c.deleted.Load(), c.unknown.Load(), c.locks, c.full, c.kills, c.compared)
-	if c.created.Load() == 0 || c.redacted.Load() == 0 || c.deleted.Load() == 0 || ops >= lostUsual && (c.unknown.Load() == 0 || c.locks == 0 || c.full == 0 || c.kills == 0) {
-		t.Error("the faults were not what this test is about")
-	}
+	checktest.True(t, c.created.Load() != 0, "the faults were not what this test is about: c.created.Load() is 0")
+	checktest.True(t, c.redacted.Load() != 0, "the faults were not what this test is about: c.redacted.Load() is 0")
+	checktest.True(t, c.deleted.Load() != 0, "the faults were not what this test is about: c.deleted.Load() is 0")
+	checktest.True(t, !(ops >= lostUsual && (c.unknown.Load() == 0 || c.locks == 0 || c.full == 0 || c.kills == 0)),
+		"the faults were not what this test is about: ops is %v, lostUsual is %v", ops, lostUsual)
 }
 
 type lostCounts struct {

@@ -22,6 +22,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/crawl"
 	"understudy/internal/sample"
 )
@@ -473,9 +474,10 @@ func (x *hostileAPI) order(method string, way hostileWay, house *binary.Server, 
 	}
 	got, err := rig.Ask(method, "", house.URL("viewer")+"/-/sync?source="+x.source()+"&kind="+way.name, body,
 		"Authorization", "Bearer "+token, "Content-Type", "application/json")
-	if err != nil || got.Status != http.StatusOK || json.Unmarshal(got.Body, &r) != nil {
-		x.t.Fatalf("%s, %s: %v, %d %s", x.style.name, way.name, err, got.Status, got.Body)
-	}
+	checktest.MustNoError(x.t, err, "%s, %s", x.style.name, way.name)
+	checktest.MustEqual(x.t, got.Status, http.StatusOK, "%s, %s: got.Status", x.style.name, way.name)
+	checktest.MustTrue(x.t, json.Unmarshal(got.Body, &r) == nil, "%s, %s: json.Unmarshal(got.Body, &r) is %v",
+		x.style.name, way.name, json.Unmarshal(got.Body, &r))
 	return r
 }
 
@@ -499,9 +501,9 @@ func (x *hostileAPI) walked(way hostileWay, house *binary.Server, token string, 
 	case asked > most:
 		x.t.Errorf("%s, %s: a walk cost %d requests", x.style.name, way.name, asked)
 	case way.why == "":
-		if !r.Complete || r.Progress == nil || r.Progress.Done != hostileRows {
-			x.t.Errorf("%s, %s: a list that is whole: %+v, %+v", x.style.name, way.name, r, r.Progress)
-		}
+		checktest.True(x.t, r.Complete, "%s, %s: r.Complete is false", x.style.name, way.name)
+		checktest.MustTrue(x.t, r.Progress != nil, "%s, %s: r.Progress is nil", x.style.name, way.name)
+		checktest.Equal(x.t, r.Progress.Done, hostileRows, "%s, %s: r.Progress.Done", x.style.name, way.name)
 	case r.Complete, !regexp.MustCompile(way.why).MatchString(r.Why), !strings.Contains(r.Why, "/"+way.name), len(r.Why) > 2000:
 		x.t.Errorf("%s, %s: complete %v, %.2000s", x.style.name, way.name, r.Complete, r.Why)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // misfortune is one fault.
@@ -209,9 +210,12 @@ func (s *faultCase) clearError(t *testing.T, path string, r rig.Reply) {
 		MoreInfo string `json:"more_info"`
 		Status   int
 	}
-	if err := json.Unmarshal(r.Body, &e); err != nil || e.Code == 0 || e.Message == "" || e.MoreInfo == "" || e.Status != r.Status {
-		t.Errorf("program, %s: no error of upstream's shape: %d %.300s", path, r.Status, r.Body)
-	}
+	err := json.Unmarshal(r.Body, &e)
+	checktest.MustNoError(t, err, "program, %s", path)
+	checktest.True(t, e.Code != 0, "program, %s: e.Code is 0", path)
+	checktest.True(t, e.Message != "", "program, %s: e.Message is empty", path)
+	checktest.True(t, e.MoreInfo != "", "program, %s: e.MoreInfo is empty", path)
+	checktest.Equal(t, e.Status, r.Status, "program, %s: e.Status", path)
 	if r.Status == http.StatusServiceUnavailable && r.Header.Get("Retry-After") == "" {
 		t.Errorf("program, %s: 503 without Retry-After", path)
 	}

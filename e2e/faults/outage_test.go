@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const (
@@ -66,8 +67,12 @@ func TestOutage(t *testing.T) {
 				path := held[i%len(held)]
 				began := time.Now()
 				r, err := rig.Ask(http.MethodGet, user, house.URL("twilio")+path, "")
-				if err != nil || r.Status != 200 || string(r.Body) != want[path] {
-					t.Errorf("%s in the outage: %d %.200s %v", path, r.Status, r.Body, err)
+				if err != nil {
+					t.Errorf("%s in the outage: %v", path, err)
+					return
+				}
+				if r.Status != 200 || string(r.Body) != want[path] {
+					t.Errorf("%s in the outage: %d %.200s", path, r.Status, r.Body)
 					return
 				}
 				reads.Add(1)
@@ -84,8 +89,14 @@ func TestOutage(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				r, err := rig.Ask(http.MethodGet, user, fmt.Sprintf("%s%s/Messages.json?PageSize=%d", house.URL("twilio"), rig.Base, 100+4*i+n), "", "Prefer", "wait=1")
-				if err != nil || r.Status != 503 || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), `"code":20500`) {
-					t.Errorf("what is not held: %d %v %s %v", r.Status, r.Header, r.Body, err)
+				if err != nil {
+					t.Errorf("what is not held: %v", err)
+					return
+				}
+				checktest.Equal(t, r.Status, 503, "what is not held: status; body %s", r.Body)
+				checktest.True(t, r.Header.Get("Retry-After") != "", "what is not held: no Retry-After: %v", r.Header)
+				checktest.Contains(t, string(r.Body), `"code":20500`, "what is not held: body")
+				if t.Failed() {
 					return
 				}
 				refused.Add(1)

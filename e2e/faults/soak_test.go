@@ -22,6 +22,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -93,9 +94,12 @@ func newSoak(t *testing.T, chance *rand.Rand) *soak {
 				whole := (*k.states.Load())[0].body
 				for who, body := range map[*login][]byte{s.all: whole, s.support: masked(k.kind, 0, whole)} {
 					r, err := rig.Ask(http.MethodGet, "", house.URL("twilio")+k.path, "", "Authorization", who.basic)
-					if err != nil || r.Status != 200 || !bytes.Equal(r.Body, body) {
-						t.Errorf("%s: %d, %v, %s", k.path, r.Status, err, rig.FirstDifference(body, r.Body))
+					if err != nil {
+						t.Errorf("%s: %v", k.path, err)
+						continue
 					}
+					checktest.Equal(t, r.Status, 200, "%s: status", k.path)
+					checktest.True(t, bytes.Equal(r.Body, body), "%s: %s", k.path, rig.FirstDifference(body, r.Body))
 				}
 			}
 		})
@@ -235,9 +239,11 @@ func (s *soak) held() holding {
 	s.Helper()
 	var stats struct{ Process holding }
 	r := rig.Get(s.TB, rig.Account+":"+rig.DemoToken, s.server.URL("viewer")+"/-/stats")
-	if err := json.Unmarshal(r.Body, &stats); err != nil || stats.Process.Goroutines == 0 || stats.Process.FDs == 0 || stats.Process.RSS == 0 {
-		s.Fatalf("stats: %d %.300s %v", r.Status, r.Body, err)
-	}
+	err := json.Unmarshal(r.Body, &stats)
+	checktest.MustNoError(s, err, "stats")
+	checktest.MustTrue(s, stats.Process.Goroutines != 0, "stats: stats.Process.Goroutines is 0")
+	checktest.MustTrue(s, stats.Process.FDs != 0, "stats: stats.Process.FDs is 0")
+	checktest.MustTrue(s, stats.Process.RSS != 0, "stats: stats.Process.RSS is 0")
 	return stats.Process
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // walked are hidden records that a token may name, and records that may be
@@ -73,9 +74,10 @@ func (f *few) walks() *walked {
 	if w.participant == "" { // none is in a conference now
 		w.participant = w.conference + "~" + w.call
 	}
-	if w.openCall == "" || w.openMessage == "" || w.medium == "" || w.conference == "" {
-		f.Fatalf("the world has too little to walk through: %+v", w)
-	}
+	checktest.MustTrue(f, w.openCall != "", "the world has too little to walk through: w.openCall is empty")
+	checktest.MustTrue(f, w.openMessage != "", "the world has too little to walk through: w.openMessage is empty")
+	checktest.MustTrue(f, w.medium != "", "the world has too little to walk through: w.medium is empty")
+	checktest.MustTrue(f, w.conference != "", "the world has too little to walk through: w.conference is empty")
 	return w
 }
 

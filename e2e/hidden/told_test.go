@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // twins is an upstream of messages: the even ones are final, priced and short,
@@ -136,9 +137,12 @@ func TestHiddenIsNotToldByHeadersOrTime(t *testing.T) {
 		if r, err := rig.Ask("GET", rig.Account+":"+rig.DemoToken, dropIn+rig.Base+"/Messages/"+twinID(n)+".json", "", "Cache-Control", "no-cache"); err != nil || !strings.Contains(string(r.Body), fmt.Sprint("zanzibar", edits.Load())) {
 			t.Fatal(err, string(r.Body))
 		}
-		if now, nowAge, nowFresh := list(); now != words || nowAge < age || max(nowAge+nowFresh-age-fresh, age+fresh-nowAge-nowFresh) > 1 {
-			t.Errorf("a list before something hidden in it changed:\n%s age %d ttl %d, and after:\n%s age %d ttl %d", words, age, fresh, now, nowAge, nowFresh)
-		}
+		now, nowAge, nowFresh := list()
+		checktest.Equal(t, now, words, "a list before something hidden in it changed: now")
+		checktest.True(t, nowAge >= age, "a list before something hidden in it changed: nowAge is %v", nowAge)
+		checktest.True(t, max(nowAge+nowFresh-age-fresh, age+fresh-nowAge-nowFresh) <= 1,
+			"a list before something hidden in it changed: max(nowAge+nowFresh-age-fresh, age+fresh-nowAge-nowFresh) is %v, want <= 1",
+			max(nowAge+nowFresh-age-fresh, age+fresh-nowAge-nowFresh))
 	}
 	for _, pair := range []struct{ user, hidden, nowhere string }{
 		{part, "kind:messages delivered", "kind:messages dexxxxred"},
@@ -157,9 +161,9 @@ func TestHiddenIsNotToldByHeadersOrTime(t *testing.T) {
 			began := time.Now()
 			r, err := rig.Ask("GET", pair.user, web+"/-/search?q="+url.QueryEscape(q), "")
 			took := time.Since(began)
-			if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"hits":[]`) {
-				t.Fatalf("%s: %v %d %.300s", q, err, r.Status, r.Body)
-			}
+			checktest.MustNoError(t, err, "%s", q)
+			checktest.MustEqual(t, r.Status, 200, "%s: r.Status", q)
+			checktest.MustContains(t, string(r.Body), `"hits":[]`, "%s: string(r.Body)", q)
 			return took
 		})
 	}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -45,9 +45,12 @@ func TestFirstListUnderRowRulesShowsWhatWasJustWritten(t *testing.T) {
 				}
 				for _, query := range []string{"?PageSize=50", "?To=" + url.QueryEscape(to)} {
 					shown, err := rig.Ask(http.MethodGet, "masks:"+rig.MaskedToken, list+query, "")
-					if err != nil || shown.Status != http.StatusOK || !strings.Contains(string(shown.Body), message.Sid) {
-						t.Errorf("%s lacks %s, which was written before: %d, %v", query, message.Sid, shown.Status, err)
+					if err != nil {
+						t.Errorf("%s: %v", query, err)
+						continue
 					}
+					checktest.Equal(t, shown.Status, http.StatusOK, "%s: status", query)
+					checktest.Contains(t, string(shown.Body), message.Sid, "%s, after the message was written: body", query)
 				}
 			}
 		})

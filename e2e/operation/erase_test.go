@@ -22,6 +22,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/diagnostics"
 	"understudy/internal/sample"
 	"understudy/internal/store"
@@ -279,9 +280,9 @@ func TestErased(t *testing.T) {
 			t.Errorf("receipt %+v: at least three versions and a page", e)
 		}
 	}
-	if causes["deleted"] != 1 || causes["redacted"] != 1 || causes["asked"] != 1 {
-		t.Errorf("records by cause: %v", causes)
-	}
+	checktest.Equal(t, causes["deleted"], 1, `records by cause: causes["deleted"]`)
+	checktest.Equal(t, causes["redacted"], 1, `records by cause: causes["redacted"]`)
+	checktest.Equal(t, causes["asked"], 1, `records by cause: causes["asked"]`)
 	gone := []string{deleted.text, deleted.number, redacted.text, asked.text, asked.number}
 	w.nowhere("while the server runs", gone...)
 	w.somewhere(stays.text, stays.number, redacted.number)

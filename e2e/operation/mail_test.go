@@ -21,6 +21,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const (
@@ -170,9 +171,11 @@ func TestMailByARealServer(t *testing.T) {
 		Next     string `json:"next_page_uri"`
 	}
 	answer := rig.Get(t, rig.Account+":"+rig.DemoToken, list)
-	if err := json.Unmarshal(answer.Body, &rows); err != nil || len(rows.Messages) < 20 || rows.Next != "" {
-		t.Fatalf("the list: %d, %v, %d messages and then %q", answer.Status, err, len(rows.Messages), rows.Next)
-	}
+	err := json.Unmarshal(answer.Body, &rows)
+	checktest.MustNoError(t, err, "the list")
+	checktest.MustTrue(t, len(rows.Messages) >= 20, "the list: len(rows.Messages) is %v, want >= 20",
+		len(rows.Messages))
+	checktest.MustEqual(t, rows.Next, "", "the list: rows.Next")
 
 	// The server has no such recipient: its words are in the log, and the watch stops.
 	text := shows(t, pages["gone@example.com"], "there is no desk called gone")
@@ -203,17 +206,24 @@ func TestMailByARealServer(t *testing.T) {
 		t.Errorf("and then %+v", m)
 	default:
 	}
-	if refused != 1 || len(messages) != 2 || !strings.HasPrefix(messages[0].Answer, "451") || !strings.HasPrefix(messages[1].Answer, "250") {
-		t.Fatalf("%d refused, and then %v", refused, messages)
-	}
+	checktest.MustEqual(t, refused, 1, "refused")
+	checktest.MustEqual(t, len(messages), 2, "len(messages)")
+	checktest.MustTrue(t, strings.HasPrefix(messages[0].Answer, "451"), "messages[0].Answer is %q",
+		messages[0].Answer)
+	checktest.MustTrue(t, strings.HasPrefix(messages[1].Answer, "250"), "messages[1].Answer is %q",
+		messages[1].Answer)
 	a, b := &messages[0], &messages[1]
-	if id := b.headers("Message-ID"); len(id) != 1 || !slices.Equal(a.headers("Message-ID"), id) || !strings.HasSuffix(id[0], "@example.com>") {
-		t.Errorf("the ids are %q and %q", a.headers("Message-ID"), id)
-	}
-	if !strings.HasPrefix(b.TLS, "TLSv1.") || b.User != mailUser || b.Sender != "understudy@example.com" || a.Text != b.Text ||
-		!slices.Equal(b.Recipients, []string{"desk@example.com"}) {
-		t.Errorf("the message came as %+v", b)
-	}
+	id := b.headers("Message-ID")
+	checktest.MustEqual(t, len(id), 1, "the ids are: len(id)")
+	checktest.True(t, slices.Equal(a.headers("Message-ID"), id),
+		`the ids are: slices.Equal(a.headers("Message-ID"), id) is false`)
+	checktest.True(t, strings.HasSuffix(id[0], "@example.com>"), "the ids are: id[0] is %q", id[0])
+	checktest.True(t, strings.HasPrefix(b.TLS, "TLSv1."), "the message came as: b.TLS is %q", b.TLS)
+	checktest.Equal(t, b.User, mailUser, "the message came as: b.User")
+	checktest.Equal(t, b.Sender, "understudy@example.com", "the message came as: b.Sender")
+	checktest.Equal(t, a.Text, b.Text, "the message came as: a.Text")
+	checktest.True(t, slices.Equal(b.Recipients, []string{"desk@example.com"}),
+		"the message came as: b.Recipients is %v", b.Recipients)
 	for header, want := range map[string]string{"From": "Understudy <understudy@example.com>", "To": "desk@example.com",
 		"Subject": name, "Auto-Submitted": "auto-generated", "Date": " "} {
 		if all := b.headers(header); len(all) != 1 || !strings.Contains(all[0], want) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // spent is what of /-/stats tells it.
@@ -79,9 +80,9 @@ func TestSpentByCredential(t *testing.T) {
 		}
 		waited += hour.ByReason["waiting"]
 	}
-	if by["demo"] != 8 || by["billing"] != 4 || waited != 0 {
-		t.Errorf("by caller %v, and %d more by reason", by, waited)
-	}
+	checktest.Equal(t, by["demo"], 8, `by caller: by["demo"]`)
+	checktest.Equal(t, by["billing"], 4, `by caller: by["billing"]`)
+	checktest.Equal(t, waited, 0, "by caller: waited")
 	if came := before.Requests - start; sent != came || sent < 13 {
 		t.Errorf("%d are told, and %d came", sent, came)
 	}
@@ -91,8 +92,10 @@ func TestSpentByCredential(t *testing.T) {
 			t.Errorf("the page of administration lacks %s", want)
 		}
 	}
-	if r := rig.Get(t, billing, web+"/-/stats"); r.Status != http.StatusOK || strings.Contains(string(r.Body), "spent") ||
-		strings.Contains(string(r.Body), "demo") {
-		t.Errorf("another caller reads %d %s", r.Status, r.Body)
+	{
+		r := rig.Get(t, billing, web+"/-/stats")
+		checktest.Equal(t, r.Status, http.StatusOK, "another caller reads: r.Status")
+		checktest.Lacks(t, string(r.Body), "spent", "another caller reads: string(r.Body)")
+		checktest.Lacks(t, string(r.Body), "demo", "another caller reads: string(r.Body)")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	api "github.com/twilio/twilio-go/rest/api/v2010"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // values are what random filters are made of: some from the world, some not.
@@ -211,9 +212,9 @@ func TestHeadAndETag(t *testing.T) {
 	for _, path := range []string{"/Calls.json", "/Messages.json?PageSize=5", "/IncomingPhoneNumbers.json"} {
 		full := rig.Get(t, user, through+rig.Base+path)
 		head, err := rig.Ask("HEAD", user, through+rig.Base+path, "")
-		if err != nil || head.Status != 200 || len(head.Body) != 0 {
-			t.Fatalf("HEAD %s: %d, %d bytes, %v", path, head.Status, len(head.Body), err)
-		}
+		checktest.MustNoError(t, err, "HEAD %s", path)
+		checktest.MustEqual(t, head.Status, 200, "HEAD %s: head.Status", path)
+		checktest.MustEqual(t, len(head.Body), 0, "HEAD %s: len(head.Body)", path)
 		for _, name := range []string{"Content-Length", "Content-Type", "ETag"} {
 			if full.Header.Get(name) == "" || full.Header.Get(name) != head.Header.Get(name) {
 				t.Errorf("%s: %s is %q for GET and %q for HEAD", path, name, full.Header.Get(name), head.Header.Get(name))

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const (
@@ -71,9 +72,9 @@ for issue in Github(auth=Auth.Token("` + rig.APIToken + `"), per_page=7).get_rep
 	}
 	t.Cleanup(func() {
 		text, err := os.ReadFile(filepath.Join(s.Dir, rig.AccessLog))
-		if err != nil || !strings.Contains(string(text), "caller=connect") || strings.Contains(string(text), rig.APIToken) {
-			t.Errorf("the access log: %v\n%.2000s", err, text)
-		}
+		checktest.MustNoError(t, err, "the access log; text %.2000s", text)
+		checktest.Contains(t, string(text), "caller=connect", "the access log: string(text)")
+		checktest.Lacks(t, string(text), rig.APIToken, "the access log: string(text)")
 	})
 }
 
@@ -129,9 +130,9 @@ func TestTunnelsAnswerAsDropInsDo(t *testing.T) {
 			body, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			want := strings.ReplaceAll(string(here.Body), s.URL(one.source), "https://"+one.host)
-			if err != nil || resp.StatusCode != here.Status || string(body) != want {
-				t.Fatalf("%s: %s, %v; the drop-in %d: %s", one.path, resp.Status, err, here.Status, rig.FirstDifference([]byte(want), body))
-			}
+			checktest.MustNoError(t, err, "%s", one.path)
+			checktest.MustEqual(t, resp.StatusCode, here.Status, "%s: resp.StatusCode", one.path)
+			checktest.MustEqual(t, string(body), want, "%s: string(body)", one.path)
 			if resp.ProtoMajor != 2 || strings.Contains(string(body), s.URL(one.source)) {
 				t.Errorf("%s: HTTP/%d, or it leads to the drop-in", one.path, resp.ProtoMajor)
 			}
@@ -169,9 +170,9 @@ func TestTheSourcesOwnCredential(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	status, body := asks(s.Client(t), http.MethodGet, rig.APIToken)
-	if status != 403 || !strings.Contains(body, `"code":20003`) || !strings.Contains(body, "connect: {role: support}") {
-		t.Errorf("no role: %d %s", status, body)
-	}
+	checktest.Equal(t, status, 403, "no role: status; body %s", body)
+	checktest.Contains(t, body, `"code":20003`, "no role: body")
+	checktest.Contains(t, body, "connect: {role: support}", "no role: body")
 	if status, _ := asks(s.Client(t), http.MethodGet, rig.DemoToken); status != 200 {
 		t.Errorf("a credential of ours: %d", status)
 	}
@@ -271,17 +272,24 @@ func TestWritesInTunnels(t *testing.T) {
 		}
 		there := rig.Get(t, user, s.Upstreams[source]+list)
 		status, here := asks("GET", host, map[string]string{"twilio": basic, "github": rig.APIToken}[source], list, document, "")
-		if n := strings.Count(string(there.Body), "by tunnel"); n == 0 || status != 200 || strings.Count(here, "by tunnel") != n {
-			t.Errorf("%s: %d of upstream's, here %d: %.300s", source, n, status, here)
-		}
+		n := strings.Count(string(there.Body), "by tunnel")
+		checktest.True(t, n != 0, "%s: n is 0", source)
+		checktest.Equal(t, status, 200, "%s: status", source)
+		checktest.Equal(t, strings.Count(here, "by tunnel"), n, `%s: strings.Count(here, "by tunnel")`, source)
 	}
 	var stats struct {
 		Faces map[string]struct{ Tunnels map[string]int64 }
 	}
 	r := rig.Get(t, "", s.URL("viewer")+"/-/stats")
-	if err := json.Unmarshal(r.Body, &stats); err != nil || stats.Faces["connect"].Tunnels["made"] < 3 || stats.Faces["connect"].Tunnels["open"] < 3 ||
-		stats.Faces["viewer"].Tunnels != nil {
-		t.Errorf("%v, %v", err, stats.Faces)
+	{
+		err := json.Unmarshal(r.Body, &stats)
+		checktest.MustNoError(t, err, "")
+		checktest.True(t, stats.Faces["connect"].Tunnels["made"] >= 3,
+			`stats.Faces["connect"].Tunnels["made"] is %v, want >= 3`, stats.Faces["connect"].Tunnels["made"])
+		checktest.True(t, stats.Faces["connect"].Tunnels["open"] >= 3,
+			`stats.Faces["connect"].Tunnels["open"] is %v, want >= 3`, stats.Faces["connect"].Tunnels["open"])
+		checktest.True(t, stats.Faces["viewer"].Tunnels == nil, `stats.Faces["viewer"].Tunnels is %v`,
+			stats.Faces["viewer"].Tunnels)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // A hundred held pages that are asked for anew cost a hundred 304, and nothing of the rate.
@@ -72,9 +73,13 @@ func TestRevalidatingCostsNoBudget(t *testing.T) {
 	if left := remaining(); left != before-1 { // this question itself
 		t.Errorf("%d requests of the rate are left, and %d were", left, before)
 	}
-	if again != first || asked.Load() != unchanged.Load() || unchanged.Load() < pages {
-		t.Errorf("%d requests, %d of them 304; the same pages: %v", asked.Load(), unchanged.Load(), again == first)
-	}
+	checktest.Equal(t, again, first, "%d requests, %d of them 304; the same pages: again", asked.Load(),
+		unchanged.Load())
+	checktest.Equal(t, asked.Load(), unchanged.Load(), "%d requests, %d of them 304; the same pages: asked.Load()",
+		asked.Load(), unchanged.Load())
+	checktest.True(t, unchanged.Load() >= pages,
+		"%d requests, %d of them 304; the same pages: unchanged.Load() is %v", asked.Load(), unchanged.Load(),
+		unchanged.Load())
 }
 
 // When GitHub takes no more searches, everything else goes on, and a search is told how long
@@ -115,9 +120,10 @@ func TestSearchesHaveTheirOwnLimit(t *testing.T) {
 	for n := range 10 {
 		r := search(searches + n)
 		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
-		if r.Status < 400 || err != nil || wait < 30 || wait > 60 {
-			t.Fatalf("a search too many: %d, wait %q, %s", r.Status, r.Header.Get("Retry-After"), r.Body)
-		}
+		checktest.MustTrue(t, r.Status >= 400, "a search too many: r.Status is %v, want >= 400", r.Status)
+		checktest.MustNoError(t, err, "a search too many")
+		checktest.MustTrue(t, wait >= 30, "a search too many: wait is %v, want >= 30", wait)
+		checktest.MustTrue(t, wait <= 60, "a search too many: wait is %v, want <= 60", wait)
 		core(2 + n)
 	}
 	if r := search(0); r.Status != http.StatusOK {
@@ -139,9 +145,11 @@ func TestSearchesHaveTheirOwnLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := told.Sources["github"].Limits
-	if s, all := limits["upstream.search"], limits["upstream"]; s.Limit != searches || s.Now != 0 || all.Limit != 5000 || all.Now > 4990 {
-		t.Errorf("stats: %+v", limits)
-	}
+	s, all := limits["upstream.search"], limits["upstream"]
+	checktest.Equal(t, s.Limit, searches, "stats: s.Limit")
+	checktest.Equal(t, s.Now, 0, "stats: s.Now")
+	checktest.Equal(t, all.Limit, 5000, "stats: all.Limit")
+	checktest.True(t, all.Now <= 4990, "stats: all.Now is %v, want <= 4990", all.Now)
 	var came struct {
 		ByPath map[string]int64 `json:"by_path"`
 	}
@@ -186,9 +194,11 @@ func TestRateLimitIsTheCallersOwnElseGitHubs(t *testing.T) {
 				found := toldRates(t, sdk, drop, secret) // asking is a request, too
 				for _, r := range found {
 					end := time.Until(time.Unix(r.Reset, 0))
-					if r.Limit != limit || r.Used != 2 || r.Remaining != limit-2 || end < time.Hour || end > 24*time.Hour+time.Minute {
-						t.Errorf("told %+v", r)
-					}
+					checktest.Equal(t, r.Limit, limit, "told: r.Limit")
+					checktest.Equal(t, r.Used, 2, "told: r.Used")
+					checktest.Equal(t, r.Remaining, limit-2, "told: r.Remaining")
+					checktest.True(t, end >= time.Hour, "told: end is %v", end)
+					checktest.True(t, end <= 24*time.Hour+time.Minute, "told: end is %v", end)
 				}
 				if len(found) != 3 {
 					t.Errorf("told %+v", found)
@@ -223,9 +233,11 @@ func TestRateLimitIsTheCallersOwnElseGitHubs(t *testing.T) {
 	for tries := 0; rate(h) != want && tries < 50; tries++ { // it is asked again behind an answer past fresh, and that counts
 		want, h = told()
 	}
-	if got := rate(h); got != want || h.Get("X-Ratelimit-Used") == "0" || !strings.Contains(h.Get("Cache-Status"), "hit") {
-		t.Errorf("without a rate: %q in a header, %q by GitHub; %s", got, want, h.Get("Cache-Status"))
-	}
+	got := rate(h)
+	checktest.Equal(t, got, want, "without a rate: got")
+	checktest.True(t, h.Get("X-Ratelimit-Used") != "0", `without a rate: h.Get("X-Ratelimit-Used") is "0"; got %q`,
+		got)
+	checktest.Contains(t, h.Get("Cache-Status"), "hit", `without a rate: h.Get("Cache-Status"); got %q`, got)
 }
 
 // toldRate is what an SDK is told of one limit.

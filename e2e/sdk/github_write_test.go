@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const writer = `writer, allow: ["POST /repos/*/*/issues", "PATCH /repos/*/*/issues/*", "POST /repos/*/*/issues/*/comments",
@@ -108,9 +109,12 @@ func TestGitHubWritesAreNotSentTwice(t *testing.T) {
 			}
 			mu.Unlock()
 			var all []struct{ Title string }
-			if err := json.Unmarshal(f["all"], &all); err != nil || !strings.Contains(string(f["create"]), "outcome unknown") ||
-				len(all) == 0 || all[0].Title != "Written" {
-				t.Errorf("%v: %.300s\nlisted %.200s", err, f["create"], f["all"])
+			{
+				err := json.Unmarshal(f["all"], &all)
+				checktest.MustNoError(t, err, "%v", err)
+				checktest.Contains(t, string(f["create"]), "outcome unknown", `%v: string(f["create"])`, err)
+				checktest.MustTrue(t, len(all) != 0, "%v: len(all) is 0", err)
+				checktest.Equal(t, all[0].Title, "Written", "%v: all[0].Title", err)
 			}
 		})
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const chatSpec = `name: chat
@@ -176,9 +177,10 @@ credentials:
 	cold := walk(house.URL("chat"))
 	first := asked() - before
 	warm := walk(house.URL("chat"))
-	if cold != want || warm != want || !strings.Contains(want, "C5 general") || !strings.Contains(want, "channel_not_found") {
-		t.Errorf("directly %s\ncold %s\nwarm %s", want, cold, warm)
-	}
+	checktest.Equal(t, cold, want, "directly: cold")
+	checktest.Equal(t, warm, want, "directly: warm")
+	checktest.Contains(t, want, "C5 general", "directly: want")
+	checktest.Contains(t, want, "channel_not_found", "directly: want")
 	if again := asked() - before - first; first != before || again != 1 {
 		t.Errorf("%d requests directly, %d cold, %d warm: the error alone is asked for again", before, first, again)
 	}

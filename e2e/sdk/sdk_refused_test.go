@@ -13,6 +13,7 @@ import (
 	api "github.com/twilio/twilio-go/rest/api/v2010"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // restError is the SDK's error of a call; it must be of the SDK's own type.
@@ -182,9 +183,12 @@ func TestSDKInOutage(t *testing.T) {
 		wg.Go(func() {
 			_, err := p.through.FetchMessage(*m.Sid, nil)
 			var e *client.TwilioRestError
-			if !errors.As(err, &e) || e.Status != 503 || e.Code != 20500 && e.Code != 20503 { // ours, or the 503 upstream itself sent
-				t.Errorf("what is not held: %v, want the provider's 503", err)
+			if !errors.As(err, &e) {
+				t.Errorf("what is not held: %v, want the provider's error", err)
+				return
 			}
+			checktest.Equal(t, e.Status, 503, "what is not held: status; %v", err)
+			checktest.True(t, e.Code == 20500 || e.Code == 20503, "the code is %d, want our 20500 or upstream's 20503", e.Code)
 		})
 	}
 	wg.Go(func() {

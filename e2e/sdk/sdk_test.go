@@ -16,6 +16,7 @@ import (
 	api "github.com/twilio/twilio-go/rest/api/v2010"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // rewriteHost sends what the SDK sends to its provider elsewhere. It is all a
@@ -290,9 +291,10 @@ func TestSDKPaging(t *testing.T) {
 func token(t testing.TB, uri string) string {
 	t.Helper()
 	u, err := url.Parse(uri)
-	if err != nil || u.IsAbs() || u.Query().Get("PageToken") == "" {
-		t.Fatalf("%q is no relative link with a token: %v", uri, err)
-	}
+	checktest.MustNoError(t, err, "%q is no relative link with a token", uri)
+	checktest.MustTrue(t, !u.IsAbs(), "%q is no relative link with a token: u.IsAbs() is true", uri)
+	checktest.MustTrue(t, u.Query().Get("PageToken") != "",
+		`%q is no relative link with a token: u.Query().Get("PageToken") is empty`, uri)
 	return u.Query().Get("PageToken")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stripe/stripe-go/v85"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -90,9 +91,11 @@ func TestStripeSDKsAtRandom(t *testing.T) {
 						Data []struct{ ID, Customer string }
 					}
 					r, err := rig.Ask(http.MethodGet, "", api+"/v1/"+kind+"?limit=10", "", headers...)
-					if err != nil || json.Unmarshal(r.Body, &list) != nil || len(list.Data) == 0 {
-						t.Fatalf("%s of %q: %v, %d %s", kind, account, err, r.Status, r.Body)
-					}
+					checktest.MustNoError(t, err, "%s of %q", kind, account)
+					checktest.MustTrue(t, json.Unmarshal(r.Body, &list) == nil,
+						"%s of %q: json.Unmarshal(r.Body, &list) is %v", kind, account,
+						json.Unmarshal(r.Body, &list))
+					checktest.MustTrue(t, len(list.Data) != 0, "%s of %q: len(list.Data) is 0", kind, account)
 					for _, row := range list.Data {
 						ids[account+kind] = append(ids[account+kind], row.ID)
 						paid[row.ID] = row.Customer

@@ -19,6 +19,7 @@ import (
 	"github.com/stripe/stripe-mock/server"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -224,9 +225,9 @@ func TestStripeMockPassesThrough(t *testing.T) {
 		}
 		for _, outcome := range []string{"fwd=uri-miss", "hit"} {
 			r, err := rig.Ask(http.MethodGet, rig.StripeToken+":", drop+path, "")
-			if err != nil || r.Status != direct.Status || sameJSON(r.Body, direct.Body) != nil {
-				t.Errorf("%s: %v, %d, %v", path, err, r.Status, sameJSON(r.Body, direct.Body))
-			}
+			checktest.MustNoError(t, err, "%s", path)
+			checktest.Equal(t, r.Status, direct.Status, "%s: r.Status", path)
+			checktest.True(t, sameJSON(r.Body, direct.Body) == nil, "%s: sameJSON(r.Body, direct.Body) != nil", path)
 			if how := r.Header.Get("Cache-Status"); direct.Status == http.StatusOK && (!strings.Contains(how, outcome) || strings.Contains(how, "not stored")) {
 				t.Errorf("%s: %s", path, how)
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/stripe/stripe-go/v85"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 const stripeKey = "sk_test_slowapitoken"
@@ -198,9 +199,10 @@ func TestEveryStripePackageWalksEveryList(t *testing.T) {
 				return out
 			}
 			want := walk(up, stripeKey, "walk")
-			if len(want) < 9 || len(want["customers"]) < 60 || len(want["events"]) == 0 {
-				t.Fatalf("%d lists, %d customers, %d events", len(want), len(want["customers"]), len(want["events"]))
-			}
+			checktest.MustTrue(t, len(want) >= 9, "len(want) is %v, want >= 9", len(want))
+			checktest.MustTrue(t, len(want["customers"]) >= 60, `len(want["customers"]) is %v, want >= 60`,
+				len(want["customers"]))
+			checktest.MustTrue(t, len(want["events"]) != 0, `len(want["events"]) is 0`)
 			same(t, "cold", walk(drop, rig.StripeToken, "walk"), want)
 			before := asked.Load()
 			same(t, "warm", walk(drop, rig.StripeToken, "walk"), want)
@@ -287,9 +289,12 @@ func TestStripeMakesOneCustomer(t *testing.T) {
 					Metadata map[string]string
 				}
 			}
-			if err != nil || json.Unmarshal(text, &out) != nil || len(out.Made) != 1 || out.Made[0].Metadata["deep"] != "a=b&c" {
-				t.Fatalf("%v: %s", err, text)
-			}
+			checktest.MustNoError(t, err, "%v; text %s", err, text)
+			checktest.MustTrue(t, json.Unmarshal(text, &out) == nil, "%v: json.Unmarshal(text, &out) is %v", err,
+				json.Unmarshal(text, &out))
+			checktest.MustEqual(t, len(out.Made), 1, "%v: len(out.Made); text %s", err, text)
+			checktest.MustEqual(t, out.Made[0].Metadata["deep"], "a=b&c",
+				`%v: out.Made[0].Metadata["deep"]; text %s`, err, text)
 			made := 0
 			r, err := rig.Ask(http.MethodGet, "", api.URL("slowapi")+"/v1/customers?limit=100", "", "Authorization", "Bearer "+stripeKey)
 			if err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -113,9 +114,10 @@ func findParents(t *testing.T, up string) parents {
 		for page := rig.Base + list; page != ""; {
 			var body map[string]any
 			r, err := rig.Ask(http.MethodGet, rig.Account+":"+rig.APIToken, up+page, "")
-			if err != nil || json.Unmarshal(r.Body, &body) != nil || r.Status != http.StatusOK {
-				t.Fatalf("%s: %d %v %.200s", page, r.Status, err, r.Body)
-			}
+			checktest.MustNoError(t, err, "%s", page)
+			checktest.MustTrue(t, json.Unmarshal(r.Body, &body) == nil, "%s: json.Unmarshal(r.Body, &body) is %v",
+				page, json.Unmarshal(r.Body, &body))
+			checktest.MustEqual(t, r.Status, http.StatusOK, "%s: r.Status", page)
 			rows, _ := body[key].([]any)
 			for _, r := range rows {
 				if r, ok := r.(map[string]any); ok && holds(r) {

@@ -3,12 +3,12 @@
 package sdk
 
 import (
-	"strings"
 	"testing"
 
 	api "github.com/twilio/twilio-go/rest/api/v2010"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // writing is a demo whose lists and instances are held before each write, so
@@ -58,9 +58,9 @@ func TestSDKWritesMessages(t *testing.T) {
 	both(t, p, "fetched", fetch)
 
 	updated, err := p.through.UpdateMessage(*made.Sid, (&api.UpdateMessageParams{}).SetBody(""))
-	if err != nil || updated.Body == nil || *updated.Body != "" {
-		t.Fatalf("redact: %v, %v", updated, err)
-	}
+	checktest.MustNoError(t, err, "redact")
+	checktest.MustTrue(t, updated.Body != nil, "redact: updated.Body is nil")
+	checktest.MustEqual(t, *updated.Body, "", "redact: *updated.Body")
 	if one := both(t, p, "after redaction", fetch); *one.Body != "" {
 		t.Errorf("the body is still %q", *one.Body)
 	}
@@ -159,11 +159,12 @@ func TestSDKWritesNumbersAndAccounts(t *testing.T) {
 	}
 
 	named, err := p.through.UpdateAccount(rig.Account, (&api.UpdateAccountParams{}).SetFriendlyName("Night shift"))
-	if err != nil || *named.FriendlyName != "Night shift" || named.AuthToken == nil || *named.AuthToken != "" {
-		t.Fatalf("account: %s, %v", rig.JSON(t, named), err)
-	}
+	checktest.MustNoError(t, err, "account")
+	checktest.MustEqual(t, *named.FriendlyName, "Night shift", "account: *named.FriendlyName")
+	checktest.MustTrue(t, named.AuthToken != nil, "account: named.AuthToken is nil")
+	checktest.MustEqual(t, *named.AuthToken, "", "account: *named.AuthToken")
 	have, err := p.through.FetchAccount(rig.Account)
-	if err != nil || *have.FriendlyName != "Night shift" || strings.Contains(rig.JSON(t, have), rig.APIToken) {
-		t.Errorf("account read again: %s, %v", rig.JSON(t, have), err)
-	}
+	checktest.MustNoError(t, err, "account read again")
+	checktest.Equal(t, *have.FriendlyName, "Night shift", "account read again: *have.FriendlyName")
+	checktest.Lacks(t, rig.JSON(t, have), rig.APIToken, "account read again: rig.JSON(t, have)")
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 func TestGenericSourcesInTunnels(t *testing.T) {
@@ -62,9 +63,11 @@ func TestGenericSourcesInTunnels(t *testing.T) {
 		} {
 			resp, got := ask(want.method, want.path, want.body, want.headers...)
 			status := resp.Header.Get("Cache-Status")
-			if resp.StatusCode != want.status || got != want.answer || strings.Contains(status, "hit") != want.hit {
-				t.Errorf("HTTP/%d %s %s: %s, %q, %s", version, want.method, want.path, resp.Status, got, status)
-			}
+			checktest.Equal(t, resp.StatusCode, want.status, "HTTP/%d %s %s: resp.StatusCode; got %q", version,
+				want.method, want.path, got)
+			checktest.Equal(t, got, want.answer, "HTTP/%d %s %s: got", version, want.method, want.path)
+			checktest.Equal(t, strings.Contains(status, "hit"), want.hit,
+				`HTTP/%d %s %s: strings.Contains(status, "hit"); got %q`, version, want.method, want.path, got)
 			if want.path == "/trailer" && resp.Trailer.Get("X-Sum") != "42" {
 				t.Errorf("HTTP/%d: the trailer is %v", version, resp.Trailer)
 			}

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // origin is a server of which nothing is known. It notes what it is asked.
@@ -124,9 +125,9 @@ func TestGenericPassesWhatComes(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		want := "102 map[]103 map[Link:[</style.css>; rel=preload] X-Hint:[1]]"
-		if hints != want || resp.Header.Get("Link") != "" || resp.StatusCode != 200 {
-			t.Errorf("%q, then %d %v", hints, resp.StatusCode, resp.Header)
-		}
+		checktest.Equal(t, hints, want, "hints")
+		checktest.Equal(t, resp.Header.Get("Link"), "", `resp.Header.Get("Link")`)
+		checktest.Equal(t, resp.StatusCode, 200, "resp.StatusCode")
 	})
 	t.Run("trailer", func(t *testing.T) {
 		resp, err := rig.Client.Get(at + "/trailer")
@@ -135,9 +136,9 @@ func TestGenericPassesWhatComes(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
-		if err != nil || string(body) != "body" || resp.Trailer.Get("X-Sum") != "42" {
-			t.Errorf("%q %v %v", body, resp.Trailer, err)
-		}
+		checktest.MustNoError(t, err, "body %q", body)
+		checktest.Equal(t, string(body), "body", "string(body)")
+		checktest.Equal(t, resp.Trailer.Get("X-Sum"), "42", `resp.Trailer.Get("X-Sum"); body %q`, body)
 	})
 	t.Run("redirect", func(t *testing.T) {
 		if r := rig.Get(t, "", at+"/moved"); r.Status != 302 || r.Header.Get("Location") != "http://elsewhere.example/there" {
@@ -166,9 +167,9 @@ func TestGenericPassesWhatComes(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent, _ := o.last()
-		if string(r.Body) != "M-SEARCH x=1" || sent.RequestURI != "/echo?b=2&a=1&a" || sent.Host != strings.TrimPrefix(o.URL, "http://") {
-			t.Errorf("%q, asked %s of %s", r.Body, sent.RequestURI, sent.Host)
-		}
+		checktest.Equal(t, string(r.Body), "M-SEARCH x=1", "string(r.Body)")
+		checktest.Equal(t, sent.RequestURI, "/echo?b=2&a=1&a", "sent.RequestURI")
+		checktest.Equal(t, sent.Host, strings.TrimPrefix(o.URL, "http://"), "sent.Host")
 		for name, want := range map[string]string{
 			"X-End": "2", "X-Hop": "", "Proxy-Authorization": "", "Cookie": "a=b; c=d", "Via": "1.1 understudy",
 		} {
@@ -209,15 +210,16 @@ func TestGenericPassesWhatComes(t *testing.T) {
 		r := rig.Get(t, "", at+"/kept")
 		same := string(r.Body) == "0123456789\x01\x00\xff" && r.Header.Get("X-Own") == "as it is" &&
 			r.Header.Get("Date") == want.Header.Get("Date")
-		if !same || !strings.HasPrefix(r.Header.Get("Cache-Status"), "understudy; hit; ttl=") ||
-			r.Header.Get("Content-Security-Policy") != "" {
-			t.Fatalf("%q %v", r.Body, r.Header)
-		}
+		checktest.MustTrue(t, same, "same is false")
+		checktest.MustTrue(t, strings.HasPrefix(r.Header.Get("Cache-Status"), "understudy; hit; ttl="),
+			`r.Header.Get("Cache-Status") is %q`, r.Header.Get("Cache-Status"))
+		checktest.MustEqual(t, r.Header.Get("Content-Security-Policy"), "",
+			`r.Header.Get("Content-Security-Policy")`)
 	}
 	r := rig.Get(t, "", at+"/kept", "Range", "bytes=2-4")
-	if r.Status != 206 || string(r.Body) != "234" || r.Header.Get("Content-Range") != "bytes 2-4/13" {
-		t.Errorf("a range: %d %q %v", r.Status, r.Body, r.Header)
-	}
+	checktest.Equal(t, r.Status, 206, "a range: r.Status")
+	checktest.Equal(t, string(r.Body), "234", "a range: string(r.Body)")
+	checktest.Equal(t, r.Header.Get("Content-Range"), "bytes 2-4/13", `a range: r.Header.Get("Content-Range")`)
 	var stats struct {
 		Faces map[string]struct{ Express int64 } `json:"faces"`
 	}
@@ -311,8 +313,11 @@ viewer: {listen: "127.0.0.1:0"}
 		t.Errorf("upstream got %q", got)
 	}
 	for _, h := range []http.Header{resp.Header, early} {
-		if text := fmt.Sprint(h); len(h["Set-Cookie"]) != 1 || strings.Contains(text, "tokenofupstream") || strings.Contains(text, "shopsecret") {
-			t.Error(text)
+		{
+			text := fmt.Sprint(h)
+			checktest.MustEqual(t, len(h["Set-Cookie"]), 1, `len(h["Set-Cookie"]); text %v`, text)
+			checktest.Lacks(t, text, "tokenofupstream", "text")
+			checktest.Lacks(t, text, "shopsecret", "text")
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/spec/paging"
 )
@@ -226,9 +227,9 @@ func TestCommitsOfForks(t *testing.T) {
 	t.Parallel()
 	s := newGitHubComparison(t, "[all]")
 	fork, of := s.Direct("/repos/robin/tracker/commits?per_page=100"), s.Direct("/repos/acme/tracker/commits?per_page=100")
-	if len(fork) < 3 || len(of) <= len(fork) || len(of) == 100 {
-		t.Fatalf("the fork has %d commits, the repository %d", len(fork), len(of))
-	}
+	checktest.MustTrue(t, len(fork) >= 3, "the fork has: len(fork) is %v, want >= 3", len(fork))
+	checktest.MustTrue(t, len(of) > len(fork), "the fork has: len(of) is %v", len(of))
+	checktest.MustTrue(t, len(of) != 100, "the fork has: len(of) is 100")
 	lines := func(path string) int {
 		file := rig.Get(t, "", s.Viewer+path).Body
 		return bytes.Count(file, []byte("\n")) - 1 - bytes.Count(file, []byte("\n# not complete"))

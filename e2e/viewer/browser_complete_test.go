@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // Ctrl-K leads to the box; while one types it offers fields and values, and only the word at hand is sent, without numbers.
@@ -39,8 +40,11 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 	}
 	b.do(chromedp.KeyEvent("hello kind:messages stat"))
 	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:"]:only-child`)))
-	if got := look(); got.Texts != "status:" || got.Expanded != "true" || got.Active != "" {
-		t.Errorf("of stat: %+v", got)
+	{
+		got := look()
+		checktest.Equal(t, got.Texts, "status:", "of stat: got.Texts")
+		checktest.Equal(t, got.Expanded, "true", "of stat: got.Expanded")
+		checktest.Equal(t, got.Active, "", "of stat: got.Active")
 	}
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
 	command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13})
@@ -88,9 +92,10 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 		if at == "/search/complete?word=hello" { // its writer paused after it: it is the word at hand
 			continue
 		}
-		if strings.Contains(at, "hello") || strings.Contains(at, "4155") || strings.Contains(at, "%2B") || strings.Contains(at, "415") {
-			t.Errorf("sent %s", at)
-		}
+		checktest.Lacks(t, at, "hello", "sent: at")
+		checktest.Lacks(t, at, "4155", "sent: at")
+		checktest.Lacks(t, at, "%2B", "sent: at")
+		checktest.Lacks(t, at, "415", "sent: at")
 	}
 	b.follow(chromedp.KeyEvent(kb.Enter))
 	if got := b.path(); !strings.HasPrefix(got, "/search") {

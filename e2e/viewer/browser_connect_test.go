@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 func TestBrowserConnect(t *testing.T) {
@@ -37,13 +38,16 @@ func TestBrowserConnect(t *testing.T) {
 		return ""
 	})
 	user, secret := eval[string](b, `document.querySelectorAll(".new code")[0].innerText`), eval[string](b, `document.querySelectorAll(".new code")[1].innerText`)
-	if !strings.HasPrefix(user, "SK") || len(secret) < 40 || !strings.Contains(main(b), `Client("`+user+`", "`+secret+`"`) {
-		t.Fatalf("made %q with a secret of %d characters; the page says %s", user, len(secret), main(b))
-	}
+	checktest.MustTrue(t, strings.HasPrefix(user, "SK"), "made: user is %q", user)
+	checktest.MustTrue(t, len(secret) >= 40, "made: len(secret) is %v, want >= 40", len(secret))
+	checktest.MustContains(t, main(b), `Client("`+user+`", "`+secret+`"`, "made: main(b)")
 	b.sound(script, "a credential that was made")
 	b.follow(chromedp.Click(chromedp.CSS(`form[action$="/try"] .primary`)))
-	if text := main(b); !strings.Contains(text, "200 OK") || !strings.Contains(text, " old") || !strings.Contains(text, secret) {
-		t.Errorf("tried, the page says %s", text)
+	{
+		text := main(b)
+		checktest.Contains(t, text, "200 OK", "tried, the page says: text")
+		checktest.Contains(t, text, " old", "tried, the page says: text")
+		checktest.Contains(t, text, secret, "tried, the page says: text")
 	}
 	b.sound(script, "a credential that was tried")
 
@@ -82,8 +86,11 @@ func TestBrowserConnect(t *testing.T) {
 	b.sound(script, "through another role")
 	b.calm("through another role")
 	b.follow(chromedp.Click(chromedp.CSS(`form[action="/-/view-as/end"] button`)))
-	if text := main(b); b.path() != "/twilio/messages" || strings.Contains(text, "You see what") || strings.Contains(text, "••••") {
-		t.Errorf("back at %s the page says %.300s", b.path(), text)
+	{
+		text := main(b)
+		checktest.Equal(t, b.path(), "/twilio/messages", "back at: b.path(); text %.300s", text)
+		checktest.Lacks(t, text, "You see what", "back at: text")
+		checktest.Lacks(t, text, "••••", "back at: text")
 	}
 	b.calm("connect")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // column is the texts of one column.
@@ -122,9 +123,10 @@ func TestBrowserColumns(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`[id="col-price"]`)), chromedp.Click(chromedp.CSS(`[id="col-forwarded_from"]`)), chromedp.Click(chromedp.CSS(`[name="earlier"][value="to"]`)))
 	b.follow(chromedp.Click(chromedp.CSS(`#columns .primary`)))
 	heads := eval[[]string](b, `[...document.querySelectorAll("thead th")].map(e => e.textContent)`)
-	if slices.Contains(heads, "Price") || !slices.Contains(heads, "Forwarded from") || slices.Index(heads, "To") != slices.Index(heads, "From")-1 {
-		t.Errorf("the columns are %q", heads)
-	}
+	checktest.True(t, !slices.Contains(heads, "Price"), "the columns are: heads is %v", heads)
+	checktest.True(t, slices.Contains(heads, "Forwarded from"), "the columns are: heads is %v", heads)
+	checktest.Equal(t, slices.Index(heads, "To"), slices.Index(heads, "From")-1,
+		`the columns are: slices.Index(heads, "To")`)
 	shared := b.path()
 	b.open("/twilio/calls")
 	if b.path() != shared {
@@ -159,9 +161,12 @@ func TestBrowserSearch(t *testing.T) {
 			durations = append(durations, m*60+n)
 		}
 	}
-	if len(durations) < 10 || !slices.IsSortedFunc(durations, func(a, b int) int { return b - a }) || eval[string](b, `document.querySelector("th[aria-sort]").innerText.trim()`) != "Duration" {
-		t.Errorf("sorted by duration: %v", durations)
-	}
+	checktest.MustTrue(t, len(durations) >= 10, "sorted by duration: len(durations) is %v, want >= 10",
+		len(durations))
+	checktest.True(t, slices.IsSortedFunc(durations, func(a, b int) int { return b - a }),
+		"sorted by duration: slices.IsSortedFunc(durations, func(a, b int) int { return b - a }) is false")
+	checktest.Equal(t, eval[string](b, `document.querySelector("th[aria-sort]").innerText.trim()`), "Duration",
+		"sorted by duration: eval[string](b, `document.querySelector(\"th[aria-sort]\").inn…")
 	b.open("/twilio/calls")
 	rig.Await(t, func() string { // counts come after the page
 		if !eval[bool](b, `[...document.querySelectorAll(".facets a")].some(a => a.innerText.startsWith("inbound"))`) {
@@ -188,9 +193,11 @@ func TestBrowserSearch(t *testing.T) {
 	in := csv.NewReader(strings.NewReader(string(rig.Get(t, rig.Account+":"+rig.DemoToken, demo.URL("viewer")+at.RequestURI()).Body)))
 	in.Comment = '#' // the kind is not held whole, and the last line says so
 	records, err := in.ReadAll()
-	if err != nil || len(records) < rows || len(records[0]) != eval[int](b, `document.querySelectorAll("thead th").length`) {
-		t.Errorf("the file has %d records for %d rows: %v", len(records), rows, err)
-	}
+	checktest.MustNoError(t, err, "the file has %d records for %d rows", len(records), rows)
+	checktest.MustTrue(t, len(records) >= rows, "the file has %d records for %d rows: len(records) is %v",
+		len(records), rows, len(records))
+	checktest.Equal(t, len(records[0]), eval[int](b, `document.querySelectorAll("thead th").length`),
+		"the file has %d records for %d rows: len(records[0])", len(records), rows)
 	b.calm("lists")
 
 	b.press("/")

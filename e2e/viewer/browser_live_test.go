@@ -13,6 +13,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -289,9 +290,11 @@ func TestBrowserPast(t *testing.T) {
 		t.Errorf("back to now leads to %s", now)
 	}
 	b.follow(chromedp.Submit(chromedp.CSS(`.pick select`)))
-	if rows := eval[[]string](b, `[...document.querySelectorAll("tr.changed")].map(e => e.innerText)`); len(rows) != 1 || !strings.Contains(rows[0], "0.771") || !strings.Contains(rows[0], "0.882") || !strings.Contains(rows[0], "changed") {
-		t.Errorf("compared: %q", rows)
-	}
+	rows := eval[[]string](b, `[...document.querySelectorAll("tr.changed")].map(e => e.innerText)`)
+	checktest.MustEqual(t, len(rows), 1, "compared: len(rows)")
+	checktest.Contains(t, rows[0], "0.771", "compared: rows[0]")
+	checktest.Contains(t, rows[0], "0.882", "compared: rows[0]")
+	checktest.Contains(t, rows[0], "changed", "compared: rows[0]")
 	compared := eval[string](b, `location.pathname + location.search`)
 
 	// The list as it was at that moment, by its form.

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -93,9 +94,10 @@ func TestBrowserTablesFit(t *testing.T) {
 	b := openTab(t, demo.URL("viewer"))
 	b.open("/")
 	lists := eval[[]string](b, `[...new Set([...document.querySelectorAll("a[href^='/twilio/']")].map((a) => a.getAttribute("href")))].filter((at) => /^.twilio.\w+$/.test(at))`)
-	if len(lists) < 15 || !slices.Contains(lists, "/twilio/messages") || !slices.Contains(lists, "/twilio/applications") {
-		t.Fatalf("home leads to the lists %q", lists)
-	}
+	checktest.MustTrue(t, len(lists) >= 15, "home leads to the lists: len(lists) is %v, want >= 15", len(lists))
+	checktest.MustTrue(t, slices.Contains(lists, "/twilio/messages"), "home leads to the lists: lists is %v", lists)
+	checktest.MustTrue(t, slices.Contains(lists, "/twilio/applications"), "home leads to the lists: lists is %v",
+		lists)
 	tables, some := 0, sample.OneIn(t, 4)
 	for _, path := range append(lists, "/twilio/available_phone_numbers?CountryCode=US") {
 		if chosen := some(); !chosen && path != "/twilio/messages" {

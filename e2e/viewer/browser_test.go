@@ -24,6 +24,7 @@ import (
 
 	"understudy/e2e/browser"
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -199,9 +200,10 @@ func TestBrowserWalk(t *testing.T) {
 		chromedp.SetValue(chromedp.CSS(`select[name="Status"]`), "busy"))
 	b.follow(chromedp.Submit(chromedp.CSS(`select[name="Status"]`)))
 	address, err := url.Parse(eval[string](b, `location.href`))
-	if err != nil || address.Query().Get("Status") != "busy" || address.Query().Has("To") {
-		t.Errorf("filtered, the address is %v", address)
-	}
+	checktest.MustNoError(t, err, "filtered, the address is")
+	checktest.Equal(t, address.Query().Get("Status"), "busy",
+		`filtered, the address is: address.Query().Get("Status")`)
+	checktest.True(t, !address.Query().Has("To"), `filtered, the address is: address.Query().Has("To") is true`)
 	states := eval[[]string](b, `[...document.querySelectorAll("tbody tr td.state")].map(e => e.innerText.trim().toLowerCase())`)
 	if len(states) < 20 {
 		t.Errorf("filtered: %d rows", len(states))
@@ -437,10 +439,11 @@ func TestBrowserTimezone(t *testing.T) {
 	shown := func() (all []time.Time) {
 		for _, both := range eval[[][]string](b, `[...document.querySelectorAll("#rows td.when time")].map(e => [e.dateTime, e.textContent, e.title])`) {
 			at, err := time.Parse(time.RFC3339, both[0])
-			if err != nil || !strings.Contains(both[1], at.Format("15:04")) || !strings.Contains(both[2], at.Format("15:04:05")) ||
-				!strings.Contains(both[2], at.UTC().Format("15:04:05")+" UTC") || at.Format("-0700") != at.In(tehran).Format("-0700") {
-				t.Errorf("a time is %q", both)
-			}
+			checktest.MustNoError(t, err, "a time is")
+			checktest.Contains(t, both[1], at.Format("15:04"), "a time is: both[1]")
+			checktest.Contains(t, both[2], at.Format("15:04:05"), "a time is: both[2]")
+			checktest.Contains(t, both[2], at.UTC().Format("15:04:05")+" UTC", "a time is: both[2]")
+			checktest.Equal(t, at.Format("-0700"), at.In(tehran).Format("-0700"), `a time is: at.Format("-0700")`)
 			all = append(all, at)
 		}
 		return all
@@ -458,8 +461,11 @@ func TestBrowserTimezone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range held.Calls {
-		if want, err := time.Parse(time.RFC1123Z, c.Start); err != nil || i >= len(stamps) || !stamps[i].Equal(want) {
-			t.Fatalf("row %d of %v: upstream says %s (%v)", i, stamps, c.Start, err)
+		{
+			want, err := time.Parse(time.RFC1123Z, c.Start)
+			checktest.MustNoError(t, err, "row %d of %v", i, stamps)
+			checktest.MustTrue(t, i < len(stamps), "row %d of %v: i is %v", i, stamps, i)
+			checktest.MustTrue(t, stamps[i].Equal(want), "row %d of %v: stamps[i].Equal(want) is false", i, stamps)
 		}
 	}
 	b.do(openAll, chromedp.SetValue(chromedp.CSS(`.filters input[name="StartTime<"]`), "2026-05-20T12:00"))

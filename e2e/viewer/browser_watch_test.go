@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 	"understudy/internal/signin"
 )
 
@@ -45,8 +46,11 @@ webhooks:
 	b.do(chromedp.SetValue(chromedp.CSS(`#channel`), "webhook"), chromedp.SetValue(chromedp.CSS(`#to`), "https://hooks.example.com/y"))
 	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
 	secret := eval[string](b, `document.querySelector(".new code").innerText`)
-	if key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); err != nil || len(key) != 32 || secret[:6] != "whsec_" {
-		t.Errorf("the secret is %q: %v", secret, err)
+	{
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		checktest.MustNoError(t, err, "the secret is %q", secret)
+		checktest.MustEqual(t, len(key), 32, "the secret is %q: len(key)", secret)
+		checktest.Equal(t, secret[:6], "whsec_", "the secret is %q: secret[:6]", secret)
 	}
 	b.sound(script, "a watch with a secret")
 	b.follow(chromedp.Click(chromedp.CSS(`main .go a`)))

@@ -26,6 +26,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"understudy/e2e/rig"
+	"understudy/internal/checktest"
 )
 
 // locks stand in front of an upstream and hold requests back by a word of their
@@ -124,8 +125,14 @@ func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 	rig.Await(t, func() string { return eval[string](b, `document.querySelector("footer") ? "" : "no end"`) })
 	// They stand in the order of the page, whatever order they came in.
 	order := eval[[]string](b, `[...document.querySelectorAll("main h2")].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top).map(h => h.innerText)`)
-	if got := strings.Join(order, ","); !strings.HasSuffix(got, "One of our own numbers,Calls from,Calls to,Messages from,Messages to,Alerts about it,Remove it") || !strings.HasPrefix(got, "Conversation with ") || strings.Count(got, ",Contact,") != 1 {
-		t.Errorf("on screen the order is %s", got)
+	{
+		got := strings.Join(order, ",")
+		checktest.True(t,
+			strings.HasSuffix(got, "One of our own numbers,Calls from,Calls to,Messages from,Messages to,Alerts about it,Remove it"),
+			"on screen the order is: got is %q", got)
+		checktest.True(t, strings.HasPrefix(got, "Conversation with "), "on screen the order is: got is %q", got)
+		checktest.Equal(t, strings.Count(got, ",Contact,"), 1,
+			`on screen the order is: strings.Count(got, ",Contact,")`)
 	}
 	if ids := eval[int](b, `[...document.querySelectorAll("[id]")].map(e => e.id).filter((id, i, all) => all.indexOf(id) !== i).length`); ids != 0 {
 		t.Errorf("%d ids are there twice", ids)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -78,9 +79,12 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s, %v %s %q: %v %q; want %v %q", c.role, c.what, c.kind, c.fields, shown, got.Fields, c.shown, c.left)
 		}
 		counts := c.role == "all" || c.role == "open"
-		if shown && (got.N == 7) != counts || shown && (got.Version == 9) != counts || shown && (got.Record == 8) != counts {
-			t.Errorf("%s gets the numbers %d, %d, %d", c.role, got.N, got.Record, got.Version)
-		}
+		checktest.True(t, !(shown && (got.N == 7) != counts),
+			"shown && (got.N == 7) != counts, counts is %v", counts)
+		checktest.True(t, !(shown && (got.Version == 9) != counts),
+			"shown && (got.Version == 9) != counts, counts is %v", counts)
+		checktest.True(t, !(shown && (got.Record == 8) != counts),
+			"shown && (got.Record == 8) != counts, counts is %v", counts)
 		if g.CanSeeAll(caller, "twilio") != counts {
 			t.Errorf("%s sees everything: %v", c.role, !counts)
 		}

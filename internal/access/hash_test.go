@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/kit/token"
@@ -66,9 +67,10 @@ func TestTheKeyOfHashesIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hashes[0] != hashes[1] || string(other.append(nil, "+14155551234", true)) == hashes[0] || len(kept[kvKey]) != token.KeySize {
-		t.Errorf("two starts give %s and %s", hashes[0], hashes[1])
-	}
+	checktest.Equal(t, hashes[0], hashes[1], "two starts give: hashes[0]")
+	checktest.True(t, string(other.append(nil, "+14155551234", true)) != hashes[0],
+		`two starts give: string(other.append(nil, "+14155551234", true)) == hashes[0]`)
+	checktest.Equal(t, len(kept[kvKey]), token.KeySize, "two starts give: len(kept[kvKey])")
 }
 
 // hashGate is a gate with a key of its own and roles that see hashes.
@@ -229,9 +231,9 @@ func TestHashesAreAskedOfRecords(t *testing.T) {
 		t.Fatalf("asked %+v", asked.Local)
 	}
 	e := asked.Local.Conditions["From"]
-	if e.Predicate == nil || e.Predicate.Number != "+14155551234" || e.Predicate.Field != "from" {
-		t.Errorf("the index is asked for %+v", e.Predicate)
-	}
+	checktest.MustTrue(t, e.Predicate != nil, "the index is asked for: e.Predicate is nil")
+	checktest.Equal(t, e.Predicate.Number, "+14155551234", "the index is asked for: e.Predicate.Number")
+	checktest.Equal(t, e.Predicate.Field, "from", "the index is asked for: e.Predicate.Field")
 	holds := func(body string) bool {
 		doc, err := jsonspan.Parse([]byte(body))
 		if err != nil {

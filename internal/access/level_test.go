@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -183,9 +184,9 @@ func TestPolicyErrors(t *testing.T) {
 		`want a name of its own`:                                      {"": {"twilio": {"*": "see"}}},
 	} {
 		_, err := New(specs, roles)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "access: ") {
-			t.Errorf("%v: got %v, want one with %q", roles, err, want)
-		}
+		checktest.MustTrue(t, err != nil, "%v: err is nil", roles)
+		checktest.Contains(t, err.Error(), want, "%v: err.Error()", roles)
+		checktest.True(t, strings.HasPrefix(err.Error(), "access: "), "%v: err.Error() is %q", roles, err.Error())
 	}
 }
 

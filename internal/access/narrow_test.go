@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -139,9 +140,11 @@ func TestRulesAreTold(t *testing.T) {
 			}
 			continue
 		}
-		if r == nil || r.CanFind == nil || r.Complete != want.whole || len(r.Predicates) != want.terms || len(r.Numbers) != want.numbers {
-			t.Errorf("%s: %+v", name, r)
-		}
+		checktest.MustTrue(t, r != nil, "%s: r is nil", name)
+		checktest.MustTrue(t, r.CanFind != nil, "%s: r.CanFind is nil", name)
+		checktest.Equal(t, r.Complete, want.whole, "%s: r.Complete", name)
+		checktest.MustEqual(t, len(r.Predicates), want.terms, "%s: len(r.Predicates)", name)
+		checktest.Equal(t, len(r.Numbers), want.numbers, "%s: len(r.Numbers)", name)
 		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
 			var w *request.LocalQuery
 			sight := g.Visibility(c, at)
@@ -150,9 +153,10 @@ func TestRulesAreTold(t *testing.T) {
 				return nil, understudy.ErrNotMirrored
 			}
 			_, _ = sight.RequestPage(t.Context(), request.Request{Target: at}, ask)
-			if w == nil || w.CanFind == nil || w.NoIndex != (!want.whole || want.numbers > 0) || len(w.Predicates) != want.terms {
-				t.Errorf("%s: the list wants %+v", name, w)
-			}
+			checktest.MustTrue(t, w != nil, "%s: w is nil", name)
+			checktest.MustTrue(t, w.CanFind != nil, "%s: w.CanFind is nil", name)
+			checktest.Equal(t, w.NoIndex, (!want.whole || want.numbers > 0), "%s: w.NoIndex", name)
+			checktest.Equal(t, len(w.Predicates), want.terms, "%s: len(w.Predicates)", name)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // explainsAs fails unless the role is told that it finds a record or not, and the reasons
@@ -43,9 +44,9 @@ func TestExplainRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := g.ExplainRecord("support", "twilio", "calls", "CA1")
-	if err != nil || !e.Found || len(e.Reasons) != 0 {
-		t.Fatalf("%+v, %v", e, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustTrue(t, e.Found, "e.Found is false")
+	checktest.MustEqual(t, len(e.Reasons), 0, "len(e.Reasons)")
 	of := map[string]FieldExplanation{}
 	for _, f := range e.Fields {
 		of[f.Field] = f
@@ -60,9 +61,10 @@ func TestExplainRecord(t *testing.T) {
 		}
 	}
 	e, err = g.ExplainRecord("clerk", "twilio", "calls", "CA1")
-	if err != nil || e.Found || len(e.Reasons) != 1 || e.Reasons[0].Holds {
-		t.Errorf("a kind that is hidden: %+v, %v", e, err)
-	}
+	checktest.MustNoError(t, err, "a kind that is hidden")
+	checktest.True(t, !e.Found, "a kind that is hidden: e.Found is true")
+	checktest.MustEqual(t, len(e.Reasons), 1, "a kind that is hidden: len(e.Reasons)")
+	checktest.True(t, !e.Reasons[0].Holds, "a kind that is hidden: e.Reasons[0].Holds is true")
 	for _, f := range e.Fields {
 		if f.Value != "" {
 			t.Errorf("a kind that is hidden shows %s", f.Value)

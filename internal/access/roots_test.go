@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -109,9 +110,9 @@ func TestRootsInViews(t *testing.T) {
 		}
 		row := v.Rows()[0]
 		got := row.Field("repository")
-		if got.State != test.want.State || got.Text != test.want.Text || strings.Contains(string(v.Body), "MARK") {
-			t.Errorf("%s: %+v of %s, want %+v", name, got, v.Body, test.want)
-		}
+		checktest.Equal(t, got.State, test.want.State, "%s: got.State", name)
+		checktest.Equal(t, got.Text, test.want.Text, "%s: got.Text", name)
+		checktest.Lacks(t, string(v.Body), "MARK", "%s: string(v.Body); got %+v", name, got)
 		all := row.Fields()
 		if last := all[len(all)-1]; last.Name != "repository" || last.State != got.State {
 			t.Errorf("%s: the last of all fields is %+v", name, last)

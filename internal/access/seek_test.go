@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -172,9 +173,9 @@ func TestSeekFinds(t *testing.T) {
 		c := understudy.Caller{Name: "few", Grant: &understudy.Grant{Role: "r"}}
 		for n := range int64(3) {
 			answer, err := g.lookups.seek(t.Context(), c, f, request.Request{Target: at}, s.ask)
-			if err != nil || string(answer.Page.Body) != s.body || s.calls.Load() != n+1 {
-				t.Fatalf("%v, %v, asked %d", answer, err, s.calls.Load())
-			}
+			checktest.MustNoError(t, err, "answer %v", answer)
+			checktest.MustEqual(t, string(answer.Page.Body), s.body, "string(answer.Page.Body)")
+			checktest.MustEqual(t, s.calls.Load(), n+1, "s.calls.Load(); answer %v", answer)
 		}
 		if g.lookups.of.Weight() != 0 {
 			t.Error("what was found is remembered")

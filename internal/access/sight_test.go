@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -40,9 +41,9 @@ func TestASightLooksUpOnce(t *testing.T) {
 		}
 		a.Page.Key = list.Key
 		view, err := s.MakeView(a.Page)
-		if err != nil || view.Unredacted != (role == understudy.RoleAll) || s.SeesAll != view.Unredacted {
-			t.Errorf("%s: whole %v, view %+v, %v", role, s.SeesAll, view, err)
-		}
+		checktest.MustNoError(t, err, "%s", role)
+		checktest.Equal(t, view.Unredacted, (role == understudy.RoleAll), "%s: view.Unredacted", role)
+		checktest.Equal(t, s.SeesAll, view.Unredacted, "%s: s.SeesAll", role)
 		if looks != 2 {
 			t.Errorf("%s: the time was read %d times, want 2", role, looks)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -77,9 +78,12 @@ func TestTokensTellNothing(t *testing.T) {
 					t.Errorf("%s at %s: %v", list.path, head+list.open, err)
 				}
 				hidden, never := walk(t, g, "one", list.path, head+list.hidden, then), walk(t, g, "one", list.path, head+list.never, then)
-				if !errors.Is(hidden, understudy.ErrInvalid) || !errors.Is(never, understudy.ErrInvalid) || hidden.Error() != never.Error() {
-					t.Errorf("%s at %s, as of %v: a hidden one is %v, one that never was %v", list.path, head, then, hidden, never)
-				}
+				checktest.True(t, errors.Is(hidden, understudy.ErrInvalid),
+					"%s at %s, as of %v: hidden is %v, want understudy.ErrInvalid", list.path, head, then, hidden)
+				checktest.True(t, errors.Is(never, understudy.ErrInvalid),
+					"%s at %s, as of %v: never is %v, want understudy.ErrInvalid", list.path, head, then, never)
+				checktest.Equal(t, hidden.Error(), never.Error(), "%s at %s, as of %v: hidden.Error()", list.path,
+					head, then)
 			}
 		}
 	}

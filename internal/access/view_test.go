@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
@@ -127,8 +128,11 @@ func TestView(t *testing.T) {
 					t.Errorf("%s: the sum is not the body's", round)
 				}
 			}
-			if v, err := g.MakeView(as("all"), p); err != nil || !v.Unredacted || string(v.Body) != test.body {
-				t.Errorf("all: %v %v", v, err)
+			{
+				v, err := g.MakeView(as("all"), p)
+				checktest.MustNoError(t, err, "all")
+				checktest.True(t, v.Unredacted, "all: v.Unredacted is false")
+				checktest.Equal(t, string(v.Body), test.body, "all: string(v.Body)")
 			}
 		})
 	}
@@ -207,14 +211,17 @@ func TestUpstreamErrorsAreMadeAnew(t *testing.T) {
 	} {
 		p := page(test.source, "", false, test.status, test.body)
 		v, err := g.MakeView(as("support"), p)
-		if err != nil || string(v.Body) != test.want || v.Unredacted {
-			t.Errorf("%s %d %s:\n got %s, %v\nwant %s", test.source, test.status, test.body, v.Body, err, test.want)
-		}
+		checktest.MustNoError(t, err, "")
+		checktest.Equal(t, string(v.Body), test.want, "string(v.Body)")
+		checktest.True(t, !v.Unredacted, "v.Unredacted is true")
 		if v.ContentType != "application/json" || v.Rows() != nil {
 			t.Errorf("content type %q, rows %v", v.ContentType, v.Rows())
 		}
-		if v, err := g.MakeView(as("all"), p); err != nil || !v.Unredacted || string(v.Body) != test.body {
-			t.Errorf("all does not see upstream's own error: %v", err)
+		{
+			v, err := g.MakeView(as("all"), p)
+			checktest.MustNoError(t, err, "all does not see upstream's own error")
+			checktest.True(t, v.Unredacted, "all does not see upstream's own error: v.Unredacted is false")
+			checktest.Equal(t, string(v.Body), test.body, "all does not see upstream's own error: string(v.Body)")
 		}
 	}
 }
@@ -230,9 +237,9 @@ func TestViewOfWhatIsNotJSON(t *testing.T) {
 		}
 	}
 	v, err := g.MakeView(as("support"), page("twilio", "calls", false, 204, ""))
-	if err != nil || len(v.Body) != 0 || !v.Unredacted {
-		t.Errorf("no content: %v", err)
-	}
+	checktest.MustNoError(t, err, "no content")
+	checktest.MustEqual(t, len(v.Body), 0, "no content: len(v.Body)")
+	checktest.True(t, v.Unredacted, "no content: v.Unredacted is false")
 }
 
 func TestAnswerOfAWriteHasNoKey(t *testing.T) {

@@ -5,6 +5,7 @@ package access
 import (
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -38,17 +39,21 @@ func TestRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := v.Rows()
-		if len(rows) != 2 || rows[0].ID != "SM1" || rows[1].ID != "SM2" || string(rows[1].JSON()) != `{"sid":"SM2"}` {
-			t.Fatalf("rows are %v", rows)
-		}
+		checktest.MustEqual(t, len(rows), 2, "rows are: len(rows)")
+		checktest.MustEqual(t, rows[0].ID, "SM1", "rows are: rows[0].ID")
+		checktest.MustEqual(t, rows[1].ID, "SM2", "rows are: rows[1].ID")
+		checktest.MustEqual(t, string(rows[1].JSON()), `{"sid":"SM2"}`, "rows are: string(rows[1].JSON())")
 		test.want.Name, test.want.Field = test.field, twilioField(g, "messages", test.field)
 		if got := rows[0].Field(test.field); got != test.want {
 			t.Errorf("%s %s: %+v, want %+v", test.role, test.field, got, test.want)
 		}
 	}
 	v, _ := g.MakeView(as("noids"), p)
-	if rows := v.Rows(); len(rows) != 2 || rows[0].ID != "" || rows[0].Field("sid").State != Hidden {
-		t.Errorf("hidden ids: %+v", rows)
+	{
+		rows := v.Rows()
+		checktest.MustEqual(t, len(rows), 2, "hidden ids: len(rows)")
+		checktest.Equal(t, rows[0].ID, "", "hidden ids: rows[0].ID")
+		checktest.Equal(t, rows[0].Field("sid").State, Hidden, `hidden ids: rows[0].Field("sid").State`)
 	}
 }
 

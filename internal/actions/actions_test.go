@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/actions"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -41,9 +42,9 @@ func TestOnce(t *testing.T) {
 	begun := 0
 	for range 3 {
 		got, err := r.RunOnce(t.Context(), "anna", "send 1", done("SM1", &begun))
-		if err != nil || got.ID != "SM1" || got.State != actions.Done {
-			t.Errorf("%+v, %v", got, err)
-		}
+		checktest.MustNoError(t, err, "got %+v", got)
+		checktest.Equal(t, got.ID, "SM1", "got.ID")
+		checktest.Equal(t, got.State, actions.Done, "got.State")
 	}
 	if _, err := r.RunOnce(t.Context(), "bert", "send 1", done("SM2", &begun)); err != nil || begun != 2 {
 		t.Errorf("another person's: %v, begun %d times", err, begun)
@@ -51,8 +52,11 @@ func TestOnce(t *testing.T) {
 	end()
 	r, end = open(t, path)
 	defer end()
-	if got, err := r.RunOnce(t.Context(), "anna", "send 1", done("SM3", &begun)); err != nil || got.ID != "SM1" || begun != 2 {
-		t.Errorf("after a restart: %+v, %v, begun %d times", got, err, begun)
+	{
+		got, err := r.RunOnce(t.Context(), "anna", "send 1", done("SM3", &begun))
+		checktest.MustNoError(t, err, "after a restart; got %+v", got)
+		checktest.Equal(t, got.ID, "SM1", "after a restart: got.ID")
+		checktest.Equal(t, begun, 2, "after a restart: begun; got %+v", got)
 	}
 }
 
@@ -76,8 +80,11 @@ func TestTheWorkOutlivesWhoAsked(t *testing.T) {
 		if _, err := r.RunOnce(ctx, "anna", "send", slow); !errors.Is(err, actions.ErrUnderWay) {
 			t.Errorf("who left: %v", err)
 		}
-		if got, err := r.RunOnce(t.Context(), "anna", "send", slow); err != nil || got.ID != "SM1" || begun != 1 {
-			t.Errorf("who asks again: %+v, %v, begun %d times", got, err, begun)
+		{
+			got, err := r.RunOnce(t.Context(), "anna", "send", slow)
+			checktest.MustNoError(t, err, "who asks again; got %+v", got)
+			checktest.Equal(t, got.ID, "SM1", "who asks again: got.ID")
+			checktest.Equal(t, begun, 1, "who asks again: begun; got %+v", got)
 		}
 	})
 }
@@ -136,8 +143,11 @@ func TestAClaimWithoutAResult(t *testing.T) {
 			t.Errorf("at once: %v", err)
 		}
 		time.Sleep(time.Minute + time.Second)
-		if got, err := r.RunOnce(t.Context(), "anna", "send", done("", &begun)); err != nil || got.State != actions.Unknown || begun > 0 {
-			t.Errorf("later: %+v, %v, begun %d times", got, err, begun)
+		{
+			got, err := r.RunOnce(t.Context(), "anna", "send", done("", &begun))
+			checktest.MustNoError(t, err, "later; got %+v", got)
+			checktest.Equal(t, got.State, actions.Unknown, "later: got.State")
+			checktest.True(t, begun <= 0, "later: begun is %v, want <= 0; got %+v", begun, got)
 		}
 	})
 }

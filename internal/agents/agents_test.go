@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // property is what clients take as the name of a property.
@@ -38,9 +40,10 @@ func TestTools(t *testing.T) {
 		t.Errorf("the instructions are %q", init.Instructions)
 	}
 	for name, tool := range all.tools {
-		if a := tool.Annotations; !a.ReadOnlyHint || a.OpenWorldHint == nil || *a.OpenWorldHint {
-			t.Errorf("%s is marked %+v", name, a)
-		}
+		a := tool.Annotations
+		checktest.True(t, a.ReadOnlyHint, "a.ReadOnlyHint is false")
+		checktest.MustTrue(t, a.OpenWorldHint != nil, "a.OpenWorldHint is nil")
+		checktest.True(t, !(*a.OpenWorldHint), "*a.OpenWorldHint")
 		var check func(schema any)
 		check = func(schema any) {
 			object, _ := schema.(map[string]any)
@@ -56,34 +59,39 @@ func TestTools(t *testing.T) {
 	}
 	var list readAnswer
 	all.must("list", map[string]any{"kind": "calls", "filters": map[string]any{"Status": "completed"}}, &list)
-	if len(list.Records) != 20 || list.Next == "" || list.Note != dataNote || list.How != "cold" {
-		t.Fatalf("%d records, next %q, %+v", len(list.Records), list.Next, list)
-	}
+	checktest.MustEqual(t, len(list.Records), 20, "len(list.Records)")
+	checktest.MustTrue(t, list.Next != "", "list.Next is empty")
+	checktest.MustEqual(t, list.Note, dataNote, "list.Note")
+	checktest.MustEqual(t, list.How, "cold", "list.How")
 	all.must("list", map[string]any{"kind": "calls", "filters": map[string]any{"Status": "completed"}}, &list)
-	if list.How != "warm" || list.At.IsZero() || time.Since(list.At) > time.Hour {
-		t.Errorf("the second answer is %+v", list)
-	}
+	checktest.Equal(t, list.How, "warm", "the second answer is: list.How")
+	checktest.True(t, !list.At.IsZero(), "the second answer is: list.At.IsZero() is true")
+	checktest.True(t, time.Since(list.At) <= time.Hour, "the second answer is: time.Since(list.At) is %v",
+		time.Since(list.At))
 	id := sidOf(t, list.Records[0])
 	var one readAnswer
 	all.must("get", map[string]any{"kind": "calls", "id": id}, &one)
-	if sidOf(t, one.Record) != id || one.ID != id || one.Link != "/twilio/calls/"+id {
-		t.Errorf("got %s: %+v", one.Record, one)
-	}
+	checktest.Equal(t, sidOf(t, one.Record), id, "got %s: sidOf(t, one.Record)", one.Record)
+	checktest.Equal(t, one.ID, id, "got %s: one.ID", one.Record)
+	checktest.Equal(t, one.Link, "/twilio/calls/"+id, "got %s: one.Link", one.Record)
 	var found searchAnswer
 	all.must("search", map[string]any{"query": "status:completed", "kinds": []string{"calls"}, "limit": 3}, &found)
-	if len(found.Hits) != 3 || found.Next == "" || found.Hits[0].Kind != "calls" {
-		t.Errorf("found %+v", found)
-	}
+	checktest.MustEqual(t, len(found.Hits), 3, "found: len(found.Hits)")
+	checktest.True(t, found.Next != "", "found: found.Next is empty")
+	checktest.Equal(t, found.Hits[0].Kind, "calls", "found: found.Hits[0].Kind")
 	var sums sumAnswer
 	all.must("sums", map[string]any{"kinds": []string{"calls"}, "sum": "price", "by": []string{"status"}, "zone": "Europe/Berlin"}, &sums)
-	if len(sums.Rows) == 0 || len(sums.Totals) == 0 || sums.Totals[0].Count < 100 || sums.Note != dataNote {
-		t.Errorf("calls cost %+v", sums)
-	}
+	checktest.MustTrue(t, len(sums.Rows) != 0, "calls cost: len(sums.Rows) is 0")
+	checktest.MustTrue(t, len(sums.Totals) != 0, "calls cost: len(sums.Totals) is 0")
+	checktest.True(t, sums.Totals[0].Count >= 100, "calls cost: sums.Totals[0].Count is %v, want >= 100",
+		sums.Totals[0].Count)
+	checktest.Equal(t, sums.Note, dataNote, "calls cost: sums.Note")
 	var of describeAnswer
 	all.must("describe", map[string]any{"kind": "calls"}, &of)
-	if of.Clock == "" || len(of.Fields) < 10 || of.Lists[0].Filters["StartTime.since"] == "" {
-		t.Errorf("calls are %+v", of)
-	}
+	checktest.True(t, of.Clock != "", "calls are: of.Clock is empty")
+	checktest.MustTrue(t, len(of.Fields) >= 10, "calls are: len(of.Fields) is %v, want >= 10", len(of.Fields))
+	checktest.True(t, of.Lists[0].Filters["StartTime.since"] != "",
+		`calls are: of.Lists[0].Filters["StartTime.since"] is empty`)
 	var balance readAnswer
 	all.must("get", map[string]any{"kind": "balance"}, &balance)
 	if !strings.Contains(string(balance.Record), "balance") {
@@ -153,13 +161,14 @@ func TestPast(t *testing.T) {
 	change(r, path, time.Second, `"completed"`, `"failed"`)
 	var past historyAnswer
 	a.must("history", map[string]any{"kind": "calls", "id": id}, &past)
-	if len(past.Versions) != 2 || past.Versions[0].What != "changed" ||
-		past.Versions[1].What != "first seen" || past.Versions[1].Record == nil {
-		t.Fatalf("the past is %+v", past)
-	}
-	if c := past.Versions[0].Changed["status"]; len(past.Versions[0].Changed) != 1 || *c[0] != "completed" || *c[1] != "failed" {
-		t.Errorf("changed: %v", past.Versions[0].Changed)
-	}
+	checktest.MustEqual(t, len(past.Versions), 2, "the past is: len(past.Versions)")
+	checktest.MustEqual(t, past.Versions[0].What, "changed", "the past is: past.Versions[0].What")
+	checktest.MustEqual(t, past.Versions[1].What, "first seen", "the past is: past.Versions[1].What")
+	checktest.MustTrue(t, past.Versions[1].Record != nil, "the past is: past.Versions[1].Record is nil")
+	c := past.Versions[0].Changed["status"]
+	checktest.MustEqual(t, len(past.Versions[0].Changed), 1, "changed: len(past.Versions[0].Changed)")
+	checktest.Equal(t, *c[0], "completed", "changed: *c[0]")
+	checktest.Equal(t, *c[1], "failed", "changed: *c[1]")
 	var then readAnswer
 	a.must("as_of", map[string]any{"kind": "calls", "id": id, "at": past.Versions[1].From.Format(time.RFC3339Nano)}, &then)
 	if !strings.Contains(string(then.Record), `"completed"`) {

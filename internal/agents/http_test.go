@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonhttp"
 )
 
@@ -102,9 +103,10 @@ func TestRefusalsSayWhy(t *testing.T) {
 		body, err := io.ReadAll(res.Body)
 		must(t, err)
 		_ = res.Body.Close()
-		if got := res.Header.Get(jsonhttp.ErrorHeader); res.StatusCode != one.status || got != one.want || !strings.Contains(string(body), got) {
-			t.Errorf("%d, %q: %s; want %d, %q", res.StatusCode, got, body, one.status, one.want)
-		}
+		got := res.Header.Get(jsonhttp.ErrorHeader)
+		checktest.Equal(t, res.StatusCode, one.status, "%d, %q: res.StatusCode; body %s", res.StatusCode, got, body)
+		checktest.Equal(t, got, one.want, "%d, %q: got; body %s", res.StatusCode, got, body)
+		checktest.Contains(t, string(body), got, "%d, %q: string(body)", res.StatusCode, got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // A role is offered what it sees. Nothing else is named, and what it sees is masked.
@@ -61,9 +62,9 @@ func TestRoles(t *testing.T) {
 	must(t, json.Unmarshal([]byte(join(whole.Records)), &open))
 	must(t, json.Unmarshal([]byte(join(masked.Records)), &seen))
 	for i := range seen {
-		if seen[i].Body != nil || *seen[i].From == *open[i].From || !strings.HasPrefix(*seen[i].From, "*") {
-			t.Errorf("support sees %v from %s", seen[i].Body, *seen[i].From)
-		}
+		checktest.MustTrue(t, seen[i].Body == nil, "support sees: seen[i].Body is %v", seen[i].Body)
+		checktest.True(t, *seen[i].From != *open[i].From, "support sees: *seen[i].From is %v", *seen[i].From)
+		checktest.True(t, strings.HasPrefix(*seen[i].From, "*"), "support sees: *seen[i].From is %q", *seen[i].From)
 		if open[i].Body == nil {
 			t.Error("all does not see the text of a message")
 		}
@@ -99,9 +100,9 @@ func TestAudit(t *testing.T) {
 	a.must("sums", map[string]any{"query": "status:completed", "kinds": []string{"calls"}, "by": []string{"direction"}}, new(any))
 	var said []string
 	for _, e := range r.log.take() {
-		if e.Caller.Name != "support" || e.What == "" || strings.Contains(e.What, id) {
-			t.Errorf("listed %+v", e)
-		}
+		checktest.Equal(t, e.Caller.Name, "support", "listed: e.Caller.Name")
+		checktest.True(t, e.What != "", "listed: e.What is empty")
+		checktest.Lacks(t, e.What, id, "listed: e.What")
 		said = append(said, fmt.Sprint(e.Action, " ", e.Kind, " ", len(e.IDs), " ", e.Rows, " ", e.Values))
 	}
 	want := []string{"search calls 2 2 [completed]", "record calls 1 1 []", "record calls 1 1 []", "record calls 1 1 []",

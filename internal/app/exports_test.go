@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/slowapi"
@@ -176,8 +177,11 @@ func TestExportsOverAReading(t *testing.T) {
 		ends := func(name string, change ...string) {
 			t.Helper()
 			got := e.over("reports", target, change...)
-			if n := strings.Count(got, "\n"); n >= 300 || n < 2 || !strings.Contains(tail(got), strings.TrimSpace(broken)) {
-				t.Errorf("%s, %s: %d lines, the end %q", target, name, n, tail(got))
+			{
+				n := strings.Count(got, "\n")
+				checktest.True(t, n < 300, "%s, %s: n is %v, want < 300", target, name, n)
+				checktest.True(t, n >= 2, "%s, %s: n is %v, want >= 2", target, name, n)
+				checktest.Contains(t, tail(got), strings.TrimSpace(broken), "%s, %s: tail(got)", target, name)
 			}
 		}
 		ends("another role", "role: support}", "role: clerk}")
@@ -212,9 +216,9 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 		}
 	}
 	x := e.h.enforcer.exports
-	if x.viewer.Load().InUse != 0 || x.search.Load().InUse != 0 || len(x.running) != 0 {
-		t.Errorf("%d exports are under way", len(e.h.enforcer.exports.running))
-	}
+	checktest.Equal(t, x.viewer.Load().InUse, 0, "x.viewer.Load().InUse")
+	checktest.Equal(t, x.search.Load().InUse, 0, "x.search.Load().InUse")
+	checktest.Equal(t, len(x.running), 0, "len(x.running)")
 }
 
 // An export whose request came under a policy that is no longer in force, and

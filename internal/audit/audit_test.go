@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/wal"
 )
 
@@ -256,9 +257,10 @@ func TestProgramsAreCounted(t *testing.T) {
 	l.writeCountsAndSign(t.Context())
 	l.writeCountsAndSign(t.Context())
 	all := f.find(Filter{})
-	if len(all) != 1 || all[0].Count != 30 || all[0].Rows != 1500 || all[0].Caller != "reports" {
-		t.Errorf("%+v", all)
-	}
+	checktest.MustEqual(t, len(all), 1, "len(all)")
+	checktest.Equal(t, all[0].Count, 30, "all[0].Count")
+	checktest.Equal(t, all[0].Rows, 1500, "all[0].Rows")
+	checktest.Equal(t, all[0].Caller, "reports", "all[0].Caller")
 	if s := l.Stats(); s.Counted != 30 || s.Unsigned != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -278,9 +280,11 @@ func TestListsOfPeopleAreCounted(t *testing.T) {
 	if len(all) != 1 {
 		t.Fatalf("%d entries, want one: %+v", len(all), all)
 	}
-	if e := all[0]; e.Caller != "ada" || e.Count != 3 || e.Rows != 150 || e.Kind != "messages" {
-		t.Errorf("%+v", e)
-	}
+	e := all[0]
+	checktest.Equal(t, e.Caller, "ada", "e.Caller")
+	checktest.Equal(t, e.Count, 3, "e.Count")
+	checktest.Equal(t, e.Rows, 150, "e.Rows")
+	checktest.Equal(t, e.Kind, "messages", "e.Kind")
 	f.sound()
 }
 
@@ -414,34 +418,6 @@ func TestEntriesAtOnce(t *testing.T) {
 	f.sound()
 	if n := len(f.find(Filter{Limit: MaxFound})); n != 640 {
 		t.Errorf("%d entries", n)
-	}
-}
-
-// Every thousand entries and every minute there is a checkpoint.
-func TestCheckpoints(t *testing.T) {
-	f := newFolder(t)
-	o := f.options()
-	o.SegmentSize = 0
-	l := New(o)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	for l.Stats().SignedAt == nil {
-		list(t, l, record("CA1"))
-	}
-	first := *l.Stats().SignedAt
-	for range entriesPerCheckpoint + 10 {
-		list(t, l, record("CA1"))
-	}
-	for l.Stats().SignedAt.Equal(first) {
-		list(t, l, record("CA1"))
-	}
-	cancel()
-	if err := errors.Join(<-ended, l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if s := f.verify(); len(s) != 1 || s[0].Signed+1 != s[0].Last || len(s[0].Faults) > 0 {
-		t.Errorf("%+v", s)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -216,8 +217,11 @@ func TestAReceiverThatIsDownHoldsUpNothing(t *testing.T) {
 		until(t, l, func(s SendStatus) bool {
 			return s.Behind >= 100 && (s.Trouble != "" || strings.Contains(url, refusing.Addr().String()))
 		})
-		if s := l.Stats(); s.Refused != 0 || s.Trouble != "" || s.Sending.Sent != 0 {
-			t.Errorf("%s: %+v", url, s)
+		{
+			s := l.Stats()
+			checktest.Equal(t, s.Refused, 0, "%s: s.Refused", url)
+			checktest.Equal(t, s.Trouble, "", "%s: s.Trouble", url)
+			checktest.Equal(t, s.Sending.Sent, 0, "%s: s.Sending.Sent", url)
 		}
 		end()
 	}
@@ -269,10 +273,12 @@ func checkFrame(t *testing.T, m string) (line, id string) {
 	}
 	var e Entry
 	at, err := time.Parse(time.RFC3339Nano, parts[1])
-	if json.Unmarshal([]byte(parts[5]), &e) != nil || err != nil || e.Chain != parts[3] || parts[2] != "host-1" ||
-		e.At.Sub(at).Abs() > time.Microsecond {
-		t.Fatalf("%q", parts)
-	}
+	checktest.MustTrue(t, json.Unmarshal([]byte(parts[5]), &e) == nil, "json.Unmarshal([]byte(parts[5]), &e) is %v",
+		json.Unmarshal([]byte(parts[5]), &e))
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, e.Chain, parts[3], "e.Chain")
+	checktest.MustEqual(t, parts[2], "host-1", "parts[2]")
+	checktest.MustTrue(t, e.At.Sub(at).Abs() <= time.Microsecond, "e.At.Sub(at).Abs() > time.Microsecond")
 	return parts[5], parts[4]
 }
 
@@ -329,9 +335,9 @@ func TestSyslogOverTLS(t *testing.T) {
 		_, id := checkFrame(t, m)
 		ids[id]++
 	}
-	if ids["record"] != 2 || ids["begin"] == 0 || ids["checkpoint"] == 0 {
-		t.Errorf("%v", ids)
-	}
+	checktest.Equal(t, ids["record"], 2, `ids["record"]`)
+	checktest.True(t, ids["begin"] != 0, `ids["begin"] is 0`)
+	checktest.True(t, ids["checkpoint"] != 0, `ids["checkpoint"] is 0`)
 }
 
 // A TCP receiver gets frames with their lengths. It closes the first connection before it
@@ -377,13 +383,13 @@ func TestSyslogOverTCP(t *testing.T) {
 		lines = append(lines, line)
 		ids[id]++
 	}
-	if ids["record"] < 20 || ids["begin"] == 0 || ids["checkpoint"] == 0 {
-		t.Errorf("%v", ids)
-	}
+	checktest.True(t, ids["record"] >= 20, `ids["record"] is %v, want >= 20`, ids["record"])
+	checktest.True(t, ids["begin"] != 0, `ids["begin"] is 0`)
+	checktest.True(t, ids["checkpoint"] != 0, `ids["checkpoint"] is 0`)
 	reports, err := Verifier{Keys: []string{f.key.PublicKey()}}.VerifyLines(strings.NewReader(strings.Join(lines, "\n")))
-	if err != nil || len(reports) != 1 || len(reports[0].Faults) > 0 {
-		t.Errorf("%+v %v", reports, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(reports), 1, "len(reports)")
+	checktest.True(t, len(reports[0].Faults) <= 0, "len(reports[0].Faults) is %v, want <= 0", len(reports[0].Faults))
 }
 
 func readFrames(t *testing.T, from io.Reader, to chan<- string) {
@@ -431,9 +437,9 @@ func TestSyslogOverUDP(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := string(buf[:n]); strings.HasSuffix(m, cutMark) {
-			if n > maxDatagram || n < maxDatagram-4 || m != strings.ToValidUTF8(m, "?") {
-				t.Errorf("%d bytes: %q", n, m[n-40:])
-			}
+			checktest.True(t, n <= maxDatagram, "%d bytes: n is %v", n, n)
+			checktest.True(t, n >= maxDatagram-4, "%d bytes: n is %v", n, n)
+			checktest.Equal(t, m, strings.ToValidUTF8(m, "?"), "%d bytes: m", n)
 			break
 		}
 		_, id := checkFrame(t, string(buf[:n]))
@@ -475,8 +481,10 @@ func TestReceiversThatAreRefused(t *testing.T) {
 	}
 	// What a name leads to is looked at when it is connected to.
 	plain := newCollector("http://198.51.100.7/secret-path", true, understudy.Secret{})
-	if err := plain.take(t.Context(), [][]byte{[]byte("{}")}); err == nil || !strings.Contains(err.Error(), errPlain.Error()) ||
-		strings.Contains(err.Error(), "secret-path") {
-		t.Errorf("%v", err)
+	{
+		err := plain.take(t.Context(), [][]byte{[]byte("{}")})
+		checktest.MustTrue(t, err != nil, "err is nil")
+		checktest.Contains(t, err.Error(), errPlain.Error(), "err.Error()")
+		checktest.Lacks(t, err.Error(), "secret-path", "err.Error()")
 	}
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/wal"
 )
 
@@ -276,15 +278,19 @@ func TestVerifyLines(t *testing.T) {
 	v := Verifier{Keys: []string{f.key.PublicKey()}}
 	all := bytes.Join(append(lines[:9:9], lines[4:]...), []byte("\n"))
 	got, err := v.VerifyLines(bytes.NewReader(all))
-	if err != nil || len(got) != 1 || len(got[0].Faults) > 0 || got[0].Last != uint64(len(lines)) {
-		t.Errorf("%+v %v", got, err)
-	}
+	checktest.MustNoError(t, err, "got %+v", got)
+	checktest.MustEqual(t, len(got), 1, "len(got)")
+	checktest.MustTrue(t, len(got[0].Faults) <= 0, "len(got[0].Faults) is %v, want <= 0", len(got[0].Faults))
+	checktest.Equal(t, got[0].Last, uint64(len(lines)), "got[0].Last")
 	for name, text := range map[string]string{
 		"one left out": string(bytes.Join(append(lines[:9:9], lines[10:]...), []byte("\n"))),
 		"no line":      "hello\n",
 	} {
-		if got, err := v.VerifyLines(strings.NewReader(text)); err != nil || len(got) != 1 || len(got[0].Faults) == 0 {
-			t.Errorf("%s: %+v %v", name, got, err)
+		{
+			got, err := v.VerifyLines(strings.NewReader(text))
+			checktest.MustNoError(t, err, "%s; got %+v", name, got)
+			checktest.MustEqual(t, len(got), 1, "%s: len(got)", name)
+			checktest.True(t, len(got[0].Faults) != 0, "%s: len(got[0].Faults) is 0", name)
 		}
 	}
 }
@@ -373,4 +379,33 @@ func TestDamagedCheckpointsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.sound()
+}
+
+// Every thousand entries and every minute there is a checkpoint.
+func TestCheckpoints(t *testing.T) {
+	f := newFolder(t)
+	o := f.options()
+	o.SegmentSize = 0
+	l := New(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	for l.Stats().SignedAt == nil {
+		list(t, l, record("CA1"))
+	}
+	first := *l.Stats().SignedAt
+	for range entriesPerCheckpoint + 10 {
+		list(t, l, record("CA1"))
+	}
+	for l.Stats().SignedAt.Equal(first) {
+		list(t, l, record("CA1"))
+	}
+	cancel()
+	if err := errors.Join(<-ended, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := f.verify()
+	checktest.MustEqual(t, len(s), 1, "len(s)")
+	checktest.Equal(t, s[0].Signed+1, s[0].Last, "s[0].Signed+1")
+	checktest.True(t, len(s[0].Faults) <= 0, "len(s[0].Faults) is %v, want <= 0", len(s[0].Faults))
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -114,9 +115,9 @@ func TestCaller(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || c.Name != test.want || c.Source != test.source {
-				t.Fatalf("got %q of %q, %v; want %q", c.Name, c.Source, err, test.want)
-			}
+			checktest.MustNoError(t, err, "")
+			checktest.MustEqual(t, c.Name, test.want, "c.Name")
+			checktest.MustEqual(t, c.Source, test.source, "c.Source")
 		})
 	}
 }
@@ -149,9 +150,9 @@ func TestNewErrors(t *testing.T) {
 		{"longer than", []Credential{credential("a", "twilio", account, strings.Repeat("x", 600), "all")}},
 	} {
 		_, err := New(Options{Credentials: test.credentials, Sources: []*spec.Source{source("twilio", "basic"), source("forge", "bearer")}})
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "callers: ") {
-			t.Errorf("got %v, want one with %q", err, test.want)
-		}
+		checktest.MustTrue(t, err != nil, "err is nil")
+		checktest.Contains(t, err.Error(), test.want, "err.Error()")
+		checktest.True(t, strings.HasPrefix(err.Error(), "callers: "), "err.Error() is %q", err.Error())
 	}
 }
 
@@ -228,9 +229,9 @@ func TestPerson(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := test.book.IdentifyPerson(test.r)
-			if c.Name != test.want || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
-				t.Fatalf("got %q, %v; want %q, %v", c.Name, err, test.want, test.err)
-			}
+			checktest.MustEqual(t, c.Name, test.want, "c.Name; %v", err)
+			checktest.MustTrue(t, errors.Is(err, test.err), "err is %v, want test.err", err)
+			checktest.MustEqual(t, (err == nil), (test.err == nil), "(err == nil)")
 		})
 	}
 	_, err := bare.IdentifyPerson(local(here, "127.0.0.1:4114"))

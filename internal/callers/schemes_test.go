@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -56,9 +57,10 @@ func TestSchemes(t *testing.T) {
 			r.Header.Add(c.headers[i], c.headers[i+1])
 		}
 		got, err := b.Identify(r, c.source)
-		if got.Name != c.want || (err == nil) == (c.want == "") || err != nil && !errors.Is(err, understudy.ErrUnauthorized) {
-			t.Errorf("%s: %q, %v; want %q", c.name, got.Name, err, c.want)
-		}
+		checktest.Equal(t, got.Name, c.want, "%s: got.Name; %v", c.name, err)
+		checktest.True(t, (err == nil) != (c.want == ""), "%s: err == nil is %v", c.name, err == nil)
+		checktest.True(t, !(err != nil && !errors.Is(err, understudy.ErrUnauthorized)),
+			"%s: err != nil && !errors.Is(err, understudy.ErrUnauthorized); err is %v", c.name, err)
 		if err != nil && strings.Contains(err.Error(), "anntoken") {
 			t.Errorf("%s: %v repeats the secret", c.name, err)
 		}

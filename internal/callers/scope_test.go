@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -49,9 +50,11 @@ func TestScopes(t *testing.T) {
 			"a program": func(r *http.Request) (understudy.Caller, error) { return b.Identify(r, "twilio") }, "a person": b.IdentifyPerson,
 		} {
 			c, err := ask(from(address))
-			if !errors.Is(err, want) || errors.Is(err, understudy.ErrTooMany) || want == nil && c.Name != "billing" {
-				t.Errorf("%s from %q: %+v, %v", what, address, c, err)
-			}
+			checktest.True(t, errors.Is(err, want), "%s from %q: err is %v, want want", what, address, err)
+			checktest.True(t, !errors.Is(err, understudy.ErrTooMany),
+				"%s from %q: errors.Is(err, understudy.ErrTooMany) is true", what, address)
+			checktest.True(t, !(want == nil && c.Name != "billing"),
+				`%s from %q: want == nil && c.Name != "billing"; %v`, what, address, err)
 		}
 	}
 	now = now.Add(time.Minute)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // lens has everybody look through one role.
@@ -35,9 +36,11 @@ func TestThroughARole(t *testing.T) {
 			if role == understudy.RoleAll && wanted != "" {
 				want = wanted
 			}
-			if c.Role() != want || c.Name != "demo" || c.Source != "twilio" || !c.Grant.Expires.Equal(made.Grant.Expires) {
-				t.Errorf("%s through %q is %q of role %q", role, wanted, c.Name, c.Role())
-			}
+			checktest.Equal(t, c.Role(), want, "c.Role()")
+			checktest.Equal(t, c.Name, "demo", "c.Name")
+			checktest.Equal(t, c.Source, "twilio", "c.Source")
+			checktest.True(t, c.Grant.Expires.Equal(made.Grant.Expires),
+				"c.Grant.Expires.Equal(made.Grant.Expires) is false")
 			through := role == understudy.RoleAll && wanted != ""
 			if through != (c.Grant.IssuedBy == understudy.IssuedByViewAs) || through && len(c.Grant.Allow) > 0 {
 				t.Errorf("%s through %q: by %q, allows %v", role, wanted, c.Grant.IssuedBy, c.Grant.Allow)
@@ -47,9 +50,10 @@ func TestThroughARole(t *testing.T) {
 				now, ok := book(t, o).Recheck(c)
 				switch {
 				case through && later == understudy.RoleAll:
-					if !ok || now.Role() != wanted || now.Grant.IssuedBy != understudy.IssuedByViewAs {
-						t.Errorf("through %q again: role %q, %t", wanted, now.Role(), ok)
-					}
+					checktest.MustTrue(t, ok, "through %q again: ok is false", wanted)
+					checktest.Equal(t, now.Role(), wanted, "through %q again: now.Role()", wanted)
+					checktest.Equal(t, now.Grant.IssuedBy, understudy.IssuedByViewAs,
+						"through %q again: now.Grant.IssuedBy", wanted)
 				case through:
 					if ok {
 						t.Errorf("through %q, and later %s: role %q", wanted, later, now.Role())

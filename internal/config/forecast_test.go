@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -52,10 +53,12 @@ func TestAlertsAreRead(t *testing.T) {
 		t.Fatal(alerts, err)
 	}
 	a := alerts[0]
-	if q := a.Question; q.Level != "12.50" || q.Within != 14*24*time.Hour || q.Percent != 0.5 || a.Webhook != "crm" ||
-		q.Series.Field != "balance" {
-		t.Errorf("%+v", a)
-	}
+	q := a.Question
+	checktest.Equal(t, q.Level, "12.50", "q.Level")
+	checktest.Equal(t, q.Within, 14*24*time.Hour, "q.Within")
+	checktest.Equal(t, q.Percent, 0.5, "q.Percent")
+	checktest.Equal(t, a.Webhook, "crm", "a.Webhook")
+	checktest.Equal(t, q.Series.Field, "balance", "q.Series.Field")
 }
 
 func TestAlertsThatAreWrong(t *testing.T) {

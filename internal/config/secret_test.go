@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // fillSecrets makes one element of every slice and map, and writes the pattern of each secret
@@ -133,9 +134,10 @@ func TestACommandOfASecretThatFailsIsNamedWithoutTheSecret(t *testing.T) {
 	} {
 		cfg := Settings{Webhooks: []*Webhook{{Name: "crm", Secret: SecretRef("cmd:" + command)}}}
 		err := CheckSecrets(c.ctx, &cfg, FileSecrets(t.TempDir()))
-		if err == nil || !strings.HasPrefix(err.Error(), "webhooks: crm.secret: ") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", command, err, c.want)
-		}
+		checktest.MustTrue(t, err != nil, "%s: err is nil", command)
+		checktest.True(t, strings.HasPrefix(err.Error(), "webhooks: crm.secret: "), "%s: err.Error() is %q", command,
+			err.Error())
+		checktest.Contains(t, err.Error(), c.want, "%s: err.Error()", command)
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the error holds the secret: %v", command, err)
 		}

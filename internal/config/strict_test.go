@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/spec/auth"
 	"understudy/upstream"
@@ -123,16 +124,19 @@ mirror: {hot: 25MiB, newest: 1m}
 		t.Errorf("data = %q", c.Data)
 	}
 	src := c.Sources["web"]
-	if src.User != "a$b" || src.Secret != "cmd:echo ${HOME}" || src.Rate != 2.5 || src.Polls == nil || len(src.Polls) != 0 {
-		t.Errorf("source = %+v", src)
-	}
+	checktest.Equal(t, src.User, "a$b", "source =: src.User")
+	checktest.Equal(t, src.Secret, "cmd:echo ${HOME}", "source =: src.Secret")
+	checktest.Equal(t, src.Rate, 2.5, "source =: src.Rate")
+	checktest.MustTrue(t, src.Polls != nil, "source =: src.Polls is nil")
+	checktest.Equal(t, len(src.Polls), 0, "source =: len(src.Polls)")
 	cred := c.Credentials[0]
-	if cred.MaxStale == nil || *cred.MaxStale != 0 || !time.Time(cred.Expires).Equal(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("credential = %+v", cred)
-	}
-	if c.Mirror.Hot != 25<<20 || c.Mirror.Newest.Std() != time.Minute || c.Viewer.Listen != "127.0.0.1:4114" {
-		t.Errorf("config = %+v", c)
-	}
+	checktest.MustTrue(t, cred.MaxStale != nil, "credential =: cred.MaxStale is nil")
+	checktest.Equal(t, *cred.MaxStale, 0, "credential =: *cred.MaxStale")
+	checktest.True(t, time.Time(cred.Expires).Equal(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)),
+		"credential =: time.Time(cred.Expires).Equal(time.Date(2027, 1, 1, 0, 0, 0,… is false")
+	checktest.Equal(t, c.Mirror.Hot, 25<<20, "config =: c.Mirror.Hot")
+	checktest.Equal(t, c.Mirror.Newest.Std(), time.Minute, "config =: c.Mirror.Newest.Std()")
+	checktest.Equal(t, c.Viewer.Listen, "127.0.0.1:4114", "config =: c.Viewer.Listen")
 }
 
 func TestSizes(t *testing.T) {
@@ -277,7 +281,9 @@ func TestMediaSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := c.Sources["web"]; len(s.Media) != 1 || s.MaxMedia != 2<<30 || c.Store.Media != 5<<30 || c.Store.MediaFile != 10<<20 {
-		t.Errorf("%+v %+v", s, c.Store)
-	}
+	s := c.Sources["web"]
+	checktest.MustEqual(t, len(s.Media), 1, "len(s.Media)")
+	checktest.Equal(t, s.MaxMedia, 2<<30, "s.MaxMedia")
+	checktest.Equal(t, c.Store.Media, 5<<30, "c.Store.Media")
+	checktest.Equal(t, c.Store.MediaFile, 10<<20, "c.Store.MediaFile")
 }

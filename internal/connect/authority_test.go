@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/datadir"
 )
 
@@ -152,9 +153,9 @@ func TestTheKeyIsForNobodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := OpenAuthority(dir, []string{"api.example.com"}, c.now)
-		if err == nil || !strings.Contains(err.Error(), "remove it") || strings.Contains(err.Error(), "secret") {
-			t.Errorf("the key %q: %v", text, err)
-		}
+		checktest.MustTrue(t, err != nil, "the key %q: err is nil", text)
+		checktest.Contains(t, err.Error(), "remove it", "the key %q: err.Error()", text)
+		checktest.Lacks(t, err.Error(), "secret", "the key %q: err.Error()", text)
 	}
 }
 
@@ -222,9 +223,10 @@ func TestCertificatesAreRenewedBeforeTheyEnd(t *testing.T) {
 		t.Errorf("it outlives the authority: %v", left)
 	}
 	again, made := openAuthority(t, dir, c, "api.example.com")
-	if !made || !again.key.Equal(a.key) || again.cert.NotAfter.Sub(c.at) < 1000*24*time.Hour {
-		t.Errorf("the authority was not renewed: %v", again.cert.NotAfter)
-	}
+	checktest.MustTrue(t, made, "the authority was not renewed: made is false")
+	checktest.True(t, again.key.Equal(a.key), "the authority was not renewed: again.key.Equal(a.key) is false")
+	checktest.True(t, again.cert.NotAfter.Sub(c.at) >= 1000*24*time.Hour,
+		"the authority was not renewed: again.cert.NotAfter.Sub(c.at) is %v", again.cert.NotAfter.Sub(c.at))
 	c.at = c.at.Add(-20 * 365 * 24 * time.Hour) // the clock was wrong
 	if _, made := openAuthority(t, dir, c, "api.example.com"); !made {
 		t.Error("a certificate that has not begun is kept")

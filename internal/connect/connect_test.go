@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/kit/jsonhttp"
 	"understudy/spec"
 )
@@ -181,9 +182,10 @@ func TestWhatComesBehindTheHeadIsOfTheTunnel(t *testing.T) {
 		t.Fatal(resp.Status)
 	}
 	record := make([]byte, 6)
-	if _, err := io.ReadFull(nc, record); err != nil || record[0] != 22 || record[5] != 2 { // a handshake, ServerHello
-		t.Errorf("% x, %v", record, err)
-	}
+	_, err := io.ReadFull(nc, record)
+	checktest.NoError(t, err, "% x", record)
+	checktest.Equal(t, record[0], 22, "the record's type (22 is a handshake)")
+	checktest.Equal(t, record[5], 2, "the message (2 is ServerHello)")
 }
 
 func TestOtherHostsAreRefused(t *testing.T) {
@@ -216,9 +218,9 @@ func TestOtherHostsAreRefused(t *testing.T) {
 	} {
 		_, resp := one.r.dial(t, one.authority, "")
 		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != one.status || !strings.Contains(string(body), one.text) {
-			t.Errorf("%s: %s %q, %v", one.authority, resp.Status, body, err)
-		}
+		checktest.MustNoError(t, err, "%s; body %q", one.authority, body)
+		checktest.Equal(t, resp.StatusCode, one.status, "%s: resp.StatusCode; body %q", one.authority, body)
+		checktest.Contains(t, string(body), one.text, "%s: string(body)", one.authority)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		req, err := http.NewRequest(method, "http://"+closed.address+"/", nil)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 var errDeadline = os.ErrDeadlineExceeded
@@ -188,8 +190,9 @@ func FuzzSplitAuthority(f *testing.F) {
 			return
 		}
 		again, at, err := splitAuthority(net.JoinHostPort(host, port))
-		if err != nil || again != host || at != port || host != strings.ToLower(host) {
-			t.Errorf("%q is %q %q, and that %q %q, %v", text, host, port, again, at, err)
-		}
+		checktest.MustNoError(t, err, "text %q", text)
+		checktest.Equal(t, again, host, "again; text %q", text)
+		checktest.Equal(t, at, port, "at; text %q", text)
+		checktest.Equal(t, host, strings.ToLower(host), "host; text %q", text)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -41,9 +42,10 @@ func TestLinksInACircleAreTold(t *testing.T) {
 				if pages > 40 {
 					t.Errorf("%d pages of a circle of 9", pages)
 				}
-				if s := state(t, x, "tags"); !s.Failed || s.Complete || !strings.Contains(s.Why, "go in a circle") {
-					t.Errorf("state %+v", s)
-				}
+				s := state(t, x, "tags")
+				checktest.True(t, s.Failed, "state: s.Failed is false")
+				checktest.True(t, !s.Complete, "state: s.Complete is true")
+				checktest.Contains(t, s.Why, "go in a circle", "state: s.Why")
 				// It rests, and is complete once the list ends.
 				w.jobs, pages, w.change = nil, 0, nil
 				if err := x.enqueueDue(t.Context()); err != nil || w.jobNames() != "" {
@@ -129,9 +131,10 @@ func TestAListWithoutAnEnd(t *testing.T) {
 				if pages > walks*(most+1) { // the newest page comes before the walk
 					t.Fatalf("%d pages in %d walks", pages, walks)
 				}
-				if s := state(t, x, "tags"); !s.Failed || s.Complete || !strings.Contains(s.Why, "/me/tags") {
-					t.Fatalf("state %+v", s)
-				}
+				s := state(t, x, "tags")
+				checktest.MustTrue(t, s.Failed, "state: s.Failed is false")
+				checktest.MustTrue(t, !s.Complete, "state: s.Complete is true")
+				checktest.MustContains(t, s.Why, "/me/tags", "state: s.Why")
 				ended = time.Now()
 			case err != nil:
 				time.Sleep(5 * time.Second)
@@ -145,10 +148,11 @@ func TestAListWithoutAnEnd(t *testing.T) {
 			}
 			rests = append(rests, time.Since(ended).Truncate(time.Minute))
 		}
-		if want := []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour}; len(rests) < 10 || !slices.Equal(rests[:3], want) ||
-			rests[len(rests)-1] != 24*time.Hour || walks > 40 {
-			t.Errorf("%d walks, rests %v", walks, rests)
-		}
+		want := []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour}
+		checktest.MustTrue(t, len(rests) >= 10, "len(rests) is %v, want >= 10", len(rests))
+		checktest.True(t, slices.Equal(rests[:3], want), "rests[:3] is %v, want %v", rests[:3], want)
+		checktest.Equal(t, rests[len(rests)-1], 24*time.Hour, "rests[len(rests)-1]")
+		checktest.True(t, walks <= 40, "walks is %v, want <= 40", walks)
 	})
 }
 
@@ -168,9 +172,10 @@ func TestAPageThatIsNeverKept(t *testing.T) {
 			if err := w.work(t.Context(), x); !errors.As(err, &later) || later.Wait > failurePause {
 				t.Fatalf("error %v", err)
 			}
-			if s := state(t, x, "tags"); s.Stuck.IsZero() || s.Complete || !strings.Contains(s.Why, "leads to no list") {
-				t.Fatalf("state %+v", s)
-			}
+			s := state(t, x, "tags")
+			checktest.MustTrue(t, !s.Stuck.IsZero(), "state: s.Stuck.IsZero() is true")
+			checktest.MustTrue(t, !s.Complete, "state: s.Complete is true")
+			checktest.MustContains(t, s.Why, "leads to no list", "state: s.Why")
 			time.Sleep(later.Wait)
 		}
 		if n := len(w.asked); n > 400 {
@@ -202,9 +207,11 @@ func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
 			t.Errorf("%d of 20 are held", held)
 		}
 		for _, kind := range []string{"letters", "stamps"} {
-			if s := state(t, x, kind); s.Complete || !s.Failed || s.Total >= 0 || !strings.Contains(s.Why, "has_more: true") {
-				t.Errorf("%s: %+v", kind, s)
-			}
+			s := state(t, x, kind)
+			checktest.True(t, !s.Complete, "%s: s.Complete is true", kind)
+			checktest.True(t, s.Failed, "%s: s.Failed is false", kind)
+			checktest.True(t, s.Total < 0, "%s: s.Total is %v, want < 0", kind, s.Total)
+			checktest.Contains(t, s.Why, "has_more: true", "%s: s.Why", kind)
 		}
 		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("lists are made from records: %+v", c)
@@ -235,9 +242,10 @@ func TestAListThatHidesRecordsIsNotComplete(t *testing.T) {
 		if err := w.work(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
-		if s := state(t, x, "letters"); s.Complete || !s.Failed || !strings.Contains(s.Why, "leaves some of the letters out") {
-			t.Errorf("%+v", s)
-		}
+		s := state(t, x, "letters")
+		checktest.True(t, !s.Complete, "s.Complete is true")
+		checktest.True(t, s.Failed, "s.Failed is false")
+		checktest.Contains(t, s.Why, "leaves some of the letters out", "s.Why")
 		w.spec.Kind("letters").Lists[0].Complete = nil
 		complete(t, x, "letters")
 	})

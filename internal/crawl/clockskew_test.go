@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -52,8 +53,12 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 			if err := w.work(t.Context(), x); err != nil {
 				t.Fatal(err)
 			}
-			if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || c.At.After(time.Now()) || time.Since(c.At) > time.Minute {
-				t.Errorf("walked again: %+v, %v", c, ok)
+			{
+				c, ok := x.Coverage("post", "letters", "", "", 0, 0)
+				checktest.MustTrue(t, ok, "walked again: ok is false")
+				checktest.True(t, !c.At.After(time.Now()), "walked again: c.At.After(time.Now()) is true")
+				checktest.True(t, time.Since(c.At) <= time.Minute, "walked again: time.Since(c.At) is %v",
+					time.Since(c.At))
 			}
 			complete(t, x, "letters")
 			time.Sleep(time.Hour)
@@ -179,8 +184,11 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("it covers %+v", c)
 		}
-		if s, err := x.ReadState(t.Context(), "post", "letters"); err != nil || !s.Kept || s.Complete {
-			t.Errorf("%+v, %v", s, err)
+		{
+			s, err := x.ReadState(t.Context(), "post", "letters")
+			checktest.MustNoError(t, err, "")
+			checktest.True(t, s.Kept, "s.Kept is false")
+			checktest.True(t, !s.Complete, "s.Complete is true")
 		}
 		if err := x.enqueueDue(t.Context()); err != nil || w.jobNames() != "sync letters" {
 			t.Fatalf("promised %q, %v", w.jobNames(), err)
@@ -194,9 +202,13 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 		}
 		asked := len(w.take())
 		x = w.walker(Settings{})
-		if err := errors.Join(x.Load(t.Context(), nil), x.enqueueDue(t.Context()), w.work(t.Context(), x)); err != nil || asked < 3 ||
-			len(w.take()) > 0 {
-			t.Errorf("it was walked by %d requests, and is again: %v", asked, err)
+		{
+			err := errors.Join(x.Load(t.Context(), nil), x.enqueueDue(t.Context()), w.work(t.Context(), x))
+			checktest.MustNoError(t, err, "it was walked by %d requests, and is again", asked)
+			checktest.True(t, asked >= 3, "it was walked by %d requests, and is again: asked is %v, want >= 3",
+				asked, asked)
+			checktest.True(t, len(w.take()) <= 0, "it was walked by %d requests, and is again: len(w.take()) > 0",
+				asked)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -301,15 +302,19 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		began := time.Now().Truncate(time.Second)
 		c, ok := x.Coverage("post", "letters", "", "", 0, 0)
-		if !ok || !c.At.Equal(began) || !c.Newest.Equal(began) || !slices.Equal(c.Shapes, []string{"letters"}) {
-			t.Fatalf("after a sync at %v: %+v, %v", began, c, ok)
-		}
+		checktest.MustTrue(t, ok, "after a sync at %v: ok is false", began)
+		checktest.MustTrue(t, c.At.Equal(began), "after a sync at %v: c.At.Equal(began) is false", began)
+		checktest.MustTrue(t, c.Newest.Equal(began), "after a sync at %v: c.Newest.Equal(began) is false", began)
+		checktest.MustTrue(t, slices.Equal(c.Shapes, []string{"letters"}), "after a sync at %v: c.Shapes is %v",
+			began, c.Shapes)
 		time.Sleep(time.Minute)
 		w.arrive(2)
 		w.poll(x, "letters")
-		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); !ok || !c.At.Equal(began) || !c.Newest.Equal(began.Add(time.Minute)) {
-			t.Errorf("after a page: %+v, %v; want the sync at %v and the page a minute later", c, ok, began)
-		}
+		c, ok = x.Coverage("post", "letters", "", "", 0, 0)
+		checktest.MustTrue(t, ok, "after a page: ok is false")
+		checktest.True(t, c.At.Equal(began), "after a page: c.At.Equal(began) is false")
+		checktest.True(t, c.Newest.Equal(began.Add(time.Minute)),
+			"after a page: c.Newest.Equal(began.Add(time.Minute)) is false")
 		w.arrive(7)
 		target, err := x.walks["post/letters"].plan.buildNewestTarget()
 		if err != nil {
@@ -374,9 +379,9 @@ func TestBeforeTheHorizonNothingIsCovered(t *testing.T) {
 		_, x := synced(t, 100, Settings{Horizon: 48 * time.Hour})
 		edge := time.Now().Add(-48 * time.Hour).Unix()
 		c, ok := x.Coverage("post", "letters", "", "", 0, 0)
-		if ok || c.From != edge || c.At.IsZero() {
-			t.Errorf("%+v, %v; want all from %d on", c, ok, edge)
-		}
+		checktest.MustTrue(t, !ok, "ok is true")
+		checktest.Equal(t, c.From, edge, "c.From")
+		checktest.True(t, !c.At.IsZero(), "c.At.IsZero() is true")
 		if c, ok = x.Coverage("post", "letters", "", "", edge, 0); !ok {
 			t.Errorf("from the horizon on: %+v", c)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -31,9 +32,10 @@ func (p *press) Fill(ctx context.Context, f request.Fill) (request.PageSaved, er
 func TestAPageGivesBackWhatItWeighed(t *testing.T) {
 	p, r := &press{weight: 30}, &run{}
 	x := &jobRun{w: &Crawler{o: Options{Mirror: p}}, run: r}
-	if _, err := x.tryFetch(t.Context(), &spec.Target{}); err != nil || r.most != 30*bodyFactor || r.pages != 0 {
-		t.Errorf("%v, at most %d bytes, %d left", err, r.most, r.pages)
-	}
+	_, err := x.tryFetch(t.Context(), &spec.Target{})
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, r.most, 30*bodyFactor, "r.most")
+	checktest.Equal(t, r.pages, 0, "r.pages")
 }
 
 // One that is too heavy by itself is not asked for again.
@@ -42,7 +44,8 @@ func TestAPageTooHeavyByItself(t *testing.T) {
 	x := &jobRun{w: &Crawler{o: Options{Mirror: p}}, run: r}
 	_, err := x.tryFetch(t.Context(), &spec.Target{})
 	var heavy *memoryError
-	if !errors.As(err, &heavy) || isRetried(err) || p.fills != 1 || r.pages != 0 {
-		t.Errorf("%v after %d fetches, %d left", err, p.fills, r.pages)
-	}
+	checktest.MustTrue(t, errors.As(err, &heavy), "errors.As(err, &heavy) is false")
+	checktest.True(t, !isRetried(err), "isRetried(err) is true")
+	checktest.Equal(t, p.fills, 1, "p.fills; %v", err)
+	checktest.Equal(t, r.pages, 0, "r.pages; %v", err)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -418,8 +419,11 @@ func TestDropEndsIt(t *testing.T) {
 		if got := w.jobNames(); got != "" || len(w.polls) != 0 {
 			t.Errorf("promised %q, polled %v", got, w.polls)
 		}
-		if s, err := x.ReadState(t.Context(), "post", "letters"); err != nil || s.Kept || s.Complete {
-			t.Errorf("state %+v, %v", s, err)
+		{
+			s, err := x.ReadState(t.Context(), "post", "letters")
+			checktest.MustNoError(t, err, "state")
+			checktest.True(t, !s.Kept, "state: s.Kept is true")
+			checktest.True(t, !s.Complete, "state: s.Complete is true")
 		}
 	})
 }

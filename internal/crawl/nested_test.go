@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // TestRecordsAreWalkedUnderBesideEachOther: of 2,000 letters every tenth has
@@ -56,12 +57,12 @@ func TestRecordsAreWalkedUnderBesideEachOther(t *testing.T) {
 // The mark goes only as far as everything before it has been walked.
 func TestPrefix(t *testing.T) {
 	g := &progressPrefix{rows: make([]int64, 4)}
-	if g.noteEnd(2, 1, 5) || g.noteEnd(1, 0, 0) || g.done != 0 {
-		t.Error("a mark with a gap before it")
-	}
-	if !g.noteEnd(0, 1, 7) || g.done != 3 || g.take() != 12 {
-		t.Errorf("%+v", g)
-	}
+	checktest.True(t, !g.noteEnd(2, 1, 5), "a mark with a gap before it: g.noteEnd(2, 1, 5) is true")
+	checktest.True(t, !g.noteEnd(1, 0, 0), "a mark with a gap before it: g.noteEnd(1, 0, 0) is true")
+	checktest.Equal(t, g.done, 0, "a mark with a gap before it: g.done")
+	checktest.True(t, g.noteEnd(0, 1, 7), "g.noteEnd(0, 1, 7) is false")
+	checktest.Equal(t, g.done, 3, "g.done")
+	checktest.Equal(t, g.take(), 12, "g.take()")
 	if g.noteEnd(3, 0, 0) || g.done != 4 {
 		t.Errorf("a mark for nothing: %+v", g)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -89,9 +90,9 @@ func TestAWalkThatComesNoFurtherIsTold(t *testing.T) {
 				t.Fatal("it has ended")
 			}
 			s := state(t, x, "letters")
-			if s.Failed || s.Stuck.IsZero() || !strings.Contains(s.Why, "500") {
-				t.Fatalf("state %+v", s)
-			}
+			checktest.MustTrue(t, !s.Failed, "state: s.Failed is true")
+			checktest.MustTrue(t, !s.Stuck.IsZero(), "state: s.Stuck.IsZero() is true")
+			checktest.MustContains(t, s.Why, "500", "state: s.Why")
 			if i > 10 && !since.Equal(s.Stuck) {
 				t.Errorf("stuck since %v, before that since %v", s.Stuck, since)
 			}
@@ -224,8 +225,11 @@ func TestTheGuessIsNotWild(t *testing.T) {
 		if want := "2000 records seen, every list to its end"; walk != want || done != n {
 			t.Errorf("it ended with %d and %q", done, walk)
 		}
-		if s := state(t, x, "letters"); s.Done != n || s.Total != n || s.Walk != "" {
-			t.Errorf("the state is %+v", s)
+		{
+			s := state(t, x, "letters")
+			checktest.Equal(t, s.Done, n, "the state is: s.Done")
+			checktest.Equal(t, s.Total, n, "the state is: s.Total")
+			checktest.Equal(t, s.Walk, "", "the state is: s.Walk")
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -39,9 +40,10 @@ func complete(t *testing.T, x *Crawler, kind string) {
 
 func incomplete(t *testing.T, x *Crawler, kind, why string) {
 	t.Helper()
-	if s, err := x.ReadState(context.Background(), "post", kind); err != nil || s.Complete || !strings.Contains(s.Why, why) {
-		t.Errorf("%s: complete %v, %q, %v; want why to say %q", kind, s.Complete, s.Why, err, why)
-	}
+	s, err := x.ReadState(context.Background(), "post", kind)
+	checktest.MustNoError(t, err, "%s", kind)
+	checktest.True(t, !s.Complete, "%s: s.Complete is true", kind)
+	checktest.Contains(t, s.Why, why, "%s: s.Why", kind)
 }
 
 func TestSyncBringsEverythingOnce(t *testing.T) {
@@ -63,9 +65,11 @@ func TestSyncBringsEverythingOnce(t *testing.T) {
 		if !slices.Equal(w.polls, []string{"letters"}) {
 			t.Errorf("polled: %v", w.polls)
 		}
-		if s, _ := x.ReadState(t.Context(), "post", "letters"); s.Done != 503 || s.Total != 503 || s.CaughtUp.IsZero() || s.Swept.IsZero() {
-			t.Errorf("state %+v", s)
-		}
+		s, _ := x.ReadState(t.Context(), "post", "letters")
+		checktest.Equal(t, s.Done, 503, "state: s.Done")
+		checktest.Equal(t, s.Total, 503, "state: s.Total")
+		checktest.True(t, !s.CaughtUp.IsZero(), "state: s.CaughtUp.IsZero() is true")
+		checktest.True(t, !s.Swept.IsZero(), "state: s.Swept.IsZero() is true")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -47,8 +48,11 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		}
 		ends := func(at time.Time, ids ...string) {
 			t.Helper()
-			if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, ids) || !c.Newest.Equal(at) {
-				t.Errorf("%+v, %v; want it to end at %v of %v", c, ok, ids, at)
+			{
+				c, ok := x.Coverage("post", "letters", "", "", 0, 0)
+				checktest.MustTrue(t, ok, "ok is false")
+				checktest.True(t, slices.Equal(c.Head, ids), "c.Head is %v, want %v", c.Head, ids)
+				checktest.True(t, c.Newest.Equal(at), "c.Newest.Equal(at) is false")
 			}
 		}
 		began := time.Now().Truncate(time.Second)
@@ -81,8 +85,11 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		if err := errors.Join(x.Keep(t.Context(), "post", "boxes"), w.work(t.Context(), x)); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Coverage("post", "boxes", "", "", 0, 0); !ok || c.Head == nil || len(c.Head) > 0 {
-			t.Errorf("an empty list: %+v, %v", c, ok)
+		{
+			c, ok := x.Coverage("post", "boxes", "", "", 0, 0)
+			checktest.MustTrue(t, ok, "an empty list: ok is false")
+			checktest.MustTrue(t, c.Head != nil, "an empty list: c.Head is nil")
+			checktest.True(t, len(c.Head) <= 0, "an empty list: len(c.Head) is %v, want <= 0", len(c.Head))
 		}
 	})
 }
@@ -167,10 +174,12 @@ func TestSweepIsCaughtUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := w.things["letters"]
-		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) ||
-			c.Newest.Before(began) || c.At.Before(began) {
-			t.Errorf("%+v, %v: it ends before %s, which the sweep has seen", c, ok, all[0].id)
-		}
+		c, ok := x.Coverage("post", "letters", "", "", 0, 0)
+		checktest.MustTrue(t, ok, "%+v, %v: ok is false", c, ok)
+		checktest.True(t, slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}), "%+v, %v: c.Head is %v",
+			c, ok, c.Head)
+		checktest.True(t, !c.Newest.Before(began), "%+v, %v: c.Newest.Before(began) is true", c, ok)
+		checktest.True(t, !c.At.Before(began), "%+v, %v: c.At.Before(began) is true", c, ok)
 	})
 }
 

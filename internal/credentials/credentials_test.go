@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -33,9 +34,10 @@ func TestBook(t *testing.T) {
 	}
 	scope := Scope{Source: "twilio", Role: "support", Rate: 2}
 	first, err := b.Make(t.Context(), "billing", scope, "")
-	if err != nil || !strings.HasPrefix(first.User, "SK") || len(first.User) != 34 || len(first.Secret) != 48 {
-		t.Fatalf("made: %+v, %v", first, err)
-	}
+	checktest.MustNoError(t, err, "made")
+	checktest.MustTrue(t, strings.HasPrefix(first.User, "SK"), "made: first.User is %q", first.User)
+	checktest.MustEqual(t, len(first.User), 34, "made: len(first.User)")
+	checktest.MustEqual(t, len(first.Secret), 48, "made: len(first.Secret)")
 	token, err := b.Make(t.Context(), "hub", Scope{Source: "hub", Role: "support"}, "")
 	if err != nil || !strings.HasPrefix(token.Secret, "ghp_") {
 		t.Errorf("a token: %+v, %v", token, err)
@@ -45,18 +47,18 @@ func TestBook(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	second, err := b.Rotate(t.Context(), "billing", time.Hour)
-	if err != nil || second.Secret == first.Secret || second.User == first.User {
-		t.Fatalf("rotated: %+v, %v", second, err)
-	}
+	checktest.MustNoError(t, err, "rotated")
+	checktest.MustTrue(t, second.Secret != first.Secret, "rotated: second.Secret is %v", second.Secret)
+	checktest.MustTrue(t, second.User != first.User, "rotated: second.User is %v", second.User)
 	again, err := Open(t.Context(), db.KV, form, clock) // after a restart
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, of := range []*Book{b, again} {
 		c := of.All()[0]
-		if c.Name != "billing" || c.Rate != 2 || len(c.Secrets) != 2 {
-			t.Fatalf("%+v", c)
-		}
+		checktest.MustEqual(t, c.Name, "billing", "c.Name")
+		checktest.MustEqual(t, c.Rate, 2, "c.Rate")
+		checktest.MustEqual(t, len(c.Secrets), 2, "len(c.Secrets)")
 		for i, secret := range []string{second.Secret, first.Secret} {
 			if sum := sha256.Sum256([]byte(secret)); !bytes.Equal(c.Secrets[i].Digest, sum[:]) {
 				t.Errorf("the digest of secret %d is another", i)
@@ -117,9 +119,10 @@ func TestBookThatCannotBeKept(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if all := b.All(); len(all) != 1 || len(all[0].Secrets) != 1 || all[0].Secrets[0].User != "SK1" {
-		t.Errorf("%+v", all)
-	}
+	all := b.All()
+	checktest.MustEqual(t, len(all), 1, "len(all)")
+	checktest.MustEqual(t, len(all[0].Secrets), 1, "len(all[0].Secrets)")
+	checktest.Equal(t, all[0].Secrets[0].User, "SK1", "all[0].Secrets[0].User")
 	for name, value := range map[string]string{"credential/x": "{}", "credential/y": `{"name":"z"}`, "credential/z": "no"} {
 		if _, err := Open(t.Context(), broken{map[string][]byte{name: []byte(value)}}, form, time.Now); err == nil {
 			t.Errorf("%s with %s is read", name, value)
@@ -191,8 +194,11 @@ func TestMadeOnceByAForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.Make(t.Context(), "billing", scope, "FORM1"); err != nil || again != first || len(b.All()[0].Secrets) != 1 {
-		t.Errorf("a second click: %+v, %v", again, err)
+	{
+		again, err := b.Make(t.Context(), "billing", scope, "FORM1")
+		checktest.MustNoError(t, err, "a second click")
+		checktest.Equal(t, again, first, "a second click: again")
+		checktest.Equal(t, len(b.All()[0].Secrets), 1, "a second click: len(b.All()[0].Secrets)")
 	}
 	for _, once := range []string{"FORM2", ""} {
 		if _, err := b.Make(t.Context(), "billing", scope, once); !errors.Is(err, understudy.ErrInvalid) {

@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/audit"
+	"understudy/internal/checktest"
 	"understudy/internal/connect"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
@@ -95,10 +96,10 @@ func TestAnUnreadableStoreIsLoggedOnce(t *testing.T) {
 	for _, broken = range []error{broken, broken, broken, nil, nil, broken, nil} {
 		get(d, "/-/health")
 	}
-	if text := lines.String(); strings.Count(text, "cannot be read") != 2 || strings.Count(text, "can be read again") != 2 ||
-		!strings.Contains(text, "disk on fire") {
-		t.Errorf("log:\n%s", text)
-	}
+	text := lines.String()
+	checktest.Equal(t, strings.Count(text, "cannot be read"), 2, `log: strings.Count(text, "cannot be read")`)
+	checktest.Equal(t, strings.Count(text, "can be read again"), 2, `log: strings.Count(text, "can be read again")`)
+	checktest.Contains(t, text, "disk on fire", "log: text")
 }
 
 func TestStatsNeedARole(t *testing.T) {
@@ -143,10 +144,10 @@ func TestStatsCountNothingHidden(t *testing.T) {
 		d.ServeHTTP(w, r)
 		body := w.Body.String()
 		all := who == [2]string{"all", ""}
-		if w.Code != 200 || strings.Contains(body, "4711") != all || strings.Contains(body, "crm") != all ||
-			!strings.Contains(body, `"calls":{"records":5`) {
-			t.Errorf("%v: %d %s", who, w.Code, body)
-		}
+		checktest.Equal(t, w.Code, 200, "%v: w.Code; body %s", who, body)
+		checktest.Equal(t, strings.Contains(body, "4711"), all, `%v: strings.Contains(body, "4711")`, who)
+		checktest.Equal(t, strings.Contains(body, "crm"), all, `%v: strings.Contains(body, "crm")`, who)
+		checktest.Contains(t, body, `"calls":{"records":5`, "%v: body", who)
 		if who[1] != "" && strings.Contains(body, `"other"`) {
 			t.Errorf("%v is told of another source: %s", who, body)
 		}
@@ -185,9 +186,9 @@ func TestStatsOfOneSource(t *testing.T) {
 		w := httptest.NewRecorder()
 		d.ServeHTTP(w, r)
 		body := w.Body.String()
-		if w.Code != 200 || !strings.Contains(body, told) || !strings.Contains(body, `"viewer"`) {
-			t.Errorf("%q: %d %s", source, w.Code, body)
-		}
+		checktest.Equal(t, w.Code, 200, "%q: w.Code; body %s", source, body)
+		checktest.Contains(t, body, told, "%q: body", source)
+		checktest.Contains(t, body, `"viewer"`, "%q: body", source)
 		if tunnels := strings.Contains(body, `"made":4711`); tunnels != (source == "") {
 			t.Errorf("%q: tunnels to all sources are shown: %v", source, tunnels)
 		}
@@ -229,10 +230,10 @@ func TestStatsStandStill(t *testing.T) {
 		w := httptest.NewRecorder()
 		d.ServeHTTP(w, r)
 		body := w.Body.String()
-		if w.Code != 200 || strings.Contains(body, "4711") != all || !strings.Contains(body, "disk full") ||
-			!strings.Contains(body, `"flights":{"limit":5`) {
-			t.Errorf("%s: %d %s", role, w.Code, body)
-		}
+		checktest.Equal(t, w.Code, 200, "%s: w.Code; body %s", role, body)
+		checktest.Equal(t, strings.Contains(body, "4711"), all, `%s: strings.Contains(body, "4711")`, role)
+		checktest.Contains(t, body, "disk full", "%s: body", role)
+		checktest.Contains(t, body, `"flights":{"limit":5`, "%s: body", role)
 	}
 }
 
@@ -258,9 +259,9 @@ func TestStatsShape(t *testing.T) {
 		}
 	}
 	calls := got["sources"].(map[string]any)["web"].(map[string]any)["kinds"].(map[string]any)["calls"].(map[string]any)
-	if calls["records"] != 5.0 || calls["complete"] != false || calls["caught_up_to"] != "2026-06-01T12:00:00Z" {
-		t.Errorf("calls = %v", calls)
-	}
+	checktest.Equal(t, calls["records"], 5.0, `calls =: calls["records"]`)
+	checktest.Equal(t, calls["complete"], false, `calls =: calls["complete"]`)
+	checktest.Equal(t, calls["caught_up_to"], "2026-06-01T12:00:00Z", `calls =: calls["caught_up_to"]`)
 }
 
 func TestOtherPathsAreNotServed(t *testing.T) {

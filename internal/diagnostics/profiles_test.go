@@ -18,6 +18,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"understudy"
+	"understudy/internal/checktest"
 	ours "understudy/internal/diagnostics/profile"
 )
 
@@ -103,8 +104,11 @@ func TestProfilesAreTakenKeptAndShown(t *testing.T) {
 	}
 	w = serve(h, "GET", "/-/profile/cpu?for=100ms&format=json", "", "Authorization", "Bearer 0123456789abcdef")
 	var report ours.Report
-	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil || w.Code != 200 || report.Kind != "cpu" {
-		t.Fatalf("%d %s, %v", w.Code, w.Body, err)
+	{
+		err := json.Unmarshal(w.Body.Bytes(), &report)
+		checktest.MustNoError(t, err, "w.Body %s", w.Body)
+		checktest.MustEqual(t, w.Code, 200, "w.Code; w.Body %s", w.Body)
+		checktest.MustEqual(t, report.Kind, "cpu", "report.Kind; w.Body %s", w.Body)
 	}
 	w = serve(h, "POST", "/-/profile", url.Values{"kind": {"allocs"}, "for": {"100ms"}}.Encode(), "Role", "all", "Sec-Fetch-Site",
 		"same-origin")
@@ -115,9 +119,11 @@ func TestProfilesAreTakenKeptAndShown(t *testing.T) {
 	for path, want := range map[string]string{"/-/profile": "3 are kept", at: " of allocated", at + "&measure=held": " of held",
 		at + "&since=today": " of allocated"} {
 		w := serve(h, "GET", path, "", "Role", "all")
-		if w.Code != 200 || !strings.HasSuffix(w.Body.String(), want) || !strings.HasPrefix(w.Body.String(), "3 are kept") {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
-		}
+		checktest.Equal(t, w.Code, 200, "%s: w.Code; w.Body %s", path, w.Body)
+		checktest.True(t, strings.HasSuffix(w.Body.String(), want), "%s: w.Body.String() is %q", path,
+			w.Body.String())
+		checktest.True(t, strings.HasPrefix(w.Body.String(), "3 are kept"), "%s: w.Body.String() is %q", path,
+			w.Body.String())
 	}
 	var list ProfileList
 	w = serve(h, "GET", "/-/profile?format=json", "", "Role", "all")
@@ -156,9 +162,10 @@ func TestProfilesThatCannotBe(t *testing.T) {
 		runtime.Gosched()
 	}
 	w := serve(h, "GET", "/-/profile/cpu?for=1s", "", "Role", "all")
-	if w.Code != 409 || !strings.Contains(w.Body.String(), "maria") || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	checktest.Equal(t, w.Code, 409, "w.Code; w.Body %s", w.Body)
+	checktest.Contains(t, w.Body.String(), "maria", "w.Body.String()")
+	checktest.True(t, w.Header().Get("Retry-After") != "", `w.Header().Get("Retry-After") is empty; w.Body %s`,
+		w.Body)
 	w = serve(h, "POST", "/-/profile/stop", "", "Role", "all", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "same-origin")
 	if err := <-first; err != nil || w.Code != 303 {
 		t.Errorf("%d, %v", w.Code, err)

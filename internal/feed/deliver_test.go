@@ -2,8 +2,10 @@ package feed
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"understudy"
@@ -51,5 +53,35 @@ func TestMessagesOfWebhooksAreAudited(t *testing.T) {
 		Action: understudy.ActionList, What: "feed", Source: "twilio", IDs: []string{"SM1", "SM1"}, Rows: 2}
 	if !reflect.DeepEqual(log.all, []understudy.AuditEntry{want, want}) {
 		t.Errorf("listed is %+v", log.all)
+	}
+}
+
+// The secret is in no error, and an ended job is no failure of the receiver.
+func TestEndedDelivery(t *testing.T) {
+	t.Parallel()
+	to := receive(t)
+	f, _ := hooked(t, some(), Hook{URL: to.server.URL, Role: "all"})
+	f.from(t, 0)
+	to.mu.Lock()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Deliver(ctx, task{"crm"}) }()
+	one := f.hooks.get("crm")
+	for until := int64(0); until == 0; {
+		one.progress.mu.Lock()
+		until = one.progress.state.Until
+		one.progress.mu.Unlock()
+	}
+	cancel()
+	err := <-done
+	to.mu.Unlock()
+	if !errors.Is(err, context.Canceled) || f.stat(t).State != "ok" {
+		t.Errorf("an ended delivery: %v, %+v", err, f.stat(t))
+	}
+	raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(hookSecret, "whsec_"))
+	for name, note := range f.o.KV.(*table).notes {
+		if strings.Contains(string(note), hookSecret) || strings.Contains(string(note), string(raw)) {
+			t.Errorf("note %s holds the secret", name)
+		}
 	}
 }

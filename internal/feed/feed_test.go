@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // some changes: 1 and 2 a call, 3 a message, 4 an alert, 5 a body, 6 a price, 7 fields
@@ -47,9 +48,9 @@ func TestPagesThroughTheGate(t *testing.T) {
 			_, n := m["n"]
 			_, version := m["version"]
 			_, cursor := m["cursor"]
-			if n != numbers || version != numbers || cursor == numbers {
-				t.Errorf("%s gets %v", role, m)
-			}
+			checktest.Equal(t, n, numbers, "n")
+			checktest.Equal(t, version, numbers, "version")
+			checktest.True(t, cursor != numbers, "cursor is %v", cursor)
 		}
 		if _, _, number := readNumber(a.Next); number != numbers {
 			t.Errorf("%s goes on after %v", role, a.Next)
@@ -118,9 +119,11 @@ func TestRefusals(t *testing.T) {
 	} {
 		for _, path := range []string{"/-/feed?", "/-/feed.json?"} {
 			resp, body := r.get(t, c.role, path+c.query)
-			if resp.StatusCode != c.status || !strings.HasPrefix(body, `{"error":"`) || !strings.Contains(body, c.text) {
-				t.Errorf("%s %s%s: %d %s; want %d with %q", c.role, path, c.query, resp.StatusCode, body, c.status, c.text)
-			}
+			checktest.Equal(t, resp.StatusCode, c.status, "%s %s%s: resp.StatusCode; body %s", c.role, path, c.query,
+				body)
+			checktest.True(t, strings.HasPrefix(body, `{"error":"`), "%s %s%s: body is %q", c.role, path, c.query,
+				body)
+			checktest.Contains(t, body, c.text, "%s %s%s: body", c.role, path, c.query)
 		}
 	}
 	if resp, _ := r.get(t, "all", "/-/feed.json?after=8"); resp.Header.Get("Cache-Control") != "no-store, no-transform" {
@@ -247,9 +250,10 @@ func TestPlaces(t *testing.T) {
 	full := func(role string) {
 		t.Helper()
 		resp, body := r.get(t, role, "/-/feed")
-		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many subscribers") {
-			t.Errorf("one more of %s: %d %v %s", role, resp.StatusCode, resp.Header, body)
-		}
+		checktest.Equal(t, resp.StatusCode, 503, "one more of %s: resp.StatusCode; body %s", role, body)
+		checktest.True(t, resp.Header.Get("Retry-After") != "",
+			`one more of %s: resp.Header.Get("Retry-After") is empty; body %s`, role, body)
+		checktest.Contains(t, body, "too many subscribers", "one more of %s: body", role)
 	}
 	full("all")
 	r.listen(t, "support", "")
@@ -261,9 +265,10 @@ func TestPlaces(t *testing.T) {
 	for now := 3; now == 3; now = r.feed.limiter.Load().InUse {
 	}
 	r.listen(t, "desk", "")
-	if s := r.feed.Load(); s.Now != 3 || s.Limit != 3 || s.Refused != 2 {
-		t.Errorf("stats %+v", s)
-	}
+	s := r.feed.Load()
+	checktest.Equal(t, s.Now, 3, "stats: s.Now")
+	checktest.Equal(t, s.Limit, 3, "stats: s.Limit")
+	checktest.Equal(t, s.Refused, 2, "stats: s.Refused")
 }
 
 func TestPolicyEndsStreams(t *testing.T) {

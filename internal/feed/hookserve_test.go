@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestHookRoutes(t *testing.T) {
@@ -109,9 +110,9 @@ func TestHookSettings(t *testing.T) {
 		change(&bad)
 		p.Hooks = []Hook{good, bad}
 		err := r.feed.SetPolicy(t.Context(), p)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "!!!") {
-			t.Errorf("%v, want one with %q", err, want)
-		}
+		checktest.MustTrue(t, err != nil, "err is nil")
+		checktest.Contains(t, err.Error(), want, "err.Error()")
+		checktest.Lacks(t, err.Error(), "!!!", "err.Error()")
 	}
 	if len(r.feed.Webhooks()) != 1 {
 		t.Error("wrong settings changed what is in force")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // A subscriber of the former settings gets no change after them.
@@ -35,9 +36,12 @@ func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	r.feed.stream(w, ask, stream)
-	if got := w.Body.String(); strings.Contains(got, "data:") || !strings.Contains(got, "come back") || strings.Count(got, "id: 0.") != 1 ||
-		strings.Count(got, "id:") != 1 {
-		t.Errorf("a stream: %q", got)
+	{
+		got := w.Body.String()
+		checktest.Lacks(t, got, "data:", "a stream: got")
+		checktest.Contains(t, got, "come back", "a stream: got")
+		checktest.Equal(t, strings.Count(got, "id: 0."), 1, `a stream: strings.Count(got, "id: 0.")`)
+		checktest.Equal(t, strings.Count(got, "id:"), 1, `a stream: strings.Count(got, "id:")`)
 	}
 	w = httptest.NewRecorder()
 	r.feed.page(t.Context(), w, ask, page)
@@ -69,8 +73,11 @@ func TestQuestionsHaveNoBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusBadRequest || !resp.Close {
-		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	{
+		body, err := io.ReadAll(resp.Body)
+		checktest.MustNoError(t, err, "body %s", body)
+		checktest.Equal(t, resp.StatusCode, http.StatusBadRequest, "resp.StatusCode; body %s", body)
+		checktest.True(t, resp.Close, "resp.Close is false; body %s", body)
 	}
 }
 
@@ -109,8 +116,11 @@ func TestDeliveryFollowsTheSettings(t *testing.T) {
 	if s := f.stat(t); s.After != 100 {
 		t.Errorf("named again, it goes on after %d", s.After)
 	}
-	if err := f.Deliver(t.Context(), task{"crm"}); err != nil || len(to.all()) != 0 || f.stat(t).After != 250 {
-		t.Errorf("as a role that sees no calls it gets %v, %v", to.all(), err)
+	{
+		err := f.Deliver(t.Context(), task{"crm"})
+		checktest.MustNoError(t, err, "as a role that sees no calls it gets")
+		checktest.MustEqual(t, len(to.all()), 0, "as a role that sees no calls it gets: len(to.all())")
+		checktest.Equal(t, f.stat(t).After, 250, "as a role that sees no calls it gets: f.stat(t).After")
 	}
 }
 
@@ -183,9 +193,10 @@ func TestIDsOfReplays(t *testing.T) {
 		f.from(t, 0)
 	}
 	got := to.all()
-	if len(got) != 3 || got[0].id != got[1].id || got[1].id == got[2].id || len(got[2].changes) != len(got[0].changes) {
-		t.Errorf("%v", got)
-	}
+	checktest.MustEqual(t, len(got), 3, "len(got)")
+	checktest.Equal(t, got[0].id, got[1].id, "got[0].id")
+	checktest.True(t, got[1].id != got[2].id, "got[1].id is %v", got[1].id)
+	checktest.Equal(t, len(got[2].changes), len(got[0].changes), "len(got[2].changes)")
 }
 
 // A page of another site could read nothing, but keep the feed busy.
@@ -221,9 +232,10 @@ func TestNobodyFollows(t *testing.T) {
 	reads := r.reads
 	r.mu.Unlock()
 	n, head, moved, held := one.since(8, make([]understudy.Change, 4))
-	if reads != 0 || head != 10 || held || n != 0 {
-		t.Errorf("%d reads, head %d, held %v, %d rows", reads, head, held, n)
-	}
+	checktest.Equal(t, reads, 0, "reads")
+	checktest.Equal(t, head, 10, "head")
+	checktest.MustTrue(t, !held, "held is true")
+	checktest.Equal(t, n, 0, "n")
 	if a := r.page(t, "all", "after=8"); len(a.Changes) != 2 {
 		t.Errorf("after 8: %v", a.Changes)
 	}

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -212,8 +213,10 @@ func TestManyListenWhileChangesCome(t *testing.T) {
 				if !ok {
 					continue
 				}
-				if _, m := l.event(t); m["id"] != seen.ID || m["kind"] != seen.Kind || m["what"] != seen.Type.String() {
-					t.Errorf("%s hears %v at %d, want %+v", role, m, n+1, seen)
+				_, m := l.event(t)
+				heard := fmt.Sprint(m["id"], " ", m["kind"], " ", m["what"])
+				if want := fmt.Sprint(seen.ID, " ", seen.Kind, " ", seen.Type); heard != want {
+					t.Errorf("%s hears %s at %d, want %s", role, heard, n+1, want)
 					return
 				}
 			}
@@ -275,9 +278,13 @@ func FuzzQuery(f *testing.F) {
 			}
 			return
 		}
-		if q.limit < 0 || q.limit > maxPage || q.wait < -1 || len(q.kinds) > maxNames || len(q.fields) > maxNames || q.now && q.after != "" {
-			t.Fatalf("%q, %q: %+v", raw, last, q)
-		}
+		checktest.MustTrue(t, q.limit >= 0, "%q, %q: q.limit is %v, want >= 0", raw, last, q.limit)
+		checktest.MustTrue(t, q.limit <= maxPage, "%q, %q: q.limit is %v", raw, last, q.limit)
+		checktest.MustTrue(t, q.wait >= -1, "%q, %q: q.wait is %v, want >= -1", raw, last, q.wait)
+		checktest.MustTrue(t, len(q.kinds) <= maxNames, "%q, %q: len(q.kinds) is %v", raw, last, len(q.kinds))
+		checktest.MustTrue(t, len(q.fields) <= maxNames, "%q, %q: len(q.fields) is %v", raw, last, len(q.fields))
+		checktest.MustTrue(t, !(q.now && q.after != ""),
+			`%q, %q: q.now && q.after != ""`, raw, last)
 		if n, err := all.place(q.after); err == nil && (n < 0 || place(q.after) != strconv.FormatInt(n, 10) && len(q.after) < sealedSize) {
 			t.Fatalf("%q is the place %d, which is %q", q.after, n, all.cursor(n))
 		}

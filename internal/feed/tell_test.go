@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestTell(t *testing.T) {
@@ -27,10 +28,9 @@ func TestTell(t *testing.T) {
 	answers := []int{500, 429, 204, 204, 410}
 	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if err := key.VerifyIgnoringTimestamp(body, r.Header); err != nil || !strings.Contains(string(body), `"data":{"left":"3.20"}`) ||
-			!strings.Contains(string(body), `"type":"forecast"`) {
-			t.Errorf("%v: %s", err, body)
-		}
+		checktest.NoError(t, key.VerifyIgnoringTimestamp(body, r.Header), "signature of %s", body)
+		checktest.Contains(t, string(body), `"data":{"left":"3.20"}`, "body")
+		checktest.Contains(t, string(body), `"type":"forecast"`, "body")
 		ids = append(ids, r.Header.Get("webhook-id"))
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(answers[len(ids)-1])
@@ -52,9 +52,10 @@ func TestTell(t *testing.T) {
 	if err := tell("c"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("after 410: %v", err)
 	}
-	if ids[0] != ids[1] || ids[0] != ids[2] || ids[2] == ids[3] || ids[3] == ids[4] {
-		t.Errorf("ids: %v", ids)
-	}
+	checktest.Equal(t, ids[0], ids[1], "ids: ids[0]")
+	checktest.Equal(t, ids[0], ids[2], "ids: ids[0]")
+	checktest.True(t, ids[2] != ids[3], "ids: ids[2] is %v", ids[2])
+	checktest.True(t, ids[3] != ids[4], "ids: ids[3] is %v", ids[3])
 	if err := f.Tell(t.Context(), "nobody", "forecast", "a", nil); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("no such webhook: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -148,8 +149,11 @@ func TestOneSampleAnInterval(t *testing.T) {
 		}
 		time.Sleep(5*time.Hour + 2*time.Second)
 		synctest.Wait()
-		if got := w.samples(t); len(got) != 6 || got[0].Value != "99.50" || got[5].Value != "94.50" {
-			t.Fatalf("after five hours: %v", got)
+		{
+			got := w.samples(t)
+			checktest.MustEqual(t, len(got), 6, "after five hours: len(got)")
+			checktest.MustEqual(t, got[0].Value, "99.50", "after five hours: got[0].Value")
+			checktest.MustEqual(t, got[5].Value, "94.50", "after five hours: got[5].Value")
 		}
 		key := understudy.Key{Source: "acme", URI: "/balance"}
 		for range 30 { // a reader, every minute
@@ -177,8 +181,11 @@ func TestOneSampleAnInterval(t *testing.T) {
 		if got := w.samples(t); len(got) != 7 || w.asked() != 1 {
 			t.Errorf("after the restart: %d samples, %d fetches", len(got), w.asked())
 		}
-		if samples, err := w.Forget(t.Context(), key); samples != 7 || err != nil || w.Unit(t.Context(), series) != "" {
-			t.Errorf("erased: %d samples, %v, the unit %q", samples, err, w.Unit(t.Context(), series))
+		{
+			samples, err := w.Forget(t.Context(), key)
+			checktest.Equal(t, samples, 7, "erased: samples; %v", err)
+			checktest.MustNoError(t, err, "erased")
+			checktest.Equal(t, w.Unit(t.Context(), series), "", "erased: w.Unit(t.Context(), series)")
 		}
 		w.stop()
 	})
@@ -230,10 +237,12 @@ func TestAnAlertIsToldOnce(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 		told := w.alerted()
-		if len(told) != 1 || len(w.samples(t)) != leastSteps+1 || told[0].Forecast.Probability.Figure < 0.5 || told[0].Forecast.Need == nil ||
-			told[0].Webhook != "money" {
-			t.Fatalf("%d told, with %.0f left", len(told), now())
-		}
+		checktest.MustEqual(t, len(told), 1, "len(told)")
+		checktest.MustEqual(t, len(w.samples(t)), leastSteps+1, "len(w.samples(t))")
+		checktest.MustTrue(t, told[0].Forecast.Probability.Figure >= 0.5,
+			"told[0].Forecast.Probability.Figure is %v, want >= 0.5", told[0].Forecast.Probability.Figure)
+		checktest.MustTrue(t, told[0].Forecast.Need != nil, "told[0].Forecast.Need is nil")
+		checktest.MustEqual(t, told[0].Webhook, "money", "told[0].Webhook")
 		time.Sleep(2 * time.Hour)
 		w.stop()
 		first := told[0].Key
@@ -289,9 +298,11 @@ func TestTooLittleHistoryIsNoNumber(t *testing.T) {
 		"no numbers": {[]understudy.Sample{{At: time.Unix(1, 0), Value: "x"}}, "", "there is no sample yet"},
 	} {
 		f := estimate(question(t, "", c.by, ""), c.samples, time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
-		if f.State != NotYet || f.Why != c.why || f.Probability != nil || f.Dates != nil || f.Need != nil {
-			t.Errorf("%s: %+v", name, f)
-		}
+		checktest.Equal(t, f.State, NotYet, "%s: f.State", name)
+		checktest.Equal(t, f.Why, c.why, "%s: f.Why", name)
+		checktest.MustTrue(t, f.Probability == nil, "%s: f.Probability is %v", name, f.Probability)
+		checktest.MustTrue(t, f.Dates == nil, "%s: f.Dates is %v", name, f.Dates)
+		checktest.True(t, f.Need == nil, "%s: f.Need is %v", name, f.Need)
 	}
 }
 
@@ -305,16 +316,22 @@ func TestTheFiguresAreThoseOfTheWalk(t *testing.T) {
 	q, now := question(t, level, "20d", "0.9"), samples[len(samples)-1].At
 	f := estimate(q, samples, now)
 	want := truth.Probability(value, q.level(), 20)
-	if f.State != Ready || math.Abs(f.Probability.Figure-want) > 0.15 || f.Probability.Low > want || f.Probability.High < want {
-		t.Errorf("%+v, the truth is %.3f", f.Probability, want)
-	}
-	if math.Abs(f.Drift+2) > 0.5 || math.Abs(f.Deviation-3) > 0.15 || f.LeftOut != 0 || f.Samples != 10_000 ||
-		len(f.Line) > mostPoints {
-		t.Errorf("%+v", f)
-	}
-	if f.Dates[0].At.After(*f.Dates[1].At) || f.Dates[0].Early.After(*f.Dates[0].At) || f.Dates[0].Late.Before(*f.Dates[0].At) {
-		t.Errorf("dates: %v", f.Dates)
-	}
+	checktest.Equal(t, f.State, Ready, "f.State")
+	checktest.True(t, math.Abs(f.Probability.Figure-want) <= 0.15,
+		"math.Abs(f.Probability.Figure-want) is %v, want <= 0.15", math.Abs(f.Probability.Figure-want))
+	checktest.True(t, f.Probability.Low <= want, "f.Probability.Low is %v", f.Probability.Low)
+	checktest.True(t, f.Probability.High >= want, "f.Probability.High is %v", f.Probability.High)
+	checktest.True(t, math.Abs(f.Drift+2) <= 0.5, "math.Abs(f.Drift+2) is %v, want <= 0.5", math.Abs(f.Drift+2))
+	checktest.True(t, math.Abs(f.Deviation-3) <= 0.15, "math.Abs(f.Deviation-3) is %v, want <= 0.15",
+		math.Abs(f.Deviation-3))
+	checktest.Equal(t, f.LeftOut, 0, "f.LeftOut")
+	checktest.Equal(t, f.Samples, 10_000, "f.Samples")
+	checktest.True(t, len(f.Line) <= mostPoints, "len(f.Line) is %v", len(f.Line))
+	checktest.True(t, !f.Dates[0].At.After(*f.Dates[1].At), "dates: f.Dates[0].At.After(*f.Dates[1].At) is true")
+	checktest.True(t, !f.Dates[0].Early.After(*f.Dates[0].At),
+		"dates: f.Dates[0].Early.After(*f.Dates[0].At) is true")
+	checktest.True(t, !f.Dates[0].Late.Before(*f.Dates[0].At),
+		"dates: f.Dates[0].Late.Before(*f.Dates[0].At) is true")
 	farther := question(t, fmt.Sprintf("%.4f", q.level()-f.Need.Figure), "20d", "0.9")
 	if p := estimate(farther, samples, now).Probability.Figure; math.Abs(p-0.1) > 0.002 {
 		t.Errorf("with what is needed the probability is %.4f, not 0.1", p)
@@ -352,9 +369,11 @@ func TestPaymentsAreLeftOut(t *testing.T) {
 		paid[i].Value = fmt.Sprintf("%.5f", v)
 	}
 	f := estimate(question(t, "", "30d", ""), paid, paid[len(paid)-1].At)
-	if f.LeftOut != 4 || math.Abs(f.Drift-plain.Drift) > 0.3 || math.Abs(f.Deviation-plain.Deviation) > 0.3 {
-		t.Errorf("%+v, without payments %+v", f, plain)
-	}
+	checktest.Equal(t, f.LeftOut, 4, "f.LeftOut")
+	checktest.True(t, math.Abs(f.Drift-plain.Drift) <= 0.3, "math.Abs(f.Drift-plain.Drift) is %v, want <= 0.3",
+		math.Abs(f.Drift-plain.Drift))
+	checktest.True(t, math.Abs(f.Deviation-plain.Deviation) <= 0.3,
+		"math.Abs(f.Deviation-plain.Deviation) is %v, want <= 0.3", math.Abs(f.Deviation-plain.Deviation))
 }
 
 // TestALevelThatIsReached, from above and from below.
@@ -435,8 +454,10 @@ func FuzzQuestion(f *testing.F) {
 			}
 			return
 		}
-		if q.Within < time.Hour || q.Within > 3650*day || !(q.Percent > 0 && q.Percent < 1) || math.IsNaN(q.level()) || math.IsInf(q.level(), 0) {
-			t.Errorf("%+v", q)
-		}
+		checktest.True(t, q.Within >= time.Hour, "q.Within is %v", q.Within)
+		checktest.True(t, q.Within <= 3650*day, "q.Within is %v", q.Within)
+		checktest.True(t, q.Percent > 0 && q.Percent < 1, "q.Percent > 0 && q.Percent < 1 is false")
+		checktest.True(t, !math.IsNaN(q.level()), "math.IsNaN(q.level()) is true")
+		checktest.True(t, !math.IsInf(q.level(), 0), "math.IsInf(q.level(), 0) is true")
 	})
 }

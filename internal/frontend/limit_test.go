@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/config"
 	"understudy/kit/jsonhttp"
 )
@@ -151,9 +152,10 @@ func TestConnectionsAreRefusedWhenAllWork(t *testing.T) {
 		}
 		for range 3 {
 			resp, err := p.ask(p.dial(t), "/")
-			if err != nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !resp.Close {
-				t.Fatalf("%v %v", resp, err)
-			}
+			checktest.MustNoError(t, err, "")
+			checktest.MustEqual(t, resp.StatusCode, 503, "resp.StatusCode")
+			checktest.MustEqual(t, resp.Header.Get("Retry-After"), "1", `resp.Header.Get("Retry-After")`)
+			checktest.MustTrue(t, resp.Close, "resp.Close is false")
 		}
 		close(p.release)
 		for range 2 {
@@ -192,8 +194,12 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 				t.Fatalf("new one %d: %v %v", i, resp, err)
 			}
 			p.rest(t, 3)
-			if n, err := gone.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("the one idle longest (%d) is still open: %d %v", i, n, err)
+			{
+				n, err := gone.Read(make([]byte, 1))
+				checktest.Equal(t, n, 0, "the one idle longest (%d) is still open: n; %v", i, err)
+				checktest.MustTrue(t, err != nil, "the one idle longest (%d) is still open: err is nil", i)
+				checktest.True(t, !errors.Is(err, os.ErrDeadlineExceeded),
+					"the one idle longest (%d) is still open: errors.Is(err, os.ErrDeadlineExceeded) is true", i)
 			}
 		}
 		if b := p.listener; b.dropped.Load() != 3 || b.refused.Load() != 0 {

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/config"
 )
 
@@ -39,8 +39,9 @@ func TestPanicsAreLogged(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if text := said.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "oh no") ||
-		!strings.Contains(text, "face=test") || !strings.Contains(text, "server_test.go") {
-		t.Errorf("logged: %s", text)
-	}
+	text := said.String()
+	checktest.Contains(t, text, "level=ERROR", "logged: text")
+	checktest.Contains(t, text, "oh no", "logged: text")
+	checktest.Contains(t, text, "face=test", "logged: text")
+	checktest.Contains(t, text, "server_test.go", "logged: text")
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // dial opens a connection, and has the lane know a request.
@@ -48,9 +50,9 @@ func TestSlowReadersGetAll(t *testing.T) {
 		if first == "" {
 			first = string(body)
 		}
-		if err != nil || len(body) < 700_000 || string(body) != first {
-			t.Fatalf("answer %d: %d bytes, %v", n, len(body), err)
-		}
+		checktest.MustNoError(t, err, "answer %d", n)
+		checktest.MustTrue(t, len(body) >= 700_000, "answer %d: len(body) is %v, want >= 700_000", n, len(body))
+		checktest.MustEqual(t, string(body), first, "answer %d: string(body)", n)
 	}
 	if err := <-sent; err != nil {
 		t.Error(err)
@@ -83,9 +85,10 @@ func TestClientsAreReset(t *testing.T) {
 			t.Fatalf("%d connections are still open", l.fast.Load().Now)
 		}
 	}
-	if all, rest := l.ask(l.fast, []byte(request)); len(all) != 1 || all[0].Status != http.StatusOK || rest != "" {
-		t.Errorf("%d answers, and %q", len(all), rest)
-	}
+	all, rest := l.ask(l.fast, []byte(request))
+	checktest.MustEqual(t, len(all), 1, "len(all)")
+	checktest.Equal(t, all[0].Status, http.StatusOK, "all[0].Status")
+	checktest.Equal(t, rest, "", "rest")
 }
 
 // TestWaitingConnectionsHaveNoBuffer: a connection that waits for a request gives its buffer back,

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // allButSlow knows every request, and has the answers of all but one in memory.
@@ -60,9 +62,10 @@ func TestTracesThatComeAgainAreFoundAtOnce(t *testing.T) {
 	head := []byte("GET /warm/a" + host + "X-Request-Id: always\r\n\r\n")
 	l.same(head) // is read by net/http
 	l.same(head) // and told by its traces
-	if s, traces := l.fast.express.find(head); s == nil || traces != nil || s.request.Header.Get("X-Request-Id") != "always" {
-		t.Errorf("found %v with the traces %v", s, traces)
-	}
+	s, traces := l.fast.express.find(head)
+	checktest.MustTrue(t, s != nil, "found: s is nil")
+	checktest.MustTrue(t, traces == nil, "found: traces is %v", traces)
+	checktest.Equal(t, s.request.Header.Get("X-Request-Id"), "always", `found: s.request.Header.Get("X-Request-Id")`)
 }
 
 // BenchmarkFind finds a request by its whole head, and one by its head less its traces.

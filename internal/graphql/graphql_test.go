@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // FuzzFind: reading ends, spaces and comments change nothing that is read, and a field
@@ -29,9 +31,11 @@ func FuzzFind(f *testing.F) {
 		}
 		if rest, short := strings.CutPrefix(op.Text, "{ "); short {
 			more, err := Find("mutation { zz: firstField(a: {b: \"{\"}) { c } "+rest, "")
-			if err != nil || !slices.Contains(more.Fields, "firstField") || len(more.Fields) < len(op.Fields) {
-				t.Fatalf("%q with one more field: %v, %v", document, more, err)
-			}
+			checktest.MustNoError(t, err, "%q with one more field", document)
+			checktest.MustTrue(t, slices.Contains(more.Fields, "firstField"),
+				"%q with one more field: more.Fields is %v", document, more.Fields)
+			checktest.MustTrue(t, len(more.Fields) >= len(op.Fields),
+				"%q with one more field: len(more.Fields) is %v", document, len(more.Fields))
 		}
 	})
 }

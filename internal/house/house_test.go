@@ -83,8 +83,8 @@ func standard(imp string) bool {
 }
 
 // testSupport packages exist for tests alone.
-var testSupport = []string{"internal/randomapitest", "internal/sample", "internal/store/storetest", "internal/viewer/viewertest",
-	"mirror/compose/composetest", "spec/spectest"}
+var testSupport = []string{"internal/checktest", "internal/randomapitest", "internal/sample",
+	"internal/store/storetest", "internal/viewer/viewertest", "mirror/compose/composetest", "spec/spectest"}
 
 // onlyStandard are the folders that use the standard library alone, beside kit;
 // systemCalls those of kit that may use golang.org/x/sys too.

@@ -72,6 +72,7 @@ var imports = map[string]string{
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
 		"kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":         ". kit/jsonspan spec",
+	"internal/checktest":     "",
 	"internal/randomapitest": "",
 	"internal/sample":        "",
 	"internal/search": ". internal/export internal/jsonapi internal/query internal/search/aggregate internal/search/columns " +

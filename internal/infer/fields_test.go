@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -92,8 +93,12 @@ func TestAnIDIsShownWhereAnotherKindHidesItsName(t *testing.T) {
 			t.Errorf("%s: keys.access_key is %+v, want a secret: %v", kind, f, secret)
 		}
 	}
-	if f := sp.Kind("keys").Field("access_key"); f == nil || f.Class != "" || !slices.Equal(sp.Kind("keys").ID, []string{"access_key"}) {
-		t.Errorf("the id of a key is %+v", f)
+	{
+		f := sp.Kind("keys").Field("access_key")
+		checktest.MustTrue(t, f != nil, "the id of a key is: f is nil")
+		checktest.Equal(t, f.Class, "", "the id of a key is: f.Class")
+		checktest.True(t, slices.Equal(sp.Kind("keys").ID, []string{"access_key"}),
+			`the id of a key is: slices.Equal(sp.Kind("keys").ID, []string{"access_key"}) is false`)
 	}
 }
 
@@ -213,9 +218,9 @@ func TestTheIDIsAFieldAmongTooMany(t *testing.T) {
 		fmt.Fprintf(&members, `"p%d":{"type":"integer"},`, i)
 	}
 	kind := drawnSpec(t, drafted(t, listing(`{"type":"object","properties":{`+members.String()+`"id":{"type":"string"}}}`, ""))).Kinds[0]
-	if !slices.Equal(kind.ID, []string{"id"}) || kind.Field("id") == nil || len(kind.Fields) > 200 {
-		t.Errorf("the id is %v, a field %+v of %d", kind.ID, kind.Field("id"), len(kind.Fields))
-	}
+	checktest.True(t, slices.Equal(kind.ID, []string{"id"}), "the id is: kind.ID is %v", kind.ID)
+	checktest.MustTrue(t, kind.Field("id") != nil, `the id is: kind.Field("id") is nil`)
+	checktest.True(t, len(kind.Fields) <= 200, "the id is: len(kind.Fields) is %v, want <= 200", len(kind.Fields))
 }
 
 // TestADocumentWithThousandsOfVariantsIsDrawn draws a record with more variants than are looked at, each a record again:
@@ -276,9 +281,9 @@ func TestMembersNamedWithDotsAreDrawn(t *testing.T) {
 		object(`"n":`+text)+`}`): true} {
 		draft := drafted(t, strings.Replace(listing(text, ""), `"things":{"type":"array","items":`+text+`}`, members, 1))
 		k := drawnSpec(t, draft).Kinds[0]
-		if k.Lists[0].Key != "d.results" || !slices.Equal(k.ID, []string{"thing.id"}) || k.Clock != "created.at" {
-			t.Errorf("the key is %q, the id %v, the clock %q", k.Lists[0].Key, k.ID, k.Clock)
-		}
+		checktest.Equal(t, k.Lists[0].Key, "d.results", "the key is: k.Lists[0].Key")
+		checktest.True(t, slices.Equal(k.ID, []string{"thing.id"}), "the key is: k.ID is %v", k.ID)
+		checktest.Equal(t, k.Clock, "created.at", "the key is: k.Clock")
 		if said := hasDoubt(draft, "the name d.results", "inside an object"); said != doubted {
 			t.Errorf("a doubt says that the rows stand twice: %v, want %v: %q", said, doubted, draft.Unsure)
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/infer"
 	"understudy/internal/openapi"
 	"understudy/spec"
@@ -180,17 +181,21 @@ func TestSpecsOfAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids, _, _ := walk(t, a.client(t, sp), sp, sp.Kinds[0].Lists[0].Path)
-			if len(ids) != len(a.rows) || len(sp.Kinds[0].Instances) != 1 || sp.Kinds[0].Clock != a.clock {
-				t.Errorf("style %s, page %q, size %q, next %q, more %q, total %q: %d of %d rows\n%s%s", a.style, a.page, a.size, a.next, a.more,
-					a.total,
-					len(ids), len(a.rows), draft.YAML, strings.Join(draft.Unsure, "\n"))
-			}
+			checktest.MustEqual(t, len(ids), len(a.rows),
+				"style %s, page %q, size %q, next %q, more %q, total %q: len(ids)", a.style, a.page, a.size, a.next,
+				a.more, a.total)
+			checktest.MustEqual(t, len(sp.Kinds[0].Instances), 1,
+				"style %s, page %q, size %q, next %q, more %q, total %q: len(sp.Kinds[0].Instances)", a.style,
+				a.page, a.size, a.next, a.more, a.total)
+			checktest.Equal(t, sp.Kinds[0].Clock, a.clock,
+				"style %s, page %q, size %q, next %q, more %q, total %q: sp.Kinds[0].Clock", a.style, a.page, a.size,
+				a.next, a.more, a.total)
 			a.checkSeen(t, sp)
 		})
 	}
-	if checked < 20 || found["number"] == 0 || found["offset"] == 0 {
-		t.Errorf("only %d lists of several pages, %v without a parameter in their address", checked, found)
-	}
+	checktest.True(t, checked >= 20, "only: checked is %v, want >= 20", checked)
+	checktest.True(t, found["number"] != 0, `only: found["number"] is 0`)
+	checktest.True(t, found["offset"] != 0, `only: found["offset"] is 0`)
 }
 
 // A list whose links lead to another path of its own is followed there.
@@ -252,10 +257,10 @@ func TestSpecsOfOnePage(t *testing.T) {
 	}
 	linked = false
 	draft := draw()
-	if doubts := strings.Join(draft.Unsure, "\n"); draft.Lists[1].Style != "none" || draft.Lists[1].Sure ||
-		!strings.Contains(doubts, "nothing in its answer shows how it goes on") {
-		t.Errorf("%+v\n%s", draft.Lists, doubts)
-	}
+	doubts := strings.Join(draft.Unsure, "\n")
+	checktest.Equal(t, draft.Lists[1].Style, "none", "draft.Lists[1].Style")
+	checktest.True(t, !draft.Lists[1].Sure, "draft.Lists[1].Sure is true")
+	checktest.Contains(t, doubts, "nothing in its answer shows how it goes on", "doubts")
 }
 
 // FuzzAnswers gives a list, its next page and a record any bodies and header fields.

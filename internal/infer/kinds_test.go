@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/infer"
 )
 
@@ -218,8 +219,11 @@ func TestWhatADraftIsCalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sp := drawnSpec(t, draft); sp.Name != "tickets" || sp.Title != "Tickets" || sp.Port == 0 {
-		t.Errorf("an address is called %q, %q, with port %d", sp.Name, sp.Title, sp.Port)
+	{
+		sp := drawnSpec(t, draft)
+		checktest.Equal(t, sp.Name, "tickets", "an address is called: sp.Name")
+		checktest.Equal(t, sp.Title, "Tickets", "an address is called: sp.Title")
+		checktest.True(t, sp.Port != 0, "an address is called: sp.Port is 0")
 	}
 }
 
@@ -262,9 +266,10 @@ func TestRowsAreFoundBesideOtherArrays(t *testing.T) {
 		draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{
 			"/things/search":{"get":{"parameters":[`+parameter("pageSize", "integer")+`],
 			"responses":{"200":{"content":{"*/*":{"schema":`+answer+`}}}}}}}}`)
-		if k := drawnSpec(t, draft).Kinds[0]; len(k.Lists) != 1 || k.Lists[0].Key != want || len(k.ID) != 1 {
-			t.Errorf("%s: %+v, want rows at %s and an id", answer, k, want)
-		}
+		k := drawnSpec(t, draft).Kinds[0]
+		checktest.MustEqual(t, len(k.Lists), 1, "%s: len(k.Lists)", answer)
+		checktest.Equal(t, k.Lists[0].Key, want, "%s: k.Lists[0].Key", answer)
+		checktest.Equal(t, len(k.ID), 1, "%s: len(k.ID)", answer)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/infer"
 )
 
@@ -74,9 +75,10 @@ func TestAnObjectBesideListsIsKept(t *testing.T) {
 		"/things":  {Body: []byte(`[{"id":"a"},{"id":"b"}]`)},
 		"/version": {Body: []byte(`{"version":"4.2"}`)},
 	}, "/things", "/version"))
-	if k := sp.Kind("version"); k == nil || len(k.Instances) != 1 || k.Instances[0].Path != "/version" {
-		t.Errorf("the object is no kind of its own: %+v", k)
-	}
+	k := sp.Kind("version")
+	checktest.MustTrue(t, k != nil, "the object is no kind of its own: k is nil")
+	checktest.MustEqual(t, len(k.Instances), 1, "the object is no kind of its own: len(k.Instances)")
+	checktest.Equal(t, k.Instances[0].Path, "/version", "the object is no kind of its own: k.Instances[0].Path")
 }
 
 // TestAListWhoseLinksNameNothingGoesOnAsOthers draws a list on one page, whose Link header leads to it

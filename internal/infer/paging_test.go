@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/infer"
 )
 
@@ -236,9 +237,10 @@ func taken(name, typ, more string) string {
 func TestATextOffsetBesideALinkIsAToken(t *testing.T) {
 	draft := drafted(t, queried(taken("offset", "string", "")+","+taken("limit", "integer", ""),
 		`"links":{"type":"object","properties":{"next":{"type":"string","format":"uri"}}},`))
-	if p := drawnSpec(t, draft).Paging; p.Style != "body" || len(p.Tokens) != 1 || p.Tokens[0] != "offset" {
-		t.Errorf("the paging is %+v", p.Rules)
-	}
+	p := drawnSpec(t, draft).Paging
+	checktest.Equal(t, p.Style, "body", "the paging is: p.Style")
+	checktest.MustEqual(t, len(p.Tokens), 1, "the paging is: len(p.Tokens)")
+	checktest.Equal(t, p.Tokens[0], "offset", "the paging is: p.Tokens[0]")
 }
 
 // TestACredentialIsNoTokenOfPages draws lists that take the caller's key in a parameter.
@@ -290,9 +292,9 @@ func TestAnUnspecifiedValueNarrowsNothing(t *testing.T) {
 	draft := drafted(t, queried(`{"name":"status","in":"query","schema":{"type":"string","default":"STATUS_UNSPECIFIED",
 		"enum":["STATUS_UNSPECIFIED","STATUS_READY"]}}`, ""))
 	f := drawnSpec(t, draft).Kinds[0].Lists[0].Filter("status")
-	if f == nil || f.Default != "" || len(f.SelectAll) != 1 {
-		t.Errorf("the filter is %+v, want one whose default narrows nothing", f)
-	}
+	checktest.MustTrue(t, f != nil, "the filter is: f is nil")
+	checktest.Equal(t, f.Default, "", "the filter is: f.Default")
+	checktest.Equal(t, len(f.SelectAll), 1, "the filter is: len(f.SelectAll)")
 }
 
 // TestADefaultThatNothingProvesIsAsked draws filters with a default. Where no value takes the default away, upstream is
@@ -457,7 +459,7 @@ func TestAListWithATokenGoesOnAsOthersDo(t *testing.T) {
 	draft := drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{`+
 		list("one", "The Link header leads on.")+`,`+list("two", "")+`,`+list("three", "")+`}}`)
 	sp := drawnSpec(t, draft)
-	if len(sp.Pagings) > 0 || sp.Paging.Style != "header" || len(sp.Paging.Tokens) != 1 {
-		t.Errorf("paging %+v, others %+v", sp.Paging, sp.Pagings)
-	}
+	checktest.MustTrue(t, len(sp.Pagings) <= 0, "paging: len(sp.Pagings) is %v, want <= 0", len(sp.Pagings))
+	checktest.Equal(t, sp.Paging.Style, "header", "paging: sp.Paging.Style")
+	checktest.Equal(t, len(sp.Paging.Tokens), 1, "paging: len(sp.Paging.Tokens)")
 }

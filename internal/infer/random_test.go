@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/infer"
 	"understudy/internal/openapi"
 	"understudy/internal/sample"
@@ -364,9 +365,9 @@ func walk(t *testing.T, c *upstream.Client, sp *spec.Spec, path string) (ids []s
 			t.Fatalf("page %d: %v", pages, err)
 		}
 		page, err := c.Fetch(context.Background(), request.Fetch{Target: target})
-		if err != nil || page.Status != 200 || page.NotStored != "" {
-			t.Fatalf("page %d of %s: %v %s", pages, path, err, page.NotStored)
-		}
+		checktest.MustNoError(t, err, "page %d of %s", pages, path)
+		checktest.MustEqual(t, page.Status, 200, "page %d of %s: page.Status", pages, path)
+		checktest.MustEqual(t, page.NotStored, "", "page %d of %s: page.NotStored", pages, path)
 		if first == nil {
 			first = page
 		}
@@ -410,9 +411,10 @@ func TestSpecsOfRandomAPIs(t *testing.T) {
 		})
 	}
 	t.Logf("styles %v, lists made from records %v", styles, composed)
-	if len(styles) != 8 || composed["cursor"] == 0 || composed["none"] == 0 || composed["number"] == 0 {
-		t.Errorf("not every style was drawn: %v, made from records %v", styles, composed)
-	}
+	checktest.MustEqual(t, len(styles), 8, "not every style was drawn: len(styles)")
+	checktest.True(t, composed["cursor"] != 0, `not every style was drawn: composed["cursor"] is 0`)
+	checktest.True(t, composed["none"] != 0, `not every style was drawn: composed["none"] is 0`)
+	checktest.True(t, composed["number"] != 0, `not every style was drawn: composed["number"] is 0`)
 }
 
 // check compares a spec's walk with what the API has, and its fields with what they are.
@@ -422,9 +424,11 @@ func (a *drawnAPI) check(t *testing.T, draft *infer.Draft) {
 		t.Fatalf("%v\n%s", err, draft.YAML)
 	}
 	c := a.client(t, sp)
-	if len(sp.Kinds) != 2 || len(sp.Kinds[0].Lists) != 1 || len(sp.Kinds[0].Instances) != 1 || sp.Auth.Style != a.auth {
-		t.Fatalf("auth %s, kinds: %+v", sp.Auth.Style, sp.Kinds)
-	}
+	checktest.MustEqual(t, len(sp.Kinds), 2, "auth %s, kinds: len(sp.Kinds)", sp.Auth.Style)
+	checktest.MustEqual(t, len(sp.Kinds[0].Lists), 1, "auth %s, kinds: len(sp.Kinds[0].Lists)", sp.Auth.Style)
+	checktest.MustEqual(t, len(sp.Kinds[0].Instances), 1, "auth %s, kinds: len(sp.Kinds[0].Instances)",
+		sp.Auth.Style)
+	checktest.MustEqual(t, sp.Auth.Style, a.auth, "auth %s, kinds: sp.Auth.Style", sp.Auth.Style)
 	k := sp.Kinds[0]
 	ids, clocks, first := walk(t, c, sp, k.Lists[0].Path)
 	var want []string
@@ -456,7 +460,10 @@ func (a *drawnAPI) check(t *testing.T, draft *infer.Draft) {
 	if err != nil || target.Instance == nil {
 		t.Fatalf("%v %+v", err, target)
 	}
-	if one, err := c.Fetch(context.Background(), request.Fetch{Target: target}); err != nil || one.ID != want[0] || len(one.Rows) != 1 {
-		t.Errorf("instance: %v %+v", err, one)
+	{
+		one, err := c.Fetch(context.Background(), request.Fetch{Target: target})
+		checktest.MustNoError(t, err, "instance")
+		checktest.Equal(t, one.ID, want[0], "instance: one.ID")
+		checktest.Equal(t, len(one.Rows), 1, "instance: len(one.Rows)")
 	}
 }

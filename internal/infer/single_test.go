@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
@@ -33,9 +34,9 @@ func TestAnObjectThatNoListHasIsKept(t *testing.T) {
 	sp := drawnSpec(t, draft)
 	for name, path := range map[string]string{"account": "/account", "policy": "/things/{id}/policy", "other": "/other/{number}"} {
 		k := sp.Kind(name)
-		if k == nil || len(k.Instances) != 1 || k.Instances[0].Path != path {
-			t.Errorf("%s is no kind of its own: %+v", path, k)
-		}
+		checktest.MustTrue(t, k != nil, "%s is no kind of its own: k is nil", path)
+		checktest.MustEqual(t, len(k.Instances), 1, "%s is no kind of its own: len(k.Instances)", path)
+		checktest.Equal(t, k.Instances[0].Path, path, "%s is no kind of its own: k.Instances[0].Path", path)
 	}
 	for _, path := range []string{"/things/{id}/credentials", "/things/{id}/test"} {
 		if target, err := sp.Resolve("x", strings.ReplaceAll(path, "{id}", "a"), ""); err == nil && target.Instance != nil {
@@ -155,9 +156,9 @@ func TestARecordBesideWhatOnlyPagesHaveIsDrawn(t *testing.T) {
 	draft := drafted(t, reading(listing(row, ""), `{"type":"object","properties":{"data":`+row+`,"meta":{"type":"object","properties":
 		{"total_count":{"type":"integer"}}}}}`, "/things/{id}", "/things/new?form=short"))
 	in := drawnSpec(t, draft).Kind("things").Instances
-	if len(in) != 1 || in[0].Key != "data" || in[0].Shape != "things_alone" {
-		t.Errorf("instances %+v", in)
-	}
+	checktest.MustEqual(t, len(in), 1, "instances: len(in)")
+	checktest.Equal(t, in[0].Key, "data", "instances: in[0].Key")
+	checktest.Equal(t, in[0].Shape, "things_alone", "instances: in[0].Shape")
 	if !hasDoubt(draft, "/things/new?form=short", "a query") {
 		t.Errorf("no doubt names the path with a query: %q", draft.Unsure)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/infer"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
@@ -279,10 +280,12 @@ func (a *drawnAPI) checkTold(t *testing.T, draft *infer.Draft) {
 	if told.media != "application/json" {
 		media, key = told.media, append([]string{"Accept"}, key...)
 	}
-	if !slices.Equal(h.Write, []string{"Idempotency-Key"}) || h.Send["X-Api-Version"] != a.version || !slices.Equal(h.Back, back) ||
-		!slices.Equal(slices.Sorted(maps.Keys(h.Key)), key) || h.Send["Accept"] != media {
-		t.Errorf("headers: %+v, want key %v, back %v, version %q, accept %q", h, key, back, a.version, media)
-	}
+	checktest.True(t, slices.Equal(h.Write, []string{"Idempotency-Key"}), "h.Write is %v", h.Write)
+	checktest.Equal(t, h.Send["X-Api-Version"], a.version, `h.Send["X-Api-Version"]`)
+	checktest.True(t, slices.Equal(h.Back, back), "h.Back is %v, want %v", h.Back, back)
+	checktest.True(t, slices.Equal(slices.Sorted(maps.Keys(h.Key)), key),
+		"slices.Sorted(maps.Keys(h.Key)) is %v, want %v", slices.Sorted(maps.Keys(h.Key)), key)
+	checktest.Equal(t, h.Send["Accept"], media, `h.Send["Accept"]`)
 	if told.rate != "" {
 		want := http.CanonicalHeaderKey(told.rate + "Remaining")
 		if sp.Limits.Remaining != want || (sp.Limits.ResetAs == spec.ResetSeconds) != told.seconds {
@@ -335,9 +338,11 @@ func (a *drawnAPI) checkErrors(t *testing.T, sp *spec.Spec) {
 		t.Fatal(err)
 	}
 	page, err := a.client(t, sp).Fetch(context.Background(), request.Fetch{Target: target})
-	if err != nil || a.told.good != "" && page.NotStored == "" || a.told.good == "" && page.Status != http.StatusNotFound {
-		t.Errorf("no record: %v %+v", err, page)
-	}
+	checktest.MustNoError(t, err, "no record; page %+v", page)
+	checktest.True(t, !(a.told.good != "" && page.NotStored == ""),
+		`no record: a.told.good != "" && page.NotStored == ""; a.told.good is %q`, a.told.good)
+	checktest.True(t, !(a.told.good == "" && page.Status != http.StatusNotFound),
+		`no record: a.told.good == "" && page.Status != http.StatusNotFound; a.told.good is %q`, a.told.good)
 	text := strings.NewReplacer("{message}", `"It failed"`, "{status}", "404", "{code}", sp.Errors.Code("not_found")).
 		Replace(sp.Errors.Template)
 	var got, want any
@@ -456,8 +461,10 @@ func (a *drawnAPI) walkLimited(t *testing.T, sp *spec.Spec) {
 			t.Fatal(err)
 		}
 	}
-	if rows != len(a.rows) || a.told.early > 0 || a.told.rate != "" && a.told.refused > 0 {
-		t.Errorf("%d of %d rows, %d waits; the API refused %d requests, %d of them before the time it had told: %+v", rows, len(a.rows), waits,
-			a.told.refused, a.told.early, a.told)
-	}
+	checktest.Equal(t, rows, len(a.rows),
+		"rows after %d waits and %d refusals", waits, a.told.refused)
+	checktest.True(t, a.told.early <= 0,
+		"%d of %d refused requests came before the time that the API had told", a.told.early, a.told.refused)
+	checktest.True(t, !(a.told.rate != "" && a.told.refused > 0),
+		"%d requests were refused, although the API tells a rate: %q", a.told.refused, a.told.rate)
 }

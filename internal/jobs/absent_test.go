@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	queue "understudy/internal/store/jobs"
@@ -172,9 +173,10 @@ func TestJitterIsReal(t *testing.T) {
 			waits[wait]++
 			sum += wait
 		}
-		if mean := sum / 40; len(waits) < 35 || mean < base*6/10 || mean > base*9/10 {
-			t.Errorf("%d different waits, %v on average", len(waits), mean)
-		}
+		mean := sum / 40
+		checktest.MustTrue(t, len(waits) >= 35, "len(waits) is %v, want >= 35", len(waits))
+		checktest.True(t, mean >= base*6/10, "mean is %v", mean)
+		checktest.True(t, mean <= base*9/10, "mean is %v", mean)
 		// Doubled each time, up to the bound.
 		n := b.add(understudy.Job{Kind: "work"})
 		for _, most := range []time.Duration{base, 2 * base, 4 * base, 4 * base, 4 * base} {
@@ -210,8 +212,11 @@ func TestALateEndIsRefused(t *testing.T) {
 			return errors.New("not well")
 		}}}})
 		time.Sleep(65 * time.Second)
-		if j := other.is(n, understudy.JobRunning); j.Worker != "other" || j.Fence != 2 || fresh != 1 {
-			t.Fatalf("%+v, %d runs", j, fresh)
+		{
+			j := other.is(n, understudy.JobRunning)
+			checktest.MustEqual(t, j.Worker, "other", "j.Worker")
+			checktest.MustEqual(t, j.Fence, 2, "j.Fence")
+			checktest.MustEqual(t, fresh, 1, "fresh")
 		}
 		close(gate)
 		if j := other.is(n, understudy.JobRunning); j.Worker != "other" || j.Checkpoint != nil {

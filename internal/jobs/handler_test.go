@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jobs"
 )
 
@@ -135,9 +136,11 @@ func TestWhatIsShown(t *testing.T) {
 		if status, _ := a.do("POST", fmt.Sprintf("/-/jobs/%d/replay", n)); status != 409 {
 			t.Errorf("replay of a running job: %d", status)
 		}
-		if status, body := a.do("POST", fmt.Sprintf("/-/jobs/%d/cancel", n)); status != 200 || strings.Contains(body, "555") ||
-			!strings.Contains(body, `"stopping":true`) {
-			t.Errorf("%d %s", status, body)
+		{
+			status, body := a.do("POST", fmt.Sprintf("/-/jobs/%d/cancel", n))
+			checktest.Equal(t, status, 200, "status; body %s", body)
+			checktest.Lacks(t, body, "555", "body")
+			checktest.Contains(t, body, `"stopping":true`, "body")
 		}
 		synctest.Wait() // the replay ends, too
 		if l := a.list("?state=running"); len(l.Jobs) != 1 || !l.Jobs[0].Stopping {
@@ -263,9 +266,11 @@ func FuzzFilter(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was read", query)
 		}
-		if got.Limit < 1 || got.Limit >= understudy.MaxJobs || got.Before < 0 || got.Number != 0 || len(got.States) > 6 {
-			t.Fatalf("%q: %+v", query, got)
-		}
+		checktest.MustTrue(t, got.Limit >= 1, "%q: got.Limit is %v, want >= 1", query, got.Limit)
+		checktest.MustTrue(t, got.Limit < understudy.MaxJobs, "%q: got.Limit is %v", query, got.Limit)
+		checktest.MustTrue(t, got.Before >= 0, "%q: got.Before is %v, want >= 0", query, got.Before)
+		checktest.MustEqual(t, got.Number, 0, "%q: got.Number", query)
+		checktest.MustTrue(t, len(got.States) <= 6, "%q: len(got.States) is %v, want <= 6", query, len(got.States))
 		if kinds := q["kind"]; len(kinds) > 0 && kinds[len(kinds)-1] != got.Kind || len(kinds) == 0 && got.Kind != "" {
 			t.Fatalf("%q: kind %q", query, got.Kind)
 		}

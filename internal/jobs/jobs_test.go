@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -105,8 +106,12 @@ func TestAJobIsDone(t *testing.T) {
 			t.Fatalf("after the first run: %+v", j)
 		}
 		time.Sleep(time.Minute)
-		if j := b.is(n, understudy.JobDone); j.Attempt != 3 || runs != 3 || j.Progress.Done != 2 || j.Error != "" {
-			t.Fatalf("after %d runs: %+v", runs, j)
+		{
+			j := b.is(n, understudy.JobDone)
+			checktest.MustEqual(t, j.Attempt, 3, "after %d runs: j.Attempt", runs)
+			checktest.MustEqual(t, runs, 3, "after %d runs: runs", runs)
+			checktest.MustEqual(t, j.Progress.Done, 2, "after %d runs: j.Progress.Done", runs)
+			checktest.MustEqual(t, j.Error, "", "after %d runs: j.Error", runs)
 		}
 	})
 }

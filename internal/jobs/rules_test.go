@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -78,9 +79,10 @@ func TestOutcomes(t *testing.T) {
 				c.job.Kind = "work"
 				n := b.add(c.job)
 				time.Sleep(c.after)
-				if j := b.is(n, c.state); runs != c.runs || j.Error != c.text || j.Attempt > max(j.MaxAttempts, 1) {
-					t.Errorf("%d runs, %+v, want %d runs and %q", runs, j, c.runs, c.text)
-				}
+				j := b.is(n, c.state)
+				checktest.Equal(t, runs, c.runs, "runs")
+				checktest.Equal(t, j.Error, c.text, "j.Error")
+				checktest.True(t, j.Attempt <= max(j.MaxAttempts, 1), "j.Attempt is %v", j.Attempt)
 			})
 		})
 	}
@@ -138,9 +140,12 @@ func TestStopping(t *testing.T) {
 		if d := time.Since(begin); d > 0 {
 			t.Errorf("stopping took %v", d)
 		}
-		if j := b.is(least, understudy.JobWaiting); j.Attempt != 0 || j.Error != "" || j.RunAfter.After(time.Now()) ||
-			string(j.Checkpoint) != "page 7" {
-			t.Errorf("%+v", j)
+		{
+			j := b.is(least, understudy.JobWaiting)
+			checktest.Equal(t, j.Attempt, 0, "j.Attempt")
+			checktest.Equal(t, j.Error, "", "j.Error")
+			checktest.True(t, !j.RunAfter.After(time.Now()), "j.RunAfter.After(time.Now()) is true")
+			checktest.Equal(t, string(j.Checkpoint), "page 7", "string(j.Checkpoint)")
 		}
 		if j := b.is(most, understudy.JobFailed); !strings.Contains(j.Error, "at most once") {
 			t.Errorf("%+v", j)
@@ -198,9 +203,10 @@ func TestAloneAtTheStart(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 		b.is(2, understudy.JobFailed)
-		if s := b.Stats(); s.Done != 1 || s.Failed != 1 || s.Lost != 2 {
-			t.Errorf("%+v", s)
-		}
+		s := b.Stats()
+		checktest.Equal(t, s.Done, 1, "s.Done")
+		checktest.Equal(t, s.Failed, 1, "s.Failed")
+		checktest.Equal(t, s.Lost, 2, "s.Lost")
 	})
 }
 
@@ -224,8 +230,11 @@ func TestReplay(t *testing.T) {
 		if err != nil || again == n {
 			t.Fatal(again, err)
 		}
-		if j := b.is(again, understudy.JobDone); j.Key != "k" || j.Priority != understudy.PrioritySteady || j.Weight != 7 {
-			t.Errorf("%+v", j)
+		{
+			j := b.is(again, understudy.JobDone)
+			checktest.Equal(t, j.Key, "k", "j.Key")
+			checktest.Equal(t, j.Priority, understudy.PrioritySteady, "j.Priority")
+			checktest.Equal(t, j.Weight, 7, "j.Weight")
 		}
 		b.is(n, understudy.JobFailed)
 		// One that was done begins anew.
@@ -263,14 +272,17 @@ func TestProgress(t *testing.T) {
 		time.Sleep(2505 * time.Millisecond)
 		synctest.Wait()
 		here := b.job(n).Progress
-		if here.Done != 1250 || here.Total != 2000 || here.Note != "page 250" ||
-			here.End.Sub(begin).Round(100*time.Millisecond) != 10*time.Second {
-			t.Errorf("%+v, in %v", here, here.End.Sub(begin))
-		}
+		checktest.Equal(t, here.Done, 1250, "here.Done")
+		checktest.Equal(t, here.Total, 2000, "here.Total")
+		checktest.Equal(t, here.Note, "page 250", "here.Note")
+		checktest.Equal(t, here.End.Sub(begin).Round(100*time.Millisecond), 10*time.Second,
+			"here.End.Sub(begin).Round(100*time.Millisecond)")
 		kept, err := f.Queue.ReadJobs(t.Context(), understudy.JobFilter{Number: n})
-		if err != nil || kept[0].Progress.Done < 1100 || kept[0].Progress.Done > 1210 {
-			t.Errorf("the store has %+v, %v", kept, err)
-		}
+		checktest.MustNoError(t, err, "the store has")
+		checktest.True(t, kept[0].Progress.Done >= 1100, "the store has: kept[0].Progress.Done is %v, want >= 1100",
+			kept[0].Progress.Done)
+		checktest.True(t, kept[0].Progress.Done <= 1210, "the store has: kept[0].Progress.Done is %v, want <= 1210",
+			kept[0].Progress.Done)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if j := b.is(n, understudy.JobDone); j.Progress.Done != 2000 || !j.Progress.End.IsZero() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jobs"
 )
 
@@ -186,11 +187,15 @@ func TestWeigh(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		close(gate)
-		if j := b.is(n, understudy.JobDone); j.Attempt != 1 || j.UncountedRuns != 0 || runs != 1 {
-			t.Errorf("%d runs, %+v", runs, j)
-		}
-		if s := b.Stats(); s.Weight != 0 || s.Again != 0 || s.Gathering != 0 {
-			t.Errorf("%+v", s)
+		j := b.is(n, understudy.JobDone)
+		checktest.Equal(t, j.Attempt, 1, "j.Attempt")
+		checktest.Equal(t, j.UncountedRuns, 0, "j.UncountedRuns")
+		checktest.Equal(t, runs, 1, "runs")
+		{
+			s := b.Stats()
+			checktest.Equal(t, s.Weight, 0, "s.Weight")
+			checktest.Equal(t, s.Again, 0, "s.Again")
+			checktest.Equal(t, s.Gathering, 0, "s.Gathering")
 		}
 	})
 }
@@ -250,9 +255,11 @@ func TestRunsThatWaitNeverStand(t *testing.T) {
 					t.Fatalf("%+v", b.Stats())
 				}
 			}
-			if s := b.Stats(); begun != 64 || s.Again != 0 || s.Weight != 0 || s.Gathering != 0 {
-				t.Errorf("%d begun, %+v", begun, s)
-			}
+			s := b.Stats()
+			checktest.Equal(t, begun, 64, "begun")
+			checktest.Equal(t, s.Again, 0, "s.Again")
+			checktest.Equal(t, s.Weight, 0, "s.Weight")
+			checktest.Equal(t, s.Gathering, 0, "s.Gathering")
 		})
 	}
 }
@@ -273,9 +280,11 @@ func TestWeighIsBounded(t *testing.T) {
 		n := b.add(understudy.Job{Kind: "grows"})
 		time.Sleep(time.Hour)
 		// It waits for memory that never comes; it does not spin.
-		if j := b.is(n, understudy.JobRunning); runs != 1 || j.Weight != 99*mib || j.Attempt != 1 || j.UncountedRuns != 1 {
-			t.Errorf("%d runs, %+v", runs, j)
-		}
+		j := b.is(n, understudy.JobRunning)
+		checktest.Equal(t, runs, 1, "runs")
+		checktest.Equal(t, j.Weight, 99*mib, "j.Weight")
+		checktest.Equal(t, j.Attempt, 1, "j.Attempt")
+		checktest.Equal(t, j.UncountedRuns, 1, "j.UncountedRuns")
 		if s := b.Stats(); s.Gathering != 1 || s.Weight != 5*mib {
 			t.Errorf("%+v", s)
 		}

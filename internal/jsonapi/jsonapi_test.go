@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jsonapi"
 	"understudy/kit/jsonhttp"
 )
@@ -85,10 +86,11 @@ func TestOrdersAreAnsweredOrRefused(t *testing.T) {
 			t.Errorf("%s %s %v: %d %s; want %d %s", c.method, c.body, c.headers, w.Code, w.Body, c.status, c.says)
 		}
 		h := w.Header()
-		if (h.Get("WWW-Authenticate") != "") != (c.status == 401) || (h.Get("Retry-After") == "5") != (c.status == 503) ||
-			(h.Get("Allow") == "POST, PUT") != (c.status == 405) || (h.Get(jsonhttp.ErrorHeader) != "") != (c.status >= 400) {
-			t.Errorf("%d has the headers %v", c.status, h)
-		}
+		checktest.Equal(t, (h.Get("WWW-Authenticate") != ""), (c.status == 401), `(h.Get("WWW-Authenticate") != "")`)
+		checktest.Equal(t, (h.Get("Retry-After") == "5"), (c.status == 503), `(h.Get("Retry-After") == "5")`)
+		checktest.Equal(t, (h.Get("Allow") == "POST, PUT"), (c.status == 405), `(h.Get("Allow") == "POST, PUT")`)
+		checktest.Equal(t, (h.Get(jsonhttp.ErrorHeader) != ""), (c.status >= 400),
+			`(h.Get(jsonhttp.ErrorHeader) != "")`)
 	}
 }
 

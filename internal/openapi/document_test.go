@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 const three = `{
@@ -59,37 +61,58 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Title != "Shop" || len(d.Servers) != 1 || d.Servers[0] != "https://eu.example" || !d.Refuses || len(d.Reads) != 1 {
-		t.Fatalf("%+v", d)
-	}
+	checktest.MustEqual(t, d.Title, "Shop", "d.Title")
+	checktest.MustEqual(t, len(d.Servers), 1, "len(d.Servers)")
+	checktest.MustEqual(t, d.Servers[0], "https://eu.example", "d.Servers[0]")
+	checktest.MustTrue(t, d.Refuses, "d.Refuses is false")
+	checktest.MustEqual(t, len(d.Reads), 1, "len(d.Reads)")
 	if d.Schemes[0] != (Scheme{Type: "basic"}) || d.Schemes[1] != (Scheme{Type: "key", In: "header", Name: "X-Key"}) {
 		t.Errorf("schemes %+v", d.Schemes)
 	}
-	if h := d.Headers.Wanted["X-Version"]; h == nil || h.Reads != 1 || h.Writes != 1 || h.Required != 2 || len(h.Values) != 1 ||
-		h.Values[0] != "7" {
-		t.Errorf("header %+v", h)
+	{
+		h := d.Headers.Wanted["X-Version"]
+		checktest.MustTrue(t, h != nil, "header: h is nil")
+		checktest.Equal(t, h.Reads, 1, "header: h.Reads")
+		checktest.Equal(t, h.Writes, 1, "header: h.Writes")
+		checktest.Equal(t, h.Required, 2, "header: h.Required")
+		checktest.MustEqual(t, len(h.Values), 1, "header: len(h.Values)")
+		checktest.Equal(t, h.Values[0], "7", "header: h.Values[0]")
 	}
-	if h := d.Headers.Wanted["Idempotency-Key"]; h == nil || h.Writes != 1 || h.Required != 0 {
-		t.Errorf("header %+v", h)
+	{
+		h := d.Headers.Wanted["Idempotency-Key"]
+		checktest.MustTrue(t, h != nil, "header: h is nil")
+		checktest.Equal(t, h.Writes, 1, "header: h.Writes")
+		checktest.Equal(t, h.Required, 0, "header: h.Required")
 	}
-	if told := d.Headers.Told["X-Left"]; told == nil || told.Name != "x-left" || told.Answers != 1 || told.Text != "How many." ||
-		told.Example != "7" || told.Statuses[0] != "200" {
-		t.Errorf("told: %+v", told)
-	}
-	if r := d.Headers.Refusals["429"]; r == nil || r.Answers != 1 || r.Texts[0] != "Too many" || r.Headers[0] != "Retry-After" ||
-		r.Examples[0].Of("e") != "1" || d.Headers.Refusals["200"] != nil || d.All != 3 {
-		t.Errorf("refusals: %+v", r)
-	}
+	told := d.Headers.Told["X-Left"]
+	checktest.MustTrue(t, told != nil, "told: told is nil")
+	checktest.Equal(t, told.Name, "x-left", "told: told.Name")
+	checktest.Equal(t, told.Answers, 1, "told: told.Answers")
+	checktest.Equal(t, told.Text, "How many.", "told: told.Text")
+	checktest.Equal(t, told.Example, "7", "told: told.Example")
+	checktest.Equal(t, told.Statuses[0], "200", "told: told.Statuses[0]")
+	r := d.Headers.Refusals["429"]
+	checktest.MustTrue(t, r != nil, "refusals: r is nil")
+	checktest.Equal(t, r.Answers, 1, "refusals: r.Answers")
+	checktest.Equal(t, r.Texts[0], "Too many", "refusals: r.Texts[0]")
+	checktest.Equal(t, r.Headers[0], "Retry-After", "refusals: r.Headers[0]")
+	checktest.Equal(t, r.Examples[0].Of("e"), "1", `refusals: r.Examples[0].Of("e")`)
+	checktest.MustTrue(t, d.Headers.Refusals["200"] == nil, `refusals: d.Headers.Refusals["200"] is %v`,
+		d.Headers.Refusals["200"])
+	checktest.Equal(t, d.All, 3, "refusals: d.All")
 	op := d.Reads[0]
-	if op.Type != "application/json; charset=utf-8" || op.Path != "/v1/items" || op.ID != "list" || op.Headers[0] != "Link" ||
-		op.ErrorType != "application/problem+json" ||
-		op.Errors.Property("title").Type() != "string" || op.Example.Items[0].Of("id") != "i1" {
-		t.Errorf("%+v", op)
-	}
+	checktest.Equal(t, op.Type, "application/json; charset=utf-8", "op.Type")
+	checktest.Equal(t, op.Path, "/v1/items", "op.Path")
+	checktest.Equal(t, op.ID, "list", "op.ID")
+	checktest.Equal(t, op.Headers[0], "Link", "op.Headers[0]")
+	checktest.Equal(t, op.ErrorType, "application/problem+json", "op.ErrorType")
+	checktest.Equal(t, op.Errors.Property("title").Type(), "string", `op.Errors.Property("title").Type()`)
+	checktest.Equal(t, op.Example.Items[0].Of("id"), "i1", `op.Example.Items[0].Of("id")`)
 	row := op.Answer.Items()
-	if row.Name() != "a/b" || row.Type() != "object" || row.Property("id").Format() != "uuid" || len(row.Properties()) != 3 {
-		t.Errorf("row %q %q %v", row.Name(), row.Type(), row.Properties())
-	}
+	checktest.Equal(t, row.Name(), "a/b", "row: row.Name()")
+	checktest.Equal(t, row.Type(), "object", "row: row.Type()")
+	checktest.Equal(t, row.Property("id").Format(), "uuid", `row: row.Property("id").Format()`)
+	checktest.Equal(t, len(row.Properties()), 3, "row: len(row.Properties())")
 	if deep := row.Property("self").Property("self").Property("kind"); strings.Join(deep.Enum(), "") != "pq" || deep.Type() != "string" {
 		t.Errorf("a schema in itself: %v", deep.Enum())
 	}
@@ -100,9 +123,13 @@ func TestRead(t *testing.T) {
 func page(t *testing.T, op *Operation) {
 	t.Helper()
 	p := op.Params[0]
-	if least, most, ok, has := p.Schema.Bounds(); p.Name != "page" || p.Schema.Default() != "2" || least != 1 || most != 9 || !ok || !has {
-		t.Errorf("page: %+v %d %d", p, least, most)
-	}
+	least, most, ok, has := p.Schema.Bounds()
+	checktest.Equal(t, p.Name, "page", "page: p.Name")
+	checktest.Equal(t, p.Schema.Default(), "2", "page: p.Schema.Default()")
+	checktest.Equal(t, least, 1, "page: least")
+	checktest.Equal(t, most, 9, "page: most")
+	checktest.MustTrue(t, ok, "page: ok is false")
+	checktest.True(t, has, "page: has is false")
 }
 
 func TestReadSwagger(t *testing.T) {
@@ -111,9 +138,10 @@ func TestReadSwagger(t *testing.T) {
 		t.Fatal(err)
 	}
 	op := d.Reads[0]
-	if d.Servers[0] != "https://api.example" || op.Path != "/v1/items" || d.Schemes[0].Name != "Authorization" || op.Headers[0] != "Link" {
-		t.Fatalf("%+v %+v", d, op)
-	}
+	checktest.MustEqual(t, d.Servers[0], "https://api.example", "d.Servers[0]")
+	checktest.MustEqual(t, op.Path, "/v1/items", "op.Path")
+	checktest.MustEqual(t, d.Schemes[0].Name, "Authorization", "d.Schemes[0].Name")
+	checktest.MustEqual(t, op.Headers[0], "Link", "op.Headers[0]")
 	if row := op.Answer.Items(); row.Name() != "item" || row.Property("id").Format() != "uuid" {
 		t.Errorf("row %+v", row)
 	}

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"understudy/internal/checktest"
 )
 
 // raw sends a request byte by byte and reads one answer.
@@ -300,10 +302,11 @@ func TestFormsOfABody(t *testing.T) {
 			"*;q=0": "", "*": "gzip",
 		} {
 			status, body, h := c.raw(c.server, "GET", target, secret, "Accept-Encoding: "+accept)
-			if status != 200 || h.Get("Content-Encoding") != want || h.Get("Content-Length") != strconv.Itoa(len(body)) ||
-				!strings.Contains(h.Get("Vary"), "Accept-Encoding") {
-				t.Fatalf("%q: %d, %v", accept, status, h)
-			}
+			checktest.MustEqual(t, status, 200, "%q: status", accept)
+			checktest.MustEqual(t, h.Get("Content-Encoding"), want, `%q: h.Get("Content-Encoding")`, accept)
+			checktest.MustEqual(t, h.Get("Content-Length"), strconv.Itoa(len(body)), `%q: h.Get("Content-Length")`,
+				accept)
+			checktest.MustContains(t, h.Get("Vary"), "Accept-Encoding", `%q: h.Get("Vary")`, accept)
 			if got := unpack(t, h.Get("Content-Encoding"), body); got != plain {
 				t.Errorf("%q: %d bytes, want %d", accept, len(got), len(plain))
 			}
@@ -329,10 +332,11 @@ func TestFormsOfABody(t *testing.T) {
 		}
 	}
 	_, fetched, h := c.raw(c.server, "GET", root+"/Calls.json?PageSize=49", demo, "Accept-Encoding: zstd, *;q=0")
-	if h.Get("Content-Encoding") != "zstd" || !strings.HasPrefix(h.Get("Cache-Status"), "understudy; fwd=") ||
-		!json.Valid([]byte(unpack(t, "zstd", fetched))) {
-		t.Errorf("just fetched: %v", h)
-	}
+	checktest.Equal(t, h.Get("Content-Encoding"), "zstd", `just fetched: h.Get("Content-Encoding")`)
+	checktest.True(t, strings.HasPrefix(h.Get("Cache-Status"), "understudy; fwd="),
+		`just fetched: h.Get("Cache-Status") is %q`, h.Get("Cache-Status"))
+	checktest.True(t, json.Valid([]byte(unpack(t, "zstd", fetched))),
+		`just fetched: json.Valid([]byte(unpack(t, "zstd", fetched))) is false`)
 }
 
 // A strong ETag names bytes: what the proxy compresses itself, because nothing is ready

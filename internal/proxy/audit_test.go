@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // Every read of a program tells the audit log what was read, also a page behind the newest one, a question that a 304
@@ -32,9 +33,9 @@ func TestEveryReadOfAProgramIsTold(t *testing.T) {
 			t.Fatalf("%s %s: %d with status %d, want an entry each time: %+v", c.method, c.path, len(log.all), first.Code, log.all)
 		}
 		for _, e := range log.all {
-			if e.Action != c.want || e.Kind != "messages" || e.Caller.Name == "" {
-				t.Errorf("%s %s: %+v, want %s", c.method, c.path, e, c.want)
-			}
+			checktest.Equal(t, e.Action, c.want, "%s %s: e.Action", c.method, c.path)
+			checktest.Equal(t, e.Kind, "messages", "%s %s: e.Kind", c.method, c.path)
+			checktest.True(t, e.Caller.Name != "", "%s %s: e.Caller.Name is empty", c.method, c.path)
 		}
 	}
 }

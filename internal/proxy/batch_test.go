@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
@@ -85,10 +86,12 @@ func TestBatchAnswersAsOneByOne(t *testing.T) {
 		if err := json.Unmarshal(want.Body.Bytes(), &its); err != nil {
 			t.Fatal(err)
 		}
-		if got[i].Status != want.Code || fmt.Sprint(mine) != fmt.Sprint(its) || got[i].Headers["Etag"] != want.Header().Get("Etag") ||
-			got[i].Headers["Cache-Status"] != want.Header().Get("Cache-Status") || got[i].Headers["X-Request-Id"] == "" {
-			t.Errorf("%s: %+v\nalone %d %v %s", path, got[i], want.Code, want.Header(), want.Body)
-		}
+		checktest.Equal(t, got[i].Status, want.Code, "%s: got[i].Status", path)
+		checktest.Equal(t, fmt.Sprint(mine), fmt.Sprint(its), "%s: fmt.Sprint(mine)", path)
+		checktest.Equal(t, got[i].Headers["Etag"], want.Header().Get("Etag"), `%s: got[i].Headers["Etag"]`, path)
+		checktest.Equal(t, got[i].Headers["Cache-Status"], want.Header().Get("Cache-Status"),
+			`%s: got[i].Headers["Cache-Status"]`, path)
+		checktest.True(t, got[i].Headers["X-Request-Id"] != "", `%s: got[i].Headers["X-Request-Id"] is empty`, path)
 	}
 	if n := strings.Count(b.text(t), "method=GET"); n != 98+98 {
 		t.Errorf("%d requests are in the log, want each of the batch as alone", n)
@@ -115,9 +118,10 @@ func TestBatchBeginsTogether(t *testing.T) {
 		return &request.Response{Page: page("calls", true, 200, `{"calls":[]}`), Outcome: request.Cold}, nil
 	}}
 	paths := slices.Repeat([]string{root + "/Calls.json"}, maxBatchAtOnce)
-	if got := batched(t, b.batch(t, demo, paths...)); len(got) != len(paths) || got[15].Status != 200 || most != maxBatchAtOnce {
-		t.Errorf("%d answers, %d at once: %+v", len(got), most, got)
-	}
+	got := batched(t, b.batch(t, demo, paths...))
+	checktest.MustEqual(t, len(got), len(paths), "%d answers, %d at once: len(got)", len(got), most)
+	checktest.Equal(t, got[15].Status, 200, "%d answers, %d at once: got[15].Status", len(got), most)
+	checktest.Equal(t, most, maxBatchAtOnce, "%d answers, %d at once: most", len(got), most)
 }
 
 func TestBatchRefuses(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -54,9 +55,10 @@ func TestARefusedSenderIsNamed(t *testing.T) {
 		}
 	}
 	w := b.ask("GET", root+"/Messages.json", demo)
-	if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "too many wrong credentials") {
-		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
-	}
+	checktest.Equal(t, w.Code, 429, "w.Code; w.Body %s", w.Body)
+	checktest.True(t, w.Header().Get("Retry-After") != "", `w.Header().Get("Retry-After") is empty; w.Body %s`,
+		w.Body)
+	checktest.Contains(t, w.Body.String(), "too many wrong credentials", "w.Body.String()")
 	if text := b.text(t); strings.Count(text, " peer=192.0.2.1 ") != 21 {
 		t.Errorf("logged %s", text)
 	}
@@ -85,21 +87,31 @@ func TestAnswersTellTheCallersOwnRate(t *testing.T) {
 		}
 	}
 	w := ask(paced)
-	if w.Code != 429 || told(w.Header()) != "3 0 "+end(time.Hour) || w.Header().Get("Retry-After") != "1200" ||
-		!strings.Contains(w.Body.String(), "more requests than this credential may send") {
-		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
-	}
+	checktest.Equal(t, w.Code, 429, "w.Code; w.Body %s", w.Body)
+	checktest.Equal(t, told(w.Header()), "3 0 "+end(time.Hour), "told(w.Header()); w.Body %s", w.Body)
+	checktest.Equal(t, w.Header().Get("Retry-After"), "1200", `w.Header().Get("Retry-After"); w.Body %s`, w.Body)
+	checktest.Contains(t, w.Body.String(), "more requests than this credential may send", "w.Body.String()")
 	b.now = b.now.Add(20 * time.Minute)
 	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 7 * time.Second})
-	if w := ask(paced); w.Code != 503 || told(w.Header()) != "3 0 "+end(80*time.Minute) || w.Header().Get("Retry-After") != "7" {
-		t.Errorf("%d %v", w.Code, w.Header())
+	{
+		w := ask(paced)
+		checktest.Equal(t, w.Code, 503, "w.Code")
+		checktest.Equal(t, told(w.Header()), "3 0 "+end(80*time.Minute), "told(w.Header())")
+		checktest.Equal(t, w.Header().Get("Retry-After"), "7", `w.Header().Get("Retry-After")`)
 	}
 	all := `{"all":3,"used":3,"left":0,"end":` + end(80*time.Minute) + "}"
-	if w := b.ask("GET", "/rate?x=1", paced); w.Code != 200 || w.Body.String() != all || told(w.Header()) != "3 0 "+end(80*time.Minute) {
-		t.Errorf("asked for when nothing is left: %d %v %s", w.Code, w.Header(), w.Body)
+	{
+		w := b.ask("GET", "/rate?x=1", paced)
+		checktest.Equal(t, w.Code, 200, "asked for when nothing is left: w.Code; w.Body %s", w.Body)
+		checktest.Equal(t, w.Body.String(), all, "asked for when nothing is left: w.Body.String()")
+		checktest.Equal(t, told(w.Header()), "3 0 "+end(80*time.Minute),
+			"asked for when nothing is left: told(w.Header()); w.Body %s", w.Body)
 	}
-	if w := b.ask("HEAD", "/rate", paced); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "0" {
-		t.Errorf("HEAD: %d %v", w.Code, w.Header())
+	{
+		w := b.ask("HEAD", "/rate", paced)
+		checktest.Equal(t, w.Code, 200, "HEAD: w.Code")
+		checktest.Equal(t, w.Body.Len(), 0, "HEAD: w.Body.Len()")
+		checktest.True(t, w.Header().Get("Content-Length") != "0", `HEAD: w.Header().Get("Content-Length") is "0"`)
 	}
 	for secret, status := range map[string]int{demo: 403, "wrong": 401, "": 401} {
 		if w := b.ask("GET", "/rate", secret); w.Code != status || told(w.Header()) != "  " {

@@ -21,6 +21,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/checktest"
 	"understudy/internal/proxy"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
@@ -191,9 +192,11 @@ func TestBytesAreUpstreams(t *testing.T) {
 		direct, want := c.ask(c.slow, "GET", target, api, "")
 		for _, how := range []string{"cold", "again"} {
 			through, got := c.get(target, demo)
-			if got != want || through.StatusCode != direct.StatusCode || through.Header.Get("Content-Type") != direct.Header.Get("Content-Type") {
-				t.Errorf("%s, %s: %d %.200s…\nwant %d %.200s…", target, how, through.StatusCode, got, direct.StatusCode, want)
-			}
+			checktest.Equal(t, got, want, "%s, %s: got", target, how)
+			checktest.Equal(t, through.StatusCode, direct.StatusCode, "%s, %s: through.StatusCode; got %.200s",
+				target, how, got)
+			checktest.Equal(t, through.Header.Get("Content-Type"), direct.Header.Get("Content-Type"),
+				`%s, %s: through.Header.Get("Content-Type"); got %.200s`, target, how, got)
 		}
 	}
 }
@@ -250,10 +253,12 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 		}
 		for _, m := range list.Messages {
 			quoted, _ := json.Marshal(m.Body)
-			if len(m.Body) > 3 && strings.Contains(view, string(quoted)) || strings.Contains(view, m.To) && m.To != "" ||
-				strings.Contains(view, m.From) && m.From != "" {
-				t.Errorf("%s shows %+v", target, m)
-			}
+			checktest.True(t, !(len(m.Body) > 3 && strings.Contains(view, string(quoted))),
+				"len(m.Body) > 3 && strings.Contains(view, string(quoted)); len(m.Body) is %v", len(m.Body))
+			checktest.True(t, !(strings.Contains(view, m.To) && m.To != ""),
+				`strings.Contains(view, m.To) && m.To != ""; m.To is %q`, m.To)
+			checktest.True(t, !(strings.Contains(view, m.From) && m.From != ""),
+				`strings.Contains(view, m.From) && m.From != ""; m.From is %q`, m.From)
 		}
 	}
 }
@@ -262,9 +267,9 @@ func TestWritesThrough(t *testing.T) {
 	c := build(t)
 	_, before := c.get(root+"/Messages.json?PageSize=2", demo)
 	created, body := c.ask(c.server, "POST", root+"/Messages.json", masked, "To=%2B14155551234&From=%2B14155550000&Body=a+secret")
-	if created.StatusCode != 201 || strings.Contains(body, "4155551234") || strings.Contains(body, "a secret") {
-		t.Fatalf("%d %s", created.StatusCode, body)
-	}
+	checktest.MustEqual(t, created.StatusCode, 201, "created.StatusCode; body %s", body)
+	checktest.MustLacks(t, body, "4155551234", "body")
+	checktest.MustLacks(t, body, "a secret", "body")
 	var made struct{ SID string }
 	check(t, json.Unmarshal([]byte(body), &made))
 	answer, after := c.get(root+"/Messages.json?PageSize=2", demo)
@@ -295,10 +300,12 @@ func TestSecretsAndOutage(t *testing.T) {
 	c.slow.Close()
 	held, _ := c.get(target, demo)
 	none, body := c.ask(c.server, "GET", root+"/Calls.json", demo, "", "Prefer", "wait=1")
-	if held.StatusCode != 200 || none.StatusCode != 503 || none.Header.Get("Retry-After") == "" ||
-		!bytes.Contains([]byte(body), []byte(`"code":20500`)) {
-		t.Errorf("in an outage: held %d, not held %d %s", held.StatusCode, none.StatusCode, body)
-	}
+	checktest.Equal(t, held.StatusCode, 200, "in an outage: held.StatusCode; body %s", body)
+	checktest.Equal(t, none.StatusCode, 503, "in an outage: none.StatusCode; body %s", body)
+	checktest.True(t, none.Header.Get("Retry-After") != "",
+		`in an outage: none.Header.Get("Retry-After") is empty; body %s`, body)
+	checktest.True(t, bytes.Contains([]byte(body), []byte(`"code":20500`)),
+		"in an outage: bytes.Contains([]byte(body), []byte(`\"code\":20500`)) is false")
 	if strings.Contains(body, api) {
 		t.Error("the secret is in an error")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/kit/header"
 )
 
@@ -122,9 +123,12 @@ func FuzzCacheControl(f *testing.F) {
 			}
 		}
 		for _, l := range []limit{w.maxAge, w.minFresh, w.maxStale} {
-			if l.Duration > header.MaxSeconds*time.Second || l.Duration < 0 && l != (limit{true, anyTime}) || !l.said && l.Duration != 0 {
-				t.Fatalf("%q: %+v", text, w)
-			}
+			checktest.MustTrue(t, l.Duration <= header.MaxSeconds*time.Second, "%q: l.Duration is %v", text,
+				l.Duration)
+			checktest.MustTrue(t, !(l.Duration < 0 && l != (limit{true, anyTime})),
+				"%q: l.Duration < 0 && l != (limit{true, anyTime}); l.Duration is %v, l is %v", text, l.Duration, l)
+			checktest.MustTrue(t, !(!l.said && l.Duration != 0),
+				"%q: !l.said && l.Duration != 0", text)
 		}
 		if w.maxAge.Duration < 0 || w.minFresh.Duration < 0 {
 			t.Fatalf("%q: %+v", text, w)
@@ -134,11 +138,15 @@ func FuzzCacheControl(f *testing.F) {
 		}
 		// More directives only narrow.
 		both := cacheControl([]string{text, more})
-		if w.noCache && !both.noCache || w.onlyIfCached && !both.onlyIfCached || w.maxAge.said && both.maxAge.Duration > w.maxAge.Duration ||
-			both.minFresh.Duration < w.minFresh.Duration || w.maxStale.said && w.maxStale.Duration != anyTime &&
-			both.maxStale.Duration > w.maxStale.Duration {
-			t.Fatalf("%q and %q: %+v, alone %+v", text, more, both, w)
-		}
+		checktest.MustTrue(t, !(w.noCache && !both.noCache), "%q and %q: w.noCache && !both.noCache", text, more)
+		checktest.MustTrue(t, !(w.onlyIfCached && !both.onlyIfCached),
+			"%q and %q: w.onlyIfCached && !both.onlyIfCached", text, more)
+		checktest.MustTrue(t, !(w.maxAge.said && both.maxAge.Duration > w.maxAge.Duration),
+			"%q and %q: w.maxAge.said && both.maxAge.Duration > w.maxAge.Duration", text, more)
+		checktest.MustTrue(t, both.minFresh.Duration >= w.minFresh.Duration,
+			"%q and %q: both.minFresh.Duration is %v", text, more, both.minFresh.Duration)
+		checktest.MustTrue(t, !(w.maxStale.said && w.maxStale.Duration != anyTime && both.maxStale.Duration > w.maxStale.Duration),
+			"%q and %q: w.maxStale.Duration is %v, anyTime is %v", text, more, w.maxStale.Duration, anyTime)
 		if swapped := cacheControl([]string{more, text}); swapped != both {
 			t.Fatalf("%q and %q: %+v, swapped %+v", text, more, both, swapped)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
@@ -60,10 +61,11 @@ func TestFailures(t *testing.T) {
 			if w.Code != test.status || w.Header().Get("Retry-After") != test.retry {
 				t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 			}
-			if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) ||
-				w.Header().Get("X-Request-Id") == "" || w.Header().Get("Cache-Control") != "private" {
-				t.Errorf("headers %v", w.Header())
-			}
+			checktest.Equal(t, w.Header().Get("Content-Type"), "application/json", `w.Header().Get("Content-Type")`)
+			checktest.Equal(t, w.Header().Get("Content-Length"), strconv.Itoa(w.Body.Len()),
+				`w.Header().Get("Content-Length")`)
+			checktest.True(t, w.Header().Get("X-Request-Id") != "", `w.Header().Get("X-Request-Id") is empty`)
+			checktest.Equal(t, w.Header().Get("Cache-Control"), "private", `w.Header().Get("Cache-Control")`)
 			if strings.Contains(w.Body.String(), "4155551234") || strings.Contains(w.Body.String(), "secret detail") {
 				t.Errorf("body %s", w.Body)
 			}
@@ -121,10 +123,11 @@ func wantShape(t *testing.T, body []byte, status, code int, message string) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	if got.Status != status || got.Code != code || !strings.HasSuffix(got.MoreInfo, "/"+strconv.Itoa(code)) ||
-		!strings.Contains(got.Message, message) {
-		t.Errorf("got %s, want status %d, code %d, %q", body, status, code, message)
-	}
+	checktest.Equal(t, got.Status, status, "got.Status; body %s", body)
+	checktest.Equal(t, got.Code, code, "got.Code; body %s", body)
+	checktest.True(t, strings.HasSuffix(got.MoreInfo, "/"+strconv.Itoa(code)), "got.MoreInfo is %q; body %s",
+		got.MoreInfo, body)
+	checktest.Contains(t, got.Message, message, "got.Message; body %s", body)
 }
 
 func TestRefusals(t *testing.T) {
@@ -224,10 +227,11 @@ func TestUpstreamErrorsPassVerbatim(t *testing.T) {
 	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 3 * time.Second,
 		Page: page("calls", true, 429, quoting)})
 	w := b.ask("GET", root+"/Calls.json", demo)
-	if w.Code != 429 || w.Body.String() != quoting || w.Header().Get("Retry-After") != "3" ||
-		w.Header().Get("Cache-Status") != `understudy; fwd=uri-miss; detail="upstream 429"` {
-		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
-	}
+	checktest.Equal(t, w.Code, 429, "w.Code; w.Body %s", w.Body)
+	checktest.Equal(t, w.Body.String(), quoting, "w.Body.String()")
+	checktest.Equal(t, w.Header().Get("Retry-After"), "3", `w.Header().Get("Retry-After"); w.Body %s`, w.Body)
+	checktest.Equal(t, w.Header().Get("Cache-Status"), `understudy; fwd=uri-miss; detail="upstream 429"`,
+		`w.Header().Get("Cache-Status"); w.Body %s`, w.Body)
 	w = b.ask("GET", root+"/Calls.json", masked)
 	wantShape(t, w.Body.Bytes(), 429, 20429, "")
 	if w.Code != 429 || strings.Contains(w.Body.String(), "4155551234") {

@@ -20,6 +20,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/checktest"
 	"understudy/internal/proxy"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
@@ -156,10 +157,11 @@ func TestListsAreFilteredBeforePaging(t *testing.T) {
 		"messages": {Age: 30 * 24 * time.Hour, Where: map[string]access.Match{"status": {In: []string{"delivered", "received"}}}},
 	})
 	mayCall := func(r map[string]any) bool { return r["direction"] == "inbound" }
-	if answer, body := c.get(root+"/Calls.json", fewToken); answer.StatusCode != 503 || answer.Header.Get("Retry-After") != "30" ||
-		!strings.Contains(body, `"message":"not mirrored yet`) {
-		t.Fatalf("before anything is held: %d %s", answer.StatusCode, body)
-	}
+	answer, body := c.get(root+"/Calls.json", fewToken)
+	checktest.MustEqual(t, answer.StatusCode, 503, "before anything is held: answer.StatusCode; body %s", body)
+	checktest.MustEqual(t, answer.Header.Get("Retry-After"), "30",
+		`before anything is held: answer.Header.Get("Retry-After"); body %s`, body)
+	checktest.MustContains(t, body, `"message":"not mirrored yet`, "before anything is held: body")
 	calls, _ := c.walk(root+"/Calls.json?PageSize=100", "calls", demo, nil)
 	messages, _ := c.walk(root+"/Messages.json?PageSize=100", "messages", demo, nil)
 	recordings, _ := c.walk(root+"/Recordings.json?PageSize=100", "recordings", demo, nil)
@@ -208,9 +210,10 @@ func TestListsAreFilteredBeforePaging(t *testing.T) {
 	ofInbound := func(r map[string]any) bool {
 		return r["call_sid"] == nil || slices.Contains(want, r["call_sid"].(string))
 	}
-	if !slices.Equal(sids(got, nil), sids(recordings, ofInbound)) || len(got) == 0 || len(got) == len(recordings) {
-		t.Errorf("recordings: %d, want %d of %d", len(got), len(sids(recordings, ofInbound)), len(recordings))
-	}
+	checktest.True(t, slices.Equal(sids(got, nil), sids(recordings, ofInbound)),
+		"recordings: slices.Equal(sids(got, nil), sids(recordings, ofInbound)) is false")
+	checktest.MustTrue(t, len(got) != 0, "recordings: len(got) is 0")
+	checktest.True(t, len(got) != len(recordings), "recordings: len(got) is %v", len(got))
 	if from, _ := c.spans.Load("messages"); c.now().Sub(time.Unix(from.(int64), 0)).Round(time.Hour) != 31*24*time.Hour {
 		t.Errorf("of messages no older than 30 days those since %v had to be held", from)
 	}
@@ -325,9 +328,9 @@ func TestTokensOfHiddenRecords(t *testing.T) {
 	}
 	a, bodyA := c.get(token(hidden), fewToken)
 	b, bodyB := c.get(token("CA00000000000000000000000000000000"), fewToken)
-	if a.StatusCode != http.StatusBadRequest || a.StatusCode != b.StatusCode || bodyA != bodyB {
-		t.Errorf("hidden: %d %s\nnever: %d %s", a.StatusCode, bodyA, b.StatusCode, bodyB)
-	}
+	checktest.Equal(t, a.StatusCode, http.StatusBadRequest, "hidden: a.StatusCode")
+	checktest.Equal(t, a.StatusCode, b.StatusCode, "hidden: a.StatusCode")
+	checktest.Equal(t, bodyA, bodyB, "hidden: bodyA")
 	_, body := c.get(token(inbound[3]), fewToken)
 	if rows, _ := rowsOn(t, body, "calls"); !slices.Equal(sids(rows, nil), inbound[4:9]) {
 		t.Errorf("behind %s: %s", inbound[3], body)
@@ -360,9 +363,10 @@ func TestHiddenInstancesAgainstUpstream(t *testing.T) {
 		for _, round := range []string{"first", "again"} {
 			a, askedA := say(hidden[1], below)
 			b, askedB := say(never, below)
-			if a != b || !slices.Equal(askedA, askedB) || !strings.HasPrefix(a, "404") {
-				t.Errorf("%s, %s: hidden %s, asked %v\nnever %s, asked %v", below, round, a, askedA, b, askedB)
-			}
+			checktest.Equal(t, a, b, "%s, %s: a", below, round)
+			checktest.True(t, slices.Equal(askedA, askedB), "%s, %s: askedA is %v, want %v", below, round, askedA,
+				askedB)
+			checktest.True(t, strings.HasPrefix(a, "404"), "%s, %s: a is %q", below, round, a)
 		}
 		c.later(3 * time.Second)
 	}

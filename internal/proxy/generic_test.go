@@ -24,6 +24,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/checktest"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -309,9 +310,9 @@ func TestGenericEarlyHintsGoOutBeforeTheAnswerOrNotAtAll(t *testing.T) {
 		got, err := io.ReadAll(resp.Body)
 		check(t, err)
 		_ = resp.Body.Close()
-		if hints != want || resp.StatusCode != http.StatusOK || string(got) != "late" {
-			t.Errorf("%q: %d hints, want %d; %s %q", writer, hints, want, resp.Status, got)
-		}
+		checktest.Equal(t, hints, want, "%q: hints; got %q", writer, got)
+		checktest.Equal(t, resp.StatusCode, http.StatusOK, "%q: resp.StatusCode; got %q", writer, got)
+		checktest.Equal(t, string(got), "late", "%q: string(got)", writer)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access/accesstest"
+	"understudy/internal/checktest"
 	"understudy/internal/proxy"
 	"understudy/internal/sample"
 	"understudy/request"
@@ -97,10 +98,15 @@ func TestHiddenRecordsAreNotThere(t *testing.T) {
 									continue // it names no record
 								}
 								statusB, headB, bodyB := said(face, method, b, headers...)
-								if status != statusB || fmt.Sprint(head) != fmt.Sprint(headB) ||
-									strings.ReplaceAll(body, strings.Repeat("9", 32), strings.Repeat("0", 32)) != bodyB {
-									t.Fatalf("%s %s %v: hidden %d %v %s\nnever %d %v %s", method, a, headers, status, head, body, statusB, headB, bodyB)
-								}
+								checktest.MustEqual(t, status, statusB, "%s %s %v: status; body %s", method, a,
+									headers, body)
+								checktest.MustEqual(t, fmt.Sprint(head), fmt.Sprint(headB),
+									"%s %s %v: fmt.Sprint(head); body %s", method, a, headers, body)
+								checktest.MustEqual(t,
+									strings.ReplaceAll(body, strings.Repeat("9", 32), strings.Repeat("0", 32)),
+									bodyB,
+									`%s %s %v: strings.ReplaceAll(body, strings.Repeat("9", 32), strings.Re…`,
+									method, a, headers)
 							}
 						}
 					}
@@ -182,10 +188,12 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 			Now: func() time.Time { return w.Now }})
 		check(t, err)
 		status, head, body := said(face, "GET", root+"/Calls.json")
-		if status != 503 || !strings.Contains(body, `"message":"not mirrored yet: calls are not held whole, and the role finds some of them `+
-			`alone"`) || head.Get("Retry-After") != "30" || accesstest.Marked(body) != "" {
-			t.Errorf("%s: %d %v %s", name, status, head, body)
-		}
+		checktest.Equal(t, status, 503, "%s: status; body %s", name, body)
+		checktest.Contains(t, body,
+			`"message":"not mirrored yet: calls are not held whole, and the role finds some of them `+`alone"`,
+			"%s: body", name)
+		checktest.Equal(t, head.Get("Retry-After"), "30", `%s: head.Get("Retry-After"); body %s`, name, body)
+		checktest.Equal(t, accesstest.Marked(body), "", "%s: accesstest.Marked(body)", name)
 	}
 }
 
@@ -214,10 +222,10 @@ func TestPathsUnderHiddenAccounts(t *testing.T) {
 		for _, at := range []string{"/Calls.json", "/Calls/" + w.Shown("calls") + ".json", "/Keys.json", "/Nothing.json"} {
 			_, headA, a := said(face, "GET", "/2010-04-01/Accounts/"+w.Hidden("accounts")+at)
 			_, headB, b := said(face, "GET", "/2010-04-01/Accounts/"+w.Never("accounts")+at)
-			if strings.ReplaceAll(a, w.Hidden("accounts"), w.Never("accounts")) != b || fmt.Sprint(headA) != fmt.Sprint(headB) ||
-				!strings.Contains(a, `"status":40`) {
-				t.Errorf("%s, %s: hidden %v %s\nnever %v %s", role, at, headA, a, headB, b)
-			}
+			checktest.Equal(t, strings.ReplaceAll(a, w.Hidden("accounts"), w.Never("accounts")), b,
+				`%s, %s: strings.ReplaceAll(a, w.Hidden("accounts"), w.Never("accounts"))`, role, at)
+			checktest.Equal(t, fmt.Sprint(headA), fmt.Sprint(headB), "%s, %s: fmt.Sprint(headA)", role, at)
+			checktest.Contains(t, a, `"status":40`, "%s, %s: a", role, at)
 		}
 	}
 	w, face := hiddenWorld(t, "sub", true)
@@ -240,9 +248,11 @@ func TestHiddenRecordsInAnOutage(t *testing.T) {
 			for range 2 {
 				a, headA, bodyA := said(face, "GET", root+fmt.Sprintf(at, w.Hidden("calls")))
 				b, headB, bodyB := said(face, "GET", root+fmt.Sprintf(at, w.Never("calls")))
-				if a != b || a != 503 && a != 403 || fmt.Sprint(headA) != fmt.Sprint(headB) || bodyA != bodyB || accesstest.Marked(bodyA) != "" {
-					t.Errorf("%s: hidden %d %v %s, never %d %v %s", at, a, headA, bodyA, b, headB, bodyB)
-				}
+				checktest.Equal(t, a, b, "%s: a", at)
+				checktest.True(t, !(a != 503 && a != 403), "%s: a != 503 && a != 403; a is %v", at, a)
+				checktest.Equal(t, fmt.Sprint(headA), fmt.Sprint(headB), "%s: fmt.Sprint(headA)", at)
+				checktest.Equal(t, bodyA, bodyB, "%s: bodyA", at)
+				checktest.Equal(t, accesstest.Marked(bodyA), "", "%s: accesstest.Marked(bodyA)", at)
 			}
 		}
 		if status, _, body := said(face, "GET", root+"/Calls/"+w.Shown("calls")+".json"); status != 200 ||

@@ -20,6 +20,7 @@ import (
 	"testing/iotest"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/spec/spectest"
 )
@@ -112,14 +113,20 @@ func TestHookTakes(t *testing.T) {
 	} {
 		h := newHooked(t, public, secret)
 		status, body := h.call(c.target, c.form, sign(c.text, secret))
-		if status != http.StatusNoContent || body != "" || !slices.Equal(h.hints, c.hints) {
-			t.Errorf("%s: %d %q, hints %v", c.name, status, body, h.hints)
-		}
+		checktest.Equal(t, status, http.StatusNoContent, "%s: status; body %q", c.name, body)
+		checktest.Equal(t, body, "", "%s: body", c.name)
+		checktest.True(t, slices.Equal(h.hints, c.hints), "%s: h.hints is %v, want %v; body %q", c.name, h.hints,
+			c.hints, body)
 		h.hints = nil
 		for _, wrong := range []string{sign(c.text+" ", secret), sign(c.text, "12346"), "", sign(c.text, secret) + "=",
 			strings.ToLower(sign(c.text, secret))} {
-			if status, body := h.call(c.target, c.form, wrong); status != http.StatusForbidden || body != "" || h.hints != nil {
-				t.Errorf("%s, signed %q: %d %q, hints %v", c.name, wrong, status, body, h.hints)
+			{
+				status, body := h.call(c.target, c.form, wrong)
+				checktest.Equal(t, status, http.StatusForbidden, "%s, signed %q: status; body %q", c.name, wrong,
+					body)
+				checktest.Equal(t, body, "", "%s, signed %q: body", c.name, wrong)
+				checktest.True(t, h.hints == nil, "%s, signed %q: h.hints is %v; body %q", c.name, wrong, h.hints,
+					body)
 			}
 		}
 	}
@@ -159,9 +166,9 @@ func TestHookRefuses(t *testing.T) {
 	} {
 		h.hints = nil
 		status, body := h.call(c.target, c.form, c.signature, c.change)
-		if status != c.status || body != "" || (status == 204) != (len(h.hints) == 1) {
-			t.Errorf("%s: %d %q, hints %v", c.name, status, body, h.hints)
-		}
+		checktest.Equal(t, status, c.status, "%s: status; body %q", c.name, body)
+		checktest.Equal(t, body, "", "%s: body", c.name)
+		checktest.Equal(t, (status == 204), (len(h.hints) == 1), "%s: (status == 204); body %q", c.name, body)
 	}
 	h.hints = nil
 	h.secret = understudy.NewSecret("replaced")

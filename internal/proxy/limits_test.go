@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // Credentials have turns of their own, which say nothing else of them.
@@ -23,9 +24,9 @@ func TestCredentialsHaveTurns(t *testing.T) {
 		}
 	}
 	a := b.script.asked
-	if a[0].Flow == 0 || a[0].Flow != a[1].Flow || a[0].Flow == a[2].Flow {
-		t.Errorf("turns %x, %x, %x", a[0].Flow, a[1].Flow, a[2].Flow)
-	}
+	checktest.True(t, a[0].Flow != 0, "turns: a[0].Flow is 0")
+	checktest.Equal(t, a[0].Flow, a[1].Flow, "turns: a[0].Flow")
+	checktest.True(t, a[0].Flow != a[2].Flow, "turns: a[0].Flow is %v", a[0].Flow)
 	other := newBed(t)
 	other.answers(page("calls", true, 200, `{"calls":[]}`))
 	other.ask("GET", root+"/Calls.json", demo)

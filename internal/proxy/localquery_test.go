@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/request"
 	"understudy/spec"
@@ -104,10 +105,10 @@ func TestNotMirroredYet(t *testing.T) {
 		return nil, fmt.Errorf("mirror: compose: %w: calls: they are not synced", understudy.ErrNotMirrored)
 	}
 	w := b.ask("GET", root+"/Calls.json?understudy.order=asc", demo)
-	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(),
-		"not mirrored yet: calls: they are not synced") {
-		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
-	}
+	checktest.Equal(t, w.Code, 503, "w.Code; w.Body %s", w.Body)
+	checktest.True(t, w.Header().Get("Retry-After") != "", `w.Header().Get("Retry-After") is empty; w.Body %s`,
+		w.Body)
+	checktest.Contains(t, w.Body.String(), "not mirrored yet: calls: they are not synced", "w.Body.String()")
 }
 
 // Part 2, no. 15: the number of a change that was not given yet was 200 and empty.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"weak"
 
+	"understudy/internal/checktest"
 	"understudy/kit/limiter"
 	"understudy/request"
 )
@@ -70,10 +71,10 @@ func TestListsAtOnceAreBounded(t *testing.T) {
 		<-first
 		b.answers(page("calls", true, 200, `{"calls":[]}`))
 		w := b.ask(http.MethodGet, root+"/Calls.json", demo)
-		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
-			!strings.Contains(w.Body.String(), errManyLists.Error()) {
-			t.Errorf("a list too many: %d %v %s", w.Code, w.Header(), w.Body)
-		}
+		checktest.Equal(t, w.Code, http.StatusServiceUnavailable, "a list too many: w.Code; w.Body %s", w.Body)
+		checktest.True(t, w.Header().Get("Retry-After") != "",
+			`a list too many: w.Header().Get("Retry-After") is empty; w.Body %s`, w.Body)
+		checktest.Contains(t, w.Body.String(), errManyLists.Error(), "a list too many: w.Body.String()")
 		if w := b.ask(http.MethodGet, root+"/Calls.json", masked); w.Code != http.StatusOK {
 			t.Errorf("another credential's list: %d", w.Code)
 		}

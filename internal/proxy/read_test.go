@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -36,14 +37,18 @@ func TestWarmAnswer(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if tag := w.Header().Get("Etag"); len(tag) != 24 || tag[0] != '"' || strings.HasPrefix(tag, "W/") {
-		t.Errorf("ETag %q", tag)
-	}
+	tag := w.Header().Get("Etag")
+	checktest.MustEqual(t, len(tag), 24, "ETag: len(tag)")
+	checktest.Equal(t, tag[0], '"', "ETag: tag[0]")
+	checktest.True(t, !strings.HasPrefix(tag, "W/"), "ETag: tag is %q", tag)
 	if w.Header().Get("X-Request-Id") == "" {
 		t.Error("no request id")
 	}
-	if ask := b.script.asked[0]; ask.NoCache || ask.AgeLimit != nil || ask.Target.ID != "SM1" {
-		t.Errorf("asked %+v", ask)
+	{
+		ask := b.script.asked[0]
+		checktest.True(t, !ask.NoCache, "asked: ask.NoCache is true")
+		checktest.MustTrue(t, ask.AgeLimit == nil, "asked: ask.AgeLimit is %v", ask.AgeLimit)
+		checktest.Equal(t, ask.Target.ID, "SM1", "asked: ask.Target.ID")
 	}
 }
 
@@ -78,9 +83,10 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 			t.Errorf("%s: %q, %q", name, get.Header().Get(name), head.Header().Get(name))
 		}
 	}
-	if e := b.ask("HEAD", root+"/Messages/SM1.json", "wrong"); e.Code != 401 || e.Body.Len() != 0 || e.Header().Get("Content-Length") == "0" {
-		t.Errorf("an error: %d, %d bytes, length %s", e.Code, e.Body.Len(), e.Header().Get("Content-Length"))
-	}
+	e := b.ask("HEAD", root+"/Messages/SM1.json", "wrong")
+	checktest.Equal(t, e.Code, 401, "an error: e.Code")
+	checktest.Equal(t, e.Body.Len(), 0, "an error: e.Body.Len()")
+	checktest.True(t, e.Header().Get("Content-Length") != "0", `an error: e.Header().Get("Content-Length") is "0"`)
 }
 
 func TestNotModified(t *testing.T) {
@@ -215,17 +221,30 @@ func TestFreshnessWishes(t *testing.T) {
 	last := func() request.Request { return b.script.asked[len(b.script.asked)-1] }
 	target := root + "/Calls.json"
 	b.ask("GET", target, reader)
-	if a := last(); a.AgeLimit == nil || *a.AgeLimit != time.Minute || a.NoCache {
-		t.Errorf("the grant's: %+v", a)
+	{
+		a := last()
+		checktest.MustTrue(t, a.AgeLimit != nil, "the grant's: a.AgeLimit is nil")
+		checktest.Equal(t, *a.AgeLimit, time.Minute, "the grant's: *a.AgeLimit")
+		checktest.True(t, !a.NoCache, "the grant's: a.NoCache is true")
 	}
 	b.ask("GET", target, reader, "Cache-Control", "max-age=5, min-fresh=4, max-stale=3")
-	if a := last(); *a.AgeLimit != time.Minute || *a.MaxAge != 5*time.Second || *a.MinFresh != 4*time.Second || *a.MaxStale != 3*time.Second ||
-		a.NoCache || a.OnlyIfCached {
-		t.Errorf("%+v", a)
+	{
+		a := last()
+		checktest.Equal(t, *a.AgeLimit, time.Minute, "*a.AgeLimit")
+		checktest.Equal(t, *a.MaxAge, 5*time.Second, "*a.MaxAge")
+		checktest.Equal(t, *a.MinFresh, 4*time.Second, "*a.MinFresh")
+		checktest.Equal(t, *a.MaxStale, 3*time.Second, "*a.MaxStale")
+		checktest.True(t, !a.NoCache, "a.NoCache is true")
+		checktest.True(t, !a.OnlyIfCached, "a.OnlyIfCached is true")
 	}
 	b.ask("GET", target, demo, "Cache-Control", "max-stale, only-if-cached")
-	if a := last(); a.AgeLimit != nil || a.MaxAge != nil || a.MinFresh != nil || *a.MaxStale >= 0 || !a.OnlyIfCached {
-		t.Errorf("%+v", a)
+	{
+		a := last()
+		checktest.MustTrue(t, a.AgeLimit == nil, "a.AgeLimit is %v", a.AgeLimit)
+		checktest.MustTrue(t, a.MaxAge == nil, "a.MaxAge is %v", a.MaxAge)
+		checktest.MustTrue(t, a.MinFresh == nil, "a.MinFresh is %v", a.MinFresh)
+		checktest.True(t, *a.MaxStale < 0, "*a.MaxStale is %v, want < 0", *a.MaxStale)
+		checktest.True(t, a.OnlyIfCached, "a.OnlyIfCached is false")
 	}
 	b.ask("GET", target, demo, "Cache-Control", "no-store")
 	if a := last(); !reflect.DeepEqual(a, request.Request{Target: a.Target, Flow: a.Flow, ResponseBuffer: a.ResponseBuffer}) {
@@ -287,9 +306,11 @@ func TestHeadersThatSayNothing(t *testing.T) {
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			w := b.ask(method, target, demo, headers...)
-			if w.Code != 200 || method == "GET" && w.Body.String() != long() || method == "HEAD" && w.Body.Len() != 0 {
-				t.Errorf("%s with %q: %d, %d bytes", method, headers, w.Code, w.Body.Len())
-			}
+			checktest.Equal(t, w.Code, 200, "%s with %q: w.Code", method, headers)
+			checktest.True(t, !(method == "GET" && w.Body.String() != long()),
+				`%s with %q: method == "GET" && w.Body.String() != long(); method is %q`, method, headers, method)
+			checktest.True(t, !(method == "HEAD" && w.Body.Len() != 0),
+				`%s with %q: method == "HEAD" && w.Body.Len() != 0; method is %q`, method, headers, method)
 			for name, values := range plain.Header() {
 				if got := w.Header().Get(name); got != values[0] && name != "X-Request-Id" {
 					t.Errorf("%s with %q: %s is %q, want %q", method, headers, name, got, values[0])
@@ -325,9 +346,10 @@ func TestPreferredWait(t *testing.T) {
 		}
 		begun := time.Now()
 		w := b.ask("GET", root+"/Calls.json", demo, "Prefer", "respond-async, wait=2")
-		if took := time.Since(begun); took != 2*time.Second || w.Code != 503 || w.Header().Get("Retry-After") == "" {
-			t.Errorf("%d after %v", w.Code, took)
-		}
+		took := time.Since(begun)
+		checktest.Equal(t, took, 2*time.Second, "took")
+		checktest.Equal(t, w.Code, 503, "w.Code")
+		checktest.True(t, w.Header().Get("Retry-After") != "", `w.Header().Get("Retry-After") is empty`)
 	})
 }
 
@@ -358,12 +380,12 @@ func TestAccessLog(t *testing.T) {
 	b.ask("GET", root+"/Calls.json", "", "X-Request-Id", "bad id\n")
 	text := b.text(t)
 	want := `id=mine-1 method=GET path="` + root + `/Calls.json?To=…" status=200 bytes=12 caller=demo how=cold dur=0.000ms upstream=812.000ms`
-	if !strings.Contains(text, want) || strings.Contains(text, "4155551234") || strings.Contains(text, "bad id") {
-		t.Errorf("logged %s\nwant %s", text, want)
-	}
-	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "status=401") || strings.Contains(text, demo) {
-		t.Errorf("logged %s", text)
-	}
+	checktest.Contains(t, text, want, "logged: text")
+	checktest.Lacks(t, text, "4155551234", "logged: text")
+	checktest.Lacks(t, text, "bad id", "logged: text")
+	checktest.Equal(t, strings.Count(text, "\n"), 2, `logged: strings.Count(text, "\n")`)
+	checktest.Contains(t, text, "status=401", "logged: text")
+	checktest.Lacks(t, text, demo, "logged: text")
 }
 
 func TestTargetsAreRemembered(t *testing.T) {

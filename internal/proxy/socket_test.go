@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -244,9 +245,9 @@ func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 	invited := time.Since(begun)
 	c.send("To=1&x=yz")
 	status, body, h := c.answer("POST")
-	if status != 201 || body != oneMessage || h.Get("Connection") != "" {
-		t.Errorf("%d %s %v", status, body, h)
-	}
+	checktest.Equal(t, status, 201, "status; body %s", body)
+	checktest.Equal(t, body, oneMessage, "body")
+	checktest.Equal(t, h.Get("Connection"), "", `h.Get("Connection"); body %s`, body)
 	t.Logf("invited after %v, answered after %v", invited, time.Since(begun))
 	if got := string(s.script.writes()[0].Body); got != "To=1&x=yz" {
 		t.Errorf("passed on %q", got)
@@ -337,9 +338,9 @@ func TestASlowBodyThatNobodyReads(t *testing.T) {
 	begun := time.Now()
 	c.send("POST %s/Calls.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 100\r\n\r\nTo=", root, basic(demo))
 	status, _, h := c.answer("POST")
-	if status != 403 || h.Get("Connection") != "close" || !c.ended() {
-		t.Errorf("%d, Connection %q", status, h.Get("Connection"))
-	}
+	checktest.Equal(t, status, 403, "status")
+	checktest.Equal(t, h.Get("Connection"), "close", `h.Get("Connection")`)
+	checktest.True(t, c.ended(), "c.ended() is false")
 	if took := time.Since(begun); took > 5*drainTime {
 		t.Errorf("took %v", took)
 	}
@@ -352,9 +353,9 @@ func TestABodyThatStops(t *testing.T) {
 	c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 100\r\n\r\nTo=", root, basic(demo))
 	status, body, h := c.answer("POST")
 	wantShape(t, []byte(body), 408, 20001, "in time")
-	if status != 408 || h.Get("Connection") != "close" || len(s.script.writes()) != 0 {
-		t.Errorf("%d, Connection %q, passed on %d", status, h.Get("Connection"), len(s.script.writes()))
-	}
+	checktest.Equal(t, status, 408, "status")
+	checktest.Equal(t, h.Get("Connection"), "close", `h.Get("Connection")`)
+	checktest.Equal(t, len(s.script.writes()), 0, "len(s.script.writes())")
 }
 
 // Writes have slots; without a free one the refusal comes before the body is read.
@@ -428,8 +429,11 @@ func TestCurl(t *testing.T) {
 		t.Logf("as %s: status, seconds, bytes sent: %s; bytes read by the server: %d", test.secret, out, s.read.Load())
 		status, rest, _ := strings.Cut(string(out), " ")
 		seconds, _, _ := strings.Cut(rest, " ")
-		if took, err := strconv.ParseFloat(seconds, 64); status != test.want || err != nil || took > 30 {
-			t.Errorf("as %s: %s", test.secret, out)
+		{
+			took, err := strconv.ParseFloat(seconds, 64)
+			checktest.Equal(t, status, test.want, "as %s: status; out %s", test.secret, out)
+			checktest.MustNoError(t, err, "as %s; out %s", test.secret, out)
+			checktest.True(t, took <= 30, "as %s: took is %v, want <= 30; out %s", test.secret, took, out)
 		}
 		if test.want == "201" && (len(s.script.writes()) != before+1 || len(s.script.writes()[before].Body) != 2<<20) {
 			t.Error("the upload did not arrive whole")

@@ -4,9 +4,13 @@ package proxy
 
 import (
 	"strings"
+	"testing"
 
 	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/spec"
+	"understudy/spec/spectest"
 )
 
 // AllTargets returns request targets that reach every route of a source and every
@@ -71,4 +75,48 @@ func variable(s *spec.Source, k *spec.Kind, in *spec.Instance, name string, part
 		}
 	}
 	return id(k.Name)
+}
+
+// A media path and nothing else is asked as one: whatever path comes, the role
+// that may have no content gets none, and no request goes where the gate was
+// not asked.
+func FuzzMediaPath(f *testing.F) {
+	for _, s := range []string{
+		"Recordings/RE1.wav", "Recordings/RE1.mp3", "Recordings/RE1", "Recordings/RE1.json", "Messages/MM1/Media/ME1", "Recordings/RE1.wav.json",
+		"Recordings/RE1%2ewav", "Recordings/RE1.wav/", "Recordings//RE1.wav", "Recordings/../Recordings/RE1.wav", "Recordings/RE1.wav?x=1",
+		"Recordings/RE1.WAV", "Recordings/.wav", "Recordings/RE1.wav%00",
+	} {
+		f.Add(s)
+	}
+	sp := spectest.BuiltIn(f, "twilio")
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, access.Roles{"support": {"twilio": {"*": "see", "body": "hide"}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	caller := understudy.Caller{Name: "masked", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
+	f.Fuzz(func(t *testing.T, path string) {
+		path, query, _ := strings.Cut(root+"/"+path, "?")
+		at, err := sp.Resolve("twilio", path, query)
+		if err != nil {
+			return
+		}
+		if at.Media != nil {
+			checktest.MustTrue(t, at.Kind != nil, "%q: at.Kind is nil", path)
+			checktest.MustTrue(t, at.List == nil, "%q: at.List is %v", path, at.List)
+			checktest.MustTrue(t, at.Instance == nil, "%q: at.Instance is %v", path, at.Instance)
+			checktest.MustTrue(t, at.ID != "", "%q: at.ID is empty", path)
+			checktest.MustTrue(t, !strings.ContainsAny(at.ID, "./"), `%q: strings.ContainsAny(at.ID, "./") is true`,
+				path)
+			checktest.MustTrue(t, gate.CheckRead(caller, at) != nil, "gate.CheckRead(caller, at) is nil")
+			checktest.MustTrue(t, gate.CheckMedia(caller, at) != nil, "gate.CheckMedia(caller, at) is nil")
+			checktest.MustTrue(t, gate.CheckWrite(caller, at, "GET") != nil,
+				`gate.CheckWrite(caller, at, "GET") is nil`)
+			again, err := sp.Resolve("twilio", at.Key.Path(), at.Key.Query())
+			checktest.MustNoError(t, err, "%q means something else once it is a key", path)
+			checktest.MustEqual(t, again.Media, at.Media, "%q means something else once it is a key: again.Media",
+				path)
+			checktest.MustEqual(t, again.ID, at.ID, "%q means something else once it is a key: again.ID", path)
+			checktest.MustEqual(t, again.Key, at.Key, "%q means something else once it is a key: again.Key", path)
+		}
+	})
 }

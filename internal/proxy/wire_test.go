@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // Fifty requests in one piece, warm and cold by turns and a write in their
@@ -66,10 +68,9 @@ func TestPipelined(t *testing.T) {
 			t.Errorf("answer %d is not that of %s", i, target)
 		}
 	}
-	if strings.Contains(bodies[24], "in the middle") || !strings.Contains(bodies[25], "in the middle") ||
-		!strings.Contains(bodies[26], "in the middle") {
-		t.Error("the write is not between the reads around it")
-	}
+	checktest.Lacks(t, bodies[24], "in the middle", "the write is not between the reads around it: bodies[24]")
+	checktest.Contains(t, bodies[25], "in the middle", "the write is not between the reads around it: bodies[25]")
+	checktest.Contains(t, bodies[26], "in the middle", "the write is not between the reads around it: bodies[26]")
 }
 
 // hidden is one case of the corpus.

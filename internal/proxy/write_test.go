@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
@@ -47,10 +48,11 @@ func TestWrite(t *testing.T) {
 		if len(b.script.passed) != 1 {
 			t.Fatalf("passed on %d times", len(b.script.passed))
 		}
-		if p := b.script.passed[0]; p.Method != "POST" || string(p.Body) != "To=%2B1&Body=hi" ||
-			p.ContentType != "application/x-www-form-urlencoded" || strings.Contains(p.Target.Key.URI, "understudy") {
-			t.Errorf("passed on %+v", p)
-		}
+		p := b.script.passed[0]
+		checktest.Equal(t, p.Method, "POST", "passed on: p.Method")
+		checktest.Equal(t, string(p.Body), "To=%2B1&Body=hi", "passed on: string(p.Body)")
+		checktest.Equal(t, p.ContentType, "application/x-www-form-urlencoded", "passed on: p.ContentType")
+		checktest.Lacks(t, p.Target.Key.URI, "understudy", "passed on: p.Target.Key.URI")
 		if got := w.Header().Get("Cache-Status"); got != "understudy; fwd=method; stored" {
 			t.Errorf("Cache-Status %q", got)
 		}
@@ -89,19 +91,24 @@ func TestWhatAWriteMadeIsListed(t *testing.T) {
 			t.Fatalf("%+v", log.all)
 		}
 		sent, made := log.all[0], log.all[1]
-		if made.Action != understudy.ActionSend || made.What != understudy.WhatCreated || len(made.IDs) != 1 || made.IDs[0] != created.ID ||
-			made.Status != 201 || made.Kind != "messages" || !made.IsFollowUp() || made.Request == "" ||
-			made.Request != sent.Request || sent.IsFollowUp() {
-			t.Errorf("%+v after %+v", made, sent)
-		}
+		checktest.Equal(t, made.Action, understudy.ActionSend, "made.Action")
+		checktest.Equal(t, made.What, understudy.WhatCreated, "made.What")
+		checktest.MustEqual(t, len(made.IDs), 1, "len(made.IDs)")
+		checktest.Equal(t, made.IDs[0], created.ID, "made.IDs[0]")
+		checktest.Equal(t, made.Status, 201, "made.Status")
+		checktest.Equal(t, made.Kind, "messages", "made.Kind")
+		checktest.True(t, made.IsFollowUp(), "made.IsFollowUp() is false")
+		checktest.True(t, made.Request != "", "made.Request is empty")
+		checktest.Equal(t, made.Request, sent.Request, "made.Request")
+		checktest.True(t, !sent.IsFollowUp(), "sent.IsFollowUp() is true")
 	}
 	log.all, answer = nil, page("messages", false, 400, `{"code":21211}`)
 	b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("To=%2B1")), demo)
 	answer = created
 	b.send(httptest.NewRequest("DELETE", root+"/Messages/SM00000000000000000000000000000009.json", nil), demo)
-	if len(log.all) != 2 || log.all[0].IsFollowUp() || log.all[1].IsFollowUp() {
-		t.Errorf("%+v", log.all)
-	}
+	checktest.MustEqual(t, len(log.all), 2, "len(log.all)")
+	checktest.True(t, !log.all[0].IsFollowUp(), "log.all[0].IsFollowUp() is true")
+	checktest.True(t, !log.all[1].IsFollowUp(), "log.all[1].IsFollowUp() is true")
 }
 
 func TestWriteWithoutContent(t *testing.T) {
@@ -110,9 +117,10 @@ func TestWriteWithoutContent(t *testing.T) {
 		return &request.Response{Page: &understudy.Page{Kind: "messages", ID: "SM1", Status: 204}}, nil
 	}
 	w := b.ask("DELETE", root+"/Messages/SM1.json", masked)
-	if w.Code != 204 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != "" || w.Header().Get("Content-Type") != "" {
-		t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
-	}
+	checktest.Equal(t, w.Code, 204, "w.Code; w.Body %q", w.Body)
+	checktest.Equal(t, w.Body.Len(), 0, "w.Body.Len()")
+	checktest.Equal(t, w.Header().Get("Content-Length"), "", `w.Header().Get("Content-Length"); w.Body %q`, w.Body)
+	checktest.Equal(t, w.Header().Get("Content-Type"), "", `w.Header().Get("Content-Type"); w.Body %q`, w.Body)
 }
 
 func TestWriteErrors(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestQuestionsThatMeanNothingAreRefused(t *testing.T) {
@@ -30,7 +31,10 @@ func TestQuestionsThatMeanNothingAreRefused(t *testing.T) {
 	}
 	good := RecordQuery{Source: "twilio", Kinds: calls, Shape: "calls", IDs: many[:MaxValues], Since: 1, Limit: 1,
 		Predicates: []Predicate{{Field: "a", Any: calls}, {Number: "1"}}, Rule: []Predicate{{From: 1}}}
-	if err := good.Check(); err != nil || !good.HasTerms() || len(good.Terms()) != 3 {
-		t.Errorf("%v, %d terms", err, len(good.Terms()))
+	{
+		err := good.Check()
+		checktest.MustNoError(t, err, "")
+		checktest.True(t, good.HasTerms(), "good.HasTerms() is false")
+		checktest.Equal(t, len(good.Terms()), 3, "len(good.Terms())")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store/annotations"
 )
@@ -111,8 +112,8 @@ func TestHitsHaveNotes(t *testing.T) {
 		says := strings.Contains(string(body), `"text":"called back","by":"anna"`) &&
 			strings.Contains(string(body), `"handled":{"by":"ben","at":`+fmt.Sprintf("%q", epoch.Format("2006-01-02T15:04:05Z")))
 		none := !strings.Contains(string(body), "called back") && !strings.Contains(string(body), "handled")
-		if len(found.Hits) != 1 || says != want || none == want {
-			t.Errorf("role %s: %s", role, body)
-		}
+		checktest.MustEqual(t, len(found.Hits), 1, "role %s: len(found.Hits); body %s", role, body)
+		checktest.Equal(t, says, want, "role %s: says; body %s", role, body)
+		checktest.True(t, none != want, "role %s: none is %v; body %s", role, none, body)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 	"understudy/upstream"
@@ -39,17 +40,19 @@ func FuzzQuery(f *testing.F) {
 		q, err := r.read(who, &query.SearchRequest{Text: text}, epoch)
 		if err != nil {
 			var e *query.SyntaxError
-			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) {
-				t.Fatalf("%q: %v", text, err)
-			}
+			checktest.MustTrue(t, errors.As(err, &e), "%q: errors.As(err, &e) is false", text)
+			checktest.MustTrue(t, e.At >= 0, "%q: e.At is %v, want >= 0; %v", text, e.At, err)
+			checktest.MustTrue(t, e.At <= e.End, "%q: e.At is %v; %v", text, e.At, err)
+			checktest.MustTrue(t, e.End <= len(text), "%q: e.End is %v; %v", text, e.End, err)
 			return
 		}
 		for _, one := range q.Plan() {
 			for _, term := range one.Query.Predicates {
-				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && len(term.Any) > 0 ||
-					slices.Contains(term.Any, "") {
-					t.Fatalf("%q: a term that asks for nothing: %+v", text, term)
-				}
+				checktest.MustTrue(t, !(len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0),
+					"%q: len(term.Any) is %v", text, len(term.Any))
+				checktest.MustTrue(t, !(term.Field == "" && len(term.Any) > 0),
+					`%q: term.Field == "" && len(term.Any) > 0; term.Field is %q`, text, term.Field)
+				checktest.MustTrue(t, !slices.Contains(term.Any, ""), "%q: term.Any is %v", text, term.Any)
 			}
 		}
 		for _, s := range q.Views {

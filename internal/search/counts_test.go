@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
@@ -160,9 +161,10 @@ func TestCountsReadWhatChangedAlone(t *testing.T) {
 			for range 3 {
 				r.countedAs(s, role, a)
 			}
-			if n := store.records.Load(); n != want || store.seeks.Load() != want || store.counts.Load() != 0 {
-				t.Errorf("%s, %d: %d records read by %d questions, %d counts, want %d", role, i, n, store.seeks.Load(), store.counts.Load(), want)
-			}
+			n := store.records.Load()
+			checktest.Equal(t, n, want, "%s, %d: n", role, i)
+			checktest.Equal(t, store.seeks.Load(), want, "%s, %d: store.seeks.Load()", role, i)
+			checktest.Equal(t, store.counts.Load(), 0, "%s, %d: store.counts.Load()", role, i)
 		}
 		if got := r.countedAs(s, role, a); !strings.Contains(got, `"`+status+`"`) {
 			t.Errorf("the change is not counted: %s", got)
@@ -274,9 +276,10 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		{Text: "kind:calls has:direction", Limit: query.MaxHits}} {
 		a.Facets = true
 		out, err := slow.Find(t.Context(), as("all"), a)
-		if err != nil || out.Next != "" || out.Total.AtLeast || out.Total.N != int64(len(out.Hits)) {
-			t.Errorf("%s: %d hits, %+v: %v", a.Text, len(out.Hits), out.Total, err)
-		}
+		checktest.MustNoError(t, err, "%s", a.Text)
+		checktest.Equal(t, out.Next, "", "%s: out.Next", a.Text)
+		checktest.True(t, !out.Total.AtLeast, "%s: out.Total.AtLeast is true", a.Text)
+		checktest.Equal(t, out.Total.N, int64(len(out.Hits)), "%s: out.Total.N", a.Text)
 	}
 	if len(months) < 2 {
 		t.Fatal("the world has too little for this")

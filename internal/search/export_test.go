@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/export"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
@@ -29,9 +30,10 @@ func TestExport(t *testing.T) {
 		want := r.all(role, query.SearchRequest{Text: "kind:calls,messages", Limit: 500})
 		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls,messages", role, "")
 		lines := strings.Split(strings.TrimSpace(body), "\n")
-		if resp.StatusCode != 200 || len(lines) != len(want) || resp.Trailer.Get(endTrailer) != fmt.Sprintf("complete; %d records", len(want)) {
-			t.Fatalf("%d lines of %d: %s", len(lines), len(want), resp.Trailer)
-		}
+		checktest.MustEqual(t, resp.StatusCode, 200, "%d lines of %d: resp.StatusCode", len(lines), len(want))
+		checktest.MustEqual(t, len(lines), len(want), "%d lines of %d: len(lines)", len(lines), len(want))
+		checktest.MustEqual(t, resp.Trailer.Get(endTrailer), fmt.Sprintf("complete; %d records", len(want)),
+			"%d lines of %d: resp.Trailer.Get(endTrailer)", len(lines), len(want))
 		for i, line := range lines {
 			var h query.SearchHit
 			if err := json.Unmarshal([]byte(line), &h); err != nil || h.Kind+"/"+h.ID != want[i] {
@@ -48,9 +50,14 @@ func TestExport(t *testing.T) {
 				} `xml:"field"`
 			} `xml:"doc"`
 		}
-		if err := xml.Unmarshal([]byte(body), &doc); err != nil || len(doc.Docs) != len(want) ||
-			!strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete") {
-			t.Fatalf("%d documents of %d: %v %s", len(doc.Docs), len(want), err, resp.Trailer)
+		{
+			err := xml.Unmarshal([]byte(body), &doc)
+			checktest.MustNoError(t, err, "%d documents of %d", len(doc.Docs), len(want))
+			checktest.MustEqual(t, len(doc.Docs), len(want), "%d documents of %d: len(doc.Docs)", len(doc.Docs),
+				len(want))
+			checktest.MustTrue(t, strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete"),
+				"%d documents of %d: resp.Trailer.Get(endTrailer) is %q", len(doc.Docs), len(want),
+				resp.Trailer.Get(endTrailer))
 		}
 		bodies := 0
 		for i, d := range doc.Docs {
@@ -109,15 +116,17 @@ func TestExportBrokenOff(t *testing.T) {
 		url := r.serve(s).URL
 		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls", "all", "")
 		lines := strings.Split(strings.TrimSpace(body), "\n")
-		if last := lines[len(lines)-1]; len(lines) != 31 || last != `{"error":"broken off"}` ||
-			resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
-			t.Errorf("%s: %d lines, %s, %s", name, len(lines), last, resp.Trailer)
-		}
+		last := lines[len(lines)-1]
+		checktest.MustEqual(t, len(lines), 31, "%s: len(lines)", name)
+		checktest.Equal(t, last, `{"error":"broken off"}`, "%s: last", name)
+		checktest.Equal(t, resp.Trailer.Get(endTrailer), "broken off; 30 records",
+			"%s: resp.Trailer.Get(endTrailer)", name)
 		resp, body = get(t, "GET", url+"/-/search?format=xml&q=kind:calls", "all", "")
-		if err := xml.Unmarshal([]byte(body), &struct{}{}); err == nil || !strings.HasSuffix(body, "<!-- broken off -->") ||
-			resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
-			t.Errorf("%s: %.100s…%s, %v", name, body, body[len(body)-60:], resp.Trailer)
-		}
+		err := xml.Unmarshal([]byte(body), &struct{}{})
+		checktest.MustTrue(t, err != nil, "%s: err is nil; body %.100s", name, body)
+		checktest.True(t, strings.HasSuffix(body, "<!-- broken off -->"), "%s: body is %q", name, body)
+		checktest.Equal(t, resp.Trailer.Get(endTrailer), "broken off; 30 records",
+			"%s: resp.Trailer.Get(endTrailer); body %.100s", name, body)
 		if resp, body := get(t, "GET", url+"/-/search?q=kind:calls", "all", ""); name == "an error" &&
 			(resp.StatusCode != 503 || strings.Contains(body, "fire")) {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
@@ -143,9 +152,10 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 	r := newRig(t, true)
 	lapsed := r.with(func(o *Options) { o.Gate = &lapsing{o.Gate, 30} })
 	resp, body := get(t, "GET", r.serve(lapsed).URL+"/-/search?format=jsonl&q=kind:calls", "all", "")
-	if resp.StatusCode != 200 || strings.Count(body, "\n") != 31 || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
-		t.Errorf("a grant that ended: %d, %d lines, %s", resp.StatusCode, strings.Count(body, "\n"), resp.Trailer)
-	}
+	checktest.Equal(t, resp.StatusCode, 200, "a grant that ended: resp.StatusCode")
+	checktest.Equal(t, strings.Count(body, "\n"), 31, `a grant that ended: strings.Count(body, "\n")`)
+	checktest.Equal(t, resp.Trailer.Get(endTrailer), "broken off; 30 records",
+		"a grant that ended: resp.Trailer.Get(endTrailer)")
 	over := make(chan struct{})
 	begun, ended := "", 0
 	s := r.with(func(o *Options) {
@@ -163,9 +173,10 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 		}
 		return nil
 	}, func() error { return nil })
-	if n != 1 || !errors.Is(err, errOver) || begun != as("all").Name || ended != 1 {
-		t.Errorf("a policy that ended: %d, %v; of %s, %d ended", n, err, begun, ended)
-	}
+	checktest.Equal(t, n, 1, "a policy that ended: n; %v", err)
+	checktest.True(t, errors.Is(err, errOver), "a policy that ended: err is %v, want errOver", err)
+	checktest.Equal(t, begun, as("all").Name, "a policy that ended: begun; %v", err)
+	checktest.Equal(t, ended, 1, "a policy that ended: ended; %v", err)
 }
 
 // One caller has its part of the places for exports, and leaves others theirs.
@@ -196,10 +207,13 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		for _, form := range []string{"jsonl", "xml"} {
 			resp, body := get(t, "GET", url+form, who+"er:"+who, "")
-			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != exportWait || resp.Header.Get("Trailer") != "" ||
-				resp.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, says) {
-				t.Errorf("%s: %d %v %s", who, resp.StatusCode, resp.Header, body)
-			}
+			checktest.Equal(t, resp.StatusCode, 503, "%s: resp.StatusCode; body %s", who, body)
+			checktest.Equal(t, resp.Header.Get("Retry-After"), exportWait,
+				`%s: resp.Header.Get("Retry-After"); body %s`, who, body)
+			checktest.Equal(t, resp.Header.Get("Trailer"), "", `%s: resp.Header.Get("Trailer"); body %s`, who, body)
+			checktest.Equal(t, resp.Header.Get("Content-Type"), "application/json",
+				`%s: resp.Header.Get("Content-Type"); body %s`, who, body)
+			checktest.Contains(t, body, says, "%s: body", who)
 		}
 	}
 	begin("all")

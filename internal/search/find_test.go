@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/kit/tokenizer"
@@ -296,9 +297,9 @@ func TestFindEqualsLookingAtEveryView(t *testing.T) {
 			}
 			a.Sort, a.Facets, a.Limit = "", true, 1
 			out, err := r.s.Find(t.Context(), as(role), a)
-			if err != nil || out.Total.N != int64(len(want)) || out.Total.AtLeast {
-				t.Fatalf("%s as %s: counted %+v of %d: %v", g.text, role, out.Total, len(want), err)
-			}
+			checktest.MustNoError(t, err, "%s as %s", g.text, role)
+			checktest.MustEqual(t, out.Total.N, int64(len(want)), "%s as %s: out.Total.N", g.text, role)
+			checktest.MustTrue(t, !out.Total.AtLeast, "%s as %s: out.Total.AtLeast is true", g.text, role)
 		}
 		if refused > 20*rounds() || found < 8*rounds() {
 			t.Errorf("%s: %d refused, %d found: too little is compared", role, refused, found)

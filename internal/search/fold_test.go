@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 )
 
@@ -37,10 +38,11 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 			}
 		}
 	}
-	if out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Named.ID != id ||
-		len(out.Hits) == 0 || !out.Hits[0].Exact {
-		t.Errorf("%s in capitals means %+v: %v", id, out.Named, err)
-	}
+	out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)})
+	checktest.MustNoError(t, err, "%s in capitals means %+v", id, out.Named)
+	checktest.Equal(t, out.Named.ID, id, "%s in capitals means %+v: out.Named.ID", id, out.Named)
+	checktest.MustTrue(t, len(out.Hits) != 0, "%s in capitals means %+v: len(out.Hits) is 0", id, out.Named)
+	checktest.True(t, out.Hits[0].Exact, "%s in capitals means %+v: out.Hits[0].Exact is false", id, out.Named)
 	for _, pair := range [][2]string{{"status:Busy", "status:busy"}, {"status:BUSY,Failed", "status:busy,failed"},
 		{"kind:calls direction:INBOUND", "kind:calls direction:inbound"}} {
 		got, want := r.all("all", query.SearchRequest{Text: pair[0]}), r.all("all", query.SearchRequest{Text: pair[1]})
@@ -63,9 +65,10 @@ func TestOldIDsAreFoundAtOnce(t *testing.T) {
 		for _, name := range []string{names[i], names[len(names)-1]} {
 			_, id, _ := strings.Cut(name, "/")
 			out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: "id:" + id})
-			if err != nil || len(out.Hits) != 1 || out.Hits[0].ID != id || out.Partial {
-				t.Errorf("%s: %+v %v", name, out, err)
-			}
+			checktest.MustNoError(t, err, "%s; out %+v", name, out)
+			checktest.MustEqual(t, len(out.Hits), 1, "%s: len(out.Hits)", name)
+			checktest.Equal(t, out.Hits[0].ID, id, "%s: out.Hits[0].ID", name)
+			checktest.True(t, !out.Partial, "%s: out.Partial is true", name)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/spec"
 )
@@ -58,13 +59,16 @@ func TestALookupThatTakesTooLong(t *testing.T) {
 	late := r.with(func(o *Options) { o.Limits.Time = time.Nanosecond })
 	for _, text := range []string{id, `"` + id + `"`, "id:" + id} {
 		out, err := late.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
-		if err != nil || !out.Partial || len(out.Hits) != 0 || out.Next == "" || len(out.Notes) != 1 {
-			t.Fatalf("%s: %+v, %v", text, out, err)
-		}
+		checktest.MustNoError(t, err, "%s; out %+v", text, out)
+		checktest.MustTrue(t, out.Partial, "%s: out.Partial is false", text)
+		checktest.MustEqual(t, len(out.Hits), 0, "%s: len(out.Hits)", text)
+		checktest.MustTrue(t, out.Next != "", "%s: out.Next is empty", text)
+		checktest.MustEqual(t, len(out.Notes), 1, "%s: len(out.Notes)", text)
 		out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Cursor: out.Next})
-		if err != nil || out.Partial || len(out.Hits) != 1 || out.Hits[0].ID != id {
-			t.Errorf("%s, gone on: %+v, %v", text, out, err)
-		}
+		checktest.MustNoError(t, err, "%s, gone on; out %+v", text, out)
+		checktest.True(t, !out.Partial, "%s, gone on: out.Partial is true", text)
+		checktest.MustEqual(t, len(out.Hits), 1, "%s, gone on: len(out.Hits)", text)
+		checktest.Equal(t, out.Hits[0].ID, id, "%s, gone on: out.Hits[0].ID", text)
 	}
 }
 
@@ -92,9 +96,9 @@ func TestAnIDIsLookedUpByName(t *testing.T) {
 	// Facets of it are of the one record, too.
 	w.asked, w.given = nil, nil
 	out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: id, Facets: true})
-	if err != nil || out.Total.N < 1 || len(w.given) > 6 {
-		t.Errorf("counted: %+v, %v, %d read", out, err, len(w.given))
-	}
+	checktest.MustNoError(t, err, "counted; out %+v", out)
+	checktest.True(t, out.Total.N >= 1, "counted: out.Total.N is %v, want >= 1", out.Total.N)
+	checktest.True(t, len(w.given) <= 6, "counted: len(w.given) is %v, want <= 6; out %+v", len(w.given), out)
 }
 
 // M5: one caller alone cannot take every place.
@@ -232,9 +236,12 @@ func TestIDInTwoKindsFindsBothRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Hits) != 2 || !out.Hits[0].Exact || !out.Hits[1].Exact || out.Hits[0].Kind == out.Hits[1].Kind || out.Next != "" {
-			t.Errorf("at most %d: %+v", limit, out)
-		}
+		checktest.MustEqual(t, len(out.Hits), 2, "at most %d: len(out.Hits)", limit)
+		checktest.True(t, out.Hits[0].Exact, "at most %d: out.Hits[0].Exact is false", limit)
+		checktest.True(t, out.Hits[1].Exact, "at most %d: out.Hits[1].Exact is false", limit)
+		checktest.True(t, out.Hits[0].Kind != out.Hits[1].Kind, "at most %d: out.Hits[0].Kind is %v", limit,
+			out.Hits[0].Kind)
+		checktest.Equal(t, out.Next, "", "at most %d: out.Next", limit)
 		if out.Named.ID != "" {
 			t.Errorf("one record of two is meant: %+v", out.Named)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/spec"
@@ -115,9 +116,11 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 			continue
 		}
 		if strings.HasPrefix(q, quoted) || strings.HasPrefix(q, "id:") || q == text || strings.HasPrefix(q, "number:") {
-			if len(out.Hits) != 0 || out.Total.N != 0 || len(out.Facets[0].Values) != 0 {
-				r.Errorf("%s finds the hidden %s.%s by %s: %+v", role, kind, field, q, out.Hits)
-			}
+			checktest.MustEqual(r, len(out.Hits), 0, "%s finds the hidden %s.%s by %s: len(out.Hits)", role, kind,
+				field, q)
+			checktest.Equal(r, out.Total.N, 0, "%s finds the hidden %s.%s by %s: out.Total.N", role, kind, field, q)
+			checktest.Equal(r, len(out.Facets[0].Values), 0,
+				"%s finds the hidden %s.%s by %s: len(out.Facets[0].Values)", role, kind, field, q)
 		}
 		if strings.HasPrefix(q, "-") { // it takes nothing away
 			all, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Facets: true})
@@ -140,10 +143,10 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 		_, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Text: q})
 		_, other := without.s.Find(without.Context(), as(role), query.SearchRequest{Text: q})
 		var e *query.SyntaxError
-		if !errors.As(err, &e) || e.Kind != understudy.ErrForbidden || other == nil || other.Error() != err.Error() {
-			r.Errorf("%s asks %s: %v, in an empty world %v", role, q, err, other)
-			continue
-		}
+		checktest.MustTrue(r, errors.As(err, &e), "%s asks %s: errors.As(err, &e) is false", role, q)
+		checktest.MustEqual(r, e.Kind, understudy.ErrForbidden, "%s asks %s: e.Kind; %v", role, q, err)
+		checktest.MustTrue(r, other != nil, "%s asks %s: other is nil; %v", role, q, err)
+		checktest.MustEqual(r, other.Error(), err.Error(), "%s asks %s: other.Error()", role, q)
 		if at := q[e.At:e.End]; r.gate.CanSee(as(role), "twilio", kind) && at != field {
 			r.Errorf("%s asks %s: the error points at %q", role, q, at)
 		}
@@ -217,9 +220,9 @@ func TestHiddenWordsAreNotCounted(t *testing.T) {
 	s := r.with(func(o *Options) { o.Limits.Count = time.Nanosecond })
 	for role, want := range map[string]int64{"all": 40, "open": 0} {
 		out, err := s.Find(t.Context(), as(role), query.SearchRequest{Text: "zanzibar", Facets: true})
-		if err != nil || out.Total.N != want || int64(len(out.Hits)) != want {
-			t.Errorf("%s: %d hits, counted %+v, want %d: %v", role, len(out.Hits), out.Total, want, err)
-		}
+		checktest.MustNoError(t, err, "%s", role)
+		checktest.Equal(t, out.Total.N, want, "%s: out.Total.N", role)
+		checktest.Equal(t, int64(len(out.Hits)), want, "%s: int64(len(out.Hits))", role)
 	}
 }
 

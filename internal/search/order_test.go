@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
@@ -78,9 +79,11 @@ func TestWindow(t *testing.T) {
 	r := newRig(t, true)
 	r.s = r.with(func(o *Options) { o.Limits.Window = 50 })
 	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 10})
-	if err != nil || out.Window != 50 || !out.More || len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "newest 50") {
-		t.Fatalf("%+v, %v", out, err)
-	}
+	checktest.MustNoError(t, err, "out %+v", out)
+	checktest.MustEqual(t, out.Window, 50, "out.Window")
+	checktest.MustTrue(t, out.More, "out.More is false")
+	checktest.MustEqual(t, len(out.Notes), 1, "len(out.Notes)")
+	checktest.MustContains(t, out.Notes[0], "newest 50", "out.Notes[0]")
 	newest := r.all("all", query.SearchRequest{Text: "kind:calls", Limit: 50})[:50]
 	got := r.all("all", query.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 7})
 	slices.Sort(newest)
@@ -196,9 +199,14 @@ func TestTimesSetLater(t *testing.T) {
 	}
 	madeOn, sentOn := "date:"+made.Format(time.DateOnly), "date:"+sent.Format(time.DateOnly)
 	put("null")
-	if !look(madeOn) || look(sentOn) || !look("age<1h "+madeOn) || look("date_sent>2020") {
-		t.Error("a message that is not sent yet is not found by when it was made")
-	}
+	checktest.True(t, look(madeOn),
+		"a message that is not sent yet is not found by when it was made: look(madeOn) is false")
+	checktest.True(t, !look(sentOn),
+		"a message that is not sent yet is not found by when it was made: look(sentOn) is true")
+	checktest.True(t, look("age<1h "+madeOn),
+		`a message that is not sent yet is not found by when it was made: look("age<1h "+madeOn) is false`)
+	checktest.True(t, !look("date_sent>2020"),
+		`a message that is not sent yet is not found by when it was made: look("date_sent>2020") is true`)
 	put(strconv.Quote(sent.Format(time.RFC1123Z)))
 	for text, want := range map[string]bool{
 		madeOn: false, sentOn: true, "zanzibar " + sentOn: true, "kind:messages,calls " + sentOn: true, "date_sent:" +
@@ -221,9 +229,9 @@ func TestCursorsAreOfOneSearch(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	again, err := r.s.Find(t.Context(), as("open"), a)
-	if err != nil || again.Next == out.Next || len(again.Next) != len(out.Next) {
-		t.Errorf("two cursors of one place: %q %q", out.Next, again.Next)
-	}
+	checktest.MustNoError(t, err, "two cursors of one place")
+	checktest.True(t, again.Next != out.Next, "two cursors of one place: again.Next is %v", again.Next)
+	checktest.Equal(t, len(again.Next), len(out.Next), "two cursors of one place: len(again.Next)")
 	for name, change := range map[string]func(a *query.SearchRequest, role *string){
 		"another role": func(_ *query.SearchRequest, role *string) { *role = "all" },
 		"another text": func(a *query.SearchRequest, _ *string) { a.Text = "kind:messages" },
@@ -254,9 +262,10 @@ func TestPart(t *testing.T) {
 		r.s = r.with(func(o *Options) { o.Limits.Look = 70 })
 		a := query.SearchRequest{Text: "kind:calls -status:completed", Limit: 50}
 		out, err := r.s.Find(t.Context(), as(role), a)
-		if err != nil || !out.Partial || out.Next == "" || len(out.Notes) != 1 {
-			t.Fatalf("%s: %+v, %v", role, out, err)
-		}
+		checktest.MustNoError(t, err, "%s; out %+v", role, out)
+		checktest.MustTrue(t, out.Partial, "%s: out.Partial is false", role)
+		checktest.MustTrue(t, out.Next != "", "%s: out.Next is empty", role)
+		checktest.MustEqual(t, len(out.Notes), 1, "%s: len(out.Notes)", role)
 		if told := strings.Contains(out.Notes[0], "newest 70"); told != (role == "all") {
 			t.Errorf("%s: %q", role, out.Notes)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/spec"
 )
@@ -112,9 +113,10 @@ func TestServe(t *testing.T) {
 		{"", "nobody", 403, `may see nothing`},
 	} {
 		resp, body := get(t, "GET", url+"/-/search?"+c.query, c.who, "")
-		if resp.StatusCode != c.status || !strings.Contains(body, c.says) || resp.Header.Get("Cache-Control") != "private, no-store" {
-			t.Errorf("%s as %q: %d %.400s; want %d %s", c.query, c.who, resp.StatusCode, body, c.status, c.says)
-		}
+		checktest.Equal(t, resp.StatusCode, c.status, "%s as %q: resp.StatusCode; body %.400s", c.query, c.who, body)
+		checktest.Contains(t, body, c.says, "%s as %q: body", c.query, c.who)
+		checktest.Equal(t, resp.Header.Get("Cache-Control"), "private, no-store",
+			`%s as %q: resp.Header.Get("Cache-Control"); body %.400s`, c.query, c.who, body)
 		var v any
 		if err := json.Unmarshal([]byte(body), &v); err != nil {
 			t.Errorf("%s as %q: %v", c.query, c.who, err)
@@ -147,9 +149,11 @@ func TestExact(t *testing.T) {
 	conference, sid, _ := strings.Cut(call, "~")
 	for _, id := range []string{sid, conference, call} {
 		out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: id, Limit: 3})
-		if err != nil || len(out.Hits) == 0 || out.Hits[0].ID != id || !out.Hits[0].Exact || out.Named.ID != id {
-			t.Fatalf("%s: %+v, %v", id, out, err)
-		}
+		checktest.MustNoError(t, err, "%s; out %+v", id, out)
+		checktest.MustTrue(t, len(out.Hits) != 0, "%s: len(out.Hits) is 0", id)
+		checktest.MustEqual(t, out.Hits[0].ID, id, "%s: out.Hits[0].ID", id)
+		checktest.MustTrue(t, out.Hits[0].Exact, "%s: out.Hits[0].Exact is false", id)
+		checktest.MustEqual(t, out.Named.ID, id, "%s: out.Named.ID", id)
 		found := r.all("all", query.SearchRequest{Text: id, Limit: 2})
 		sorted := slices.Clone(found)
 		slices.Sort(sorted)
@@ -160,8 +164,11 @@ func TestExact(t *testing.T) {
 			t.Errorf("%s: what names it is not found: %q", id, found)
 		}
 	}
-	if out, err := r.s.Find(t.Context(), as("texts"), query.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Named.ID != "" {
-		t.Errorf("a hidden id is meant: %+v %v", out, err)
+	{
+		out, err := r.s.Find(t.Context(), as("texts"), query.SearchRequest{Text: sid})
+		checktest.MustNoError(t, err, "a hidden id is meant; out %+v", out)
+		checktest.MustEqual(t, len(out.Hits), 0, "a hidden id is meant: len(out.Hits)")
+		checktest.Equal(t, out.Named.ID, "", "a hidden id is meant: out.Named.ID")
 	}
 	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil ||
 		out.Named.Number != "+15550100123" {
@@ -175,17 +182,23 @@ func TestSnippets(t *testing.T) {
 	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 `+
 		`10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
 	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: `need* -absent "in it"`})
-	if err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 2 {
-		t.Fatalf("%+v, %v", out, err)
-	}
+	checktest.MustNoError(t, err, "out %+v", out)
+	checktest.MustEqual(t, len(out.Hits), 1, "len(out.Hits)")
+	checktest.MustEqual(t, len(out.Hits[0].Snippets), 2, "len(out.Hits[0].Snippets)")
 	s := out.Hits[0].Snippets[0]
-	if s.Field != "body" || !s.Before || !s.After || !strings.Contains(long, s.Text) || len(s.Marks) != 2 ||
-		s.Text[s.Marks[0][0]:s.Marks[0][1]] != "needle" || s.Text[s.Marks[1][0]:s.Marks[1][1]] != "in it" {
-		t.Errorf("%+v", s)
-	}
-	if out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: `needle`}); err != nil || len(out.Hits) != 1 ||
-		len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
-		t.Errorf("%+v, %v", out, err)
+	checktest.Equal(t, s.Field, "body", "s.Field")
+	checktest.True(t, s.Before, "s.Before is false")
+	checktest.True(t, s.After, "s.After is false")
+	checktest.Contains(t, long, s.Text, "long")
+	checktest.MustEqual(t, len(s.Marks), 2, "len(s.Marks)")
+	checktest.Equal(t, s.Text[s.Marks[0][0]:s.Marks[0][1]], "needle", "s.Text[s.Marks[0][0]:s.Marks[0][1]]")
+	checktest.Equal(t, s.Text[s.Marks[1][0]:s.Marks[1][1]], "in it", "s.Text[s.Marks[1][0]:s.Marks[1][1]]")
+	{
+		out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: `needle`})
+		checktest.MustNoError(t, err, "out %+v", out)
+		checktest.MustEqual(t, len(out.Hits), 1, "len(out.Hits)")
+		checktest.MustEqual(t, len(out.Hits[0].Snippets), 1, "len(out.Hits[0].Snippets)")
+		checktest.Equal(t, out.Hits[0].Snippets[0].Field, "error_message", "out.Hits[0].Snippets[0].Field")
 	}
 }
 
@@ -281,10 +294,10 @@ func TestBusy(t *testing.T) {
 		done <- err
 	}()
 	<-begun
-	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" ||
-		!strings.Contains(body, "too many") {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
+	resp, body := get(t, "GET", url, "all", "")
+	checktest.Equal(t, resp.StatusCode, 503, "resp.StatusCode; body %s", body)
+	checktest.True(t, resp.Header.Get("Retry-After") != "", `resp.Header.Get("Retry-After") is empty; body %s`, body)
+	checktest.Contains(t, body, "too many", "body")
 	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) {
 		t.Errorf("%v is no kind of error", err)
 	}
@@ -304,10 +317,12 @@ func TestIndexing(t *testing.T) {
 	url := r.serve(s).URL + "/-/search?q=kind:calls"
 	for _, form := range []string{"", "&format=jsonl", "&format=xml", "&facets=true", "&sort=-duration"} {
 		resp, body := get(t, "GET", url+form, "all", "")
-		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Content-Type") != "application/json" ||
-			!strings.Contains(body, `"the index is being built: 17 of 2000"`) {
-			t.Errorf("%s: %d %v %s", form, resp.StatusCode, resp.Header, body)
-		}
+		checktest.Equal(t, resp.StatusCode, 503, "%s: resp.StatusCode; body %s", form, body)
+		checktest.True(t, resp.Header.Get("Retry-After") != "",
+			`%s: resp.Header.Get("Retry-After") is empty; body %s`, form, body)
+		checktest.Equal(t, resp.Header.Get("Content-Type"), "application/json",
+			`%s: resp.Header.Get("Content-Type"); body %s`, form, body)
+		checktest.Contains(t, body, `"the index is being built: 17 of 2000"`, "%s: body", form)
 	}
 }
 
@@ -329,10 +344,14 @@ func TestTextOfOneKind(t *testing.T) {
 	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
-	if text, _, err = r.s.Text(as("support"), list, "hello -world"); err != nil || text == nil || text.Op != query.TextWord ||
-		slices.Contains(text.Fields["messages"], "body") || !slices.Contains(text.Fields["messages"], "status") {
-		t.Errorf("%+v %v", text, err)
-	}
+	text, _, err = r.s.Text(as("support"), list, "hello -world")
+	checktest.MustNoError(t, err, "text %+v", text)
+	checktest.MustTrue(t, text != nil, "text is nil")
+	checktest.Equal(t, text.Op, query.TextWord, "text.Op")
+	checktest.True(t, !slices.Contains(text.Fields["messages"], "body"), `text.Fields["messages"] is %v`,
+		text.Fields["messages"])
+	checktest.True(t, slices.Contains(text.Fields["messages"], "status"), `text.Fields["messages"] is %v`,
+		text.Fields["messages"])
 	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true,
 		"kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false,
 		"-(hello kind:messages)": false} {

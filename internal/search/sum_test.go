@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/kit/e164"
@@ -351,9 +352,9 @@ func TestSumsTellNothingHidden(t *testing.T) {
 		if want := r.naive("failed", calls); !maps.Equal(groupsIn(got), want) {
 			t.Errorf("round %d: under a row rule:\n got %v\nwant %v", round, groupsIn(got), want)
 		}
-		if len(got.Rows) == 0 || len(got.Rows) > 2 || got.AsOf != 0 {
-			t.Errorf("round %d: under a row rule: %+v", round, got)
-		}
+		checktest.MustTrue(t, len(got.Rows) != 0, "round %d: len(got.Rows) is 0", round)
+		checktest.MustTrue(t, len(got.Rows) <= 2, "round %d: len(got.Rows) is %v, want <= 2", round, len(got.Rows))
+		checktest.Equal(t, got.AsOf, 0, "round %d: got.AsOf", round)
 		r.changeSome(rand.New(rand.NewPCG(uint64(round), 1)))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/search/columns"
 )
@@ -56,9 +57,10 @@ func TestServeSums(t *testing.T) {
 	}
 	resp, body := get(t, "GET", url+"/-/search?sum=price&by=month,status&kind=messages&format=csv&limit=3", "all", "")
 	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
-	if err != nil || resp.Header.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || len(rows) != 5 {
-		t.Fatalf("%v %v: %s", err, resp.Header, body)
-	}
+	checktest.MustNoError(t, err, "%v %v; body %s", err, resp.Header, body)
+	checktest.MustEqual(t, resp.Header.Get("Content-Type"), "text/csv; charset=utf-8; header=present",
+		`%v %v: resp.Header.Get("Content-Type"); body %s`, err, resp.Header, body)
+	checktest.MustEqual(t, len(rows), 5, "%v %v: len(rows); body %s", err, resp.Header, body)
 	if got := strings.Join(rows[0], " "); got != "month status unit count values sum mean p50 p95" || rows[4][0] != "(others)" {
 		t.Errorf("%q", rows)
 	}
@@ -104,9 +106,10 @@ func TestTermsOfSumsFindTheirMatches(t *testing.T) {
 				continue // no condition says that a number has no country
 			}
 			one := query.SumRequest{Search: query.SearchRequest{Text: row.Term, Kinds: q.Search.Kinds}, Sum: "count"}
-			if got := r.summed(r.s, "open", one).Totals; row.Term == "" || len(got) != 1 || got[0].Count != row.Count {
-				t.Errorf("by %q: %q finds %+v, want %d", by, row.Term, got, row.Count)
-			}
+			got := r.summed(r.s, "open", one).Totals
+			checktest.True(t, row.Term != "", "by %q: row.Term is empty; got %+v", by, got)
+			checktest.MustEqual(t, len(got), 1, "by %q: len(got)", by)
+			checktest.Equal(t, got[0].Count, row.Count, "by %q: got[0].Count", by)
 		}
 	}
 }
@@ -121,9 +124,10 @@ func TestSumsSayWhatIsMissing(t *testing.T) {
 	for _, text := range []string{"", "your"} {
 		q := query.SumRequest{Search: query.SearchRequest{Text: text, Kinds: []string{"messages"}}, Sum: "count", Wait: time.Minute}
 		out, err := s.Sum(t.Context(), as("open"), q)
-		if err != nil || out.Complete || len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "search.columns") {
-			t.Errorf("%q: %+v, %v", text, out, err)
-		}
+		checktest.MustNoError(t, err, "%q; out %+v", text, out)
+		checktest.True(t, !out.Complete, "%q: out.Complete is true", text)
+		checktest.MustEqual(t, len(out.Notes), 1, "%q: len(out.Notes)", text)
+		checktest.Contains(t, out.Notes[0], "search.columns", "%q: out.Notes[0]", text)
 	}
 	url := r.serve(s).URL
 	resp, body := get(t, "GET", url+"/-/search?sum=count&kind=messages&format=csv", "open", "")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/spec"
@@ -223,7 +224,8 @@ func TestNumbersInURLsAreNotFound(t *testing.T) {
 		}
 	}
 	out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{})
-	if err != nil || len(out.Hits) != 1 || bytes.Contains(out.Hits[0].Body, []byte("4162364176")) {
-		t.Errorf("shown to support: %+v, %v", out, err)
-	}
+	checktest.MustNoError(t, err, "shown to support; out %+v", out)
+	checktest.MustEqual(t, len(out.Hits), 1, "shown to support: len(out.Hits)")
+	checktest.True(t, !bytes.Contains(out.Hits[0].Body, []byte("4162364176")),
+		`shown to support: bytes.Contains(out.Hits[0].Body, []byte("4162364176")) is true`)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -35,9 +36,12 @@ func sealed(t *testing.T, c *Cookies, name, value string) string {
 	cookies := w.Result().Cookies()
 	if len(cookies) == 1 {
 		cookie := cookies[0]
-		if !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 60 || len(cookie.Value) > 4096 {
-			t.Errorf("the cookie is %v", cookie)
-		}
+		checktest.True(t, cookie.Secure, "the cookie is: cookie.Secure is false")
+		checktest.True(t, cookie.HttpOnly, "the cookie is: cookie.HttpOnly is false")
+		checktest.Equal(t, cookie.SameSite, http.SameSiteLaxMode, "the cookie is: cookie.SameSite")
+		checktest.Equal(t, cookie.MaxAge, 60, "the cookie is: cookie.MaxAge")
+		checktest.True(t, len(cookie.Value) <= 4096, "the cookie is: len(cookie.Value) is %v, want <= 4096",
+			len(cookie.Value))
 		return cookie.Value
 	}
 	return ""
@@ -66,8 +70,12 @@ func TestCookies(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Cookie", "said="+text)
 	w := httptest.NewRecorder()
-	if got, ok := c.Take(w, r, "said"); !ok || string(got) != "saved" || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
-		t.Errorf("taken: %q, %v, %v", got, ok, w.Header())
+	{
+		got, ok := c.Take(w, r, "said")
+		checktest.MustTrue(t, ok, "taken: ok is false; got %q", got)
+		checktest.Equal(t, string(got), "saved", "taken: string(got)")
+		checktest.Contains(t, w.Header().Get("Set-Cookie"), "Max-Age=0",
+			`taken: w.Header().Get("Set-Cookie"); got %q`, got)
 	}
 	if _, ok := cookiesAt(t, kv, func() time.Time { return now }).openValue("said", text); !ok {
 		t.Error("a cookie does not outlive a restart")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func newHeader(roles ...string) *Header {
@@ -48,9 +49,10 @@ func TestHeaders(t *testing.T) {
 		r.RemoteAddr, r.Header["X-Remote-User"], r.Header["X-Remote-Groups"] = c.from, c.names, c.groups
 		r.Header.Set("X-Forwarded-For", "10.0.0.1")
 		got, err := h.Identify(r)
-		if !errors.Is(err, c.want) || got.Role() != c.role || c.want == nil && got.Name != c.names[0] {
-			t.Errorf("%s: %q as %q, %v; want %q, %v", c.what, got.Name, got.Role(), err, c.role, c.want)
-		}
+		checktest.True(t, errors.Is(err, c.want), "%s: err is %v, want c.want", c.what, err)
+		checktest.Equal(t, got.Role(), c.role, "%s: got.Role(); %v", c.what, err)
+		checktest.True(t, !(c.want == nil && got.Name != c.names[0]),
+			"%s: c.want == nil && got.Name != c.names[0]; %v", c.what, err)
 	}
 }
 

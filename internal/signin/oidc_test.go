@@ -20,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -178,9 +179,10 @@ func (v *guest) begin() url.Values {
 	}
 	v.keep(w)
 	to, err := url.Parse(w.Header().Get("Location"))
-	if err != nil || w.Code != http.StatusSeeOther || !strings.HasPrefix(to.String(), v.from.URL+"/authorize?") {
-		v.t.Fatalf("sent with %d to %s", w.Code, to)
-	}
+	checktest.MustNoError(v.t, err, "sent with")
+	checktest.MustEqual(v.t, w.Code, http.StatusSeeOther, "sent with: w.Code")
+	checktest.MustTrue(v.t, strings.HasPrefix(to.String(), v.from.URL+"/authorize?"), "sent with: to.String() is %q",
+		to.String())
 	v.from.authorized = to.Query()
 	return url.Values{"state": {to.Query().Get("state")}, "code": {"code-1"}, "iss": {v.from.URL}}
 }
@@ -316,8 +318,11 @@ func TestProviderMisbehaves(t *testing.T) {
 			v.from.claims["groups"] = "ops"
 			back := v.begin()
 			c.do(v, back)
-			if name, err := v.finish(back); !errors.Is(err, c.want) || name != "" || strings.Contains(err.Error(), "our secret") {
-				t.Errorf("%q, %v; want %v", name, err, c.want)
+			{
+				name, err := v.finish(back)
+				checktest.True(t, errors.Is(err, c.want), "err is %v, want c.want", err)
+				checktest.Equal(t, name, "", "name; %v", err)
+				checktest.Lacks(t, err.Error(), "our secret", "err.Error()")
 			}
 			if v.cookies[cookieName] != "" || len(v.Sessions.all) != 0 {
 				t.Error("a session began")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // wantResolved fails unless an owner has a role; "": none.
@@ -31,9 +32,9 @@ func TestOwnersOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := b.Owner(c)
-	if o.Name != "anna" || o.Role != "support" || o.LastSeen.IsZero() {
-		t.Errorf("the owner is %+v", o)
-	}
+	checktest.Equal(t, o.Name, "anna", "the owner is: o.Name")
+	checktest.Equal(t, o.Role, "support", "the owner is: o.Role")
+	checktest.True(t, !o.LastSeen.IsZero(), "the owner is: o.LastSeen.IsZero() is true")
 	if err := b.SignOut(httptest.NewRecorder(), b.request("127.0.0.1:1")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // theirHash was made by Debian's argon2, the reference implementation:
@@ -112,8 +113,9 @@ func FuzzHash(f *testing.F) {
 		if h.String() != text {
 			t.Fatalf("%q is read as %q", text, h)
 		}
-		if h.memory > maxMemory || h.passes > maxPasses || uint64(h.memory)*uint64(h.passes) < hashMemory*hashPasses {
-			t.Fatalf("%q is accepted", text)
-		}
+		checktest.MustTrue(t, h.memory <= maxMemory, "h.memory is %v; text %q", h.memory, text)
+		checktest.MustTrue(t, h.passes <= maxPasses, "h.passes is %v; text %q", h.passes, text)
+		checktest.MustTrue(t, uint64(h.memory)*uint64(h.passes) >= hashMemory*hashPasses,
+			"uint64(h.memory)*uint64(h.passes) is %v; text %q", uint64(h.memory)*uint64(h.passes), text)
 	})
 }

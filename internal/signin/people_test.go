@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/callers"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/kit/token"
@@ -70,18 +71,26 @@ func TestSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := b.Identify(b.request("127.0.0.1:1"))
-	if err != nil || c.Name != "anna" || c.Role() != "support" || c.Source != "" || c.Grant.IsRevoked() {
-		t.Fatalf("signed in: %+v, %v", c, err)
-	}
+	checktest.MustNoError(t, err, "signed in")
+	checktest.MustEqual(t, c.Name, "anna", "signed in: c.Name")
+	checktest.MustEqual(t, c.Role(), "support", "signed in: c.Role()")
+	checktest.MustEqual(t, c.Source, "", "signed in: c.Source")
+	checktest.MustTrue(t, !c.Grant.IsRevoked(), "signed in: c.Grant.IsRevoked() is true")
 	former := b.cookie
-	if err := b.signIn("anna", annas); err != nil || b.cookie == former || !c.Grant.IsRevoked() {
-		t.Errorf("again: %v, the former session is over: %v", err, c.Grant.IsRevoked())
+	{
+		err := b.signIn("anna", annas)
+		checktest.MustNoError(t, err, "again")
+		checktest.True(t, b.cookie != former, "again: b.cookie is %v", b.cookie)
+		checktest.True(t, c.Grant.IsRevoked(), "again: c.Grant.IsRevoked() is false")
 	}
 	if c, err = b.Identify(b.request("127.0.0.1:1")); err != nil {
 		t.Fatal(err)
 	}
-	if now, ok := b.Recheck(c); !ok || now.Role() != "support" || now.Flow != c.Flow {
-		t.Errorf("again: %+v, %v", now, ok)
+	{
+		now, ok := b.Recheck(c)
+		checktest.MustTrue(t, ok, "again: ok is false")
+		checktest.Equal(t, now.Role(), "support", "again: now.Role()")
+		checktest.Equal(t, now.Flow, c.Flow, "again: now.Flow")
 	}
 	w := httptest.NewRecorder()
 	if err := b.SignOut(w, b.request("127.0.0.1:1")); err != nil || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
@@ -251,9 +260,10 @@ func FuzzBrowser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.AddCookie(&http.Cookie{Name: browserCookie, Value: value})
-		if got := s.guessKeys(r, "anna"); len(got) != 2 || string(got[0]) != "anna" || got[1] != nil {
-			t.Errorf("%q is counted as %q", value, got)
-		}
+		got := s.guessKeys(r, "anna")
+		checktest.MustEqual(t, len(got), 2, "len(got)")
+		checktest.Equal(t, string(got[0]), "anna", "string(got[0])")
+		checktest.True(t, got[1] == nil, "got[1] is %v", got[1])
 	})
 }
 

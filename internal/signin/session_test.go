@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -99,9 +100,9 @@ func TestSessions(t *testing.T) {
 	s := opened(t, db, clock)
 	first, second, bens := begun(t, s, "anna"), begun(t, s, "anna"), begun(t, s, "ben")
 	one, ok := s.find(first)
-	if !ok || one.Session.Name != "anna" || isOver(one) {
-		t.Fatalf("the first session: %+v, %v", one.Session, ok)
-	}
+	checktest.MustTrue(t, ok, "the first session: ok is false")
+	checktest.MustEqual(t, one.Session.Name, "anna", "the first session: one.Session.Name")
+	checktest.MustTrue(t, !isOver(one), "the first session: isOver(one) is true")
 	for _, odd := range []string{"", first[1:], first + "A", strings.ToLower(first), first[:42] + "=", one.Session.ID,
 		strings.Repeat("A", 43)} {
 		if _, ok := s.find(odd); ok {

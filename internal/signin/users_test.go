@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 const (
@@ -52,9 +53,10 @@ func TestUsers(t *testing.T) {
 	if err := UpdateFile(path, func(u *Users) error { return u.Remove("anna") }); err != nil {
 		t.Fatal(err)
 	}
-	if u, err = ReadUsers(path); err != nil || len(u.All()) != 1 || u.All()[0].Name != "ben@example.com" {
-		t.Errorf("without anna: %v, %v", u.All(), err)
-	}
+	u, err = ReadUsers(path)
+	checktest.MustNoError(t, err, "without anna")
+	checktest.MustEqual(t, len(u.All()), 1, "without anna: len(u.All())")
+	checktest.Equal(t, u.All()[0].Name, "ben@example.com", "without anna: u.All()[0].Name")
 	if ok, err := u.Check(t.Context(), "anna", annas); ok || err != nil {
 		t.Errorf("anna, who is gone: %v, %v", ok, err)
 	}
@@ -178,9 +180,10 @@ func FuzzUsers(f *testing.F) {
 			return
 		}
 		for _, one := range u.All() {
-			if CheckName(one.Name) != nil || one.Role == "" || one.with == "" || !strings.Contains(lines, one.hash.String()) {
-				t.Fatalf("%q is read as %+v", lines, one)
-			}
+			checktest.MustTrue(t, CheckName(one.Name) == nil, "CheckName(one.Name) != nil")
+			checktest.MustTrue(t, one.Role != "", "one.Role is empty")
+			checktest.MustTrue(t, one.with != "", "one.with is empty")
+			checktest.MustContains(t, lines, one.hash.String(), "lines")
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/slowapitest"
@@ -25,9 +26,10 @@ func TestContentInParts(t *testing.T) {
 	for _, ending := range []string{".wav", ".mp3"} {
 		resp, whole := r.Fetch("GET", path+ending)
 		tag, changed := resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
-		if tag == "" || changed == "" || resp.Header.Get("Accept-Ranges") != "bytes" {
-			t.Fatalf("%s: %v", ending, resp.Header)
-		}
+		checktest.MustTrue(t, tag != "", "%s: tag is empty", ending)
+		checktest.MustTrue(t, changed != "", "%s: changed is empty", ending)
+		checktest.MustEqual(t, resp.Header.Get("Accept-Ranges"), "bytes", `%s: resp.Header.Get("Accept-Ranges")`,
+			ending)
 		n := len(whole)
 		for _, c := range []struct {
 			headers []string
@@ -48,14 +50,17 @@ func TestContentInParts(t *testing.T) {
 			{[]string{"Accept-Encoding", "gzip"}, 200, whole},
 		} {
 			resp, got := r.Fetch("GET", path+ending, c.headers...)
-			if resp.StatusCode != c.status || c.status < 300 && !bytes.Equal(got, c.want) || resp.Header.Get("Content-Encoding") != "" {
-				t.Errorf("%s %v: %d, %d bytes, want %d with %d", ending, c.headers, resp.StatusCode, len(got), c.status, len(c.want))
-			}
+			checktest.Equal(t, resp.StatusCode, c.status, "%s %v: resp.StatusCode", ending, c.headers)
+			checktest.True(t, !(c.status < 300 && !bytes.Equal(got, c.want)),
+				"%s %v: c.status < 300 && !bytes.Equal(got, c.want); c.status is %v", ending, c.headers, c.status)
+			checktest.Equal(t, resp.Header.Get("Content-Encoding"), "", `%s %v: resp.Header.Get("Content-Encoding")`,
+				ending, c.headers)
 		}
 		head, body := r.Fetch("HEAD", path+ending)
-		if head.StatusCode != 200 || head.ContentLength != int64(n) || len(body) != 0 || head.Header.Get("ETag") != tag {
-			t.Errorf("HEAD %s: %d %v", ending, head.StatusCode, head.Header)
-		}
+		checktest.Equal(t, head.StatusCode, 200, "HEAD %s: head.StatusCode", ending)
+		checktest.Equal(t, head.ContentLength, int64(n), "HEAD %s: head.ContentLength", ending)
+		checktest.MustEqual(t, len(body), 0, "HEAD %s: len(body)", ending)
+		checktest.Equal(t, head.Header.Get("ETag"), tag, `HEAD %s: head.Header.Get("ETag")`, ending)
 	}
 }
 
@@ -116,21 +121,24 @@ func TestFaultsBreakContent(t *testing.T) {
 		t.Error("reset: an answer")
 	}
 	resp, body, err := ask(`"truncate":1000`)
-	if err == nil || !bytes.Equal(body, whole[:1000]) || resp.ContentLength != int64(len(whole)) {
-		t.Errorf("truncate: %d bytes, %v", len(body), err)
-	}
+	checktest.MustTrue(t, err != nil, "truncate: err is nil")
+	checktest.True(t, bytes.Equal(body, whole[:1000]), "truncate: body is %q, want %q; %v", body, whole[:1000], err)
+	checktest.Equal(t, resp.ContentLength, int64(len(whole)), "truncate: resp.ContentLength; %v", err)
 	resp, body, err = ask(`"truncate":10`, "Range", "bytes=100-199")
-	if err == nil || !bytes.Equal(body, whole[100:110]) || resp.StatusCode != 206 || resp.ContentLength != 100 {
-		t.Errorf("truncate a part: %d, %d bytes, %v", resp.StatusCode, len(body), err)
-	}
+	checktest.MustTrue(t, err != nil, "truncate a part: err is nil")
+	checktest.True(t, bytes.Equal(body, whole[100:110]), "truncate a part: body is %q, want %q; %v", body,
+		whole[100:110], err)
+	checktest.Equal(t, resp.StatusCode, 206, "truncate a part: resp.StatusCode; %v", err)
+	checktest.Equal(t, resp.ContentLength, 100, "truncate a part: resp.ContentLength; %v", err)
 	resp, body, err = ask(`"status":503,"retry_after":7`)
-	if err != nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "7" || !strings.Contains(string(body), `"code":20503`) {
-		t.Errorf("status: %v %s", err, body)
-	}
+	checktest.MustNoError(t, err, "status; body %s", body)
+	checktest.Equal(t, resp.StatusCode, 503, "status: resp.StatusCode; body %s", body)
+	checktest.Equal(t, resp.Header.Get("Retry-After"), "7", `status: resp.Header.Get("Retry-After"); body %s`, body)
+	checktest.Contains(t, string(body), `"code":20503`, "status: string(body)")
 	resp, body, err = ask(`"delay_ms":1`)
-	if err != nil || resp.Header.Get("Content-Type") != "audio/x-wav" || !bytes.Equal(body, whole) {
-		t.Errorf("delay: %v, %d bytes", err, len(body))
-	}
+	checktest.MustNoError(t, err, "delay")
+	checktest.Equal(t, resp.Header.Get("Content-Type"), "audio/x-wav", `delay: resp.Header.Get("Content-Type")`)
+	checktest.True(t, bytes.Equal(body, whole), "delay: body is %q, want %q", body, whole)
 	if head, _ := r.Fetch("HEAD", path+".wav"); head.ContentLength != int64(len(whole)) {
 		t.Errorf("HEAD under a delay: %d bytes, not %d", head.ContentLength, len(whole))
 	}

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -134,20 +135,21 @@ func TestFaultsOnTheWire(t *testing.T) {
 		{`{"truncate":9,"status":500,"body":"0123456789abc"}`, 13, []byte("012345678"), io.ErrUnexpectedEOF},
 	} {
 		g, err := get(c.rule, false)
-		if err != nil || g.length != int64(c.length) || !bytes.Equal(g.body, c.body) || !errors.Is(g.err, c.err) {
-			t.Errorf("%s: length %d, %d bytes, %v %v; want %d, %d bytes, %v", c.rule, g.length, len(g.body), g.err, err, c.length, len(c.body),
-				c.err)
-		}
+		checktest.MustNoError(t, err, "%s", c.rule)
+		checktest.Equal(t, g.length, int64(c.length), "%s: g.length", c.rule)
+		checktest.True(t, bytes.Equal(g.body, c.body), "%s: g.body is %q, want %q", c.rule, g.body, c.body)
+		checktest.True(t, errors.Is(g.err, c.err), "%s: g.err is %v, want c.err", c.rule, g.err)
 	}
 	if _, err := get(`{"reset":true}`, false); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("reset: %v", err)
 	}
 	for _, packed := range []bool{true, false} {
 		g, err := get(`{"gzip_cut":200}`, packed)
-		if err != nil || g.length != 200 || len(g.body) != 200 || g.err != nil || !g.packed {
-			t.Errorf("gzip_cut: %+v %v", g, err)
-			continue
-		}
+		checktest.MustNoError(t, err, "gzip_cut")
+		checktest.MustEqual(t, g.length, 200, "gzip_cut: g.length")
+		checktest.MustEqual(t, len(g.body), 200, "gzip_cut: len(g.body)")
+		checktest.MustNoError(t, g.err, "gzip_cut")
+		checktest.MustTrue(t, g.packed, "gzip_cut: g.packed is false")
 		z, err := gzip.NewReader(bytes.NewReader(g.body))
 		if err != nil {
 			t.Fatal(err)
@@ -158,9 +160,9 @@ func TestFaultsOnTheWire(t *testing.T) {
 	}
 	for _, packed := range []bool{true, false} {
 		g, err := get(`{"pad_mb":3}`, packed)
-		if err != nil || g.err != nil || g.packed != packed {
-			t.Fatalf("pad_mb: %v %v", g.err, err)
-		}
+		checktest.MustNoError(t, err, "pad_mb")
+		checktest.MustNoError(t, g.err, "pad_mb")
+		checktest.MustEqual(t, g.packed, packed, "pad_mb: g.packed")
 		body := g.body
 		if packed {
 			z, err := gzip.NewReader(bytes.NewReader(body))
@@ -169,9 +171,9 @@ func TestFaultsOnTheWire(t *testing.T) {
 			}
 			body, _ = io.ReadAll(z)
 		}
-		if len(body) != len(good)+3<<20 || !json.Valid(body) || body[0] != '{' {
-			t.Errorf("pad_mb: %d bytes", len(body))
-		}
+		checktest.MustEqual(t, len(body), len(good)+3<<20, "pad_mb: len(body)")
+		checktest.True(t, json.Valid(body), "pad_mb: json.Valid(body) is false")
+		checktest.Equal(t, body[0], '{', "pad_mb: body[0]")
 	}
 }
 
@@ -242,9 +244,10 @@ func TestFaultTimes(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if a, b, c := seen[500].Load(), seen[503].Load(), seen[200].Load(); a != 3 || b != 2 || c != 7 {
-		t.Errorf("500 %d times, 503 %d, 200 %d; want 3, 2, 7", a, b, c)
-	}
+	a, b, c := seen[500].Load(), seen[503].Load(), seen[200].Load()
+	checktest.Equal(t, a, 3, "500: a")
+	checktest.Equal(t, b, 2, "500: b")
+	checktest.Equal(t, c, 7, "500: c")
 	for range 3 {
 		if status, _, _ := r.Ask("GET", root+"/Messages.json", nil); status != 404 {
 			t.Errorf("without times: %d", status)

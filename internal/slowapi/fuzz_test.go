@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
@@ -88,9 +89,10 @@ func checkAnswer(t *testing.T, status int, body []byte) {
 			checkURI(t, all["uri"])
 		}
 	case 400, 404, 405:
-		if all["code"] == nil || all["message"] == nil || all["more_info"] == nil || all["status"] == nil {
-			t.Fatalf("%d %s", status, body)
-		}
+		checktest.MustTrue(t, all["code"] != nil, `all["code"] is nil; body %s`, body)
+		checktest.MustTrue(t, all["message"] != nil, `all["message"] is nil; body %s`, body)
+		checktest.MustTrue(t, all["more_info"] != nil, `all["more_info"] is nil; body %s`, body)
+		checktest.MustTrue(t, all["status"] != nil, `all["status"] is nil; body %s`, body)
 	default:
 		t.Fatalf("%d %s", status, body)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
@@ -47,10 +48,13 @@ func TestPathsAndMethods(t *testing.T) {
 			MoreInfo string `json:"more_info"`
 			Status   int    `json:"status"`
 		}
-		if err := format.DecodeStrict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
-			header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
-		}
+		err := format.DecodeStrict(body, &e)
+		checktest.MustNoError(t, err, "%s %s; body %s", c.method, c.target, body)
+		checktest.Equal(t, status, c.status, "%s %s: status; body %s", c.method, c.target, body)
+		checktest.Equal(t, e.Code, c.code, "%s %s: e.Code; body %s", c.method, c.target, body)
+		checktest.Equal(t, e.Status, status, "%s %s: e.Status; body %s", c.method, c.target, body)
+		checktest.Equal(t, header.Get("Content-Type"), "application/json",
+			`%s %s: header.Get("Content-Type"); body %s`, c.method, c.target, body)
 		if c.status == 404 && e.Message != "The requested resource "+c.target+" was not found" {
 			t.Errorf("%s: %s", c.target, e.Message)
 		}
@@ -64,9 +68,10 @@ func TestAccountBelow(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	all := r.Page("/2010-04-01/Accounts.json").Records
 	below := all[0]["sid"].(string)
-	if len(all) != 2 || all[1]["sid"] != mainSID || all[0]["owner_account_sid"] != mainSID || all[0]["auth_token"] == "slowapitoken" {
-		t.Fatalf("accounts: %v", all.SIDs())
-	}
+	checktest.MustEqual(t, len(all), 2, "accounts: len(all)")
+	checktest.MustEqual(t, all[1]["sid"], mainSID, `accounts: all[1]["sid"]`)
+	checktest.MustEqual(t, all[0]["owner_account_sid"], mainSID, `accounts: all[0]["owner_account_sid"]`)
+	checktest.MustTrue(t, all[0]["auth_token"] != "slowapitoken", `accounts: all[0]["auth_token"] is "slowapitoken"`)
 	list := "/2010-04-01/Accounts/" + below + "/Messages.json"
 	if p := r.Page(list); len(p.Records) != 0 {
 		t.Errorf("%d messages below", len(p.Records))

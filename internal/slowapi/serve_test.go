@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/slowapitest"
@@ -35,9 +36,11 @@ func TestCredentials(t *testing.T) {
 			body, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			const want = `{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}`
-			if resp.StatusCode != 401 || string(body) != want || !strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), "Basic ") {
-				t.Errorf("%v %s: %d %s", who, target, resp.StatusCode, body)
-			}
+			checktest.Equal(t, resp.StatusCode, 401, "%v %s: resp.StatusCode; body %s", who, target, body)
+			checktest.Equal(t, string(body), want, "%v %s: string(body)", who, target)
+			checktest.True(t, strings.HasPrefix(resp.Header.Get("WWW-Authenticate"), "Basic "),
+				`%v %s: resp.Header.Get("WWW-Authenticate") is %q; body %s`, who, target,
+				resp.Header.Get("WWW-Authenticate"), body)
 		}
 	}
 }
@@ -58,14 +61,19 @@ func TestHeadersGzipAndHEAD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opened, _ := io.ReadAll(z); !bytes.Equal(opened, plain) || resp.Header.Get("Content-Encoding") != "gzip" ||
-		resp.ContentLength != int64(len(packed)) {
-		t.Errorf("gzip: %d bytes become %d, want %d", len(packed), len(opened), len(plain))
+	{
+		opened, _ := io.ReadAll(z)
+		checktest.True(t, bytes.Equal(opened, plain), "gzip: opened is %q, want %q", opened, plain)
+		checktest.Equal(t, resp.Header.Get("Content-Encoding"), "gzip", `gzip: resp.Header.Get("Content-Encoding")`)
+		checktest.Equal(t, resp.ContentLength, int64(len(packed)), "gzip: resp.ContentLength")
 	}
-	if id := resp.Header.Get("Twilio-Request-Id"); !format.IsSID(id, "RQ") || resp.Header.Get("Twilio-Concurrent-Requests") != "1" ||
-		resp.Header.Get("Twilio-Request-Duration") == "" || resp.Header.Get("ETag") != "" {
-		t.Errorf("headers: %v", resp.Header)
-	}
+	id := resp.Header.Get("Twilio-Request-Id")
+	checktest.True(t, format.IsSID(id, "RQ"), `format.IsSID(id, "RQ") is false`)
+	checktest.Equal(t, resp.Header.Get("Twilio-Concurrent-Requests"), "1",
+		`resp.Header.Get("Twilio-Concurrent-Requests")`)
+	checktest.True(t, resp.Header.Get("Twilio-Request-Duration") != "",
+		`resp.Header.Get("Twilio-Request-Duration") is empty`)
+	checktest.Equal(t, resp.Header.Get("ETag"), "", `resp.Header.Get("ETag")`)
 	for accept, want := range map[string]bool{"": false, "identity": false, "gzip;q=0": false, "gzip; q=0.0": false, "*": true, "gzip": true,
 		"deflate, gzip": true, "gzip;q=x": false} {
 		q := httptest.NewRequest("GET", "/", nil)
@@ -75,9 +83,9 @@ func TestHeadersGzipAndHEAD(t *testing.T) {
 		}
 	}
 	status, body, header := r.Ask("HEAD", root+"/Calls.json", nil)
-	if status != 200 || len(body) != 0 || header.Get("Content-Type") != "application/json" {
-		t.Errorf("HEAD: %d %d %v", status, len(body), header)
-	}
+	checktest.Equal(t, status, 200, "HEAD: status")
+	checktest.MustEqual(t, len(body), 0, "HEAD: len(body)")
+	checktest.Equal(t, header.Get("Content-Type"), "application/json", `HEAD: header.Get("Content-Type")`)
 }
 
 func TestCapRefusesAtOnceAndFreesSlots(t *testing.T) {
@@ -98,9 +106,9 @@ func TestCapRefusesAtOnceAndFreesSlots(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		got := slowapitest.Serve(s, root+"/Calls.json")
-		if got.Code != 429 || !strings.Contains(got.Body.String(), `"code":20429`) || time.Since(began) != 0 {
-			t.Errorf("the third: %d %s after %s", got.Code, got.Body, time.Since(began))
-		}
+		checktest.Equal(t, got.Code, 429, "the third: got.Code")
+		checktest.Contains(t, got.Body.String(), `"code":20429`, "the third: got.Body.String()")
+		checktest.Equal(t, time.Since(began), 0, "the third: time.Since(began)")
 		leave()
 		done.Wait()
 		if time.Since(began) != 0 {
@@ -129,9 +137,10 @@ func TestLatency(t *testing.T) {
 			d := took(root + "/Calls.json")
 			low, high = min(low, d), max(high, d)
 		}
-		if low < 800*time.Millisecond || high > 1200*time.Millisecond || low > 850*time.Millisecond || high < 1150*time.Millisecond {
-			t.Errorf("lists take %s to %s, want 1 s give or take a fifth", low, high)
-		}
+		checktest.True(t, low >= 800*time.Millisecond, "lists take: low is %v", low)
+		checktest.True(t, high <= 1200*time.Millisecond, "lists take: high is %v", high)
+		checktest.True(t, low <= 850*time.Millisecond, "lists take: low is %v", low)
+		checktest.True(t, high >= 1150*time.Millisecond, "lists take: high is %v", high)
 		if d := took(root + ".json"); d < 240*time.Millisecond || d > 360*time.Millisecond {
 			t.Errorf("a record takes %s", d)
 		}
@@ -170,19 +179,23 @@ func TestStats(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Requests != 4 || got.ByPath[root+"/Calls.json"] != 3 || got.ByPath["/nowhere"] != 1 ||
-		got.ByTarget[root+"/Calls.json?PageSize=2"] != 2 || got.ByTarget[root+"/Calls.json"] != 1 || len(got.ByTarget) != 3 {
-		t.Errorf("stats: %+v", got)
-	}
+	checktest.Equal(t, got.Requests, 4, "stats: got.Requests")
+	checktest.Equal(t, got.ByPath[root+"/Calls.json"], 3, `stats: got.ByPath[root+"/Calls.json"]`)
+	checktest.Equal(t, got.ByPath["/nowhere"], 1, `stats: got.ByPath["/nowhere"]`)
+	checktest.Equal(t, got.ByTarget[root+"/Calls.json?PageSize=2"], 2,
+		`stats: got.ByTarget[root+"/Calls.json?PageSize=2"]`)
+	checktest.Equal(t, got.ByTarget[root+"/Calls.json"], 1, `stats: got.ByTarget[root+"/Calls.json"]`)
+	checktest.Equal(t, len(got.ByTarget), 3, "stats: len(got.ByTarget)")
 	var c slowapi.Counts
 	for i := range slowapi.MaxTargets + 10 {
 		c.Add("/p", "/p?"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String())
 	}
 	c.Add(strings.Repeat("/long", 1000), "/")
-	if all := c.Read(); len(all.ByTarget) > slowapi.MaxTargets+1 || all.ByTarget["other"] == 0 || all.ByPath["other"] != 1 ||
-		all.Requests != slowapi.MaxTargets+11 {
-		t.Errorf("%d targets, %d other", len(all.ByTarget), all.ByTarget["other"])
-	}
+	all := c.Read()
+	checktest.MustTrue(t, len(all.ByTarget) <= slowapi.MaxTargets+1, "len(all.ByTarget) is %v", len(all.ByTarget))
+	checktest.True(t, all.ByTarget["other"] != 0, `all.ByTarget["other"] is 0`)
+	checktest.Equal(t, all.ByPath["other"], 1, `all.ByPath["other"]`)
+	checktest.Equal(t, all.Requests, slowapi.MaxTargets+11, "all.Requests")
 }
 
 // The truth is there while everything else is slow and wrong, and leaves no trace.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -115,9 +116,10 @@ func TestOtherShapesAreReadWhileTheyChange(t *testing.T) {
 					resp, _ := r.Call("GET", list, "", "Authorization", token)
 					made, _ := r.Call("POST", write[0], write[1], "Authorization", token)
 					moved, _ := r.Call("POST", "/-/advance", write[2])
-					if resp.StatusCode != 200 || made.StatusCode >= 300 || moved.StatusCode != 200 {
-						t.Errorf("%s: %d, %d, %d", shape, resp.StatusCode, made.StatusCode, moved.StatusCode)
-					}
+					checktest.Equal(t, resp.StatusCode, 200, "%s: resp.StatusCode", shape)
+					checktest.True(t, made.StatusCode < 300, "%s: made.StatusCode is %v, want < 300", shape,
+						made.StatusCode)
+					checktest.Equal(t, moved.StatusCode, 200, "%s: moved.StatusCode", shape)
 				}
 			})
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/request"
@@ -138,12 +139,12 @@ func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
 	for _, want := range []int64{1, 2} {
 		got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
 			Priority: understudy.PrioritySteady, Kinds: []understudy.ClaimKind{{Name: "a", MaxRunning: 2, Lease: time.Minute}}})
-		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].AtMostOnce != (want == 2) {
-			t.Fatalf("claimed %+v, %v", got.Jobs, err)
-		}
+		checktest.MustNoError(t, err, "claimed")
+		checktest.MustEqual(t, len(got.Jobs), 1, "claimed: len(got.Jobs)")
+		checktest.MustEqual(t, got.Jobs[0].AtMostOnce, (want == 2), "claimed: got.Jobs[0].AtMostOnce")
 		how, err := seen()
-		if err != nil || len(how) == 0 || how[len(how)-1] != want {
-			t.Errorf("once %v: synchronous = %d, want %d at last: %v", got.Jobs[0].AtMostOnce, how, want, err)
-		}
+		checktest.MustNoError(t, err, "once %v", got.Jobs[0].AtMostOnce)
+		checktest.MustTrue(t, len(how) != 0, "once %v: len(how) is 0", got.Jobs[0].AtMostOnce)
+		checktest.Equal(t, how[len(how)-1], want, "once %v: how[len(how)-1]", got.Jobs[0].AtMostOnce)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
@@ -64,9 +65,11 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatalf("waiting %+v, %v", w, err)
 	}
 	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})
-	if err != nil || len(done) != 1 || done[0].Number != listed.Number || done[0].Records != many || done[0].Done.IsZero() {
-		t.Fatalf("%+v, %v", done, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(done), 1, "len(done)")
+	checktest.MustEqual(t, done[0].Number, listed.Number, "done[0].Number")
+	checktest.MustEqual(t, done[0].Records, many, "done[0].Records")
+	checktest.MustTrue(t, !done[0].Done.IsZero(), "done[0].Done.IsZero() is true")
 	went := map[string]int{}
 	changes, err := db.ReadChanges(t.Context(), "twilio", many, 2*many)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -29,10 +29,10 @@ func TestDiskFull(t *testing.T) {
 	full := -1
 	for i, p := range pages {
 		if _, err := db.Save(t.Context(), p); err != nil {
-			if !errors.Is(err, understudy.ErrNotStored) || storetest.Reason(err) != "disk full" ||
-				!strings.Contains(err.Error(), "store: save page "+p.Key.String()) {
-				t.Fatalf("page %d: %v", i, err)
-			}
+			checktest.MustTrue(t, errors.Is(err, understudy.ErrNotStored),
+				"page %d: err is %v, want understudy.ErrNotStored", i, err)
+			checktest.MustEqual(t, storetest.Reason(err), "disk full", "page %d: storetest.Reason(err)", i)
+			checktest.MustContains(t, err.Error(), "store: save page "+p.Key.String(), "page %d: err.Error()", i)
 			full = i
 			break
 		}

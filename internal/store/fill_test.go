@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -120,10 +121,13 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		}
 		return true
 	})
-	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places,
-		func(a, b query.OrderKey) int { return int(min(max(b-a, -1), 1)) }) {
-		t.Errorf("%d records, want %d, in order: %v", len(places), total-steps, err)
-	}
+	checktest.MustNoError(t, err, "%d records, want %d, in order", len(places), total-steps)
+	checktest.MustEqual(t, len(places), total-steps, "%d records, want %d, in order: len(places)", len(places),
+		total-steps)
+	checktest.True(t,
+		slices.IsSortedFunc(places, func(a, b query.OrderKey) int { return int(min(max(b-a, -1), 1)) }),
+		"%d records, want %d, in order: slices.IsSortedFunc(places, func(a, b query.OrderKey) int { … is false",
+		len(places), total-steps)
 	for q, want := range map[*query.RecordQuery]int{&term: total - steps, &word: old} {
 		if got, err := db.Count(t.Context(), *q, 0, time.Time{}); err != nil || got.N != int64(want) {
 			t.Errorf("%d, %v, want %d", got.N, err, want)

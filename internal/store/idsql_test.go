@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 type call struct{}
@@ -42,23 +43,31 @@ func TestIDsInSQL(t *testing.T) {
 	} {
 		var got understudy.ID[call]
 		err := db.QueryRow("SELECT ?", c.held).Scan(&got)
-		if c.typed != (err == nil) || c.typed != (got == id) || err != nil && !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("%v: read as %v, %v", c.held, got, err)
-		}
+		checktest.Equal(t, c.typed, (err == nil), "%v: c.typed; got %v", c.held, got)
+		checktest.Equal(t, c.typed, (got == id), "%v: c.typed; %v", c.held, err)
+		checktest.True(t, !(err != nil && !errors.Is(err, understudy.ErrInvalid)),
+			"%v: err != nil && !errors.Is(err, understudy.ErrInvalid); err is %v; got %v", c.held, err, got)
 		var some understudy.AnyID
 		err = db.QueryRow("SELECT ?", c.held).Scan(&some)
-		if c.with != (err == nil) || c.with != (some.Raw == one.Raw) || err != nil && !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("%v: read as %v, %v", c.held, some, err)
-		}
+		checktest.Equal(t, c.with, (err == nil), "%v: c.with", c.held)
+		checktest.Equal(t, c.with, (some.Raw == one.Raw), "%v: c.with; %v", c.held, err)
+		checktest.True(t, !(err != nil && !errors.Is(err, understudy.ErrInvalid)),
+			"%v: err != nil && !errors.Is(err, understudy.ErrInvalid); err is %v", c.held, err)
 	}
 	// NULL is an id for a pointer alone.
 	var none *understudy.ID[call]
 	var nothing *understudy.AnyID
-	if err := db.QueryRow("SELECT NULL, NULL").Scan(&none, &nothing); err != nil || none != nil || nothing != nil {
-		t.Error(none, nothing, err)
+	{
+		err := db.QueryRow("SELECT NULL, NULL").Scan(&none, &nothing)
+		checktest.MustNoError(t, err, "")
+		checktest.MustTrue(t, none == nil, "none is %v", none)
+		checktest.True(t, nothing == nil, "nothing is %v", nothing)
 	}
-	if err := db.QueryRow("SELECT ?, ?", raw, long).Scan(&none, &nothing); err != nil || *none != id || *nothing != one {
-		t.Error(none, nothing, err)
+	{
+		err := db.QueryRow("SELECT ?, ?", raw, long).Scan(&none, &nothing)
+		checktest.MustNoError(t, err, "")
+		checktest.Equal(t, *none, id, "*none")
+		checktest.Equal(t, *nothing, one, "*nothing")
 	}
 	if err := db.QueryRow("SELECT NULL").Scan(&id); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -154,9 +155,11 @@ func checkKilled(t *testing.T, path string, pages []*understudy.Page, next *unde
 	}
 	for key, want := range newest {
 		got, err := db.Page(t.Context(), key)
-		if err != nil || !bytes.Equal(got.Body, want.Body) || !got.At.Equal(want.At) {
-			t.Fatalf("page %s was committed and is not there: %v", key, err)
-		}
+		checktest.MustNoError(t, err, "page %s was committed and is not there", key)
+		checktest.MustTrue(t, bytes.Equal(got.Body, want.Body),
+			"page %s was committed and is not there: got.Body is %q, want %q", key, got.Body, want.Body)
+		checktest.MustTrue(t, got.At.Equal(want.At),
+			"page %s was committed and is not there: got.At.Equal(want.At) is false", key)
 	}
 	if len(newest) != len(pages) && len(pages)%3 > 0 {
 		return whole // all is looked at in the first walk, a third of it later

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
@@ -115,9 +116,10 @@ func TestNamesMoveOn(t *testing.T) {
 		}
 	}
 	recent, middle, rest := m.count("name_recent"), m.count("name_middle"), m.count("name")
-	if recent >= 1000 || middle > 16_000 || rest == 0 || recent+middle+rest != int64(len(m.all)) {
-		t.Errorf("%d recent, %d in the middle, %d in the large table; want all %d", recent, middle, rest, len(m.all))
-	}
+	checktest.True(t, recent < 1000, "recent is %v, want < 1000", recent)
+	checktest.True(t, middle <= 16_000, "middle is %v, want <= 16_000", middle)
+	checktest.True(t, rest != 0, "rest is 0")
+	checktest.Equal(t, recent+middle+rest, int64(len(m.all)), "recent+middle+rest")
 	for _, key := range m.all {
 		if m.rng.IntN(20) == 0 {
 			m.check(key)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -47,9 +48,11 @@ func TestASaveHasADeadline(t *testing.T) {
 	long := storetest.ItemsPage("long", 5000, 0)
 	_, err := db.Save(t.Context(), long)
 	var reason interface{ ShortString() string }
-	if !errors.Is(err, understudy.ErrNotStored) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &reason) {
-		t.Fatalf("saved in a microsecond: %v", err)
-	}
+	checktest.MustTrue(t, errors.Is(err, understudy.ErrNotStored),
+		"saved in a microsecond: err is %v, want understudy.ErrNotStored", err)
+	checktest.MustTrue(t, errors.Is(err, context.DeadlineExceeded),
+		"saved in a microsecond: err is %v, want context.DeadlineExceeded", err)
+	checktest.MustTrue(t, errors.As(err, &reason), "saved in a microsecond: errors.As(err, &reason) is false")
 	if want := "saving it took more than 1µs"; reason.ShortString() != want {
 		t.Errorf("the reason is %q, want %q", reason.ShortString(), want)
 	}

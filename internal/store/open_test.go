@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -26,16 +27,20 @@ func TestReopened(t *testing.T) {
 		db := storetest.OpenAt(t, path)
 		for _, p := range pages {
 			got, err := db.Page(t.Context(), p.Key)
-			if err != nil || !bytes.Equal(got.Body, p.Body) || got.Superseded {
-				t.Fatalf("page %s: %v", p.Key, err)
-			}
+			checktest.MustNoError(t, err, "page %s", p.Key)
+			checktest.MustTrue(t, bytes.Equal(got.Body, p.Body), "page %s: got.Body is %q, want %q", p.Key, got.Body,
+				p.Body)
+			checktest.MustTrue(t, !got.Superseded, "page %s: got.Superseded is true", p.Key)
 		}
 		saved, err := db.Save(t.Context(), pages[0])
 		if err != nil || len(saved.Changes) != 0 {
 			t.Fatalf("saved again: %v, %v", saved.Changes, err)
 		}
-		if k, err := db.ReadKinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != 600 {
-			t.Fatalf("kinds %v, %v", k, err)
+		{
+			k, err := db.ReadKinds(t.Context(), storetest.Source)
+			checktest.MustNoError(t, err, "kinds")
+			checktest.MustEqual(t, len(k), 1, "kinds: len(k)")
+			checktest.MustEqual(t, k[0].Records, 600, "kinds: k[0].Records")
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
@@ -110,9 +115,10 @@ func TestOpenKeepsWhatItCannotRead(t *testing.T) {
 				_ = db.Close()
 				t.Fatal("it was opened")
 			}
-			if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "store: open ") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %q, want one sentence with %q", err, c.want)
-			}
+			checktest.Contains(t, err.Error(), c.want, "error: err.Error()")
+			checktest.True(t, strings.HasPrefix(err.Error(), "store: open "), "error: err.Error() is %q",
+				err.Error())
+			checktest.Lacks(t, err.Error(), "\n", "error: err.Error()")
 			after, _ := os.ReadFile(path)
 			if !bytes.Equal(before, after) {
 				t.Errorf("the file was changed: %d bytes, then %d", len(before), len(after))
@@ -143,9 +149,9 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	}
 	for _, path := range paths {
 		_, err := store.Open(t.Context(), store.Options{Path: path})
-		if err == nil || !strings.Contains(err.Error(), "--data") || errors.Is(err, fs.ErrExist) {
-			t.Errorf("%s: %v", path, err)
-		}
+		checktest.MustTrue(t, err != nil, "%s: err is nil", path)
+		checktest.Contains(t, err.Error(), "--data", "%s: err.Error()", path)
+		checktest.True(t, !errors.Is(err, fs.ErrExist), "%s: errors.Is(err, fs.ErrExist) is true", path)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
@@ -93,13 +94,18 @@ func (w *wire) walk(list string, pageSize int) (records int, changes []understud
 func (w *wire) same(db *store.DB, p *understudy.Page) *understudy.Page {
 	w.Helper()
 	got, err := db.Page(w.Context(), p.Key)
-	if err != nil || !bytes.Equal(got.Body, p.Body) || got.Next != p.Next || len(got.Rows) != len(p.Rows) {
-		w.Fatalf("page %s does not come back: %v", p.Key, err)
-	}
+	checktest.MustNoError(w, err, "page %s does not come back", p.Key)
+	checktest.MustTrue(w, bytes.Equal(got.Body, p.Body), "page %s does not come back: got.Body is %q, want %q",
+		p.Key, got.Body, p.Body)
+	checktest.MustEqual(w, got.Next, p.Next, "page %s does not come back: got.Next", p.Key)
+	checktest.MustEqual(w, len(got.Rows), len(p.Rows), "page %s does not come back: len(got.Rows)", p.Key)
 	for i, r := range got.Rows {
-		if want := p.Rows[i]; r.ID != want.ID || r.Start != want.Start || r.End != want.End || r.Clock != want.Clock || r.Final != want.Final {
-			w.Fatalf("page %s, record %d: %+v, want %+v", p.Key, i, r, want)
-		}
+		want := p.Rows[i]
+		checktest.MustEqual(w, r.ID, want.ID, "page %s, record %d: r.ID", p.Key, i)
+		checktest.MustEqual(w, r.Start, want.Start, "page %s, record %d: r.Start", p.Key, i)
+		checktest.MustEqual(w, r.End, want.End, "page %s, record %d: r.End", p.Key, i)
+		checktest.MustEqual(w, r.Clock, want.Clock, "page %s, record %d: r.Clock", p.Key, i)
+		checktest.MustEqual(w, r.Final, want.Final, "page %s, record %d: r.Final", p.Key, i)
 	}
 	return got
 }

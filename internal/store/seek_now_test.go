@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/index"
@@ -73,7 +74,9 @@ func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 		ids = append(ids, f.Record.ID)
 		return true
 	})
-	if n, cerr := db.Count(ctx, q, 0, time.Time{}); err != nil || cerr != nil || len(ids) != 1 || n.N != 1 {
-		t.Errorf("%v, %v; counted %v, %v", ids, err, n, cerr)
-	}
+	n, cerr := db.Count(ctx, q, 0, time.Time{})
+	checktest.MustNoError(t, err, "")
+	checktest.MustNoError(t, cerr, "cerr")
+	checktest.MustEqual(t, len(ids), 1, "len(ids)")
+	checktest.Equal(t, n.N, 1, "n.N")
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
@@ -61,8 +62,11 @@ func TestWrittenLaterFoundAtOnce(t *testing.T) {
 			most = max(most, pendingRows(t, db))
 			found(int64(10 * (i + 1)))
 		}
-		if now := pendingRows(t, db); most < 4 || now == 0 || now >= most {
-			t.Errorf("%d rows are pending, %d were at most", now, most)
+		{
+			now := pendingRows(t, db)
+			checktest.True(t, most >= 4, "most is %v, want >= 4", most)
+			checktest.True(t, now != 0, "now is 0")
+			checktest.True(t, now < most, "now is %v", now)
 		}
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
@@ -282,10 +286,12 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	calls, last := 0, int64(0)
-	if err := errors.Join(db.Index.Clear(t.Context()), db.Index.Build(t.Context(),
-		func(done, total int64) { calls, last = calls+1, done; _ = total })); err != nil || calls < 3 ||
-		last != 1500 {
-		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
+	{
+		err := errors.Join(db.Index.Clear(t.Context()), db.Index.Build(t.Context(),
+			func(done, total int64) { calls, last = calls+1, done; _ = total }))
+		checktest.MustNoError(t, err, "rebuilt")
+		checktest.MustTrue(t, calls >= 3, "rebuilt: calls is %v, want >= 3", calls)
+		checktest.MustEqual(t, last, 1500, "rebuilt: last")
 	}
 	storetest.VerifyDB(t, db)
 	if got := storetest.CountText(t, db, &query.Text{Words: []string{"zanzibar000007"}}); got != 1 {

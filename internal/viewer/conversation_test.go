@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -123,9 +124,11 @@ func TestConversationOfOneSecond(t *testing.T) {
 	}
 	page = h.Page(viewertest.Href(page, "Older"), viewertest.All) // the same second again: nothing new, and a way on
 	page = h.Page(viewertest.Href(page, "go back in time"), viewertest.All)
-	if n := strings.Count(page, `class="turn`); n != 1 || viewertest.Href(page, "Older") != "" ||
-		!strings.Contains(viewertest.Href(page, "Newer"), "understudy.before=") {
-		t.Errorf("%d turns, Newer %q", n, viewertest.Href(page, "Newer"))
+	{
+		n := strings.Count(page, `class="turn`)
+		checktest.Equal(t, n, 1, "n")
+		checktest.Equal(t, viewertest.Href(page, "Older"), "", `viewertest.Href(page, "Older")`)
+		checktest.Contains(t, viewertest.Href(page, "Newer"), "understudy.before=", `viewertest.Href(page, "Newer")`)
 	}
 }
 

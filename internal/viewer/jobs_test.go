@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -78,9 +79,9 @@ func TestJobsAreForThoseWhoSeeEverything(t *testing.T) {
 	for _, who := range []string{"supporttoken", "clerktoken", "nobodytoken"} {
 		for _, ask := range [][2]string{{"GET", "/jobs"}, {"POST", "/jobs/9/cancel"}, {"POST", "/jobs/5/replay"}} {
 			status, body, _ := h.Do(ask[0], ask[1], "", viewertest.Browser{Token: who})
-			if status != 403 || strings.Contains(body, "Sync calls") || strings.Contains(body, "connection refused") {
-				t.Errorf("%s %s as %s: %d", ask[0], ask[1], who, status)
-			}
+			checktest.Equal(t, status, 403, "%s %s as %s: status", ask[0], ask[1], who)
+			checktest.Lacks(t, body, "Sync calls", "%s %s as %s: body", ask[0], ask[1], who)
+			checktest.Lacks(t, body, "connection refused", "%s %s as %s: body", ask[0], ask[1], who)
 		}
 		if _, home, _ := h.Get("/", viewertest.Browser{Token: who}); strings.Contains(home, "/jobs") {
 			t.Errorf("home leads %s to the jobs", who)
@@ -122,8 +123,11 @@ func TestJobButtons(t *testing.T) {
 			t.Errorf("%s %s: %d", name, value, status)
 		}
 	}
-	if status, _, _ := h.Get("/jobs/9/cancel", viewertest.All); status == 200 || status == 303 || len(w.Cancelled) > 1 {
-		t.Errorf("GET cancels: %d", status)
+	{
+		status, _, _ := h.Get("/jobs/9/cancel", viewertest.All)
+		checktest.True(t, status != 200, "GET cancels: status is 200")
+		checktest.True(t, status != 303, "GET cancels: status is 303")
+		checktest.True(t, len(w.Cancelled) <= 1, "GET cancels: len(w.Cancelled) is %v, want <= 1", len(w.Cancelled))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -53,8 +54,11 @@ func TestEveryKind(t *testing.T) {
 		if !strings.Contains(data, "?") {
 			data += ".json"
 		}
-		if status, body, _ := h.Get(data, viewertest.All); status != 200 || !json.Valid([]byte(body)) || strings.Contains(body, "/-/media/") {
-			t.Errorf("%s: %d", data, status)
+		{
+			status, body, _ := h.Get(data, viewertest.All)
+			checktest.Equal(t, status, 200, "%s: status", data)
+			checktest.True(t, json.Valid([]byte(body)), "%s: json.Valid([]byte(body)) is false", data)
+			checktest.Lacks(t, body, "/-/media/", "%s: body", data)
 		}
 	}
 }

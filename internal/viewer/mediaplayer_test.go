@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -112,41 +113,48 @@ func (s *stereo) play(method, address string, who viewertest.Browser, cookies []
 func TestMediaAddress(t *testing.T) {
 	s := withMedia(t)
 	address, session := s.address(viewertest.All)
-	if !strings.HasPrefix(address, "/-/media/") || strings.Contains(address, "RE0") || len(session) != 1 {
-		t.Fatalf("%s, cookies %v", address, session)
-	}
-	if c := session[0]; c.Name != "understudy_session" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure ||
-		c.MaxAge != 0 || len(c.Value) != 22 {
-		t.Errorf("%+v", c)
-	}
+	checktest.MustTrue(t, strings.HasPrefix(address, "/-/media/"), "address is %q", address)
+	checktest.MustLacks(t, address, "RE0", "address")
+	checktest.MustEqual(t, len(session), 1, "len(session)")
+	c := session[0]
+	checktest.Equal(t, c.Name, "understudy_session", "c.Name")
+	checktest.True(t, c.HttpOnly, "c.HttpOnly is false")
+	checktest.Equal(t, c.SameSite, http.SameSiteStrictMode, "c.SameSite")
+	checktest.Equal(t, c.Path, "/", "c.Path")
+	checktest.True(t, !c.Secure, "c.Secure is true")
+	checktest.Equal(t, c.MaxAge, 0, "c.MaxAge")
+	checktest.Equal(t, len(c.Value), 22, "len(c.Value)")
 	resp, body := s.play("GET", address, viewertest.All, session)
 	h := resp.Header
-	if resp.StatusCode != 200 || body != tune || h.Get("Content-Type") != "audio/x-wav" || h.Get("Cache-Control") != "private, max-age=1500" ||
-		h.Get("Etag") != `"tune"` {
-		t.Errorf("%d %q %v", resp.StatusCode, body, h)
-	}
-	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Set-Cookie") != "" ||
-		h.Get("Age") != "" {
-		t.Errorf("%v", h)
-	}
-	if a := s.asked[0]; a.Target.Key.URI != viewertest.Recording || a.Head || a.Range != "" {
-		t.Errorf("%+v", a)
-	}
+	checktest.Equal(t, resp.StatusCode, 200, "resp.StatusCode; body %q", body)
+	checktest.Equal(t, body, tune, "body")
+	checktest.Equal(t, h.Get("Content-Type"), "audio/x-wav", `h.Get("Content-Type"); body %q`, body)
+	checktest.Equal(t, h.Get("Cache-Control"), "private, max-age=1500", `h.Get("Cache-Control"); body %q`, body)
+	checktest.Equal(t, h.Get("Etag"), `"tune"`, `h.Get("Etag"); body %q`, body)
+	checktest.Equal(t, h.Get("X-Content-Type-Options"), "nosniff", `h.Get("X-Content-Type-Options")`)
+	checktest.Equal(t, h.Get("Cross-Origin-Resource-Policy"), "same-origin", `h.Get("Cross-Origin-Resource-Policy")`)
+	checktest.Equal(t, h.Get("Set-Cookie"), "", `h.Get("Set-Cookie")`)
+	checktest.Equal(t, h.Get("Age"), "", `h.Get("Age")`)
+	a := s.asked[0]
+	checktest.Equal(t, a.Target.Key.URI, viewertest.Recording, "a.Target.Key.URI")
+	checktest.True(t, !a.Head, "a.Head is true")
+	checktest.Equal(t, a.Range, "", "a.Range")
 	resp, body = s.play("GET", address, viewertest.All, session, "Range", "bytes=0-3")
-	if resp.StatusCode != 206 || body != "RIFF" || s.asked[1].Range != "bytes=0-3" {
-		t.Errorf("%d %q", resp.StatusCode, body)
-	}
+	checktest.Equal(t, resp.StatusCode, 206, "resp.StatusCode; body %q", body)
+	checktest.Equal(t, body, "RIFF", "body")
+	checktest.Equal(t, s.asked[1].Range, "bytes=0-3", "s.asked[1].Range; body %q", body)
 	resp, _ = s.play("GET", address, viewertest.All, session, "Range", "bytes=99-")
-	if resp.StatusCode != 416 || resp.Header.Get("Content-Range") != fmt.Sprintf("bytes */%d", len(tune)) || resp.Header.Get("Etag") != "" {
-		t.Errorf("%d %v", resp.StatusCode, resp.Header)
-	}
+	checktest.Equal(t, resp.StatusCode, 416, "resp.StatusCode")
+	checktest.Equal(t, resp.Header.Get("Content-Range"), fmt.Sprintf("bytes */%d", len(tune)),
+		`resp.Header.Get("Content-Range")`)
+	checktest.Equal(t, resp.Header.Get("Etag"), "", `resp.Header.Get("Etag")`)
 	if resp, _ = s.play("GET", address, viewertest.All, session, "If-None-Match", `"tune"`); resp.StatusCode != 304 {
 		t.Errorf("%d", resp.StatusCode)
 	}
-	if resp, body = s.play("HEAD", address, viewertest.All, session); resp.StatusCode != 200 || body != "" ||
-		resp.ContentLength != int64(len(tune)) {
-		t.Errorf("%d %q", resp.StatusCode, body)
-	}
+	resp, body = s.play("HEAD", address, viewertest.All, session)
+	checktest.Equal(t, resp.StatusCode, 200, "resp.StatusCode; body %q", body)
+	checktest.Equal(t, body, "", "body")
+	checktest.Equal(t, resp.ContentLength, int64(len(tune)), "resp.ContentLength; body %q", body)
 	if resp, _ = s.play("POST", address, viewertest.All, session); resp.StatusCode == 200 {
 		t.Errorf("POST: %d", resp.StatusCode)
 	}
@@ -258,9 +266,11 @@ func TestMediaGate(t *testing.T) {
 		viewertest.Must(t, err)
 		o.Gate = gate
 	})
-	if resp, body := stricter.play("GET", address, viewertest.Clerk, session); resp.StatusCode != 403 ||
-		strings.Contains(body, "la la") || len(stricter.asked) != 0 {
-		t.Errorf("%d", resp.StatusCode)
+	{
+		resp, body := stricter.play("GET", address, viewertest.Clerk, session)
+		checktest.Equal(t, resp.StatusCode, 403, "resp.StatusCode")
+		checktest.Lacks(t, body, "la la", "body")
+		checktest.Equal(t, len(stricter.asked), 0, "len(stricter.asked)")
 	}
 	none := viewertest.Open(t)
 	if resp, _ := (&stereo{Fixture: none}).play("GET", address, viewertest.All, session); resp.StatusCode != 404 {
@@ -290,9 +300,9 @@ func TestMediaFailures(t *testing.T) {
 	} {
 		s.medium = func() (*request.MediaResponse, error) { return test.medium, test.err }
 		resp, body := s.play("GET", address, viewertest.All, session)
-		if resp.StatusCode != test.status || body == "" || strings.Contains(resp.Header.Get("Cache-Control"), "max-age") {
-			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
-		}
+		checktest.Equal(t, resp.StatusCode, test.status, "%s: resp.StatusCode", name)
+		checktest.True(t, body != "", "%s: body is empty", name)
+		checktest.Lacks(t, resp.Header.Get("Cache-Control"), "max-age", `%s: resp.Header.Get("Cache-Control")`, name)
 	}
 	// What is older than it should be is not kept by browsers.
 	s.medium = func() (*request.MediaResponse, error) {
@@ -300,10 +310,10 @@ func TestMediaFailures(t *testing.T) {
 			Detail: "stale: upstream 503", Outcome: request.Stale}, nil
 	}
 	resp, _ := s.play("GET", address, viewertest.All, session)
-	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" ||
-		!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
-		t.Errorf("%v", h)
-	}
+	h := resp.Header
+	checktest.Equal(t, h.Get("Cache-Control"), "private, no-cache", `h.Get("Cache-Control")`)
+	checktest.Equal(t, h.Get("Content-Disposition"), "attachment", `h.Get("Content-Disposition")`)
+	checktest.Contains(t, h.Get("Content-Security-Policy"), "sandbox", `h.Get("Content-Security-Policy")`)
 	// What breaks off cuts the connection.
 	s.medium = func() (*request.MediaResponse, error) {
 		return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
@@ -45,9 +46,11 @@ func TestNumber(t *testing.T) {
 	var data numberJSON
 	_, body, _ := h.Get("/twilio/number/"+number+".json", viewertest.All)
 	viewertest.Must(t, json.Unmarshal([]byte(body), &data))
-	if data.Number != number || !data.Own || len(data.Lists) != 4 || len(data.Partners) == 0 || !data.Partial {
-		t.Fatalf("own %v, %d lists, %d partners, partial %v", data.Own, len(data.Lists), len(data.Partners), data.Partial)
-	}
+	checktest.MustEqual(t, data.Number, number, "own: data.Number")
+	checktest.MustTrue(t, data.Own, "own: data.Own is false")
+	checktest.MustEqual(t, len(data.Lists), 4, "own: len(data.Lists)")
+	checktest.MustTrue(t, len(data.Partners) != 0, "own: len(data.Partners) is 0")
+	checktest.MustTrue(t, data.Partial, "own: data.Partial is false")
 	for i, want := range []string{"calls from", "calls to", "messages from", "messages to"} {
 		l := data.Lists[i]
 		if l.Kind+" "+l.Field != want || len(l.Records) == 0 {
@@ -97,9 +100,11 @@ func TestNumberBeginsWithItsConversation(t *testing.T) {
 	talk := h.Page(strings.TrimSuffix(html.UnescapeString(to[1]), "#newest"), viewertest.All)
 	turns := regexp.MustCompile(`(?s)<li class="turn.*?</li>`)
 	here, there := turns.FindAllString(first, -1), turns.FindAllString(talk, -1)
-	if len(here) == 0 || len(here) > viewer.MaxTurns || len(here) > len(there) || !slices.Equal(here, there[len(there)-len(here):]) {
-		t.Errorf("%d messages are not the last of the %d of the conversation", len(here), len(there))
-	}
+	checktest.MustTrue(t, len(here) != 0, "len(here) is 0")
+	checktest.MustTrue(t, len(here) <= viewer.MaxTurns, "len(here) is %v", len(here))
+	checktest.MustTrue(t, len(here) <= len(there), "len(here) is %v", len(here))
+	checktest.True(t, slices.Equal(here, there[len(there)-len(here):]), "here is %v, want %v", here,
+		there[len(there)-len(here):])
 	newest := regexp.MustCompile(`<dt>Last</dt><dd><time datetime="([^"]+)"`).FindStringSubmatch(shown)
 	if newest == nil || !strings.Contains(here[len(here)-1], newest[1]) {
 		t.Errorf("the last message is not of the last contact, %v", newest)
@@ -129,9 +134,10 @@ func TestFirstAndLastContact(t *testing.T) {
 		}
 	}
 	first, last := slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
-	if !data.First.Equal(first) || !data.Last.Equal(last) || data.Partial || data.Own {
-		t.Errorf("first %v last %v partial %v, want %v %v", data.First, data.Last, data.Partial, first, last)
-	}
+	checktest.True(t, data.First.Equal(first), "first: data.First.Equal(first) is false")
+	checktest.True(t, data.Last.Equal(last), "first: data.Last.Equal(last) is false")
+	checktest.True(t, !data.Partial, "first: data.Partial is true")
+	checktest.True(t, !data.Own, "first: data.Own is true")
 	if strings.Contains(h.Page("/twilio/number/"+other, viewertest.All), "or earlier") {
 		t.Error("all of it was read, and the page doubts it")
 	}
@@ -155,10 +161,10 @@ func TestNumberCountsWhatIsHeld(t *testing.T) {
 		t.Error("where not all is held nothing is counted")
 	}
 	page := h.Page("/twilio/number/"+number, viewertest.All)
-	if strings.Contains(page, "of more than") || strings.Contains(page, "there may be more") ||
-		!regexp.MustCompile(`>10 of \d\d+ `).MatchString(page) {
-		t.Error("what is held is not counted")
-	}
+	checktest.Lacks(t, page, "of more than", "what is held is not counted: page")
+	checktest.Lacks(t, page, "there may be more", "what is held is not counted: page")
+	checktest.True(t, regexp.MustCompile(`>10 of \d\d+ `).MatchString(page),
+		"what is held is not counted: regexp.MustCompile(`>10 of \\d\\d+ `).MatchString(page) is false")
 }
 
 // cut makes lists of a filter go on after a few records.
@@ -224,12 +230,8 @@ func TestNumbersAreFilters(t *testing.T) {
 		"/twilio/number/" + number + "/+15550001111"} {
 		before := h.Mirror.Count()
 		status, body, _ := h.Get(path, viewertest.Support)
-		if status != 403 || !strings.Contains(body, "Your role does not show whole numbers") || !strings.Contains(body, "phone: see") ||
-			strings.Contains(body, number[3:]) && !strings.Contains(path, ".json") {
-			if status != 403 || !strings.Contains(body, "whole numbers") {
-				t.Errorf("%s as support: %d", path, status)
-			}
-		}
+		checktest.Equal(t, status, 403, "%s as support: status", path)
+		checktest.Contains(t, body, "whole numbers", "%s as support: body", path)
 		if h.Mirror.Count() != before {
 			t.Errorf("%s was asked of the mirror", path)
 		}

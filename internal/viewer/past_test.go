@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -292,11 +293,11 @@ func TestGoneRecordLeadsToItsPast(t *testing.T) {
 	id := "CA00000000000000000000000000000000"
 	kept.Versions["twilio/calls/"+id] = kept.Versions["twilio/calls/"+path[len("/twilio/calls/"):]]
 	status, body, _ := h.Get("/twilio/calls/"+id, viewertest.All)
-	if status != 404 || !strings.Contains(body, "This call is gone") ||
-		!strings.Contains(body, `href="/twilio/calls/`+id+"?"+strings.ReplaceAll(page.AsOf{At: viewertest.Ago(2)}.Param().String(), "&",
-			"&amp;")+`"`) {
-		t.Errorf("%d: %s", status, body)
-	}
+	checktest.Equal(t, status, 404, "%d: status; body %s", status, body)
+	checktest.Contains(t, body, "This call is gone", "%d: body", status)
+	checktest.Contains(t, body,
+		`href="/twilio/calls/`+id+"?"+strings.ReplaceAll(page.AsOf{At: viewertest.Ago(2)}.Param().String(), "&", "&amp;")+`"`,
+		"%d: body", status)
 	if status, body, _ := h.Get("/twilio/calls/CA00000000000000000000000000000001", viewertest.All); status != 404 || strings.Contains(body,
 		"is gone") {
 		t.Errorf("a record that never was: %d", status)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -30,7 +31,8 @@ func TestOverRealParts(t *testing.T) {
 		h.Page(path, viewertest.All)
 	}
 	status, body, head := h.Get("/twilio/messages?From=%2B15550000000", viewertest.All)
-	if status != 503 || head.Get("Retry-After") == "" || !strings.Contains(body, "Twilio is not answering") {
-		t.Errorf("what is not held, without upstream: %d", status)
-	}
+	checktest.Equal(t, status, 503, "what is not held, without upstream: status")
+	checktest.True(t, head.Get("Retry-After") != "",
+		`what is not held, without upstream: head.Get("Retry-After") is empty`)
+	checktest.Contains(t, body, "Twilio is not answering", "what is not held, without upstream: body")
 }

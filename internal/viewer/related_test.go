@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -61,10 +62,13 @@ func TestListsOnARecord(t *testing.T) {
 		t.Error("a column with this record on every row")
 	}
 	page = h.Page("/twilio/conferences/"+conference, viewertest.Watcher)
-	if strings.Contains(page, `aria-label="Participants"`) || strings.Contains(page, "/twilio/participants") ||
-		strings.Contains(page, "Alerts") || !strings.Contains(page, `aria-label="Recordings"`) {
-		t.Error("a role meets kinds it does not see, or not those it does")
-	}
+	checktest.Lacks(t, page, `aria-label="Participants"`,
+		"a role meets kinds it does not see, or not those it does: page")
+	checktest.Lacks(t, page, "/twilio/participants",
+		"a role meets kinds it does not see, or not those it does: page")
+	checktest.Lacks(t, page, "Alerts", "a role meets kinds it does not see, or not those it does: page")
+	checktest.Contains(t, page, `aria-label="Recordings"`,
+		"a role meets kinds it does not see, or not those it does: page")
 	message := regexp.MustCompile(`/twilio/messages/(SM[0-9a-f]{32})`).FindStringSubmatch(h.Page("/twilio/messages", viewertest.All))[1]
 	h.Mirror.Lock()
 	h.Mirror.Asked = nil

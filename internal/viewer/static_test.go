@@ -16,6 +16,7 @@ import (
 	"github.com/tdewolff/minify/v2/css"
 	"github.com/tdewolff/minify/v2/js"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -58,10 +59,10 @@ func TestFiles(t *testing.T) {
 	}
 	address := h.Viewer.Visitor.Files.Address["viewer.css"]
 	status, body, head := h.Get(address, viewertest.Browser{})
-	if status != 200 || body != minified(".css", sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") ||
-		head.Get("Content-Type") != "text/css; charset=utf-8" {
-		t.Errorf("%s: %d, %v", address, status, head)
-	}
+	checktest.Equal(t, status, 200, "%s: status", address)
+	checktest.Equal(t, body, minified(".css", sheet), "%s: body", address)
+	checktest.Contains(t, head.Get("Cache-Control"), "immutable", `%s: head.Get("Cache-Control")`, address)
+	checktest.Equal(t, head.Get("Content-Type"), "text/css; charset=utf-8", `%s: head.Get("Content-Type")`, address)
 	if status, _, _ := h.Get("/-/static/viewer.000000000000.css", viewertest.Browser{}); status != 404 {
 		t.Errorf("a file of another version: %d", status)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // ledger keeps audit entries, or fails.
@@ -44,10 +45,12 @@ func TestMessagesAreAudited(t *testing.T) {
 		if err := r.round(); !errors.Is(err, understudy.ErrNotAudited) {
 			t.Errorf("%s: the job ends with %v", c, err)
 		}
-		if s := r.status(id); len(r.receiver.take()) != 0 || s.Pending != 2 || s.State.Stopped != "" ||
-			!s.State.Failing.IsZero() || len(s.Log) != 0 {
-			t.Errorf("%s: without the entry: %v", c, s)
-		}
+		s := r.status(id)
+		checktest.MustEqual(t, len(r.receiver.take()), 0, "%s: len(r.receiver.take())", c)
+		checktest.Equal(t, s.Pending, 2, "%s: s.Pending", c)
+		checktest.Equal(t, s.State.Stopped, "", "%s: s.State.Stopped", c)
+		checktest.True(t, s.State.Failing.IsZero(), "%s: s.State.Failing.IsZero() is false", c)
+		checktest.Equal(t, len(s.Log), 0, "%s: len(s.Log)", c)
 
 		l.err = nil
 		if n := len(r.told()); n != 1 || len(l.all) != 1 {
@@ -55,9 +58,9 @@ func TestMessagesAreAudited(t *testing.T) {
 		}
 		want := []understudy.AuditEntry{{Caller: l.all[0].Caller, Action: understudy.ActionExport, What: "watch " + id + " to " + string(c),
 			Source: "twilio", Kind: "messages", IDs: []string{"SM00000000000000000000000000000001", "SM00000000000000000000000000000003"}, Rows: 2}}
-		if !reflect.DeepEqual(l.all, want) || want[0].Caller.Name != "desk" || want[0].Caller.Role() != "support" {
-			t.Errorf("%s: it listed %v, want %v", c, l.all, want)
-		}
+		checktest.True(t, reflect.DeepEqual(l.all, want), "%s: l.all is %v, want %v", c, l.all, want)
+		checktest.Equal(t, want[0].Caller.Name, "desk", "%s: want[0].Caller.Name", c)
+		checktest.Equal(t, want[0].Caller.Role(), "support", "%s: want[0].Caller.Role()", c)
 
 		// Each try takes the records away.
 		r.receiver.answers = []int{503}
@@ -65,8 +68,13 @@ func TestMessagesAreAudited(t *testing.T) {
 		if err := r.round(); err == nil || len(r.receiver.take()) != 1 {
 			t.Errorf("%s: a try that fails: %v", c, err)
 		}
-		if n := len(r.told()); n != 1 || len(l.all) != 3 || !reflect.DeepEqual(l.all[1], l.all[2]) || l.all[1].Rows != 1 {
-			t.Errorf("%s: after another try it listed %v", c, l.all)
+		{
+			n := len(r.told())
+			checktest.Equal(t, n, 1, "%s: n", c)
+			checktest.MustEqual(t, len(l.all), 3, "%s: len(l.all)", c)
+			checktest.True(t, reflect.DeepEqual(l.all[1], l.all[2]), "%s: l.all[1] is %v, want %v", c, l.all[1],
+				l.all[2])
+			checktest.Equal(t, l.all[1].Rows, 1, "%s: l.all[1].Rows", c)
 		}
 	}
 }

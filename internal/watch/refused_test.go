@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestReceiversThatFail(t *testing.T) {
@@ -27,13 +28,17 @@ func TestReceiversThatFail(t *testing.T) {
 	}
 	r.put(message(2, "inbound", "failed"))
 	all := append(r.receiver.take(), r.told()...)
-	if len(all) != 4 || all[0].id != all[1].id || all[1].id != all[2].id || ids(all) != "1 1 1 2" || all[3].id == all[2].id {
-		t.Errorf("it told %v", all)
-	}
+	checktest.MustEqual(t, len(all), 4, "it told: len(all)")
+	checktest.Equal(t, all[0].id, all[1].id, "it told: all[0].id")
+	checktest.Equal(t, all[1].id, all[2].id, "it told: all[1].id")
+	checktest.Equal(t, ids(all), "1 1 1 2", "it told: ids(all)")
+	checktest.True(t, all[3].id != all[2].id, "it told: all[3].id is %v", all[3].id)
 	s := r.status(id)
-	if len(s.Log) != 2 || s.Log[1].Tries != 3 || s.Log[1].Outcome != Delivered || !s.State.Failing.IsZero() || s.State.Told != 2 {
-		t.Errorf("after three tries: %v", s)
-	}
+	checktest.MustEqual(t, len(s.Log), 2, "after three tries: len(s.Log)")
+	checktest.Equal(t, s.Log[1].Tries, 3, "after three tries: s.Log[1].Tries")
+	checktest.Equal(t, s.Log[1].Outcome, Delivered, "after three tries: s.Log[1].Outcome")
+	checktest.True(t, s.State.Failing.IsZero(), "after three tries: s.State.Failing.IsZero() is false")
+	checktest.Equal(t, s.State.Told, 2, "after three tries: s.State.Told")
 
 	r.receiver.answers, r.receiver.header = []int{429}, http.Header{"Retry-After": {"120"}}
 	r.put(message(3, "inbound", "failed"))
@@ -52,9 +57,12 @@ func TestReceiversThatFail(t *testing.T) {
 	_ = r.round()
 	r.clock = r.clock.Add(23 * time.Hour)
 	_ = r.round()
-	if s := r.status(id); s.State.Stopped != "" || s.State.Failing.IsZero() || s.Log[0].Outcome != Failed ||
-		s.Log[0].Said != "it answered 500 said so" {
-		t.Errorf("after 23 hours: %v", s)
+	{
+		s := r.status(id)
+		checktest.Equal(t, s.State.Stopped, "", "after 23 hours: s.State.Stopped")
+		checktest.True(t, !s.State.Failing.IsZero(), "after 23 hours: s.State.Failing.IsZero() is true")
+		checktest.Equal(t, s.Log[0].Outcome, Failed, "after 23 hours: s.Log[0].Outcome")
+		checktest.Equal(t, s.Log[0].Said, "it answered 500 said so", "after 23 hours: s.Log[0].Said")
 	}
 	r.clock = r.clock.Add(2 * time.Hour)
 	if err := r.round(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/search"
 )
 
@@ -39,9 +40,11 @@ func TestRightsOfTheOwner(t *testing.T) {
 			t.Errorf("%s: %d messages", c.what, n)
 		}
 		r.role = "support"
-		if s := r.status(id); !strings.HasPrefix(s.State.Stopped, c.why) || (s.State.Stopped == "") != (c.why == "") || s.Pending != 0 {
-			t.Errorf("%s: stopped for %q, %d to tell", c.what, s.State.Stopped, s.Pending)
-		}
+		s := r.status(id)
+		checktest.True(t, strings.HasPrefix(s.State.Stopped, c.why), "%s: s.State.Stopped is %q", c.what,
+			s.State.Stopped)
+		checktest.Equal(t, (s.State.Stopped == ""), (c.why == ""), `%s: (s.State.Stopped == "")`, c.what)
+		checktest.Equal(t, s.Pending, 0, "%s: s.Pending", c.what)
 		if c.why == "" {
 			continue
 		}
@@ -81,9 +84,10 @@ func TestRightsEndBeforeItIsTold(t *testing.T) {
 	if all := r.told(); len(all) != 1 || strings.Contains(all[0].body, "from") {
 		t.Errorf("with less rights it told %v", all)
 	}
-	if s := r.status(id); s.Log[0].Tries != 2 || s.Log[0].Outcome != Delivered || len(s.Log) != 1 {
-		t.Errorf("the log is %v", s.Log)
-	}
+	s := r.status(id)
+	checktest.Equal(t, s.Log[0].Tries, 2, "the log is: s.Log[0].Tries")
+	checktest.Equal(t, s.Log[0].Outcome, Delivered, "the log is: s.Log[0].Outcome")
+	checktest.Equal(t, len(s.Log), 1, "the log is: len(s.Log)")
 }
 
 func TestDestinations(t *testing.T) {

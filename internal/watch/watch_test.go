@@ -13,6 +13,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -183,9 +184,9 @@ func TestTest(t *testing.T) {
 	}
 	all := r.receiver.take()
 	key, err := standardwebhooks.NewWebhook(testSecret)
-	if err != nil || len(all) != 1 || !strings.Contains(all[0].body, `"type":"watch.test"`) {
-		t.Fatalf("%v, %v", all, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(all), 1, "len(all)")
+	checktest.MustContains(t, all[0].body, `"type":"watch.test"`, "all[0].body")
 	if err := key.VerifyIgnoringTimestamp([]byte(all[0].body), all[0].header); err != nil {
 		t.Errorf("the signature: %v", err)
 	}
@@ -194,12 +195,15 @@ func TestTest(t *testing.T) {
 	}
 	r.clock = r.clock.Add(time.Minute)
 	r.receiver.answers = []int{500}
-	if d, err = r.book.Test(t.Context(), id); err != nil || d.Outcome != Refused || d.Said != "it answered 500 said so" {
-		t.Errorf("a test that fails: %v, %v", d, err)
-	}
-	if s := r.status(id); len(s.Log) != 2 || !s.Log[0].Test || s.Log[0].Outcome != Refused || s.State.Stopped != "" {
-		t.Errorf("the log is %v", s.Log)
-	}
+	d, err = r.book.Test(t.Context(), id)
+	checktest.MustNoError(t, err, "a test that fails")
+	checktest.Equal(t, d.Outcome, Refused, "a test that fails: d.Outcome")
+	checktest.Equal(t, d.Said, "it answered 500 said so", "a test that fails: d.Said")
+	s := r.status(id)
+	checktest.MustEqual(t, len(s.Log), 2, "the log is: len(s.Log)")
+	checktest.True(t, s.Log[0].Test, "the log is: s.Log[0].Test is false")
+	checktest.Equal(t, s.Log[0].Outcome, Refused, "the log is: s.Log[0].Outcome")
+	checktest.Equal(t, s.State.Stopped, "", "the log is: s.State.Stopped")
 }
 
 func TestBurst(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 123e6, time.UTC)
@@ -149,9 +151,10 @@ func TestValidID(t *testing.T) {
 	seen := map[string]bool{}
 	for range 200 {
 		id := ids.Next()
-		if len(id) != 1 || cap(id) != 1 || seen[id[0]] || !IsValidID(id[0]) {
-			t.Fatalf("made %q of %d", id, cap(id))
-		}
+		checktest.MustEqual(t, len(id), 1, "made: len(id)")
+		checktest.MustEqual(t, cap(id), 1, "made: cap(id)")
+		checktest.MustTrue(t, !seen[id[0]], "made: seen[id[0]] is true")
+		checktest.MustTrue(t, IsValidID(id[0]), "made: IsValidID(id[0]) is false")
 		seen[id[0]] = true
 	}
 }

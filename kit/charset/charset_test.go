@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"understudy/internal/checktest"
 	"understudy/kit/charset"
 )
 
@@ -77,9 +78,9 @@ func TestWindows1252(t *testing.T) {
 		all = append(all, byte(i))
 	}
 	text, ok := charset.Windows1252.Decode(all)
-	if !ok || !utf8.Valid(text) || utf8.RuneCount(text) != 256 {
-		t.Fatalf("%q, %v", text, ok)
-	}
+	checktest.MustTrue(t, ok, "ok is false; text %q", text)
+	checktest.MustTrue(t, utf8.Valid(text), "utf8.Valid(text) is false")
+	checktest.MustEqual(t, utf8.RuneCount(text), 256, "utf8.RuneCount(text)")
 }
 
 func FuzzDecode(f *testing.F) {

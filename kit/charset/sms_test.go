@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"understudy/internal/checktest"
 	"understudy/kit/charset"
 )
 
@@ -35,9 +36,10 @@ func TestCountSMS(t *testing.T) {
 		{"an accent below GSM-7", "ê", 1, 1, true},
 	} {
 		s := charset.CountSMS(c.text)
-		if s.Units != c.units || s.Segments != c.segments || s.UCS2 != c.ucs2 || s.UCS2 != (len(s.NonGSM7) > 0) {
-			t.Errorf("%s: %+v", c.name, s)
-		}
+		checktest.Equal(t, s.Units, c.units, "%s: s.Units", c.name)
+		checktest.Equal(t, s.Segments, c.segments, "%s: s.Segments", c.name)
+		checktest.Equal(t, s.UCS2, c.ucs2, "%s: s.UCS2", c.name)
+		checktest.Equal(t, s.UCS2, (len(s.NonGSM7) > 0), "%s: s.UCS2", c.name)
 	}
 }
 
@@ -46,9 +48,10 @@ func FuzzCountSMS(f *testing.F) {
 	f.Add("😀’\xff")
 	f.Fuzz(func(t *testing.T, text string) {
 		s := charset.CountSMS(text)
-		if s.Segments < 1 || s.Units < 0 || len(s.NonGSM7) > charset.MaxNonGSM7 || s.UCS2 == (len(s.NonGSM7) == 0) {
-			t.Fatalf("%+v", s)
-		}
+		checktest.MustTrue(t, s.Segments >= 1, "s.Segments is %v, want >= 1", s.Segments)
+		checktest.MustTrue(t, s.Units >= 0, "s.Units is %v, want >= 0", s.Units)
+		checktest.MustTrue(t, len(s.NonGSM7) <= charset.MaxNonGSM7, "len(s.NonGSM7) is %v", len(s.NonGSM7))
+		checktest.MustTrue(t, s.UCS2 != (len(s.NonGSM7) == 0), "s.UCS2 is %v", s.UCS2)
 		for _, o := range s.NonGSM7 {
 			if o.End > len(text) && utf8.ValidString(text) || utf8.ValidString(text) && text[o.Start:o.End] != string(o.Char) {
 				t.Fatalf("%+v of %q", o, text)

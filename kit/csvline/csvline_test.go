@@ -4,6 +4,8 @@ import (
 	"encoding/csv"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // No cell of a CSV is a formula; what is only a number stays one.
@@ -42,8 +44,9 @@ func FuzzRecord(f *testing.F) {
 		}
 		got, err := csv.NewReader(strings.NewReader(string(Append(nil, cells)))).Read()
 		norm := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") } // as the reader has it
-		if err != nil || len(got) != 2 || got[0] != norm(cells[0]) || got[1] != norm(cells[1]) {
-			t.Fatalf("%q became %q: %v", cells, got, err)
-		}
+		checktest.MustNoError(t, err, "%q became %q", cells, got)
+		checktest.MustEqual(t, len(got), 2, "%q became %q: len(got)", cells, got)
+		checktest.MustEqual(t, got[0], norm(cells[0]), "%q became %q: got[0]", cells, got)
+		checktest.MustEqual(t, got[1], norm(cells[1]), "%q became %q: got[1]", cells, got)
 	})
 }

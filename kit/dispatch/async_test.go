@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // A subscriber that is stuck delays no other, and its loss is counted exactly.
@@ -146,8 +148,11 @@ func TestOrderOfAKey(t *testing.T) {
 			}
 		}
 	}
-	if err := b.Close(t.Context()); err != nil || s.Stats() != (Stats{Offered: keys * events, Called: keys * events}) || most.Load() > 4 {
-		t.Errorf("%v, %+v, %d at once", err, s.Stats(), most.Load())
+	{
+		err := b.Close(t.Context())
+		checktest.MustNoError(t, err, "")
+		checktest.Equal(t, s.Stats(), (Stats{Offered: keys * events, Called: keys * events}), "s.Stats()")
+		checktest.True(t, most.Load() <= 4, "most.Load() is %v, want <= 4", most.Load())
 	}
 }
 
@@ -168,10 +173,10 @@ func TestCloseAtItsDeadline(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := b.Close(ctx)
-		if took := time.Since(began); took != time.Minute+time.Second || !errors.Is(err, context.DeadlineExceeded) ||
-			!strings.Contains(err.Error(), "1 calls go on") {
-			t.Errorf("%v after %v", err, took)
-		}
+		took := time.Since(began)
+		checktest.Equal(t, took, time.Minute+time.Second, "took; %v", err)
+		checktest.True(t, errors.Is(err, context.DeadlineExceeded), "err is %v, want context.DeadlineExceeded", err)
+		checktest.Contains(t, err.Error(), "1 calls go on", "err.Error()")
 		if obedient.Stats() != (Stats{Offered: 5, Called: 1, Lost: 4}) {
 			t.Errorf("%+v", obedient.Stats())
 		}
@@ -230,9 +235,9 @@ func TestAsyncFailures(t *testing.T) {
 	if fmt.Sprint(failed) != "[0 no 1 dispatch: panic: oh]" || s.Stats() != (Stats{Offered: 4, Called: 4, Failed: 2}) {
 		t.Errorf("%v, %+v", failed, s.Stats())
 	}
-	if strings.Count(told.String(), "\n") != 1 || !strings.Contains(told.String(), "three") || quiet.Stats().Failed != 1 {
-		t.Errorf("logged %q", told.String())
-	}
+	checktest.Equal(t, strings.Count(told.String(), "\n"), 1, `logged: strings.Count(told.String(), "\n")`)
+	checktest.Contains(t, told.String(), "three", "logged: told.String()")
+	checktest.Equal(t, quiet.Stats().Failed, 1, "logged: quiet.Stats().Failed")
 	if st := gone.Stats(); st.Called < 1 || st.Called+st.Lost != st.Offered {
 		t.Errorf("%+v", st)
 	}

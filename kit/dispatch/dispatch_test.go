@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"understudy/internal/checktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,9 +43,9 @@ func TestOrderErrorsAndStop(t *testing.T) {
 			})
 		}
 		err := b.Dispatch(t.Context(), "x")
-		if heard != c.heard || (err == nil) != (c.want == nil) || errors.Is(err, ErrStop) {
-			t.Errorf("%s: heard %s, %v", c.name, heard, err)
-		}
+		checktest.Equal(t, heard, c.heard, "%s: heard; %v", c.name, err)
+		checktest.Equal(t, (err == nil), (c.want == nil), "%s: (err == nil)", c.name)
+		checktest.True(t, !errors.Is(err, ErrStop), "%s: errors.Is(err, ErrStop) is true", c.name)
 		for _, want := range c.want {
 			if !errors.Is(err, want) {
 				t.Errorf("%s: %v is not in %v", c.name, want, err)
@@ -120,9 +122,9 @@ func TestAPanicStaysWithItsSubscriber(t *testing.T) {
 	}
 	err := b.Dispatch(t.Context(), 0)
 	var p *PanicError
-	if heard != 9 || !errors.As(err, &p) || !errors.Is(err, fs.ErrClosed) {
-		t.Fatalf("%d heard, error %v", heard, err)
-	}
+	checktest.MustEqual(t, heard, 9, "heard; %v", err)
+	checktest.MustTrue(t, errors.As(err, &p), "errors.As(err, &p) is false")
+	checktest.MustTrue(t, errors.Is(err, fs.ErrClosed), "err is %v, want fs.ErrClosed", err)
 	if !strings.Contains(string(p.Stack), "TestAPanicStaysWithItsSubscriber") || strings.Contains(p.Error(), "goroutine") {
 		t.Errorf("stack %s, text %s", p.Stack, p)
 	}

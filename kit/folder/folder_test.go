@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // of is a folder of "key=value" words, in their order.
@@ -113,8 +115,11 @@ func TestOverABody(t *testing.T) {
 		t.Error(got)
 	}
 	before := bytes.Clone(body)
-	if err := f.Add([]byte("c"), []byte("3")); err != nil || f.Len() != 3 || !bytes.Equal(body, before) {
-		t.Errorf("%v; the body is now %s", err, body)
+	{
+		err := f.Add([]byte("c"), []byte("3"))
+		checktest.MustNoError(t, err, "body %s", body)
+		checktest.Equal(t, f.Len(), 3, "f.Len(); body %s", body)
+		checktest.True(t, bytes.Equal(body, before), "body is %q, want %q", body, before)
 	}
 	f.Reset()
 	if err := f.Add([]byte("d"), nil); err != nil || !bytes.Equal(body, before) {

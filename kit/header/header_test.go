@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 func TestWait(t *testing.T) {
@@ -76,16 +78,18 @@ func FuzzItems(f *testing.F) {
 		lines := []string{text, text}
 		total := 0
 		for item := range Items(lines) {
-			if item == "" || item != strings.Trim(item, " \t") || !strings.Contains(text, item) {
-				t.Fatalf("%q has the item %q", text, item)
-			}
+			checktest.MustTrue(t, item != "", "item is empty; text %q", text)
+			checktest.MustEqual(t, item, strings.Trim(item, " \t"), "item; text %q", text)
+			checktest.MustContains(t, text, item, "text")
 			total += len(item)
 		}
 		if total > 2*len(text) {
 			t.Fatalf("%q: items are longer than the header", text)
 		}
-		if d, ok := Wait(lines); d < 0 || d > MaxSeconds*time.Second || ok && !strings.Contains(strings.ToLower(text), "wait") {
-			t.Fatalf("%q: %v", text, d)
-		}
+		d, ok := Wait(lines)
+		checktest.MustTrue(t, d >= 0, "%q: d is %v, want >= 0", text, d)
+		checktest.MustTrue(t, d <= MaxSeconds*time.Second, "%q: d is %v", text, d)
+		checktest.MustTrue(t, !(ok && !strings.Contains(strings.ToLower(text), "wait")),
+			`%q: ok && !strings.Contains(strings.ToLower(text), "wait")`, text)
 	})
 }

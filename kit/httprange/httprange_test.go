@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 const text = "0123456789"
@@ -70,15 +72,19 @@ func TestSendFile(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			resp, body, _, err := serve(t, file(), test.method, test.headers...)
-			if err != nil || resp.StatusCode != test.status || body != test.body || resp.Header.Get("Content-Range") != test.rng {
-				t.Errorf("%d %q %q, %v", resp.StatusCode, body, resp.Header.Get("Content-Range"), err)
-			}
+			checktest.MustNoError(t, err, "body %q", body)
+			checktest.Equal(t, resp.StatusCode, test.status, "resp.StatusCode; body %q", body)
+			checktest.Equal(t, body, test.body, "body")
+			checktest.Equal(t, resp.Header.Get("Content-Range"), test.rng,
+				`resp.Header.Get("Content-Range"); body %q`, body)
 		})
 	}
 	resp, body, sent, err := serve(t, file(), "GET", "Range", "bytes=99-")
-	if !errors.Is(err, ErrRange) || sent.Status != 0 || body != "" || resp.Header.Get("Content-Range") != "bytes */10" {
-		t.Errorf("beyond: %+v %q %v %v", sent, body, resp.Header, err)
-	}
+	checktest.True(t, errors.Is(err, ErrRange), "beyond: err is %v, want ErrRange; body %q", err, body)
+	checktest.Equal(t, sent.Status, 0, "beyond: sent.Status; body %q; %v", body, err)
+	checktest.Equal(t, body, "", "beyond: body; %v", err)
+	checktest.Equal(t, resp.Header.Get("Content-Range"), "bytes */10",
+		`beyond: resp.Header.Get("Content-Range"); body %q; %v`, body, err)
 }
 
 func TestSendHeaders(t *testing.T) {
@@ -90,9 +96,12 @@ func TestSendHeaders(t *testing.T) {
 		c.Type = kind
 		resp, _, _, err := serve(t, c, "GET")
 		h := resp.Header
-		if err != nil || (h.Get("Content-Disposition") == "") != shown || strings.Contains(h.Get("Content-Security-Policy"), "sandbox") == shown {
-			t.Errorf("%q: %v %v", kind, h, err)
-		}
+		checktest.MustNoError(t, err, "%q", kind)
+		checktest.Equal(t, (h.Get("Content-Disposition") == ""), shown, `%q: (h.Get("Content-Disposition") == "")`,
+			kind)
+		checktest.True(t, strings.Contains(h.Get("Content-Security-Policy"), "sandbox") != shown,
+			`%q: strings.Contains(h.Get("Content-Security-Policy"), "sandbox") is %v`, kind,
+			strings.Contains(h.Get("Content-Security-Policy"), "sandbox"))
 		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Type") == "" {
 			t.Errorf("%q: %v", kind, h)
 		}
@@ -135,9 +144,9 @@ func TestSendStream(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			resp, body, sent, err := serve(t, test.c, "GET")
-			if !errors.Is(err, test.want) || body != test.body || sent.Status == 0 {
-				t.Errorf("%d %q %+v %v", resp.StatusCode, body, sent, err)
-			}
+			checktest.True(t, errors.Is(err, test.want), "err is %v, want test.want; body %q", err, body)
+			checktest.Equal(t, body, test.body, "body; %v", err)
+			checktest.True(t, sent.Status != 0, "sent.Status is 0; body %q; %v", body, err)
 			if test.want != nil && !errors.Is(err, ErrCut) {
 				t.Errorf("%v is no ErrCut", err)
 			}
@@ -146,9 +155,12 @@ func TestSendStream(t *testing.T) {
 			}
 		})
 	}
-	if resp, body, _, err := serve(t, Content{Body: &errAfter{"", boom}, Status: 200, Size: 10}, "HEAD"); err != nil || body != "" ||
-		resp.Header.Get("Content-Length") != "10" {
-		t.Errorf("HEAD: %q %v %v", body, resp.Header, err)
+	{
+		resp, body, _, err := serve(t, Content{Body: &errAfter{"", boom}, Status: 200, Size: 10}, "HEAD")
+		checktest.MustNoError(t, err, "HEAD; body %q", body)
+		checktest.Equal(t, body, "", "HEAD: body")
+		checktest.Equal(t, resp.Header.Get("Content-Length"), "10",
+			`HEAD: resp.Header.Get("Content-Length"); body %q`, body)
 	}
 }
 
@@ -191,10 +203,11 @@ func TestRange(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	if Range(http.Header{"Range": {"bytes=0-1"}, "If-Range": {"a", "b"}}) != "" || Range(http.Header{}) != "" ||
-		Range(http.Header{"Range": {"bytes=0-1", "bytes=0-1"}}) != "" {
-		t.Error("none, or two")
-	}
+	checktest.Equal(t, Range(http.Header{"Range": {"bytes=0-1"}, "If-Range": {"a", "b"}}), "",
+		`none, or two: Range(http.Header{"Range": {"bytes=0-1"}, "If-Range": {"a", "b"}})`)
+	checktest.Equal(t, Range(http.Header{}), "", "none, or two: Range(http.Header{})")
+	checktest.Equal(t, Range(http.Header{"Range": {"bytes=0-1", "bytes=0-1"}}), "",
+		`none, or two: Range(http.Header{"Range": {"bytes=0-1", "bytes=0-1"}})`)
 }
 
 // A content without bytes goes out whole, whatever part of it is asked for.
@@ -204,9 +217,10 @@ func TestNothingHasNoParts(t *testing.T) {
 		r.Header.Set("Range", header)
 		empty := file()
 		empty.File = strings.NewReader("")
-		if sent, err := Send(w, r, empty); err != nil || sent.Status != 200 || w.Header().Get("Content-Range") != "" {
-			t.Errorf("%s: %+v %v %v", header, sent, err, w.Header())
-		}
+		sent, err := Send(w, r, empty)
+		checktest.MustNoError(t, err, "%s", header)
+		checktest.Equal(t, sent.Status, 200, "%s: sent.Status", header)
+		checktest.Equal(t, w.Header().Get("Content-Range"), "", `%s: w.Header().Get("Content-Range")`, header)
 	}
 }
 
@@ -227,9 +241,12 @@ func FuzzRange(f *testing.F) {
 		case err == nil && sent.Status == 200 && body == text:
 		case err == nil && sent.Status == 206:
 			var from, to, size int
-			if _, err := fmt.Sscanf(w.Header().Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &size); err != nil || size != 10 || from > to ||
-				body != text[from:to+1] {
-				t.Errorf("%q: %q, %q", header, w.Header().Get("Content-Range"), body)
+			{
+				_, err := fmt.Sscanf(w.Header().Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &size)
+				checktest.MustNoError(t, err, "%q; body %q", header, body)
+				checktest.Equal(t, size, 10, "%q: size; body %q", header, body)
+				checktest.True(t, from <= to, "%q: from is %v; body %q", header, from, body)
+				checktest.Equal(t, body, text[from:to+1], "%q: body", header)
 			}
 		default:
 			t.Errorf("%q: %+v %q %v", header, sent, body, err)

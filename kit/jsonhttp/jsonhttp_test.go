@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func TestJSON(t *testing.T) {
@@ -27,9 +29,10 @@ func TestJSON(t *testing.T) {
 	w = httptest.NewRecorder()
 	w.Header().Set("Cache-Control", "private")
 	Error(w, 400, `no "x"`)
-	if w.Code != 400 || w.Body.String() != `{"error":"no \"x\""}`+"\n" || w.Header().Get("Cache-Control") != "private" {
-		t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
-	}
+	checktest.Equal(t, w.Code, 400, "w.Code; w.Body %q", w.Body)
+	checktest.Equal(t, w.Body.String(), `{"error":"no \"x\""}`+"\n", "w.Body.String()")
+	checktest.Equal(t, w.Header().Get("Cache-Control"), "private", `w.Header().Get("Cache-Control"); w.Body %q`,
+		w.Body)
 	w = httptest.NewRecorder()
 	Write(w, 200, func() {})
 	if w.Code != 500 || strings.Contains(w.Body.String(), "func") {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func TestDocument(t *testing.T) {
@@ -66,9 +68,9 @@ func TestDocument(t *testing.T) {
 			continue
 		}
 		var e *Error
-		if !errors.As(err, &e) || !strings.Contains(e.Why, c.why) || e.Offset != c.at {
-			t.Errorf("%q: error %v, want %q at %d", c.text, err, c.why, c.at)
-		}
+		checktest.MustTrue(t, errors.As(err, &e), "%q: errors.As(err, &e) is false", c.text)
+		checktest.Contains(t, e.Why, c.why, "%q: e.Why; %v", c.text, err)
+		checktest.Equal(t, e.Offset, c.at, "%q: e.Offset; %v", c.text, err)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 func TestPlaces(t *testing.T) {
@@ -84,9 +86,10 @@ func TestPlacesUnderLoad(t *testing.T) {
 	}
 	wg.Wait()
 	l := p.Load()
-	if l.InUse != 0 || l.Busiest != 0 || len(p.taken) != 0 || entered.Load()+l.Refused+l.RefusedEach != 16*2000 {
-		t.Errorf("%+v, %d names, %d entered", l, len(p.taken), entered.Load())
-	}
+	checktest.Equal(t, l.InUse, 0, "l.InUse")
+	checktest.Equal(t, l.Busiest, 0, "l.Busiest")
+	checktest.MustEqual(t, len(p.taken), 0, "len(p.taken)")
+	checktest.Equal(t, entered.Load()+l.Refused+l.RefusedEach, 16*2000, "entered.Load()+l.Refused+l.RefusedEach")
 }
 
 // TestWait: who waits is let in by the next that leaves, unless its name's slots are taken; who has left the wait is not.

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // Requests at the same time are counted once each.
@@ -29,9 +31,11 @@ func TestPaceAtOnce(t *testing.T) {
 		t.Error("no bound is one")
 	}
 	slow := NewPace(0.5, 0)
-	if slow.Take(now) != 0 || slow.Take(now.Add(time.Second)) == 0 || slow.Take(now.Add(2*time.Second)) != 0 {
-		t.Error("one in two seconds is another pace")
-	}
+	checktest.Equal(t, slow.Take(now), 0, "one in two seconds is another pace: slow.Take(now)")
+	checktest.True(t, slow.Take(now.Add(time.Second)) != 0,
+		"one in two seconds is another pace: slow.Take(now.Add(time.Second)) is 0")
+	checktest.Equal(t, slow.Take(now.Add(2*time.Second)), 0,
+		"one in two seconds is another pace: slow.Take(now.Add(2*time.Second))")
 }
 
 // A rate is told exactly: what is left, when all is left again, and when the next may come.
@@ -52,8 +56,11 @@ func TestRatesAreTold(t *testing.T) {
 			}
 		}
 		wait := p.Take(now)
-		if _, left, _ := p.Quota(now); left != 0 || wait <= 0 || wait > p.interval {
-			t.Fatalf("%+v: one more waits %v, and %d are left", c, wait, left)
+		{
+			_, left, _ := p.Quota(now)
+			checktest.MustEqual(t, left, 0, "%+v: left", c)
+			checktest.MustTrue(t, wait > 0, "%+v: wait is %v, want > 0", c, wait)
+			checktest.MustTrue(t, wait <= p.interval, "%+v: wait is %v", c, wait)
 		}
 		if p.Take(now.Add(wait-1)) == 0 {
 			t.Errorf("%+v: it may come before", c)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"understudy/internal/checktest"
 )
 
 // The author's sum of squares gives a negative variance here.
@@ -27,9 +29,12 @@ func TestVarianceIsExact(t *testing.T) {
 	all.AddAll(xs)
 	left.Merge(&right)
 	for name, s := range map[string]*Stat{"one by one": &one, "at once": &all, "merged": &left} {
-		if s.Variance() != 30 || s.Average() != 1e9+10 || s.Min() != 1e9+4 || s.Max() != 1e9+16 || s.Range() != 12 || s.Count() != 4 {
-			t.Errorf("%s: %+v, variance %v", name, s.Summary(), s.Variance())
-		}
+		checktest.Equal(t, s.Variance(), 30, "%s: s.Variance()", name)
+		checktest.Equal(t, s.Average(), 1e9+10, "%s: s.Average()", name)
+		checktest.Equal(t, s.Min(), 1e9+4, "%s: s.Min()", name)
+		checktest.Equal(t, s.Max(), 1e9+16, "%s: s.Max()", name)
+		checktest.Equal(t, s.Range(), 12, "%s: s.Range()", name)
+		checktest.Equal(t, s.Count(), 4, "%s: s.Count()", name)
 	}
 }
 
@@ -41,9 +46,12 @@ func TestOddNumbersChangeNothing(t *testing.T) {
 	}
 	batched.AddAll(odd)
 	for _, s := range []*Stat{&s, &batched} {
-		if s.Count() != 3 || s.SkippedCount() != 4 || s.Average() != 4 || s.Variance() != 1 || s.Quantile(0.5) < 3.9 || s.Quantile(0.5) > 4.1 {
-			t.Errorf("%+v, %d skipped", s.Summary(), s.SkippedCount())
-		}
+		checktest.Equal(t, s.Count(), 3, "s.Count()")
+		checktest.Equal(t, s.SkippedCount(), 4, "s.SkippedCount()")
+		checktest.Equal(t, s.Average(), 4, "s.Average()")
+		checktest.Equal(t, s.Variance(), 1, "s.Variance()")
+		checktest.True(t, s.Quantile(0.5) >= 3.9, "s.Quantile(0.5) < 3.9")
+		checktest.True(t, s.Quantile(0.5) <= 4.1, "s.Quantile(0.5) > 4.1")
 	}
 	if got := s.Quantile(math.NaN()); got != 3 {
 		t.Errorf("quantile NaN is %v", got)
@@ -174,8 +182,11 @@ func TestWindowForgets(t *testing.T) {
 	for range 1000 {
 		w.Add(0.1)
 	}
-	if got := w.Quantile(0.99); math.Abs(got-0.1) > 1e-3 || w.Count() < 100 || w.Count() > 200 {
-		t.Errorf("p99 %v of %d", got, w.Count())
+	{
+		got := w.Quantile(0.99)
+		checktest.True(t, math.Abs(got-0.1) <= 1e-3, "p99: math.Abs(got-0.1) is %v, want <= 1e-3", math.Abs(got-0.1))
+		checktest.True(t, w.Count() >= 100, "p99: w.Count() < 100; got %v", got)
+		checktest.True(t, w.Count() <= 200, "p99: w.Count() > 200; got %v", got)
 	}
 	for range 3 {
 		w.Add(3)

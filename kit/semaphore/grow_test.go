@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // All holders wait to grow, and none could give anything back: one grows beyond the
@@ -34,9 +36,12 @@ func TestEverybodyGrowsAndNobodyIsStuck(t *testing.T) {
 			})
 		}
 		all.Wait() // a bubble in which all wait for ever fails by itself
-		if st := s.Stats(); st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || st.OverLimit != 1 || st.Peak != 120 {
-			t.Errorf("%+v", st)
-		}
+		st := s.Stats()
+		checktest.Equal(t, st.Held, 0, "st.Held")
+		checktest.Equal(t, st.Loads, 0, "st.Loads")
+		checktest.Equal(t, st.Waiting, 0, "st.Waiting")
+		checktest.Equal(t, st.OverLimit, 1, "st.OverLimit")
+		checktest.Equal(t, st.Peak, 120, "st.Peak")
 	})
 }
 
@@ -86,9 +91,13 @@ func TestGrowthNeverStands(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if st := s.Stats(); st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || s.blocked != 0 || s.overLimit != nil || st.Peak > 2*limit {
-				t.Errorf("seed %d: %+v", seed, st)
-			}
+			st := s.Stats()
+			checktest.Equal(t, st.Held, 0, "seed %d: st.Held", seed)
+			checktest.Equal(t, st.Loads, 0, "seed %d: st.Loads", seed)
+			checktest.Equal(t, st.Waiting, 0, "seed %d: st.Waiting", seed)
+			checktest.Equal(t, s.blocked, 0, "seed %d: s.blocked", seed)
+			checktest.MustTrue(t, s.overLimit == nil, "seed %d: s.overLimit is %v", seed, s.overLimit)
+			checktest.True(t, st.Peak <= 2*limit, "seed %d: st.Peak is %v", seed, st.Peak)
 		})
 	}
 }
@@ -145,8 +154,11 @@ func TestHoldersThatNeedAnotherLoadAreNotStuck(t *testing.T) {
 			l.Release()
 		})
 		all.Wait()
-		if st := s.Stats(); st.Held != 0 || st.Loads != 0 || s.blocked != 0 || st.Peak != 130 || st.OverLimit < 1 {
-			t.Errorf("%+v", st)
-		}
+		st := s.Stats()
+		checktest.Equal(t, st.Held, 0, "st.Held")
+		checktest.Equal(t, st.Loads, 0, "st.Loads")
+		checktest.Equal(t, s.blocked, 0, "s.blocked")
+		checktest.Equal(t, st.Peak, 130, "st.Peak")
+		checktest.True(t, st.OverLimit >= 1, "st.OverLimit is %v, want >= 1", st.OverLimit)
 	})
 }

@@ -18,6 +18,8 @@ import (
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"understudy/internal/checktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -121,9 +123,9 @@ func TestHeavierThanTheLimit(t *testing.T) {
 		}
 		light.Release()
 		synctest.Wait()
-		if alone.Weight() != 1000 || s.TryAcquire(0) != nil || !alone.TryGrow(500) {
-			t.Errorf("the heavy one holds %d, %+v", alone.Weight(), s.Stats())
-		}
+		checktest.Equal(t, alone.Weight(), 1000, "the heavy one holds: alone.Weight()")
+		checktest.MustTrue(t, s.TryAcquire(0) == nil, "the heavy one holds: s.TryAcquire(0) != nil")
+		checktest.True(t, alone.TryGrow(500), "the heavy one holds: alone.TryGrow(500) is false")
 		if alone.TryGrow(math.MaxInt64) {
 			t.Error("grew beyond every number")
 		}
@@ -359,9 +361,12 @@ func TestAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	st := s.Stats()
-	if most.Load() > 1000 || st.Peak > 1000 || st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || heaviest.Load() == 0 {
-		t.Errorf("%d held, %d heavy ones in, %+v", most.Load(), heaviest.Load(), st)
-	}
+	checktest.True(t, most.Load() <= 1000, "most.Load() is %v, want <= 1000", most.Load())
+	checktest.True(t, st.Peak <= 1000, "st.Peak is %v, want <= 1000", st.Peak)
+	checktest.Equal(t, st.Held, 0, "st.Held")
+	checktest.Equal(t, st.Loads, 0, "st.Loads")
+	checktest.Equal(t, st.Waiting, 0, "st.Waiting")
+	checktest.True(t, heaviest.Load() != 0, "heaviest.Load() is 0")
 }
 
 func BenchmarkAcquire(b *testing.B) {

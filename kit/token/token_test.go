@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func made(t testing.TB, key byte, purpose string) *Sealer {
@@ -23,9 +25,9 @@ func TestSeal(t *testing.T) {
 	data := []byte("place 42")
 	text, again := string(s.Append([]byte("x="), data)), string(s.Append(nil, data))
 	text = strings.TrimPrefix(text, "x=")
-	if text == again || len(text) != len(again) || strings.Contains(text, "place") {
-		t.Errorf("%s and %s", text, again)
-	}
+	checktest.True(t, text != again, "text is %v", text)
+	checktest.MustEqual(t, len(text), len(again), "len(text)")
+	checktest.Lacks(t, text, "place", "text")
 	if got, err := s.Open(text, len(data)); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -62,9 +64,9 @@ func TestKey(t *testing.T) {
 	var kept []byte
 	get, put := func() ([]byte, error) { return kept, nil }, func(key []byte) error { kept = key; return nil }
 	first, err := Key(get, put)
-	if err != nil || len(first) != KeySize || !bytes.Equal(first, kept) {
-		t.Fatalf("%x, %v", first, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(first), KeySize, "len(first)")
+	checktest.MustTrue(t, bytes.Equal(first, kept), "first is %q, want %q", first, kept)
 	if again, err := Key(get, put); err != nil || !bytes.Equal(first, again) {
 		t.Errorf("another key, %v", err)
 	}

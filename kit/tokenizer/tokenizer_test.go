@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/kit/tokenizer"
 )
@@ -66,9 +67,10 @@ func TestPlaces(t *testing.T) {
 func TestLongWord(t *testing.T) {
 	for _, letter := range []string{"a", "é", "я", "क", "ß", "ﬃ"} {
 		got := tokenizer.Fold(strings.Repeat(letter, 1000) + " b")
-		if len(got) != 2 || len(got[0]) > tokenizer.MaxWord || len(got[0]) < tokenizer.MaxWord-3 || got[1] != "b" {
-			t.Errorf("%s: %q", letter, got)
-		}
+		checktest.MustEqual(t, len(got), 2, "%s: len(got)", letter)
+		checktest.MustTrue(t, len(got[0]) <= tokenizer.MaxWord, "%s: len(got[0]) is %v", letter, len(got[0]))
+		checktest.MustTrue(t, len(got[0]) >= tokenizer.MaxWord-3, "%s: len(got[0]) is %v", letter, len(got[0]))
+		checktest.Equal(t, got[1], "b", "%s: got[1]", letter)
 	}
 }
 
@@ -104,15 +106,15 @@ func FuzzCut(f *testing.F) {
 		end := 0
 		var all []string
 		for w := range tokenizer.Cut(text) {
-			if w.Start < end || w.End <= w.Start || w.End > len(text) {
-				t.Fatalf("%q: a word at %d to %d after %d", text, w.Start, w.End, end)
-			}
+			checktest.MustTrue(t, w.Start >= end, "%q: w.Start is %v", text, w.Start)
+			checktest.MustTrue(t, w.End > w.Start, "%q: w.End is %v", text, w.End)
+			checktest.MustTrue(t, w.End <= len(text), "%q: w.End is %v", text, w.End)
 			end = w.End
 			folded := string(w.Folded)
 			all = append(all, folded)
-			if folded == "" || len(folded) > tokenizer.MaxWord || !utf8.ValidString(folded) {
-				t.Fatalf("%q: the word %q", text, folded)
-			}
+			checktest.MustTrue(t, folded != "", "%q: folded is empty", text)
+			checktest.MustTrue(t, len(folded) <= tokenizer.MaxWord, "%q: len(folded) is %v", text, len(folded))
+			checktest.MustTrue(t, utf8.ValidString(folded), "%q: utf8.ValidString(folded) is false", text)
 			for _, b := range w.Folded {
 				if b < 0x80 && !('a' <= b && b <= 'z' || '0' <= b && b <= '9') {
 					t.Fatalf("%q: %q has %q", text, folded, b)

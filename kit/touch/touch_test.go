@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/kit/touch"
 )
@@ -108,9 +109,10 @@ func TestTheChanceGrows(t *testing.T) {
 		more := touch.Walk{Drift: w.Drift + 1, Sigma: w.Sigma}.Probability(from, from+d, within)
 		further, longer := w.Probability(from, from+d*1.5, within), w.Probability(from, from+d, within*1.5)
 		const hair = 1e-9
-		if !(p >= 0 && p <= 1) || more < p-hair || further > p+hair || longer < p-hair {
-			t.Fatalf("%v; with more drift %v, further %v, longer %v", p, more, further, longer)
-		}
+		checktest.MustTrue(t, p >= 0 && p <= 1, "p >= 0 && p <= 1 is false")
+		checktest.MustTrue(t, more >= p-hair, "more is %v", more)
+		checktest.MustTrue(t, further <= p+hair, "further is %v", further)
+		checktest.MustTrue(t, longer >= p-hair, "longer is %v", longer)
 		down := touch.Walk{Drift: -w.Drift, Sigma: w.Sigma}.Probability(-from, -(from + d), within)
 		if math.Abs(down-p) > hair {
 			t.Fatalf("up %v, down %v", p, down)
@@ -165,9 +167,11 @@ func TestEstimates(t *testing.T) {
 	recent := func() (touch.Walk, bool) { return s.RecentWalk(4000) }
 	for name, estimate := range map[string]func() (touch.Walk, bool){"all": s.Walk, "recent": recent} {
 		w, ok := estimate()
-		if !ok || math.Abs(w.Drift-truth.Drift) > 0.06 || math.Abs(w.Sigma-truth.Sigma) > 0.06 {
-			t.Errorf("%s: %+v", name, w)
-		}
+		checktest.MustTrue(t, ok, "%s: ok is false", name)
+		checktest.True(t, math.Abs(w.Drift-truth.Drift) <= 0.06,
+			"%s: math.Abs(w.Drift-truth.Drift) is %v, want <= 0.06", name, math.Abs(w.Drift-truth.Drift))
+		checktest.True(t, math.Abs(w.Sigma-truth.Sigma) <= 0.06,
+			"%s: math.Abs(w.Sigma-truth.Sigma) is %v, want <= 0.06", name, math.Abs(w.Sigma-truth.Sigma))
 	}
 	if _, ok := s[:1].Walk(); ok {
 		t.Error("one step is an estimate")
@@ -176,9 +180,10 @@ func TestEstimates(t *testing.T) {
 		t.Error("a half-life of 0 is one")
 	}
 	twice := []touch.Point{{At: 0, Value: 1}, {At: 1, Value: 9}, {At: 1, Value: 2}, {At: 2, Value: 4}}
-	if got := touch.Steps(twice); len(got) != 2 || got[0].Change != 1 || got[1].Change != 2 {
-		t.Errorf("two of one time: %v", got)
-	}
+	got := touch.Steps(twice)
+	checktest.MustEqual(t, len(got), 2, "two of one time: len(got)")
+	checktest.Equal(t, got[0].Change, 1, "two of one time: got[0].Change")
+	checktest.Equal(t, got[1].Change, 2, "two of one time: got[1].Change")
 }
 
 // history is a walk as it is looked at now and then.
@@ -239,9 +244,9 @@ func TestADriftThatIsNotSure(t *testing.T) {
 			t.Fatalf("%v, and by integration %v", got, mean/sum)
 		}
 		further, longer, ever := w.Probability(0, d*1.1, within), w.Probability(0, d, within*1.1), w.Probability(0, d, math.Inf(1))
-		if further > got+1e-12 || longer < got-1e-12 || ever < longer-1e-12 {
-			t.Fatalf("%v, further %v, longer %v, ever %v", got, further, longer, ever)
-		}
+		checktest.MustTrue(t, further <= got+1e-12, "further is %v", further)
+		checktest.MustTrue(t, longer >= got-1e-12, "longer is %v", longer)
+		checktest.MustTrue(t, ever >= longer-1e-12, "ever is %v; got %v", ever, got)
 		p := rapid.Float64Range(1e-6, 1-1e-6).Draw(t, "p")
 		if back := w.Probability(0, w.Level(0, p, within, false), within); math.Abs(back-p) > 1e-9 {
 			t.Fatalf("p(level(%v)) = %v", p, back)

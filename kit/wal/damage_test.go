@@ -7,8 +7,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // files returns what stands in a folder.
@@ -143,9 +144,9 @@ func TestDamageBeforeWholeEntriesIsTold(t *testing.T) {
 	if read != 8 {
 		t.Errorf("%d entries were read", read)
 	}
-	if last == nil || !strings.Contains(last.Error(), "entry 9 in ") || !strings.Contains(last.Error(), "3 from entry 10 on") {
-		t.Errorf("%v", last)
-	}
+	checktest.MustTrue(t, last != nil, "last is nil")
+	checktest.Contains(t, last.Error(), "entry 9 in ", "last.Error()")
+	checktest.Contains(t, last.Error(), "3 from entry 10 on", "last.Error()")
 }
 
 // A file before the newest one is not cut: what is behind the damage was durable.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func open(t testing.TB, dir string, size int64) *Log {
@@ -70,9 +72,9 @@ func holds(t testing.TB, l *Log, a, b uint64) {
 			t.Fatalf("entry %d at %d", n, i)
 		}
 	}
-	if uint64(len(got)) != b+1-a || l.FirstNumber() != a || l.LastNumber() != b {
-		t.Fatalf("%d entries, first %d, last %d; want %d to %d", len(got), l.FirstNumber(), l.LastNumber(), a, b)
-	}
+	checktest.MustEqual(t, uint64(len(got)), b+1-a, "uint64(len(got))")
+	checktest.MustEqual(t, l.FirstNumber(), a, "l.FirstNumber()")
+	checktest.MustEqual(t, l.LastNumber(), b, "l.LastNumber()")
 }
 
 func TestAppendAndRead(t *testing.T) {
@@ -86,9 +88,11 @@ func TestAppendAndRead(t *testing.T) {
 	}
 	for from := range uint64(302) {
 		got, err := entries(t, l, from)
-		if want := 300 - int(max(from, 1)) + 1; err != nil || len(got) != want || want > 0 && got[0] != max(from, 1) {
-			t.Fatalf("from %d: %d entries, want %d, %v", from, len(got), want, err)
-		}
+		want := 300 - int(max(from, 1)) + 1
+		checktest.MustNoError(t, err, "from %d", from)
+		checktest.MustEqual(t, len(got), want, "from %d: len(got)", from)
+		checktest.MustTrue(t, !(want > 0 && got[0] != max(from, 1)),
+			"from %d: want > 0 && got[0] != max(from, 1); want is %v, max(from, 1) is %v", from, want, max(from, 1))
 	}
 	n := 0
 	for e, err := range Read(dir, 200) {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"testing"
 	"unicode/utf8"
+
+	"understudy/internal/checktest"
 )
 
 // node is an element as it was meant; text stands in kids too, without a name.
@@ -175,9 +177,12 @@ func FuzzWriter(f *testing.F) {
 		}
 		for rest := out.Bytes(); len(rest) > 0; {
 			r, n := utf8.DecodeRune(rest)
-			if r == utf8.RuneError && n == 1 || r == 0xFFFE || r == 0xFFFF || r < ' ' && r != '\t' && r != '\n' {
-				t.Fatalf("%q stands in %q", rest[:n], out.Bytes())
-			}
+			checktest.MustTrue(t, !(r == utf8.RuneError && n == 1),
+				"r == utf8.RuneError && n == 1; r is %v, n is %v", r, n)
+			checktest.MustTrue(t, r != 0xFFFE, "r is 0xFFFE")
+			checktest.MustTrue(t, r != 0xFFFF, "r is 0xFFFF")
+			checktest.MustTrue(t, !(r < ' ' && r != '\t' && r != '\n'), `r < ' ' && r != '\t' && r != '\n'; r is %v`,
+				r)
 			rest = rest[n:]
 		}
 		if got := read(t, out.Bytes()); !same(got, want) {

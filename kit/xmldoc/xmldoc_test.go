@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"understudy/internal/checktest"
 )
 
 func TestDocument(t *testing.T) {
@@ -112,9 +114,9 @@ func TestMisuse(t *testing.T) {
 		w.WriteText("z")
 		w.Close()
 		w.WriteDeclaration()
-		if w.Flush() != err || w.End() != err || string(w.Bytes()) != before {
-			t.Errorf("%s: the error does not stay: %v, %q", name, w.Err(), w.Bytes())
-		}
+		checktest.Equal(t, w.Flush(), err, "%s: w.Flush()", name)
+		checktest.Equal(t, w.End(), err, "%s: w.End()", name)
+		checktest.Equal(t, string(w.Bytes()), before, "%s: string(w.Bytes())", name)
 	}
 }
 
@@ -166,9 +168,10 @@ func TestWriteErrorsStay(t *testing.T) {
 		if !errors.Is(err, want) || !strings.HasPrefix(err.Error(), "xmldoc: ") {
 			t.Errorf("%v, want %v", err, want)
 		}
-		if writes := out.writes; w.Flush() != err || out.writes != writes || writes > 5 {
-			t.Errorf("written to %d times", out.writes)
-		}
+		writes := out.writes
+		checktest.Equal(t, w.Flush(), err, "written to: w.Flush()")
+		checktest.Equal(t, out.writes, writes, "written to: out.writes")
+		checktest.True(t, writes <= 5, "written to: writes is %v, want <= 5", writes)
 	}
 }
 
@@ -183,15 +186,21 @@ func TestLongTexts(t *testing.T) {
 		w.Open("a")
 		w.AddAttr("b", text)
 		w.WriteText(text)
-		if err := w.End(); err != nil || cap(w.buf) != 2*4096 || size.largest > 2*4096 {
-			t.Errorf("%q: %v, buffer %d, largest write %d", part, err, cap(w.buf), size.largest)
+		{
+			err := w.End()
+			checktest.MustNoError(t, err, "%q", part)
+			checktest.Equal(t, cap(w.buf), 2*4096, "%q: cap(w.buf)", part)
+			checktest.True(t, size.largest <= 2*4096, "%q: size.largest is %v", part, size.largest)
 		}
 		var a struct {
 			B    string `xml:"b,attr"`
 			Text string `xml:",chardata"`
 		}
-		if err := xml.Unmarshal(doc.Bytes(), &a); err != nil || a.Text != legal(text, Replace) || a.B != a.Text {
-			t.Errorf("%q: %v, %d bytes of text, %d of attribute", part, err, len(a.Text), len(a.B))
+		{
+			err := xml.Unmarshal(doc.Bytes(), &a)
+			checktest.MustNoError(t, err, "%q", part)
+			checktest.Equal(t, a.Text, legal(text, Replace), "%q: a.Text", part)
+			checktest.Equal(t, a.B, a.Text, "%q: a.B", part)
 		}
 	}
 }
@@ -210,8 +219,11 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.AddAttr("c", "2")
-	if err := w.End(); err != nil || out.String() != `<a b="" c="2"/>` || w.IllegalCount() != 1 {
-		t.Errorf("%v: %q, %d illegal", err, out.String(), w.IllegalCount())
+	{
+		err := w.End()
+		checktest.MustNoError(t, err, "%v", err)
+		checktest.Equal(t, out.String(), `<a b="" c="2"/>`, "%v: out.String()", err)
+		checktest.Equal(t, w.IllegalCount(), 1, "%v: w.IllegalCount()", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // least is the smallest limit the mirror gives a tier.
@@ -236,10 +237,14 @@ func TestTheBooksAreKept(t *testing.T) {
 		}
 	}
 	u := h.Usage()
-	if u.Entries != 0 || u.Ready != 0 || u.ReadyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil ||
-		h.main.last != nil || h.ready.last != nil {
-		t.Errorf("left over: %d entries, %d ready, %d bytes", u.Entries, u.Ready, h.small.bytes+h.main.bytes+u.ReadyBytes)
-	}
+	checktest.Equal(t, u.Entries, 0, "left over: u.Entries")
+	checktest.Equal(t, u.Ready, 0, "left over: u.Ready")
+	checktest.Equal(t, u.ReadyBytes, 0, "left over: u.ReadyBytes")
+	checktest.Equal(t, h.small.bytes, 0, "left over: h.small.bytes")
+	checktest.Equal(t, h.main.bytes, 0, "left over: h.main.bytes")
+	checktest.MustTrue(t, h.small.first == nil, "left over: h.small.first is %v", h.small.first)
+	checktest.MustTrue(t, h.main.last == nil, "left over: h.main.last is %v", h.main.last)
+	checktest.True(t, h.ready.last == nil, "left over: h.ready.last is %v", h.ready.last)
 }
 
 func TestReadyPartHasAQuarterAndKeepsWhatIsUsed(t *testing.T) {
@@ -279,7 +284,10 @@ func TestReadyPartTakesWhatIsFree(t *testing.T) {
 	for n := range 400 {
 		h.Put(h.Pack(k, small(r, 100+n, 50_000)), nil)
 	}
-	if u := h.Usage(); u.Bytes > limit || u.ReadyBytes > limit/4 || u.Bytes-u.ReadyBytes < limit*7/10 {
-		t.Errorf("%d bytes, %d of them ready; the limit is %d", u.Bytes, u.ReadyBytes, limit)
+	{
+		u := h.Usage()
+		checktest.True(t, u.Bytes <= limit, "u.Bytes is %v", u.Bytes)
+		checktest.True(t, u.ReadyBytes <= limit/4, "u.ReadyBytes is %v", u.ReadyBytes)
+		checktest.True(t, u.Bytes-u.ReadyBytes >= limit*7/10, "u.Bytes-u.ReadyBytes is %v", u.Bytes-u.ReadyBytes)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/slowapi"
@@ -287,8 +288,8 @@ func TestAPageEndsBeforeWhatItsTokenSays(t *testing.T) {
 		target := fmt.Sprintf("%s?PageSize=5&Page=0&PageToken=PB%s", path, records[at].ID)
 		_, want := a.ask(target)
 		got, page, err := a.composed(t, target, records)
-		if err != nil || string(got) != string(want) || page.Rows[0].ID != records[at-5].ID {
-			t.Errorf("before %d: %v\ncomposed %.700s\nupstream %.700s", at, err, got, want)
-		}
+		checktest.MustNoError(t, err, "before %d; got %.700s", at, got)
+		checktest.Equal(t, string(got), string(want), "before %d: string(got)", at)
+		checktest.Equal(t, page.Rows[0].ID, records[at-5].ID, "before %d: page.Rows[0].ID; got %.700s", at, got)
 	}
 }

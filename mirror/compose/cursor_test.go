@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
 	"understudy/spec"
@@ -258,8 +259,11 @@ func TestNumbersAlone(t *testing.T) {
 		if seen != x.n {
 			t.Errorf("offset %v: %d rows, want %d", offset, seen, x.n)
 		}
-		if p, err := x.list("/charges?per_page=25&page=900"); err != nil || len(p.Rows) > 0 || !p.Next.IsZero() {
-			t.Errorf("offset %v: behind the end: %+v, %v", offset, p, err)
+		{
+			p, err := x.list("/charges?per_page=25&page=900")
+			checktest.MustNoError(t, err, "offset %v", offset)
+			checktest.MustTrue(t, len(p.Rows) <= 0, "offset %v: len(p.Rows) is %v, want <= 0", offset, len(p.Rows))
+			checktest.True(t, p.Next.IsZero(), "offset %v: p.Next.IsZero() is false", offset)
 		}
 	}
 }

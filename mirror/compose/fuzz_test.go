@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose"
@@ -70,8 +71,11 @@ func FuzzNew(f *testing.F) {
 			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, FindRecord: held, OwnTokens: true})
 			var refused *compose.Refusal
 			if errors.As(err, &refused) {
-				if _, err := jsonspan.Parse(refused.Body); err != nil || refused.Status != 400 || refused.Message == "" {
-					t.Fatalf("%s: refused with %d %s", aim.Key, refused.Status, refused.Body)
+				{
+					_, err := jsonspan.Parse(refused.Body)
+					checktest.MustNoError(t, err, "%s", aim.Key)
+					checktest.MustEqual(t, refused.Status, 400, "%s: refused.Status", aim.Key)
+					checktest.MustTrue(t, refused.Message != "", "%s: refused.Message is empty", aim.Key)
 				}
 				return
 			}

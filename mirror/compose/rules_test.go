@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
@@ -83,16 +84,20 @@ func TestWishes(t *testing.T) {
 	odd := func(rec *understudy.Record) bool { return rec.ID[len(rec.ID)-1]%2 == 1 }
 	some, back := r.ids(root+"/Calls.json?PageSize=5", compose.Options{Local: &request.LocalQuery{CanFind: odd}})
 	want := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return id[len(id)-1]%2 != 1 })
-	if !slices.Equal(some, want) || !slices.Equal(back, want) || len(want) == len(all) {
-		t.Errorf("who may find some finds %d and %d, not %d", len(some), len(back), len(want))
-	}
+	checktest.True(t, slices.Equal(some, want), "who may find some finds: some is %v, want %v", some, want)
+	checktest.True(t, slices.Equal(back, want), "who may find some finds: back is %v, want %v", back, want)
+	checktest.True(t, len(want) != len(all), "who may find some finds: len(want) is %v", len(want))
 	aim, _ := r.src.Spec.ResolveLink("twilio", root+"/Calls.json?Status=busy")
 	text := &query.Text{Op: query.TextWord, Words: []string{"hello"}}
 	l, err := compose.New(r.src, aim, compose.Options{Local: &request.LocalQuery{Since: 7, Text: text}})
-	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.ExpectedRows != 51 || len(q.Predicates) != 1 ||
-		q.Predicates[0].Field != "status" {
-		t.Errorf("%+v, %v", q, err)
-	}
+	q := l.Seek()
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, q.Since, 7, "q.Since")
+	checktest.Equal(t, q.Text, text, "q.Text")
+	checktest.Equal(t, q.Limit, 0, "q.Limit")
+	checktest.Equal(t, q.ExpectedRows, 51, "q.ExpectedRows")
+	checktest.MustEqual(t, len(q.Predicates), 1, "len(q.Predicates)")
+	checktest.Equal(t, q.Predicates[0].Field, "status", "q.Predicates[0].Field")
 }
 
 // H2: under a rule that no index knows no index is asked for a filter, but for the
@@ -121,9 +126,12 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 		if got := asked(&request.LocalQuery{CanFind: odd}); got != fields {
 			t.Errorf("%s asks an index for %q, want %q", target, got, fields)
 		}
-		if got := asked(&request.LocalQuery{CanFind: odd, NoIndex: true}); strings.Contains(got, "status") || strings.Contains(got, "to ") ||
-			strings.Contains(fields, "start_time") && got != "start_time " {
-			t.Errorf("%s asks an index for %q under a rule that it does not know", target, got)
+		{
+			got := asked(&request.LocalQuery{CanFind: odd, NoIndex: true})
+			checktest.Lacks(t, got, "status", "got")
+			checktest.Lacks(t, got, "to ", "got")
+			checktest.True(t, !(strings.Contains(fields, "start_time") && got != "start_time "),
+				`strings.Contains(fields, "start_time") && got != "start_time "; got is %q`, got)
 		}
 		some, back := r.ids(root+target, compose.Options{Local: &request.LocalQuery{CanFind: odd}})
 		scanned, scannedBack := r.ids(root+target, compose.Options{Local: &request.LocalQuery{CanFind: odd, NoIndex: true}})
@@ -162,8 +170,13 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 		if err := l.Fill(t.Context(), unasked{t}); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := l.BuildPage(epoch); err != nil || len(p.Rows) > 0 || !p.Next.IsZero() || composetest.Text(p.Body, "next_page_uri") != "" {
-			t.Errorf("%s: %+v, %v", target, p, err)
+		{
+			p, err := l.BuildPage(epoch)
+			checktest.MustNoError(t, err, "%s", target)
+			checktest.MustTrue(t, len(p.Rows) <= 0, "%s: len(p.Rows) is %v, want <= 0", target, len(p.Rows))
+			checktest.True(t, p.Next.IsZero(), "%s: p.Next.IsZero() is false", target)
+			checktest.Equal(t, composetest.Text(p.Body, "next_page_uri"), "",
+				`%s: composetest.Text(p.Body, "next_page_uri")`, target)
 		}
 	}
 }
@@ -229,10 +242,10 @@ func TestOwnTokens(t *testing.T) {
 	}
 	o.OwnTokens = true
 	there, back := r.ids(path, o)
-	if len(there) < 2 || !slices.Equal(there, back) || !slices.IsSortedFunc(there,
-		func(a, b string) int { return strings.Compare(a[:34], b[:34]) }) {
-		t.Errorf("there %v, back %v", there, back)
-	}
+	checktest.MustTrue(t, len(there) >= 2, "there: len(there) is %v, want >= 2", len(there))
+	checktest.True(t, slices.Equal(there, back), "there: there is %v, want %v", there, back)
+	checktest.True(t, slices.IsSortedFunc(there, func(a, b string) int { return strings.Compare(a[:34], b[:34]) }),
+		"there: slices.IsSortedFunc(there, func(a, b string) int { return st… is false")
 }
 
 func TestWhenUpstreamMustBeAsked(t *testing.T) {
@@ -261,9 +274,12 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 		{root + "/Usage/Records.json", "whole pages", held},
 	} {
 		var refused *compose.Refusal
-		if _, err := r.page(c.target, c.o); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.target, err, c.want)
+		{
+			_, err := r.page(c.target, c.o)
+			checktest.True(t, errors.Is(err, understudy.ErrInvalid), "%s: err is %v, want understudy.ErrInvalid",
+				c.target, err)
+			checktest.True(t, !errors.As(err, &refused), "%s: errors.As(err, &refused) is true", c.target)
+			checktest.Contains(t, err.Error(), c.want, "%s: err.Error()", c.target)
 		}
 	}
 	for _, target := range []string{root + "/Keys.json", root + "/Recordings.json?IncludeSoftDeleted=false", other + "/Calls.json", root +
@@ -294,14 +310,18 @@ func TestRefusals(t *testing.T) {
 	}
 	p := refused.Page(aim, epoch)
 	status, body := r.send("GET", aim.Key.URI, "")
-	if p.Status != status || !bytes.Equal(p.Body, body) || p.ContentType != "application/json" || p.Key != aim.Key || p.At != epoch ||
-		p.Sum == [16]byte{} || !p.List || p.Kind != "calls" {
-		t.Errorf("%+v", p)
-	}
+	checktest.Equal(t, p.Status, status, "p.Status")
+	checktest.True(t, bytes.Equal(p.Body, body), "p.Body is %q, want %q", p.Body, body)
+	checktest.Equal(t, p.ContentType, "application/json", "p.ContentType")
+	checktest.Equal(t, p.Key, aim.Key, "p.Key")
+	checktest.Equal(t, p.At, epoch, "p.At")
+	checktest.True(t, p.Sum != [16]byte{}, "p.Sum is %v", p.Sum)
+	checktest.True(t, p.List, "p.List is false")
+	checktest.Equal(t, p.Kind, "calls", "p.Kind")
 	l, err := compose.New(r.src, must(r.src.Spec.ResolveLink("twilio", root+"/Calls.json?PageToken=PACA1")), compose.Options{})
-	if err != nil || !errors.As(l.RefuseToken(), &refused) || refused.Message != "Page token is invalid." {
-		t.Errorf("%v, %v", err, refused)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustTrue(t, errors.As(l.RefuseToken(), &refused), "errors.As(l.RefuseToken(), &refused) is false")
+	checktest.Equal(t, refused.Message, "Page token is invalid.", "refused.Message")
 }
 
 func must[T any](v T, err error) T {
@@ -325,7 +345,7 @@ func TestAPageIsBounded(t *testing.T) {
 		}
 	}
 	p, err := l.BuildPage(time.Time{})
-	if err != nil || len(p.Rows) != 3 || !strings.Contains(p.Next.URI, "PageToken=PAAC2") {
-		t.Errorf("%d rows, next %s, %v", len(p.Rows), p.Next, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(p.Rows), 3, "len(p.Rows)")
+	checktest.Contains(t, p.Next.URI, "PageToken=PAAC2", "p.Next.URI")
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // Section 4 (constructing responses), 4.2.4 (serving stale), 5.2.1 (request directives), and
@@ -72,9 +74,10 @@ func TestPragma(t *testing.T) {
 		t.Error("Pragma counts beside Cache-Control")
 	}
 	q := &Request{Header: fields("Cache-Control: only-if-cached, max-age=0")}
-	if !q.IsOnlyIfCached() || !q.MustAskUpstream() || (&Request{}).MustAskUpstream() {
-		t.Error("only-if-cached or max-age=0 is not seen")
-	}
+	checktest.True(t, q.IsOnlyIfCached(), "only-if-cached or max-age=0 is not seen: q.IsOnlyIfCached() is false")
+	checktest.True(t, q.MustAskUpstream(), "only-if-cached or max-age=0 is not seen: q.MustAskUpstream() is false")
+	checktest.True(t, !(&Request{}).MustAskUpstream(),
+		"only-if-cached or max-age=0 is not seen: (&Request{}).MustAskUpstream() is true")
 }
 
 // Section 4.1: calculating cache keys with the Vary header field.

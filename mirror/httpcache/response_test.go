@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // noon is when answers of these tests come.
@@ -139,9 +141,9 @@ func TestUpdate(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if now.Status != 200 || now.Age(noon.Add(time.Minute)) != 67*time.Second || old.Header.Get("Cache-Control") != "max-age=1" {
-		t.Errorf("%d %v, and before %v", now.Status, now.Age(noon.Add(time.Minute)), old.Header)
-	}
+	checktest.Equal(t, now.Status, 200, "now.Status")
+	checktest.Equal(t, now.Age(noon.Add(time.Minute)), 67*time.Second, "now.Age(noon.Add(time.Minute))")
+	checktest.Equal(t, old.Header.Get("Cache-Control"), "max-age=1", `old.Header.Get("Cache-Control")`)
 	for _, c := range []struct {
 		lines       []string
 		same, known bool

@@ -1,6 +1,10 @@
 package shadow
 
-import "testing"
+import (
+	"testing"
+
+	"understudy/internal/checktest"
+)
 
 // TestOneDifferenceTurnsAListBack: equal samples in a row turn a list to its records, equal refusals are not among
 // them, and one difference turns it back and begins anew.
@@ -16,12 +20,14 @@ func TestOneDifferenceTurnsAListBack(t *testing.T) {
 			}
 		}
 		for _, turns := range []bool{true, false} {
-			if l.count(difference{Field: "price"}, true) != turns || l.IsRecordsFirst() || l.HasEqualSample() {
-				t.Fatalf("after a difference: %+v, records first %v", l.agreement, l.IsRecordsFirst())
-			}
+			checktest.MustEqual(t, l.count(difference{Field: "price"}, true), turns,
+				`after a difference: l.count(difference{Field: "price"}, true)`)
+			checktest.MustTrue(t, !l.IsRecordsFirst(), "after a difference: l.IsRecordsFirst() is true")
+			checktest.MustTrue(t, !l.HasEqualSample(), "after a difference: l.HasEqualSample() is true")
 		}
 	}
-	if a := l.agreement; a.All != 2*(2*SamplesNeeded+2) || a.Differing != 4 || a.Last.Field != "price" {
-		t.Errorf("%+v", a)
-	}
+	a := l.agreement
+	checktest.Equal(t, a.All, 2*(2*SamplesNeeded+2), "a.All")
+	checktest.Equal(t, a.Differing, 4, "a.Differing")
+	checktest.Equal(t, a.Last.Field, "price", "a.Last.Field")
 }

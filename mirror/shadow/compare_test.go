@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func TestDifferences(t *testing.T) {
@@ -32,8 +33,8 @@ func TestDifferences(t *testing.T) {
 		{&understudy.Page{Status: 400, Body: []byte(`{}`)}, differsStatus, "200, not 400", 0},
 	} {
 		d, gone := compare(said, test.told, "calls")
-		if d.Field != test.field || d.Where != test.where || len(gone) != test.gone {
-			t.Errorf("%s: %q %q %v, want %q %q and %d", test.told.Body, d.Field, d.Where, gone, test.field, test.where, test.gone)
-		}
+		checktest.Equal(t, d.Field, test.field, "%s: d.Field", test.told.Body)
+		checktest.Equal(t, d.Where, test.where, "%s: d.Where", test.told.Body)
+		checktest.Equal(t, len(gone), test.gone, "%s: len(gone)", test.told.Body)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -50,9 +51,10 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 			}
 		}
 		p := s.Pending()
-		if len(p) != 1 || len(p[0].Versions) != overlapping || p[0].Generation != s.Generation() || len(j.open) != overlapping {
-			t.Fatalf("round %d: pending %+v, in the journal %v", round, p, j.open)
-		}
+		checktest.MustEqual(t, len(p), 1, "round %d: len(p)", round)
+		checktest.MustEqual(t, len(p[0].Versions), overlapping, "round %d: len(p[0].Versions)", round)
+		checktest.MustEqual(t, p[0].Generation, s.Generation(), "round %d: p[0].Generation", round)
+		checktest.MustEqual(t, len(j.open), overlapping, "round %d: len(j.open)", round)
 		asked := 0
 		confirm := func(end func()) { asked++; end() }
 		if s.NoteTold("CA1", p[0].Generation, confirm); !s.IsPending("CA1") {
@@ -65,9 +67,10 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 			t.Errorf("round %d: the store was told of an earlier write alone", round)
 		}
 		s.NoteTold("CA1", p[0].Generation, confirm)
-		if s.IsPending("CA1") || len(j.open) > 0 || s.pendingBytes != 0 || asked != overlapping-1 {
-			t.Errorf("round %d: journal %v, %d bytes, upstream was asked %d times", round, j.open, s.pendingBytes, asked)
-		}
+		checktest.True(t, !s.IsPending("CA1"), `round %d: s.IsPending("CA1") is true`, round)
+		checktest.MustTrue(t, len(j.open) <= 0, "round %d: len(j.open) is %v, want <= 0", round, len(j.open))
+		checktest.Equal(t, s.pendingBytes, 0, "round %d: s.pendingBytes", round)
+		checktest.Equal(t, asked, overlapping-1, "round %d: asked", round)
 	}
 	w, _ := s.Begin("CA4")
 	w.End(now, "CA4", page)
@@ -83,9 +86,12 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 		t.Errorf("of an answer that is not kept upstream was asked %d times, then in the journal %v", asked, j.open)
 	}
 	w, _ = s.Begin("CA2")
-	if w.Drop(); len(j.open) > 0 || s.IsPending("CA2") || len(s.underWay) > 0 {
-		t.Errorf("after a write that changed nothing: journal %v", j.open)
-	}
+	w.Drop()
+	checktest.MustTrue(t, len(j.open) <= 0, "after a write that changed nothing: len(j.open) is %v, want <= 0",
+		len(j.open))
+	checktest.True(t, !s.IsPending("CA2"), `after a write that changed nothing: s.IsPending("CA2") is true`)
+	checktest.True(t, len(s.underWay) <= 0, "after a write that changed nothing: len(s.underWay) is %v, want <= 0",
+		len(s.underWay))
 	w, _ = s.Begin("CA3")
 	if w.End(now, "CA3", &understudy.Page{Body: bytes.Repeat([]byte(" "), maxPendingBytes+1)}) {
 		t.Error("an answer beyond the bound is kept")

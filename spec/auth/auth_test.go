@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 func TestAuthStyles(t *testing.T) {
@@ -44,9 +46,9 @@ func TestAuthStyles(t *testing.T) {
 			value = sent[0].Values(r.URL.RawQuery)[0]
 		}
 		user, secret, ok := sent[0].Read(make([]byte, MaxCredential), value)
-		if !ok || string(user) != c.user || string(secret) != "sk-123" {
-			t.Errorf("%s: read %q, %q, %v", c.style, user, secret, ok)
-		}
+		checktest.MustTrue(t, ok, "%s: ok is false", c.style)
+		checktest.Equal(t, string(user), c.user, "%s: string(user)", c.style)
+		checktest.Equal(t, string(secret), "sk-123", "%s: string(secret)", c.style)
 	}
 	for style, want := range map[string]string{
 		"":                           "want basic, bearer",
@@ -71,8 +73,12 @@ func TestAuthStyles(t *testing.T) {
 		}
 	}
 	a := Auth{Style: "header apikey + bearer"}
-	if sent, err := a.ParseSent(); err != nil || len(sent) != 2 || sent[0].Header != "Apikey" || sent[1].Header != "Authorization" {
-		t.Errorf("two at once: %+v, %v", sent, err)
+	{
+		sent, err := a.ParseSent()
+		checktest.MustNoError(t, err, "two at once")
+		checktest.MustEqual(t, len(sent), 2, "two at once: len(sent)")
+		checktest.Equal(t, sent[0].Header, "Apikey", "two at once: sent[0].Header")
+		checktest.Equal(t, sent[1].Header, "Authorization", "two at once: sent[1].Header")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/kit/jsonspan"
 )
 
@@ -51,9 +52,9 @@ func follow(t *testing.T, r Rules, cases []answered) {
 			got = step.Param.Name + "=" + step.Param.Value
 		}
 		if c.why != "" {
-			if err == nil || !strings.Contains(err.Error(), c.why) || step != (Step{}) {
-				t.Errorf("%s ?%s %s: %q %v, want %q", c.body, c.ask, c.header, got, err, c.why)
-			}
+			checktest.MustTrue(t, err != nil, "%s ?%s %s: err is nil; got %q", c.body, c.ask, c.header, got)
+			checktest.Contains(t, err.Error(), c.why, "%s ?%s %s: err.Error(); got %q", c.body, c.ask, c.header, got)
+			checktest.Equal(t, step, (Step{}), "%s ?%s %s: step; got %q; %v", c.body, c.ask, c.header, got, err)
 			continue
 		}
 		if err != nil || got != c.want {

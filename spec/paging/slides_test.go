@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // A walk by overlapping pages sees every row, each page has the last row of the one
@@ -33,9 +34,10 @@ func TestOverlapping(t *testing.T) {
 				if r.Style != "offset" {
 					from *= n
 				}
-				if from >= end && end > 0 || from+n <= end || from < end-size {
-					t.Fatalf("%s %d: after %d comes %s, rows %d to %d", r.Style, size, end, q, from, from+n)
-				}
+				checktest.MustTrue(t, !(from >= end && end > 0),
+					"%s %d: from >= end && end > 0; from is %v, end is %v", r.Style, size, from, end)
+				checktest.MustTrue(t, from+n > end, "%s %d: from+n is %v", r.Style, size, from+n)
+				checktest.MustTrue(t, from >= end-size, "%s %d: from is %v", r.Style, size, from)
 				end = from + n
 				pages++
 				before := q
@@ -47,8 +49,12 @@ func TestOverlapping(t *testing.T) {
 				if q = next; !has(q, "q", "x") {
 					t.Fatalf("%s lost its filter", q)
 				}
-				if earlier, ok := r.PreviousQuery(q); !ok || !has(earlier, "q", "x") || earlier.String() == q.String() {
-					t.Fatalf("before %s: %s", q, earlier)
+				{
+					earlier, ok := r.PreviousQuery(q)
+					checktest.MustTrue(t, ok, "before %s: ok is false", q)
+					checktest.MustTrue(t, has(earlier, "q", "x"), `before %s: has(earlier, "q", "x") is false`, q)
+					checktest.MustTrue(t, earlier.String() != q.String(), "before %s: earlier.String() is %v", q,
+						earlier.String())
 				}
 				if _, ok := r.PreviousQuery(before); ok != (pages > 1) {
 					t.Fatalf("before %s: %v", before, ok)

@@ -1,6 +1,10 @@
 package paging
 
-import "testing"
+import (
+	"testing"
+
+	"understudy/internal/checktest"
+)
 
 func TestToken(t *testing.T) {
 	follow(t, Rules{Style: "token", Next: "meta.next", Cursor: "cursor"}, []answered{
@@ -55,7 +59,8 @@ func TestToken(t *testing.T) {
 	})
 	whole := Rules{Style: "token", Next: "next", More: "more", Cursor: "c", Token: "t-{id}",
 		Template: `{"rows":{rows},"next":{next_token},"more":{more}}`}
-	if err := whole.Check(); err != nil || whole.TokenParam() != "c" || !whole.IsPosition("c") {
-		t.Errorf("%v %q", err, whole.TokenParam())
-	}
+	err := whole.Check()
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, whole.TokenParam(), "c", "whole.TokenParam()")
+	checktest.True(t, whole.IsPosition("c"), `whole.IsPosition("c") is false`)
 }

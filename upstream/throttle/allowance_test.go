@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 var xRateLimit = Fields{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Resource"}
@@ -75,8 +77,10 @@ func FuzzAllowance(f *testing.F) {
 		h := http.Header{"X-Ratelimit-Limit": {limit}, "X-Ratelimit-Remaining": {remaining}, "X-Ratelimit-Reset": {reset},
 			"Ratelimit": {draft}, "Ratelimit-Policy": {policy}}
 		a, ok := xRateLimit.Read(h, time.Unix(1780315200, 0))
-		if a.Limit < 0 || a.Remaining < 0 || a.Reset < 0 || a.Reset > maxReset || !ok && a != (Allowance{}) {
-			t.Fatalf("%+v, %v", a, ok)
-		}
+		checktest.MustTrue(t, a.Limit >= 0, "a.Limit is %v, want >= 0", a.Limit)
+		checktest.MustTrue(t, a.Remaining >= 0, "a.Remaining is %v, want >= 0", a.Remaining)
+		checktest.MustTrue(t, a.Reset >= 0, "a.Reset is %v, want >= 0", a.Reset)
+		checktest.MustTrue(t, a.Reset <= maxReset, "a.Reset is %v", a.Reset)
+		checktest.MustTrue(t, !(!ok && a != (Allowance{})), "!ok && a != (Allowance{}); a is %v", a)
 	})
 }

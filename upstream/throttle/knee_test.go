@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/request"
 )
@@ -217,9 +218,17 @@ func TestLatencyShowsTheKnee(t *testing.T) {
 				worst = 1.75
 			}
 			q := c.b.Stats()
-			if x /= float64(places); x < 0.9 || latency > worst || q.AtOnce == 40 || q.Why == "" {
-				t.Errorf("of %d places %.2f are used, latency is %.2f of the least: %d at once, because %s", places, x, latency, q.AtOnce, q.Why)
-			}
+			x /= float64(places)
+			checktest.True(t, x >= 0.9,
+				"of %d places %.2f are used, latency is %.2f of the least: x is %v, want >= 0.9", places, x, latency,
+				x)
+			checktest.True(t, latency <= worst,
+				"of %d places %.2f are used, latency is %.2f of the least: latency is %v", places, x, latency,
+				latency)
+			checktest.True(t, q.AtOnce != 40,
+				"of %d places %.2f are used, latency is %.2f of the least: q.AtOnce is 40", places, x, latency)
+			checktest.True(t, q.Why != "",
+				"of %d places %.2f are used, latency is %.2f of the least: q.Why is empty", places, x, latency)
 			t.Logf("of %d places %.2f, latency %.2f, %d at once: %s", places, x, latency, q.AtOnce, q.Why)
 		})
 	}
@@ -449,10 +458,13 @@ func FuzzSlots(f *testing.F) {
 			}
 			s.rest(now)
 			h := s.knee.home
-			if n := s.usable(); n < 1 || n > s.total || s.found() < 1 || s.found() > s.total ||
-				math.IsNaN(h.recent+h.measure.sum+h.measure.squares+h.measure.used) {
-				t.Fatalf("step %d: %d of %d, %+v", i, n, s.total, s.knee)
-			}
+			n := s.usable()
+			checktest.MustTrue(t, n >= 1, "step %d: n is %v, want >= 1", i, n)
+			checktest.MustTrue(t, n <= s.total, "step %d: n is %v", i, n)
+			checktest.MustTrue(t, s.found() >= 1, "step %d: s.found() < 1", i)
+			checktest.MustTrue(t, s.found() <= s.total, "step %d: s.found() > s.total", i)
+			checktest.MustTrue(t, !math.IsNaN(h.recent+h.measure.sum+h.measure.squares+h.measure.used),
+				"step %d: math.IsNaN(h.recent+h.measure.sum+h.measure.squares+h.measure.used) is true", i)
 		}
 	})
 }

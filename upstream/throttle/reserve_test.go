@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -129,9 +130,9 @@ func TestOneReaderInTwenty(t *testing.T) {
 // A reader now and then finds a token, and other work has the rest of the bucket and of the rate.
 func TestQuietSource(t *testing.T) {
 	v := simulate(t, time.Hour, func(*Budget) {}, func() (time.Duration, int) { return time.Minute, 1 })
-	if v.late > 0 || v.crawled < 35_900 || math.Abs(v.reserve-least) > 1e-6 { // of 36,000; 60 are readers'
-		t.Errorf("%+v", v)
-	}
+	checktest.Equal(t, v.late, 0, "late")
+	checktest.True(t, v.crawled >= 35_900, "the crawl took %v of 36,000, 60 of which are readers'", v.crawled)
+	checktest.True(t, math.Abs(v.reserve-least) <= 1e-6, "the reserve is %v, want %v", v.reserve, least)
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(Options{Rate: 10, Concurrency: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		take := func() (n int) {

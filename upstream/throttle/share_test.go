@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -70,9 +71,11 @@ func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
 			all += n
 		}
 		// Half at once, most of the rest evenly; a tenth and what readers need is left.
-		if spans[0] < 2*limit/2 || spans[5] < 20 || spans[5] > 2*60 || all < 2*limit*7/10 || all > 2*limit*9/10 {
-			t.Errorf("the crawl sent %v of %d", spans, 2*limit)
-		}
+		checktest.True(t, spans[0] >= 2*limit/2, "the crawl sent: spans[0] is %v", spans[0])
+		checktest.True(t, spans[5] >= 20, "the crawl sent: spans[5] is %v, want >= 20", spans[5])
+		checktest.True(t, spans[5] <= 2*60, "the crawl sent: spans[5] is %v", spans[5])
+		checktest.True(t, all >= 2*limit*7/10, "the crawl sent: all is %v", all)
+		checktest.True(t, all <= 2*limit*9/10, "the crawl sent: all is %v", all)
 	})
 }
 
@@ -165,10 +168,9 @@ func TestPollsGetDearerAsTheWindowShrinks(t *testing.T) {
 		{60, 0, 0, 1},
 	} {
 		n := polls(c.left, c.readersEach)
-		if n < c.least || n > c.atMost || n > last {
-			t.Errorf("with %d of %d left and a reader each %v, %d polls went out, want %d to %d, and not more than %d", c.left, limit,
-				c.readersEach, n, c.least, c.atMost, last)
-		}
+		checktest.True(t, n >= c.least, "with: n is %v", n)
+		checktest.True(t, n <= c.atMost, "with: n is %v", n)
+		checktest.True(t, n <= last, "with: n is %v", n)
 		last = n
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -82,14 +83,14 @@ func TestClientCredentials(t *testing.T) {
 		fmt.Fprint(w, `{"access_token":"abc","token_type":"bearer","expires_in":3600}`)
 	})
 	token, ends, err := s.Issue(t.Context(), understudy.NewSecret("s:cret"))
-	if err != nil || token.Reveal() != "abc" || !ends.Equal(start.Add(time.Hour)) {
-		t.Errorf("%q, %v, %v", token.Reveal(), ends, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, token.Reveal(), "abc", "token.Reveal()")
+	checktest.True(t, ends.Equal(start.Add(time.Hour)), "ends.Equal(start.Add(time.Hour)) is false")
 	_, _, err = s.Issue(t.Context(), understudy.NewSecret("wrong-secret"))
 	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Code != "invalid_client" || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("%v", err)
-	}
+	checktest.MustTrue(t, errors.As(err, &refused), "errors.As(err, &refused) is false")
+	checktest.Equal(t, refused.Code, "invalid_client", "refused.Code; %v", err)
+	checktest.Lacks(t, err.Error(), "wrong", "err.Error()")
 }
 
 // Each refresh token may be used once. The newest is there after a restart, unless the
@@ -174,18 +175,20 @@ func TestAppInstallation(t *testing.T) {
 		}
 		text, _ := base64.RawURLEncoding.DecodeString(parts[1])
 		err := json.Unmarshal(text, &claims)
-		if err != nil || claims.Iss != "12345" || claims.Iat >= start.Unix() || claims.Exp-claims.Iat > 600 {
-			t.Errorf("%s: %v", text, err)
-		}
+		checktest.NoError(t, err, "%s", text)
+		checktest.Equal(t, claims.Iss, "12345", "iss")
+		checktest.True(t, claims.Iat < start.Unix(), "iat is %v, want before %v", claims.Iat, start.Unix())
+		checktest.True(t, claims.Exp-claims.Iat <= 600, "exp is %v seconds after iat, want at most 600", claims.Exp-claims.Iat)
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, `{"token":"ghs_abc","expires_at":"2026-06-01T13:00:00Z","permissions":{}}`)
 	})
 	pkcs1 := x509.MarshalPKCS1PrivateKey(key)
 	for _, block := range []*pem.Block{{Type: "RSA PRIVATE KEY", Bytes: pkcs1}, {Type: "PRIVATE KEY", Bytes: pkcs8}} {
 		token, ends, err := s.Issue(t.Context(), understudy.NewSecret(string(pem.EncodeToMemory(block))))
-		if err != nil || token.Reveal() != "ghs_abc" || !ends.Equal(start.Add(time.Hour)) {
-			t.Errorf("%s: %q, %v, %v", block.Type, token.Reveal(), ends, err)
-		}
+		checktest.MustNoError(t, err, "%s", block.Type)
+		checktest.Equal(t, token.Reveal(), "ghs_abc", "%s: token.Reveal()", block.Type)
+		checktest.True(t, ends.Equal(start.Add(time.Hour)), "%s: ends.Equal(start.Add(time.Hour)) is false",
+			block.Type)
 	}
 	for _, secret := range []string{"ghp_notakey", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))} {
 		if _, _, err := s.Issue(t.Context(), understudy.NewSecret(secret)); err == nil || strings.Contains(err.Error(), "ghp_") {
@@ -222,9 +225,11 @@ func TestOddAnswers(t *testing.T) {
 		status, answer = c.status, c.answer
 		_, _, err := s.Issue(t.Context(), understudy.NewSecret("x"))
 		var refused *RefusedError
-		if err == nil || !strings.HasSuffix(err.Error(), c.want) || errors.As(err, &refused) != c.refused {
-			t.Errorf("%d %.40s: %v", c.status, c.answer, err)
-		}
+		checktest.MustTrue(t, err != nil, "%d %.40s: err is nil", c.status, c.answer)
+		checktest.True(t, strings.HasSuffix(err.Error(), c.want), "%d %.40s: err.Error() is %q", c.status, c.answer,
+			err.Error())
+		checktest.Equal(t, errors.As(err, &refused), c.refused, "%d %.40s: errors.As(err, &refused)", c.status,
+			c.answer)
 	}
 	for name, o := range map[string]Options{
 		"url":    {Kind: ClientCredentials, Client: "x", URL: "ftp://x"},

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/upstream"
 )
 
@@ -59,9 +60,9 @@ func TestFromReads(t *testing.T) {
 	for name, text := range documents {
 		for _, what := range []string{write(t, name, text), srv.URL + "/" + name} {
 			drawn, doubts, err := draw(t, Caller{}, what)
-			if err != nil || !strings.Contains(drawn, "path: /things") || !strings.Contains(doubts, "doubt: whole_lists: ") {
-				t.Errorf("%s: %v\n%s%s", what, err, drawn, doubts)
-			}
+			checktest.MustNoError(t, err, "%s", what)
+			checktest.Contains(t, drawn, "path: /things", "%s: drawn", what)
+			checktest.Contains(t, doubts, "doubt: whole_lists: ", "%s: doubts", what)
 			if _, err := upstream.ReadSpec("drawn", []byte(drawn)); err != nil {
 				t.Error(err)
 			}
@@ -192,9 +193,10 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		{"http://", "is no URL"},
 	} {
 		drawn, _, err := draw(t, Caller{Secret: understudy.NewSecret("hunter2")}, one.what)
-		if err == nil || !strings.Contains(err.Error(), one.want) || strings.Contains(err.Error(), "hunter2") || drawn != "" {
-			t.Errorf("%s: %v, want %q", one.what, err, one.want)
-		}
+		checktest.MustTrue(t, err != nil, "%s: err is nil", one.what)
+		checktest.Contains(t, err.Error(), one.want, "%s: err.Error()", one.what)
+		checktest.Lacks(t, err.Error(), "hunter2", "%s: err.Error()", one.what)
+		checktest.Equal(t, drawn, "", "%s: drawn; %v", one.what, err)
 	}
 	if strayed.Load() > 0 {
 		t.Error("another host was asked")
@@ -234,9 +236,9 @@ func TestFromSendsAndWaits(t *testing.T) {
 	}
 	as := Caller{Secret: understudy.NewSecret("key"), Send: send}
 	drawn, _, err := draw(t, as, srv.URL+"/number?page=1&n=10", srv.URL+"/cursor", srv.URL+"/token")
-	if err != nil || !strings.Contains(drawn, `send: {Shelf-Version: "7"}`) || !strings.Contains(drawn, "style: ") {
-		t.Fatalf("%v\n%s", err, drawn)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustContains(t, drawn, `send: {Shelf-Version: "7"}`, "drawn")
+	checktest.MustContains(t, drawn, "style: ", "drawn")
 	for _, text := range []string{"x", "x:", ":1", "Authorization: Bearer x", "a b: c"} {
 		if _, err := ReadHeaders([]string{text}); err == nil {
 			t.Errorf("--header %s is taken", text)
@@ -288,9 +290,9 @@ func TestFromDrawsListsBelowRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sp.Name != "tickets" || sp.Title != "Tickets" || sp.Port == 0 {
-		t.Errorf("it is called %s, %q, with port %d", sp.Name, sp.Title, sp.Port)
-	}
+	checktest.Equal(t, sp.Name, "tickets", "it is called: sp.Name")
+	checktest.Equal(t, sp.Title, "Tickets", "it is called: sp.Title")
+	checktest.True(t, sp.Port != 0, "it is called: sp.Port is 0")
 	for kind, want := range map[string]string{
 		"tickets":  "/v1/tickets by status",
 		"comments": "/v1/tickets/{ticket_id}/comments by public",

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 // styles are ways to go on, as a spec writes them.
@@ -166,9 +167,9 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 			{"another record", shelf{rows: 25, wrong: "other"}, "", "shows another record than b000"},
 		} {
 			line, err := one.s.tried(t, style)
-			if !strings.Contains(line, one.want) || !strings.Contains(line, one.wrong) || (one.wrong == "") != (err == nil) {
-				t.Errorf("%s, %s: %v: %s", style, one.name, err, line)
-			}
+			checktest.Contains(t, line, one.want, "%s, %s: line; %v", style, one.name, err)
+			checktest.Contains(t, line, one.wrong, "%s, %s: line; %v", style, one.name, err)
+			checktest.Equal(t, (one.wrong == ""), (err == nil), `%s, %s: (one.wrong == "")`, style, one.name)
 		}
 	}
 }
@@ -254,13 +255,14 @@ func TestTryCountsWhatIsRefused(t *testing.T) {
 	}
 	const all = `{path: /all}, {path: /closed}, {path: /later}, {path: /some, filters: [{name: of, required: true}]}`
 	out, err := try(all, map[string]string{"shelf": "s1"})
-	if err != nil || !strings.Contains(out, "1 lists tried, 0 not as the spec says, 2 refused, 1 left out") ||
-		!strings.Contains(out, "it wants the parameter of; give --var of=VALUE") || !strings.Contains(out, "as its row") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if out, err = try(all, map[string]string{"of": "a&b"}); err != nil || wanted != "a&b" || !strings.Contains(out, "2 lists tried") {
-		t.Errorf("%v %q\n%s", err, wanted, out)
-	}
+	checktest.MustNoError(t, err, "out %s", out)
+	checktest.Contains(t, out, "1 lists tried, 0 not as the spec says, 2 refused, 1 left out", "out")
+	checktest.Contains(t, out, "it wants the parameter of; give --var of=VALUE", "out")
+	checktest.Contains(t, out, "as its row", "out")
+	out, err = try(all, map[string]string{"of": "a&b"})
+	checktest.MustNoError(t, err, "out %s", out)
+	checktest.Equal(t, wanted, "a&b", "wanted; out %s", out)
+	checktest.Contains(t, out, "2 lists tried", "out")
 	out, err = try("{path: /locked}, {path: /closed}, {path: /later}", nil)
 	if err == nil || !strings.Contains(err.Error(), "refused each of 3 lists") {
 		t.Errorf("%v\n%s", err, out)

@@ -12,6 +12,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/access/seen"
+	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/spec/spectest"
 )
@@ -61,15 +62,16 @@ func reader(t *testing.T, role string) seen.Reader {
 func TestAHiddenChangeIsNoVersion(t *testing.T) {
 	for role, want := range map[string]int{"support": 4, understudy.RoleAll: 5} {
 		p, err := reader(t, role).Read(t.Context(), "twilio", "calls", "CA1", 10)
-		if err != nil || len(p.Versions) != want || p.More {
-			t.Fatalf("%s: %d versions, want %d: %+v, %v", role, len(p.Versions), want, p, err)
-		}
+		checktest.MustNoError(t, err, "%s", role)
+		checktest.MustEqual(t, len(p.Versions), want, "%s: len(p.Versions)", role)
+		checktest.MustTrue(t, !p.More, "%s: p.More is true", role)
 		if last := p.Versions[0]; !last.Back || !last.Version.From.Equal(at(4)) {
 			t.Errorf("%s: the newest is %+v, which came back", role, last)
 		}
-		if d := seen.ChangedFields(p.Versions[2].Before, p.Versions[2]); len(d) != 1 || d[0].Name != "status" || d[0].Before.Text != "queued" {
-			t.Errorf("%s: as it was busy, %+v changed", role, d)
-		}
+		d := seen.ChangedFields(p.Versions[2].Before, p.Versions[2])
+		checktest.MustEqual(t, len(d), 1, "%s: len(d)", role)
+		checktest.Equal(t, d[0].Name, "status", "%s: d[0].Name", role)
+		checktest.Equal(t, d[0].Before.Text, "queued", "%s: d[0].Before.Text", role)
 		first := p.Versions[want-1]
 		if !first.First {
 			t.Errorf("%s: the oldest is %+v, which is the first", role, first)
@@ -80,8 +82,11 @@ func TestAHiddenChangeIsNoVersion(t *testing.T) {
 		if _, gone := p.VersionAt(at(3), "calls"); !gone {
 			t.Errorf("%s: it was not gone", role)
 		}
-		if v, gone := p.VersionAt(at(1), "calls"); gone || v == nil || v.Row.Field("status").Text != "queued" {
-			t.Errorf("%s: it was %+v, gone %v", role, v, gone)
+		{
+			v, gone := p.VersionAt(at(1), "calls")
+			checktest.MustTrue(t, !gone, "%s: gone is true", role)
+			checktest.MustTrue(t, v != nil, "%s: v is nil", role)
+			checktest.Equal(t, v.Row.Field("status").Text, "queued", `%s: v.Row.Field("status").Text`, role)
 		}
 		if got := p.Shapes("brief"); !slices.Equal(got, []string{"brief", "calls"}) {
 			t.Errorf("%s: shapes %q", role, got)
@@ -93,9 +98,9 @@ func TestAPartOfThePastSaysThatThereIsMore(t *testing.T) {
 	r := reader(t, "support")
 	for limit := 1; limit <= 4; limit++ {
 		p, err := r.Read(t.Context(), "twilio", "calls", "CA1", limit)
-		if err != nil || len(p.Versions) != limit || p.More != (limit < 4) {
-			t.Errorf("at most %d: %d versions, more %v, %v", limit, len(p.Versions), p.More, err)
-		}
+		checktest.MustNoError(t, err, "at most %d", limit)
+		checktest.MustEqual(t, len(p.Versions), limit, "at most %d: len(p.Versions)", limit)
+		checktest.Equal(t, p.More, (limit < 4), "at most %d: p.More", limit)
 	}
 	for _, id := range []string{"", "CA2"} {
 		if p, err := r.Read(t.Context(), "twilio", "calls", id, 10); err != nil || len(p.Versions) > 0 {

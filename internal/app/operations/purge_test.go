@@ -6,15 +6,17 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/diagnostics"
 	"understudy/spec"
 )
 
 func TestAnEmptySourceIsToldAsEmpty(t *testing.T) {
 	_, err := parseTarget([]*spec.Source{{Name: "g"}}, diagnostics.Purge{What: "/x"})
-	if err == nil || !errors.Is(err, understudy.ErrInvalid) || !strings.HasSuffix(err.Error(), "the name of the source is empty; there is g") {
-		t.Error(err)
-	}
+	checktest.MustTrue(t, err != nil, "err is nil")
+	checktest.True(t, errors.Is(err, understudy.ErrInvalid), "err is %v, want understudy.ErrInvalid", err)
+	checktest.True(t, strings.HasSuffix(err.Error(), "the name of the source is empty; there is g"),
+		"err.Error() is %q", err.Error())
 	_, err = parseTarget([]*spec.Source{{Name: "g"}}, diagnostics.Purge{Source: "h", What: "/x"})
 	if err == nil || !strings.HasSuffix(err.Error(), `no source is called "h"; did you mean "g"?; there is g`) {
 		t.Error(err)
@@ -28,9 +30,9 @@ func TestPurgesOfGenericSources(t *testing.T) {
 	}
 	sources := []*spec.Source{{Name: "web", Spec: sp}}
 	got, err := parseTarget(sources, diagnostics.Purge{Source: "web", What: "/a?b=2&a=1"})
-	if err != nil || got.target.Key.URI != "/a?b=2&a=1" || got.isRecord() {
-		t.Errorf("%+v, %v", got, err)
-	}
+	checktest.MustNoError(t, err, "got %+v", got)
+	checktest.Equal(t, got.target.Key.URI, "/a?b=2&a=1", "got.target.Key.URI")
+	checktest.True(t, !got.isRecord(), "got.isRecord() is true")
 	if _, err := parseTarget(sources, diagnostics.Purge{Source: "web", What: "calls/1"}); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/datadir"
 	"understudy/internal/jobs"
 	"understudy/internal/query"
@@ -69,19 +70,34 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 		}
 		return c.Waiting + c.Running
 	}
-	if at, err := h.plan(t.Context()); err != nil || at.Done != at.Total || waiting() != 0 {
-		t.Fatalf("with whole indexes %+v, %v, %d jobs", at, err, waiting())
+	{
+		at, err := h.plan(t.Context())
+		checktest.MustNoError(t, err, "with whole indexes")
+		checktest.MustEqual(t, at.Done, at.Total, "with whole indexes: at.Done")
+		checktest.MustEqual(t, waiting(), 0, "with whole indexes: waiting()")
 	}
-	if done, total, err := half(t.Context(), db); !errors.Is(err, context.Canceled) || done == 0 || done >= total {
-		t.Fatalf("%d of %d, %v", done, total, err)
+	{
+		done, total, err := half(t.Context(), db)
+		checktest.MustTrue(t, errors.Is(err, context.Canceled), "err is %v, want context.Canceled", err)
+		checktest.MustTrue(t, done != 0, "done is 0; %v", err)
+		checktest.MustTrue(t, done < total, "done is %v; %v", done, err)
 	}
 	for range 2 { // asked again it is one job
-		if at, err := h.plan(t.Context()); err != nil || at.Done == 0 || at.Done >= at.Total || at.Total != n || waiting() != 1 {
-			t.Fatalf("%+v, %v, %d jobs", at, err, waiting())
+		{
+			at, err := h.plan(t.Context())
+			checktest.MustNoError(t, err, "")
+			checktest.MustTrue(t, at.Done != 0, "at.Done is 0")
+			checktest.MustTrue(t, at.Done < at.Total, "at.Done is %v", at.Done)
+			checktest.MustEqual(t, at.Total, n, "at.Total")
+			checktest.MustEqual(t, waiting(), 1, "waiting()")
 		}
 	}
-	if at, err := h.Index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
-		t.Fatalf("anew: %+v, %v, %d jobs", at, err, waiting())
+	{
+		at, err := h.Index(t.Context(), true)
+		checktest.MustNoError(t, err, "anew")
+		checktest.MustEqual(t, at.Done, 0, "anew: at.Done")
+		checktest.MustEqual(t, at.Total, n, "anew: at.Total")
+		checktest.MustEqual(t, waiting(), 1, "anew: waiting()")
 	}
 	err = db.Seek(t.Context(), someMessage, func(query.Hit) bool { return true })
 	if !errors.Is(err, understudy.ErrIndexing) || !strings.HasSuffix(err.Error(), "the index is being built: 0 of 700") {
@@ -104,8 +120,11 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if at, err := h.Index(t.Context(), false); err != nil || at.Done != n || at.Total != n {
-		t.Errorf("then %+v, %v", at, err)
+	{
+		at, err := h.Index(t.Context(), false)
+		checktest.MustNoError(t, err, "then")
+		checktest.Equal(t, at.Done, n, "then: at.Done")
+		checktest.Equal(t, at.Total, n, "then: at.Total")
 	}
 	if got, err := db.Count(t.Context(), someMessage, 0, time.Time{}); err != nil || got.N != n {
 		t.Errorf("%d are found, %v", got.N, err)

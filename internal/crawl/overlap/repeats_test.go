@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func rowsOf(link string, rows ...understudy.Row) *understudy.Page {
@@ -17,9 +18,9 @@ func TestSightsReturnTheRecordsWhoseContentIsAnother(t *testing.T) {
 		t.Errorf("the same content again: %+v", all)
 	}
 	all := s.Add(rowsOf("/2", a2, understudy.Row{ID: "b"}))
-	if len(all) != 1 || all[0].ID != "a" || all[0].Link != "/1" {
-		t.Fatalf("repeats %+v, want a of /1", all)
-	}
+	checktest.MustEqual(t, len(all), 1, "repeats: len(all)")
+	checktest.MustEqual(t, all[0].ID, "a", "repeats: all[0].ID")
+	checktest.MustEqual(t, all[0].Link, "/1", "repeats: all[0].Link")
 	a := &all[0]
 	if !a.IsUnchanged(rowsOf("/1", a1)) {
 		t.Error("the page has the content of before: there are two records")

@@ -25,6 +25,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -90,25 +91,29 @@ func TestAPlantedHotSpotIsFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Functions) == 0 || !strings.HasSuffix(got.Functions[0].Name, ".planted") || got.Functions[0].At != hotLine(t) {
-		t.Fatalf("want planted at %s first, got %+v", hotLine(t), got.Functions)
-	}
+	checktest.MustTrue(t, len(got.Functions) != 0, "want planted at: len(got.Functions) is 0")
+	checktest.MustTrue(t, strings.HasSuffix(got.Functions[0].Name, ".planted"),
+		"want planted at: got.Functions[0].Name is %q", got.Functions[0].Name)
+	checktest.MustEqual(t, got.Functions[0].At, hotLine(t), "want planted at: got.Functions[0].At")
 	f := got.Functions[0]
-	if f.Self*2 < got.Total || f.Count == 0 || len(f.Callers) == 0 || got.Measure != "allocated" {
-		t.Errorf("%+v of %d", f, got.Total)
-	}
+	checktest.True(t, f.Self*2 >= got.Total, "f.Self*2 is %v", f.Self*2)
+	checktest.True(t, f.Count != 0, "f.Count is 0")
+	checktest.MustTrue(t, len(f.Callers) != 0, "len(f.Callers) is 0")
+	checktest.Equal(t, got.Measure, "allocated", "got.Measure")
 	if got.Packages[0].Name != "understudy/internal/diagnostics/profile" || len(got.Jobs) != 0 {
 		t.Errorf("%+v, %+v", got.Packages, got.Jobs)
 	}
 	var text bytes.Buffer
-	if err := got.Print(&text, strings.ToUpper); err != nil || !strings.Contains(text.String(), "PLANTED") ||
-		strings.Contains(text.String(), ".planted") {
-		t.Errorf("%v: %s", err, &text)
+	{
+		err := got.Print(&text, strings.ToUpper)
+		checktest.MustNoError(t, err, "%v", err)
+		checktest.Contains(t, text.String(), "PLANTED", "%v: text.String()", err)
+		checktest.Lacks(t, text.String(), ".planted", "%v: text.String()", err)
 	}
 	held, err := r.Report(ReportOptions{ID: kept.ID, Held: true, Match: "planted"})
-	if err != nil || held.Measure != "held" || held.Total >= got.Total {
-		t.Errorf("%v, %+v", err, held)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, held.Measure, "held", "held.Measure")
+	checktest.True(t, held.Total < got.Total, "held.Total is %v", held.Total)
 }
 
 // readings are two readings of the runtime with work between them.
@@ -176,9 +181,9 @@ func TestTheDifferenceEqualsPprofs(t *testing.T) {
 	for _, n := range flat {
 		total += n
 	}
-	if seen == 0 || total != got.Total || total == 0 {
-		t.Errorf("%d functions compared, total %d, pprof %d\n%s", seen, got.Total, total, out)
-	}
+	checktest.True(t, seen != 0, "seen is 0; out %s", out)
+	checktest.Equal(t, total, got.Total, "total; out %s", out)
+	checktest.True(t, total != 0, "total is 0; out %s", out)
 }
 
 // The difference is made of the later reading less the earlier one; what is held
@@ -271,10 +276,10 @@ func TestOneAtATime(t *testing.T) {
 	}
 	_, err := r.Take(t.Context(), CPU, time.Second, "jan")
 	var busy *BusyError
-	if !errors.As(err, &busy) || busy.Taking.By != "maria" || !strings.Contains(err.Error(), "allocs") ||
-		!strings.Contains(err.Error(), busy.Taking.From.UTC().Format(time.TimeOnly)) {
-		t.Errorf("%v", err)
-	}
+	checktest.MustTrue(t, errors.As(err, &busy), "errors.As(err, &busy) is false")
+	checktest.Equal(t, busy.Taking.By, "maria", "busy.Taking.By; %v", err)
+	checktest.Contains(t, err.Error(), "allocs", "err.Error()")
+	checktest.Contains(t, err.Error(), busy.Taking.From.UTC().Format(time.TimeOnly), "err.Error()")
 	if !r.Stop() {
 		t.Error("there was none to stop")
 	}
@@ -327,9 +332,10 @@ func TestTheRingIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 3 || len(all) > 5 || all[len(all)-1].Version != "v1-go1.26" || all[0].Version != "v2" {
-		t.Errorf("%+v", all)
-	}
+	checktest.MustTrue(t, len(all) >= 3, "len(all) is %v, want >= 3", len(all))
+	checktest.MustTrue(t, len(all) <= 5, "len(all) is %v, want <= 5", len(all))
+	checktest.Equal(t, all[len(all)-1].Version, "v1-go1.26", "all[len(all)-1].Version")
+	checktest.Equal(t, all[0].Version, "v2", "all[0].Version")
 	if k, err := r.Find(Allocs, "version"); err != nil || k.Version != "v1-go1.26" {
 		t.Errorf("%+v, %v", k, err)
 	}
@@ -340,9 +346,9 @@ func TestTheRingIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 	grew, err := r.Report(ReportOptions{ID: all[0].ID, Since: "version"})
-	if err != nil || grew.Total != 0 || grew.Since == nil {
-		t.Errorf("%+v, %v", grew, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, grew.Total, 0, "grew.Total")
+	checktest.True(t, grew.Since != nil, "grew.Since is nil")
 }
 
 // Run keeps one each hour, without being asked.
@@ -359,9 +365,10 @@ func TestRunKeeps(t *testing.T) {
 			t.Error(err)
 		}
 		all, err := r.List()
-		if err != nil || len(all) != 3 || all[0].Took != 30*time.Minute || all[1].Took != time.Hour {
-			t.Errorf("%+v, %v", all, err)
-		}
+		checktest.MustNoError(t, err, "")
+		checktest.MustEqual(t, len(all), 3, "len(all)")
+		checktest.Equal(t, all[0].Took, 30*time.Minute, "all[0].Took")
+		checktest.Equal(t, all[1].Took, time.Hour, "all[1].Took")
 	})
 }
 

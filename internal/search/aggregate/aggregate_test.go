@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // Quantiles are those of all values, exact up to exactTimes and to 1 % above; what was taken
@@ -60,9 +62,9 @@ func TestCalendar(t *testing.T) {
 				at = 1_500_000_000 + rng.Int64N(500_000_000)
 				text := d.Text(d.Key(0))
 				from, to, ok := Range(span, text, zone)
-				if !ok || at < from.Unix() || at >= to.Unix()+60 {
-					t.Fatalf("%s in %s: %s is %s, from %v to %v", span, name, time.Unix(at, 0).In(zone), text, from, to)
-				}
+				checktest.MustTrue(t, ok, "%s in %s: ok is false; text %s", span, name, text)
+				checktest.MustTrue(t, at >= from.Unix(), "%s in %s: at is %v; text %s", span, name, at, text)
+				checktest.MustTrue(t, at < to.Unix()+60, "%s in %s: at is %v; text %s", span, name, at, text)
 			}
 			if at = 0; d.Text(d.Key(0)) != "" {
 				t.Errorf("%s: no time is %q", span, d.Text(d.Key(0)))

@@ -3,6 +3,8 @@ package aggregate
 import (
 	"math/big"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // What is taken out of a group leaves nothing, a value that fits in no cell included; what two groups hold is the same
@@ -19,16 +21,17 @@ func TestGroupsGiveBackWhatTheyTook(t *testing.T) {
 	left.merge(&right)
 	want := "123456789012345678901234567891.2500001"
 	for _, g := range []*group{&one, &left} {
-		if got := Decimal(g.total()); got != want || g.rows != 4 || g.values != 3 {
-			t.Errorf("%s of %d values in %d rows, want %s", got, g.values, g.rows, want)
-		}
+		got := Decimal(g.total())
+		checktest.Equal(t, got, want, "got")
+		checktest.Equal(t, g.rows, 4, "g.rows; got %s", got)
+		checktest.Equal(t, g.values, 3, "g.values; got %s", got)
 		for i, v := range values {
 			if rows := g.add(v, -1, true); rows != int64(len(values)-1-i) {
 				t.Errorf("%d rows are left", rows)
 			}
 		}
-		if g.total().Sign() != 0 || g.values != 0 || len(g.times) != 0 {
-			t.Errorf("%s of %d values is left, and %v", Decimal(g.total()), g.values, g.times)
-		}
+		checktest.Equal(t, g.total().Sign(), 0, "g.total().Sign()")
+		checktest.Equal(t, g.values, 0, "g.values")
+		checktest.Equal(t, len(g.times), 0, "len(g.times)")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
@@ -54,15 +55,17 @@ func TestWordsThatNobodyHasAreGone(t *testing.T) {
 	t.Parallel()
 	var w words
 	a, b := w.add([]byte(`"+15550100123"`)), w.add([]byte(`"+447700900123"`))
-	if w.add([]byte(`"+15550100123"`)) != a || w.country[a] != "US" || w.country[b] != "GB" {
-		t.Fatalf("%+v", w)
-	}
+	checktest.MustEqual(t, w.add([]byte(`"+15550100123"`)), a, "w.add([]byte(`\"+15550100123\"`))")
+	checktest.MustEqual(t, w.country[a], "US", "w.country[a]")
+	checktest.MustEqual(t, w.country[b], "GB", "w.country[b]")
 	w.drop(a)
 	w.drop(b)
-	if w.text[b] != "" || w.raw[b] != "" || len(w.at) != 1 {
-		t.Fatalf("%+v", w)
-	}
-	if c := w.add([]byte(`"failed"`)); c != b || w.reused != 1 || w.text[c] != "failed" || w.country[c] != "" {
-		t.Fatalf("%d: %+v", c, w)
-	}
+	checktest.MustEqual(t, w.text[b], "", "w.text[b]")
+	checktest.MustEqual(t, w.raw[b], "", "w.raw[b]")
+	checktest.MustEqual(t, len(w.at), 1, "len(w.at)")
+	c := w.add([]byte(`"failed"`))
+	checktest.MustEqual(t, c, b, "%d: c", c)
+	checktest.MustEqual(t, w.reused, 1, "%d: w.reused", c)
+	checktest.MustEqual(t, w.text[c], "failed", "%d: w.text[c]", c)
+	checktest.MustEqual(t, w.country[c], "", "%d: w.country[c]", c)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/search/columns"
 	"understudy/internal/store"
@@ -66,9 +67,10 @@ func (c *calls) save(id string, is *call) {
 
 func (c *calls) refresh() {
 	c.Helper()
-	if st, err := c.set.Refresh(c.Context(), nil, c.table, true); err != nil || !st.Whole || !st.Current {
-		c.Fatalf("%+v, %v", st, err)
-	}
+	st, err := c.set.Refresh(c.Context(), nil, c.table, true)
+	checktest.MustNoError(c, err, "")
+	checktest.MustTrue(c, st.Whole, "st.Whole is false")
+	checktest.MustTrue(c, st.Current, "st.Current is false")
 }
 
 // compare compares the cells, and tests of them, with what the records say.
@@ -107,9 +109,10 @@ func (c *calls) compare(told map[int32]int64) {
 		if code := status.Word(row); code != 0 {
 			text = status.Text(code)
 		}
-		if (is.Status == nil) != (text == "") || is.Status != nil && text != *is.Status || busy(row) != (text == "busy") {
-			c.Errorf("%s: status %q, busy %v", r.Body, text, busy(row))
-		}
+		checktest.Equal(c, (is.Status == nil), (text == ""), "%s: (is.Status == nil)", r.Body)
+		checktest.True(c, !(is.Status != nil && text != *is.Status),
+			"%s: is.Status != nil && text != *is.Status; is.Status is %v, text is %v", r.Body, is.Status, text)
+		checktest.Equal(c, busy(row), (text == "busy"), "%s: busy(row)", r.Body)
 		n, number, ok := price.Millionths(row)
 		if number == nil {
 			number = big.NewRat(n, columns.Scale)
@@ -118,9 +121,9 @@ func (c *calls) compare(told map[int32]int64) {
 		if is.Price != nil {
 			want.SetString(*is.Price)
 		}
-		if ok != (is.Price != nil) || ok && number.Cmp(want) != 0 || charged(row) != (ok && want.Sign() <= 0) {
-			c.Errorf("%s: price %v, %v, charged %v", r.Body, number, ok, charged(row))
-		}
+		checktest.Equal(c, ok, (is.Price != nil), "%s: ok", r.Body)
+		checktest.True(c, !(ok && number.Cmp(want) != 0), "%s: ok && number.Cmp(want) != 0", r.Body)
+		checktest.Equal(c, charged(row), (ok && want.Sign() <= 0), "%s: charged(row)", r.Body)
 		at := int64(0)
 		if is.Start != nil {
 			begun, err := time.Parse(time.RFC1123Z, *is.Start)

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 	"understudy/spec"
@@ -134,9 +135,12 @@ func TestErrorsPointAtNames(t *testing.T) {
 			t.Errorf("%s asks %s: %v", c.role, c.text, err)
 			continue
 		}
-		if at := e.Text[e.At:e.End]; at != c.at || !strings.Contains(e.Why, c.why) || !errors.Is(err, c.kind) ||
-			e.Character != len([]rune(c.text[:e.At])) {
-			t.Errorf("%s asks %s: at %q: %s (%v)", c.role, c.text, at, e.Why, e.Kind)
+		{
+			at := e.Text[e.At:e.End]
+			checktest.Equal(t, at, c.at, "%s asks %s: at", c.role, c.text)
+			checktest.Contains(t, e.Why, c.why, "%s asks %s: e.Why", c.role, c.text)
+			checktest.True(t, errors.Is(err, c.kind), "%s asks %s: err is %v, want c.kind", c.role, c.text, err)
+			checktest.Equal(t, e.Character, len([]rune(c.text[:e.At])), "%s asks %s: e.Character", c.role, c.text)
 		}
 	}
 	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 )
 
@@ -145,9 +146,9 @@ func TestParseErrorsPoint(t *testing.T) {
 			t.Errorf("%.40q: %v", text, err)
 			continue
 		}
-		if e.At != want.at || e.Character != want.char || !strings.Contains(e.Why, want.why) {
-			t.Errorf("%.40q: at %d, character %d: %s; want %+v", text, e.At, e.Character, e.Why, want)
-		}
+		checktest.Equal(t, e.At, want.at, "%.40q: e.At", text)
+		checktest.Equal(t, e.Character, want.char, "%.40q: e.Character", text)
+		checktest.Contains(t, e.Why, want.why, "%.40q: e.Why", text)
 	}
 }
 
@@ -162,9 +163,11 @@ func FuzzParse(f *testing.F) {
 		n, err := Parse(text)
 		if err != nil {
 			var e *query.SyntaxError
-			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) || e.Why == "" {
-				t.Fatalf("%q: %#v", text, err)
-			}
+			checktest.MustTrue(t, errors.As(err, &e), "%q: errors.As(err, &e) is false", text)
+			checktest.MustTrue(t, e.At >= 0, "%q: e.At is %v, want >= 0; %#v", text, e.At, err)
+			checktest.MustTrue(t, e.At <= e.End, "%q: e.At is %v; %#v", text, e.At, err)
+			checktest.MustTrue(t, e.End <= len(text), "%q: e.End is %v; %#v", text, e.End, err)
+			checktest.MustTrue(t, e.Why != "", "%q: e.Why is empty; %#v", text, err)
 			return
 		}
 		again(t, n)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 )
@@ -36,8 +37,11 @@ func TestParseTimeRange(t *testing.T) {
 		"-1.5d":                     {"2026-05-31 00:30:00", "2026-05-31 00:30:01"},
 		"-90m":                      {"2026-06-01 11:00:00", "2026-06-01 11:00:01"},
 	} {
-		if s, ok := parseTimeRange(text, now); !ok || s.from != at(want[0]) || s.to != at(want[1]) {
-			t.Errorf("%s: %v %v", text, s, ok)
+		{
+			s, ok := parseTimeRange(text, now)
+			checktest.MustTrue(t, ok, "%s: ok is false", text)
+			checktest.Equal(t, s.from, at(want[0]), "%s: s.from", text)
+			checktest.Equal(t, s.to, at(want[1]), "%s: s.to", text)
 		}
 	}
 	for _, text := range []string{"", "26", "2026-1", "2026-02-30", "7d", "-7", "-d", "-7x", "-1d12", "-1dd", "-999y999y", "-1é",

@@ -3,6 +3,7 @@ package fake
 import (
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi/format"
 )
 
@@ -12,9 +13,10 @@ func TestSIDsInvert(t *testing.T) {
 	for i := range int64(2000) {
 		sid := string(c.AppendSID(nil, "CA", int(i%3), 'C', i*i))
 		index, ok := c.Index(sid, int(i%3), 'C')
-		if !ok || index != i*i || seen[sid] || !format.IsSID(sid, "CA") {
-			t.Fatalf("%s: %d %v", sid, index, ok)
-		}
+		checktest.MustTrue(t, ok, "%s: ok is false", sid)
+		checktest.MustEqual(t, index, i*i, "%s: index", sid)
+		checktest.MustTrue(t, !seen[sid], "%s: seen[sid] is true", sid)
+		checktest.MustTrue(t, format.IsSID(sid, "CA"), `%s: format.IsSID(sid, "CA") is false`, sid)
 		seen[sid] = true
 		if _, ok := c.Index(sid, int(i%3)+1, 'C'); ok {
 			t.Fatalf("%s is of two accounts", sid)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -40,9 +41,10 @@ func TestGitHubLeadsThroughAllPages(t *testing.T) {
 	const list = "/repos/acme/tracker/issues?state=all&per_page=50"
 	resp, _ := r.Call("GET", list, "")
 	first := links(resp)
-	if len(first) != 2 || !strings.Contains(first["next"], "/repositories/530000000/issues?") || !strings.Contains(first["next"], "page=2") {
-		t.Fatalf("links of the first page: %v", first)
-	}
+	checktest.MustEqual(t, len(first), 2, "links of the first page: len(first)")
+	checktest.MustContains(t, first["next"], "/repositories/530000000/issues?",
+		`links of the first page: first["next"]`)
+	checktest.MustContains(t, first["next"], "page=2", `links of the first page: first["next"]`)
 	var numbers []float64
 	for next := list; next != ""; {
 		resp, raw := r.Call("GET", next, "")
@@ -113,10 +115,12 @@ func TestGitHubAnswersConditionsLimitsAndMoves(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Shape: "github", Records: 60})
 	resp, _ := r.Call("GET", "/repos/acme/tracker", "")
 	left := resp.Header.Get("X-Ratelimit-Remaining")
-	if same, raw := r.Call("GET", "/repos/acme/tracker", "", "If-None-Match", resp.Header.Get("Etag")); same.StatusCode != 304 ||
-		raw != "" ||
-		same.Header.Get("X-Ratelimit-Remaining") != left {
-		t.Errorf("with its tag: %d %q, %s then %s left", same.StatusCode, raw, left, same.Header.Get("X-Ratelimit-Remaining"))
+	{
+		same, raw := r.Call("GET", "/repos/acme/tracker", "", "If-None-Match", resp.Header.Get("Etag"))
+		checktest.Equal(t, same.StatusCode, 304, "with its tag: same.StatusCode")
+		checktest.Equal(t, raw, "", "with its tag: raw")
+		checktest.Equal(t, same.Header.Get("X-Ratelimit-Remaining"), left,
+			`with its tag: same.Header.Get("X-Ratelimit-Remaining")`)
 	}
 	moved, _ := r.Call("GET", "/repos/acme/site/issues?state=all", "")
 	if moved.StatusCode != 301 || moved.Header.Get("Location") != r.Web.URL+"/repositories/530007919/issues?state=all" {
@@ -152,18 +156,21 @@ func TestGitHubAnswersConditionsLimitsAndMoves(t *testing.T) {
 	r.Call("POST", "/-/limits", `{"limit":5000,"burst":1,"retry_after":7}`)
 	r.Call("GET", "/user", "")
 	resp, raw := r.Call("GET", "/user", "")
-	if resp.StatusCode != 403 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-Ratelimit-Remaining") == "0" {
-		t.Errorf("a second request within a second: %d %v %s", resp.StatusCode, resp.Header, raw)
-	}
+	checktest.Equal(t, resp.StatusCode, 403, "a second request within a second: resp.StatusCode; %s", raw)
+	checktest.True(t, resp.Header.Get("Retry-After") != "",
+		`a second request within a second: resp.Header.Get("Retry-After") is empty`)
+	checktest.True(t, resp.Header.Get("X-Ratelimit-Remaining") != "0",
+		`a second request within a second: resp.Header.Get("X-Ratelimit-Remaining") is "0"`)
 }
 
 func TestGitHubWrites(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Shape: "github", Records: 60})
 	resp, raw := r.Call("POST", "/repos/acme/website/issues", `{"title":"New","body":"<b>","labels":["bug","fresh"]}`)
 	var made record
-	if err := json.Unmarshal([]byte(raw), &made); err != nil || resp.StatusCode != 201 || made["title"] != "New" {
-		t.Fatalf("%d %v %s", resp.StatusCode, err, raw)
-	}
+	err := json.Unmarshal([]byte(raw), &made)
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, resp.StatusCode, 201, "resp.StatusCode")
+	checktest.MustEqual(t, made["title"], "New", `made["title"]`)
 	at := resp.Header.Get("Location")
 	r.Call("PATCH", at, `{"state":"closed"}`)
 	_, raw = r.Call("GET", at, "", "Accept", "application/vnd.github.full+json")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
@@ -53,9 +54,10 @@ func TestCountries(t *testing.T) {
 			}
 			seen := map[any]bool{}
 			for _, number := range rows {
-				if number["iso_country"] != one["country_code"] || !format.IsNumber(number["phone_number"].(string)) || seen[number["phone_number"]] {
-					t.Fatalf("%v: %v", uri, number)
-				}
+				checktest.MustEqual(t, number["iso_country"], one["country_code"], `%v: number["iso_country"]`, uri)
+				checktest.MustTrue(t, format.IsNumber(number["phone_number"].(string)),
+					`%v: format.IsNumber(number["phone_number"].(string)) is false`, uri)
+				checktest.MustTrue(t, !seen[number["phone_number"]], `%v: seen[number["phone_number"]] is true`, uri)
 				seen[number["phone_number"]] = true
 			}
 		}
@@ -120,9 +122,9 @@ func TestAvailableFilters(t *testing.T) {
 		for _, one := range got {
 			have = append(have, one["phone_number"])
 		}
-		if fmt.Sprint(have) != fmt.Sprint(want) || len(want) == 0 || len(want) == len(all) {
-			t.Errorf("%s?%s: %d, want %d of %d", c.list, c.query, len(have), len(want), len(all))
-		}
+		checktest.Equal(t, fmt.Sprint(have), fmt.Sprint(want), "%s?%s: fmt.Sprint(have)", c.list, c.query)
+		checktest.MustTrue(t, len(want) != 0, "%s?%s: len(want) is 0", c.list, c.query)
+		checktest.True(t, len(want) != len(all), "%s?%s: len(want) is %v", c.list, c.query, len(want))
 		query, _ := url.ParseQuery(c.query)
 		for key := range query {
 			tried[key] = true

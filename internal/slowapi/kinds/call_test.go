@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -32,9 +33,10 @@ func TestWorldShape(t *testing.T) {
 		}
 		if sid, has := one["parent_call_sid"].(string); has {
 			children++
-			if parent := at[sid]; parent == nil || parent["direction"] != "inbound" || one["direction"] != "outbound-dial" {
-				t.Fatalf("call %v has parent %v", one["sid"], parent)
-			}
+			parent := at[sid]
+			checktest.MustTrue(t, parent != nil, "call: parent is nil")
+			checktest.MustEqual(t, parent["direction"], "inbound", `call: parent["direction"]`)
+			checktest.MustEqual(t, one["direction"], "outbound-dial", `call: one["direction"]`)
 		}
 		if i > 0 {
 			gap := slowapitest.ParseTime(t, calls[i-1]["date_created"]).Sub(slowapitest.ParseTime(t, one["date_created"]))
@@ -76,9 +78,10 @@ func TestBenchPage(t *testing.T) {
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(body)
 	_ = z.Close()
-	if len(body) < 95_000 || len(body) > 110_000 || packed.Len() < 6_000 || packed.Len() > 8_500 {
-		t.Errorf("50 calls are %d bytes, %d with gzip; want about 100 KB and 7 KB", len(body), packed.Len())
-	}
+	checktest.MustTrue(t, len(body) >= 95_000, "50 calls are: len(body) is %v, want >= 95_000", len(body))
+	checktest.MustTrue(t, len(body) <= 110_000, "50 calls are: len(body) is %v, want <= 110_000", len(body))
+	checktest.True(t, packed.Len() >= 6_000, "50 calls are: packed.Len() is %v, want >= 6_000", packed.Len())
+	checktest.True(t, packed.Len() <= 8_500, "50 calls are: packed.Len() is %v, want <= 8_500", packed.Len())
 }
 
 func TestCallsLife(t *testing.T) {
@@ -107,15 +110,14 @@ func TestCallsLife(t *testing.T) {
 	} {
 		r.Control("/-/advance", `{"seconds":60}`, 200)
 		now := r.One(root + "/Calls/" + sid + ".json")
-		if now["status"] != step.status || now["price"] != step.price || now["duration"] != step.duration {
-			t.Errorf("%v %v %v, want %v", now["status"], now["price"], now["duration"], step)
-		}
+		checktest.Equal(t, now["status"], step.status, `now["status"]`)
+		checktest.Equal(t, now["price"], step.price, `now["price"]`)
+		checktest.Equal(t, now["duration"], step.duration, `now["duration"]`)
 	}
 	now := r.One(root + "/Calls/" + sid + ".json")
-	if now["start_time"] != "Mon, 01 Jun 2026 12:02:00 +0000" || now["end_time"] != "Mon, 01 Jun 2026 12:03:00 +0000" ||
-		now["date_updated"] != "Mon, 01 Jun 2026 12:04:00 +0000" {
-		t.Errorf("times: %v %v %v", now["start_time"], now["end_time"], now["date_updated"])
-	}
+	checktest.Equal(t, now["start_time"], "Mon, 01 Jun 2026 12:02:00 +0000", `times: now["start_time"]`)
+	checktest.Equal(t, now["end_time"], "Mon, 01 Jun 2026 12:03:00 +0000", `times: now["end_time"]`)
+	checktest.Equal(t, now["date_updated"], "Mon, 01 Jun 2026 12:04:00 +0000", `times: now["date_updated"]`)
 	if got := r.Page(root + "/Calls.json?StartTime=2026-06-01T12:02:00Z").Records.SIDs(); !slices.Equal(got, []string{sid}) {
 		t.Errorf("by its StartTime: %v", got)
 	}
@@ -134,9 +136,11 @@ func TestCallUpdates(t *testing.T) {
 			201)["sid"].(string) + ".json"
 	}
 	queued := make()
-	if got := r.Write("POST", queued, url.Values{"Status": {"canceled"}}, 200); got["status"] != "canceled" || got["start_time"] != nil ||
-		got["price"] != nil {
-		t.Errorf("canceled: %v", got)
+	{
+		got := r.Write("POST", queued, url.Values{"Status": {"canceled"}}, 200)
+		checktest.Equal(t, got["status"], "canceled", `canceled: got["status"]`)
+		checktest.MustTrue(t, got["start_time"] == nil, `canceled: got["start_time"] is %v`, got["start_time"])
+		checktest.True(t, got["price"] == nil, `canceled: got["price"] is %v`, got["price"])
 	}
 	r.Write("POST", queued, url.Values{"Status": {"completed"}}, 400)
 	talking := make()
@@ -149,9 +153,11 @@ func TestCallUpdates(t *testing.T) {
 	hung := make()
 	r.Control("/-/advance", `{}`, 200)
 	r.Control("/-/advance", `{}`, 200)
-	if got := r.Write("POST", hung, url.Values{"Status": {"completed"}}, 200); got["status"] != "completed" || got["end_time"] == nil ||
-		got["price"] != nil {
-		t.Errorf("hung up: %v", got)
+	{
+		got := r.Write("POST", hung, url.Values{"Status": {"completed"}}, 200)
+		checktest.Equal(t, got["status"], "completed", `hung up: got["status"]`)
+		checktest.MustTrue(t, got["end_time"] != nil, `hung up: got["end_time"] is nil`)
+		checktest.True(t, got["price"] == nil, `hung up: got["price"] is %v`, got["price"])
 	}
 	r.Control("/-/advance", `{}`, 200)
 	if got := r.One(hung); got["price"] == nil {

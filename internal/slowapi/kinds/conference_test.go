@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/slowapitest"
@@ -34,9 +35,9 @@ func TestConferences(t *testing.T) {
 		for _, who := range list {
 			call := r.One(root + "/Calls/" + who["call_sid"].(string) + ".json")
 			early := slowapitest.ParseTime(t, call["date_created"]).Before(slowapitest.ParseTime(t, one["date_created"]))
-			if who["conference_sid"] != one["sid"] || call["start_time"] == nil || early {
-				t.Errorf("participant %v of %v, a call of %v", who, one["date_created"], call["date_created"])
-			}
+			checktest.Equal(t, who["conference_sid"], one["sid"], `participant: who["conference_sid"]`)
+			checktest.MustTrue(t, call["start_time"] != nil, `participant: call["start_time"] is nil`)
+			checktest.True(t, !early, "participant: early is true")
 		}
 		if call, ended := one["call_sid_ending_conference"].(string); ended {
 			r.Get(root + "/Calls/" + call + ".json")
@@ -90,10 +91,11 @@ func TestConferencesLife(t *testing.T) {
 	}
 	r.Write("POST", at+".json", url.Values{"AnnounceUrl": {"https://example.com"}}, 200)
 	got := r.Write("POST", at+".json", url.Values{"Status": {"completed"}}, 200)
-	if got["status"] != "completed" || got["reason_conference_ended"] != kinds.EndedViaAPI || got["call_sid_ending_conference"] != nil ||
-		got["date_updated"] != "Mon, 01 Jun 2026 12:02:00 +0000" {
-		t.Errorf("ended: %v", got)
-	}
+	checktest.Equal(t, got["status"], "completed", `ended: got["status"]`)
+	checktest.Equal(t, got["reason_conference_ended"], kinds.EndedViaAPI, `ended: got["reason_conference_ended"]`)
+	checktest.MustTrue(t, got["call_sid_ending_conference"] == nil, `ended: got["call_sid_ending_conference"] is %v`,
+		got["call_sid_ending_conference"])
+	checktest.Equal(t, got["date_updated"], "Mon, 01 Jun 2026 12:02:00 +0000", `ended: got["date_updated"]`)
 	if left := r.Page(at + "/Participants.json").Records; len(left) != 0 {
 		t.Errorf("%d participants after the end", len(left))
 	}
@@ -186,7 +188,8 @@ func TestParticipantsOfTheLongGone(t *testing.T) {
 			t.Errorf("%v ended a conference without taking part", end)
 		}
 	}
-	if len(sizes) != 4 || sizes[2] == 0 || sizes[5] == 0 || labels == 0 {
-		t.Errorf("sizes %v, %d labels", sizes, labels)
-	}
+	checktest.MustEqual(t, len(sizes), 4, "sizes: len(sizes)")
+	checktest.True(t, sizes[2] != 0, "sizes: sizes[2] is 0")
+	checktest.True(t, sizes[5] != 0, "sizes: sizes[5] is 0")
+	checktest.True(t, labels != 0, "sizes: labels is 0")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -24,10 +25,12 @@ func TestCallEvents(t *testing.T) {
 		for _, event := range all {
 			request, response := event["request"].(record), event["response"].(record)
 			told := request["parameters"].(record)
-			if event["sid"] != nil || told["from"] != one["from"] || told["to"] != one["to"] || response["response_code"].(float64) < 200 ||
-				response["date_created"] == nil {
-				t.Fatalf("%v", event)
-			}
+			checktest.MustTrue(t, event["sid"] == nil, `event["sid"] is %v`, event["sid"])
+			checktest.MustEqual(t, told["from"], one["from"], `told["from"]`)
+			checktest.MustEqual(t, told["to"], one["to"], `told["to"]`)
+			checktest.MustTrue(t, response["response_code"].(float64) >= 200,
+				`response["response_code"].(float64) is %v, want >= 200`, response["response_code"].(float64))
+			checktest.MustTrue(t, response["date_created"] != nil, `response["date_created"] is nil`)
 		}
 		if over := one["end_time"] != nil; over != strings.Contains(fmt.Sprint(all), "call_duration") {
 			t.Errorf("a call that ended: %v; %v", over, all)

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -62,10 +63,12 @@ func TestMessageWrites(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	text := "שלום \"you\" <b>&</b>\n\\o/ 👍" + strings.Repeat("x", 100)
 	made := r.Write("POST", root+"/Messages.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}, "Body": {text}}, 201)
-	if made["body"] != text || made["status"] != "queued" || made["num_segments"] != "2" || made["date_sent"] != nil || made["price"] != nil ||
-		made["num_media"] != "0" {
-		t.Errorf("made: %v", made)
-	}
+	checktest.True(t, made["body"] == text, `made: made["body"] is %v`, made["body"])
+	checktest.Equal(t, made["status"], "queued", `made: made["status"]`)
+	checktest.Equal(t, made["num_segments"], "2", `made: made["num_segments"]`)
+	checktest.MustTrue(t, made["date_sent"] == nil, `made: made["date_sent"] is %v`, made["date_sent"])
+	checktest.MustTrue(t, made["price"] == nil, `made: made["price"] is %v`, made["price"])
+	checktest.Equal(t, made["num_media"], "0", `made: made["num_media"]`)
 	at := root + "/Messages/" + made["sid"].(string) + ".json"
 	if got := r.Write("POST", at, url.Values{"Body": {""}}, 200); got["body"] != "" || got["num_segments"] != "2" {
 		t.Errorf("emptied: %v", got)
@@ -77,19 +80,21 @@ func TestMessageWrites(t *testing.T) {
 	old := root + "/Messages/" + r.Page(root + "/Messages.json").Records.SIDs()[9] + ".json"
 	was := r.One(old)
 	got := r.Write("POST", old, url.Values{"Body": {""}}, 200)
-	if got["body"] != "" || got["num_segments"] != was["num_segments"] || got["price"] != was["price"] ||
-		got["date_updated"] == was["date_updated"] {
-		t.Errorf("emptied: %v, was %v", got, was)
-	}
+	checktest.Equal(t, got["body"], "", `emptied: got["body"]`)
+	checktest.Equal(t, got["num_segments"], was["num_segments"], `emptied: got["num_segments"]`)
+	checktest.Equal(t, got["price"], was["price"], `emptied: got["price"]`)
+	checktest.True(t, got["date_updated"] != was["date_updated"], `emptied: got["date_updated"] is %v`,
+		got["date_updated"])
 	service := "MG" + strings.Repeat("a", 32)
 	for form, want := range map[*url.Values]string{
 		{"To": {"+1500"}, "MessagingServiceSid": {service}}:                            "accepted",
 		{"To": {"+1500"}, "MessagingServiceSid": {service}, "ScheduleType": {"fixed"}}: "scheduled",
 	} {
 		got := r.Write("POST", root+"/Messages.json", *form, 201)
-		if got["status"] != want || got["messaging_service_sid"] != service || got["from"] != nil {
-			t.Errorf("by a service: %v", got)
-		}
+		checktest.True(t, got["status"] == want, `by a service: got["status"] is %v`, got["status"])
+		checktest.True(t, got["messaging_service_sid"] == service, `by a service: got["messaging_service_sid"] is %v`,
+			got["messaging_service_sid"])
+		checktest.True(t, got["from"] == nil, `by a service: got["from"] is %v`, got["from"])
 	}
 	media := r.Write("POST", root+"/Messages.json", url.Values{"To": {"+1500"}, "MediaUrl": {"https://example.com/1",
 		"https://example.com/2"}}, 201)

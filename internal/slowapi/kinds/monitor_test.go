@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/slowapitest"
@@ -75,9 +76,13 @@ func TestMonitorPages(t *testing.T) {
 		if want := base + "1&PageToken=PA" + first.records().SIDs()[6]; *first.Meta.Next != want || second.Meta.URL != want {
 			t.Errorf("next %s, url %s, want %s", *first.Meta.Next, second.Meta.URL, want)
 		}
-		if want := base + "0&PageToken=PB" + second.records().SIDs()[0]; *second.Meta.Previous != want || second.Meta.First != base+"0" ||
-			second.Meta.Page != 1 || second.Meta.Size != 7 || second.Meta.Key != key {
-			t.Errorf("%+v, previous %s, want %s", second.Meta, *second.Meta.Previous, want)
+		{
+			want := base + "0&PageToken=PB" + second.records().SIDs()[0]
+			checktest.Equal(t, *second.Meta.Previous, want, "*second.Meta.Previous")
+			checktest.Equal(t, second.Meta.First, base+"0", "second.Meta.First")
+			checktest.Equal(t, second.Meta.Page, 1, "second.Meta.Page")
+			checktest.Equal(t, second.Meta.Size, 7, "second.Meta.Size")
+			checktest.Equal(t, second.Meta.Key, key, "second.Meta.Key")
 		}
 		if back := monitor(r, *second.Meta.Previous); !slices.Equal(back.records().SIDs(), first.records().SIDs()) || back.Meta.Previous != nil {
 			t.Error("the page before the second is not the first")
@@ -155,9 +160,10 @@ func TestMonitorDates(t *testing.T) {
 		last := time.Now().AddDate(1000, 0, 0)
 		for _, one := range all {
 			at, err := time.Parse(time.RFC3339, one[field].(string))
-			if err != nil || at.After(last) || !strings.HasSuffix(one[field].(string), "Z") {
-				t.Fatalf("%s %v after %s: %v", field, one[field], last, err)
-			}
+			checktest.MustNoError(t, err, "%s %v after %s", field, one[field], last)
+			checktest.MustTrue(t, !at.After(last), "%s %v after %s: at.After(last) is true", field, one[field], last)
+			checktest.MustTrue(t, strings.HasSuffix(one[field].(string), "Z"),
+				"%s %v after %s: one[field].(string) is %q", field, one[field], last, one[field].(string))
 			last = at
 		}
 		edge := all[len(all)/9][field].(string)
@@ -173,9 +179,11 @@ func TestMonitorDates(t *testing.T) {
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(one record) bool { return !keep(one[field].(string)) })
 			got := walkMonitor(r, path+"?PageSize=4&"+query)
-			if !slices.Equal(got.SIDs(), want.SIDs()) || len(want) == 0 && !strings.Contains(query, "T12") || len(want) == len(all) {
-				t.Errorf("%s?%s: %d, want %d of %d", path, query, len(got), len(want), len(all))
-			}
+			checktest.True(t, slices.Equal(got.SIDs(), want.SIDs()),
+				"%s?%s: slices.Equal(got.SIDs(), want.SIDs()) is false", path, query)
+			checktest.True(t, !(len(want) == 0 && !strings.Contains(query, "T12")),
+				`%s?%s: len(want) == 0 && !strings.Contains(query, "T12"); len(want) is %v`, path, query, len(want))
+			checktest.True(t, len(want) != len(all), "%s?%s: len(want) is %v", path, query, len(want))
 		}
 		status, body, _ := r.Ask("GET", path+"?StartDate=soon", nil)
 		if status != 400 || !strings.Contains(string(body), "Invalid date value.") {
@@ -236,9 +244,10 @@ func TestAlertsTell(t *testing.T) {
 			bodies++
 		}
 	}
-	if ofCalls < 40 || ofMessages < 15 || numbers < 20 || bodies < 3 {
-		t.Errorf("%d of calls, %d of messages, %d tell a number, %d a body", ofCalls, ofMessages, numbers, bodies)
-	}
+	checktest.True(t, ofCalls >= 40, "ofCalls is %v, want >= 40", ofCalls)
+	checktest.True(t, ofMessages >= 15, "ofMessages is %v, want >= 15", ofMessages)
+	checktest.True(t, numbers >= 20, "numbers is %v, want >= 20", numbers)
+	checktest.True(t, bodies >= 3, "bodies is %v, want >= 3", bodies)
 }
 
 func TestAdvanceMakesAlerts(t *testing.T) {
@@ -248,9 +257,10 @@ func TestAdvanceMakesAlerts(t *testing.T) {
 		t.Error(got)
 	}
 	all := walkMonitor(r, "/v1/Alerts")
-	if len(all) != 13 || all[2]["date_created"] != "2026-06-01T12:01:00Z" || all[3]["date_created"] == all[2]["date_created"] {
-		t.Errorf("%d alerts, the third of %v", len(all), all[2]["date_created"])
-	}
+	checktest.MustEqual(t, len(all), 13, "len(all)")
+	checktest.Equal(t, all[2]["date_created"], "2026-06-01T12:01:00Z", `all[2]["date_created"]`)
+	checktest.True(t, all[3]["date_created"] != all[2]["date_created"], `all[3]["date_created"] is %v`,
+		all[3]["date_created"])
 	for _, one := range all[:3] {
 		if list := map[string]string{"CA": "/Calls/", "SM": "/Messages/", "MM": "/Messages/"}[one["resource_sid"].(string)[:2]]; list == "" {
 			t.Errorf("an alert of %v", one["resource_sid"])

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -42,15 +43,15 @@ func TestNumberAndAccountWrites(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	made := r.Write("POST", root+"/IncomingPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"},
 		"VoiceUrl": {"https://example.com/v"}}, 201)
-	if made["type"] != "toll-free" || made["friendly_name"] != "(800) 555-0100" || made["voice_url"] != "https://example.com/v" {
-		t.Errorf("made: %v", made)
-	}
+	checktest.Equal(t, made["type"], "toll-free", `made: made["type"]`)
+	checktest.Equal(t, made["friendly_name"], "(800) 555-0100", `made: made["friendly_name"]`)
+	checktest.Equal(t, made["voice_url"], "https://example.com/v", `made: made["voice_url"]`)
 	at := root + "/IncomingPhoneNumbers/" + made["sid"].(string) + ".json"
 	got := r.Write("POST", at, url.Values{"FriendlyName": {"Desk <7>"}, "VoiceCallerIdLookup": {"true"}, "SmsMethod": {"GET"}}, 200)
-	if got["friendly_name"] != "Desk <7>" || got["voice_caller_id_lookup"] != true || got["sms_method"] != "GET" ||
-		got["voice_url"] != made["voice_url"] {
-		t.Errorf("updated: %v", got)
-	}
+	checktest.Equal(t, got["friendly_name"], "Desk <7>", `updated: got["friendly_name"]`)
+	checktest.Equal(t, got["voice_caller_id_lookup"], true, `updated: got["voice_caller_id_lookup"]`)
+	checktest.Equal(t, got["sms_method"], "GET", `updated: got["sms_method"]`)
+	checktest.Equal(t, got["voice_url"], made["voice_url"], `updated: got["voice_url"]`)
 	if p := r.Page(root + "/IncomingPhoneNumbers/TollFree.json?FriendlyName=Desk%20%3C7%3E"); len(p.Records) != 1 {
 		t.Errorf("by its name: %d", len(p.Records))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -23,9 +24,9 @@ func TestQueuesAndMembers(t *testing.T) {
 		}
 		waited := 0.0
 		for i, one := range members {
-			if one["position"].(float64) != float64(i+1) || one["queue_sid"] != queue["sid"] || one["sid"] != nil {
-				t.Fatalf("place %d: %v", i, one)
-			}
+			checktest.MustEqual(t, one["position"].(float64), float64(i+1), `place %d: one["position"].(float64)`, i)
+			checktest.MustEqual(t, one["queue_sid"], queue["sid"], `place %d: one["queue_sid"]`, i)
+			checktest.MustTrue(t, one["sid"] == nil, `place %d: one["sid"] is %v`, i, one["sid"])
 			waited += one["wait_time"].(float64)
 			if got := r.One(base + "/Members/" + one["call_sid"].(string) + ".json"); fmt.Sprint(got) != fmt.Sprint(one) ||
 				got["uri"] != base+"/Members/"+one["call_sid"].(string)+".json" {
@@ -91,9 +92,9 @@ func TestDequeue(t *testing.T) {
 func TestQueueWrites(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Records: 1000})
 	made := r.Write("POST", root+"/Queues.json", url.Values{"FriendlyName": {"New <q>"}, "MaxSize": {"7"}}, 201)
-	if made["friendly_name"] != "New <q>" || made["max_size"].(float64) != 7 || made["current_size"].(float64) != 0 {
-		t.Errorf("made: %v", made)
-	}
+	checktest.Equal(t, made["friendly_name"], "New <q>", `made: made["friendly_name"]`)
+	checktest.Equal(t, made["max_size"].(float64), 7, `made: made["max_size"].(float64)`)
+	checktest.Equal(t, made["current_size"].(float64), 0, `made: made["current_size"].(float64)`)
 	at := root + "/Queues/" + made["sid"].(string)
 	if got := r.Write("POST", at+".json", url.Values{"FriendlyName": {"Newer"}}, 200); got["friendly_name"] != "Newer" ||
 		got["max_size"].(float64) != 7 {

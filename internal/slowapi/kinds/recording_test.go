@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/slowapitest"
@@ -34,9 +35,15 @@ func TestRecordingsOfCallsAndConferences(t *testing.T) {
 			t.Errorf("%v lasts %v", one["status"], one["duration"])
 		}
 	}
-	if len(all) != 83 || len(byRoom) != 20 || statuses["in-progress"] == 0 || statuses["processing"] == 0 || statuses["completed"] < 70 {
-		t.Errorf("%d recordings of %d conferences: %v", len(all), len(byRoom), statuses)
-	}
+	checktest.MustEqual(t, len(all), 83, "%d recordings of %d conferences: len(all)", len(all), len(byRoom))
+	checktest.MustEqual(t, len(byRoom), 20, "%d recordings of %d conferences: len(byRoom)", len(all), len(byRoom))
+	checktest.True(t, statuses["in-progress"] != 0, `%d recordings of %d conferences: statuses["in-progress"] is 0`,
+		len(all), len(byRoom))
+	checktest.True(t, statuses["processing"] != 0, `%d recordings of %d conferences: statuses["processing"] is 0`,
+		len(all), len(byRoom))
+	checktest.True(t, statuses["completed"] >= 70,
+		`%d recordings of %d conferences: statuses["completed"] is %v, want >= 70`, len(all), len(byRoom),
+		statuses["completed"])
 	agree(r, "/Calls", "CallSid", byCall)
 	agree(r, "/Conferences", "ConferenceSid", byRoom)
 }
@@ -95,9 +102,10 @@ func TestRecordingShapes(t *testing.T) {
 		}
 		if room, of := alone["conference_sid"].(string); of {
 			below := r.One(root + "/Conferences/" + room + "/Recordings/" + sid + ".json")
-			if len(below) != len(alone)-2 || below["price"] != alone["price"] || below["media_url"] != nil {
-				t.Errorf("below a conference: %v", below)
-			}
+			checktest.MustEqual(t, len(below), len(alone)-2, "below a conference: len(below)")
+			checktest.Equal(t, below["price"], alone["price"], `below a conference: below["price"]`)
+			checktest.True(t, below["media_url"] == nil, `below a conference: below["media_url"] is %v`,
+				below["media_url"])
 		}
 		other := r.Page(root + "/Conferences.json").Records[19]["sid"].(string)
 		if status, _, _ := r.Ask("GET", root+"/Conferences/"+other+"/Recordings/"+sid+".json", nil); (status == 200) != (alone["conference_s"+
@@ -154,9 +162,11 @@ func TestRecordingsEndWithWhatTheyAreOf(t *testing.T) {
 		list := root + "/Conferences/" + room["sid"].(string) + "/Recordings.json"
 		for _, one := range r.Page(list).Records {
 			live++
-			if one["status"] != "in-progress" || one["duration"] != nil || one["date_updated"] != one["date_created"] {
-				t.Errorf("of a slowapitest.API conference: %v", one)
-			}
+			checktest.Equal(t, one["status"], "in-progress", `of a slowapitest.API conference: one["status"]`)
+			checktest.MustTrue(t, one["duration"] == nil, `of a slowapitest.API conference: one["duration"] is %v`,
+				one["duration"])
+			checktest.Equal(t, one["date_updated"], one["date_created"],
+				`of a slowapitest.API conference: one["date_updated"]`)
 			if status, _, _ := r.Ask("GET", strings.TrimSuffix(one["uri"].(string), ".json"), nil); status != 404 {
 				t.Errorf("to be heard already: %d", status)
 			}
@@ -166,9 +176,9 @@ func TestRecordingsEndWithWhatTheyAreOf(t *testing.T) {
 			r.Control("/-/advance", `{"seconds":60}`, 200)
 		}
 		for _, one := range r.Page(list).Records {
-			if one["status"] != "completed" || one["duration"] == nil || one["price"] == nil {
-				t.Errorf("of a conference that ended: %v", one)
-			}
+			checktest.Equal(t, one["status"], "completed", `of a conference that ended: one["status"]`)
+			checktest.MustTrue(t, one["duration"] != nil, `of a conference that ended: one["duration"] is nil`)
+			checktest.True(t, one["price"] != nil, `of a conference that ended: one["price"] is nil`)
 		}
 	}
 	if live == 0 {
@@ -194,14 +204,22 @@ func TestTranscriptions(t *testing.T) {
 			t.Error("nothing")
 		}
 	}
-	if len(all) != 40 || len(of) != 40 || statuses["completed"] < 30 || statuses["failed"] == 0 || statuses["in-progress"] == 0 {
-		t.Errorf("%d transcriptions of %d recordings: %v", len(all), len(of), statuses)
-	}
+	checktest.MustEqual(t, len(all), 40, "%d transcriptions of %d recordings: len(all)", len(all), len(of))
+	checktest.MustEqual(t, len(of), 40, "%d transcriptions of %d recordings: len(of)", len(all), len(of))
+	checktest.True(t, statuses["completed"] >= 30,
+		`%d transcriptions of %d recordings: statuses["completed"] is %v, want >= 30`, len(all), len(of),
+		statuses["completed"])
+	checktest.True(t, statuses["failed"] != 0, `%d transcriptions of %d recordings: statuses["failed"] is 0`,
+		len(all), len(of))
+	checktest.True(t, statuses["in-progress"] != 0,
+		`%d transcriptions of %d recordings: statuses["in-progress"] is 0`, len(all), len(of))
 	for _, recording := range r.Walk(root+"/Recordings.json?PageSize=1000", nil).SIDs() {
 		below := r.Page(root + "/Recordings/" + recording + "/Transcriptions.json").Records.SIDs()
-		if len(below) > 1 || len(below) == 1 && below[0] != of[recording] || len(below) == 0 && of[recording] != "" {
-			t.Errorf("%s: %v, want %q", recording, below, of[recording])
-		}
+		checktest.MustTrue(t, len(below) <= 1, "%s: len(below) is %v, want <= 1", recording, len(below))
+		checktest.True(t, !(len(below) == 1 && below[0] != of[recording]),
+			"%s: len(below) == 1 && below[0] != of[recording]; len(below) is %v", recording, len(below))
+		checktest.True(t, !(len(below) == 0 && of[recording] != ""),
+			`%s: len(below) == 0 && of[recording] != ""; len(below) is %v`, recording, len(below))
 	}
 	r.Write("DELETE", all[7]["uri"].(string), nil, 204)
 	if got := r.Walk(root+"/Transcriptions.json", nil); len(got) != 39 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -36,9 +37,10 @@ func TestWAV(t *testing.T) {
 		path, seconds := r.CompletedRecording(c.recorded)
 		resp, body := r.Fetch("GET", path+".wav"+c.query)
 		_, plain := r.Fetch("GET", path+c.query)
-		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/x-wav" || !bytes.Equal(plain, body) {
-			t.Fatalf("%s: %d %s", path, resp.StatusCode, resp.Header)
-		}
+		checktest.MustEqual(t, resp.StatusCode, 200, "%s: resp.StatusCode", path)
+		checktest.MustEqual(t, resp.Header.Get("Content-Type"), "audio/x-wav", `%s: resp.Header.Get("Content-Type")`,
+			path)
+		checktest.MustTrue(t, bytes.Equal(plain, body), "%s: plain is %q, want %q", path, plain, body)
 		le := binary.LittleEndian
 		head := fmt.Sprintf("%s %d %s%s %d %d %d %d %d %d %s %d", body[:4], le.Uint32(body[4:]), body[8:12], body[12:16], le.Uint16(body[20:]),
 			le.Uint16(body[22:]),
@@ -64,9 +66,10 @@ func TestMP3(t *testing.T) {
 	for channels, mode := range map[int]byte{1: 0xC4, 2: 0x04} {
 		path, seconds := r.CompletedRecording(channels)
 		resp, body := r.Fetch("GET", path+".mp3")
-		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/mpeg" || len(body)%mp3Frame != 0 {
-			t.Fatalf("%s: %d %s, %d bytes", path, resp.StatusCode, resp.Header, len(body))
-		}
+		checktest.MustEqual(t, resp.StatusCode, 200, "%s: resp.StatusCode", path)
+		checktest.MustEqual(t, resp.Header.Get("Content-Type"), "audio/mpeg", `%s: resp.Header.Get("Content-Type")`,
+			path)
+		checktest.MustEqual(t, len(body)%mp3Frame, 0, "%s: len(body)%%mp3Frame", path)
 		if lasts := float64(len(body)/mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, maxAudio)) ||
 			lasts > float64(min(seconds, maxAudio))+0.04 {
 			t.Errorf("%v seconds are heard of %d", lasts, seconds)
@@ -158,9 +161,9 @@ func TestPictures(t *testing.T) {
 		sort := r.One(path + ".json")["content_type"].(string)
 		resp, body := r.Fetch("GET", path)
 		to := resp.Header.Get("Location")
-		if resp.StatusCode != 307 || len(body) != 0 || !strings.HasPrefix(to, r.Web.URL+"/-/cdn/") {
-			t.Fatalf("GET %s: %d to %s", path, resp.StatusCode, to)
-		}
+		checktest.MustEqual(t, resp.StatusCode, 307, "GET %s: resp.StatusCode", path)
+		checktest.MustEqual(t, len(body), 0, "GET %s: len(body)", path)
+		checktest.MustTrue(t, strings.HasPrefix(to, r.Web.URL+"/-/cdn/"), "GET %s: to is %q", path, to)
 		if head, _ := r.Fetch("HEAD", path); head.StatusCode != 307 {
 			t.Errorf("HEAD %s: %d", path, head.StatusCode)
 		}
@@ -172,12 +175,16 @@ func TestPictures(t *testing.T) {
 		_, _ = whole.ReadFrom(resp.Body)
 		resp.Body.Close()
 		drawn, format, err := image.Decode(bytes.NewReader(whole.Bytes()))
-		if err != nil || "image/"+format != sort || resp.Header.Get("Content-Type") != sort || resp.StatusCode != 200 {
-			t.Fatalf("%s is %s: %v", sort, format, err)
-		}
-		if size := drawn.Bounds().Size(); size.X < 200 || size.X > 600 || size.Y < 150 || size.Y > 500 {
-			t.Errorf("it measures %v", size)
-		}
+		checktest.MustNoError(t, err, "%s is %s", sort, format)
+		checktest.MustEqual(t, "image/"+format, sort, `%s is %s: "image/"+format`, sort, format)
+		checktest.MustEqual(t, resp.Header.Get("Content-Type"), sort, `%s is %s: resp.Header.Get("Content-Type")`,
+			sort, format)
+		checktest.MustEqual(t, resp.StatusCode, 200, "%s is %s: resp.StatusCode", sort, format)
+		size := drawn.Bounds().Size()
+		checktest.True(t, size.X >= 200, "it measures: size.X is %v, want >= 200", size.X)
+		checktest.True(t, size.X <= 600, "it measures: size.X is %v, want <= 600", size.X)
+		checktest.True(t, size.Y >= 150, "it measures: size.Y is %v, want >= 150", size.Y)
+		checktest.True(t, size.Y <= 500, "it measures: size.Y is %v, want <= 500", size.Y)
 		seen[whole.String()] = true
 		part, body := r.Fetch("GET", strings.TrimPrefix(to, r.Web.URL), "Range", "bytes=10-19", "If-Range", resp.Header.Get("ETag"))
 		if part.StatusCode != 206 || !bytes.Equal(body, whole.Bytes()[10:20]) {

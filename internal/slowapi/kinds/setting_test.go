@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/slowapitest"
@@ -81,10 +82,10 @@ func TestSecretsAreTold(t *testing.T) {
 	}
 	token := r.Write("POST", root+"/Tokens.json", url.Values{"Ttl": {"60"}}, 201)
 	password, _ := token["password"].(string)
-	if len(password) < 32 || token["ttl"] != "60" || !strings.Contains(token["ice_servers"].([]any)[1].(record)["credential"].(string),
-		password) {
-		t.Errorf("token: %v", token)
-	}
+	checktest.MustTrue(t, len(password) >= 32, "token: len(password) is %v, want >= 32", len(password))
+	checktest.Equal(t, token["ttl"], "60", `token: token["ttl"]`)
+	checktest.Contains(t, token["ice_servers"].([]any)[1].(record)["credential"].(string), password,
+		`token: token["ice_servers"].([]any)[1].(record)["credential"].(string)`)
 	r.Write("POST", root+"/Tokens.json", url.Values{"Ttl": {"0"}}, 400)
 	r.Write("GET", root+"/Tokens.json", nil, 405)
 }
@@ -92,15 +93,16 @@ func TestSecretsAreTold(t *testing.T) {
 func TestCallerIDs(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{})
 	asked := r.Write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"+15005550006"}, "FriendlyName": {"Mine"}}, 200)
-	if len(asked["validation_code"].(string)) != 6 || asked["phone_number"] != "+15005550006" || !format.IsSID(asked["call_sid"].(string),
-		"CA") ||
-		asked["sid"] != nil {
-		t.Errorf("asked: %v", asked)
-	}
+	checktest.MustEqual(t, len(asked["validation_code"].(string)), 6,
+		`asked: len(asked["validation_code"].(string))`)
+	checktest.Equal(t, asked["phone_number"], "+15005550006", `asked: asked["phone_number"]`)
+	checktest.True(t, format.IsSID(asked["call_sid"].(string), "CA"),
+		`asked: format.IsSID(asked["call_sid"].(string), "CA") is false`)
+	checktest.True(t, asked["sid"] == nil, `asked: asked["sid"] is %v`, asked["sid"])
 	all := r.Page(root + "/OutgoingCallerIds.json").Records
-	if len(all) != 6 || all[0]["phone_number"] != "+15005550006" || all[0]["friendly_name"] != "Mine" {
-		t.Fatalf("%d, the newest %v", len(all), all[0])
-	}
+	checktest.MustEqual(t, len(all), 6, "len(all)")
+	checktest.MustEqual(t, all[0]["phone_number"], "+15005550006", `all[0]["phone_number"]`)
+	checktest.MustEqual(t, all[0]["friendly_name"], "Mine", `all[0]["friendly_name"]`)
 	at := all[0]["uri"].(string)
 	if got := r.Write("POST", at, url.Values{"FriendlyName": {""}, "PhoneNumber": {"+1999"}}, 200); got["friendly_name"] != "(500) 555-0006" ||
 		got["phone_number"] != "+15005550006" {

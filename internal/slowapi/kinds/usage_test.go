@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
@@ -83,9 +84,10 @@ func TestUsageTokens(t *testing.T) {
 	if back := r.Page(*third.Previous); fmt.Sprint(back.Records) != fmt.Sprint(second.Records) {
 		t.Error("the page before the third is not the second")
 	}
-	if past := r.Page(root + "/Usage/Records.json?Page=9"); len(past.Records) != 0 || past.Next != nil || past.Previous != nil {
-		t.Errorf("past the end: %+v", past)
-	}
+	past := r.Page(root + "/Usage/Records.json?Page=9")
+	checktest.MustEqual(t, len(past.Records), 0, "past the end: len(past.Records)")
+	checktest.MustTrue(t, past.Next == nil, "past the end: past.Next is %v", past.Next)
+	checktest.True(t, past.Previous == nil, "past the end: past.Previous is %v", past.Previous)
 }
 
 // TestUsageFollowsTheWorld: figures are of the records that are there, parts
@@ -103,20 +105,25 @@ func TestUsageFollowsTheWorld(t *testing.T) {
 	}
 	whole := usage(r, ".json")
 	counts, prices := by(whole, "count"), by(whole, "price")
-	if counts["calls"] < 2990 || counts["calls"] > 3000 || counts["sms"] < 5680 || counts["sms"] > 5700 || counts["mms"] != 300 {
-		t.Errorf("counts: %v", counts)
-	}
+	checktest.True(t, counts["calls"] >= 2990, `counts: counts["calls"] is %v, want >= 2990`, counts["calls"])
+	checktest.True(t, counts["calls"] <= 3000, `counts: counts["calls"] is %v, want <= 3000`, counts["calls"])
+	checktest.True(t, counts["sms"] >= 5680, `counts: counts["sms"] is %v, want >= 5680`, counts["sms"])
+	checktest.True(t, counts["sms"] <= 5700, `counts: counts["sms"] is %v, want <= 5700`, counts["sms"])
+	checktest.Equal(t, counts["mms"], 300, `counts: counts["mms"]`)
 	if counts["calls"] != counts["calls-inbound"]+counts["calls-outbound"]+counts["calls-client"]+counts["calls-sip"] {
 		t.Errorf("parts of calls: %v", counts)
 	}
-	if sum := prices["calls"] + prices["sms"] + prices["mms"] + prices["recordings"] +
-		prices["phonenumbers"]; sum-prices["totalprice"] > 0.001 || prices["totalprice"]-sum > 0.001 || sum < 100 {
-		t.Errorf("prices: %v", prices)
-	}
-	if months := by(usage(r, "/Monthly.json"), "count"); months["phonenumbers"] != counts["phonenumbers"] || months["mms"] > counts["mms"] ||
-		months["mms"] < counts["mms"]-18 {
-		t.Errorf("months: %v, in all %v", months, counts)
-	}
+	sum := prices["calls"] + prices["sms"] + prices["mms"] + prices["recordings"] +
+		prices["phonenumbers"]
+	checktest.True(t, sum-prices["totalprice"] <= 0.001, `prices: sum-prices["totalprice"] is %v, want <= 0.001`,
+		sum-prices["totalprice"])
+	checktest.True(t, prices["totalprice"]-sum <= 0.001, `prices: prices["totalprice"]-sum is %v, want <= 0.001`,
+		prices["totalprice"]-sum)
+	checktest.True(t, sum >= 100, "prices: sum is %v, want >= 100", sum)
+	months := by(usage(r, "/Monthly.json"), "count")
+	checktest.Equal(t, months["phonenumbers"], counts["phonenumbers"], `months: months["phonenumbers"]`)
+	checktest.True(t, months["mms"] <= counts["mms"], `months: months["mms"] is %v`, months["mms"])
+	checktest.True(t, months["mms"] >= counts["mms"]-18, `months: months["mms"] is %v`, months["mms"])
 	before := by(usage(r, "/Today.json"), "count")["calls-outbound"]
 	r.Control("/-/advance", `{"calls":1000}`, 200)
 	if after := by(usage(r, "/Today.json"), "count")["calls-outbound"]; after-before < 471 || after-before > 473 {
@@ -162,9 +169,10 @@ func TestBalance(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Records: 300})
 	first := r.One(root + "/Balance.json")
 	had := number64(t, first["balance"])
-	if first["account_sid"] != mainSID || first["currency"] != "USD" || had < 100 || had > 150 {
-		t.Errorf("balance: %v", first)
-	}
+	checktest.Equal(t, first["account_sid"], mainSID, `balance: first["account_sid"]`)
+	checktest.Equal(t, first["currency"], "USD", `balance: first["currency"]`)
+	checktest.True(t, had >= 100, "balance: had is %v, want >= 100", had)
+	checktest.True(t, had <= 150, "balance: had is %v, want <= 150", had)
 	prices := func() (sum float64) {
 		for _, kind := range []string{"Calls", "Messages"} {
 			for _, one := range r.Walk(root+"/"+kind+".json?PageSize=1000", nil) {

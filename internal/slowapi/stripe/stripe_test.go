@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -92,10 +93,11 @@ func TestStripeDoesAWriteOnce(t *testing.T) {
 	form := url.Values{"name": {"Ada"}, "metadata[order]": {"7"}, "address[city]": {"Bern"}}.Encode()
 	first, made := paid(r, "POST", "/v1/customers", form, "Idempotency-Key", "k1")
 	again, same := paid(r, "POST", "/v1/customers", form, "Idempotency-Key", "k1")
-	if first.StatusCode != 200 || made["id"] != same["id"] || again.Header.Get("Idempotent-Replayed") != "true" ||
-		made["metadata"].(record)["order"] != "7" || made["address"].(record)["city"] != "Bern" {
-		t.Errorf("%v\n%v", made, same)
-	}
+	checktest.Equal(t, first.StatusCode, 200, "first.StatusCode")
+	checktest.Equal(t, made["id"], same["id"], `made["id"]`)
+	checktest.Equal(t, again.Header.Get("Idempotent-Replayed"), "true", `again.Header.Get("Idempotent-Replayed")`)
+	checktest.Equal(t, made["metadata"].(record)["order"], "7", `made["metadata"].(record)["order"]`)
+	checktest.Equal(t, made["address"].(record)["city"], "Bern", `made["address"].(record)["city"]`)
 	if resp, one := paid(r, "POST", "/v1/customers", "name=Bea", "Idempotency-Key", "k1"); resp.StatusCode != 400 ||
 		!strings.Contains(text(one), "idempotency_error") {
 		t.Errorf("the key with another form: %d %v", resp.StatusCode, one)
@@ -122,9 +124,9 @@ func TestStripeKeepsAccountsApartAndFinds(t *testing.T) {
 	r := slowapitest.Start(t, slowapi.Options{Shape: "stripe", Records: 60})
 	_, own := paid(r, "GET", "/v1/customers?limit=100", "")
 	_, other := paid(r, "GET", "/v1/customers?limit=100", "", "Stripe-Account", "acct_1SlowapiConnect1")
-	if len(ids(own)) != 60 || len(ids(other)) != 3 || strings.Contains(text(own), ids(other)[0]) {
-		t.Errorf("%d and %d customers", len(ids(own)), len(ids(other)))
-	}
+	checktest.MustEqual(t, len(ids(own)), 60, "len(ids(own))")
+	checktest.MustEqual(t, len(ids(other)), 3, "len(ids(other))")
+	checktest.Lacks(t, text(own), ids(other)[0], "text(own)")
 	if resp, _ := paid(r, "GET", "/v1/customers", "", "Stripe-Account", "acct_none"); resp.StatusCode != 403 {
 		t.Errorf("another's account: %d", resp.StatusCode)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 func TestATemplateIsFilled(t *testing.T) {
@@ -31,8 +33,11 @@ func TestATemplateIsFilled(t *testing.T) {
 
 func TestRoutesDecodeWhatStandsForStars(t *testing.T) {
 	all := Routes{{Pattern: "/a/*", List: true}, {Pattern: "/*/*/c"}}
-	if at, vars := all.Find("/a/good%20first"); at != &all[0] || len(vars) != 1 || vars[0] != "good first" {
-		t.Errorf("%v %q", at, vars)
+	{
+		at, vars := all.Find("/a/good%20first")
+		checktest.Equal(t, at, &all[0], "at")
+		checktest.MustEqual(t, len(vars), 1, "len(vars)")
+		checktest.Equal(t, vars[0], "good first", "vars[0]")
 	}
 	if at, vars := all.Find("/x/y/c"); at != &all[1] || strings.Join(vars, " ") != "x y" {
 		t.Errorf("%v %q", at, vars)
@@ -70,7 +75,8 @@ func TestAWorldIsChangedFromOutside(t *testing.T) {
 	do("/-/edit", `{"kind":"none"}`, `there is things`)
 	do("/-/limits", `{}`, "no /-/limits")
 	rows := w.Kinds["things"].Select(func(*Row) bool { return true }, "", false)
-	if len(rows) != 2 || rows[0].ID != "t2" || rows[1].Text("name") != "x" || rows[1].Number("created") != 1005 {
-		t.Errorf("%+v %+v", rows[0], rows[1])
-	}
+	checktest.MustEqual(t, len(rows), 2, "len(rows)")
+	checktest.Equal(t, rows[0].ID, "t2", "rows[0].ID")
+	checktest.Equal(t, rows[1].Text("name"), "x", `rows[1].Text("name")`)
+	checktest.Equal(t, rows[1].Number("created"), 1005, `rows[1].Number("created")`)
 }

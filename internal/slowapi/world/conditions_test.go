@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/slowapitest"
@@ -69,9 +70,11 @@ func TestPagesPointAtEachOther(t *testing.T) {
 	}
 	for i, p := range []slowapitest.Page{p0, p1, p2, p3} {
 		start, n := int64(30*i), int64(len(p.Records))
-		if p.First != base+"0" || p.Page != int64(i) || p.Size != 30 || p.Start != start || p.End != start+n-1 {
-			t.Errorf("page %d: %+v", i, p)
-		}
+		checktest.Equal(t, p.First, base+"0", "page %d: p.First", i)
+		checktest.Equal(t, p.Page, int64(i), "page %d: p.Page", i)
+		checktest.Equal(t, p.Size, 30, "page %d: p.Size", i)
+		checktest.Equal(t, p.Start, start, "page %d: p.Start", i)
+		checktest.Equal(t, p.End, start+n-1, "page %d: p.End", i)
 	}
 	if back := r.Page(*p2.Previous); !slices.Equal(back.Records.SIDs(), p1.Records.SIDs()) || back.Page != 1 {
 		t.Error("the previous page of the third is not the second")
@@ -83,9 +86,11 @@ func TestPagesPointAtEachOther(t *testing.T) {
 		t.Error("Page=2 without a token is not the third page")
 	}
 	empty := r.Page(base + "4")
-	if len(empty.Records) != 0 || empty.Start != 0 || empty.End != 0 || empty.Next != nil || empty.Previous != nil {
-		t.Errorf("past the end: %+v", empty)
-	}
+	checktest.MustEqual(t, len(empty.Records), 0, "past the end: len(empty.Records)")
+	checktest.Equal(t, empty.Start, 0, "past the end: empty.Start")
+	checktest.Equal(t, empty.End, 0, "past the end: empty.End")
+	checktest.MustTrue(t, empty.Next == nil, "past the end: empty.Next is %v", empty.Next)
+	checktest.True(t, empty.Previous == nil, "past the end: empty.Previous is %v", empty.Previous)
 }
 
 func TestPageWithoutTokenSkipsTheDeleted(t *testing.T) {
@@ -156,9 +161,10 @@ func TestEchoIsCanonical(t *testing.T) {
 		}
 		at = next
 	}
-	if strings.ContainsAny(body, "\n\t") || strings.Contains(body, `\/`) || strings.Contains(body, `\u0026`) {
-		t.Error("not one compact line, or slashes or & are escaped")
-	}
+	checktest.True(t, !strings.ContainsAny(body, "\n\t"),
+		`not one compact line, or slashes or & are escaped: strings.ContainsAny(body, "\n\t") is true`)
+	checktest.Lacks(t, body, `\/`, "not one compact line, or slashes or & are escaped: body")
+	checktest.Lacks(t, body, `\u0026`, "not one compact line, or slashes or & are escaped: body")
 }
 
 // TestLateRecordsAreFoundByTime moves records long after their creation, where

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -50,9 +51,9 @@ func TestAdvanceMovesWhatIsNotFinal(t *testing.T) {
 		}
 	}
 	got := r.Control("/-/advance", `{"calls":2,"messages":3,"seconds":3600}`, 200)
-	if !strings.Contains(got, `"clock":"2026-06-01T13:00:00Z"`) || !strings.Contains(got, `"created":{"calls":2,"messages":3}`) || live == 0 {
-		t.Errorf("%d live calls: %s", live, got)
-	}
+	checktest.Contains(t, got, `"clock":"2026-06-01T13:00:00Z"`, "%d live calls: got", live)
+	checktest.Contains(t, got, `"created":{"calls":2,"messages":3}`, "%d live calls: got", live)
+	checktest.True(t, live != 0, "%d live calls: live is 0; got %s", live, got)
 	p := r.Page(root + "/Calls.json?PageSize=2")
 	for _, one := range p.Records {
 		if one["date_created"] != "Mon, 01 Jun 2026 13:00:00 +0000" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/slowapitest"
 )
@@ -144,10 +145,13 @@ func TestJournalOfAnotherWorldIsRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := slowapi.New(o); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "line ") {
+		s, err := slowapi.New(o)
+		if err == nil {
 			_ = s.Close()
-			t.Errorf("%q was taken: %v", bad[len(bad)/2:], err)
+			t.Fatalf("%q was taken", bad[len(bad)/2:])
 		}
+		checktest.Contains(t, err.Error(), path, "the error")
+		checktest.Contains(t, err.Error(), "line ", "the error")
 	}
 	if _, err := slowapi.New(slowapi.Options{Journal: filepath.Join(t.TempDir(), "no", "folder")}); err == nil {
 		t.Error("a journal in no folder was taken")

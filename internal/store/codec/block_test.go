@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/checktest"
 )
 
 func FuzzBlock(f *testing.F) {
@@ -33,10 +34,13 @@ func FuzzBlock(f *testing.F) {
 		}
 		for i := range entries {
 			a, b := entries[i], again[i]
-			if a.Record != b.Record || a.ID != b.ID || a.Clock != b.Clock || a.Final != b.Final || !bytes.Equal(a.Body, b.Body) ||
-				a.Parent != b.Parent || a.Depth != b.Depth {
-				t.Fatalf("%+v came back as %+v", a, b)
-			}
+			checktest.MustEqual(t, a.Record, b.Record, "a.Record")
+			checktest.MustEqual(t, a.ID, b.ID, "a.ID")
+			checktest.MustEqual(t, a.Clock, b.Clock, "a.Clock")
+			checktest.MustEqual(t, a.Final, b.Final, "a.Final")
+			checktest.MustTrue(t, bytes.Equal(a.Body, b.Body), "a.Body is %q, want %q", a.Body, b.Body)
+			checktest.MustEqual(t, a.Parent, b.Parent, "a.Parent")
+			checktest.MustEqual(t, a.Depth, b.Depth, "a.Depth")
 			if !reflect.DeepEqual(a.Delta, b.Delta) && !(len(a.Delta.Patch) == 0 && len(b.Delta.Patch) == 0) {
 				t.Fatalf("%+v came back as %+v", a.Delta, b.Delta)
 			}
@@ -121,14 +125,18 @@ func TestSkeletons(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, rows, err := back.Assemble(entries)
-		if err != nil || !bytes.Equal(got, body) || back.Next != "/next" || back.URI != "/u" || back.ContentType != "t" || back.ID != "i" ||
-			len(rows) != len(ids) {
-			t.Fatalf("%q came back as %q, %+v, %v", body, got, back, err)
-		}
+		checktest.MustNoError(t, err, "body %q; got %q", body, got)
+		checktest.MustTrue(t, bytes.Equal(got, body), "got is %q, want %q", got, body)
+		checktest.MustEqual(t, back.Next, "/next", "back.Next; body %q; got %q", body, got)
+		checktest.MustEqual(t, back.URI, "/u", "back.URI; body %q; got %q", body, got)
+		checktest.MustEqual(t, back.ContentType, "t", "back.ContentType; body %q; got %q", body, got)
+		checktest.MustEqual(t, back.ID, "i", "back.ID; body %q; got %q", body, got)
+		checktest.MustEqual(t, len(rows), len(ids), "len(rows); body %q; got %q", body, got)
 		for i, r := range rows {
-			if r.Start != p.Rows[i].Start || r.End != p.Rows[i].End || r.ID != ids[i] || r.Version != versions[i] {
-				t.Fatalf("row %d: %+v, want %+v", i, r, p.Rows[i])
-			}
+			checktest.MustEqual(t, r.Start, p.Rows[i].Start, "row %d: r.Start", i)
+			checktest.MustEqual(t, r.End, p.Rows[i].End, "row %d: r.End", i)
+			checktest.MustEqual(t, r.ID, ids[i], "row %d: r.ID", i)
+			checktest.MustEqual(t, r.Version, versions[i], "row %d: r.Version", i)
 		}
 	})
 }

@@ -5,6 +5,8 @@ package codec
 import (
 	"testing"
 	"time"
+
+	"understudy/internal/checktest"
 )
 
 // What upstream's header said is kept beside the content type, and what older
@@ -19,10 +21,11 @@ func TestSkeletonHeader(t *testing.T) {
 		"a/b\x00\x000\x00Etag=%22v1%22":   {ContentType: "a/b", Kept: "Etag=%22v1%22"},
 	} {
 		var got Skeleton
-		if got.setHeader(text); got.ContentType != want.ContentType || got.Charset != want.Charset || got.InitialAge != want.InitialAge ||
-			got.Kept != want.Kept {
-			t.Errorf("%q is %+v", text, got)
-		}
+		got.setHeader(text)
+		checktest.Equal(t, got.ContentType, want.ContentType, "got.ContentType; text %q", text)
+		checktest.Equal(t, got.Charset, want.Charset, "got.Charset; text %q", text)
+		checktest.Equal(t, got.InitialAge, want.InitialAge, "got.InitialAge; text %q", text)
+		checktest.Equal(t, got.Kept, want.Kept, "got.Kept; text %q", text)
 		if back := want.header(); back != text {
 			t.Errorf("%+v is %q, want %q", want, back, text)
 		}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store/contents"
 	"understudy/request"
 )
@@ -171,16 +172,19 @@ func TestFilesReplaceAndShare(t *testing.T) {
 	s := newShelf(t)
 	s.put(1, "same")
 	s.put(2, "same")
-	if s.onDisk("content") != 1 || s.Stats().Bytes != 4 || s.Stats().Files != 2 {
-		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
-	}
+	checktest.Equal(t, s.onDisk("content"), 1, `s.onDisk("content")`)
+	checktest.Equal(t, s.Stats().Bytes, 4, "s.Stats().Bytes")
+	checktest.Equal(t, s.Stats().Files, 2, "s.Stats().Files")
 	s.put(1, "other")
 	if got, _ := s.text(2); got != "same" {
 		t.Errorf("%q", got)
 	}
 	s.put(2, "other")
-	if got, _ := s.text(2); got != "other" || s.onDisk("content") != 1 || s.Stats().Bytes != 5 {
-		t.Errorf("%q, %d contents, %+v", got, s.onDisk("content"), s.Stats())
+	{
+		got, _ := s.text(2)
+		checktest.Equal(t, got, "other", "got")
+		checktest.Equal(t, s.onDisk("content"), 1, `s.onDisk("content"); got %q`, got)
+		checktest.Equal(t, s.Stats().Bytes, 5, "s.Stats().Bytes; got %q", got)
 	}
 	s.holds(1, 2)
 	s.open()
@@ -207,12 +211,19 @@ func TestFilesLimit(t *testing.T) {
 	s.open(limit) // the order survives
 	s.put(4, "content 04")
 	s.holds(0, 3, 4)
-	if st := s.Stats(); st.Bytes != 30 || st.Limit != 30 || st.Files != 3 || st.Evicted != 1 {
-		t.Errorf("%+v", st)
+	{
+		st := s.Stats()
+		checktest.Equal(t, st.Bytes, 30, "st.Bytes")
+		checktest.Equal(t, st.Limit, 30, "st.Limit")
+		checktest.Equal(t, st.Files, 3, "st.Files")
+		checktest.Equal(t, st.Evicted, 1, "st.Evicted")
 	}
 	s.open(func(o *contents.Options) { o.Limit = 10 })
-	if st := s.Stats(); st.Files != 1 || st.Bytes != 10 || s.onDisk("content") != 1 {
-		t.Errorf("%+v", st)
+	{
+		st := s.Stats()
+		checktest.Equal(t, st.Files, 1, "st.Files")
+		checktest.Equal(t, st.Bytes, 10, "st.Bytes")
+		checktest.Equal(t, s.onDisk("content"), 1, `s.onDisk("content")`)
 	}
 }
 
@@ -237,9 +248,10 @@ func TestFilesNotKept(t *testing.T) {
 		c.Size = test.size
 		_, err := s.Put(test.ctx, c, test.from)
 		var short interface{ ShortString() string }
-		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || !strings.Contains(short.ShortString(), test.reason) {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		checktest.True(t, errors.Is(err, understudy.ErrNotStored), "%s: err is %v, want understudy.ErrNotStored",
+			test.name, err)
+		checktest.MustTrue(t, errors.As(err, &short), "%s: errors.As(err, &short) is false", test.name)
+		checktest.Contains(t, short.ShortString(), test.reason, "%s: short.ShortString(); %v", test.name, err)
 	}
 	s.holds()
 	if s.onDisk("content") != 0 || s.Stats().Failed != 6 {
@@ -273,9 +285,9 @@ func TestFilesForget(t *testing.T) {
 		}
 	}
 	s.holds()
-	if s.onDisk("content") != 0 || s.Stats().Forgotten != 6 || s.Stats().Bytes != 0 {
-		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
-	}
+	checktest.Equal(t, s.onDisk("content"), 0, `s.onDisk("content")`)
+	checktest.Equal(t, s.Stats().Forgotten, 6, "s.Stats().Forgotten")
+	checktest.Equal(t, s.Stats().Bytes, 0, "s.Stats().Bytes")
 }
 
 // What is forgotten while it comes in is not kept.
@@ -341,9 +353,9 @@ func TestFilesSweep(t *testing.T) {
 	}
 	s.open()
 	s.holds(4)
-	if s.onDisk("content") != 1 || s.Stats().Files != 1 || s.Stats().Bytes != 9 {
-		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
-	}
+	checktest.Equal(t, s.onDisk("content"), 1, `s.onDisk("content")`)
+	checktest.Equal(t, s.Stats().Files, 1, "s.Stats().Files")
+	checktest.Equal(t, s.Stats().Bytes, 9, "s.Stats().Bytes")
 }
 
 func TestFilesOpenAtOnce(t *testing.T) {
@@ -391,14 +403,15 @@ func TestFilesAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	st := s.Stats()
-	if st.Bytes > 4000 || int(st.Files) != s.onDisk("index") || s.onDisk("new") != 0 {
-		t.Errorf("%+v, %d index files, %d new", st, s.onDisk("index"), s.onDisk("new"))
-	}
+	checktest.True(t, st.Bytes <= 4000, "st.Bytes is %v, want <= 4000", st.Bytes)
+	checktest.Equal(t, int(st.Files), s.onDisk("index"), "int(st.Files)")
+	checktest.Equal(t, s.onDisk("new"), 0, `s.onDisk("new")`)
 	held := s.onDisk("content")
 	s.open(func(o *contents.Options) { o.Limit = 4000 })
-	if after := s.Stats(); after.Files != st.Files || after.Bytes != st.Bytes || s.onDisk("content") != held {
-		t.Errorf("%+v, after a restart %+v", st, after)
-	}
+	after := s.Stats()
+	checktest.Equal(t, after.Files, st.Files, "after.Files")
+	checktest.Equal(t, after.Bytes, st.Bytes, "after.Bytes")
+	checktest.Equal(t, s.onDisk("content"), held, `s.onDisk("content")`)
 }
 
 func BenchmarkFilesGet(b *testing.B) {

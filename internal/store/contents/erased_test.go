@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/internal/store/erase"
@@ -44,9 +45,10 @@ func TestContentsErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{Files: s.Files})
-	if err != nil || len(done) != 1 || done[0].Files != 1 || done[0].Records != 2 {
-		t.Fatalf("%+v, %v", done, err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(done), 1, "len(done)")
+	checktest.MustEqual(t, done[0].Files, 1, "done[0].Files")
+	checktest.MustEqual(t, done[0].Records, 2, "done[0].Records")
 	if _, held := s.text(0); held || len(filesWith(t, s.dir, "the voice of 0")) > 0 {
 		t.Error("its content is still there")
 	}

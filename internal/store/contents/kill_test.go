@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store/contents"
 )
@@ -83,9 +84,9 @@ func TestFilesKillNine(t *testing.T) {
 			}
 			t.Fatalf("key %d after %d: %d bytes %.20q, want %d bytes %.20q", key, next, len(got), got, len(held[key]), held[key])
 		}
-		if s.onDisk("new") != 0 || s.onDisk("index") != int(s.Stats().Files) || s.onDisk("content") > s.onDisk("index") {
-			t.Errorf("%d new, %d index files, %d contents, %+v", s.onDisk("new"), s.onDisk("index"), s.onDisk("content"), s.Stats())
-		}
+		checktest.Equal(t, s.onDisk("new"), 0, `s.onDisk("new")`)
+		checktest.Equal(t, s.onDisk("index"), int(s.Stats().Files), `s.onDisk("index")`)
+		checktest.True(t, s.onDisk("content") <= s.onDisk("index"), `s.onDisk("content") > s.onDisk("index")`)
 		next++
 	}
 }
@@ -157,9 +158,10 @@ func TestFilesDiskFull(t *testing.T) {
 			continue
 		}
 		var short interface{ ShortString() string }
-		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || short.ShortString() != "disk full" {
-			t.Fatal(err)
-		}
+		checktest.MustTrue(t, errors.Is(err, understudy.ErrNotStored), "err is %v, want understudy.ErrNotStored",
+			err)
+		checktest.MustTrue(t, errors.As(err, &short), "errors.As(err, &short) is false")
+		checktest.MustEqual(t, short.ShortString(), "disk full", "short.ShortString(); %v", err)
 		break
 	}
 	if kept == 0 || kept == 12 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store/contents"
 )
 
@@ -29,8 +30,11 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.open(func(o *contents.Options) { o.Later, o.Limit = true, 10 })
-	if st := s.Stats(); st.Files != 0 || s.onDisk("content") != 8 || s.onDisk("index") != 9 {
-		t.Fatalf("%+v: the index was read", st)
+	{
+		st := s.Stats()
+		checktest.MustEqual(t, st.Files, 0, "%+v: st.Files", st)
+		checktest.MustEqual(t, s.onDisk("content"), 8, `%+v: s.onDisk("content")`, st)
+		checktest.MustEqual(t, s.onDisk("index"), 9, `%+v: s.onDisk("index")`, st)
 	}
 	if text, ok := s.text(3); !ok || text != "d" {
 		t.Errorf("held: %q, %v", text, ok)
@@ -64,8 +68,12 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 	// 0, 3, 4, 5 of one byte each, "shared" of 6, "cc" and "j": 13 bytes, 10 may be.
 	// The oldest went: 0, 4 and 5; the entry of 3 was written anew by its confirmation.
 	s.holds(2, 3, 7, 9)
-	if st := s.Stats(); st.Bytes != 10 || st.Files != 4 || st.Evicted != 3 || s.onDisk("content") != 4 {
-		t.Errorf("%+v, %d contents", st, s.onDisk("content"))
+	{
+		st := s.Stats()
+		checktest.Equal(t, st.Bytes, 10, "st.Bytes")
+		checktest.Equal(t, st.Files, 4, "st.Files")
+		checktest.Equal(t, st.Evicted, 3, "st.Evicted")
+		checktest.Equal(t, s.onDisk("content"), 4, `s.onDisk("content")`)
 	}
 	// Another start finds the same.
 	s.open()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
@@ -57,13 +58,13 @@ func TestBesideErased(t *testing.T) {
 		t.Fatalf("still held: %v, %v", found, err)
 	}
 	notes, err := db.KV.ReadValues(t.Context(), "")
-	if err != nil || len(notes) != 1 || string(notes["walk/b"]) != "at page 7" {
-		t.Fatalf("values %q, %v", notes, err)
-	}
+	checktest.MustNoError(t, err, "values")
+	checktest.MustEqual(t, len(notes), 1, "values: len(notes)")
+	checktest.MustEqual(t, string(notes["walk/b"]), "at page 7", `values: string(notes["walk/b"])`)
 	jobs, err := db.Jobs.ReadJobs(t.Context(), understudy.JobFilter{Limit: 10})
-	if err != nil || len(jobs) != 1 || jobs[0].Number != numbers[1] {
-		t.Fatalf("jobs %+v, %v", jobs, err)
-	}
+	checktest.MustNoError(t, err, "jobs")
+	checktest.MustEqual(t, len(jobs), 1, "jobs: len(jobs)")
+	checktest.MustEqual(t, jobs[0].Number, numbers[1], "jobs: jobs[0].Number")
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %v, %v", r.Problems, err)
 	}
@@ -104,9 +105,10 @@ func TestListedTwiceFarApart(t *testing.T) {
 	}
 	comeAndGo(0)
 	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})
-	if err != nil || len(done) != 1 || done[0].Done.IsZero() || done[0].Versions != 2*(more+1) { // what it said again is kept once
-		t.Errorf("%+v, %v; want %d versions", done, err, 2*(more+1))
-	}
+	checktest.MustNoError(t, err, "%+v", done)
+	checktest.MustEqual(t, len(done), 1, "the erasures done: number")
+	checktest.True(t, !done[0].Done.IsZero(), "it is not done: %+v", done[0])
+	checktest.Equal(t, done[0].Versions, 2*(more+1), "versions, of which equal ones are kept once")
 	if w, err := db.Eraser.CountWaiting(t.Context()); err != nil || w.Records != 0 {
 		t.Errorf("waiting %+v, %v", w, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
@@ -54,8 +55,11 @@ func TestExpireMany(t *testing.T) {
 	if n, err := db.Expire(t.Context(), storetest.Source, "messages"); err != nil || n != many-want {
 		t.Fatalf("%d listed a second later, %v, want %d", n, err, many-want)
 	}
-	if done, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil || len(done) != 1 || done[0].Records != many {
-		t.Fatalf("%+v, %v", done, err)
+	{
+		done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})
+		checktest.MustNoError(t, err, "")
+		checktest.MustEqual(t, len(done), 1, "len(done)")
+		checktest.MustEqual(t, done[0].Records, many, "done[0].Records")
 	}
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)

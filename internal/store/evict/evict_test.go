@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -70,17 +71,21 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 		}
 	}
 	before, err := db.MeasureSpace(t.Context())
-	if err != nil || before.File > 1<<20 || int(before.EvictedPages) < len(pages)-held {
-		t.Errorf("%d of %d pages are held: %+v, %v", held, len(pages), before, err)
-	}
+	checktest.MustNoError(t, err, "%d of %d pages are held", held, len(pages))
+	checktest.True(t, before.File <= 1<<20, "%d of %d pages are held: before.File is %v", held, len(pages),
+		before.File)
+	checktest.True(t, int(before.EvictedPages) >= len(pages)-held,
+		"%d of %d pages are held: int(before.EvictedPages) is %v", held, len(pages), int(before.EvictedPages))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db = limited(t, path, 0, c.Now)
 	after, err := db.MeasureSpace(t.Context())
-	if err != nil || after.EvictedPages != before.EvictedPages || !after.EvictedAt.Equal(before.EvictedAt) || after.EvictedAt.IsZero() {
-		t.Errorf("opened again: %+v, %v, want %+v", after, err, before)
-	}
+	checktest.MustNoError(t, err, "opened again")
+	checktest.Equal(t, after.EvictedPages, before.EvictedPages, "opened again: after.EvictedPages")
+	checktest.True(t, after.EvictedAt.Equal(before.EvictedAt),
+		"opened again: after.EvictedAt.Equal(before.EvictedAt) is false")
+	checktest.True(t, !after.EvictedAt.IsZero(), "opened again: after.EvictedAt.IsZero() is true")
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
@@ -110,11 +115,15 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 	db = limited(t, path, info.Size(), c.Now)
 	db.Evictor.Wait()
 	s, err := db.MeasureSpace(t.Context())
-	if err != nil || s.EvictedPages == 0 || s.File > info.Size() || s.Free == 0 {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 || r.Records != 2000 {
-		t.Errorf("verify: %+v, %v", r, err)
+	checktest.MustNoError(t, err, "")
+	checktest.True(t, s.EvictedPages != 0, "s.EvictedPages is 0")
+	checktest.True(t, s.File <= info.Size(), "s.File is %v", s.File)
+	checktest.True(t, s.Free != 0, "s.Free is 0")
+	{
+		r, err := db.Verifier.Verify(t.Context())
+		checktest.MustNoError(t, err, "verify")
+		checktest.MustTrue(t, len(r.Problems) <= 0, "verify: len(r.Problems) is %v, want <= 0", len(r.Problems))
+		checktest.Equal(t, r.Records, 2000, "verify: r.Records")
 	}
 }
 
@@ -161,9 +170,9 @@ func TestVersionsStay(t *testing.T) {
 	}
 	for i := range 50 {
 		all, err := db.ReadHistory(t.Context(), storetest.Source, "calls", w.ID(i), 0)
-		if err != nil || len(all) < 20 || len(all[19].Body) == 0 {
-			t.Fatalf("call %d: %d versions, %v", i, len(all), err)
-		}
+		checktest.MustNoError(t, err, "call %d", i)
+		checktest.MustTrue(t, len(all) >= 20, "call %d: len(all) is %v, want >= 20", i, len(all))
+		checktest.MustTrue(t, len(all[19].Body) != 0, "call %d: len(all[19].Body) is 0", i)
 	}
 	for _, p := range []*understudy.Page{last, kept} {
 		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {

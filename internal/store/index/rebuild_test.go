@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/index"
@@ -64,8 +65,12 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = storetest.OpenWords(t, path)
-	if done, total, err := db.Index.CountIndexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
-		t.Fatalf("%d of %d, %v", done, total, err)
+	{
+		done, total, err := db.Index.CountIndexed(t.Context())
+		checktest.MustNoError(t, err, "")
+		checktest.MustTrue(t, done >= 400, "done is %v, want >= 400", done)
+		checktest.MustTrue(t, done < total, "done is %v", done)
+		checktest.MustEqual(t, total, 1300, "total")
 	}
 	if err := db.Index.Build(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -140,9 +145,10 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
 		}
 	}
-	if u := db.Index.Progress(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
-		t.Errorf("after opening with another spec: %+v", u)
-	}
+	u := db.Index.Progress()
+	checktest.Equal(t, u.Terms, 0, "after opening with another spec: u.Terms")
+	checktest.True(t, u.Words != 0, "after opening with another spec: u.Words is 0")
+	checktest.True(t, u.Words != index.BuiltAll, "after opening with another spec: u.Words is %v", u.Words)
 	storetest.VerifyDB(t, db)
 	for name, q := range map[string]query.RecordQuery{
 		"words": {Text: &query.Text{Words: []string{"everything"}}},
@@ -178,9 +184,9 @@ func TestIndexIsFilledAgain(t *testing.T) {
 	}
 	again := storetest.OpenAt(t, path)
 	rows, err := again.ReadRows(t.Context(), query.RangeScan{Source: storetest.Source, Kind: "calls", Shape: "calls", Limit: 10_000})
-	if err != nil || len(rows) != 600 || rows[0].ID != pages[0].Rows[0].ID {
-		t.Errorf("%d rows, %v", len(rows), err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(rows), 600, "len(rows)")
+	checktest.Equal(t, rows[0].ID, pages[0].Rows[0].ID, "rows[0].ID")
 	if r, err := again.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}

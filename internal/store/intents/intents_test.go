@@ -10,6 +10,7 @@ import (
 	"testing"
 	"understudy/internal/store/intents"
 
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -59,8 +60,11 @@ func TestIntentsOutliveTheProcess(t *testing.T) {
 	for range 400 { // the file does not grow for ever
 		in.End(begin(strings.Repeat("x", 4000)))
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() > 1<<20 || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
+	{
+		info, err := os.Stat(path)
+		checktest.MustNoError(t, err, "")
+		checktest.True(t, info.Size() <= 1<<20, "info.Size() is %v", info.Size())
+		checktest.Equal(t, info.Mode().Perm(), 0o600, "info.Mode().Perm()")
 	}
 	in = openIntents(t, path)
 	if _, left = in.UnendedWrites(); !slices.Equal(left, []request.Invalidation{touch("c")}) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/sqlite"
@@ -18,9 +19,14 @@ import (
 
 // One statement claims, and none of those a runner repeats walks the table.
 func TestOneStatementClaims(t *testing.T) {
-	if text := jobs.Statements["claim"].Head + jobs.Statements["claim"].Tail; strings.Count(text, "UPDATE job") != 1 ||
-		!strings.Contains(text, "RETURNING") || !strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
-		t.Error("a claim is no longer one UPDATE over a sub-select of candidates")
+	{
+		text := jobs.Statements["claim"].Head + jobs.Statements["claim"].Tail
+		checktest.Equal(t, strings.Count(text, "UPDATE job"), 1,
+			`a claim is no longer one UPDATE over a sub-select of candidates: strings.Count(text, "UPDATE job")`)
+		checktest.Contains(t, text, "RETURNING",
+			"a claim is no longer one UPDATE over a sub-select of candidates: text")
+		checktest.Contains(t, text, "WHERE number = (SELECT j.number FROM first JOIN job j",
+			"a claim is no longer one UPDATE over a sub-select of candidates: text")
 	}
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	db, err := store.Open(t.Context(), store.Options{Path: path})
@@ -109,9 +115,9 @@ func TestClaimsAmongMany(t *testing.T) {
 			got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1,
 				Priority: understudy.PriorityBulk, Weight: 1,
 				Kinds: []understudy.ClaimKind{{Name: "full", MaxRunning: 0, Lease: time.Minute}, {Name: "open", MaxRunning: 1000, Lease: time.Minute}}})
-			if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Kind != "open" {
-				t.Fatal(got, err)
-			}
+			checktest.MustNoError(t, err, "got %v", got)
+			checktest.MustEqual(t, len(got.Jobs), 1, "len(got.Jobs)")
+			checktest.MustEqual(t, got.Jobs[0].Kind, "open", "got.Jobs[0].Kind")
 			least = min(least, time.Since(begin))
 		}
 		return least

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store/storetest"
 )
 
@@ -363,12 +364,15 @@ func (m *model) compare(*rapid.T) {
 	}
 	for _, got := range all {
 		j := m.jobs[got.Number]
-		if j == nil || got.State != j.state || got.Attempt != j.attempt || got.Fence != j.fence || string(got.Checkpoint) != j.mark ||
-			j.state == understudy.JobRunning && (!got.LeaseEnd.Equal(j.leaseEnd) || got.StopRequested != j.stop) ||
-			j.state == understudy.JobWaiting &&
-				!got.RunAfter.Equal(j.after) {
-			m.Fatalf("job %d:\n got %+v\nwant %+v", got.Number, got, j)
-		}
+		checktest.MustTrue(m, j != nil, "job: j is nil; got %+v", got)
+		checktest.MustEqual(m, got.State, j.state, "job: got.State")
+		checktest.MustEqual(m, got.Attempt, j.attempt, "job: got.Attempt")
+		checktest.MustEqual(m, got.Fence, j.fence, "job: got.Fence")
+		checktest.MustEqual(m, string(got.Checkpoint), j.mark, "job: string(got.Checkpoint)")
+		checktest.MustTrue(m, !(j.state == understudy.JobRunning && (!got.LeaseEnd.Equal(j.leaseEnd) || got.StopRequested != j.stop)),
+			"job: j.state is %v", j.state)
+		checktest.MustTrue(m, !(j.state == understudy.JobWaiting && !got.RunAfter.Equal(j.after)),
+			"job: j.state == understudy.JobWaiting && !got.RunAfter.Equal(j.after); j.state is %v", j.state)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store/storetest"
 )
@@ -34,9 +35,10 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 			made += len(saved.Changes)
 			pages[p.Key] = p
 			got, err := db.Page(t.Context(), p.Key)
-			if err != nil || !bytes.Equal(got.Body, p.Body) || got.Superseded {
-				t.Fatalf("page %s does not come back: %v", p.Key, err)
-			}
+			checktest.MustNoError(t, err, "page %s does not come back", p.Key)
+			checktest.MustTrue(t, bytes.Equal(got.Body, p.Body),
+				"page %s does not come back: got.Body is %q, want %q", p.Key, got.Body, p.Body)
+			checktest.MustTrue(t, !got.Superseded, "page %s does not come back: got.Superseded is true", p.Key)
 		}
 		if made != changes {
 			t.Fatalf("page size %d: %d changes, want %d", pageSize, made, changes)

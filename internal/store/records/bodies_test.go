@@ -4,10 +4,10 @@ package records_test
 
 import (
 	"bytes"
-	"strings"
 	"sync"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -46,9 +46,16 @@ func TestScatteredBodies(t *testing.T) {
 			}
 			for i, f := range found {
 				rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", f.Record.ID)
-				if err != nil || !bytes.Equal(rec.Body, f.Record.Body) || rec.Number != f.Record.Number ||
-					rec.Version != f.Record.Version || !rec.Since.Equal(f.Record.Since) {
-					t.Errorf("side %d, record %d: %s is not as it is held: %v", side, i, f.Record.ID, err)
+				if err != nil {
+					t.Errorf("side %d, record %d: %s: %v", side, i, f.Record.ID, err)
+					return
+				}
+				checktest.Equal(t, string(rec.Body), string(f.Record.Body), "side %d, record %d: %s: body", side, i, rec.ID)
+				checktest.Equal(t, rec.Number, f.Record.Number, "side %d, record %d: %s: number", side, i, rec.ID)
+				checktest.Equal(t, rec.Version, f.Record.Version, "side %d, record %d: %s: version", side, i, rec.ID)
+				checktest.True(t, rec.Since.Equal(f.Record.Since), "side %d, record %d: %s: since is %v, want %v", side, i, rec.ID,
+					rec.Since, f.Record.Since)
+				if t.Failed() {
 					return
 				}
 			}
@@ -69,9 +76,10 @@ func TestScatteredBodies(t *testing.T) {
 	}
 	for _, want := range []int{0, 1, 60} {
 		found, err := seek(want, false)
-		if err == nil || !strings.Contains(err.Error(), "block") || len(found) > len(all)/2 {
-			t.Errorf("wanted %d, with a damaged block: %d records, %v", want, len(found), err)
-		}
+		checktest.MustTrue(t, err != nil, "wanted %d, with a damaged block: err is nil", want)
+		checktest.Contains(t, err.Error(), "block", "wanted %d, with a damaged block: err.Error()", want)
+		checktest.True(t, len(found) <= len(all)/2, "wanted %d, with a damaged block: len(found) is %v; %v", want,
+			len(found), err)
 		for i, f := range found {
 			if !bytes.Equal(f.Record.Body, all[i].Record.Body) {
 				t.Errorf("wanted %d: %s has changed", want, f.Record.ID)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -39,8 +40,11 @@ func TestBytesPerRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if k, err := db.ReadKinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != int64(records) {
-		t.Fatalf("kinds %v, %v", k, err)
+	{
+		k, err := db.ReadKinds(t.Context(), storetest.Source)
+		checktest.MustNoError(t, err, "kinds")
+		checktest.MustEqual(t, len(k), 1, "kinds: len(k)")
+		checktest.MustEqual(t, k[0].Records, int64(records), "kinds: k[0].Records")
 	}
 	p, _ := w.List(50, 100, 5000, storetest.Epoch)
 	if _, err := db.Page(t.Context(), p.Key); err != nil {

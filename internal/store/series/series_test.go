@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -78,9 +79,9 @@ func TestTheOldestGo(t *testing.T) {
 	}
 	add(t, db, balance, noon.Add(24*time.Hour), "newest")
 	got, err := db.Series.ReadSamples(t.Context(), balance)
-	if err != nil || len(got) != understudy.MaxSamples || got[0].Value != "2" {
-		t.Fatalf("%d, the oldest %v, %v", len(got), got[:1], err)
-	}
+	checktest.MustNoError(t, err, "")
+	checktest.MustEqual(t, len(got), understudy.MaxSamples, "len(got)")
+	checktest.MustEqual(t, got[0].Value, "2", "got[0].Value")
 	if left, err := db.Series.ReadSamples(t.Context(), other); err != nil || len(left) != 1 {
 		t.Errorf("of the other %v, %v", left, err)
 	}

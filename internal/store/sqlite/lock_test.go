@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store/storetest"
 )
 
@@ -30,9 +31,12 @@ func TestLockedByAnother(t *testing.T) {
 	}
 	start := time.Now()
 	_, err = db.Save(t.Context(), p)
-	if took := time.Since(start); !errors.Is(err, understudy.ErrNotStored) || !strings.Contains(storetest.Reason(err), "locked") ||
-		took > 4*time.Second {
-		t.Errorf("after %v: %v", took, err)
+	{
+		took := time.Since(start)
+		checktest.True(t, errors.Is(err, understudy.ErrNotStored),
+			"after %v: err is %v, want understudy.ErrNotStored", took, err)
+		checktest.Contains(t, storetest.Reason(err), "locked", "after %v: storetest.Reason(err)", took)
+		checktest.True(t, took <= 4*time.Second, "after %v: took is %v; %v", took, took, err)
 	}
 	// Those who come then do not wait for it one after the other.
 	start = time.Now()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
@@ -169,9 +170,9 @@ func TestOverwrittenPages(t *testing.T) {
 		}
 	}
 	r, err := db.Verifier.Verify(t.Context())
-	if failures == 0 || err != nil || len(r.Problems) == 0 {
-		t.Errorf("%d pages fail, verify: %d problems, %v", failures, len(r.Problems), err)
-	}
+	checktest.True(t, failures != 0, "%d pages fail, verify: failures is 0; %v", failures, err)
+	checktest.MustNoError(t, err, "%d pages fail, verify", failures)
+	checktest.True(t, len(r.Problems) != 0, "%d pages fail, verify: len(r.Problems) is 0", failures)
 }
 
 // What verifying finds never advises to verify, and of pending rows says that a rebuild helps.
@@ -216,9 +217,12 @@ func TestStatsAndVerifyCountTheSame(t *testing.T) {
 	}
 	s, err := db.ReadStats(t.Context())
 	r, verr := db.Verifier.Verify(t.Context())
-	if err != nil || verr != nil || s.Records != 2 || r.Records != 2 || r.Gone != 1 || len(r.Problems) > 0 {
-		t.Errorf("stats %d, verify %+v, %v, %v", s.Records, r, err, verr)
-	}
+	checktest.MustNoError(t, err, "stats")
+	checktest.MustNoError(t, verr, "stats")
+	checktest.Equal(t, s.Records, 2, "stats: s.Records")
+	checktest.Equal(t, r.Records, 2, "stats: r.Records")
+	checktest.Equal(t, r.Gone, 1, "stats: r.Gone")
+	checktest.True(t, len(r.Problems) <= 0, "stats: len(r.Problems) is %v, want <= 0", len(r.Problems))
 }
 
 // A merge that another connection made is no damage: verify looks at what is

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
@@ -41,9 +42,9 @@ func FuzzWordsInFTS5(f *testing.F) {
 		}
 		got := make([]string, len(want))
 		err := fts5.VisitWords(c, func(w fts5.Word) error {
-			if w.At >= int64(len(want)) || w.Posting != 7 || w.Column != int(columnOther) {
-				t.Fatalf("%q: %v", text, w)
-			}
+			checktest.MustTrue(t, w.At < int64(len(want)), "%q: w.At is %v", text, w.At)
+			checktest.MustEqual(t, w.Posting, 7, "%q: w.Posting", text)
+			checktest.MustEqual(t, w.Column, int(columnOther), "%q: w.Column", text)
 			got[w.At] = w.Text
 			return nil
 		})
@@ -58,8 +59,11 @@ func FuzzWordsInFTS5(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if at, ok, err := s.Advance(math.MaxInt64); err != nil || !ok || at != 7 {
-				t.Fatalf("%q is not found: %v, %v, %v", text, at, ok, err)
+			{
+				at, ok, err := s.Advance(math.MaxInt64)
+				checktest.MustNoError(t, err, "%q is not found", text)
+				checktest.MustTrue(t, ok, "%q is not found: ok is false", text)
+				checktest.MustEqual(t, at, 7, "%q is not found: at", text)
 			}
 		}
 		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Out: true, Row: row}}); err != nil {
@@ -132,9 +136,10 @@ func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
 // TestFieldsAreNumberedByTheirForm: a form gives each field the number that the spec gives it.
 func TestFieldsAreNumberedByTheirForm(t *testing.T) {
 	rule := RuleOf(spectest.BuiltIn(t, "twilio").Kind("messages"))
-	if rule["body"].number == 0 || rule["sid"].number != 0 || rule["from"].number == rule["to"].number {
-		t.Errorf("numbered %+v", rule)
-	}
+	checktest.True(t, rule["body"].number != 0, `numbered: rule["body"].number is 0`)
+	checktest.Equal(t, rule["sid"].number, 0, `numbered: rule["sid"].number`)
+	checktest.True(t, rule["from"].number != rule["to"].number, `numbered: rule["from"].number is %v`,
+		rule["from"].number)
 	if again := ReadRule(rule.Form()); !maps.Equal(again, rule) {
 		t.Errorf("read back %+v, want %+v", again, rule)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/actions"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/viewer/viewertest"
 )
@@ -61,27 +62,34 @@ func TestSend(t *testing.T) {
 	}
 	w := h.Post(viewertest.Person("sender"), sendPath, form, http.StatusSeeOther)
 	id, ok := strings.CutPrefix(w.Header().Get("Location"), "/twilio/messages/")
-	if !ok || len(h.Upstream.Writes()) != 1 || h.Upstream.Writes()[0] != "POST /Messages.json" {
-		t.Fatalf("%s after %v", w.Header().Get("Location"), h.Upstream.Writes())
-	}
+	checktest.MustTrue(t, ok, "ok is false")
+	checktest.MustEqual(t, len(h.Upstream.Writes()), 1, "len(h.Upstream.Writes())")
+	checktest.MustEqual(t, h.Upstream.Writes()[0], "POST /Messages.json", "h.Upstream.Writes()[0]")
 	_, body := h.Upstream.Ask(t, "/Messages/"+id+".json")
 	var made map[string]any
 	viewertest.Must(t, json.Unmarshal([]byte(body), &made))
-	if made["to"] != "+14155550123" || made["from"] != own || made["body"] != "café ☕ <b>" {
-		t.Errorf("sent %v", made)
-	}
+	checktest.Equal(t, made["to"], "+14155550123", `sent: made["to"]`)
+	checktest.True(t, made["from"] == own, `sent: made["from"] is %v`, made["from"])
+	checktest.Equal(t, made["body"], "café ☕ <b>", `sent: made["body"]`)
 	if record := h.Page("/twilio/messages/"+id, viewertest.Person("sender")); !strings.Contains(record, "café ☕ &lt;b&gt;") {
 		t.Error("the record's page does not show it")
 	}
 	e := h.Audit.Done()
-	if len(e) != 2 || e[1].Action != understudy.ActionSend || e[1].What != understudy.WhatCreated || !slices.Equal(e[1].IDs, []string{id}) ||
-		e[1].Status != http.StatusCreated || e[1].Request != e[0].Request || !e[1].IsFollowUp() || e[1].Caller.Name != "anna" || !e[1].AsPerson {
-		t.Fatalf("audited %+v", e)
-	}
-	if e[0].Action != understudy.ActionSend || len(e[0].IDs) > 0 || e[0].What != "messages.send" || e[0].Caller.Name != "anna" ||
-		e[0].Kind != "messages" || len(e[0].Values) != 2 {
-		t.Errorf("audited %+v", e)
-	}
+	checktest.MustEqual(t, len(e), 2, "audited: len(e)")
+	checktest.MustEqual(t, e[1].Action, understudy.ActionSend, "audited: e[1].Action")
+	checktest.MustEqual(t, e[1].What, understudy.WhatCreated, "audited: e[1].What")
+	checktest.MustTrue(t, slices.Equal(e[1].IDs, []string{id}), "audited: e[1].IDs is %v", e[1].IDs)
+	checktest.MustEqual(t, e[1].Status, http.StatusCreated, "audited: e[1].Status")
+	checktest.MustEqual(t, e[1].Request, e[0].Request, "audited: e[1].Request")
+	checktest.MustTrue(t, e[1].IsFollowUp(), "audited: e[1].IsFollowUp() is false")
+	checktest.MustEqual(t, e[1].Caller.Name, "anna", "audited: e[1].Caller.Name")
+	checktest.MustTrue(t, e[1].AsPerson, "audited: e[1].AsPerson is false")
+	checktest.Equal(t, e[0].Action, understudy.ActionSend, "audited: e[0].Action")
+	checktest.MustTrue(t, len(e[0].IDs) <= 0, "audited: len(e[0].IDs) is %v, want <= 0", len(e[0].IDs))
+	checktest.Equal(t, e[0].What, "messages.send", "audited: e[0].What")
+	checktest.Equal(t, e[0].Caller.Name, "anna", "audited: e[0].Caller.Name")
+	checktest.Equal(t, e[0].Kind, "messages", "audited: e[0].Kind")
+	checktest.Equal(t, len(e[0].Values), 2, "audited: len(e[0].Values)")
 }
 
 func TestWhatIsMissingOrRefusedStandsInTheForm(t *testing.T) {
@@ -165,9 +173,10 @@ func TestRecords(t *testing.T) {
 		if w.Header().Get("Location") != c.next || all[len(all)-1] != c.write {
 			t.Errorf("%s: to %s after %v", c.path, w.Header().Get("Location"), all)
 		}
-		if last := e[len(e)-1]; last.Action != c.action || len(last.IDs) != 1 || len(e) != len(all) {
-			t.Errorf("%s: audited %+v", c.path, last)
-		}
+		last := e[len(e)-1]
+		checktest.Equal(t, last.Action, c.action, "%s: last.Action", c.path)
+		checktest.MustEqual(t, len(last.IDs), 1, "%s: len(last.IDs)", c.path)
+		checktest.Equal(t, len(e), len(all), "%s: len(e)", c.path)
 		h.Post(browser(c.role), "/-/do/twilio/"+c.path, form, http.StatusSeeOther) // loaded again, though the record may be gone
 		if len(h.Upstream.Writes()) != len(all) {
 			t.Errorf("%s was done again", c.path)
@@ -231,9 +240,13 @@ func TestDoubleClicks(t *testing.T) {
 			}
 			both.Wait()
 			again := h.Send(context.Background(), viewertest.Person("sender"), sendPath, form).Header().Get("Location")
-			if again == "" || locations[1] != again && i%2 == 1 || locations[0] != again && i%2 == 1 {
-				t.Errorf("pair %d leads to %v, and again to %q", i, locations, again)
-			}
+			checktest.True(t, again != "", "pair: again is empty")
+			checktest.True(t, !(locations[1] != again && i%2 == 1),
+				"pair: locations[1] != again && i%%2 == 1; locations[1] is %v, again is %v, i%%2 is %v",
+				locations[1], again, i%2)
+			checktest.True(t, !(locations[0] != again && i%2 == 1),
+				"pair: locations[0] != again && i%%2 == 1; locations[0] is %v, again is %v, i%%2 is %v",
+				locations[0], again, i%2)
 		})
 	}
 	wg.Wait()
@@ -279,10 +292,11 @@ func TestWhatTakesLongerThanAPage(t *testing.T) {
 	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "+14155550123", "Body", "slow")
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	if w := h.Send(ctx, viewertest.Person("sender"), sendPath, form); w.Code != http.StatusAccepted ||
-		!strings.Contains(w.Body.String(), "Look again") ||
-		!strings.Contains(w.Body.String(), form.Get("key")) {
-		t.Errorf("%d: %s", w.Code, w.Body)
+	{
+		w := h.Send(ctx, viewertest.Person("sender"), sendPath, form)
+		checktest.Equal(t, w.Code, http.StatusAccepted, "%d: w.Code; w.Body %s", w.Code, w.Body)
+		checktest.Contains(t, w.Body.String(), "Look again", "%d: w.Body.String()", w.Code)
+		checktest.Contains(t, w.Body.String(), form.Get("key"), "%d: w.Body.String()", w.Code)
 	}
 	close(release)
 	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusSeeOther)

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/actions"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -83,9 +84,9 @@ func TestWhatIsHeldHere(t *testing.T) {
 			}
 		}
 		e := h.Audit.Done()
-		if op.all[len(op.all)-1] != c.order || len(op.all) != len(e) || e[len(e)-1].Action != c.action {
-			t.Errorf("%s: %v, audited %+v", c.path, op.all, e)
-		}
+		checktest.Equal(t, op.all[len(op.all)-1], c.order, "%s: op.all[len(op.all)-1]", c.path)
+		checktest.MustEqual(t, len(op.all), len(e), "%s: len(op.all)", c.path)
+		checktest.Equal(t, e[len(e)-1].Action, c.action, "%s: e[len(e)-1].Action", c.path)
 	}
 	if len(h.Upstream.Writes()) > 0 {
 		t.Errorf("upstream had %v", h.Upstream.Writes())

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -58,9 +59,11 @@ func TestNotes(t *testing.T) {
 	e := h.Audit.Done()
 	var did []string
 	for i := range e {
-		if e[i].Action != understudy.ActionNote || len(e[i].IDs) != 1 || e[i].IDs[0] != id || e[i].Kind != "messages" || len(e[i].Values) > 0 {
-			t.Errorf("audited %+v", e[i])
-		}
+		checktest.Equal(t, e[i].Action, understudy.ActionNote, "audited: e[i].Action")
+		checktest.MustEqual(t, len(e[i].IDs), 1, "audited: len(e[i].IDs)")
+		checktest.Equal(t, e[i].IDs[0], id, "audited: e[i].IDs[0]")
+		checktest.Equal(t, e[i].Kind, "messages", "audited: e[i].Kind")
+		checktest.True(t, len(e[i].Values) <= 0, "audited: len(e[i].Values) is %v, want <= 0", len(e[i].Values))
 		did = append(did, e[i].What)
 	}
 	if got := strings.Join(did, "; "); got != "write a note; write a note; mark as handled; take the mark as handled away; "+

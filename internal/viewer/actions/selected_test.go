@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -63,9 +64,9 @@ func TestSelectedRowsAreMarkedTogether(t *testing.T) {
 		}
 	}
 	e := h.Audit.Last()
-	if e.Action != understudy.ActionNote || !slices.Equal(e.IDs, []string{failed, delivered}) || e.Kind != "messages" {
-		t.Errorf("audited %+v", e)
-	}
+	checktest.Equal(t, e.Action, understudy.ActionNote, "audited: e.Action")
+	checktest.True(t, slices.Equal(e.IDs, []string{failed, delivered}), "audited: e.IDs is %v", e.IDs)
+	checktest.Equal(t, e.Kind, "messages", "audited: e.Kind")
 	h.Post(viewertest.Person("sender"), path, url.Values{"do": {"open"}, "record": names(failed), "back": back}, http.StatusSeeOther)
 	if a := h.Store.Annotations.Annotation("twilio", "messages", failed); a != nil && a.Handled != nil {
 		t.Errorf("it is still marked: %+v", a)

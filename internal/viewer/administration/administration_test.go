@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/internal/viewer/page"
@@ -143,10 +144,11 @@ func TestAdministration(t *testing.T) {
 	if want := []string{"crm", "crm after 1000", "pause erp by everything"}; !slices.Equal(server.resumed, want) {
 		t.Errorf("resumed %q, want %q", server.resumed, want)
 	}
-	if len(log.Lines()) != 6 || !slices.Contains(log.Lines(), "administer webhook pause erp") ||
-		!slices.Contains(log.Lines(), "administer webhook replay after 1000 of crm") {
-		t.Errorf("listed %q", log.Lines())
-	}
+	checktest.MustEqual(t, len(log.Lines()), 6, "listed: len(log.Lines())")
+	checktest.True(t, slices.Contains(log.Lines(), "administer webhook pause erp"),
+		`listed: slices.Contains(log.Lines(), "administer webhook pause erp") is false`)
+	checktest.True(t, slices.Contains(log.Lines(), "administer webhook replay after 1000 of crm"),
+		`listed: slices.Contains(log.Lines(), "administer webhook replay afte… is false`)
 	log.Fail(errors.Join(understudy.ErrNotAudited))
 	if status, _, _ := h.Do("POST", "/-/administration/webhooks/crm/resume", "", viewertest.All); status != http.StatusServiceUnavailable ||
 		len(server.resumed) != 3 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -83,9 +84,9 @@ func TestColumnsAreRemembered(t *testing.T) {
 		if want == "" {
 			to = "/twilio/calls?Status=busy"
 		}
-		if status != 303 || head.Get("Location") != to || head.Get("Set-Cookie") == "" {
-			t.Errorf("%q: %d, %s, cookie %q, want %s", more, status, head.Get("Location"), head.Get("Set-Cookie"), to)
-		}
+		checktest.Equal(t, status, 303, "%q: status", more)
+		checktest.Equal(t, head.Get("Location"), to, `%q: head.Get("Location")`, more)
+		checktest.True(t, head.Get("Set-Cookie") != "", `%q: head.Get("Set-Cookie") is empty`, more)
 	}
 	_, _, head := h.Do("POST", "/-/columns", form(""), viewertest.All)
 	cookie, _, _ := strings.Cut(head.Get("Set-Cookie"), ";")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -29,9 +30,11 @@ func TestWordsAreCompletedByWhatTheRoleSees(t *testing.T) {
 		t.Helper()
 		status, body, head := h.Get("/search/complete?"+query, who)
 		var got struct{ Offers []struct{ Text, Note string } }
-		if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || !strings.Contains(head.Get("Cache-Control"), "no-store") {
-			t.Fatalf("%s: %d %s %v", query, status, body, err)
-		}
+		err := json.Unmarshal([]byte(body), &got)
+		checktest.MustNoError(t, err, "%s; body %s", query, body)
+		checktest.MustEqual(t, status, 200, "%s: status; body %s", query, body)
+		checktest.MustContains(t, head.Get("Cache-Control"), "no-store", `%s: head.Get("Cache-Control"); body %s`,
+			query, body)
 		var all []string
 		for _, o := range got.Offers {
 			all = append(all, o.Text+" ("+o.Note+")")

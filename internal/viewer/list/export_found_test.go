@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -47,9 +48,10 @@ func TestExportOfASearchHasTheFieldsOfItsKinds(t *testing.T) {
 			if row < 0 {
 				t.Fatalf("%s %s: no code 30006", who, path)
 			}
-			if cell(row, "status") == "" || cell(row, "time") == "" || cell(row, "meaning") != "Landline, or carrier unreachable" {
-				t.Errorf("%s %s: %q", who, path, table[row])
-			}
+			checktest.True(t, cell(row, "status") != "", `%s %s: cell(row, "status") is empty`, who, path)
+			checktest.True(t, cell(row, "time") != "", `%s %s: cell(row, "time") is empty`, who, path)
+			checktest.Equal(t, cell(row, "meaning"), "Landline, or carrier unreachable",
+				`%s %s: cell(row, "meaning")`, who, path)
 			if masked := strings.HasPrefix(cell(row, "to"), "********"); masked != (who == "supporttoken") {
 				t.Errorf("%s %s: to %s", who, path, cell(row, "to"))
 			}
@@ -92,10 +94,12 @@ func TestExportFound(t *testing.T) {
 	_, body, head := h.Get("/search.csv?q=status%3Abusy", viewertest.All)
 	records, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 	viewertest.Must(t, err)
-	if !slices.Equal(records[0][:5], []string{"source", "kind", "id", "time", "found"}) || len(records) < 10 || records[1][0] != "twilio" ||
-		!strings.HasPrefix(head.Get("Content-Disposition"), `attachment; filename="search-2026`) {
-		t.Errorf("%q, %v", records[0], head)
-	}
+	checktest.True(t, slices.Equal(records[0][:5], []string{"source", "kind", "id", "time", "found"}),
+		"records[0][:5] is %v", records[0][:5])
+	checktest.MustTrue(t, len(records) >= 10, "len(records) is %v, want >= 10", len(records))
+	checktest.Equal(t, records[1][0], "twilio", "records[1][0]")
+	checktest.True(t, strings.HasPrefix(head.Get("Content-Disposition"), `attachment; filename="search-2026`),
+		`head.Get("Content-Disposition") is %q`, head.Get("Content-Disposition"))
 	_, body, _ = h.Get("/search.json?q=status%3Abusy", viewertest.All)
 	var doc struct {
 		Matches  []any
@@ -104,19 +108,23 @@ func TestExportFound(t *testing.T) {
 		Complete bool
 	}
 	viewertest.Must(t, json.Unmarshal([]byte(body), &doc))
-	if doc.Count != len(records)-1 || !doc.Complete || doc.Rows[0]["understudy.kind"] != "calls" || doc.Rows[0]["status"] != "busy" {
-		t.Errorf("%d of %d rows: %v", len(doc.Rows), doc.Count, doc.Rows[0])
-	}
+	checktest.Equal(t, doc.Count, len(records)-1, "%d of %d rows: doc.Count", len(doc.Rows), doc.Count)
+	checktest.True(t, doc.Complete, "%d of %d rows: doc.Complete is false", len(doc.Rows), doc.Count)
+	checktest.Equal(t, doc.Rows[0]["understudy.kind"], "calls", `%d of %d rows: doc.Rows[0]["understudy.kind"]`,
+		len(doc.Rows), doc.Count)
+	checktest.Equal(t, doc.Rows[0]["status"], "busy", `%d of %d rows: doc.Rows[0]["status"]`, len(doc.Rows),
+		doc.Count)
 	_, body, _ = h.Get("/search.jsonl?q=status%3Abusy", viewertest.Support)
-	if strings.Count(body, "\n") != doc.Count || regexp.MustCompile(`"\+\d`).MatchString(body) || !strings.Contains(body, `"********`) {
-		t.Errorf("%.300s", body)
-	}
+	checktest.Equal(t, strings.Count(body, "\n"), doc.Count, `strings.Count(body, "\n")`)
+	checktest.True(t, !regexp.MustCompile(`"\+\d`).MatchString(body),
+		"regexp.MustCompile(`\"\\+\\d`).MatchString(body) is true")
+	checktest.Contains(t, body, `"********`, "body")
 	// A sorted list with columns, and all of its rows.
 	_, body, _ = h.Get("/twilio/calls.csv?Status=busy&understudy.columns=duration%2Csid&understudy.sort=-duration", viewertest.All)
-	if records, err = csv.NewReader(strings.NewReader(body)).ReadAll(); err != nil || len(records)-1 != doc.Count ||
-		!slices.Equal(records[0], []string{"duration", "sid"}) {
-		t.Errorf("%d records, %v", len(records), err)
-	}
+	records, err = csv.NewReader(strings.NewReader(body)).ReadAll()
+	checktest.MustNoError(t, err, "")
+	checktest.Equal(t, len(records)-1, doc.Count, "len(records)-1")
+	checktest.True(t, slices.Equal(records[0], []string{"duration", "sid"}), "records[0] is %v", records[0])
 	h.Viewer.Visitor.Options.Search = failing{h.Viewer.Visitor.Options.Search}
 	_, body, _ = h.Get("/search.jsonl?q=kind%3Amessages", viewertest.All)
 	if !strings.Contains(body, `{"understudy.incomplete":"reading on failed","understudy.rows":500}`) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -61,9 +62,10 @@ func TestAnExportThatItsReaderLeavesIsAudited(t *testing.T) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/twilio/calls.jsonl", nil)
 	r.SetBasicAuth(viewertest.Account, "alltoken")
 	h.Viewer.ServeHTTP(leaving{httptest.NewRecorder(), leave}, r)
-	if last := log.all[len(log.all)-1]; last.What != "export" || last.Rows == 0 || len(last.IDs) == 0 {
-		t.Errorf("the last entry is %+v", last)
-	}
+	last := log.all[len(log.all)-1]
+	checktest.Equal(t, last.What, "export", "the last entry is: last.What")
+	checktest.True(t, last.Rows != 0, "the last entry is: last.Rows is 0")
+	checktest.True(t, len(last.IDs) != 0, "the last entry is: len(last.IDs) is 0")
 	if text := said.String(); strings.Contains(text, "level=ERROR") || strings.Contains(text, "level=WARN") {
 		t.Error(text)
 	}

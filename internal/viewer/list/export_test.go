@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/export"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -61,18 +62,20 @@ func TestExport(t *testing.T) {
 	status, body, head := h.Get("/twilio/calls.csv"+view, viewertest.All)
 	records, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 	viewertest.Must(t, err)
-	if status != 200 || !slices.Equal(records[0], []string{"sid", "start_time", "to", "price"}) || len(records) < 12 {
-		t.Fatalf("%d, %d records, %q", status, len(records), records[0])
-	}
+	checktest.MustEqual(t, status, 200, "status")
+	checktest.MustTrue(t, slices.Equal(records[0], []string{"sid", "start_time", "to", "price"}), "records[0] is %v",
+		records[0])
+	checktest.MustTrue(t, len(records) >= 12, "len(records) is %v, want >= 12", len(records))
 	if head.Get("Content-Type") != "text/csv; charset=utf-8; header=present" ||
 		head.Get("Content-Disposition") != `attachment; filename="twilio-calls-20260601T120500Z.csv"` {
 		t.Errorf("%v", head)
 	}
 	seen := map[string]bool{}
 	for _, r := range records[1:] {
-		if seen[r[0]] || !strings.HasPrefix(r[0], "CA") || !strings.HasSuffix(r[1], "Z") || !strings.HasPrefix(r[2], "+") {
-			t.Errorf("%q", r)
-		}
+		checktest.True(t, !seen[r[0]], "seen[r[0]] is true")
+		checktest.True(t, strings.HasPrefix(r[0], "CA"), "r[0] is %q", r[0])
+		checktest.True(t, strings.HasSuffix(r[1], "Z"), "r[1] is %q", r[1])
+		checktest.True(t, strings.HasPrefix(r[2], "+"), "r[2] is %q", r[2])
 		seen[r[0]] = true
 	}
 	// The same view in the other forms has the same rows.
@@ -80,8 +83,11 @@ func TestExport(t *testing.T) {
 	lines := 0
 	for s := bufio.NewScanner(strings.NewReader(body)); s.Scan(); lines++ {
 		var one map[string]any
-		if err := json.Unmarshal(s.Bytes(), &one); err != nil || len(one) != 4 || one["sid"] != records[lines+1][0] {
-			t.Fatalf("line %d: %s (%v)", lines, s.Text(), err)
+		{
+			err := json.Unmarshal(s.Bytes(), &one)
+			checktest.MustNoError(t, err, "line %d", lines)
+			checktest.MustEqual(t, len(one), 4, "line %d: len(one)", lines)
+			checktest.MustTrue(t, one["sid"] == records[lines+1][0], `line %d: one["sid"] is %v`, lines, one["sid"])
 		}
 	}
 	var doc struct {
@@ -91,10 +97,11 @@ func TestExport(t *testing.T) {
 	}
 	_, body, _ = h.Get("/twilio/calls.json"+view, viewertest.All)
 	viewertest.Must(t, json.Unmarshal([]byte(body), &doc))
-	if lines != len(records)-1 || len(doc.Rows) != lines || doc.Count != lines || !doc.Complete ||
-		head.Get("Content-Type") != "application/jsonl; charset=utf-8" {
-		t.Errorf("%d lines, %d of %d rows, %d records", lines, len(doc.Rows), doc.Count, len(records)-1)
-	}
+	checktest.Equal(t, lines, len(records)-1, "lines")
+	checktest.MustEqual(t, len(doc.Rows), lines, "len(doc.Rows)")
+	checktest.Equal(t, doc.Count, lines, "doc.Count")
+	checktest.True(t, doc.Complete, "doc.Complete is false")
+	checktest.Equal(t, head.Get("Content-Type"), "application/jsonl; charset=utf-8", `head.Get("Content-Type")`)
 	// The position is left out: an export begins at the newest.
 	older := viewertest.Href(plain(h, "/twilio/calls?PageSize=5&Status=busy"), "Older")
 	composed(h)
@@ -111,9 +118,12 @@ func TestExport(t *testing.T) {
 		head.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body, head := h.Do("HEAD", "/twilio/calls.csv", "", viewertest.All); status != 200 || body != "" ||
-		head.Get("Content-Disposition") == "" {
-		t.Errorf("HEAD: %d %q", status, body)
+	{
+		status, body, head := h.Do("HEAD", "/twilio/calls.csv", "", viewertest.All)
+		checktest.Equal(t, status, 200, "HEAD: status; body %q", body)
+		checktest.Equal(t, body, "", "HEAD: body")
+		checktest.True(t, head.Get("Content-Disposition") != "",
+			`HEAD: head.Get("Content-Disposition") is empty; body %q`, body)
 	}
 }
 
@@ -155,9 +165,11 @@ func TestExportOfWhatIsHeld(t *testing.T) {
 func TestExportBrokenOff(t *testing.T) {
 	h := viewertest.Open(t)
 	h.StopUpstream()
-	if status, body, head := h.Get("/twilio/calls.csv", viewertest.All); status != 503 || head.Get("Content-Type") != "application/json" ||
-		!strings.Contains(body, `"status":503`) {
-		t.Errorf("%d %s", status, body)
+	{
+		status, body, head := h.Get("/twilio/calls.csv", viewertest.All)
+		checktest.Equal(t, status, 503, "status; body %s", body)
+		checktest.Equal(t, head.Get("Content-Type"), "application/json", `head.Get("Content-Type"); body %s`, body)
+		checktest.Contains(t, body, `"status":503`, "body")
 	}
 	h = viewertest.Open(t)
 	h.Mirror.Lock()
@@ -191,11 +203,10 @@ func TestExportRefusedLater(t *testing.T) {
 		turned.Page = &page
 		return &turned, nil
 	}
-	if status, body, _ := h.Get("/twilio/calls.csv?PageSize=5", viewertest.All); status != 400 || !strings.Contains(body,
-		"refused this (400)") ||
-		!strings.Contains(body, "Page token") {
-		t.Errorf("%d %s", status, body)
-	}
+	status, body, _ := h.Get("/twilio/calls.csv?PageSize=5", viewertest.All)
+	checktest.Equal(t, status, 400, "status; body %s", body)
+	checktest.Contains(t, body, "refused this (400)", "body")
+	checktest.Contains(t, body, "Page token", "body")
 }
 
 func TestExportOfAListNotComputedYetIsUnavailable(t *testing.T) {
@@ -233,9 +244,9 @@ func TestExportOfACircle(t *testing.T) {
 		return &turned, nil
 	}
 	status, body, _ := h.Get("/twilio/calls.csv", viewertest.All)
-	if status != 200 || n > 30 || !strings.Contains(body, "go in a circle") {
-		t.Errorf("%d after %d pages: …%s", status, n, body[max(0, len(body)-200):])
-	}
+	checktest.Equal(t, status, 200, "%d after %d pages: status", status, n)
+	checktest.True(t, n <= 30, "%d after %d pages: n is %v, want <= 30", status, n, n)
+	checktest.Contains(t, body, "go in a circle", "%d after %d pages: body", status, n)
 }
 
 // An export ends with its policy, and says so.
@@ -293,9 +304,11 @@ func TestExportsAtOnce(t *testing.T) {
 	}
 	refused := func(who viewertest.Browser, says string) {
 		t.Helper()
-		if status, body, head := h.Get("/twilio/calls.csv", who); status != 503 || head.Get("Retry-After") == "" ||
-			!strings.Contains(body, says) {
-			t.Errorf("%d %s", status, body)
+		{
+			status, body, head := h.Get("/twilio/calls.csv", who)
+			checktest.Equal(t, status, 503, "status; body %s", body)
+			checktest.True(t, head.Get("Retry-After") != "", `head.Get("Retry-After") is empty; body %s`, body)
+			checktest.Contains(t, body, says, "body")
 		}
 	}
 	given := func(who viewertest.Browser) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/search"
 	"understudy/internal/viewer/page"
@@ -47,10 +48,10 @@ func TestFound(t *testing.T) {
 	if !regexp.MustCompile(`(?i)<mark>` + word + `</mark>`).MatchString(page) {
 		t.Errorf("no %q is marked", word)
 	}
-	if !strings.Contains(page, `href="/twilio/messages/SM`) || !strings.Contains(page, "newest first") ||
-		!strings.Contains(page, "<h2>Kind</h2>") {
-		t.Error("a hit leads nowhere, or there is no order or facet")
-	}
+	checktest.Contains(t, page, `href="/twilio/messages/SM`,
+		"a hit leads nowhere, or there is no order or facet: page")
+	checktest.Contains(t, page, "newest first", "a hit leads nowhere, or there is no order or facet: page")
+	checktest.Contains(t, page, "<h2>Kind</h2>", "a hit leads nowhere, or there is no order or facet: page")
 	if got := viewertest.Href(page, "Messages"); got == "" {
 		t.Error("no kind to narrow by")
 	}
@@ -65,9 +66,10 @@ func TestFound(t *testing.T) {
 		return regexp.MustCompile(`<span class="code"><a href="/twilio/[a-z_]+/[A-Z]{2}[0-9a-f]{32}`).FindAllString(page, -1)
 	}
 	second := h.Page(viewertest.Href(first, "Older"), viewertest.All)
-	if len(ids(first)) != 50 || len(ids(second)) == 0 || slices.Contains(ids(second), ids(first)[0]) {
-		t.Errorf("%d and %d hits", len(ids(first)), len(ids(second)))
-	}
+	checktest.MustEqual(t, len(ids(first)), 50, "len(ids(first))")
+	checktest.MustTrue(t, len(ids(second)) != 0, "len(ids(second)) is 0")
+	checktest.True(t, !slices.Contains(ids(second), ids(first)[0]),
+		"slices.Contains(ids(second), ids(first)[0]) is true")
 	if back := h.Page(viewertest.Href(second, "Newer"), viewertest.All); !slices.Equal(ids(back), ids(first)) {
 		t.Error("Newer does not lead back")
 	}
@@ -171,10 +173,12 @@ func (w windowed) Find(ctx context.Context, c understudy.Caller, ask query.Searc
 func TestMistakesArePointedAt(t *testing.T) {
 	h := viewertest.Open(t, viewertest.WithSearch(t))
 	status, page, _ := h.Get("/search?q="+url.QueryEscape(`late (lost <b>`), viewertest.All)
-	if status != 400 || !strings.Contains(page, `<mark>`) || !strings.Contains(page, `aria-describedby="wrong"`) ||
-		!strings.Contains(page, `aria-invalid="true"`) || strings.Contains(page, "<b>`") || !strings.Contains(page, "&lt;b&gt;") {
-		t.Errorf("%d %s", status, regexp.MustCompile(`(?s)<main.*</main>`).FindString(page))
-	}
+	checktest.Equal(t, status, 400, "status")
+	checktest.Contains(t, page, `<mark>`, "page")
+	checktest.Contains(t, page, `aria-describedby="wrong"`, "page")
+	checktest.Contains(t, page, `aria-invalid="true"`, "page")
+	checktest.Lacks(t, page, "<b>`", "page")
+	checktest.Contains(t, page, "&lt;b&gt;", "page")
 	viewertest.CheckHTML(t, "mistake", page)
 	status, page, _ = h.Get("/twilio/calls?understudy.q=staus:busy", viewertest.All)
 	if status != 400 || !strings.Contains(page, "<mark>staus") {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -118,9 +119,9 @@ func TestWrongQuestions(t *testing.T) {
 		}
 	}
 	status, body, head := h.Do("POST", "/twilio/calls", "a=b", viewertest.All)
-	if status != 405 || head.Get("Allow") != "GET, HEAD" || !strings.Contains(body, "can only be read") {
-		t.Errorf("POST: %d, Allow %q", status, head.Get("Allow"))
-	}
+	checktest.Equal(t, status, 405, "POST: status")
+	checktest.Equal(t, head.Get("Allow"), "GET, HEAD", `POST: head.Get("Allow")`)
+	checktest.Contains(t, body, "can only be read", "POST: body")
 	if status, _, _ := h.Do("DELETE", "/nowhere", "", viewertest.All); status != 404 {
 		t.Errorf("DELETE of nothing: %d", status)
 	}
@@ -130,18 +131,22 @@ func TestWrongQuestions(t *testing.T) {
 		Message, Hint string
 		Known         []string
 	}
-	if err := json.Unmarshal([]byte(body), &data); err != nil || status != 400 || data.Status != 400 || data.Known[0] != "From" ||
-		head.Get("Content-Type") != "application/json" {
-		t.Errorf("an error as data: %d %s (%v)", status, body, err)
-	}
+	err := json.Unmarshal([]byte(body), &data)
+	checktest.MustNoError(t, err, "an error as data; body %s", body)
+	checktest.Equal(t, status, 400, "an error as data: status; body %s", body)
+	checktest.Equal(t, data.Status, 400, "an error as data: data.Status; body %s", body)
+	checktest.Equal(t, data.Known[0], "From", "an error as data: data.Known[0]; body %s", body)
+	checktest.Equal(t, head.Get("Content-Type"), "application/json",
+		`an error as data: head.Get("Content-Type"); body %s`, body)
 }
 
 func TestHead(t *testing.T) {
 	h := viewertest.Open(t)
 	status, body, head := h.Do("HEAD", "/twilio/calls", "", viewertest.All)
-	if status != 200 || body != "" || head.Get("Content-Length") == "" || head.Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("%d, %d bytes, %v", status, len(body), head)
-	}
+	checktest.Equal(t, status, 200, "status")
+	checktest.Equal(t, body, "", "body")
+	checktest.True(t, head.Get("Content-Length") != "", `head.Get("Content-Length") is empty`)
+	checktest.Equal(t, head.Get("Content-Type"), "text/html; charset=utf-8", `head.Get("Content-Type")`)
 }
 
 // Older and Newer lead through the same addresses, the filters with them.
@@ -156,10 +161,12 @@ func TestTurningPages(t *testing.T) {
 			t.Fatalf("page %d has Newer %q, Newest %q", len(trail), viewertest.Href(page, "Newer"), viewertest.Href(page, "Newest"))
 		}
 		at = viewertest.Href(page, "Older")
-		if u, err := url.Parse(at); err != nil || u.Query().Get("Status") != "completed" || u.Query().Get("PageSize") != "20" ||
-			u.Query().Get("PageToken") == "" {
-			t.Fatalf("Older leads to %q", at)
-		}
+		u, err := url.Parse(at)
+		checktest.MustNoError(t, err, "Older leads to")
+		checktest.MustEqual(t, u.Query().Get("Status"), "completed", `Older leads to: u.Query().Get("Status")`)
+		checktest.MustEqual(t, u.Query().Get("PageSize"), "20", `Older leads to: u.Query().Get("PageSize")`)
+		checktest.MustTrue(t, u.Query().Get("PageToken") != "",
+			`Older leads to: u.Query().Get("PageToken") is empty`)
 	}
 	strip := func(s string) string { return regexp.MustCompile(`&?understudy\.back=[^&]*`).ReplaceAllString(s, "") }
 	for i := len(trail) - 1; i > len(trail)-1-8; i-- {
@@ -235,10 +242,11 @@ func TestData(t *testing.T) {
 		Next  string `json:"next_page_uri"`
 	}
 	viewertest.Must(t, json.Unmarshal([]byte(body), &page))
-	if len(page.Calls) != 20 || page.Next == "" || head.Get("Content-Type") != "application/json" &&
-		!strings.HasPrefix(head.Get("Content-Type"), "application/json;") {
-		t.Errorf("%d calls, next %q, %s", len(page.Calls), page.Next, head.Get("Content-Type"))
-	}
+	checktest.MustEqual(t, len(page.Calls), 20, "len(page.Calls)")
+	checktest.True(t, page.Next != "", "page.Next is empty")
+	checktest.True(t,
+		!(head.Get("Content-Type") != "application/json" && !strings.HasPrefix(head.Get("Content-Type"), "application/json;")),
+		`head.Get("Content-Type") is %q`, head.Get("Content-Type"))
 	h.Mirror.Lock()
 	for key, p := range h.Mirror.Pages {
 		if strings.Contains(key.URI, "Calls.json?PageSize=20") && string(p.Body) != body {
@@ -267,10 +275,13 @@ func TestData(t *testing.T) {
 		}
 	}
 	viewertest.Must(t, json.Unmarshal([]byte(body), &home))
-	if s := home.Sources[0]; s.Name != "twilio" || s.State != "ok" || len(s.Kinds) != 20 || s.Kinds[1].Records != 5000 ||
-		s.Kinds[1].At == nil || s.Kinds[0].At != nil {
-		t.Errorf("home as data: %s", body)
-	}
+	s := home.Sources[0]
+	checktest.Equal(t, s.Name, "twilio", "home as data: s.Name; body %s", body)
+	checktest.Equal(t, s.State, "ok", "home as data: s.State; body %s", body)
+	checktest.MustEqual(t, len(s.Kinds), 20, "home as data: len(s.Kinds); body %s", body)
+	checktest.Equal(t, s.Kinds[1].Records, 5000, "home as data: s.Kinds[1].Records; body %s", body)
+	checktest.MustTrue(t, s.Kinds[1].At != nil, "home as data: s.Kinds[1].At is nil; body %s", body)
+	checktest.True(t, s.Kinds[0].At == nil, "home as data: s.Kinds[0].At is %v; body %s", s.Kinds[0].At, body)
 }
 
 // Whatever the query, the answer is a page, an error of the asker's, or a move

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
@@ -77,15 +78,17 @@ func TestSortedList(t *testing.T) {
 	page = h.Page(to, viewertest.All)
 	viewertest.CheckHTML(t, to, page)
 	down := numbers(page)
-	if len(down) < 40 || !slices.IsSortedFunc(down, func(a, b int) int { return b - a }) ||
-		!strings.Contains(page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=duration">`) ||
-		!strings.Contains(page, "found in held records") {
-		t.Errorf("largest first: %v", down)
-	}
+	checktest.MustTrue(t, len(down) >= 40, "largest first: len(down) is %v, want >= 40", len(down))
+	checktest.True(t, slices.IsSortedFunc(down, func(a, b int) int { return b - a }),
+		"largest first: slices.IsSortedFunc(down, func(a, b int) int { return b - a }) is false")
+	checktest.Contains(t, page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=duration">`,
+		"largest first: page")
+	checktest.Contains(t, page, "found in held records", "largest first: page")
 	next := h.Page(viewertest.Href(page, "Older"), viewertest.All)
-	if more := numbers(next); len(more) == 0 || more[0] > down[len(down)-1] || more[0] == down[0] {
-		t.Errorf("the next page begins with %v after %v", more, down)
-	}
+	more := numbers(next)
+	checktest.MustTrue(t, len(more) != 0, "the next page begins with: len(more) is 0")
+	checktest.True(t, more[0] <= down[len(down)-1], "the next page begins with: more[0] is %v", more[0])
+	checktest.True(t, more[0] != down[0], "the next page begins with: more[0] is %v", more[0])
 	if back := numbers(h.Page(viewertest.Href(next, "Newer"), viewertest.All)); !slices.Equal(back, down) {
 		t.Errorf("back leads to %v", back)
 	}
@@ -126,9 +129,10 @@ func TestSortingByACostIsAsItIsShown(t *testing.T) {
 		return found
 	}
 	down := costs("/twilio/messages?understudy.sort=-price")
-	if len(down) < 40 || down[0] <= 0 || !slices.IsSortedFunc(down, func(a, b float64) int { return cmp.Compare(b, a) }) {
-		t.Errorf("largest first: %v", down)
-	}
+	checktest.MustTrue(t, len(down) >= 40, "largest first: len(down) is %v, want >= 40", len(down))
+	checktest.True(t, down[0] > 0, "largest first: down[0] is %v, want > 0", down[0])
+	checktest.True(t, slices.IsSortedFunc(down, func(a, b float64) int { return cmp.Compare(b, a) }),
+		"largest first: slices.IsSortedFunc(down, func(a, b float64) int { return cm… is false")
 	if up := costs("/twilio/messages?understudy.sort=price"); len(up) < 40 || !slices.IsSorted(up) {
 		t.Errorf("smallest first: %v", up)
 	}
@@ -160,10 +164,11 @@ func TestSortingTellsNothing(t *testing.T) {
 	if status, _, _ := plain.Get("/twilio/calls?understudy.sort=duration", viewertest.All); status != 400 {
 		t.Errorf("without a search: %d", status)
 	}
-	if page := plain.Page("/twilio/calls", viewertest.All); strings.Contains(page, "understudy.sort") || strings.Contains(page,
-		`class="facets`) ||
-		strings.Contains(page, "understudy.q") {
-		t.Error("without a search there is a way to it")
+	{
+		page := plain.Page("/twilio/calls", viewertest.All)
+		checktest.Lacks(t, page, "understudy.sort", "without a search there is a way to it: page")
+		checktest.Lacks(t, page, `class="facets`, "without a search there is a way to it: page")
+		checktest.Lacks(t, page, "understudy.q", "without a search there is a way to it: page")
 	}
 }
 
@@ -191,10 +196,9 @@ func TestPagesOfAnotherRole(t *testing.T) {
 		}
 		status, body, _ := h.Get(next, viewertest.Support)
 		first := viewertest.Href(body, "Go to the first page")
-		if status != 400 || first == "" || strings.Contains(first, "cursor") {
-			t.Errorf("%s: %d, and leads to %q", next, status, first)
-			continue
-		}
+		checktest.MustEqual(t, status, 400, "%s: status", next)
+		checktest.MustTrue(t, first != "", "%s: first is empty", next)
+		checktest.MustLacks(t, first, "cursor", "%s: first", next)
 		if status, _, _ := h.Get(first, viewertest.Support); status != 200 {
 			t.Errorf("%s: %d", first, status)
 		}
@@ -256,9 +260,9 @@ func TestHitBeginsWithWhatWasFound(t *testing.T) {
 		t.Error("no notification was found")
 	}
 	for _, hit := range forms {
-		if strings.Contains(hit, "Msg=") || strings.Contains(hit, "%2F") || !strings.Contains(hit, "<mark>HTTP</mark> ") {
-			t.Errorf("the text is not decoded, or not marked: %s", hit)
-		}
+		checktest.Lacks(t, hit, "Msg=", "the text is not decoded, or not marked: hit")
+		checktest.Lacks(t, hit, "%2F", "the text is not decoded, or not marked: hit")
+		checktest.Contains(t, hit, "<mark>HTTP</mark> ", "the text is not decoded, or not marked: hit")
 	}
 }
 
@@ -274,9 +278,10 @@ func TestTablesOfASearchAreRemembered(t *testing.T) {
 	for path, tables := range map[string]int{"/search?q=kind%3Acalls": 1, "/search?q=kind%3Acalls&form=select": 1,
 		"/search?q=kind%3Acalls+OR+kind%3Amessages": 2} {
 		page := h.Page(path, mine)
-		if n := strings.Count(page, "<table>"); n != tables || strings.Contains(page, `class="hits"`) || strings.Count(page, `id="rows"`) != 1 {
-			t.Errorf("%s has %d tables, want %d", path, n, tables)
-		}
+		n := strings.Count(page, "<table>")
+		checktest.Equal(t, n, tables, "n")
+		checktest.Lacks(t, page, `class="hits"`, "page")
+		checktest.Equal(t, strings.Count(page, `id="rows"`), 1, "strings.Count(page, `id=\"rows\"`)")
 		if strings.Contains(page, `name="record"`) != strings.Contains(path, "form=select") {
 			t.Errorf("%s: boxes to select", path)
 		}

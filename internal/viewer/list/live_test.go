@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
@@ -53,14 +54,17 @@ func TestLiveRows(t *testing.T) {
 		{"/twilio/usage_records", "", viewertest.All, false, false},
 	} {
 		at, news, ok := follows(test.path, test.who)
-		if at != test.rows || news != test.news || ok != test.ok {
-			t.Errorf("%s: rows at %q, news %v, follows %v", test.path, at, news, ok)
-		}
+		checktest.Equal(t, at, test.rows, "%s: at", test.path)
+		checktest.Equal(t, news, test.news, "%s: news", test.path)
+		checktest.Equal(t, ok, test.ok, "%s: ok", test.path)
 	}
 	_, rest, paged := strings.Cut(h.Page("/twilio/calls?PageSize=5", support), `rel="next" href="`)
 	older, _, _ := strings.Cut(rest, `"`)
-	if at, news, _ := follows(html.UnescapeString(older), support); !paged || news || at != "/twilio/calls?PageSize=5&"+asked {
-		t.Errorf("the older page %s: rows at %q, news %v", older, at, news)
+	{
+		at, news, _ := follows(html.UnescapeString(older), support)
+		checktest.MustTrue(t, paged, "the older page %s: paged is false", older)
+		checktest.MustTrue(t, !news, "the older page %s: news is true", older)
+		checktest.Equal(t, at, "/twilio/calls?PageSize=5&"+asked, "the older page %s: at", older)
 	}
 	if strings.Contains(viewertest.Open(t).Page("/twilio/calls", viewertest.All), "data-feed") {
 		t.Error("a list is live without a feed")
@@ -79,8 +83,11 @@ func TestRowsThatChanged(t *testing.T) {
 	busy := regexp.MustCompile(`/twilio/calls/(CA[0-9a-f]{32})`).FindStringSubmatch(h.Page("/twilio/calls?Status=busy", viewertest.All))
 	changed := h.Page(html.UnescapeString(at[1])+url.QueryEscape("id:"+ids[0][1]+","+ids[2][1]+","+busy[1]), viewertest.All)
 	body := regexp.MustCompile(`(?s)<tbody id="rows">(.*?)</tbody>`).FindStringSubmatch(changed)
-	if body == nil || strings.Count(body[1], "<tr") != 2 || !strings.Contains(body[1], ids[0][1]) || !strings.Contains(body[1], ids[2][1]) ||
-		strings.Count(body[1], "<td") != 4 {
-		t.Errorf("asked for two rows and one that does not fit, got %v", body)
-	}
+	checktest.MustTrue(t, body != nil, "asked for two rows and one that does not fit, got: body is nil")
+	checktest.Equal(t, strings.Count(body[1], "<tr"), 2,
+		`asked for two rows and one that does not fit, got: strings.Count(body[1], "<tr")`)
+	checktest.Contains(t, body[1], ids[0][1], "asked for two rows and one that does not fit, got: body[1]")
+	checktest.Contains(t, body[1], ids[2][1], "asked for two rows and one that does not fit, got: body[1]")
+	checktest.Equal(t, strings.Count(body[1], "<td"), 4,
+		`asked for two rows and one that does not fit, got: strings.Count(body[1], "<td")`)
 }

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -86,10 +87,12 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 		}
 	}
 	last := log.Last()
-	if last.Action != understudy.ActionSearch || last.What != "lookup" || !slices.Equal(last.Values, []string{number}) ||
-		last.Rows != len(found.Hits) || last.Caller.Name != "masked" {
-		t.Errorf("the audit log has %+v", last)
-	}
+	checktest.Equal(t, last.Action, understudy.ActionSearch, "the audit log has: last.Action")
+	checktest.Equal(t, last.What, "lookup", "the audit log has: last.What")
+	checktest.True(t, slices.Equal(last.Values, []string{number}), "the audit log has: last.Values is %v",
+		last.Values)
+	checktest.Equal(t, last.Rows, len(found.Hits), "the audit log has: last.Rows")
+	checktest.Equal(t, last.Caller.Name, "masked", "the audit log has: last.Caller.Name")
 	if older := viewertest.Href(body, "Older"); older == "" {
 		t.Error("there is no way on")
 	} else if next := h.Page(strings.ReplaceAll(older, "&amp;", "&"), who); slices.Equal(links(next), links(body)) || len(links(next)) == 0 {
@@ -223,15 +226,17 @@ func TestAllCallersShareOneLimitOfLookups(t *testing.T) {
 		for _, one := range []string{number, "+15550001111"} {
 			for _, field := range []string{"number", "q"} {
 				status, body, head := h.Do("POST", "/-/lookup", url.Values{field: {one}}.Encode(), who)
-				if status != 429 || head.Get("Retry-After") != "2" || !strings.Contains(body, "shares one limit") {
-					t.Errorf("one more: %d, Retry-After %q", status, head.Get("Retry-After"))
-				}
+				checktest.Equal(t, status, 429, "one more: status")
+				checktest.Equal(t, head.Get("Retry-After"), "2", `one more: head.Get("Retry-After")`)
+				checktest.Contains(t, body, "shares one limit", "one more: body")
 			}
 		}
 	}
-	if last := log.Last(); last.Status != 429 || last.What != "lookup" || last.Source != "twilio" || len(last.Values) != 1 {
-		t.Errorf("the audit log has %+v", last)
-	}
+	last := log.Last()
+	checktest.Equal(t, last.Status, 429, "the audit log has: last.Status")
+	checktest.Equal(t, last.What, "lookup", "the audit log has: last.What")
+	checktest.Equal(t, last.Source, "twilio", "the audit log has: last.Source")
+	checktest.Equal(t, len(last.Values), 1, "the audit log has: len(last.Values)")
 	if status, _, _ := lookUp(h, "number", "123", viewertest.Support); status != 400 {
 		t.Errorf("what is no number: %d", status)
 	}

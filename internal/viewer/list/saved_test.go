@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -67,18 +68,21 @@ func TestSavedSearches(t *testing.T) {
 		t.Error("it is deleted without a question")
 	}
 	shared := h.Page("/search", viewertest.Watcher)
-	if !strings.Contains(shared, "Busy calls") || !strings.Contains(shared, "by everything") ||
-		strings.Contains(shared, "Delete the saved search") {
-		t.Error("another does not see what is shared, or may delete it")
-	}
+	checktest.Contains(t, shared, "Busy calls", "another does not see what is shared, or may delete it: shared")
+	checktest.Contains(t, shared, "by everything", "another does not see what is shared, or may delete it: shared")
+	checktest.Lacks(t, shared, "Delete the saved search",
+		"another does not see what is shared, or may delete it: shared")
 	for form, want := range map[string]int{"q=a&name=": 400, "q=a&name=" + strings.Repeat("x", 61): 400, "q=%28&name=x": 400} {
 		if status, _, _ := h.Do("POST", "/search/save", form, viewertest.All); status != want {
 			t.Errorf("%q: %d", form, status)
 		}
 	}
-	if status, body, _ := h.Do("POST", "/search/save", "q=a&name=..", viewertest.All); status != 400 ||
-		!strings.Contains(body, "This search cannot be kept") || viewertest.Href(body, "Back to the search") != "/search?q=a" {
-		t.Errorf("a name that cannot be: %d %s", status, body)
+	{
+		status, body, _ := h.Do("POST", "/search/save", "q=a&name=..", viewertest.All)
+		checktest.Equal(t, status, 400, "a name that cannot be: status; body %s", body)
+		checktest.Contains(t, body, "This search cannot be kept", "a name that cannot be: body")
+		checktest.Equal(t, viewertest.Href(body, "Back to the search"), "/search?q=a",
+			`a name that cannot be: viewertest.Href(body, "Back to the search")`)
 	}
 	foreign := viewertest.Browser{Token: "alltoken", Headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
 	for _, path := range []string{"/search/save", "/search/forget"} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
@@ -55,9 +56,10 @@ func TestSearch(t *testing.T) {
 	for _, typed := range []string{"", "hello there", "CA123", "+12", "CA" + strings.Repeat("g", 32), "XX" + strings.Repeat("0", 32), call +
 		"~" + call, "<script>", "+1+2"} {
 		status, body, _ := h.Get("/search?q="+url.QueryEscape(typed), viewertest.All)
-		if status != 200 || !strings.Contains(body, "CA…") || !strings.Contains(body, "+15551234567") || strings.Contains(body, "<script>") {
-			t.Errorf("%q: %d", typed, status)
-		}
+		checktest.Equal(t, status, 200, "%q: status", typed)
+		checktest.Contains(t, body, "CA…", "%q: body", typed)
+		checktest.Contains(t, body, "+15551234567", "%q: body", typed)
+		checktest.Lacks(t, body, "<script>", "%q: body", typed)
 		viewertest.CheckHTML(t, typed, body)
 	}
 	if status, _, _ := h.Get("/search?q="+strings.Repeat("a", 500), viewertest.All); status != 400 {
@@ -97,16 +99,17 @@ func TestSearchTellsNothing(t *testing.T) {
 		{"countertoken", viewertest.Account},
 	} {
 		status, body, _ := h.Get("/search?q="+url.QueryEscape(c.typed), viewertest.Browser{Token: c.token})
-		if status != 200 || strings.Contains(body, `href="/twilio/messages"`) && c.token == "clerktoken" ||
-			!strings.Contains(body, "is no id and no number") {
-			t.Errorf("%s as %s: %d", c.typed, c.token, status)
-		}
+		checktest.Equal(t, status, 200, "%s as %s: status", c.typed, c.token)
+		checktest.True(t, !(strings.Contains(body, `href="/twilio/messages"`) && c.token == "clerktoken"),
+			"%s as %s: c.token is %q", c.typed, c.token, c.token)
+		checktest.Contains(t, body, "is no id and no number", "%s as %s: body", c.typed, c.token)
 	}
 	a, _, headA := h.Get("/search?q="+message, viewertest.All)
 	b, _, headB := h.Get("/search?q=SM"+strings.Repeat("0", 32), viewertest.All)
-	if a != 303 || b != 303 || headA.Get("Location") == headB.Get("Location") {
-		t.Errorf("%d %d", a, b)
-	}
+	checktest.Equal(t, a, 303, "a")
+	checktest.Equal(t, b, 303, "b")
+	checktest.True(t, headA.Get("Location") != headB.Get("Location"), `headA.Get("Location") is %q`,
+		headA.Get("Location"))
 	if h.Mirror.Count() != before {
 		t.Error("something was asked")
 	}
@@ -126,10 +129,13 @@ func TestOpenSearch(t *testing.T) {
 				Template string `xml:"template,attr"`
 			} `xml:"Url"`
 		}
-		if err := xml.Unmarshal([]byte(body), &doc); err != nil || status != 200 || doc.ShortName != "Understudy" || doc.URL.Template != want ||
-			head.Get("Content-Type") != "application/opensearchdescription+xml" {
-			t.Errorf("%q: %d %s (%v)", public, status, body, err)
-		}
+		err := xml.Unmarshal([]byte(body), &doc)
+		checktest.MustNoError(t, err, "%q; body %s", public, body)
+		checktest.Equal(t, status, 200, "%q: status; body %s", public, body)
+		checktest.Equal(t, doc.ShortName, "Understudy", "%q: doc.ShortName; body %s", public, body)
+		checktest.Equal(t, doc.URL.Template, want, "%q: doc.URL.Template; body %s", public, body)
+		checktest.Equal(t, head.Get("Content-Type"), "application/opensearchdescription+xml",
+			`%q: head.Get("Content-Type"); body %s`, public, body)
 	}
 }
 

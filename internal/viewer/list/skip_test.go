@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -18,9 +19,9 @@ func TestSkipToRows(t *testing.T) {
 		page := h.Page(path, viewertest.All)
 		_, main, _ := strings.Cut(page, "<main")
 		first := regexp.MustCompile(`<(a|button|input|select|summary)\b[^>]*>`).FindString(main)
-		if first != link || strings.Count(page, target) != 1 || strings.Count(page, `id="rows"`) != 1 {
-			t.Errorf("%s: first is %s", path, first)
-		}
+		checktest.Equal(t, first, link, "%s: first", path)
+		checktest.Equal(t, strings.Count(page, target), 1, "%s: strings.Count(page, target)", path)
+		checktest.Equal(t, strings.Count(page, `id="rows"`), 1, "%s: strings.Count(page, `id=\"rows\"`)", path)
 	}
 	for _, path := range []string{"/twilio/calls?StartTime%3E=2190-01-01T00:00:00Z", "/twilio/participants"} {
 		if page := h.Page(path, viewertest.All); strings.Contains(page, "#rows") {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/forecast"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -70,15 +71,20 @@ func TestOutlook(t *testing.T) {
 	var f forecast.Forecast
 	viewertest.Must(t, json.Unmarshal([]byte(body), &f))
 	p := f.Probability
-	if status != http.StatusOK || f.State != forecast.Ready || f.Level != "80" || f.Samples != 600 || p.Low > p.Figure || p.High < p.Figure ||
-		!f.By.Equal(viewertest.Noon.Add(14*24*time.Hour)) {
-		t.Errorf("%d %s", status, body)
-	}
+	checktest.Equal(t, status, http.StatusOK, "status; body %s", body)
+	checktest.Equal(t, f.State, forecast.Ready, "f.State; body %s", body)
+	checktest.Equal(t, f.Level, "80", "f.Level; body %s", body)
+	checktest.Equal(t, f.Samples, 600, "f.Samples; body %s", body)
+	checktest.True(t, p.Low <= p.Figure, "p.Low is %v; body %s", p.Low, body)
+	checktest.True(t, p.High >= p.Figure, "p.High is %v; body %s", p.High, body)
+	checktest.True(t, f.By.Equal(viewertest.Noon.Add(14*24*time.Hour)),
+		"f.By.Equal(viewertest.Noon.Add(14*24*time.Hour)) is false; body %s", body)
 	home := h.Page("/", viewertest.All)
-	if !strings.Contains(home, "at this pace reaches 0 with probability 0.5 by ") ||
-		!strings.Contains(home, " more make it 95 % sure that it does not by ") || !strings.Contains(home, `href="`+outlookPath+`"`) {
-		t.Error("the home page has no line of it")
-	}
+	checktest.Contains(t, home, "at this pace reaches 0 with probability 0.5 by ",
+		"the home page has no line of it: home")
+	checktest.Contains(t, home, " more make it 95 % sure that it does not by ",
+		"the home page has no line of it: home")
+	checktest.Contains(t, home, `href="`+outlookPath+`"`, "the home page has no line of it: home")
 }
 
 // TestOutlookIsLinked from the page of the number, for those who may follow.
@@ -163,9 +169,10 @@ func TestOutlookIsAudited(t *testing.T) {
 	if len(a.Entries()) != 1 {
 		t.Fatalf("%+v", a.Entries())
 	}
-	if e := a.Entries()[0]; e.Action != understudy.ActionRecord || e.Kind != "balance" || e.Source != "twilio" {
-		t.Errorf("%+v", e)
-	}
+	e := a.Entries()[0]
+	checktest.Equal(t, e.Action, understudy.ActionRecord, "e.Action")
+	checktest.Equal(t, e.Kind, "balance", "e.Kind")
+	checktest.Equal(t, e.Source, "twilio", "e.Source")
 	a.Fail(understudy.ErrNotAudited)
 	if status, body, _ := h.Get(outlookPath+".json", viewertest.All); status != http.StatusServiceUnavailable || strings.Contains(body,
 		"probability") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -121,10 +122,11 @@ func TestAsOfOfWhatIsNotKnown(t *testing.T) {
 		}
 		h.Mirror.Unlock()
 		status, body, _ := h.Get("/twilio/calls?"+page.AsOf{At: viewertest.Ago(9)}.Param().String(), viewertest.All)
-		if status != want || want != 503 && !strings.Contains(body, "See it as it is now") || want == 400 &&
-			!strings.Contains(body, "That is too much to look through.") {
-			t.Errorf("%v: %d %s", err, status, body)
-		}
+		checktest.Equal(t, status, want, "%v: status; body %s", err, body)
+		checktest.True(t, !(want != 503 && !strings.Contains(body, "See it as it is now")),
+			`%v: want != 503 && !strings.Contains(body, "See it as it is now"); want is %v`, err, want)
+		checktest.True(t, !(want == 400 && !strings.Contains(body, "That is too much to look through.")),
+			"%v: want is %v", err, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/plan"
 	"understudy/request"
 	"understudy/spec"
@@ -150,9 +151,9 @@ func FuzzLocalPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := LocalPath(s)
-		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") || strings.ContainsAny(got, "\\\r\n\t") {
-			t.Errorf("%q leads to %q", s, got)
-		}
+		checktest.True(t, strings.HasPrefix(got, "/"), "got is %q", got)
+		checktest.True(t, !strings.HasPrefix(got, "//"), "got is %q", got)
+		checktest.True(t, !strings.ContainsAny(got, "\\\r\n\t"), `strings.ContainsAny(got, "\\\r\n\t") is true`)
 	})
 }
 

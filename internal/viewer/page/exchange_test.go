@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
@@ -25,9 +26,10 @@ func TestPanicIsAPage(t *testing.T) {
 		var log bytes.Buffer
 		h := viewertest.Open(t, broken, func(o *page.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		status, body, _ := h.Get("/twilio/calls", viewertest.All)
-		if status != want || body == "" || strings.Contains(body, "broke") || strings.Contains(body, "goroutine") {
-			t.Errorf("%s: %d %s", name, status, body)
-		}
+		checktest.Equal(t, status, want, "%s: status; body %s", name, body)
+		checktest.True(t, body != "", "%s: body is empty", name)
+		checktest.Lacks(t, body, "broke", "%s: body", name)
+		checktest.Lacks(t, body, "goroutine", "%s: body", name)
 		if !strings.Contains(log.String(), "panic") || !strings.Contains(log.String(), "goroutine") {
 			t.Errorf("%s: the log says %q", name, log.String())
 		}

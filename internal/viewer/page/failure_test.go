@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -47,9 +48,10 @@ func TestSearchesThatCannotBeAnsweredNow(t *testing.T) {
 			"/twilio/calls.jsonl?understudy.q=busy", "/twilio/calls.json?understudy.sort=-duration&understudy.columns=sid",
 		} {
 			status, body, head := h.Get(path, viewertest.All)
-			if status != test.status || !strings.Contains(body, test.says) || strings.Contains(body, "store:") || strings.Contains(body, "on fire") {
-				t.Errorf("%s, %v: %d, without %q", path, test.err, status, test.says)
-			}
+			checktest.Equal(t, status, test.status, "%s, %v: status", path, test.err)
+			checktest.Contains(t, body, test.says, "%s, %v: body", path, test.err)
+			checktest.Lacks(t, body, "store:", "%s, %v: body", path, test.err)
+			checktest.Lacks(t, body, "on fire", "%s, %v: body", path, test.err)
 			if (head.Get("Retry-After") != "") != (status == 503) {
 				t.Errorf("%s, %v: Retry-After %q", path, test.err, head.Get("Retry-After"))
 			}
@@ -76,9 +78,9 @@ func TestOutage(t *testing.T) {
 	h.StopUpstream()
 	for _, path := range []string{"/twilio/messages", "/twilio/calls/CA1", "/twilio/messages.json"} {
 		status, body, head := h.Get(path, viewertest.Berlin)
-		if status != 503 || head.Get("Retry-After") != "21" || !strings.Contains(body, "Twilio is not answering") {
-			t.Errorf("%s: %d, Retry-After %q: %s", path, status, head.Get("Retry-After"), body)
-		}
+		checktest.Equal(t, status, 503, "%s: status; body %s", path, body)
+		checktest.Equal(t, head.Get("Retry-After"), "21", `%s: head.Get("Retry-After"); body %s`, path, body)
+		checktest.Contains(t, body, "Twilio is not answering", "%s: body", path)
 		if strings.HasSuffix(path, ".json") {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access/accesstest"
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
@@ -129,9 +130,9 @@ func TestHiddenRecordsAreOnNoPage(t *testing.T) {
 					statusN, headN, bodyN := visitHidden(v, never[i])
 					as := strings.NewReplacer(strings.Repeat("9", 32), strings.Repeat("0", 32), "99999999", "00000000", "9998887770", "0008887770",
 						"999\u00a0888\u00a07770", "000\u00a0888\u00a07770").Replace
-					if status != statusN || as(head) != headN || as(body) != bodyN {
-						t.Fatalf("%s: hidden %d %s %s\nnever %d %s %s", at, status, head, differs(as(body), bodyN), statusN, headN, differs(bodyN, as(body)))
-					}
+					checktest.MustEqual(t, status, statusN, "%s: status", at)
+					checktest.MustEqual(t, as(head), headN, "%s: as(head)", at)
+					checktest.MustEqual(t, as(body), bodyN, "%s: as(body)", at)
 				}
 				for _, at := range shown {
 					if !run() {

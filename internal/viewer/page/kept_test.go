@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/viewer/page"
@@ -116,10 +117,11 @@ func TestSecondViewIsKept(t *testing.T) {
 		first := h.Page(path, viewertest.All) // our own numbers are marked by now
 		before := h.Viewer.Visitor.FragmentCache.Weight()
 		again := h.Page(path, viewertest.All)
-		if after := h.Viewer.Visitor.FragmentCache.Weight(); before == 0 || after != before ||
-			ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
-			t.Errorf("%s: %d bytes are kept, and %d after another view: %s", path, before, after, firstDifference(again, first))
-		}
+		after := h.Viewer.Visitor.FragmentCache.Weight()
+		checktest.True(t, before != 0, "%s: before is 0", path)
+		checktest.Equal(t, after, before, "%s: after", path)
+		checktest.Equal(t, ownTimes.ReplaceAllString(again, ""), ownTimes.ReplaceAllString(first, ""),
+			`%s: ownTimes.ReplaceAllString(again, "")`, path)
 		if changed == "" {
 			continue
 		}
@@ -168,9 +170,10 @@ func TestSearchIsKeptWhileNothingChanges(t *testing.T) {
 	}
 	first, second := searches(), searches()
 	archived.Change = 2
-	if third := searches(); first == 0 || second != 0 || third != first {
-		t.Errorf("%d searches, then %d, and %d after a change", first, second, third)
-	}
+	third := searches()
+	checktest.True(t, first != 0, "first is 0")
+	checktest.Equal(t, second, 0, "second")
+	checktest.Equal(t, third, first, "third")
 }
 
 // What was seen of a record is on its page at once; so is what a list under it says.

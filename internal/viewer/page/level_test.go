@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -27,9 +28,10 @@ func TestHashesAndCountriesOnPages(t *testing.T) {
 	if m == nil {
 		t.Fatalf("the list shows no hash: %s", regexp.MustCompile(`(?s)<tbody.*?</tr>`).FindString(list))
 	}
-	if short := strings.Split(m[3], "…"); len(short) != 2 || !strings.HasPrefix(m[1], short[0]) || !strings.HasSuffix(m[1], short[1]) {
-		t.Errorf("%s is shortened as %s", m[1], m[3])
-	}
+	short := strings.Split(m[3], "…")
+	checktest.MustEqual(t, len(short), 2, "len(short)")
+	checktest.True(t, strings.HasPrefix(m[1], short[0]), "m[1] is %q", m[1])
+	checktest.True(t, strings.HasSuffix(m[1], short[1]), "m[1] is %q", m[1])
 	found := h.Page(html.UnescapeString(m[2]), analyst)
 	has := strings.Contains(found, `href="/twilio/calls/CA`) && strings.Contains(found, ">"+m[3]+"<")
 	if !has || strings.Contains(found, ">+1") {

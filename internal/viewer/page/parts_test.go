@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -77,10 +78,11 @@ func TestPartsComeAsTheyEnd(t *testing.T) {
 				<-g.begun // none waits for another
 			}
 			shell := page.Until("</template>")
-			if page.Response.StatusCode != 200 || page.Response.Header.Get("X-Accel-Buffering") != "no" ||
-				page.Response.Header.Get("Content-Encoding") != strings.TrimPrefix(encoding, "identity") {
-				t.Errorf("%d %v", page.Response.StatusCode, page.Response.Header)
-			}
+			checktest.Equal(t, page.Response.StatusCode, 200, "page.Response.StatusCode")
+			checktest.Equal(t, page.Response.Header.Get("X-Accel-Buffering"), "no",
+				`page.Response.Header.Get("X-Accel-Buffering")`)
+			checktest.Equal(t, page.Response.Header.Get("Content-Encoding"),
+				strings.TrimPrefix(encoding, "identity"), `page.Response.Header.Get("Content-Encoding")`)
 			for _, part := range []string{"Contact", "Calls from", "Messages to", "Alerts about it"} {
 				if !strings.Contains(shell, `<p part="waiting" role="status">`+part+" …</p>") {
 					t.Errorf("no place for %s", part)
@@ -272,10 +274,10 @@ func TestPreferWait(t *testing.T) {
 	h := viewertest.Open(t)
 	path := "/twilio/calls/CA" + strings.Repeat("0", 32)
 	status, body, head := h.Get(path, viewertest.Browser{Token: "alltoken", Headers: map[string]string{"Prefer": "respond-async, wait=20"}})
-	if status != 404 || strings.Contains(body, "<template") || head.Get("Preference-Applied") != "wait=20" ||
-		head.Get("Content-Length") == "" {
-		t.Errorf("%d %v", status, head)
-	}
+	checktest.Equal(t, status, 404, "status")
+	checktest.Lacks(t, body, "<template", "body")
+	checktest.Equal(t, head.Get("Preference-Applied"), "wait=20", `head.Get("Preference-Applied")`)
+	checktest.True(t, head.Get("Content-Length") != "", `head.Get("Content-Length") is empty`)
 }
 
 // A reader who leaves ends every read behind the page.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
@@ -18,10 +19,12 @@ func TestPlaying(t *testing.T) {
 	h := viewertest.Open(t, func(o *page.Options) { o.Media = viewertest.NoMedia{} })
 	recording := h.FirstID("/twilio/recordings", `RE[0-9a-f]{32}`)
 	page := h.Page("/twilio/recordings/"+recording, viewertest.All)
-	if !regexp.MustCompile(`<audio controls preload="none" src="/-/media/[\w-]+" aria-label="Recording RE`).MatchString(page) ||
-		strings.Count(page, "<a download") != 2 || !strings.Contains(page, ">MP3</a>") {
-		t.Error("no player, or no files")
-	}
+	checktest.True(t,
+		regexp.MustCompile(`<audio controls preload="none" src="/-/media/[\w-]+" aria-label="Recording RE`).MatchString(page),
+		"no player, or no files: regexp.MustCompile(`<audio controls preload=\"none\" src=\"/-/m… is false")
+	checktest.Equal(t, strings.Count(page, "<a download"), 2,
+		`no player, or no files: strings.Count(page, "<a download")`)
+	checktest.Contains(t, page, ">MP3</a>", "no player, or no files: page")
 	if strings.Contains(page, "<img src=\"/-/media") || strings.Contains(h.Page("/twilio/recordings", viewertest.All), "/-/media/") {
 		t.Error("a page fetches contents, or a list is heavy with their addresses")
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/request"
@@ -116,10 +117,10 @@ func TestRefusedWritesHaveTheirReason(t *testing.T) {
 			}
 			return err
 		})
-		if !strings.Contains(body, "21610") || !strings.Contains(body, "Recipient has unsubscribed") ||
-			strings.Contains(body, "15550001111") != shown {
-			t.Errorf("%s: the failed write's page: %s", token, body)
-		}
+		checktest.Contains(t, body, "21610", "%s: body", token)
+		checktest.Contains(t, body, "Recipient has unsubscribed", "%s: body", token)
+		checktest.Equal(t, strings.Contains(body, "15550001111"), shown, `%s: strings.Contains(body, "15550001111")`,
+			token)
 	}
 	ask("alltoken", func(q *page.Exchange) error {
 		if err := q.Rights.CheckWrite(q.Source, viewertest.Refusal(201, `{"code":1}`)); err != nil {

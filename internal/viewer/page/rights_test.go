@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/plan"
 	"understudy/internal/viewer/viewertest"
 )
@@ -53,10 +54,14 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 		}
 	}
 	page := h.Page("/twilio/messages", viewertest.Support)
-	if strings.Contains(page, ">Body<") || strings.Contains(page, `name="From"`) || !strings.Contains(page, `name="DateSent"`) ||
-		!strings.Contains(page, "••••") {
-		t.Error("a masked list: the column of bodies, or the filter by number, is there, or the mask is not")
-	}
+	checktest.Lacks(t, page, ">Body<",
+		"a masked list: the column of bodies, or the filter by number, is there, or the mask is not: page")
+	checktest.Lacks(t, page, `name="From"`,
+		"a masked list: the column of bodies, or the filter by number, is there, or the mask is not: page")
+	checktest.Contains(t, page, `name="DateSent"`,
+		"a masked list: the column of bodies, or the filter by number, is there, or the mask is not: page")
+	checktest.Contains(t, page, "••••",
+		"a masked list: the column of bodies, or the filter by number, is there, or the mask is not: page")
 	if strings.Contains(page, `class="own"`) || strings.Contains(page, "?From=") {
 		t.Error("a masked number is marked or leads on")
 	}
@@ -113,16 +118,17 @@ func TestHiddenKindsAndIDs(t *testing.T) {
 	for _, p := range []string{"/", "/index.json", "/twilio/calls", "/twilio/accounts/" + viewertest.Account, "/twilio/cals",
 		"/twilio/message"} {
 		_, body, _ := h.Get(p, clerk)
-		if strings.Contains(body, "/twilio/messages") || strings.Contains(body, "10,000") || strings.Contains(body, "10000") ||
-			strings.Contains(body, `"messages"`) {
-			t.Errorf("%s tells of messages", p)
-		}
+		checktest.Lacks(t, body, "/twilio/messages", "body")
+		checktest.Lacks(t, body, "10,000", "body")
+		checktest.Lacks(t, body, "10000", "body")
+		checktest.Lacks(t, body, `"messages"`, "body")
 	}
 	page := h.Page("/twilio/calls?PageSize=20", clerk)
-	if strings.Contains(page, "PageToken") || regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page) ||
-		!strings.Contains(page, "named by ids") {
-		t.Error("hidden ids are in the page, or nothing says why there is no way on")
-	}
+	checktest.Lacks(t, page, "PageToken", "hidden ids are in the page, or nothing says why there is no way on: page")
+	checktest.True(t, !regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page),
+		"hidden ids are in the page, or nothing says why there is no way on: regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page) is true")
+	checktest.Contains(t, page, "named by ids",
+		"hidden ids are in the page, or nothing says why there is no way on: page")
 	if strings.Contains(page, ">Price<") || strings.Contains(page, "USD") {
 		t.Error("hidden prices show")
 	}
@@ -139,9 +145,9 @@ func TestRoleAllSeesWhatTheSpecDoesNotName(t *testing.T) {
 		return strings.Replace(body, `{"`, `{"mood":"sunny","deep":{"er":"down"},"`, 1)
 	})
 	page := h.Page("/twilio/calls/"+id, viewertest.All)
-	if !strings.Contains(page, "Other fields") || !strings.Contains(page, "sunny") || !strings.Contains(page, "<dt>Deep er</dt>") {
-		t.Error("an unknown field does not show")
-	}
+	checktest.Contains(t, page, "Other fields", "an unknown field does not show: page")
+	checktest.Contains(t, page, "sunny", "an unknown field does not show: page")
+	checktest.Contains(t, page, "<dt>Deep er</dt>", "an unknown field does not show: page")
 	if page := h.Page("/twilio/calls/"+id, viewertest.Support); strings.Contains(page, "sunny") ||
 		strings.Contains(page, "Other fields") {
 		t.Error("an unknown field shows to support")
@@ -163,9 +169,9 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 	for _, token := range []string{"alltoken", "supporttoken"} {
 		for _, p := range paths {
 			page := h.Page(p, viewertest.Browser{Token: token})
-			if strings.Contains(page, "<script>") || strings.Contains(page, "<img src=x") || strings.Contains(page, `href="javascript`) {
-				t.Errorf("%s as %s runs what a record says", p, token)
-			}
+			checktest.Lacks(t, page, "<script>", "page")
+			checktest.Lacks(t, page, "<img src=x", "page")
+			checktest.Lacks(t, page, `href="javascript`, "page")
 			if token == "alltoken" && !strings.Contains(page, "&lt;script&gt;alert(1)") {
 				t.Errorf("%s does not show what the record says", p)
 			}
@@ -174,9 +180,9 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 	}
 	for _, p := range []string{"/twilio/number/" + number, "/twilio/number/" + number + "/+15550001111"} {
 		page := h.Page(p, viewertest.All)
-		if strings.Contains(page, "<script>") || strings.Contains(page, "<img src=x") || strings.Contains(page, `href="javascript`) {
-			t.Errorf("%s runs what a record says", p)
-		}
+		checktest.Lacks(t, page, "<script>", "page")
+		checktest.Lacks(t, page, "<img src=x", "page")
+		checktest.Lacks(t, page, `href="javascript`, "page")
 		viewertest.CheckHTML(t, p, page)
 	}
 	h.Rewrite(func(body string) string { return body })

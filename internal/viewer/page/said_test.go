@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -15,9 +16,11 @@ func TestSaid(t *testing.T) {
 	said := `<p class="notice good">The search “Busy &amp; &lt;b&gt;” is saved.</p>`
 	_, _, head := h.Do("POST", "/search/save", "q=status%3Abusy&name=Busy+%26+%3Cb%3E", viewertest.All)
 	cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
-	if err != nil || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 60 {
-		t.Fatalf("the cookie is %v, %v", cookie, err)
-	}
+	checktest.MustNoError(t, err, "the cookie is")
+	checktest.MustTrue(t, cookie.Secure, "the cookie is: cookie.Secure is false")
+	checktest.MustTrue(t, cookie.HttpOnly, "the cookie is: cookie.HttpOnly is false")
+	checktest.MustEqual(t, cookie.SameSite, http.SameSiteLaxMode, "the cookie is: cookie.SameSite")
+	checktest.MustEqual(t, cookie.MaxAge, 60, "the cookie is: cookie.MaxAge")
 	with := func(token, value string) viewertest.Browser {
 		return viewertest.Browser{Token: token, Headers: map[string]string{"Cookie": cookie.Name + "=" + value}}
 	}
@@ -35,9 +38,10 @@ func TestSaid(t *testing.T) {
 		{"nothing was done", "GET", "/search", viewertest.All, false, false},
 	} {
 		status, body, head := h.Do(c.method, c.path, "", c.who)
-		if strings.Contains(body, said) != c.said || strings.Contains(head.Get("Set-Cookie"), "Max-Age=0") != c.gone || status != 200 {
-			t.Errorf("%s: %d, said %v, cookie %q", c.what, status, strings.Contains(body, said), head.Get("Set-Cookie"))
-		}
+		checktest.Equal(t, strings.Contains(body, said), c.said, "%s: strings.Contains(body, said)", c.what)
+		checktest.Equal(t, strings.Contains(head.Get("Set-Cookie"), "Max-Age=0"), c.gone,
+			`%s: strings.Contains(head.Get("Set-Cookie"), "Max-Age=0")`, c.what)
+		checktest.Equal(t, status, 200, "%s: status", c.what)
 	}
 }
 

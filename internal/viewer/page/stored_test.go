@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/internal/viewer/viewertest"
@@ -21,9 +22,10 @@ func FuzzDialled(f *testing.F) {
 		if !ok {
 			return
 		}
-		if strings.Trim(digits, "0123456789") != "" || len(digits) < 3 || len(digits) > 41 {
-			t.Fatalf("%q: %q %v", text, digits, plus)
-		}
+		checktest.MustEqual(t, strings.Trim(digits, "0123456789"), "", `%q: strings.Trim(digits, "0123456789")`,
+			text)
+		checktest.MustTrue(t, len(digits) >= 3, "%q: len(digits) is %v, want >= 3", text, len(digits))
+		checktest.MustTrue(t, len(digits) <= 41, "%q: len(digits) is %v, want <= 41", text, len(digits))
 		if !plus && plan.IsNumber("+"+digits) && !strings.HasSuffix(strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -25,15 +26,19 @@ func TestZoneForm(t *testing.T) {
 		status, _, head := h.Do("POST", "/-/timezone", c.form, viewertest.Browser{Headers: map[string]string{"Sec-Fetch-Site": "same-origin"}})
 		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
 		viewertest.Must(t, err)
-		if status != 303 || head.Get("Location") != c.location || cookie.Value != c.cookie || !cookie.HttpOnly ||
-			cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" {
-			t.Errorf("%s: %d to %q, %v", c.form, status, head.Get("Location"), cookie)
-		}
+		checktest.Equal(t, status, 303, "%s: status", c.form)
+		checktest.Equal(t, head.Get("Location"), c.location, `%s: head.Get("Location")`, c.form)
+		checktest.Equal(t, cookie.Value, c.cookie, "%s: cookie.Value", c.form)
+		checktest.True(t, cookie.HttpOnly, "%s: cookie.HttpOnly is false", c.form)
+		checktest.Equal(t, cookie.SameSite, http.SameSiteLaxMode, "%s: cookie.SameSite", c.form)
+		checktest.Equal(t, cookie.Path, "/", "%s: cookie.Path", c.form)
 	}
 	for _, form := range []string{"zone=Mars/Base", "zone=", "zone=../../etc/passwd", "zone=Local", "zone=" + strings.Repeat("x", 100)} {
-		if status, body, head := h.Do("POST", "/-/timezone", form, viewertest.All); status != 400 || head.Get("Set-Cookie") != "" ||
-			!strings.Contains(body, "no timezone") {
-			t.Errorf("%s: %d", form, status)
+		{
+			status, body, head := h.Do("POST", "/-/timezone", form, viewertest.All)
+			checktest.Equal(t, status, 400, "%s: status", form)
+			checktest.Equal(t, head.Get("Set-Cookie"), "", `%s: head.Get("Set-Cookie")`, form)
+			checktest.Contains(t, body, "no timezone", "%s: body", form)
 		}
 	}
 	for _, site := range []string{"cross-site", "same-site"} {
@@ -64,9 +69,9 @@ func TestThemeForm(t *testing.T) {
 		if status != 303 || head.Get("Location") != "/twilio/calls?Status=busy" {
 			t.Errorf("%s: %d to %q", c.theme, status, head.Get("Location"))
 		}
-		if cookie.Value != c.value || (cookie.MaxAge < 0) != (c.value == "") || !cookie.HttpOnly {
-			t.Errorf("%s: the cookie is %v", c.theme, cookie)
-		}
+		checktest.Equal(t, cookie.Value, c.value, "%s: cookie.Value", c.theme)
+		checktest.Equal(t, (cookie.MaxAge < 0), (c.value == ""), "%s: (cookie.MaxAge < 0)", c.theme)
+		checktest.True(t, cookie.HttpOnly, "%s: cookie.HttpOnly is false", c.theme)
 		who := viewertest.All
 		who.Headers = map[string]string{"Cookie": "understudy_theme=" + c.theme}
 		for _, path := range []string{"/", "/twilio/calls", "/nowhere", "/-/timezone"} { // each theme has kept frames of its own
@@ -79,9 +84,11 @@ func TestThemeForm(t *testing.T) {
 			t.Errorf("%s is not shown as chosen", c.theme)
 		}
 	}
-	if status, body, head := h.Do("POST", "/-/theme", "theme=pink", viewertest.All); status != 400 || head.Get("Set-Cookie") != "" ||
-		!strings.Contains(body, "no theme pink") {
-		t.Errorf("an unknown theme: %d", status)
+	{
+		status, body, head := h.Do("POST", "/-/theme", "theme=pink", viewertest.All)
+		checktest.Equal(t, status, 400, "an unknown theme: status")
+		checktest.Equal(t, head.Get("Set-Cookie"), "", `an unknown theme: head.Get("Set-Cookie")`)
+		checktest.Contains(t, body, "no theme pink", "an unknown theme: body")
 	}
 	cross := viewertest.Browser{Headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
 	if status, _, head := h.Do("POST", "/-/theme", "theme=dark", cross); status != 403 || head.Get("Set-Cookie") != "" {

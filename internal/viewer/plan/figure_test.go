@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"understudy/internal/checktest"
 	"understudy/spec"
 )
 
@@ -58,9 +59,9 @@ func TestFormIsDecoded(t *testing.T) {
 func TestFormPlacesAreThoseOfItsText(t *testing.T) {
 	const form = "a=one+two&b=%C3%BCber%2Fx%FF"
 	text, places := ReadFormPlaces(form, " · ")
-	if text != "a: one two · b: über/x\ufffd" || len(places) != len(form)+1 || places[len(form)] != len(text) {
-		t.Fatalf("%q, %d places", text, len(places))
-	}
+	checktest.MustEqual(t, text, "a: one two · b: über/x\ufffd", "text")
+	checktest.MustEqual(t, len(places), len(form)+1, "len(places); text %q", text)
+	checktest.MustEqual(t, places[len(form)], len(text), "places[len(form)]")
 	for raw, want := range map[string]string{"two": "two", "b=": "b: ", "%C3%BC": "ü", "ber%2Fx": "ber/x"} {
 		from := strings.Index(form, raw)
 		if got := text[places[from]:places[from+len(raw)]]; got != want {
@@ -82,9 +83,9 @@ func FuzzForm(f *testing.F) {
 			}
 			return
 		}
-		if len(places) != len(text)+1 || places[len(text)] != len(read) || !slices.IsSorted(places) {
-			t.Fatalf("%q is read as %q with the places %v", text, read, places)
-		}
+		checktest.MustEqual(t, len(places), len(text)+1, "len(places)")
+		checktest.MustEqual(t, places[len(text)], len(read), "places[len(text)]")
+		checktest.MustTrue(t, slices.IsSorted(places), "slices.IsSorted(places) is false; text %q", text)
 		var want []string
 		for pair := range strings.SplitSeq(text, "&") {
 			name, value, _ := strings.Cut(pair, "=")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
 	"understudy/internal/credentials"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -62,13 +63,13 @@ func TestFormOfACredential(t *testing.T) {
 	for _, m := range regexp.MustCompile(`<option>([a-z]+)</option>`).FindAllStringSubmatch(roles, -1) {
 		order = append(order, m[1])
 	}
-	if len(order) != len(viewertest.Roles)+1 || order[0] != "counter" || order[len(order)-1] != "all" {
-		t.Errorf("the roles are offered as %q", order)
-	}
+	checktest.MustEqual(t, len(order), len(viewertest.Roles)+1, "the roles are offered as: len(order)")
+	checktest.Equal(t, order[0], "counter", "the roles are offered as: order[0]")
+	checktest.Equal(t, order[len(order)-1], "all", "the roles are offered as: order[len(order)-1]")
 	status, body, _ := h.Do("POST", "/-/connect", "name=late&source=twilio&role=support&expires=2020-01-01", viewertest.All)
-	if status != 400 || !strings.Contains(body, "is not in the future") || !strings.Contains(body, `value="2020-01-01"`) {
-		t.Errorf("an end in the past: %d %s", status, body)
-	}
+	checktest.Equal(t, status, 400, "an end in the past: status; body %s", body)
+	checktest.Contains(t, body, "is not in the future", "an end in the past: body")
+	checktest.Contains(t, body, `value="2020-01-01"`, "an end in the past: body")
 	if made := book.All(); len(made) != 0 {
 		t.Errorf("made all the same: %v", made)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/callers"
+	"understudy/internal/checktest"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
@@ -26,9 +27,9 @@ func TestAdministrationIsForTheRoleAll(t *testing.T) {
 		at := strings.NewReplacer("{name}", "demo", "{role}", "support", "{source}", "twilio", "{kind}", "calls").Replace(path)
 		for _, token := range []string{"supporttoken", "clerktoken", "watchertoken"} {
 			status, body, _ := h.Do(method, at, "role=watcher&sure=1&overlap=1h&secret=x", viewertest.Browser{Token: token})
-			if status != http.StatusForbidden || strings.Contains(body, "YOUR_SECRET") || strings.Contains(body, viewertest.Account) {
-				t.Errorf("%s %s as %s: %d", method, at, token, status)
-			}
+			checktest.Equal(t, status, http.StatusForbidden, "%s %s as %s: status", method, at, token)
+			checktest.Lacks(t, body, "YOUR_SECRET", "%s %s as %s: body", method, at, token)
+			checktest.Lacks(t, body, viewertest.Account, "%s %s as %s: body", method, at, token)
 		}
 		if status, _, _ := h.Do(method, at, "", viewertest.Browser{}); status != http.StatusUnauthorized {
 			t.Errorf("%s %s as nobody: %d", method, at, status)

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/audit"
+	"understudy/internal/checktest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
@@ -91,9 +92,10 @@ func TestTheAuditLogInPlainWords(t *testing.T) {
 		}
 	}
 	status, csv, head := h.Get("/-/audit.csv?until=2026-07-01", viewertest.All)
-	if lines := strings.Count(csv, "\r\n"); status != 200 || lines != 9 || !strings.Contains(head.Get("Content-Type"), "text/csv") {
-		t.Errorf("the file is %d with %d lines, %q:\n%s", status, lines, head.Get("Content-Type"), csv)
-	}
+	lines := strings.Count(csv, "\r\n")
+	checktest.Equal(t, status, 200, "the file is: status")
+	checktest.Equal(t, lines, 9, "the file is: lines")
+	checktest.Contains(t, head.Get("Content-Type"), "text/csv", `the file is: head.Get("Content-Type")`)
 	for _, want := range []string{",export begins,twilio,messages,,20,R-1,,", ",'=1+1,,,SM1 SM2,", ",export,audit log,"} {
 		if !strings.Contains(csv, want) {
 			t.Errorf("the file lacks %s:\n%s", want, csv)
