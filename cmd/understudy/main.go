@@ -85,7 +85,7 @@ func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*k
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
-		kong.Vars{"shape": slowapi.Shape, "shapes": slowapi.Shapes, "version": "understudy " + version()},
+		kong.Vars{"shape": slowapi.DefaultShape, "shapes": slowapi.Shapes, "version": "understudy " + version()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: maxHelpColumns}),
 		kong.Help(printHelp),

@@ -1,4 +1,4 @@
-// Arrivals: with them the world goes on by itself, in real time.
+// Arrivals: the goroutine that creates records and advances their states in real time.
 package slowapi
 
 import (
@@ -12,42 +12,42 @@ import (
 )
 
 const (
-	pulse = 50 * time.Millisecond // the shortest time between two steps of the world
-	pause = 10 * time.Second      // the same after one that could not be kept
+	minStep    = 50 * time.Millisecond // the shortest time between two steps of the world
+	errorPause = 10 * time.Second      // the wait after a step that could not be written to the journal
 )
 
-// schedule tells when records of a kind come.
+// schedule says when the next record of a kind arrives.
 type schedule struct {
-	kind  *world.Kind
-	every time.Duration // on average
-	next  time.Time     // in the world's time
-	chain fake.Rng
+	kind   *world.Kind
+	every  time.Duration // the average time between two records
+	next   time.Time     // when the next record arrives, by the clock of the world
+	random fake.Rng
 }
 
-// run lets the world go on until the server closes: it creates what arrives and
-// moves on what is due.
+// run creates the records that arrive and advances the records whose next state is due. It returns
+// when the server closes.
 func (t *twilio) run(perMinute float64, closing <-chan struct{}) {
 	every := time.Duration(float64(time.Minute) / perMinute)
 	start := t.world.Time()
-	come := []*schedule{
-		{kind: kinds.Calls, every: every, chain: fake.RngFor(t.world.Seed, kinds.Calls.Tag<<16, start.UnixNano())},
-		{kind: kinds.Messages, every: every / 2, chain: fake.RngFor(t.world.Seed, kinds.Messages.Tag<<16, start.UnixNano())},
+	schedules := []*schedule{
+		{kind: kinds.Calls, every: every, random: fake.RngFor(t.world.Seed, kinds.Calls.Tag<<16, start.UnixNano())},
+		{kind: kinds.Messages, every: every / 2, random: fake.RngFor(t.world.Seed, kinds.Messages.Tag<<16, start.UnixNano())},
 	}
-	for _, c := range come {
+	for _, c := range schedules {
 		c.next = start
 		c.plan()
 	}
 	for {
 		now := t.world.Time()
-		rest := pulse
-		if err := t.pass(now, come); err != nil {
+		rest := minStep
+		if err := t.pass(now, schedules); err != nil {
 			t.log.Error("slowapi: arrivals were lost", "err", err)
-			rest = pause
+			rest = errorPause
 		}
-		timer := time.NewTimer(max(t.until(now, come), rest))
+		timer := time.NewTimer(max(t.timeToNextEvent(now, schedules), rest))
 		select {
 		case <-timer.C:
-		case <-t.nudge:
+		case <-t.clockMoved:
 			timer.Stop()
 		case <-closing:
 			timer.Stop()
@@ -56,19 +56,20 @@ func (t *twilio) run(perMinute float64, closing <-chan struct{}) {
 	}
 }
 
-// plan draws when the next one comes: often soon, seldom late, as people call.
+// plan sets the time of the next record. The time between two records is exponentially distributed,
+// like the time between calls of independent people.
 func (c *schedule) plan() {
-	chance := float64(c.chain.Next()>>11) / (1 << 53)
+	chance := float64(c.random.Next()>>11) / (1 << 53)
 	c.next = c.next.Add(time.Duration(-math.Log(1-chance) * float64(c.every)))
 }
 
-// pass lets what happened by now become true.
-func (t *twilio) pass(now time.Time, come []*schedule) error {
+// pass applies all arrivals and state changes that are due at the time now.
+func (t *twilio) pass(now time.Time, schedules []*schedule) error {
 	w := t.world
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	e := world.Entry{Op: "pass", At: now, New: map[string]int{}}
-	for _, c := range come {
+	for _, c := range schedules {
 		for !c.next.After(now) && e.New[c.kind.Name] < maxAdvance {
 			e.New[c.kind.Name]++
 			c.plan()
@@ -77,23 +78,23 @@ func (t *twilio) pass(now time.Time, come []*schedule) error {
 	if len(e.New) == 0 && w.NextDue() > now.Unix() {
 		return nil
 	}
-	_, err := t.commit(e)
+	_, err := t.applyEntry(e)
 	if !errors.Is(err, world.ErrFull) {
 		return err
 	}
 	t.log.Warn("slowapi: the world is full, nothing arrives any more")
-	for _, c := range come {
+	for _, c := range schedules {
 		c.next = now.AddDate(100, 0, 0)
 	}
 	return nil
 }
 
-// until is how long nothing happens by itself.
-func (t *twilio) until(now time.Time, come []*schedule) time.Duration {
+// timeToNextEvent returns the time until the next arrival or state change, at most an hour.
+func (t *twilio) timeToNextEvent(now time.Time, schedules []*schedule) time.Duration {
 	t.world.Mu.RLock()
 	next := time.Unix(min(t.world.NextDue(), now.Unix()+3600), 0)
 	t.world.Mu.RUnlock()
-	for _, c := range come {
+	for _, c := range schedules {
 		if c.next.Before(next) {
 			next = c.next
 		}
@@ -101,10 +102,10 @@ func (t *twilio) until(now time.Time, come []*schedule) time.Duration {
 	return next.Sub(now)
 }
 
-// wake tells the running world that its clock was moved.
+// wake tells run that the clock of the world was advanced.
 func (t *twilio) wake() {
 	select {
-	case t.nudge <- struct{}{}:
+	case t.clockMoved <- struct{}{}:
 	default:
 	}
 }

@@ -1,4 +1,4 @@
-// The paths under /-/: moving the world, breaking it, counting, new tokens.
+// The paths under /-/: advance the clock, edit records, set faults and tokens, read counts.
 package slowapi
 
 import (
@@ -17,9 +17,9 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// control answers a request under /-/. These paths take no credentials and are
-// neither slow, nor counted, nor ever at fault.
-func (s *Server) control(w http.ResponseWriter, r *http.Request) {
+// serveControl answers a request under /-/. These paths need no credentials. Latency, faults and
+// counts do not apply to them.
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	if s.twilio != nil && strings.HasPrefix(r.URL.Path, cdnPath) {
 		s.twilio.serveCDN(w, r)
 		return
@@ -28,15 +28,16 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		s.serveTruth(w, r)
 		return
 	}
-	at, method, more := maps.Clone(s.api.Control), http.MethodPost, " and /-/limits"
-	at["/-/faults"], at["/-/token"] = s.replaceFaults, s.replaceTokens
-	at["/-/stats"] = func([]byte) (any, error) { return s.counts.read(), nil }
+	controls, method, more := maps.Clone(s.api.Control), http.MethodPost, " and /-/limits"
+	controls["/-/faults"], controls["/-/token"] = s.replaceFaults, s.replaceTokens
+	controls["/-/stats"] = func([]byte) (any, error) { return s.counts.read(), nil }
 	if s.twilio != nil {
 		more = " and what /-/cdn/ signed"
 	}
-	do := at[r.URL.Path]
+	do := controls[r.URL.Path]
 	if do == nil {
-		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats, /-/truth/" + more})
+		all := "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats, /-/truth/" + more
+		writeJSON(w, http.StatusNotFound, map[string]string{"error": all})
 		return
 	}
 	if r.URL.Path == "/-/stats" {
@@ -44,30 +45,30 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
 		w.Header().Set("Allow", method)
-		tell(w, http.StatusMethodNotAllowed, map[string]string{"error": r.URL.Path + " takes " + method})
+		writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"error": r.URL.Path + " takes " + method})
 		return
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
-		tell(w, http.StatusRequestEntityTooLarge, map[string]string{"error": "the body is longer than 1 MiB or could not be read"})
+		writeJSON(w, http.StatusRequestEntityTooLarge, map[string]string{"error": "the body is longer than 1 MiB or could not be read"})
 		return
 	}
 	answer, err := do(raw)
 	if err != nil {
-		tell(w, statusOf(err), map[string]string{"error": err.Error()})
+		writeJSON(w, statusOf(err), map[string]string{"error": err.Error()})
 		return
 	}
-	tell(w, http.StatusOK, answer)
+	writeJSON(w, http.StatusOK, answer)
 }
 
-// truthPath stands before the target of a read that is answered at once and without fault.
+// truthPath is the prefix of a read that is answered without delay and without faults.
 const truthPath = "/-/truth"
 
-// serveTruth answers a read as the API does when nothing is wrong with it.
+// serveTruth answers a read without delay, without faults and without a limit on concurrent requests.
 func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", http.MethodGet)
-		tell(w, http.StatusMethodNotAllowed, map[string]string{"error": truthPath + " takes GET"})
+		writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"error": truthPath + " takes GET"})
 		return
 	}
 	target := *r.URL
@@ -86,8 +87,8 @@ func statusOf(err error) int {
 	return http.StatusBadRequest
 }
 
-// tell writes an answer of ours.
-func tell(w http.ResponseWriter, status int, answer any) {
+// writeJSON writes an answer of a control path.
+func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	out := json.NewEncoder(w)
@@ -95,17 +96,17 @@ func tell(w http.ResponseWriter, status int, answer any) {
 	_ = out.Encode(answer) // an error means that the client left
 }
 
-// replaceFaults puts new rules in place of all others.
+// replaceFaults replaces all fault rules by those of POST /-/faults.
 func (s *Server) replaceFaults(raw []byte) (any, error) {
 	rules, err := readRules(raw)
 	if err != nil {
 		return nil, err
 	}
-	s.faults.now.Store(&rules)
+	s.faults.rules.Store(&rules)
 	return map[string]int{"rules": len(rules)}, nil
 }
 
-// counts are kept since the start, of every request but those under /-/.
+// counts are the numbers of requests since the start, without requests under /-/.
 type counts struct {
 	mu       sync.Mutex
 	requests int64
@@ -113,14 +114,14 @@ type counts struct {
 	byTarget map[string]int64
 }
 
-// Bounds of what is kept apart; the rest is counted together as "other".
+// Limits of what is counted separately. Requests beyond them are counted under the name "other".
 const (
-	maxPaths   = 4096
-	maxTargets = 16384
-	maxTarget  = 2048 // bytes
+	maxPaths   = 4096  // different paths
+	maxTargets = 16384 // different request targets
+	maxTarget  = 2048  // bytes of a path or target
 )
 
-// stats is what GET /-/stats answers.
+// stats is the answer to GET /-/stats.
 type stats struct {
 	Requests int64            `json:"requests"`
 	ByPath   map[string]int64 `json:"by_path"`
@@ -139,8 +140,8 @@ func (c *counts) add(path, target string) {
 	count(c.byTarget, target, maxTargets)
 }
 
-func count(in map[string]int64, name string, most int) {
-	if _, known := in[name]; !known && (len(in) >= most || len(name) > maxTarget) {
+func count(in map[string]int64, name string, limit int) {
+	if _, known := in[name]; !known && (len(in) >= limit || len(name) > maxTarget) {
 		name = "other"
 	}
 	in[name]++
@@ -156,17 +157,17 @@ func (c *counts) read() stats {
 	return all
 }
 
-// tokens are the passwords the main account may be asked with; nil: the one
-// the world was made with. A rotation first takes the new one beside the old,
-// as providers with a primary and a secondary token do.
-type tokens struct{ now atomic.Pointer[[]string] }
+// tokens are the valid passwords of the main account. They are nil until POST /-/token, and then
+// only Options.Token is valid. Several may be valid at once, as during a rotation at providers
+// with a primary and a secondary token.
+type tokens struct{ current atomic.Pointer[[]string] }
 
 const maxTokens = 10
 
-// know tells whether a password is one of them.
-func (t *tokens) know(password, first string) bool {
+// match reports whether a password is a valid token. It takes the same time for every wrong password.
+func (t *tokens) match(password, first string) bool {
 	all := []string{first}
-	if set := t.now.Load(); set != nil {
+	if set := t.current.Load(); set != nil {
 		all = *set
 	}
 	same := 0
@@ -176,7 +177,7 @@ func (t *tokens) know(password, first string) bool {
 	return same == 1
 }
 
-// replaceTokens is POST /-/token {"tokens":["old","new"]}.
+// replaceTokens handles POST /-/token {"tokens":["old","new"]}. Afterwards only these tokens are valid.
 func (s *Server) replaceTokens(raw []byte) (any, error) {
 	var in struct {
 		Tokens []string `json:"tokens"`
@@ -187,6 +188,6 @@ func (s *Server) replaceTokens(raw []byte) (any, error) {
 	if len(in.Tokens) == 0 || len(in.Tokens) > maxTokens || slices.Contains(in.Tokens, "") {
 		return nil, errors.New("tokens must be 1 to 10 words")
 	}
-	s.tokens.now.Store(&in.Tokens)
+	s.tokens.current.Store(&in.Tokens)
 	return map[string]int{"tokens": len(in.Tokens)}, nil
 }

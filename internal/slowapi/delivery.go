@@ -1,4 +1,4 @@
-// Deliveries: the contents of recordings and media, and their signed addresses.
+// The contents of recordings and media, and the signed URLs of media.
 package slowapi
 
 import (
@@ -17,8 +17,8 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// serveAudio answers the path of a recording without .json: WAV, unless it ends
-// in .mp3. Nothing is there before the recording is complete.
+// serveAudio answers the path of a recording without .json. The audio is WAV unless the path ends
+// in .mp3. It answers 404 until the recording is complete.
 func serveAudio(x *world.Request) format.Answer {
 	c, there := kinds.Sound(x.W, x.S, x.Index, strings.HasSuffix(x.In.Path, ".mp3"), x.In.Query.Get("RequestedChannels"))
 	if !x.S.Exists(x.Index) || !there {
@@ -27,37 +27,36 @@ func serveAudio(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusOK, Content: &c}
 }
 
-// redirectMedium answers the path of a medium without .json: the content is
-// elsewhere, for a while, for a client that knows the address.
+// redirectMedium answers the path of a medium without .json. It redirects to a signed URL that is
+// valid for a limited time.
 func (t *twilio) redirectMedium(x *world.Request) format.Answer {
-	if t.quirks[world.MediaLate] && t.early.first(x.Account, x.Index) {
+	if t.quirks[world.MediaLate] && t.requested.markRequested(x.Account, x.Index) {
 		return x.NotFound()
 	}
 	to := x.In.Here + t.cdn.path(x.Account, x.In.Vars[len(x.In.Vars)-1], t.now())
 	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
 }
 
-// cdn signs the addresses of contents, as CloudFront does for Twilio's media:
-// no credentials, but an end to each.
+// cdn signs the URLs of media, as CloudFront does for Twilio. A signed URL needs no credentials and expires.
 type cdn struct {
-	secret [32]byte // of this process
+	secret [32]byte // the signing key, new in each process
 }
 
 const (
-	cdnPath  = "/-/cdn/"
-	cdnValid = 5 * time.Minute // an address, in real time: the world may stand still
+	cdnPath     = "/-/cdn/"
+	cdnLifetime = 5 * time.Minute // validity of a signed URL in real time, because the world's clock may stand still
 )
 
 func newCDN() *cdn {
 	c := new(cdn)
-	_, _ = rand.Read(c.secret[:]) // never fails, or ends the program
+	_, _ = rand.Read(c.secret[:]) // crypto/rand returns no error; it ends the program instead
 	return c
 }
 
-// path is the address of a medium's content, from now on for a while.
+// path returns the signed path of a medium. It expires cdnLifetime after now.
 func (c *cdn) path(account int, sid string, now time.Time) string {
 	name := cdnPath + strconv.Itoa(account) + "/" + sid
-	expires := strconv.FormatInt(now.Add(cdnValid).Unix(), 10)
+	expires := strconv.FormatInt(now.Add(cdnLifetime).Unix(), 10)
 	return name + "?Expires=" + expires + "&Signature=" + c.sign(name, expires)
 }
 
@@ -67,8 +66,8 @@ func (c *cdn) sign(name, expires string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// opens tells whether an address was signed here and is not over.
-func (c *cdn) opens(name, expires, signature string, now time.Time) bool {
+// isValid reports whether the signature of a path is correct and has not expired.
+func (c *cdn) isValid(name, expires, signature string, now time.Time) bool {
 	until, err := strconv.ParseInt(expires, 10, 64)
 	return err == nil && now.Unix() <= until && hmac.Equal([]byte(signature), []byte(c.sign(name, expires)))
 }
@@ -81,11 +80,11 @@ func (t *twilio) serveCDN(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this takes GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	if !t.cdn.opens(r.URL.Path, q.Get("Expires"), q.Get("Signature"), t.now()) {
+	if !t.cdn.isValid(r.URL.Path, q.Get("Expires"), q.Get("Signature"), t.now()) {
 		http.Error(w, "the address is not signed, or its time is over", http.StatusForbidden)
 		return
 	}
-	c, there := t.picture(r.URL.Path)
+	c, there := t.findPicture(r.URL.Path)
 	if !there {
 		http.NotFound(w, r)
 		return
@@ -93,8 +92,8 @@ func (t *twilio) serveCDN(w http.ResponseWriter, r *http.Request) {
 	c.Serve(w, r)
 }
 
-// picture finds the content a path below /-/cdn/ names.
-func (t *twilio) picture(path string) (format.Content, bool) {
+// findPicture returns the content that a path below /-/cdn/ names.
+func (t *twilio) findPicture(path string) (format.Content, bool) {
 	number, sid, _ := strings.Cut(strings.TrimPrefix(path, cdnPath), "/")
 	account, err := strconv.Atoi(number)
 	w := t.world
@@ -111,20 +110,20 @@ func (t *twilio) picture(path string) (format.Content, bool) {
 	return kinds.PictureOf(all, i), true
 }
 
-// asked remembers which media were asked for, for the quirk media-late.
-type asked struct {
+// requestedMedia remembers which media were requested. The quirk media-late needs it.
+type requestedMedia struct {
 	mu   sync.Mutex
 	seen map[[2]int64]bool
 }
 
-// maxAsked bounds what is remembered; past it everything is forgotten.
-const maxAsked = 100_000
+// maxRequestedMedia is the number of media to remember. When it is reached, all are forgotten.
+const maxRequestedMedia = 100_000
 
-// first reports whether this is the first request for a medium.
-func (a *asked) first(account int, i int64) bool {
+// markRequested marks a medium as requested and reports whether this was the first request for it.
+func (a *requestedMedia) markRequested(account int, i int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.seen == nil || len(a.seen) >= maxAsked {
+	if a.seen == nil || len(a.seen) >= maxRequestedMedia {
 		a.seen = map[[2]int64]bool{}
 	}
 	key := [2]int64{int64(account), i}

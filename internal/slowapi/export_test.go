@@ -11,9 +11,9 @@ import (
 // Bounds.
 const (
 	CDNPath    = cdnPath
-	CDNValid   = cdnValid
+	CDNValid   = cdnLifetime
 	MaxRules   = maxRules
-	MaxTable   = maxTable
+	MaxTable   = maxTableRecords
 	MaxTargets = maxTargets
 )
 
@@ -24,7 +24,7 @@ type (
 )
 
 // AcceptsGzip reports whether a request may be answered with gzip.
-var AcceptsGzip = acceptsGzip
+var AcceptsGzip = isGzipAccepted
 
 // Add counts a request.
 func (c *counts) Add(path, target string) { c.add(path, target) }

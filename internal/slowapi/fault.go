@@ -1,4 +1,4 @@
-// Faults: rules that make answers go wrong in the ways networks and servers do.
+// Faults: rules that delay, replace or damage answers.
 package slowapi
 
 import (
@@ -14,8 +14,8 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// rule is a fault: one line of POST /-/faults. What is not given does nothing. Rules are
-// replaced whole, so only left changes.
+// rule is one fault of POST /-/faults. A member that is not given has no effect. Only remaining and
+// slots change after a rule was read.
 type rule struct {
 	Match       string  `json:"match"`
 	Times       *int64  `json:"times"`
@@ -33,43 +33,43 @@ type rule struct {
 	Redirect    *string `json:"redirect"`
 	PadMB       *int64  `json:"pad_mb"`
 
-	delay time.Duration
-	left  *atomic.Int64 // how often it may still act; nil for always
-	busy  chan struct{} // has as many places as requests are served at once; nil for all
+	delay     time.Duration
+	remaining *atomic.Int64 // how often the rule may still apply; nil means without limit
+	slots     chan struct{} // holds one element for each request being served; nil means no limit
 }
 
-// faults are the rules in force; the first that matches and has times left acts.
+// faults are the current rules. The first rule that matches and may still apply is used.
 type faults struct {
-	now atomic.Pointer[[]*rule]
+	rules atomic.Pointer[[]*rule]
 }
 
-// Bounds of a rule's numbers.
+// Limits of the numbers in a rule.
 const (
 	maxRules   = 1000
-	maxDelayMS = 3_600_000
+	maxDelayMS = 3_600_000 // an hour
 	maxPadMB   = 1024
 	maxPlaces  = 10_000
-	maxBytes   = 1 << 32
+	maxBytes   = 1 << 32 // also the maximum of times
 )
 
-// pick finds the fault for a request target and counts it.
-func (f *faults) pick(asked string) *rule {
-	rules := f.now.Load()
+// pick returns the rule to apply to a request target and uses it once. It returns nil if no rule applies.
+func (f *faults) pick(target string) *rule {
+	rules := f.rules.Load()
 	if rules == nil {
 		return nil
 	}
-	for _, one := range *rules {
-		if strings.Contains(asked, one.Match) && one.take() {
-			return one
+	for _, r := range *rules {
+		if strings.Contains(target, r.Match) && r.take() {
+			return r
 		}
 	}
 	return nil
 }
 
-// take uses up one of the fault's times; false when none is left.
-func (f *rule) take() bool { return f.left == nil || f.left.Add(-1) >= 0 }
+// take uses the rule once. It returns false if the rule may not apply any more.
+func (f *rule) take() bool { return f.remaining == nil || f.remaining.Add(-1) >= 0 }
 
-// readRules reads the body of POST /-/faults, strictly.
+// readRules reads the body of POST /-/faults. An unknown member is an error.
 func readRules(raw []byte) ([]*rule, error) {
 	var in struct {
 		Rules *[]rule `json:"rules"`
@@ -93,18 +93,18 @@ func readRules(raw []byte) ([]*rule, error) {
 			f.delay = time.Duration(*f.DelayMS) * time.Millisecond
 		}
 		if f.Places != nil {
-			f.busy = make(chan struct{}, *f.Places)
+			f.slots = make(chan struct{}, *f.Places)
 		}
 		if f.Times != nil {
-			f.left = new(atomic.Int64)
-			f.left.Store(*f.Times)
+			f.remaining = new(atomic.Int64)
+			f.remaining.Store(*f.Times)
 		}
 		rules[i] = f
 	}
 	return rules, nil
 }
 
-// check tells what is wrong with a rule.
+// check returns an error if a member of the rule is out of bounds.
 func (f *rule) check() error {
 	if f.Status != nil && (*f.Status < 200 || *f.Status > 599) {
 		return errors.New("status must be 200 to 599")
@@ -139,10 +139,10 @@ func (f *rule) check() error {
 	return nil
 }
 
-// instead is what the fault answers in place of the real answer, if it does. A
-// write it answers for is never carried out; one whose answer is only delayed,
-// cut or lost is.
-func (f *rule) instead(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
+// replacement returns the answer that the rule sends in place of the real answer. The bool is false
+// if the rule keeps the real answer. A write whose answer is replaced is not carried out. A write
+// whose answer is only delayed, cut or lost is carried out.
+func (f *rule) replacement(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
 	a := format.Answer{Status: http.StatusOK}
 	if f.Body != nil {
 		a.Body = []byte(*f.Body)
@@ -166,7 +166,7 @@ func (f *rule) instead(r *http.Request, refuse func(status int) format.Answer) (
 	return a, true
 }
 
-// apply changes what the answer says about itself.
+// apply sets the status and headers of the rule in the answer.
 func (f *rule) apply(a *format.Answer) {
 	header := map[string]string{}
 	maps.Copy(header, a.Header)

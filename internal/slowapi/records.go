@@ -1,4 +1,4 @@
-// Records: pages of them, single ones, and how they are created, changed and deleted.
+// Handlers of Twilio's records: list, show, create, update and delete.
 package slowapi
 
 import (
@@ -11,11 +11,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// noAnswer stands for the answer to a client that left.
+// noAnswer is returned when the client closed the connection. Nothing is sent.
 var noAnswer = format.Answer{}
 
-// page builds a list's answer.
-func (t *twilio) page(x *world.Request) format.Answer {
+// listRecords answers with one page of a list.
+func (t *twilio) listRecords(x *world.Request) format.Answer {
 	ctx := x.In.Ctx
 	x.W.Mu.RLock()
 	p, refused := x.ReadPlace()
@@ -45,8 +45,8 @@ func (t *twilio) page(x *world.Request) format.Answer {
 	return x.List(p, rows, len(some), next, "PB"+x.Sid(some[0]))
 }
 
-// instance shows one record.
-func (t *twilio) instance(x *world.Request) format.Answer {
+// showRecord answers with one record.
+func (t *twilio) showRecord(x *world.Request) format.Answer {
 	w := x.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
@@ -56,9 +56,9 @@ func (t *twilio) instance(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Variant("whole_"), x.In.Here)}
 }
 
-// writing returns the handler that lets do change the world, one request at a time. Nobody else
-// changes it meanwhile, so do reads it without Mu.
-func writing(do handler) handler {
+// withWriteLock returns a handler that calls do while it holds the world's Writing lock. No other request
+// changes the world meanwhile, so do may read it without holding Mu.
+func withWriteLock(do handler) handler {
 	return func(t *twilio, x *world.Request) format.Answer {
 		x.W.Writing.Lock()
 		defer x.W.Writing.Unlock()
@@ -66,12 +66,12 @@ func writing(do handler) handler {
 	}
 }
 
-// create makes a record from a form and answers 201 with it.
+// create creates a record from a form and answers with it, by default with status 201.
 func (t *twilio) create(x *world.Request) format.Answer {
 	fields, refused := x.S.Kind.Writes.Create(x.W, x.S, x.In.Form)
 	if refused == nil {
 		maps.Copy(fields, x.Preset)
-		refused = t.write(x, world.Entry{Op: "create", Fields: fields})
+		refused = t.writeEntry(x, world.Entry{Op: "create", Fields: fields})
 	}
 	if refused != nil {
 		return *refused
@@ -90,12 +90,12 @@ func (t *twilio) update(x *world.Request) format.Answer {
 		refused = t.refuseUnfinished(x)
 	}
 	if refused == nil {
-		refused = t.write(x, world.Entry{Op: "update", Index: x.Index, Fields: fields, Cut: cut})
+		refused = t.writeEntry(x, world.Entry{Op: "update", Index: x.Index, Fields: fields, Cut: cut})
 	}
 	if refused != nil {
 		return *refused
 	}
-	return t.instance(x)
+	return t.showRecord(x)
 }
 
 // remove deletes a record and answers 204.
@@ -108,7 +108,7 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 		refused = x.S.Kind.Writes.Keeps(x.W, x.S, x.Index)
 	}
 	if refused == nil {
-		refused = t.write(x, world.Entry{Op: "delete", Index: x.Index})
+		refused = t.writeEntry(x, world.Entry{Op: "delete", Index: x.Index})
 	}
 	if refused != nil {
 		return *refused
@@ -116,8 +116,8 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusNoContent}
 }
 
-// refuseUnfinished refuses to touch a message that is still on its way, or to
-// delete a call that is; a quirk, since it is in the way of most tests.
+// refuseUnfinished returns an error answer if the record has not reached its final status, and nil otherwise.
+// It applies only with the quirk unfinished-refused, because most tests want to change such records.
 func (t *twilio) refuseUnfinished(x *world.Request) *format.Answer {
 	if x.S.Kind.Life == nil || !t.quirks[world.UnfinishedRefused] {
 		return nil
@@ -128,10 +128,10 @@ func (t *twilio) refuseUnfinished(x *world.Request) *format.Answer {
 	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")
 }
 
-// write makes an entry of the sequence of a request true.
-func (t *twilio) write(x *world.Request, e world.Entry) *format.Answer {
+// writeEntry applies an entry to the records that the request names. It returns an error answer, or nil on success.
+func (t *twilio) writeEntry(x *world.Request, e world.Entry) *format.Answer {
 	e.Kind, e.Account = x.S.Kind.Name, x.S.Account
-	_, err := t.commit(e)
+	_, err := t.applyEntry(e)
 	if err == nil {
 		return nil
 	}
@@ -142,8 +142,9 @@ func (t *twilio) write(x *world.Request, e world.Entry) *format.Answer {
 	return format.RefusalFor(http.StatusInternalServerError)
 }
 
-// commit keeps an entry in the journal and then makes it true. The caller holds Writing.
-func (t *twilio) commit(e world.Entry) (moved int, err error) {
+// applyEntry appends an entry to the journal and then applies it to the world. It returns the number
+// of records whose status changed. The caller holds Writing.
+func (t *twilio) applyEntry(e world.Entry) (moved int, err error) {
 	w := t.world
 	if now := w.Now(); e.At.Before(now) {
 		e.At = now
@@ -161,10 +162,10 @@ func (t *twilio) commit(e world.Entry) (moved int, err error) {
 	return do(), nil
 }
 
-// dequeue takes a member out of its queue: it sends the call on to other
-// instructions, which no record shows, and answers with the member as it was.
+// dequeue removes a member from its queue and answers with the member as it was before. At Twilio
+// the waiting call then continues at Url, which no record shows.
 func (t *twilio) dequeue(x *world.Request) format.Answer {
-	was := t.instance(x)
+	was := t.showRecord(x)
 	if was.Status != http.StatusOK {
 		return was
 	}

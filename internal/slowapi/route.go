@@ -1,4 +1,4 @@
-// Routes: the paths of Twilio's API, and which list or record a request names.
+// Routes: the paths of Twilio's API, and how a request finds its list or record.
 package slowapi
 
 import (
@@ -13,38 +13,38 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// handler answers a request to what its path names.
+// handler answers a request whose list or record was found.
 type handler func(t *twilio, x *world.Request) format.Answer
 
-// methods are the handlers of a route. That of GET answers HEAD too.
+// methods are the handlers of a route by HTTP method. The handler of GET also answers HEAD.
 type methods map[string]handler
 
-// route is one path below /2010-04-01 or /v1, a star for each SID in it. The last
-// star of an instance names a record of the kind, the first one the account.
+// route is one path below /2010-04-01 or /v1. Its pattern has a star for each SID. The first star
+// is the account, and the last star of an instance is the record.
 type route struct {
 	pattern  string
-	kind     *world.Kind // nil for what is neither a list nor a record of a kind
-	do       methods
-	instance bool
+	kind     *world.Kind // nil if the path is neither a list nor a record of a kind
+	handlers methods
+	instance bool // the path names one record, not a list
 
-	// parent is the kind of the record named by the SID behind the account's, which must
-	// exist. A list of a part of the kind has within: which records belong to the parent, or
-	// to the part; preset is what POST to such a list adds to the fields.
+	// parent is the kind of the record that the second SID names. That record must exist.
+	// within returns the condition that selects the records of the list among all records of
+	// the kind. preset are fields that POST adds to a new record of such a list.
 	parent *world.Kind
 	within func(w *world.World, s *world.Sequence, parent int64) world.Condition
 	preset map[string]string
-	// key, filters and shape stand in place of the kind's.
+	// key, filters and shape replace those of the kind. The key is the name of the JSON array.
 	key     string
 	filters []world.Filter
 	shape   string
-	// monitor is a path of the Monitor API: no account, another envelope.
+	// monitor marks a path of the Monitor API, which has no account in the path and another envelope.
 	monitor bool
-	// endings are what may stand behind the path; nil means .json. JSON is all this API
-	// speaks: a path without an ending is not found, where Twilio would answer XML.
+	// endings are the allowed suffixes of the path; nil means .json. This API answers only JSON:
+	// a path without a suffix is not found, whereas Twilio answers XML.
 	endings []string
 }
 
-// listFilters are what narrows the list.
+// listFilters returns the filters of the list: its own, or else those of its kind.
 func (r *route) listFilters() []world.Filter {
 	if r.filters != nil || r.kind == nil {
 		return r.filters
@@ -52,18 +52,18 @@ func (r *route) listFilters() []world.Filter {
 	return r.kind.Filters
 }
 
-// allow returns what may be done at a route, as an Allow header has it.
+// allow returns the value of the Allow header for a route.
 func (r *route) allow() string {
 	var all []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-		if r.do[method] != nil {
+		if r.handlers[method] != nil {
 			all = append(all, method)
 		}
 	}
 	return strings.Replace(strings.Join(all, ", "), "GET", "GET, HEAD", 1)
 }
 
-// paths returns the routes as a server finds them.
+// paths returns all routes with version prefix and suffix, for the server's lookup by path.
 func (t *twilio) paths() (all table.Routes) {
 	for _, r := range slices.Concat(routes, fileRoutes, monitorRoutes) {
 		version, endings := format.Version, r.endings
@@ -75,22 +75,23 @@ func (t *twilio) paths() (all table.Routes) {
 		}
 		for _, ending := range endings {
 			all = append(all, table.Route{Pattern: version + "/" + r.pattern + ending, List: !r.instance, Do: map[string]table.Handler{
-				anyMethod: func(q *table.Request) format.Answer { return t.do(&r, q) }}})
+				anyMethod: func(q *table.Request) format.Answer { return t.dispatch(&r, q) }}})
 		}
 	}
 	return all
 }
 
-// anyMethod stands for all methods: what a path names must be there before a method is refused.
+// anyMethod registers a handler for all methods, because Twilio answers 404 before 405: the record must
+// exist before a method is refused.
 const anyMethod = ""
 
-// do does what the method says to what the path names.
-func (t *twilio) do(r *route, q *table.Request) format.Answer {
+// dispatch finds the list or record that a request names and calls the handler of its method.
+func (t *twilio) dispatch(r *route, q *table.Request) format.Answer {
 	x, there := t.resolve(r, q)
 	if !there {
 		return x.NotFound()
 	}
-	if do := r.do[q.Method]; do != nil {
+	if do := r.handlers[q.Method]; do != nil {
 		return do(t, x)
 	}
 	refused := format.Refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
@@ -98,7 +99,7 @@ func (t *twilio) do(r *route, q *table.Request) format.Answer {
 	return *refused
 }
 
-// resolve finds the list or record that a request names; false when there is none.
+// resolve finds the list or record that a request names. It returns false if there is none.
 func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bool) {
 	w := t.world
 	w.Mu.RLock()
@@ -131,7 +132,7 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 	return x, !r.instance || r.kind == nil || findRecord(x)
 }
 
-// findRecord finds the record that a path names.
+// findRecord sets x.Index to the record that the path names. It returns false if there is none.
 func findRecord(x *world.Request) (ok bool) {
 	w, k, name := x.W, x.S.Kind, x.In.Vars[len(x.In.Vars)-1]
 	if k.Found != nil {
@@ -142,7 +143,7 @@ func findRecord(x *world.Request) (ok bool) {
 	return ok && x.Shows(x.Index) && (x.Narrow == nil || x.Narrow.Meets(&world.Row{W: w, S: x.S, I: x.Index}))
 }
 
-// routes are the paths of JSON below /2010-04-01/. The first that matches counts.
+// routes are the paths below /2010-04-01/ that answer JSON. The first match is used.
 var routes = slices.Concat(
 	records("Accounts", route{kind: kinds.Accounts}),
 	records("Accounts/*/Calls", route{kind: kinds.Calls}),
@@ -170,15 +171,15 @@ var routes = slices.Concat(
 	records("Accounts/*/Addresses", route{kind: kinds.Addresses}),
 	[]route{
 		{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
-			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number", do: methods{http.MethodGet: (*twilio).page}},
-		{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", do: readOf(kinds.CallEvents)},
-		{pattern: "Accounts/*/Balance", instance: true, do: readOf(kinds.Balance)},
-		{pattern: "Accounts/*/Tokens", instance: true, do: methods{http.MethodPost: compute(kinds.NewToken)}},
+			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number", handlers: methods{http.MethodGet: (*twilio).listRecords}},
+		{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", handlers: readOf(kinds.CallEvents)},
+		{pattern: "Accounts/*/Balance", instance: true, handlers: readOf(kinds.Balance)},
+		{pattern: "Accounts/*/Tokens", instance: true, handlers: methods{http.MethodPost: compute(kinds.NewToken)}},
 	},
 	usageRoutes(), availableRoutes(),
 )
 
-// fileRoutes are the paths of what is no JSON.
+// fileRoutes are the paths that answer audio or redirect to a medium.
 var fileRoutes = []route{
 	audioAt("Accounts/*/Recordings/*", route{kind: kinds.Recordings}),
 	audioAt("Accounts/*/Calls/*/Recordings/*", recordingsOfCall),
@@ -186,13 +187,13 @@ var fileRoutes = []route{
 	fileAt("Accounts/*/Messages/*/Media/*", mediaOfMessage, (*twilio).redirectMedium, ""),
 }
 
-// monitorRoutes are the paths of the Monitor API, below /v1/. They show the main account.
+// monitorRoutes are the paths of the Monitor API below /v1/. They show the main account.
 var monitorRoutes = slices.Concat(
 	records("Alerts", route{kind: kinds.Alerts, monitor: true, endings: []string{""}}),
 	records("Events", route{kind: kinds.Events, monitor: true, key: "events", endings: []string{""}}),
 )
 
-// Records that belong to another, without their patterns.
+// Routes of records that belong to another record, without their patterns.
 var (
 	mediaOfMessage   = route{kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, key: "media_list"}
 	recordingsOfCall = route{
@@ -204,55 +205,54 @@ var (
 	}
 )
 
-// records returns the routes of a list and of each of its records, with what may be
-// done to them.
+// records returns the routes of a list and of its records, with the methods that their kind allows.
 func records(pattern string, list route) []route {
-	list.pattern, list.do = pattern, methods{http.MethodGet: (*twilio).page}
+	list.pattern, list.handlers = pattern, methods{http.MethodGet: (*twilio).listRecords}
 	if list.kind.Writes.Create != nil {
-		list.do[http.MethodPost] = writing((*twilio).create)
+		list.handlers[http.MethodPost] = withWriteLock((*twilio).create)
 	}
 	one := list
-	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*twilio).instance}
+	one.pattern, one.instance, one.handlers = pattern+"/*", true, methods{http.MethodGet: (*twilio).showRecord}
 	if list.kind.Writes.Update != nil {
-		one.do[http.MethodPost] = writing((*twilio).update)
+		one.handlers[http.MethodPost] = withWriteLock((*twilio).update)
 	}
 	if list.kind.Writes.Remove {
-		one.do[http.MethodDelete] = writing((*twilio).remove)
+		one.handlers[http.MethodDelete] = withWriteLock((*twilio).remove)
 	}
 	return []route{list, one}
 }
 
-// numbersOf returns the list of one sort of numbers.
+// numbersOf returns the route of the phone numbers of one type, such as "local".
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
 		within: func(*world.World, *world.Sequence, int64) world.Condition {
 			return world.Everywhere(func(r *world.Row) bool { return r.Value("Type") == sort })
 		},
-		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: writing((*twilio).create)},
+		preset: map[string]string{"Type": sort}, handlers: methods{http.MethodGet: (*twilio).listRecords, http.MethodPost: withWriteLock((*twilio).create)},
 	}
 }
 
-// membersOfQueue returns the routes of the calls that wait in a queue.
+// membersOfQueue returns the routes of the calls waiting in a queue.
 func membersOfQueue() []route {
 	all := records("Accounts/*/Queues/*/Members", route{kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf})
-	all[1].do[http.MethodPost] = writing((*twilio).dequeue)
+	all[1].handlers[http.MethodPost] = withWriteLock((*twilio).dequeue)
 	return all
 }
 
-// audioAt returns where a recording can be heard.
+// audioAt returns the route of a recording's audio.
 func audioAt(pattern string, r route) route {
 	return fileAt(pattern, r, compute(serveAudio), ".wav", ".mp3", "")
 }
 
-// fileAt returns where the content of a record is.
+// fileAt returns the route of a record's content.
 func fileAt(pattern string, r route, do handler, endings ...string) route {
-	r.pattern, r.instance, r.endings, r.do = pattern, true, endings, methods{http.MethodGet: do}
+	r.pattern, r.instance, r.endings, r.handlers = pattern, true, endings, methods{http.MethodGet: do}
 	return r
 }
 
-// usageRoutes returns the lists of usage: one row a category over the whole time,
-// and by day, month and year, and those of one certain time.
+// usageRoutes returns the routes of usage records: over all time, by day, month or year, and of one
+// period such as yesterday.
 func usageRoutes() (all []route) {
 	for name := range kinds.UsageLists {
 		path := "Accounts/*/Usage/Records"
@@ -260,30 +260,30 @@ func usageRoutes() (all []route) {
 			path += "/" + name
 		}
 		all = append(all, route{pattern: path, key: "usage_records", filters: kinds.UsageFilters,
-			do: readOf(func(x *world.Request) format.Answer { return kinds.Usage(x, name) })})
+			handlers: readOf(func(x *world.Request) format.Answer { return kinds.Usage(x, name) })})
 	}
 	return all
 }
 
-// availableRoutes returns the countries, one of them, and each sort of number in one.
+// availableRoutes returns the routes of the countries, of one country, and of each type of available number.
 func availableRoutes() []route {
 	all := []route{
-		{pattern: "Accounts/*/AvailablePhoneNumbers", do: readOf(kinds.CountryList)},
-		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, do: readOf(kinds.CountryList)},
+		{pattern: "Accounts/*/AvailablePhoneNumbers", handlers: readOf(kinds.CountryList)},
+		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, handlers: readOf(kinds.CountryList)},
 	}
 	for path := range kinds.OfferNames {
 		all = append(all, route{pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers",
-			filters: kinds.AvailableFilters, do: readOf(kinds.AvailableNumbers)})
+			filters: kinds.AvailableFilters, handlers: readOf(kinds.AvailableNumbers)})
 	}
 	return all
 }
 
-// readOf returns the methods of what is computed and can only be read.
+// readOf returns the methods of a path whose answer is computed and that allows only GET.
 func readOf(f func(*world.Request) format.Answer) methods {
 	return methods{http.MethodGet: compute(f)}
 }
 
-// compute returns the handler of what the world alone decides. It holds the world for reading.
+// compute returns a handler that calls f while it holds the world's Mu for reading.
 func compute(f func(*world.Request) format.Answer) handler {
 	return func(_ *twilio, x *world.Request) format.Answer {
 		x.W.Mu.RLock()

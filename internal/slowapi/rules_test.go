@@ -18,10 +18,10 @@ func FuzzRules(f *testing.F) {
 			return
 		}
 		for _, one := range rules {
-			one.instead(httptest.NewRequest("GET", "/x", nil), func(status int) format.Answer { return *format.RefusalFor(status) })
+			one.replacement(httptest.NewRequest("GET", "/x", nil), func(status int) format.Answer { return *format.RefusalFor(status) })
 			a := format.Answer{Status: 200, Body: []byte("{}")}
 			one.apply(&a)
-			if one.left != nil && !one.take() {
+			if one.remaining != nil && !one.take() {
 				t.Fatal("a new rule has no times left")
 			}
 		}

@@ -1,4 +1,4 @@
-// Serving: from a request through cap, faults, latency and credentials to an answer.
+// Serving: concurrency limit, faults, latency, credentials and then the answer.
 package slowapi
 
 import (
@@ -14,23 +14,22 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// maxForm bounds the body of a write, in bytes.
+// maxForm is the maximum size of a request body, in bytes.
 const maxForm = 64 << 10
 
-// Why a wait ended early.
+// Reasons why a wait ended early.
 var (
-	errGone    = errors.New("slowapi: the client left")
-	errClosing = errors.New("slowapi: the server closes")
+	errClientGone = errors.New("slowapi: the client left")
+	errClosing    = errors.New("slowapi: the server closes")
 )
 
-// ServeHTTP answers one request. It ends early, without an answer, when the
-// client leaves.
+// ServeHTTP answers one request. It returns early without an answer if the client closes the connection.
 //
 //	/-/ ----------> control (no credentials, no latency, never counted)
 //	anything else > count > cap > fault > wait > credentials > path > page, record or write > wire
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/-/") {
-		s.control(w, r)
+		s.serveControl(w, r)
 		return
 	}
 	began := s.now()
@@ -53,8 +52,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer finds what a request gets. The form is read before any waiting: only
-// then does net/http notice when the client leaves.
+// answer waits for the latency and returns the answer to a request. It reads the body before it waits,
+// because net/http notices a closed connection only after the body was read.
 func (s *Server) answer(r *http.Request, f *rule) (format.Answer, error) {
 	raw, unread := readBody(r)
 	leave, late := s.enter(r.Context(), f)
@@ -69,14 +68,14 @@ func (s *Server) answer(r *http.Request, f *rule) (format.Answer, error) {
 		if err := s.wait(r.Context(), f.delay); err != nil {
 			return format.Answer{}, err
 		}
-		if a, instead := f.instead(r, s.api.Refuse); instead {
+		if a, instead := f.replacement(r, s.api.Refuse); instead {
 			return a, nil
 		}
 	}
 	return s.api.Answer(r, raw, unread, address(r)), nil
 }
 
-// readBody reads the body of a write; unread is the status of the error when it cannot be.
+// readBody reads the body of a write. If that fails, unread is the HTTP status to answer with; otherwise it is 0.
 func readBody(r *http.Request) (raw []byte, unread int) {
 	if r.Body == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, 0
@@ -91,8 +90,8 @@ func readBody(r *http.Request) (raw []byte, unread int) {
 	return raw, 0
 }
 
-// delay is how long an answer takes: lists the latency give or take a fifth,
-// anything else 0.3 of that.
+// delay returns a random delay for a request: the latency within 20 % for a list, and 0.3 of that for
+// every other request.
 func (s *Server) delay(r *http.Request) time.Duration {
 	d := time.Duration(float64(s.latency) * (0.8 + 0.4*rand.Float64()))
 	if s.api.Routes.IsList(r) {
@@ -101,23 +100,23 @@ func (s *Server) delay(r *http.Request) time.Duration {
 	return d * 3 / 10
 }
 
-// enter waits until a fault has a place for a request: those who came first go first. It ends as wait does.
+// enter waits until the rule f serves fewer requests than it allows at once. Requests enter in the order
+// of their arrival. It returns an error if the client leaves or the server closes.
 func (s *Server) enter(ctx context.Context, f *rule) (leave func(), err error) {
-	if f == nil || f.busy == nil {
+	if f == nil || f.slots == nil {
 		return func() {}, nil
 	}
 	select {
-	case f.busy <- struct{}{}:
-		return func() { <-f.busy }, nil
+	case f.slots <- struct{}{}:
+		return func() { <-f.slots }, nil
 	case <-ctx.Done():
-		return nil, errGone
+		return nil, errClientGone
 	case <-s.closing:
 		return nil, errClosing
 	}
 }
 
-// wait lets time pass. It ends early with an error when the client leaves or
-// the server closes.
+// wait waits for the duration d. It returns an error at once if the client leaves or the server closes.
 func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -128,15 +127,15 @@ func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return errGone
+		return errClientGone
 	case <-s.closing:
 		return errClosing
 	}
 }
 
-// address returns where the request came to: its Host, and without one (HTTP/1.0) the address
-// of the connection. The paging of the Monitor API and media_url are absolute, as
-// https://monitor.twilio.com/v1/Alerts is at Twilio.
+// address returns the base URL of this server as the client sees it. It uses the Host header, or the local
+// address of the connection if there is none (HTTP/1.0). Some answers contain absolute URLs, such
+// as media_url and the page links of the Monitor API.
 func address(r *http.Request) string {
 	scheme, host := "http://", r.Host
 	if r.TLS != nil {

@@ -1,7 +1,8 @@
-// The slow API itself: its options, how it starts and how it ends.
+// The server: its options, New and Close.
 
-// Package slowapi is a faithful, slow, faulty API over real HTTP, for the demo, for
-// tests and for benchmarks: Twilio's, or in another shape GitHub's or Stripe's.
+// Package slowapi imitates the API of Twilio, GitHub or Stripe over real HTTP. It answers as the
+// provider does, but slowly and with the faults that a test asks for. The demo, tests and
+// benchmarks use it as the upstream.
 package slowapi
 
 import (
@@ -21,66 +22,67 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Options say what the world is like and how it behaves. The zero Options are a
-// world of 5000 calls that answers at once and stands still.
+// Options describe the world, which is the set of made-up records, and how the server behaves.
+// The zero Options mean 5000 calls, no delay and no changes that nobody asked for.
 type Options struct {
-	// Shape is the API: twilio, which "" means too, github or stripe.
+	// Shape is the API to imitate: twilio, github or stripe. "" means twilio.
 	Shape string
-	// Latency is what a list takes, give or take a fifth; anything else takes
-	// 0.3 of that. 0 means no wait.
+	// Latency is the average time that a list takes. Each delay varies by up to 20 %.
+	// Every other request takes 0.3 of it. 0 means no delay.
 	Latency time.Duration
-	// Records is N: N calls and 2N messages. 0 means 5000; at most 10^9.
+	// Records is the number of calls. The world has twice as many messages.
+	// 0 means 5000, and the maximum is 10^9.
 	Records int
-	// Seed decides everything that is made up. 0 means 1.
+	// Seed seeds the random generator of all records. 0 means 1.
 	Seed uint64
-	// Epoch dates the newest record, to the second. Zero means 2026-06-01T12:00:00Z.
+	// Epoch is the time of the newest record, in whole seconds. Zero means 2026-06-01T12:00:00Z.
 	Epoch time.Time
-	// Cap is how many requests may be under way; one more is 429. 0 means 200.
+	// Cap is the number of requests that may run at once. Further requests get 429. 0 means 200.
 	Cap int
-	// Arrivals is how many calls come a minute, and twice as many messages. With
-	// 0 the world stands still; at most 60000.
+	// Arrivals is the average number of new calls a minute, at most 60000. Twice as many
+	// messages arrive. With 0 nothing arrives and the clock of the world stands still.
 	Arrivals float64
-	// Quirks switch unverified behaviours; docs/reference/slowapi.md lists them.
+	// Quirks turn on behaviours that the real API may or may not have;
+	// docs/reference/slowapi.md lists them.
 	Quirks []string
-	// Journal is the file that keeps writes, deletions and advances over a
-	// restart. "" keeps them in memory.
+	// Journal is the file that keeps writes, deletions and clock advances over a restart.
+	// "" means that they are kept in memory only.
 	Journal string
-	// Account and Token are the credentials of the main account, by default
-	// AC00000000000000000000000000000001 and slowapitoken; docs/reference/slowapi.md has those
-	// of the other shapes.
+	// Account and Token are the credentials of the main account. The defaults for Twilio are
+	// AC00000000000000000000000000000001 and slowapitoken. docs/reference/slowapi.md lists the
+	// defaults of the other shapes.
 	Account, Token string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger takes what is logged; nil means nothing is.
+	// Logger receives log messages; nil means that nothing is logged.
 	Logger *slog.Logger
 }
 
-// Server is the slow API, an http.Handler for any number of callers at once.
+// Server is the slow API. It is an http.Handler that may be called from several goroutines at once.
 type Server struct {
 	api     *table.API
-	twilio  *twilio // nil: another API
+	twilio  *twilio // nil if the shape is not twilio
 	counts  counts
 	tokens  tokens
 	now     func() time.Time
 	log     *slog.Logger
-	packers sync.Pool // of *gzip.Writer
+	packers sync.Pool // reused values of type *gzip.Writer
 
 	faults  faults
 	latency time.Duration
-	cap     int // requests at once
-	busy    atomic.Int64
+	cap     int          // the number of requests that may run at once
+	busy    atomic.Int64 // the number of requests that run now
 
-	closing chan struct{}
-	once    sync.Once
-	ended   error
-	running sync.WaitGroup
+	closing    chan struct{}
+	closeOnce  sync.Once
+	closeErr   error
+	background sync.WaitGroup
 }
 
-// New makes the world, lets it go through its journal, and begins arrivals.
-// Errors: a setting out of its bounds, an unknown quirk, a journal that cannot
-// be read or belongs to another world.
+// New creates the world, replays its journal and starts the arrivals. It returns an error if an
+// option is out of bounds, a quirk is unknown, or the journal is unreadable or belongs to another world.
 func New(o Options) (*Server, error) {
-	if o.Shape == Shape {
+	if o.Shape == DefaultShape {
 		o.Shape = ""
 	}
 	_, other := shapes[o.Shape]
@@ -89,8 +91,8 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("slowapi: shape %q is none of %s", o.Shape, Shapes)
 	case other && (o.Journal != "" || len(o.Quirks) > 0):
 		return nil, fmt.Errorf("slowapi: a journal and quirks are of the shape twilio alone")
-	case other && o.Records > maxTable:
-		return nil, fmt.Errorf("slowapi: records %d is more than the %d of this shape", o.Records, maxTable)
+	case other && o.Records > maxTableRecords:
+		return nil, fmt.Errorf("slowapi: records %d is more than the %d of this shape", o.Records, maxTableRecords)
 	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -117,7 +119,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check tells which setting is out of its bounds.
+// check returns an error that names the first option that is out of bounds.
 func (o Options) check() error {
 	switch {
 	case o.Latency < 0:
@@ -134,30 +136,30 @@ func (o Options) check() error {
 	return nil
 }
 
-// Close ends the world's running and every wait, waits for its goroutine, and
-// syncs the journal. Requests still waiting are answered 503. It may be called
-// again.
+// Close stops the arrivals, answers waiting requests with 503 and closes the journal. It waits for
+// the goroutine of the arrivals. Close may be called several times.
 func (s *Server) Close() error {
-	s.once.Do(func() {
+	s.closeOnce.Do(func() {
 		close(s.closing)
-		s.running.Wait()
+		s.background.Wait()
 		if s.twilio != nil {
 			s.twilio.world.Writing.Lock()
 			defer s.twilio.world.Writing.Unlock()
-			s.ended = s.twilio.journal.Close()
+			s.closeErr = s.twilio.journal.Close()
 		}
 	})
-	return s.ended
+	return s.closeErr
 }
 
-// Shapes are the names of the APIs a server can be, with commas between; Shape is
-// the one that is meant where none is named.
+// Shapes are the names of the APIs that a server can imitate, separated by commas.
+// DefaultShape is used if none is named.
 const (
-	Shapes = "twilio,github,stripe"
-	Shape  = "twilio"
+	Shapes       = "twilio,github,stripe"
+	DefaultShape = "twilio"
 )
 
-// shapes are the APIs beside Twilio's, with whom they know and what arrives.
+// shapes are the APIs other than Twilio's, each with its default credentials, the kind whose
+// records arrive, and its constructor.
 var shapes = map[string]struct {
 	account, token string
 	arrive         string
@@ -167,40 +169,40 @@ var shapes = map[string]struct {
 	"stripe": {"acct_1SlowapiMain0001", "sk_test_slowapitoken", "customers", stripe.New},
 }
 
-// maxTable bounds the records of a world whose records are held in memory.
-const maxTable = 200_000
+// maxTableRecords is the maximum of Options.Records for the shapes that store their records in memory.
+const maxTableRecords = 200_000
 
-// open makes the API of a shape, and begins arrivals.
+// open creates the API of the shape and starts the arrivals.
 func (s *Server) open(o Options) (err error) {
-	knows := func(token string) bool { return s.tokens.know(token, o.Token) }
-	way, known := shapes[o.Shape]
+	isToken := func(token string) bool { return s.tokens.match(token, o.Token) }
+	shape, known := shapes[o.Shape]
 	if !known {
-		if s.twilio, err = newTwilio(o, knows); err != nil {
+		if s.twilio, err = newTwilio(o, isToken); err != nil {
 			return err
 		}
 		s.api = &table.API{
 			Routes: s.twilio.routes, Answer: s.twilio.answer,
 			Refuse:  func(status int) format.Answer { return *format.RefusalFor(status) },
-			Control: map[string]table.Control{"/-/advance": s.twilio.advance, "/-/edit": s.twilio.editRecords},
+			Control: map[string]table.Control{"/-/advance": s.twilio.advance, "/-/edit": s.twilio.applyEdits},
 		}
 		if o.Arrivals > 0 {
-			s.running.Go(func() { s.twilio.run(o.Arrivals, s.closing) })
+			s.background.Go(func() { s.twilio.run(o.Arrivals, s.closing) })
 		}
 		return nil
 	}
-	s.api = way.open(&table.World{
+	s.api = shape.open(&table.World{
 		Records: o.Records, Seed: o.Seed, Epoch: o.Epoch.UTC().Truncate(time.Second), Account: o.Account, Token: o.Token,
 		Flows: o.Arrivals > 0, Now: o.Now,
-	}, knows)
+	}, isToken)
 	if o.Arrivals > 0 {
-		s.running.Go(func() { s.arrive(way.arrive, time.Duration(float64(time.Minute)/o.Arrivals)) })
+		s.background.Go(func() { s.addArrivals(shape.arrive, time.Duration(float64(time.Minute)/o.Arrivals)) })
 	}
 	return nil
 }
 
-// arrive lets one record after the other come until the server closes: often
-// soon, seldom late.
-func (s *Server) arrive(kind string, every time.Duration) {
+// addArrivals creates one record after another until the server closes. The times between them
+// are exponentially distributed around the average every.
+func (s *Server) addArrivals(kind string, every time.Duration) {
 	for {
 		wait := time.NewTimer(time.Duration(-math.Log(1-rand.Float64()) * float64(every)))
 		select {

@@ -1,4 +1,4 @@
-// Twilio: its API as a whole, over a world that a journal keeps.
+// The Twilio API: its world, its journal and its control requests.
 package slowapi
 
 import (
@@ -17,23 +17,23 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// twilio is Twilio's API over one world.
+// twilio serves Twilio's API over one world.
 type twilio struct {
-	world   *world.World
-	journal *world.Journal
-	quirks  world.Quirks
-	early   asked
-	cdn     *cdn
-	routes  table.Routes
-	knows   func(token string) bool
-	nudge   chan struct{} // the clock was moved
-	now     func() time.Time
-	log     *slog.Logger
+	world      *world.World
+	journal    *world.Journal
+	quirks     world.Quirks
+	requested  requestedMedia
+	cdn        *cdn
+	routes     table.Routes
+	isToken    func(token string) bool
+	clockMoved chan struct{} // receives a value when the clock of the world was advanced
+	now        func() time.Time
+	log        *slog.Logger
 }
 
-// newTwilio makes the world and lets it go through its journal.
-func newTwilio(o Options, knows func(token string) bool) (*twilio, error) {
-	on, err := world.ReadQuirks(o.Quirks)
+// newTwilio creates the world and replays its journal.
+func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
+	quirks, err := world.ReadQuirks(o.Quirks)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func newTwilio(o Options, knows func(token string) bool) (*twilio, error) {
 		return nil, fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
 	}
 	t := &twilio{
-		world: world.New(o.world()), quirks: on, cdn: newCDN(), knows: knows, nudge: make(chan struct{}, 1), now: o.Now, log: o.Logger,
+		world: world.New(o.world()), quirks: quirks, cdn: newCDN(), isToken: isToken, clockMoved: make(chan struct{}, 1), now: o.Now, log: o.Logger,
 	}
 	t.routes = t.paths()
 	t.journal, err = world.OpenJournal(o.Journal, t.world, o.Logger)
@@ -57,10 +57,10 @@ func (o Options) world() *world.World {
 	}
 }
 
-// answer answers one request. The main account's credentials open the accounts below it, too.
+// answer answers one request. The credentials of the main account are also valid for its subaccounts.
 func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
 	user, password, _ := r.BasicAuth()
-	if known := t.knows(password); subtle.ConstantTimeCompare([]byte(user), []byte(t.world.Account)) == 0 || !known {
+	if known := t.isToken(password); subtle.ConstantTimeCompare([]byte(user), []byte(t.world.Account)) == 0 || !known {
 		refused := format.RefusalFor(http.StatusUnauthorized)
 		refused.Header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
 		return *refused
@@ -82,21 +82,21 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 	return q.Route.Do[anyMethod](q)
 }
 
-// Bounds of one advance.
+// Limits of one POST /-/advance.
 const (
-	maxAdvance = 100_000
-	maxSeconds = 10 * 366 * 86400
+	maxAdvance = 100_000          // new records of each kind
+	maxSeconds = 10 * 366 * 86400 // ten years
 )
 
-// advanced is the answer to an advance.
-type advanced struct {
+// advanceAnswer is the answer to POST /-/advance.
+type advanceAnswer struct {
 	Clock   time.Time      `json:"clock"`
 	Moved   int            `json:"moved"`
 	Created map[string]int `json:"created"`
 }
 
-// advance moves the clock, then each unfinished record by one state, then
-// creates records.
+// advance handles POST /-/advance. It advances the clock, then moves each unfinished record to its next
+// state, then creates records.
 func (t *twilio) advance(raw []byte) (any, error) {
 	var in struct {
 		Calls       int   `json:"calls"`
@@ -126,26 +126,26 @@ func (t *twilio) advance(raw []byte) (any, error) {
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	at := w.Time().Add(time.Duration(in.Seconds) * time.Second)
-	moved, err := t.commit(world.Entry{Op: "advance", At: at, New: created})
+	moved, err := t.applyEntry(world.Entry{Op: "advance", At: at, New: created})
 	if err != nil {
 		return nil, err
 	}
 	t.wake()
-	return advanced{Clock: at, Moved: moved, Created: created}, nil
+	return advanceAnswer{Clock: at, Moved: moved, Created: created}, nil
 }
 
-// maxEdits bounds one request to /-/edit.
+// maxEdits is the maximum number of records in one POST /-/edit.
 const maxEdits = 10_000
 
-// edited is the answer to edits.
-type edited struct {
+// editAnswer is the answer to POST /-/edit.
+type editAnswer struct {
 	Clock   time.Time `json:"clock"`
 	Changed []string  `json:"changed"` // SIDs, in the order of the edits
 }
 
-// editRecords makes edits true, one after the other, up to the first that
-// cannot be: the error says which, and how many were made.
-func (t *twilio) editRecords(raw []byte) (any, error) {
+// applyEdits handles POST /-/edit. It applies the edits in order and stops at the first invalid edit.
+// The error says which edit failed; the edits before it stay applied.
+func (t *twilio) applyEdits(raw []byte) (any, error) {
 	var in struct {
 		Kind    string       `json:"kind"`
 		Account int          `json:"account"`
@@ -163,11 +163,11 @@ func (t *twilio) editRecords(raw []byte) (any, error) {
 	}
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
-	out := edited{Changed: make([]string, 0, len(in.Records))}
+	out := editAnswer{Changed: make([]string, 0, len(in.Records))}
 	for n := range in.Records {
 		e, sid, err := w.EntryOf(in.Kind, in.Account, &in.Records[n])
 		if err == nil {
-			_, err = t.commit(e)
+			_, err = t.applyEntry(e)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)

@@ -1,4 +1,4 @@
-// The wire: headers, compression, and breaking the answer as a fault asks.
+// Sending an answer: headers, compression, and the damage that a fault asks for.
 package slowapi
 
 import (
@@ -18,17 +18,17 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// reply is one answer on its way out.
+// reply sends the answer to one request.
 type reply struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	s     *Server
 	fault *rule
 	began time.Time
-	busy  int64 // requests under way, this one included
+	busy  int64 // the number of requests that ran when this one began, including it
 }
 
-// wireBody is a body as it goes out: bytes with white space after the first.
+// wireBody is a response body: data, with pad bytes of white space inserted after its first byte.
 type wireBody struct {
 	data []byte
 	pad  int64
@@ -36,7 +36,7 @@ type wireBody struct {
 
 func (b wireBody) size() int64 { return int64(len(b.data)) + b.pad }
 
-// send writes the answer.
+// send writes the answer, changed as the fault asks.
 func (o *reply) send(a format.Answer) {
 	f := o.fault
 	if a.Content != nil && f != nil {
@@ -46,7 +46,7 @@ func (o *reply) send(a format.Answer) {
 		f.apply(&a)
 	}
 	if a.Content != nil {
-		o.header(a, false)
+		o.setHeader(a, false)
 		a.Content.Serve(o.w, o.r)
 		return
 	}
@@ -54,16 +54,16 @@ func (o *reply) send(a format.Answer) {
 	if f != nil && f.PadMB != nil && len(a.Body) > 0 {
 		body.pad = *f.PadMB << 20
 	}
-	packed := len(a.Body) > 0 && acceptsGzip(o.r) && !a.Plain || f != nil && f.GzipCut != nil
+	packed := len(a.Body) > 0 && isGzipAccepted(o.r) && !a.Plain || f != nil && f.GzipCut != nil
 	if packed {
 		body = wireBody{data: o.s.pack(body)}
 	}
 	if f != nil && f.GzipCut != nil {
 		body.data = body.data[:min(*f.GzipCut, int64(len(body.data)))]
 	}
-	o.header(a, packed)
-	if f != nil && f.breaks() {
-		o.broken(a.Status, body)
+	o.setHeader(a, packed)
+	if f != nil && f.mustHijack() {
+		o.writeBroken(a.Status, body)
 		return
 	}
 	if a.Status != http.StatusNoContent && a.Status != http.StatusNotModified {
@@ -75,12 +75,12 @@ func (o *reply) send(a format.Answer) {
 	}
 }
 
-// header sets what every answer carries.
-func (o *reply) header(a format.Answer, packed bool) {
+// setHeader sets the response headers of an answer.
+func (o *reply) setHeader(a format.Answer, packed bool) {
 	h := o.w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	if o.s.twilio != nil {
-		o.twilio(h)
+		o.setTwilioHeader(h)
 	}
 	h.Set("Vary", "Accept-Encoding")
 	if a.Status != http.StatusNoContent {
@@ -94,8 +94,8 @@ func (o *reply) header(a format.Answer, packed bool) {
 	}
 }
 
-// twilio sets what every answer of Twilio carries.
-func (o *reply) twilio(h http.Header) {
+// setTwilioHeader sets the headers that every answer of Twilio has.
+func (o *reply) setTwilioHeader(h http.Header) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, "+
 		"If-Unmodified-Since")
@@ -106,14 +106,15 @@ func (o *reply) twilio(h http.Header) {
 	h.Set("Twilio-Request-Id", requestID())
 }
 
-// breaks tells whether the fault goes below what net/http lets a handler do.
-func (f *rule) breaks() bool {
+// mustHijack reports whether the fault needs the raw connection, because net/http does not let a handler
+// send such an answer.
+func (f *rule) mustHijack() bool {
 	return f.Reset || f.Truncate != nil || f.StallAfter != nil || f.Length != nil
 }
 
-// broken writes the answer by hand: a wrong length, a body that stops, silence,
-// a reset. The connection is never used again.
-func (o *reply) broken(status int, body wireBody) {
+// writeBroken writes the answer to the raw connection, with a wrong length, a cut body, a stall or a
+// reset. Then it closes the connection.
+func (o *reply) writeBroken(status int, body wireBody) {
 	f, promised, sent := o.fault, body.size(), body.size()
 	if f.Length != nil {
 		promised = max(promised+*f.Length, 0)
@@ -127,10 +128,10 @@ func (o *reply) broken(status int, body wireBody) {
 	}
 	conn, rest, err := http.NewResponseController(o.w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // no real connection: cutting it off is all one can do
+		panic(http.ErrAbortHandler) // no raw connection is available, so only abort the response
 	}
 	defer conn.Close()
-	defer o.s.untilClosed(conn)()
+	defer o.s.closeWithServer(conn)()
 	if f.Reset && f.Truncate == nil && f.StallAfter == nil {
 		reset(conn)
 		return
@@ -149,7 +150,7 @@ func (o *reply) broken(status int, body wireBody) {
 		}
 	}
 	if stalls {
-		// Silence until the client leaves: reading ends when it does.
+		// Send nothing more until the client closes the connection. Reading ends then.
 		_, _ = io.Copy(io.Discard, rest)
 		return
 	}
@@ -158,22 +159,22 @@ func (o *reply) broken(status int, body wireBody) {
 	}
 }
 
-// untilClosed closes the connection when the server closes; what it gives back
-// ends that watch.
-func (s *Server) untilClosed(conn net.Conn) (done func()) {
-	stop := make(chan struct{})
+// closeWithServer closes the connection when the server closes. The caller calls stop when it no longer
+// needs the connection.
+func (s *Server) closeWithServer(conn net.Conn) (stop func()) {
+	stopped := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
 		case <-s.closing:
 			_ = conn.Close()
-		case <-stop:
+		case <-stopped:
 		}
 	})
-	return func() { close(stop); watch.Wait() }
+	return func() { close(stopped); watch.Wait() }
 }
 
-// reset closes a connection so that the other side sees a reset.
+// reset closes a connection with a TCP reset.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -181,7 +182,7 @@ func reset(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// write writes the first n bytes.
+// write writes the first n bytes of the body, including its white space.
 func (b wireBody) write(to io.Writer, n int64) error {
 	put := func(p []byte) error {
 		p = p[:min(int64(len(p)), n)]
@@ -205,7 +206,7 @@ func (b wireBody) write(to io.Writer, n int64) error {
 	return put(b.data[first:])
 }
 
-// pack compresses a body.
+// pack compresses a body with gzip.
 func (s *Server) pack(b wireBody) []byte {
 	var out bytes.Buffer
 	z, ok := s.packers.Get().(*gzip.Writer)
@@ -219,8 +220,8 @@ func (s *Server) pack(b wireBody) []byte {
 	return out.Bytes()
 }
 
-// acceptsGzip reads Accept-Encoding.
-func acceptsGzip(r *http.Request) bool {
+// isGzipAccepted reports whether the Accept-Encoding header allows gzip.
+func isGzipAccepted(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(part, ";")
 		if name = strings.TrimSpace(name); name != "gzip" && name != "*" {
@@ -233,7 +234,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// requestID is a name for one answer.
+// requestID returns a random value for the header Twilio-Request-Id.
 func requestID() string {
 	d := fake.Rng(rand.Uint64())
 	return string(d.Hex([]byte("RQ"), 16))
