@@ -33,7 +33,7 @@ func (t *twilio) redirectMedium(x *world.Request) format.Answer {
 	if t.quirks[world.MediaLate] && t.requested.markRequested(x.Account, x.Index) {
 		return x.NotFound()
 	}
-	to := x.In.Here + t.cdn.path(x.Account, x.In.Vars[len(x.In.Vars)-1], t.now())
+	to := x.In.BaseURL + t.cdn.path(x.Account, x.In.Vars[len(x.In.Vars)-1], t.now())
 	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
 }
 

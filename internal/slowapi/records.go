@@ -53,7 +53,7 @@ func (t *twilio) showRecord(x *world.Request) format.Answer {
 	if !x.Shows(x.Index) {
 		return x.NotFound()
 	}
-	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Variant("whole_"), x.In.Here)}
+	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Variant("whole_"), x.In.BaseURL)}
 }
 
 // withWriteLock returns a handler that calls do while it holds the world's Writing lock. No other request
@@ -76,7 +76,7 @@ func (t *twilio) create(x *world.Request) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	row := x.W.Show(nil, x.S, x.S.Count()-1, x.Variant("new_"), x.In.Here)
+	row := x.W.Show(nil, x.S, x.S.Count()-1, x.Variant("new_"), x.In.BaseURL)
 	return format.Answer{Status: cmp.Or(x.S.Kind.Writes.Made, http.StatusCreated), Body: row}
 }
 

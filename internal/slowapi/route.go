@@ -74,7 +74,7 @@ func (t *twilio) paths() (all table.Routes) {
 			endings = []string{".json"}
 		}
 		for _, ending := range endings {
-			all = append(all, table.Route{Pattern: version + "/" + r.pattern + ending, List: !r.instance, Do: map[string]table.Handler{
+			all = append(all, table.Route{Pattern: version + "/" + r.pattern + ending, List: !r.instance, Handlers: map[string]table.Handler{
 				anyMethod: func(q *table.Request) format.Answer { return t.dispatch(&r, q) }}})
 		}
 	}
@@ -104,7 +104,7 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 	w := t.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	x = &world.Request{In: q, W: w, Quirks: t.quirks, Q: format.ReadQuery(q.Raw), S: w.Top, Filters: r.listFilters(), Key: r.key,
+	x = &world.Request{In: q, W: w, Quirks: t.quirks, Q: format.ReadQuery(q.RawQuery), S: w.Top, Filters: r.listFilters(), Key: r.key,
 		Shape: r.shape, Preset: r.preset}
 	x.Buried = kinds.Buried(x.Q)
 	if r.kind != nil {
@@ -171,7 +171,8 @@ var routes = slices.Concat(
 	records("Accounts/*/Addresses", route{kind: kinds.Addresses}),
 	[]route{
 		{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
-			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number", handlers: methods{http.MethodGet: (*twilio).listRecords}},
+			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number",
+			handlers: methods{http.MethodGet: (*twilio).listRecords}},
 		{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", handlers: readOf(kinds.CallEvents)},
 		{pattern: "Accounts/*/Balance", instance: true, handlers: readOf(kinds.Balance)},
 		{pattern: "Accounts/*/Tokens", instance: true, handlers: methods{http.MethodPost: compute(kinds.NewToken)}},
@@ -229,7 +230,8 @@ func numbersOf(path, sort string) route {
 		within: func(*world.World, *world.Sequence, int64) world.Condition {
 			return world.Everywhere(func(r *world.Row) bool { return r.Value("Type") == sort })
 		},
-		preset: map[string]string{"Type": sort}, handlers: methods{http.MethodGet: (*twilio).listRecords, http.MethodPost: withWriteLock((*twilio).create)},
+		preset:   map[string]string{"Type": sort},
+		handlers: methods{http.MethodGet: (*twilio).listRecords, http.MethodPost: withWriteLock((*twilio).create)},
 	}
 }
 

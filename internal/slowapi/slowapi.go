@@ -192,7 +192,7 @@ func (s *Server) open(o Options) (err error) {
 	}
 	s.api = shape.open(&table.World{
 		Records: o.Records, Seed: o.Seed, Epoch: o.Epoch.UTC().Truncate(time.Second), Account: o.Account, Token: o.Token,
-		Flows: o.Arrivals > 0, Now: o.Now,
+		ClockRuns: o.Arrivals > 0, Now: o.Now,
 	}, isToken)
 	if o.Arrivals > 0 {
 		s.background.Go(func() { s.addArrivals(shape.arrive, time.Duration(float64(time.Minute)/o.Arrivals)) })

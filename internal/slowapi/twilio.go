@@ -41,7 +41,8 @@ func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
 		return nil, fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
 	}
 	t := &twilio{
-		world: world.New(o.world()), quirks: quirks, cdn: newCDN(), isToken: isToken, clockMoved: make(chan struct{}, 1), now: o.Now, log: o.Logger,
+		world: world.New(o.world()), quirks: quirks, cdn: newCDN(), isToken: isToken, clockMoved: make(chan struct{}, 1),
+		now: o.Now, log: o.Logger,
 	}
 	t.routes = t.paths()
 	t.journal, err = world.OpenJournal(o.Journal, t.world, o.Logger)
@@ -51,7 +52,7 @@ func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
 // world returns the world that the options describe.
 func (o Options) world() *world.World {
 	return &world.World{
-		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
+		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, ClockRuns: o.Arrivals > 0,
 		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
 		Shapes: kinds.Shapes(),
 	}
@@ -79,7 +80,7 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 		return *format.NewNotFound(r.URL.EscapedPath())
 	}
 	q.Form = form
-	return q.Route.Do[anyMethod](q)
+	return q.Route.Handlers[anyMethod](q)
 }
 
 // Limits of one POST /-/advance.

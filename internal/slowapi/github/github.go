@@ -44,9 +44,9 @@ func New(w *table.World, knows func(token string) bool) *table.API {
 	a.routes = a.paths()
 	a.builder.seed()
 	next := w.Records
-	a.world.Come["issues"] = func(now int64) { a.builder.issue(next, now); next++ }
-	a.world.Come["commits"] = func(now int64) { a.builder.commit(next, now); next++ }
-	a.world.Change = a.edit
+	a.world.Creators["issues"] = func(now int64) { a.builder.issue(next, now); next++ }
+	a.world.Creators["commits"] = func(now int64) { a.builder.commit(next, now); next++ }
+	a.world.CheckEdit = a.edit
 	control := a.world.Controls()
 	control["/-/limits"] = a.limits.replace
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: control}
@@ -69,10 +69,10 @@ func (a *API) answer(r *http.Request, body []byte, unread int, here string) form
 		return a.signed(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""), path)
 	}
 	q := a.routes.Request(r, body, here)
-	if q == nil || q.Route.Do[q.Method] == nil {
+	if q == nil || q.Route.Handlers[q.Method] == nil {
 		return a.refusal(http.StatusNotFound) // what GitHub says of a method that a path does not take, too
 	}
-	answer := a.world.Run(q, q.Route.Do[q.Method])
+	answer := a.world.Run(q, q.Route.Handlers[q.Method])
 	if q.Method == http.MethodGet && answer.Status == http.StatusOK {
 		sum := sha256.Sum256(answer.Body)
 		answer = with(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)

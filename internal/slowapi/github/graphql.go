@@ -40,11 +40,12 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 	if repo == nil || !strings.Contains(in.Query, "repository(") {
 		return graphError("NOT_FOUND", "Could not resolve to a Repository with the name '"+v.Owner+"/"+v.Name+v.Repo+"'.")
 	}
-	shown := map[string]any{"id": repo.V["node_id"], "name": repo.V["name"], "description": repo.V["description"], "hasIssuesEnabled": true,
-		"owner": map[string]any{"id": repo.V["node_id"], "login": v.Owner}, "viewerPermission": "ADMIN"}
+	shown := map[string]any{
+		"id": repo.Values["node_id"], "name": repo.Values["name"], "description": repo.Values["description"], "hasIssuesEnabled": true,
+		"owner": map[string]any{"id": repo.Values["node_id"], "login": v.Owner}, "viewerPermission": "ADMIN"}
 	if strings.Contains(in.Query, "issues(") {
 		rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
-			return r.Text("repo") == repo.ID && r.V["pull_id"] == nil && slices.Contains(v.States, strings.ToUpper(r.Text("state")))
+			return r.Text("repo") == repo.ID && r.Values["pull_id"] == nil && slices.Contains(v.States, strings.ToUpper(r.Text("state")))
 		}, "created", false)
 		from, _ := strconv.Atoi(v.EndCursor)
 		from = max(0, min(from, len(rows)))
@@ -61,13 +62,13 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 // graphNode is an issue as GraphQL shows it.
 func graphNode(r *table.Row) map[string]any {
 	labels := []any{}
-	for _, p := range r.V["labels"].([]table.Part) {
-		labels = append(labels, map[string]any{"id": p.V["node_id"], "name": p.V["name"], "description": p.V["description"],
-			"color": p.V["color"]})
+	for _, p := range r.Values["labels"].([]table.Part) {
+		labels = append(labels, map[string]any{"id": p.Values["node_id"], "name": p.Values["name"], "description": p.Values["description"],
+			"color": p.Values["color"]})
 	}
-	return map[string]any{"id": r.V["node_id"], "number": r.V["number"], "title": r.V["title"], "state": strings.ToUpper(r.Text("state")),
+	return map[string]any{"id": r.Values["node_id"], "number": r.Values["number"], "title": r.Values["title"],
 		"url": "https://github.com/" + r.Text("repo") + "/issues/" + r.Text("number"), "updatedAt": time.Unix(r.Number("updated"), 0).UTC(),
-		"stateReason": "", "labels": map[string]any{"nodes": labels, "totalCount": len(labels)}}
+		"state": strings.ToUpper(r.Text("state")), "stateReason": "", "labels": map[string]any{"nodes": labels, "totalCount": len(labels)}}
 }
 
 // graphIssue makes an issue.
@@ -82,7 +83,7 @@ func (a *API) graphIssue(q *table.Request, input json.RawMessage) format.Answer 
 	if f.read(input, "") != nil {
 		return graphError("UNPROCESSABLE", string(refuse(http.StatusBadRequest, "Problems parsing JSON", "").Body))
 	}
-	q.Of = found[0]
+	q.Parent = found[0]
 	answer := a.createIssue(q, &f)
 	var issue struct {
 		Node string `json:"node_id"`

@@ -35,7 +35,7 @@ func cut(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
 	var links []string
 	link := func(page int, rel string) {
 		q.Query.Set("page", strconv.Itoa(page))
-		links = append(links, "<"+q.Here+q.Path+"?"+q.Query.Encode()+`>; rel="`+rel+`"`)
+		links = append(links, "<"+q.BaseURL+q.Path+"?"+q.Query.Encode()+`>; rel="`+rel+`"`)
 	}
 	if page > 1 {
 		link(min(page-1, last), "prev")
@@ -59,7 +59,7 @@ func (a *API) list(q *table.Request, shape string, rows []*table.Row) format.Ans
 // page answers with what whole makes of a page of rows, and with links to the pages around it.
 func page(q *table.Request, rows []*table.Row, show func(*table.Row) table.Part, whole func([]table.Part) any) format.Answer {
 	rows, links := cut(q, rows)
-	answer := table.Show(whole(table.Parts(rows, show)), q.Here)
+	answer := table.Show(whole(table.Parts(rows, show)), q.BaseURL)
 	if links != "" {
 		answer = with(answer, "Link", links)
 	}
@@ -69,7 +69,7 @@ func page(q *table.Request, rows []*table.Row, show func(*table.Row) table.Part,
 // part is a record as a template shows it, with the texts that the media type asks
 // for: application/vnd.github.full+json has both, html and text one.
 func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
-	v := r.V
+	v := r.Values
 	accept, more := q.Header.Get("Accept"), table.Values{}
 	body, hasBody := v["body"].(string)
 	full := strings.Contains(accept, ".full+json")
@@ -82,7 +82,7 @@ func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 	if len(more) > 0 {
 		v = v.With(more)
 	}
-	return table.Part{T: a.builder.shapes[shape], V: v}
+	return table.Part{Template: a.builder.shapes[shape], Values: v}
 }
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -92,7 +92,7 @@ func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	return table.Show(a.part(shape, r, q), q.Here)
+	return table.Show(a.part(shape, r, q), q.BaseURL)
 }
 
 // order reads sort, which is created, updated or what the list calls the number of comments.
@@ -128,8 +128,9 @@ func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
 		wanted = strings.Split(asked, ",")
 	}
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
-		return r.Text("repo") == q.Of.ID && (state == "all" || r.Text("state") == state) && r.Number("updated") >= from &&
-			hasLabels(r, wanted) && isPerson(q.Query.Get("creator"), r.V["login"]) && isChosen(q.Query.Get("assignee"), r, "assignee", "login") &&
+		return r.Text("repo") == q.Parent.ID && (state == "all" || r.Text("state") == state) && r.Number("updated") >= from &&
+			hasLabels(r, wanted) && isPerson(q.Query.Get("creator"), r.Values["login"]) &&
+			isChosen(q.Query.Get("assignee"), r, "assignee", "login") &&
 			isChosen(q.Query.Get("milestone"), r, "milestone", "number")
 	}, order(q, "comments"), q.Query.Get("direction") == "asc")
 	return a.list(q, "issue", rows)
@@ -137,10 +138,10 @@ func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
 
 // hasLabels tells whether an issue has all of these labels.
 func hasLabels(r *table.Row, wanted []string) bool {
-	parts, _ := r.V["labels"].([]table.Part)
+	parts, _ := r.Values["labels"].([]table.Part)
 	for _, name := range wanted {
 		if !slices.ContainsFunc(parts, func(p table.Part) bool {
-			have, _ := p.V["name"].(string)
+			have, _ := p.Values["name"].(string)
 			return strings.EqualFold(have, strings.TrimSpace(name))
 		}) {
 			return false
@@ -154,7 +155,7 @@ func isPerson(asked string, login any) bool { return asked == "" || login == ask
 // isChosen reads assignee or milestone: the text of a member of what an issue has under name,
 // none, or * for any.
 func isChosen(asked string, r *table.Row, name, member string) bool {
-	p, there := r.V[name].(table.Part)
+	p, there := r.Values[name].(table.Part)
 	switch asked {
 	case "":
 		return true
@@ -163,15 +164,15 @@ func isChosen(asked string, r *table.Row, name, member string) bool {
 	case "*":
 		return there
 	}
-	return there && (&table.Row{V: p.V}).Text(member) == asked
+	return there && (&table.Row{Values: p.Values}).Text(member) == asked
 }
 
 // listPulls is the list of a repository's pull requests.
 func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
 	state := cmp.Or(q.Query.Get("state"), "open")
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
-		return r.Text("repo") == q.Of.ID && r.V["pull_id"] != nil && (state == "all" || r.Text("state") == state) &&
-			isBranch(q.Query.Get("head"), r.V["head"]) && isBranch(q.Query.Get("base"), r.V["base"])
+		return r.Text("repo") == q.Parent.ID && r.Values["pull_id"] != nil && (state == "all" || r.Text("state") == state) &&
+			isBranch(q.Query.Get("head"), r.Values["head"]) && isBranch(q.Query.Get("base"), r.Values["base"])
 	}, order(q, "popularity"), q.Query.Get("direction") == "asc")
 	return a.list(q, "pull", rows)
 }
@@ -179,8 +180,8 @@ func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
 // isBranch compares a branch with REF or OWNER:REF.
 func isBranch(asked string, branch any) bool {
 	p, _ := branch.(table.Part)
-	ref, _ := p.V["ref"].(string)
-	login, _ := p.V["login"].(string)
+	ref, _ := p.Values["ref"].(string)
+	login, _ := p.Values["login"].(string)
 	return asked == "" || asked == ref || asked == login+":"+ref
 }
 
@@ -193,7 +194,7 @@ func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
 	}
 	of, by, ascending := "", "", true
 	if len(q.Vars) == 1 {
-		if of = q.Vars[0]; a.record(q.Of, "issues", of) == nil {
+		if of = q.Vars[0]; a.record(q.Parent, "issues", of) == nil {
 			return a.refusal(http.StatusNotFound)
 		}
 	} else if by = q.Query.Get("sort"); by == "created" || by == "updated" {
@@ -202,14 +203,14 @@ func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
 		by = ""
 	}
 	rows := a.world.Kinds["comments"].Select(func(r *table.Row) bool {
-		return r.Text("repo") == q.Of.ID && (of == "" || r.Text("number") == of) && r.Number("updated") >= from
+		return r.Text("repo") == q.Parent.ID && (of == "" || r.Text("number") == of) && r.Number("updated") >= from
 	}, by, ascending)
 	return a.list(q, "comment", rows)
 }
 
 // listLabels is the list of a repository's labels, in the order of their names.
 func (a *API) listLabels(q *table.Request, _ *fields) format.Answer {
-	rows := a.world.Kinds["labels"].Select(inside(q.Of), "", true)
+	rows := a.world.Kinds["labels"].Select(inside(q.Parent), "", true)
 	slices.SortStableFunc(rows, func(x, y *table.Row) int {
 		return strings.Compare(strings.ToLower(x.Text("name")), strings.ToLower(y.Text("name")))
 	})
@@ -230,14 +231,14 @@ func (a *API) listCommits(q *table.Request, _ *fields) format.Answer {
 	}
 	rows := a.world.Kinds["commits"].Select(func(r *table.Row) bool {
 		at := r.Number("created")
-		return r.Text("repo") == q.Of.ID && at >= from && (until == 0 || at <= until) && isPerson(q.Query.Get("author"), r.V["login"])
+		return r.Text("repo") == q.Parent.ID && at >= from && (until == 0 || at <= until) && isPerson(q.Query.Get("author"), r.Values["login"])
 	}, "", false)
 	return a.list(q, "commit", rows)
 }
 
 // listReleases is the list of a repository's releases.
 func (a *API) listReleases(q *table.Request, _ *fields) format.Answer {
-	return a.list(q, "release", a.world.Kinds["releases"].Select(inside(q.Of), "", false))
+	return a.list(q, "release", a.world.Kinds["releases"].Select(inside(q.Parent), "", false))
 }
 
 // repos answers with the list of all repositories, or of those of a person or an organization,

@@ -13,17 +13,17 @@ import (
 
 func (a *API) me(q *table.Request) format.Answer {
 	me := a.world.Kinds["users"].Find(a.world.Account)
-	return a.show(q, "private_user", &table.Row{ID: me.ID, V: me.V.With(table.Values{"view": "private"})})
+	return a.show(q, "private_user", &table.Row{ID: me.ID, Values: me.Values.With(table.Values{"view": "private"})})
 }
 
 // counted is a repository with the number of its open issues. The caller holds Mu.
 func (a *API) counted(repo *table.Row) *table.Row {
 	open := a.world.Kinds["issues"].Select(func(r *table.Row) bool { return inside(repo)(r) && r.Text("state") == "open" }, "", false)
-	return &table.Row{ID: repo.ID, V: repo.V.With(table.Values{"open_issues": int64(len(open))})}
+	return &table.Row{ID: repo.ID, Values: repo.Values.With(table.Values{"open_issues": int64(len(open))})}
 }
 
 func (a *API) oneRepo(q *table.Request, _ *fields) format.Answer {
-	return a.show(q, "full_repository", a.counted(q.Of))
+	return a.show(q, "full_repository", a.counted(q.Parent))
 }
 
 // shows answers with the record of the path as a template shows it.
@@ -35,36 +35,36 @@ func (a *API) shows(shape string) inRepo {
 func (a *API) issueAlone(q *table.Request, _ *fields) format.Answer {
 	closedBy := any(nil)
 	if q.Row.Text("state") == "closed" {
-		closedBy = q.Row.V["user"]
+		closedBy = q.Row.Values["user"]
 	}
-	return a.show(q, "issue", &table.Row{ID: q.Row.ID, V: q.Row.V.With(table.Values{"closed_by": closedBy})})
+	return a.show(q, "issue", &table.Row{ID: q.Row.ID, Values: q.Row.Values.With(table.Values{"closed_by": closedBy})})
 }
 
 func (a *API) onePull(q *table.Request, _ *fields) format.Answer {
-	if q.Row.V["pull_id"] == nil {
+	if q.Row.Values["pull_id"] == nil {
 		return a.refusal(http.StatusNotFound)
 	}
 	return a.show(q, "full_pull", q.Row)
 }
 
 func (a *API) labelsOfIssue(q *table.Request, _ *fields) format.Answer {
-	r := a.record(q.Of, "issues", q.Vars[0])
+	r := a.record(q.Parent, "issues", q.Vars[0])
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	return table.Show(r.V["labels"], q.Here)
+	return table.Show(r.Values["labels"], q.BaseURL)
 }
 
 // oneCommit shows a commit. Alone it has the changed files, too.
 func (a *API) oneCommit(q *table.Request, _ *fields) format.Answer {
-	sha, commit, repo := q.Row.Text("tree"), q.Row.Text("sha"), q.Of.ID
+	sha, commit, repo := q.Row.Text("tree"), q.Row.Text("sha"), q.Parent.ID
 	file := map[string]any{
 		"sha": sha, "filename": "README.md", "status": "modified", "additions": 3, "deletions": 1, "changes": 4,
 		"blob_url":     "https://github.com/" + repo + "/blob/" + commit + "/README.md",
 		"raw_url":      "https://github.com/" + repo + "/raw/" + commit + "/README.md",
-		"contents_url": q.Here + "/repos/" + repo + "/contents/README.md?ref=" + commit, "patch": "@@ -1 +1,3 @@",
+		"contents_url": q.BaseURL + "/repos/" + repo + "/contents/README.md?ref=" + commit, "patch": "@@ -1 +1,3 @@",
 	}
-	return a.show(q, "commit", &table.Row{ID: q.Row.ID, V: q.Row.V.With(table.Values{
+	return a.show(q, "commit", &table.Row{ID: q.Row.ID, Values: q.Row.Values.With(table.Values{
 		"stats": map[string]int{"total": 4, "additions": 3, "deletions": 1}, "files": []any{file},
 	})})
 }
@@ -72,16 +72,17 @@ func (a *API) oneCommit(q *table.Request, _ *fields) format.Answer {
 // oneRelease shows a release by its number, or the latest that is no prerelease.
 func (a *API) oneRelease(q *table.Request, _ *fields) format.Answer {
 	if q.Vars[0] != "latest" {
-		return a.show(q, "release", a.record(q.Of, "releases", q.Vars[0]))
+		return a.show(q, "release", a.record(q.Parent, "releases", q.Vars[0]))
 	}
-	found := a.world.Kinds["releases"].Select(func(r *table.Row) bool { return inside(q.Of)(r) && r.V["prerelease"] == false }, "", false)
+	stable := func(r *table.Row) bool { return inside(q.Parent)(r) && r.Values["prerelease"] == false }
+	found := a.world.Kinds["releases"].Select(stable, "", false)
 	return a.show(q, "release", append(found, nil)[0])
 }
 
 // contributors are statistics: the first time that they are asked for they are
 // being computed, 202 with {}; then they are there.
 func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
-	if _, before := a.asked.LoadOrStore(q.Of.ID, true); !before {
+	if _, before := a.asked.LoadOrStore(q.Parent.ID, true); !before {
 		return format.Answer{Status: http.StatusAccepted, Body: []byte("{}")}
 	}
 	type week struct {
@@ -92,7 +93,7 @@ func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
 	}
 	weeks, totals := map[string]map[int64]int{}, map[string]int64{}
 	for _, r := range a.world.Kinds["commits"].Rows() {
-		if who := r.Text("login"); r.Text("repo") == q.Of.ID {
+		if who := r.Text("login"); r.Text("repo") == q.Parent.ID {
 			if weeks[who] == nil {
 				weeks[who] = map[int64]int{}
 			}
@@ -107,11 +108,13 @@ func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
 			list = append(list, week{w, 3 * n, n, n})
 		}
 		slices.SortFunc(list, func(x, y week) int { return int(x.W - y.W) })
-		parts = append(parts, table.Part{T: a.builder.shapes["contributor"], V: table.Values{
+		parts = append(parts, table.Part{Template: a.builder.shapes["contributor"], Values: table.Values{
 			"total": total, "weeks": list, "user": a.builder.user(who), "login": who}})
 	}
-	slices.SortFunc(parts, func(x, y table.Part) int { return strings.Compare(x.V["login"].(string), y.V["login"].(string)) })
-	return table.Show(parts, q.Here)
+	slices.SortFunc(parts, func(x, y table.Part) int {
+		return strings.Compare(x.Values["login"].(string), y.Values["login"].(string))
+	})
+	return table.Show(parts, q.BaseURL)
 }
 
 // search finds issues and pull requests: qualifiers repo, is, type, state, label and
@@ -131,9 +134,9 @@ func (a *API) search(q *table.Request) format.Answer {
 	}, order(q, "comments"), q.Query.Get("order") == "asc")
 	total := len(rows)
 	return page(q, rows[:min(total, 1000)], func(r *table.Row) table.Part {
-		return a.part("issue", &table.Row{ID: r.ID, V: r.V.With(table.Values{"score": 1})}, q)
+		return a.part("issue", &table.Row{ID: r.ID, Values: r.Values.With(table.Values{"score": 1})}, q)
 	}, func(items []table.Part) any { // Octokit takes the first member that it does not know for the list
-		return table.Part{T: a.builder.shapes["search"], V: table.Values{"total": total, "items": items}}
+		return table.Part{Template: a.builder.shapes["search"], Values: table.Values{"total": total, "items": items}}
 	})
 }
 
@@ -144,7 +147,7 @@ func matchesWord(r *table.Row, word string) bool {
 	case qualified && name == "repo":
 		return strings.EqualFold(r.Text("repo"), value)
 	case qualified && (name == "is" || name == "type" || name == "state"):
-		pull := r.V["pull_id"] != nil
+		pull := r.Values["pull_id"] != nil
 		return value == r.Text("state") || (value == "pr" || value == "pull-request") && pull || value == "issue" && !pull
 	case qualified && name == "label":
 		return hasLabels(r, []string{value})

@@ -25,19 +25,19 @@ var keys = map[string]string{
 func (a *API) paths() table.Routes {
 	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
-		{Pattern: "/", Do: get(func(q *table.Request) format.Answer {
-			return format.Answer{Status: http.StatusOK, Body: []byte(`{"current_user_url":"` + q.Here + `/user"}`)}
+		{Pattern: "/", Handlers: get(func(q *table.Request) format.Answer {
+			return format.Answer{Status: http.StatusOK, Body: []byte(`{"current_user_url":"` + q.BaseURL + `/user"}`)}
 		})},
-		{Pattern: "/graphql", Do: map[string]table.Handler{http.MethodPost: a.graphQL}},
-		{Pattern: "/user", Do: get(a.me)},
-		{Pattern: "/users/*", Do: get(func(q *table.Request) format.Answer {
+		{Pattern: "/graphql", Handlers: map[string]table.Handler{http.MethodPost: a.graphQL}},
+		{Pattern: "/user", Handlers: get(a.me)},
+		{Pattern: "/users/*", Handlers: get(func(q *table.Request) format.Answer {
 			return a.show(q, "public_user", a.world.Kinds["users"].Find(q.Vars[0]))
 		})},
-		{Pattern: "/rate_limit", Do: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},
-		{Pattern: "/user/repos", List: true, Do: get(a.repos)},
-		{Pattern: "/users/*/repos", List: true, Do: get(a.repos)},
-		{Pattern: "/orgs/*/repos", List: true, Do: get(a.repos)},
-		{Pattern: "/search/issues", List: true, Do: get(a.search)},
+		{Pattern: "/rate_limit", Handlers: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},
+		{Pattern: "/user/repos", List: true, Handlers: get(a.repos)},
+		{Pattern: "/users/*/repos", List: true, Handlers: get(a.repos)},
+		{Pattern: "/orgs/*/repos", List: true, Handlers: get(a.repos)},
+		{Pattern: "/search/issues", List: true, Handlers: get(a.search)},
 	}
 	for _, one := range []struct {
 		suffix string
@@ -67,8 +67,8 @@ func (a *API) paths() table.Routes {
 		for method, answer := range one.do {
 			do[method] = func(q *table.Request) format.Answer { return a.below(q, one.suffix, one.kind, answer) }
 		}
-		all = append(all, table.Route{Pattern: "/repos/*/*" + one.suffix, List: one.list, Do: do},
-			table.Route{Pattern: "/repositories/*" + one.suffix, List: one.list, Do: do})
+		all = append(all, table.Route{Pattern: "/repos/*/*" + one.suffix, List: one.list, Handlers: do},
+			table.Route{Pattern: "/repositories/*" + one.suffix, List: one.list, Handlers: do})
 	}
 	return all
 }
@@ -81,16 +81,16 @@ func (a *API) below(q *table.Request, suffix, kind string, do inRepo) (answer fo
 		if name == movedName {
 			return a.moved(q)
 		}
-		q.Of, q.Vars = a.world.Kinds["repos"].Find(name), q.Vars[2:]
+		q.Parent, q.Vars = a.world.Kinds["repos"].Find(name), q.Vars[2:]
 	} else {
 		for _, r := range a.world.Kinds["repos"].Rows() {
 			if r.Text("id") == q.Vars[0] {
-				q.Of = r
+				q.Parent = r
 			}
 		}
 		q.Vars = q.Vars[1:]
 	}
-	if q.Of == nil {
+	if q.Parent == nil {
 		return a.refusal(http.StatusNotFound)
 	}
 	var f fields
@@ -98,11 +98,11 @@ func (a *API) below(q *table.Request, suffix, kind string, do inRepo) (answer fo
 		return refuse(http.StatusBadRequest, "Problems parsing JSON", "")
 	}
 	if kind != "" {
-		if q.Row = a.record(q.Of, kind, q.Vars[0]); q.Row == nil {
+		if q.Row = a.record(q.Parent, kind, q.Vars[0]); q.Row == nil {
 			return a.refusal(http.StatusNotFound)
 		}
 	}
-	q.Path = "/repositories/" + q.Of.Text("id") + suffix // where the links of lists lead
+	q.Path = "/repositories/" + q.Parent.Text("id") + suffix // where the links of lists lead
 	for _, part := range q.Vars {
 		q.Path = strings.Replace(q.Path, "*", part, 1)
 	}
@@ -123,7 +123,7 @@ func (a *API) record(repo *table.Row, kind, name string) *table.Row {
 // moved leads from the name that a repository had before to its number.
 func (a *API) moved(q *table.Request) format.Answer {
 	rest := strings.SplitN(q.Path, "/", 5)
-	to := q.Here + "/repositories/" + a.world.Kinds["repos"].Find(plan().Repositories[1].Name).Text("id")
+	to := q.BaseURL + "/repositories/" + a.world.Kinds["repos"].Find(plan().Repositories[1].Name).Text("id")
 	if len(rest) == 5 {
 		to += "/" + rest[4]
 	}

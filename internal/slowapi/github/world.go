@@ -120,7 +120,7 @@ func (b *builder) person(login, sort string) {
 // user is a person as other records show it; nil for nobody.
 func (b *builder) user(login string) any {
 	if r := b.world.Kinds["users"].Find(login); r != nil {
-		return table.Part{T: b.shapes["user"], V: r.V}
+		return table.Part{Template: b.shapes["user"], Values: r.Values}
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (b *builder) labelled(repo string, names []string) []table.Part {
 		if r == nil {
 			r = b.label(repo, name, "ededed", "", int64(len(b.world.Kinds["labels"].Rows())), false)
 		}
-		parts = append(parts, table.Part{T: b.shapes["label"], V: r.V})
+		parts = append(parts, table.Part{Template: b.shapes["label"], Values: r.Values})
 	}
 	return parts
 }
@@ -165,7 +165,7 @@ func (b *builder) add(repo string, v table.Values) *table.Row {
 
 // issue makes the next issue, one in four of them a pull request, with its comments.
 func (b *builder) issue(i int, at int64) {
-	d := b.world.Draw(tagIssue, i)
+	d := b.world.Random(tagIssue, i)
 	repo, share := plan().Repositories[0].Name, d.IntBelow(100)
 	for _, r := range plan().Repositories {
 		if repo = r.Name; share < r.Share {
@@ -193,7 +193,8 @@ func (b *builder) issue(i int, at int64) {
 	v["labels"] = b.labelled(repo, names)
 	if d.IntBelow(6) == 0 {
 		number := int64(1 + d.IntBelow(2))
-		v["milestone"] = table.Part{T: b.shapes["milestone"], V: table.Values{"repo": repo, "number": number, "id": 9_000_000 + number,
+		v["milestone"] = table.Part{Template: b.shapes["milestone"], Values: table.Values{
+			"repo": repo, "number": number, "id": 9_000_000 + number,
 			"node_id": nodeID("MI_", number), "title": "v" + strconv.FormatInt(number, 10), "creator": b.user(author),
 			"created": table.Stamp(b.world.Epoch.Unix() - days*86400)}}
 	}
@@ -205,9 +206,9 @@ func (b *builder) issue(i int, at int64) {
 		b.makePull(r, &d)
 	}
 	for n := range d.IntBelow(4) {
-		b.comment(r, author, fake.Body(b.world.Draw(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(b.world.Epoch.Unix(), at)))
+		b.comment(r, author, fake.Body(b.world.Random(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(b.world.Epoch.Unix(), at)))
 	}
-	r.V["updated"] = max(r.V["updated"].(table.Stamp), table.Stamp(at))
+	r.Values["updated"] = max(r.Values["updated"].(table.Stamp), table.Stamp(at))
 }
 
 // makePull makes a pull request of an issue.
@@ -216,27 +217,27 @@ func (b *builder) makePull(r *table.Row, d *fake.Rng) {
 	id, merged := 1_500_000_000+31*r.Number("id")%400_000_000, table.Stamp(0)
 	sha := func() string { return string(d.Hex(nil, 20)) }
 	if r.Text("state") == "closed" {
-		merged = r.V["closed"].(table.Stamp)
+		merged = r.Values["closed"].(table.Stamp)
 	}
 	head := sha()
 	owner, _, _ := strings.Cut(repo, "/")
-	repository := table.Part{T: b.shapes["repository"], V: b.world.Kinds["repos"].Find(repo).V}
+	repository := table.Part{Template: b.shapes["repository"], Values: b.world.Kinds["repos"].Find(repo).Values}
 	branch := func(ref, sha string) table.Part {
-		return table.Part{T: b.shapes["branch"], V: table.Values{"login": owner, "ref": ref, "sha": sha, "owner": b.user(owner),
+		return table.Part{Template: b.shapes["branch"], Values: table.Values{"login": owner, "ref": ref, "sha": sha, "owner": b.user(owner),
 			"repository": repository}}
 	}
-	maps.Copy(r.V, table.Values{
+	maps.Copy(r.Values, table.Values{
 		"place": "pull", "draft": d.IntBelow(10) == 0, "state_reason": nil, "pull_id": id, "pull_node_id": nodeID("PR_",
 			id), "merged": merged, "was_merged": merged != 0,
 		"merge_sha": sha(), "sha": head, "head": branch("change-"+strconv.FormatInt(number, 10), head), "base": branch("main", sha()),
 		"mergeable_state": "unknown", "commits": int64(1 + d.IntBelow(4)), "additions": int64(d.IntBelow(400)),
 		"deletions": int64(d.IntBelow(90)), "files": int64(1 + d.IntBelow(9)),
-		"pull_request": table.Part{T: b.shapes["issue_pull"], V: table.Values{"repo": repo, "number": number, "merged": merged}},
+		"pull_request": table.Part{Template: b.shapes["issue_pull"], Values: table.Values{"repo": repo, "number": number, "merged": merged}},
 	})
 	if merged == 0 {
-		r.V["mergeable"], r.V["mergeable_state"] = true, "clean"
+		r.Values["mergeable"], r.Values["mergeable_state"] = true, "clean"
 	} else {
-		r.V["merged_by"] = r.V["user"]
+		r.Values["merged_by"] = r.Values["user"]
 	}
 }
 
@@ -244,8 +245,8 @@ func (b *builder) makePull(r *table.Row, d *fake.Rng) {
 func (b *builder) comment(issue *table.Row, login, body string, at int64) *table.Row {
 	b.comments++
 	id, repo := 1_700_000_000+int64(b.comments), issue.Text("repo")
-	issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") + 1, "updated": max(table.Stamp(at),
-		issue.V["updated"].(table.Stamp))})
+	issue.Values = issue.Values.With(table.Values{"comments": issue.Number("comments") + 1, "updated": max(table.Stamp(at),
+		issue.Values["updated"].(table.Stamp))})
 	return b.world.Kinds["comments"].Add(strconv.FormatInt(id, 10), table.Values{
 		"repo": repo, "number": issue.Number("number"), "id": id, "node_id": nodeID("IC_",
 			id), "user": b.user(login), "login": login, "body": body,
@@ -255,7 +256,7 @@ func (b *builder) comment(issue *table.Row, login, body string, at int64) *table
 
 // commit adds a commit to a repository.
 func (b *builder) commit(i int, at int64) {
-	d := b.world.Draw(tagCommit, i)
+	d := b.world.Random(tagCommit, i)
 	repo := plan().Repositories[d.IntBelow(len(plan().Repositories)-1)].Name
 	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), b.people[d.IntBelow(len(b.people))].ID
 	message, last := fake.Body(d, false), b.heads[repo]
@@ -267,7 +268,7 @@ func (b *builder) commit(i int, at int64) {
 	for n, repo := range in {
 		parents := []table.Part{}
 		if last != "" {
-			parents = append(parents, table.Part{T: b.shapes["parent"], V: table.Values{"repo": repo, "sha": last}})
+			parents = append(parents, table.Part{Template: b.shapes["parent"], Values: table.Values{"repo": repo, "sha": last}})
 		}
 		b.world.Kinds["commits"].Add(repo+"/commits/"+sha, table.Values{
 			"sha": sha, "node_id": nodeID("C_", int64(i)+int64(n)<<32), "repo": repo, "tree": tree, "user": b.user(who), "login": who, "name": who,
@@ -278,7 +279,7 @@ func (b *builder) commit(i int, at int64) {
 
 // release adds a release to a repository.
 func (b *builder) release(i int, at int64) {
-	d := b.world.Draw(tagRelease, i)
+	d := b.world.Random(tagRelease, i)
 	id, tag := int64(90_000_000+i), fmt.Sprintf("v%d.%d.0", 1+i/10, i%10)
 	b.world.Kinds["releases"].Add(strconv.FormatInt(id, 10), table.Values{
 		"repo": plan().Repositories[i%2].Name, "id": id, "node_id": nodeID("RE_", id), "tag": tag, "name": tag, "user": b.user(b.world.Account),

@@ -39,7 +39,7 @@ func (f *fields) read(body []byte, suffix string) error {
 // created is an answer with 201 and the address of the record.
 func created(q *table.Request, answer format.Answer, path string) format.Answer {
 	answer.Status = http.StatusCreated
-	return with(answer, "Location", q.Here+path)
+	return with(answer, "Location", q.BaseURL+path)
 }
 
 // values are what the fields change of an issue. The caller holds Mu.
@@ -87,21 +87,21 @@ func (a *API) createIssue(q *table.Request, f *fields) format.Answer {
 	if f.Title == nil || *f.Title == "" {
 		return invalid("Issue", "title", "missing_field")
 	}
-	v, refused := a.values(q.Of.ID, f, a.world.Clock())
+	v, refused := a.values(q.Parent.ID, f, a.world.Clock())
 	if refused != nil {
 		return *refused
 	}
 	v["created"], v["user"], v["login"] = v["updated"], a.builder.user(a.world.Account), a.world.Account
-	q.Row = a.builder.add(q.Of.ID, v)
-	return created(q, a.issueAlone(q, f), "/repos/"+q.Of.ID+"/issues/"+q.Row.Text("number"))
+	q.Row = a.builder.add(q.Parent.ID, v)
+	return created(q, a.issueAlone(q, f), "/repos/"+q.Parent.ID+"/issues/"+q.Row.Text("number"))
 }
 
 func (a *API) updateIssue(q *table.Request, f *fields) format.Answer {
-	v, refused := a.values(q.Of.ID, f, a.world.Clock())
+	v, refused := a.values(q.Parent.ID, f, a.world.Clock())
 	if refused != nil {
 		return *refused
 	}
-	q.Row.V = q.Row.V.With(v)
+	q.Row.Values = q.Row.Values.With(v)
 	return a.issueAlone(q, f)
 }
 
@@ -109,25 +109,25 @@ func (a *API) createComment(q *table.Request, f *fields) format.Answer {
 	if f.Body == nil || *f.Body == "" {
 		return invalid("IssueComment", "body", "missing_field")
 	}
-	issue := a.record(q.Of, "issues", q.Vars[0])
+	issue := a.record(q.Parent, "issues", q.Vars[0])
 	if issue == nil {
 		return a.refusal(http.StatusNotFound)
 	}
 	r := a.builder.comment(issue, a.world.Account, *f.Body, a.world.Clock())
-	return created(q, a.show(q, "comment", r), "/repos/"+q.Of.ID+"/issues/comments/"+r.ID)
+	return created(q, a.show(q, "comment", r), "/repos/"+q.Parent.ID+"/issues/comments/"+r.ID)
 }
 
 func (a *API) updateComment(q *table.Request, f *fields) format.Answer {
 	if f.Body == nil || *f.Body == "" {
 		return invalid("IssueComment", "body", "missing_field")
 	}
-	q.Row.V = q.Row.V.With(table.Values{"body": *f.Body, "updated": table.Stamp(a.world.Clock())})
+	q.Row.Values = q.Row.Values.With(table.Values{"body": *f.Body, "updated": table.Stamp(a.world.Clock())})
 	return a.show(q, "comment", q.Row)
 }
 
 func (a *API) deleteComment(q *table.Request, _ *fields) format.Answer {
-	if issue := a.record(q.Of, "issues", q.Row.Text("number")); issue != nil {
-		issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") - 1})
+	if issue := a.record(q.Parent, "issues", q.Row.Text("number")); issue != nil {
+		issue.Values = issue.Values.With(table.Values{"comments": issue.Number("comments") - 1})
 	}
 	a.world.Kinds["comments"].Delete(q.Row)
 	return format.Answer{Status: http.StatusNoContent}
@@ -137,17 +137,17 @@ func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
 	if f.Labels == nil {
 		return invalid("Label", "labels", "missing_field")
 	}
-	r := a.record(q.Of, "issues", q.Vars[0])
+	r := a.record(q.Parent, "issues", q.Vars[0])
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	have := slices.Clone(r.V["labels"].([]table.Part))
-	for _, p := range a.builder.labelled(q.Of.ID, *f.Labels) {
-		if !hasLabels(r, []string{p.V["name"].(string)}) {
+	have := slices.Clone(r.Values["labels"].([]table.Part))
+	for _, p := range a.builder.labelled(q.Parent.ID, *f.Labels) {
+		if !hasLabels(r, []string{p.Values["name"].(string)}) {
 			have = append(have, p)
 		}
 	}
-	r.V = r.V.With(table.Values{"labels": have, "updated": table.Stamp(a.world.Clock())})
+	r.Values = r.Values.With(table.Values{"labels": have, "updated": table.Stamp(a.world.Clock())})
 	return a.labelsOfIssue(q, f)
 }
 
@@ -165,19 +165,20 @@ func (a *API) createLabel(q *table.Request, f *fields) format.Answer {
 	if f.Description != nil {
 		about = *f.Description
 	}
-	if a.record(q.Of, "labels", *f.Name) != nil {
+	if a.record(q.Parent, "labels", *f.Name) != nil {
 		return invalid("Label", "name", "already_exists")
 	}
-	r := a.builder.label(q.Of.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
-	return created(q, a.show(q, "label", r), "/repos/"+q.Of.ID+"/labels/"+r.Text("path"))
+	r := a.builder.label(q.Parent.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
+	return created(q, a.show(q, "label", r), "/repos/"+q.Parent.ID+"/labels/"+r.Text("path"))
 }
 
 func (a *API) deleteLabel(q *table.Request, _ *fields) format.Answer {
 	a.world.Kinds["labels"].Delete(q.Row)
 	for _, issue := range a.world.Kinds["issues"].Rows() {
-		if issue.Text("repo") == q.Of.ID && hasLabels(issue, q.Vars) {
-			issue.V = issue.V.With(table.Values{"labels": slices.DeleteFunc(slices.Clone(issue.V["labels"].([]table.Part)), func(p table.Part) bool {
-				return strings.EqualFold(p.V["name"].(string), q.Vars[0])
+		if issue.Text("repo") == q.Parent.ID && hasLabels(issue, q.Vars) {
+			labels := slices.Clone(issue.Values["labels"].([]table.Part))
+			issue.Values = issue.Values.With(table.Values{"labels": slices.DeleteFunc(labels, func(p table.Part) bool {
+				return strings.EqualFold(p.Values["name"].(string), q.Vars[0])
 			})})
 		}
 	}

@@ -77,14 +77,14 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	rows := []table.Part{}
 	for i := int64(0); i < int64(len(of.Fronts))*PerFront && int64(len(rows)) < p.Size; i++ {
 		if v := drawAvailable(w.Seed, in, of, i); r.Suits(&world.Row{I: i, V: v}) {
-			rows = append(rows, table.Part{T: Shapes()["available_number"], V: v})
+			rows = append(rows, table.Part{Template: Shapes()["available_number"], Values: v})
 		}
 	}
 	uri := r.In.Path
 	if echo := q.Echo(nil, world.KeysOf(r.Filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
-	return table.Show(table.Part{T: Shapes()["available_numbers"], V: table.Values{"rows": rows, "uri": uri}}, "")
+	return table.Show(table.Part{Template: Shapes()["available_numbers"], Values: table.Values{"rows": rows, "uri": uri}}, "")
 }
 
 // CountryList answers the list of countries, or one of them.
@@ -101,7 +101,7 @@ func CountryList(r *world.Request) format.Answer {
 	for i := range NumberCountries() {
 		rows = append(rows, NumberCountries()[i].part(base))
 	}
-	return table.Show(table.Part{T: Shapes()["countries"], V: table.Values{"rows": rows, "base": base}}, "")
+	return table.Show(table.Part{Template: Shapes()["countries"], Values: table.Values{"rows": rows, "base": base}}, "")
 }
 
 // part returns the country as its template shows it.
@@ -110,7 +110,8 @@ func (t *numberCountry) part(base string) table.Part {
 	for _, one := range t.Offers {
 		uris = append(uris, table.Member{Name: OfferNames[one.Path], Value: base + "/" + t.ISO + "/" + one.Path + ".json"})
 	}
-	return table.Part{T: Shapes()["country"], V: table.Values{"beta": t.Beta, "name": t.Name, "code": t.ISO, "uris": uris, "base": base}}
+	v := table.Values{"beta": t.Beta, "name": t.Name, "code": t.ISO, "uris": uris, "base": base}
+	return table.Part{Template: Shapes()["country"], Values: v}
 }
 
 // OfferNames are what a country calls its sorts of numbers.

@@ -59,7 +59,7 @@ func CallEvents(r *world.Request) format.Answer {
 	var list []table.Part
 	d := fake.RngFor(w.Seed, tagCallEvents, r.Parent)
 	add := func(shape string, at int64) {
-		list = append(list, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.IntBelow(900)), "at": at})})
+		list = append(list, table.Part{Template: Shapes()[shape], Values: v.With(table.Values{"took": int64(20 + d.IntBelow(900)), "at": at})})
 	}
 	if v["direction"] == "outbound-api" {
 		add("call_created", created)

@@ -123,7 +123,7 @@ func Usage(r *world.Request, name string) format.Answer {
 		c, time := shown[i%int64(len(shown))], times[i/int64(len(shown))]
 		v := usageValues(w, c, in, time)
 		v["account"], v["list"] = w.AccountSID(r.Account), path
-		return table.Part{T: Shapes()["usage"], V: v}
+		return table.Part{Template: Shapes()["usage"], Values: v}
 	})
 }
 
@@ -223,7 +223,7 @@ func Balance(r *world.Request) format.Answer {
 		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // 100 to 150 dollars
 	}
 	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - spent(w, r.Account))}
-	return table.Show(table.Part{T: Shapes()["balance"], V: v}, "")
+	return table.Show(table.Part{Template: Shapes()["balance"], Values: v}, "")
 }
 
 // NewToken answers POST to Tokens with a user name and a real password. Nothing

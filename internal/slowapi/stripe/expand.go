@@ -42,7 +42,7 @@ func (a *API) retrieve(k *kind, q *table.Request) format.Answer {
 // show is the answer of one record. The caller holds Mu.
 func (a *API) show(k *kind, q *table.Request, r *table.Row) format.Answer {
 	p := a.part(k, r, q)
-	return a.expand(q, p.T.Append(nil, p.V, q.Here))
+	return a.expand(q, p.Template.Append(nil, p.Values, q.BaseURL))
 }
 
 // expand puts records in place of their ids where the request wants it. The
@@ -97,7 +97,7 @@ func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 			return true
 		}
 		p := a.part(k, r, q)
-		d := json.NewDecoder(strings.NewReader(string(p.T.Append(nil, p.V, q.Here))))
+		d := json.NewDecoder(strings.NewReader(string(p.Template.Append(nil, p.Values, q.BaseURL))))
 		d.UseNumber()
 		_ = d.Decode(at) // it was written here
 	}
@@ -132,7 +132,7 @@ func (a *API) balance(q *table.Request) format.Answer {
 			sum += r.Number("amount_captured") - r.Number("amount_refunded")
 		}
 	}
-	return table.Show(table.Part{T: a.shapes["balance"], V: table.Values{"sum": sum}}, q.Here)
+	return table.Show(table.Part{Template: a.shapes["balance"], Values: table.Values{"sum": sum}}, q.BaseURL)
 }
 
 // clause is one condition of a search: field:"text", field~"part", created>123,
@@ -165,7 +165,7 @@ func condition(not bool, field, op, want string) func(*table.Row) bool {
 	return func(r *table.Row) bool {
 		have := r.Text(field)
 		if key, ok := strings.CutPrefix(field, `metadata["`); ok {
-			metadata, _ := r.V["metadata"].(map[string]string)
+			metadata, _ := r.Values["metadata"].(map[string]string)
 			have = metadata[strings.TrimSuffix(key, `"]`)]
 		}
 		holds := strings.EqualFold(have, want)

@@ -50,10 +50,10 @@ var kinds = []*kind{customers, charges, paymentIntents, refunds, products, price
 func (a *API) paths() table.Routes {
 	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
-		{Pattern: "/v1/balance", Do: get(a.balance)},
-		{Pattern: "/v2/core/events", List: true, Do: get(a.v2Events)},
-		{Pattern: "/v2/core/events/*", Do: get(a.v2Event)},
-		{Pattern: "/v1/invoices/*/lines", List: true, Do: get(a.lines)},
+		{Pattern: "/v1/balance", Handlers: get(a.balance)},
+		{Pattern: "/v2/core/events", List: true, Handlers: get(a.v2Events)},
+		{Pattern: "/v2/core/events/*", Handlers: get(a.v2Event)},
+		{Pattern: "/v1/invoices/*/lines", List: true, Handlers: get(a.lines)},
 	}
 	creates := map[*kind]func(*API, *table.Request, params) format.Answer{
 		customers: createCustomer, refunds: createRefund, subscriptions: createSubscription,
@@ -78,9 +78,10 @@ func (a *API) paths() table.Routes {
 		}
 		if k.search {
 			all = append(all, table.Route{Pattern: "/v1/" + k.name + "/search", List: true,
-				Do: get(func(q *table.Request) format.Answer { return a.search(k, q) })})
+				Handlers: get(func(q *table.Request) format.Answer { return a.search(k, q) })})
 		}
-		all = append(all, table.Route{Pattern: "/v1/" + k.name, List: true, Do: list}, table.Route{Pattern: "/v1/" + k.name + "/*", Do: one})
+		path := "/v1/" + k.name
+		all = append(all, table.Route{Pattern: path, List: true, Handlers: list}, table.Route{Pattern: path + "/*", Handlers: one})
 	}
 	return all
 }

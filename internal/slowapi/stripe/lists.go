@@ -97,26 +97,26 @@ func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*tab
 // around them.
 func (a *API) records(q *table.Request, k *kind, rows []*table.Row, shape string, v table.Values) format.Answer {
 	v["data"] = table.Parts(rows, func(r *table.Row) table.Part { return a.part(k, r, q) })
-	return a.expand(q, a.shapes[shape].Append(nil, v, q.Here))
+	return a.expand(q, a.shapes[shape].Append(nil, v, q.BaseURL))
 }
 
 // part is a record as the version of the request shows it: payment intents have a
 // list of their charges before 2022-11-15.
 func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
-	v := r.V
+	v := r.Values
 	if k == paymentIntents && version(q.Header) < "2022-11-15" {
 		var list []table.Part
 		if c := a.world.Kinds["charges"].Find(r.Text("latest_charge")); c != nil {
-			list = append(list, table.Part{T: a.shapes["charge"], V: c.V})
+			list = append(list, table.Part{Template: a.shapes["charge"], Values: c.Values})
 		}
 		v = v.With(table.Values{"charges": a.listOf(list, "/v1/charges?payment_intent="+r.ID, false)})
 	}
-	return table.Part{T: a.shapes[k.one], V: v}
+	return table.Part{Template: a.shapes[k.one], Values: v}
 }
 
 // listOf returns a list inside a record.
 func (a *API) listOf(rows []table.Part, url string, more bool) table.Part {
-	return table.Part{T: a.shapes["list"], V: table.Values{"data": rows, "url": url, "more": more}}
+	return table.Part{Template: a.shapes["list"], Values: table.Values{"data": rows, "url": url, "more": more}}
 }
 
 // filter reads the filters of a list.
@@ -177,8 +177,10 @@ func (a *API) lines(q *table.Request) format.Answer {
 	if r == nil {
 		return missing(http.StatusNotFound, invoices.one, q.Vars[0], "invoice")
 	}
-	rows, _ := r.V["lines"].([]table.Part)
-	named := func(id string) int { return slices.IndexFunc(rows, func(p table.Part) bool { return p.V["id"] == id }) }
+	rows, _ := r.Values["lines"].([]table.Part)
+	named := func(id string) int {
+		return slices.IndexFunc(rows, func(p table.Part) bool { return p.Values["id"] == id })
+	}
 	more := false
 	if before := named(q.Query.Get("ending_before")); before >= 0 {
 		rows, more = rows[max(before-limit, 0):before], before > limit
@@ -186,7 +188,7 @@ func (a *API) lines(q *table.Request) format.Answer {
 		rows = rows[named(q.Query.Get("starting_after"))+1:]
 		rows, more = rows[:min(limit, len(rows))], len(rows) > limit
 	}
-	return table.Show(a.listOf(rows, "/v1/invoices/"+r.ID+"/lines", more), q.Here)
+	return table.Show(a.listOf(rows, "/v1/invoices/"+r.ID+"/lines", more), q.BaseURL)
 }
 
 // token hides how many records are before a page.
@@ -247,7 +249,8 @@ func (a *API) v2Events(q *table.Request) format.Answer {
 			r.Text("of_id") == of)
 	}, "", false)
 	page, more := cut(rows[min(at, len(rows)):], limit)
-	v := table.Values{"data": table.Parts(page, func(r *table.Row) table.Part { return table.Part{T: a.shapes["v2_event"], V: r.V} })}
+	show := func(r *table.Row) table.Part { return table.Part{Template: a.shapes["v2_event"], Values: r.Values} }
+	v := table.Values{"data": table.Parts(page, show)}
 	link := func(name string, there bool, n int) {
 		if !there {
 			return
@@ -260,7 +263,7 @@ func (a *API) v2Events(q *table.Request) format.Answer {
 	}
 	link("next", more, at+limit)
 	link("previous", at > 0, max(at-limit, 0))
-	return table.Show(table.Part{T: a.shapes["v2_list"], V: v}, q.Here)
+	return table.Show(table.Part{Template: a.shapes["v2_list"], Values: v}, q.BaseURL)
 }
 
 func (a *API) v2Event(q *table.Request) format.Answer {
@@ -268,5 +271,5 @@ func (a *API) v2Event(q *table.Request) format.Answer {
 	if r == nil {
 		return missing(http.StatusNotFound, events.one, q.Vars[0], "id")
 	}
-	return table.Show(table.Part{T: a.shapes["v2_event"], V: r.V}, q.Here)
+	return table.Show(table.Part{Template: a.shapes["v2_event"], Values: r.Values}, q.BaseURL)
 }

@@ -59,8 +59,8 @@ func New(w *table.World, knows func(token string) bool) *table.API {
 	a := &API{world: w, knows: knows, shapes: table.ParseAll(files, "shapes"), first: map[string]first{}}
 	a.routes = a.paths()
 	a.seed()
-	a.world.Come["customers"] = func(now int64) { a.customer(w.Account, now) }
-	a.world.Change = a.edit
+	a.world.Creators["customers"] = func(now int64) { a.customer(w.Account, now) }
+	a.world.CheckEdit = a.edit
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Controls()}
 }
 
@@ -85,7 +85,7 @@ func (a *API) answer(r *http.Request, body []byte, unread int, here string) form
 			"The provided key does not have access to account '"+account+"' (or that account does not exist)."))
 	}
 	q := a.routes.Request(r, body, here)
-	if q == nil || q.Route.Do[q.Method] == nil {
+	if q == nil || q.Route.Handlers[q.Method] == nil {
 		return a.signed(r, refuse(http.StatusNotFound, "invalid_request_error", "", "",
 			"Unrecognized request URL ("+r.Method+": "+r.URL.Path+")."))
 	}
@@ -94,7 +94,7 @@ func (a *API) answer(r *http.Request, body []byte, unread int, here string) form
 	if key := r.Header.Get("Idempotency-Key"); key != "" && q.Method == http.MethodPost {
 		return a.signed(r, a.once(q, account+" "+key))
 	}
-	return a.signed(r, a.world.Run(q, q.Route.Do[q.Method]))
+	return a.signed(r, a.world.Run(q, q.Route.Handlers[q.Method]))
 }
 
 // once does a write, or gives the answer of the first write with its key.
@@ -113,7 +113,7 @@ func (a *API) once(q *table.Request, key string) format.Answer {
 		answer.Header["Idempotent-Replayed"] = "true"
 		return answer
 	}
-	answer := a.world.Run(q, q.Route.Do[q.Method])
+	answer := a.world.Run(q, q.Route.Handlers[q.Method])
 	if answer.Status < 500 {
 		if len(a.first) >= maxFirst {
 			clear(a.first)

@@ -46,7 +46,7 @@ func (a *API) seed() {
 func (a *API) id(prefix string) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	a.made++
-	d := a.world.Draw(tagID, a.made)
+	d := a.world.Random(tagID, a.made)
 	size := 14
 	if prefix != "cus" && prefix != "prod" {
 		size = 24
@@ -70,13 +70,13 @@ func (a *API) product(account string, i int, at int64) {
 	name := []string{"Basic", "Team", "Business", "Support", "Storage"}[i%5] + " " + strconv.Itoa(1+i/5)
 	product := a.add(products, account, at, table.Values{"active": true, "name": name, "default_price": nil})
 	for n, interval := range []string{"month", "year"} {
-		d := a.world.Draw(tagPrice, 2*i+n)
+		d := a.world.Random(tagPrice, 2*i+n)
 		price := a.add(prices, account, at, table.Values{
 			"active": true, "lookup_key": nil, "product": product.ID, "interval": interval, "type": "recurring", "currency": "usd",
 			"unit_amount": int64(500+100*d.IntBelow(90)) * int64(1+9*n),
 		})
 		if n == 0 {
-			product.V = product.V.With(table.Values{"default_price": price.ID})
+			product.Values = product.Values.With(table.Values{"default_price": price.ID})
 		}
 	}
 }
@@ -84,12 +84,12 @@ func (a *API) product(account string, i int, at int64) {
 // customer makes a customer with a payment, and one in five with a subscription.
 func (a *API) customer(account string, at int64) {
 	n := len(a.world.Kinds["customers"].Rows())
-	d := a.world.Draw(tagCustomer, n)
+	d := a.world.Random(tagCustomer, n)
 	name := fake.Names()[d.IntBelow(len(fake.Names()))] + " " + fake.Names()[d.IntBelow(len(fake.Names()))]
 	email := fmt.Sprintf("customer%d@example.com", n)
 	v := table.Values{
 		"name": name, "email": email, "currency": "usd", "invoice_prefix": strings.ToUpper(string(d.Hex(nil, 4))), "phone": nil,
-		"address": table.Part{T: a.shapes["address"], V: table.Values{"city": "Bern", "country": "CH",
+		"address": table.Part{Template: a.shapes["address"], Values: table.Values{"city": "Bern", "country": "CH",
 			"line1":       "Street " + strconv.Itoa(1+d.IntBelow(99)),
 			"postal_code": strconv.Itoa(3000 + d.IntBelow(99))}},
 		"metadata": map[string]string{"number": strconv.Itoa(n), "tier": []string{"free", "pro"}[d.IntBelow(2)]},
@@ -123,8 +123,8 @@ func (a *API) somePrices(account string, d *fake.Rng) []item {
 // given back.
 func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
 	v := table.Values{
-		"amount": int64(500 + d.IntBelow(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.V["name"],
-		"email": c.V["email"], "phone": c.V["phone"], "address": c.V["address"], "payment_method": a.id("pm"),
+		"amount": int64(500 + d.IntBelow(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.Values["name"],
+		"email": c.Values["email"], "phone": c.Values["phone"], "address": c.Values["address"], "payment_method": a.id("pm"),
 		"fingerprint": string(d.Hex(nil, 8)),
 		"last4":       strconv.Itoa(1000 + d.IntBelow(9000)), "risk": int64(d.IntBelow(60)),
 		"paid": true, "refunded": false, "status": "succeeded",
@@ -143,9 +143,9 @@ func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
 	account := c.Text("account")
 	intent := a.add(paymentIntents, account, at, v)
 	charge := a.add(charges, account, at, v.With(table.Values{"payment_intent": intent.ID}))
-	intent.V = intent.V.With(table.Values{"latest_charge": charge.ID})
+	intent.Values = intent.Values.With(table.Values{"latest_charge": charge.ID})
 	a.event(charge, "charge."+charge.Text("status"), at, "charge", nil)
-	if d.IntBelow(20) == 0 && charge.V["paid"] == true {
+	if d.IntBelow(20) == 0 && charge.Values["paid"] == true {
 		a.refund(charge, charge.Number("amount"), "requested_by_customer", at+86400)
 	}
 }
@@ -153,10 +153,11 @@ func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
 // refund gives a charge's money back.
 func (a *API) refund(charge *table.Row, amount int64, reason any, at int64) *table.Row {
 	back := charge.Number("amount_refunded") + amount
-	charge.V = charge.V.With(table.Values{"amount_refunded": back, "refunded": back == charge.Number("amount")})
+	charge.Values = charge.Values.With(table.Values{"amount_refunded": back, "refunded": back == charge.Number("amount")})
 	return a.add(refunds, charge.Text("account"), at, table.Values{
-		"amount": amount, "charge": charge.ID, "currency": "usd", "customer": charge.V["customer"], "payment_intent": charge.V["payment_intent"],
-		"payment_method": charge.V["payment_method"], "reason": reason, "balance_transaction": a.id("txn"),
+		"amount": amount, "charge": charge.ID, "currency": "usd", "customer": charge.Values["customer"],
+		"payment_intent": charge.Values["payment_intent"],
+		"payment_method": charge.Values["payment_method"], "reason": reason, "balance_transaction": a.id("txn"),
 	})
 }
 
@@ -174,31 +175,32 @@ func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[strin
 		"collection_method": "charge_automatically",
 	})
 	if metadata != nil {
-		sub.V = sub.V.With(table.Values{"metadata": metadata})
+		sub.Values = sub.Values.With(table.Values{"metadata": metadata})
 	}
 	invoice := a.add(invoices, account, at, table.Values{"customer": c.ID, "subscription": sub.ID,
 		"collection_method": "charge_automatically"})
 	var shown, lines []table.Part
 	for _, one := range items {
 		v := table.Values{
-			"period_start": at, "period_end": at + 30*86400, "price": table.Part{T: a.shapes["price"], V: one.price.V},
+			"period_start": at, "period_end": at + 30*86400, "price": table.Part{Template: a.shapes["price"], Values: one.price.Values},
 			"quantity": one.quantity, "subscription": sub.ID,
 		}
 		r := a.add(subscriptionItems, account, at, v)
 		amount := one.price.Number("unit_amount") * one.quantity
 		total += amount
-		shown = append(shown, table.Part{T: a.shapes["subscription_item"], V: r.V})
-		lines = append(lines, table.Part{T: a.shapes["line_item"], V: v.With(table.Values{
+		shown = append(shown, table.Part{Template: a.shapes["subscription_item"], Values: r.Values})
+		lines = append(lines, table.Part{Template: a.shapes["line_item"], Values: v.With(table.Values{
 			"id": a.id("il"), "amount": amount, "invoice": invoice.ID, "subscription_item": r.ID, "price": one.price.ID,
-			"product": one.price.V["product"], "unit_amount": one.price.V["unit_amount"], "description": nil, "metadata": map[string]string{},
+			"product": one.price.Values["product"], "unit_amount": one.price.Values["unit_amount"],
+			"description": nil, "metadata": map[string]string{},
 		})})
 	}
-	invoice.V = invoice.V.With(table.Values{
+	invoice.Values = invoice.Values.With(table.Values{
 		"status": "paid", "total": total, "paid": total, "remaining": int64(0), "paid_at": at, "lines": lines,
-		"number": c.Text("invoice_prefix") + "-0001", "address": c.V["address"], "email": c.V["email"],
-		"name": c.V["name"], "phone": c.V["phone"],
+		"number": c.Text("invoice_prefix") + "-0001", "address": c.Values["address"], "email": c.Values["email"],
+		"name": c.Values["name"], "phone": c.Values["phone"],
 	})
-	sub.V = sub.V.With(table.Values{"items": shown, "latest_invoice": invoice.ID})
+	sub.Values = sub.Values.With(table.Values{"items": shown, "latest_invoice": invoice.ID})
 	a.event(sub, "customer.subscription.created", at, "subscription", nil)
 	return sub
 }
@@ -206,7 +208,8 @@ func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[strin
 // event tells of a record as it is now.
 func (a *API) event(of *table.Row, sort string, at int64, shape string, key any) {
 	a.add(events, of.Text("account"), at, table.Values{
-		"type": sort, "version": apiVersion, "request": nil, "idempotency_key": key, "of": table.Part{T: a.shapes[shape], V: of.V},
+		"type": sort, "version": apiVersion, "request": nil, "idempotency_key": key,
+		"of":    table.Part{Template: a.shapes[shape], Values: of.Values},
 		"of_id": of.ID, "of_type": shape, "of_kind": shape + "s", "created_at": table.Stamp(at),
 	})
 }

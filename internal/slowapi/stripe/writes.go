@@ -81,12 +81,12 @@ func update(k *kind) func(*API, *table.Request, params) format.Answer {
 		if r == nil {
 			return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
 		}
-		was, _ := r.V["metadata"].(map[string]string)
+		was, _ := r.Values["metadata"].(map[string]string)
 		v := k.set(p, was)
 		if k == customers {
 			maps.Copy(v, a.address(p))
 		}
-		r.V = r.V.With(v)
+		r.Values = r.Values.With(v)
 		if k == customers {
 			a.event(r, "customer.updated", a.world.Clock(), k.one, key(q))
 		}
@@ -112,7 +112,7 @@ func (a *API) address(p params) table.Values {
 	for name, value := range given {
 		v[name] = value
 	}
-	return table.Values{"address": table.Part{T: a.shapes["address"], V: v}}
+	return table.Values{"address": table.Part{Template: a.shapes["address"], Values: v}}
 }
 
 func createCustomer(a *API, q *table.Request, p params) format.Answer {
@@ -153,7 +153,7 @@ func createRefund(a *API, q *table.Request, p params) format.Answer {
 		reason = text
 	}
 	r := a.refund(charge, amount, reason, a.world.Clock())
-	r.V = r.V.With(refunds.set(p, nil))
+	r.Values = r.Values.With(refunds.set(p, nil))
 	return a.show(refunds, q, r)
 }
 
@@ -189,7 +189,7 @@ func cancelSubscription(a *API, q *table.Request, r *table.Row) format.Answer {
 	if r.Text("status") == "canceled" {
 		return missing(http.StatusNotFound, subscriptions.one, r.ID, "subscription")
 	}
-	r.V = r.V.With(table.Values{"status": "canceled", "canceled_at": a.world.Clock(), "cancel_reason": "cancellation_requested"})
+	r.Values = r.Values.With(table.Values{"status": "canceled", "canceled_at": a.world.Clock(), "cancel_reason": "cancellation_requested"})
 	a.event(r, "customer.subscription.deleted", a.world.Clock(), "subscription", key(q))
 	return a.show(subscriptions, q, r)
 }

@@ -1,4 +1,4 @@
-// Control: records that come, change and go from outside the API.
+// Control requests: create, change and delete records outside the imitated API.
 
 package table
 
@@ -13,52 +13,53 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Bounds of one request from outside.
+// Limits of one control request.
 const (
-	maxCome    = 100_000
-	maxEdits   = 10_000
-	maxSeconds = 10 * 366 * 86400
+	maxArrivals = 100_000          // new records of each kind
+	maxEdits    = 10_000           // changed records
+	maxSeconds  = 10 * 366 * 86400 // ten years
 )
 
-// Controls are the paths under /-/ that change records.
+// Controls returns the handlers of the paths under /-/ that change records.
 func (w *World) Controls() map[string]Control {
 	return map[string]Control{
-		"/-/edit": w.edit, "/-/advance": w.advance,
+		"/-/edit": w.applyEdits, "/-/advance": w.advance,
 		"/-/limits": func([]byte) (any, error) { return nil, errors.New("this API has no /-/limits") },
 	}
 }
 
-// advance moves the clock, then lets records come.
+// advance handles POST /-/advance. It advances the clock, then creates records.
 func (w *World) advance(raw []byte) (any, error) {
 	var in map[string]int64
 	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	for name, n := range in {
-		most := int64(maxCome)
+		limit := int64(maxArrivals)
 		if name == "seconds" {
-			most = maxSeconds
-		} else if w.Come[name] == nil {
-			return nil, fmt.Errorf("there is seconds, and of records: %s", strings.Join(slices.Sorted(maps.Keys(w.Come)), ", "))
+			limit = maxSeconds
+		} else if w.Creators[name] == nil {
+			return nil, fmt.Errorf("there is seconds, and of records: %s", strings.Join(slices.Sorted(maps.Keys(w.Creators)), ", "))
 		}
-		if n < 0 || n > most {
-			return nil, fmt.Errorf("%s must be 0 to %d", name, most)
+		if n < 0 || n > limit {
+			return nil, fmt.Errorf("%s must be 0 to %d", name, limit)
 		}
 	}
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
-	w.moved += time.Duration(in["seconds"]) * time.Second
+	w.advanced += time.Duration(in["seconds"]) * time.Second
 	delete(in, "seconds")
 	for name, n := range in {
 		for range n {
-			w.Come[name](w.Clock())
+			w.Creators[name](w.Clock())
 		}
 	}
 	return map[string]any{"clock": time.Unix(w.Clock(), 0).UTC(), "created": in}, nil
 }
 
-// edit changes or deletes single records, up to the first that cannot be.
-func (w *World) edit(raw []byte) (any, error) {
+// applyEdits handles POST /-/edit. It applies the edits in order and stops at the first invalid edit.
+// The edits before it stay applied.
+func (w *World) applyEdits(raw []byte) (any, error) {
 	var in struct {
 		Kind    string `json:"kind"`
 		Records []struct {
@@ -79,20 +80,20 @@ func (w *World) edit(raw []byte) (any, error) {
 	if len(in.Records) > maxEdits {
 		return nil, fmt.Errorf("at most %d records at once", maxEdits)
 	}
-	for n, one := range in.Records {
-		r := kind.Find(one.ID)
+	for n, edit := range in.Records {
+		r := kind.Find(edit.ID)
 		if r == nil {
-			return nil, fmt.Errorf("record %d of %d (those before it are changed): there is no %q", n, len(in.Records), one.ID)
+			return nil, fmt.Errorf("record %d of %d (those before it are changed): there is no %q", n, len(in.Records), edit.ID)
 		}
-		if one.Delete {
+		if edit.Delete {
 			kind.Delete(r)
 			continue
 		}
-		set, err := w.Change(in.Kind, r, one.Set)
+		set, err := w.CheckEdit(in.Kind, r, edit.Set)
 		if err != nil {
 			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)
 		}
-		r.V = r.V.With(set)
+		r.Values = r.Values.With(set)
 	}
 	return map[string]int{"changed": len(in.Records)}, nil
 }

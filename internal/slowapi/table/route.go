@@ -1,4 +1,4 @@
-// Routes: which handler a request is for, and what the handler is told.
+// Routes: how the handler of a request is found, and what the handler receives.
 
 package table
 
@@ -10,54 +10,54 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// API is what a server needs of an API.
+// API is one imitated API. Package slowapi serves it.
 type API struct {
 	Routes Routes
-	// Answer answers a request that came to the address here. Its body was read, unless
-	// unread is the status of the error that it could not be.
-	Answer func(r *http.Request, body []byte, unread int, here string) format.Answer
-	// Refuse is the error the provider gives with a status.
+	// Answer answers a request. The server has read its body. If reading failed, unread is the
+	// HTTP status to answer with; otherwise it is 0. baseURL is the server's URL as the client sees it.
+	Answer func(r *http.Request, body []byte, unread int, baseURL string) format.Answer
+	// Refuse returns the error answer of the provider for an HTTP status.
 	Refuse func(status int) format.Answer
-	// Control changes the world from outside, by the paths under /-/.
+	// Control has the handlers of the paths under /-/, which change the records.
 	Control map[string]Control
 }
 
-// Control makes what the body of a request says true. Errors: a sentence for whoever sent it.
+// Control handles the body of a control request and returns the JSON answer. The text of its error
+// is shown to the client.
 type Control = func(raw []byte) (any, error)
 
 // Request is one request to a route.
 type Request struct {
-	Ctx    context.Context
-	Route  *Route
-	Method string   // GET for HEAD too
-	Path   string   // as it came
-	Vars   []string // what stands for the stars of the pattern, decoded
-	Query  url.Values
-	Raw    string     // the query as it came
-	Form   url.Values // for APIs that read one
-	Header http.Header
-	Body   []byte
-	Here   string // the address it came to, as http://127.0.0.1:4117
-	// Row is the record that the path names and Of what that belongs to, for APIs
-	// whose routes name both.
-	Row, Of *Row
+	Ctx      context.Context
+	Route    *Route
+	Method   string   // the HTTP method, but GET for a HEAD request
+	Path     string   // the escaped path of the request
+	Vars     []string // the decoded parts of the path that match the stars of the pattern
+	Query    url.Values
+	RawQuery string     // the query as the client sent it
+	Form     url.Values // the form in the body, set only by APIs that use forms
+	Header   http.Header
+	Body     []byte
+	BaseURL  string // the server's URL as the client sees it, such as http://127.0.0.1:4117
+	// Row is the record that the path names and Parent the record that it belongs to.
+	// They are set only by APIs whose handlers need them.
+	Row, Parent *Row
 }
 
 // Handler answers a request.
 type Handler = func(*Request) format.Answer
 
-// Route is one path, a star for each part that may be anything, and what answers
-// it by method.
+// Route is a path pattern with its handlers.
 type Route struct {
-	Pattern string
-	List    bool // as slow as lists are
-	Do      map[string]Handler
+	Pattern  string // a path in which each star matches one part
+	List     bool   // GET reads a list, which takes longer than other requests
+	Handlers map[string]Handler
 }
 
-// Routes are those of an API; the first that matches counts.
+// Routes are the routes of an API. The first that matches a path is used.
 type Routes []Route
 
-// Find is the route of a path and what stands for its stars; nil for none.
+// Find returns the route of a path and the decoded parts that match its stars. The route is nil if none matches.
 func (all Routes) Find(path string) (*Route, []string) {
 	for i := range all {
 		if vars, ok := format.Match(all[i].Pattern, path); ok {
@@ -72,11 +72,10 @@ func (all Routes) Find(path string) (*Route, []string) {
 	return nil, nil
 }
 
-// Request reads a request that came to the address here. It returns nil when the path is
-// no route's.
-func (all Routes) Request(r *http.Request, body []byte, here string) *Request {
-	q := &Request{Ctx: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Raw: r.URL.RawQuery,
-		Header: r.Header, Body: body, Here: here}
+// Request returns a request with its route. It returns nil if no route matches the path.
+func (all Routes) Request(r *http.Request, body []byte, baseURL string) *Request {
+	q := &Request{Ctx: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), RawQuery: r.URL.RawQuery,
+		Header: r.Header, Body: body, BaseURL: baseURL}
 	if q.Route, q.Vars = all.Find(q.Path); q.Route == nil {
 		return nil
 	}
@@ -86,7 +85,7 @@ func (all Routes) Request(r *http.Request, body []byte, here string) *Request {
 	return q
 }
 
-// IsList tells whether a request asks for a list.
+// IsList reports whether a request reads a list.
 func (all Routes) IsList(r *http.Request) bool {
 	at, _ := all.Find(r.URL.EscapedPath())
 	return at != nil && at.List && (r.Method == http.MethodGet || r.Method == http.MethodHead)

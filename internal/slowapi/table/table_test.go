@@ -19,7 +19,7 @@ func TestATemplateIsFilled(t *testing.T) {
 		"shapes/b.json": {Data: []byte("+a\n\"more\": \"$more\"}")},
 	}, "shapes")
 	v := Values{"id": int64(7), "name": "a\"b", "at": Stamp(0), "of": []Part{}, "more": map[string]string{"x": "y"}}
-	v["in"] = Part{T: all["a"], V: Values{"left": true, "at": Stamp(60)}}
+	v["in"] = Part{Template: all["a"], Values: Values{"left": true, "at": Stamp(60)}}
 	got := string(all["b"].Append(nil, v, "http://h"))
 	want := `{"id":7,"url":"http://h/a/a\"b","at":null,"in":{"id":null,"url":"http://h/a/","left":true,"at":"1970-01-01T00:01:00Z",` +
 		`"in":null,"of":null,"end":1},"of":[],"end":1,"more":{"x":"y"}}`
@@ -52,10 +52,10 @@ func TestRoutesDecodeWhatStandsForStars(t *testing.T) {
 func TestAWorldIsChangedFromOutside(t *testing.T) {
 	w := &World{Epoch: time.Unix(1000, 0), Now: time.Now}
 	w.Begin("things")
-	w.Come["things"] = func(now int64) {
+	w.Creators["things"] = func(now int64) {
 		w.Kinds["things"].Add("t"+string(rune('0'+len(w.Kinds["things"].Rows()))), Values{"created": now})
 	}
-	w.Change = func(_ string, _ *Row, set Values) (Values, error) { return set, nil }
+	w.CheckEdit = func(_ string, _ *Row, set Values) (Values, error) { return set, nil }
 	do := func(path, body, want string) {
 		t.Helper()
 		answer, err := w.Controls()[path]([]byte(body))

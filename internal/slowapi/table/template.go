@@ -1,8 +1,7 @@
-// Templates: how a record looks as JSON, with places for its values.
+// Templates: the JSON of a record, with placeholders for its values.
 
-// Package table keeps records as rows of values, shows them by templates and
-// cuts lists of them into pages. APIs whose records need no code of their own
-// are made of it.
+// Package table stores records as rows of named values and renders them with JSON templates.
+// The imitated APIs of GitHub and Stripe are built with it.
 package table
 
 import (
@@ -20,21 +19,21 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Values fill a template. A value is nil, a string, a number, a bool, a Stamp, a
-// Part, a list of Parts, or anything encoding/json writes. Values are never
-// changed once a row has them: a change makes new ones.
+// Values are the named values of a record. A value is nil, a string, a number, a bool, a Stamp, a
+// Part, a []Part, or any other value that encoding/json can write. The Values of a row are never
+// changed in place. A change replaces them by a new map.
 type Values map[string]any
 
-// Stamp is a time in Unix seconds that shows as RFC 3339; 0 shows as null.
+// Stamp is a time in Unix seconds. Its JSON is an RFC 3339 string, or null for 0.
 type Stamp int64
 
-// Part is a template with its values: an object inside another.
+// Part is a template with its values. Its JSON is an object inside another object.
 type Part struct {
-	T *Template
-	V Values
+	Template *Template
+	Values   Values
 }
 
-// Members are an object whose members are known only by their values.
+// Members is a JSON object whose member names are not known to the template.
 type Members []Member
 
 // Member is one of Members.
@@ -43,24 +42,25 @@ type Member struct {
 	Value any
 }
 
-// Template is JSON with places: "$x" is the value x, "$x|form" the value x in one of
-// the forms, {{x}} inside a string is its text, and a member "name?": "$x", is left
-// out where there is no value x. {{here}} is the address the request came to.
+// Template is JSON with placeholders. "$x" is the value x, and "$x|form" is the value x in one of
+// the forms. {{x}} inside a string is the text of x. A member "name?": "$x", is omitted
+// if there is no value x. {{here}} is the server's URL as the client sees it.
 type Template struct {
-	literals []string // around the places
-	places   []place
+	literals     []string // the text before, between and after the placeholders
+	placeholders []placeholder
 }
 
-type place struct {
+// placeholder is one placeholder of a template.
+type placeholder struct {
 	name   string
-	member string // with its quotes and colon, of a member that may be left out
-	text   bool   // inside a string
+	member string // of an optional member: its quoted name and the colon
+	text   bool   // the placeholder stands inside a JSON string
 	form   func(dst []byte, value any) []byte
 }
 
-var places = regexp.MustCompile(`"(\w+)\?":\s*"\$(\w+)",|"\$(\w+)(?:\|(\w+))?"|\{\{(\w+)\}\}`)
+var placeholderPattern = regexp.MustCompile(`"(\w+)\?":\s*"\$(\w+)",|"\$(\w+)(?:\|(\w+))?"|\{\{(\w+)\}\}`)
 
-// forms are how a place can show its value: "$created|date".
+// forms are the formats of a placeholder by name, as in "$created|date".
 var forms = map[string]func(dst []byte, value any) []byte{
 	"date":   func(dst []byte, value any) []byte { return appendTime(dst, value, "Mon, 02 Jan 2006 15:04:05 +0000") },
 	"stamp":  func(dst []byte, value any) []byte { return appendTime(dst, value, time.RFC3339) },
@@ -70,7 +70,7 @@ var forms = map[string]func(dst []byte, value any) []byte{
 	"bool":   func(dst []byte, value any) []byte { return strconv.AppendBool(dst, value == "true") },
 }
 
-// appendTime appends Unix seconds in a layout of package time, or null for 0.
+// appendTime appends the time of Unix seconds in a layout of package time, or null for 0.
 func appendTime(dst []byte, value any, layout string) []byte {
 	unix, _ := value.(int64)
 	if unix == 0 {
@@ -79,7 +79,7 @@ func appendTime(dst []byte, value any, layout string) []byte {
 	return append(time.Unix(unix, 0).UTC().AppendFormat(append(dst, '"'), layout), '"')
 }
 
-// appendUnlessZero appends a value, or null for an empty text and for 0.
+// appendUnlessZero appends a value, or null if it is "" or 0.
 func appendUnlessZero(dst []byte, value any) []byte {
 	if value == "" || value == int64(0) || value == 0.0 {
 		value = nil
@@ -87,14 +87,13 @@ func appendUnlessZero(dst []byte, value any) []byte {
 	return AppendValue(dst, value, "")
 }
 
-// appendText appends a text; no value is an empty one.
+// appendText appends a string, or "" if there is no value.
 func appendText(dst []byte, value any) []byte {
 	text, _ := value.(string)
 	return format.AppendText(dst, text)
 }
 
-// appendNumber appends a text that is the digits of a number without quotes, or null
-// for an empty one.
+// appendNumber appends a string of digits as a JSON number, or null if it is empty.
 func appendNumber(dst []byte, value any) []byte {
 	text, _ := value.(string)
 	if text == "" {
@@ -103,7 +102,7 @@ func appendNumber(dst []byte, value any) []byte {
 	return append(dst, text...)
 }
 
-// Parse reads a template. White space between its members goes.
+// Parse parses a template. White space outside strings is removed.
 func Parse(text string) (*Template, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(text)); err != nil {
@@ -111,14 +110,14 @@ func Parse(text string) (*Template, error) {
 	}
 	text = compact.String()
 	t, at := &Template{}, 0
-	for _, m := range places.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range placeholderPattern.FindAllStringSubmatchIndex(text, -1) {
 		group := func(n int) string {
 			if m[2*n] < 0 {
 				return ""
 			}
 			return text[m[2*n]:m[2*n+1]]
 		}
-		p := place{name: group(2) + group(3) + group(5), text: m[10] >= 0}
+		p := placeholder{name: group(2) + group(3) + group(5), text: m[10] >= 0}
 		if name := group(4); name != "" {
 			if p.form = forms[name]; p.form == nil {
 				return nil, fmt.Errorf("table: there is no form %q", name)
@@ -127,7 +126,7 @@ func Parse(text string) (*Template, error) {
 		if member := group(1); member != "" {
 			p.member = `"` + member + `":`
 		}
-		t.literals, t.places, at = append(t.literals, text[at:m[0]]), append(t.places, p), m[1]
+		t.literals, t.placeholders, at = append(t.literals, text[at:m[0]]), append(t.placeholders, p), m[1]
 	}
 	t.literals = append(t.literals, text[at:])
 	if !json.Valid(t.Append(nil, Values{}, "")) {
@@ -136,10 +135,9 @@ func Parse(text string) (*Template, error) {
 	return t, nil
 }
 
-// ParseAll reads every file of a folder; templates are called as their files,
-// less the ending. A file that begins with +NAME has the members that an object has
-// beside those of the template NAME, or in their place. It panics on a bad one: they
-// are part of the program.
+// ParseAll parses every file of a folder. A template has the name of its file without .json. A file
+// whose first line is +NAME extends the template NAME: its members are added or replace members
+// of the same name. ParseAll panics on an invalid template, because templates are embedded in the program.
 func ParseAll(files fs.FS, dir string) map[string]*Template {
 	texts, all := map[string]string{}, map[string]*Template{}
 	entries, err := fs.ReadDir(files, dir)
@@ -166,8 +164,8 @@ func ParseAll(files fs.FS, dir string) map[string]*Template {
 	return all
 }
 
-// extend returns the object base with the members of more: each in the place of the
-// member of that name, or else at the end.
+// extend returns the JSON object base with the members of more. A member of more replaces the member of
+// the same name, or is added at the end.
 func extend(base, more string) string {
 	var names []string
 	values := map[string]json.RawMessage{}
@@ -185,7 +183,7 @@ func extend(base, more string) string {
 			values[member] = raw
 		}
 		if err != nil {
-			return text // which Parse refuses
+			return text // it is invalid, so Parse returns an error for it
 		}
 	}
 	var members []string
@@ -195,28 +193,28 @@ func extend(base, more string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// Append appends the JSON of values.
-func (t *Template) Append(dst []byte, v Values, here string) []byte {
-	for i, p := range t.places {
+// Append appends the template's JSON with its placeholders replaced by values.
+func (t *Template) Append(dst []byte, v Values, baseURL string) []byte {
+	for i, p := range t.placeholders {
 		dst = append(dst, t.literals[i]...)
 		value, there := v[p.name]
 		switch {
 		case p.text && p.name == "here":
-			dst = append(dst, here...)
+			dst = append(dst, baseURL...)
 		case p.text:
 			dst = appendInText(dst, value)
 		case p.form != nil:
 			dst = p.form(dst, value)
 		case p.member == "":
-			dst = AppendValue(dst, value, here)
+			dst = AppendValue(dst, value, baseURL)
 		case there:
-			dst = append(AppendValue(append(dst, p.member...), value, here), ',')
+			dst = append(AppendValue(append(dst, p.member...), value, baseURL), ',')
 		}
 	}
-	return append(dst, t.literals[len(t.places)]...)
+	return append(dst, t.literals[len(t.placeholders)]...)
 }
 
-// appendInText appends a value inside a string that is written already.
+// appendInText appends the text of a value inside a JSON string whose opening quote is already in dst.
 func appendInText(dst []byte, value any) []byte {
 	switch value := value.(type) {
 	case nil:
@@ -230,7 +228,7 @@ func appendInText(dst []byte, value any) []byte {
 }
 
 // AppendValue appends one value as JSON.
-func AppendValue(dst []byte, value any, here string) []byte {
+func AppendValue(dst []byte, value any, baseURL string) []byte {
 	switch value := value.(type) {
 	case nil:
 		return append(dst, "null"...)
@@ -245,9 +243,9 @@ func AppendValue(dst []byte, value any, here string) []byte {
 	case Stamp:
 		return appendTime(dst, int64(value), time.RFC3339)
 	case Part:
-		return value.T.Append(dst, value.V, here)
+		return value.Template.Append(dst, value.Values, baseURL)
 	case []Part:
-		return append(AppendParts(append(dst, '['), value, here), ']')
+		return append(AppendParts(append(dst, '['), value, baseURL), ']')
 	case json.RawMessage:
 		return append(dst, value...)
 	case Members:
@@ -256,7 +254,7 @@ func AppendValue(dst []byte, value any, here string) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = AppendValue(append(format.AppendText(dst, one.Name), ':'), one.Value, here)
+			dst = AppendValue(append(format.AppendText(dst, one.Name), ':'), one.Value, baseURL)
 		}
 		return append(dst, '}')
 	}
@@ -267,12 +265,12 @@ func AppendValue(dst []byte, value any, here string) []byte {
 	return append(dst, raw...)
 }
 
-// Show answers with what a value shows as.
-func Show(value any, here string) format.Answer {
-	return format.Answer{Status: http.StatusOK, Body: AppendValue(nil, value, here)}
+// Show returns the answer 200 with a value as its JSON body.
+func Show(value any, baseURL string) format.Answer {
+	return format.Answer{Status: http.StatusOK, Body: AppendValue(nil, value, baseURL)}
 }
 
-// Parts returns how rows show.
+// Parts returns the results of show for all rows.
 func Parts(rows []*Row, show func(*Row) Part) []Part {
 	all := make([]Part, len(rows))
 	for i, r := range rows {
@@ -281,13 +279,13 @@ func Parts(rows []*Row, show func(*Row) Part) []Part {
 	return all
 }
 
-// AppendParts appends the elements of a JSON array.
-func AppendParts(dst []byte, list []Part, here string) []byte {
+// AppendParts appends the elements of a JSON array, separated by commas.
+func AppendParts(dst []byte, list []Part, baseURL string) []byte {
 	for i, one := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = one.T.Append(dst, one.V, here)
+		dst = one.Template.Append(dst, one.Values, baseURL)
 	}
 	return dst
 }

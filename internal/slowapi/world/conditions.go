@@ -45,7 +45,7 @@ func (x *Request) Shows(i int64) bool {
 func (x *Request) List(p Place, rows []byte, count int, next, previous string) format.Answer {
 	shape, base := "page", string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
 	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
-		shape, base = "monitor_page", x.In.Here+base
+		shape, base = "monitor_page", x.In.BaseURL+base
 	}
 	uri := func(page int64, token string) string {
 		if token != "" {
@@ -237,7 +237,7 @@ func (x *Request) Rows(dst []byte, found []int64) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = x.W.Show(dst, x.S, i, x.Shape, x.In.Here)
+			dst = x.W.Show(dst, x.S, i, x.Shape, x.In.BaseURL)
 		}
 		x.W.Mu.RUnlock()
 	}

@@ -16,14 +16,14 @@ import (
 // only a batch at a time. Whatever changes it is an entry, applied by apply
 // alone, so that a journal of entries is the world again.
 type World struct {
-	Seed    uint64
-	Records int64 // calls; there are twice as many messages
-	Epoch   time.Time
-	Account string // SID of the main account
-	Token   string
-	Flows   bool // the clock runs in real time
-	Kept    bool // participants of a conference show after its end
-	Real    func() time.Time
+	Seed      uint64
+	Records   int64 // calls; there are twice as many messages
+	Epoch     time.Time
+	Account   string // SID of the main account
+	Token     string
+	ClockRuns bool // the clock runs in real time
+	Kept      bool // participants of a conference show after its end
+	Real      func() time.Time
 	// Accounts is the kind of the accounts, Kinds are all others in the order of
 	// their making.
 	Accounts *Kind
@@ -116,7 +116,7 @@ func (w *World) findLive(s *Sequence) {
 
 // Now is the world's time. The caller holds mu.
 func (w *World) Now() time.Time {
-	if !w.Flows {
+	if !w.ClockRuns {
 		return w.clock
 	}
 	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
