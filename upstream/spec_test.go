@@ -227,6 +227,26 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
+// The example at the beginning of docs/reference/specs.md is a whole spec.
+func TestTheExampleOfTheDocumentIsASpec(t *testing.T) {
+	data, err := os.ReadFile("../docs/reference/specs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(data), "```yaml\n")
+	example, _, found := strings.Cut(example, "```")
+	if !found {
+		t.Fatal("docs/reference/specs.md has no example")
+	}
+	s, err := ReadSpec("specs.md", []byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Kinds) != 1 {
+		t.Errorf("the example has %d kinds, want 1", len(s.Kinds))
+	}
+}
+
 // Every struct a spec file is read into is one the documentation test knows.
 func TestEverySpecStructHasKeys(t *testing.T) {
 	seen := map[reflect.Type]bool{}
