@@ -11,8 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"understudy"
@@ -186,6 +186,8 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	w, found := bufio.NewWriter(p.stdout), false
+	progress := terminal.NewProgress(p.stderr, "audit export", p.quiet || terminal.Is(p.stdout))
+	defer progress.End()
 	for _, id := range ids {
 		if c.Chain != "" && c.Chain != id {
 			continue
@@ -196,6 +198,7 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 				err = ctx.Err()
 			}
 			if err == nil {
+				progress.Add(1, "lines")
 				_, err = w.Write(append(line.Data, '\n'))
 			}
 			if err != nil {
@@ -213,6 +216,7 @@ type auditVerifyCmd struct {
 	File        string     `arg:"" optional:"" help:"File of exported lines, or - for standard input (default: the log itself)."`
 	Key         []string   `placeholder:"BASE64" help:"Accept the signatures of this public key, too. May be repeated."`
 	Checkpoints string     `placeholder:"FILE" help:"File of checkpoints that were sent to another place. The log must contain them."`
+	Output      output     `embed:""`
 	Place       auditPlace `embed:""`
 }
 
@@ -235,6 +239,8 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 	}
+	progress := terminal.NewProgress(p.stderr, "audit verify", p.quiet)
+	defer progress.End()
 	var all []audit.Report
 	switch c.File {
 	case "":
@@ -254,24 +260,32 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	if len(all) == 0 {
 		return errNothing
 	}
-	faults := 0
-	for _, one := range all {
-		fmt.Fprintf(p.stdout, "chain %s: entries %d to %d, ", one.Chain, one.First, one.Last)
-		if one.Signed > 0 {
-			fmt.Fprintf(p.stdout, "signed up to %d at %s\n", one.Signed, one.SignedAt.UTC().Format(time.RFC3339))
-		} else {
-			fmt.Fprintln(p.stdout, "not signed")
+	progress.End()
+	faults := slices.ContainsFunc(all, func(one audit.Report) bool { return len(one.Faults) > 0 })
+	value := map[string]any{"chains": all, "public_key": r.Key.PublicKey(), "unchanged": !faults}
+	err = c.Output.print(p.stdout, value, func(w io.Writer) error {
+		for _, one := range all {
+			fmt.Fprintf(w, "chain %s: entries %d to %d, ", one.Chain, one.First, one.Last)
+			if one.Signed > 0 {
+				fmt.Fprintf(w, "signed up to %d at %s\n", one.Signed, one.SignedAt.UTC().Format(time.RFC3339))
+			} else {
+				fmt.Fprintln(w, "not signed")
+			}
+			for _, fault := range one.Faults {
+				fmt.Fprintln(w, "  wrong:", terminal.Printable(fault))
+			}
 		}
-		for _, fault := range one.Faults {
-			faults++
-			fmt.Fprintln(p.stdout, "  wrong:", terminal.Printable(fault))
-		}
-	}
-	fmt.Fprintln(p.stdout, "public key", r.Key.PublicKey())
-	if faults > 0 {
+		_, err := fmt.Fprintln(w, "public key", r.Key.PublicKey())
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case faults:
 		return errUnsound
+	case !c.Output.JSON:
+		_, err = fmt.Fprintln(p.stdout, "the log is unchanged")
 	}
-	_, err = fmt.Fprintln(p.stdout, "the log is what was written")
 	return err
 }
 
@@ -283,7 +297,7 @@ type auditPrinter struct {
 
 // entries prints entries in their order, or with reverse the last first.
 func (p auditPrinter) entries(all []audit.Entry, reverse bool) error {
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	var table terminal.Table
 	for i := range all {
 		e := &all[i]
 		if reverse {
@@ -302,9 +316,9 @@ func (p auditPrinter) entries(all []audit.Entry, reverse bool) error {
 				cells[i] = "-"
 			}
 		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
+		table.Add(cells...)
 	}
-	return t.Flush()
+	return table.Print(p.w)
 }
 
 // recordsOf is the first record of an entry, and how many more there are.

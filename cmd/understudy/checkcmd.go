@@ -30,6 +30,7 @@ import (
 
 type checkCmd struct {
 	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file (default ${default})."`
+	Output output `embed:""`
 }
 
 // Run prints what the settings mean, or what is wrong with them.
@@ -74,7 +75,6 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	policy := cfg.Policy()
 	for _, hook := range cfg.Webhooks {
 		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
 			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, understudy.StripPrefixes(err))
@@ -83,38 +83,6 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	var table terminal.Table
-	table.Add("SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM")
-	for _, src := range sources {
-		s := cfg.Sources[src.Name]
-		base := s.Upstream
-		if base == "" {
-			base = src.Spec.Hosts[0].URL
-		}
-		table.Add(src.Name, src.Spec.Title, base, s.Listen, strconv.Itoa(len(src.Spec.Kinds)), strings.Join(src.Polls, ", "))
-	}
-	if err := table.Print(p.stdout); err != nil {
-		return err
-	}
-	printPollCosts(p.stdout, cfg, sources)
-	for _, role := range slices.Sorted(maps.Keys(policy.Rows)) {
-		for _, source := range slices.Sorted(maps.Keys(policy.Rows[role])) {
-			fmt.Fprintf(p.stdout, "role %s may find of %s\n", role, source)
-			var table terminal.Table
-			for _, line := range gate.DescribeRules(role, source) {
-				kind, what, _ := strings.Cut(line, ": ")
-				table.Add("  "+kind, what)
-			}
-			if err := table.Print(p.stdout); err != nil {
-				return err
-			}
-		}
-	}
-	for _, role := range slices.Sorted(maps.Keys(policy.Do)) {
-		for _, source := range slices.Sorted(maps.Keys(policy.Do[role])) {
-			fmt.Fprintf(p.stdout, "role %s may do in %s: %s\n", role, source, strings.Join(policy.Do[role][source], ", "))
-		}
-	}
 	for _, warning := range append(cfg.Warnings(folder, sources), slices.Compact(blanks)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
@@ -122,29 +90,113 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if provider != nil && provider.Secret != (understudy.Secret{}) {
 		weak = append(weak, config.WeakSecret("viewer.oidc.secret", provider.Secret)...)
 	}
+	result := describeSettings(cfg, sources, gate)
+	if users != nil {
+		result.Users = len(users.All())
+	}
+	if err := c.Output.print(p.stdout, result, func(w io.Writer) error { return result.write(w, users != nil, len(weak) == 0) }); err != nil {
+		return err
+	}
 	if len(weak) > 0 {
 		return fmt.Errorf("%s: %s", c.Config, strings.Join(weak, "\n"))
 	}
-	signIn := ""
-	if users != nil {
-		signIn = countOf(len(users.All()), "user") + ", "
-	}
-	_, err = fmt.Fprintf(p.stdout, "%s%d credentials, %d roles; viewer on %s; data in %s\n", signIn, len(cfg.Credentials), len(cfg.Roles),
-		cfg.Viewer.Listen, cfg.Data)
-	return err
+	return nil
 }
 
-// printPollCosts prints for each source how many requests its polls send a day.
-func printPollCosts(out io.Writer, cfg *config.Settings, sources []*spec.Source) {
+// checkResult is what settings mean.
+type checkResult struct {
+	Sources     []checkedSource                `json:"sources"`
+	Finds       map[string]map[string][]string `json:"finds,omitempty"` // by role and source: the rules that say which records it finds
+	Does        map[string]map[string][]string `json:"does,omitempty"`  // by role and source: the actions that it may take
+	Users       int                            `json:"users"`
+	Credentials int                            `json:"credentials"`
+	Roles       int                            `json:"roles"`
+	Viewer      string                         `json:"viewer"`
+	Data        string                         `json:"data"`
+}
+
+// checkedSource is a source of the settings.
+type checkedSource struct {
+	Name     string   `json:"name"`
+	API      string   `json:"api"`
+	Upstream string   `json:"upstream"`
+	DropIn   string   `json:"drop_in"`
+	Kinds    int      `json:"kinds"`
+	Polls    []string `json:"polls"`
+	Cost     string   `json:"cost,omitempty"` // how many requests a day the polls send
+}
+
+// describeSettings returns what settings mean.
+func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access.Gate) *checkResult {
+	policy := cfg.Policy()
+	r := &checkResult{Finds: map[string]map[string][]string{}, Does: policy.Do, Credentials: len(cfg.Credentials), Roles: len(cfg.Roles),
+		Viewer: cfg.Viewer.Listen, Data: cfg.Data}
 	for _, src := range sources {
-		lists, cost := cfg.Sources[src.Name].PollCost(src, config.Ages(&cfg.Mirror))
-		if lists == 0 {
-			continue
+		s := cfg.Sources[src.Name]
+		one := checkedSource{Name: src.Name, API: src.Spec.Title, Upstream: s.Upstream, DropIn: s.Listen, Kinds: len(src.Spec.Kinds),
+			Polls: src.Polls}
+		if one.Upstream == "" {
+			one.Upstream = src.Spec.Hosts[0].URL
 		}
-		fmt.Fprintf(out, "%s: polls of %s: about %d requests a day while people read (up to %d while every poll finds something new), "+
-			"about %d when nobody has read for %d minutes\n",
-			src.Name, countOf(lists, "list"), cost.Read, cost.Busy, cost.Idle, int(mirror.IdleAfter.Minutes()))
+		if lists, cost := s.PollCost(src, config.Ages(&cfg.Mirror)); lists > 0 {
+			one.Cost = fmt.Sprintf("polls of %s: about %d requests a day while people read (up to %d while every poll finds something new), "+
+				"about %d when nobody has read for %d minutes", countOf(lists, "list"), cost.Read, cost.Busy, cost.Idle,
+				int(mirror.IdleAfter.Minutes()))
+		}
+		r.Sources = append(r.Sources, one)
 	}
+	for role, rows := range policy.Rows {
+		r.Finds[role] = map[string][]string{}
+		for source := range rows {
+			r.Finds[role][source] = gate.DescribeRules(role, source)
+		}
+	}
+	return r
+}
+
+// write prints the result for people. withUsers adds the number of users, withTotals the last line.
+func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
+	var table terminal.Table
+	table.Add("SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM")
+	for _, s := range r.Sources {
+		table.Add(s.Name, s.API, s.Upstream, s.DropIn, strconv.Itoa(s.Kinds), strings.Join(s.Polls, ", "))
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, s := range r.Sources {
+		if s.Cost != "" {
+			fmt.Fprintf(w, "%s: %s\n", s.Name, s.Cost)
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(r.Finds)) {
+		for _, source := range slices.Sorted(maps.Keys(r.Finds[role])) {
+			fmt.Fprintf(w, "role %s finds these records of %s\n", role, source)
+			var table terminal.Table
+			for _, line := range r.Finds[role][source] {
+				kind, what, _ := strings.Cut(line, ": ")
+				table.Add("  "+kind, what)
+			}
+			if err := table.Print(w); err != nil {
+				return err
+			}
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(r.Does)) {
+		for _, source := range slices.Sorted(maps.Keys(r.Does[role])) {
+			fmt.Fprintf(w, "role %s can do in %s: %s\n", role, source, strings.Join(r.Does[role][source], ", "))
+		}
+	}
+	if !withTotals {
+		return nil
+	}
+	signIn := ""
+	if withUsers {
+		signIn = countOf(r.Users, "user") + ", "
+	}
+	_, err := fmt.Fprintf(w, "%s%s, %s; viewer on %s; data in %s\n", signIn, countOf(r.Credentials, "credential"), countOf(r.Roles, "role"),
+		r.Viewer, r.Data)
+	return err
 }
 
 // readPolicy reads settings, specs and roles.
@@ -241,6 +293,8 @@ func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 	if as.Send, err = specs.ReadHeaders(c.Header); err != nil {
 		return usageError{err}
 	}
+	as.Progress = terminal.NewProgress(p.stderr, "spec from", p.quiet || terminal.Is(p.stdout) && !terminal.Is(p.stderr))
+	defer as.Progress.End()
 	return specs.From(ctx, c.From, c.Path, as, p.stdout, p.stderr)
 }
 
@@ -249,6 +303,7 @@ type specTryCmd struct {
 	Upstream string   `placeholder:"URL" help:"URL of the API (default: the first host of the spec)."`
 	As       asCaller `embed:""`
 	Var      []string `placeholder:"NAME=VALUE" sep:"none" help:"Value of a path variable or of a required parameter. May be repeated."`
+	Output   output   `embed:""`
 	Rate     float64  `default:"5" placeholder:"N" help:"Requests per second (default ${default})."`
 }
 
@@ -262,7 +317,9 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	trial := specs.Trial{Spec: c.Spec, Upstream: c.Upstream, As: as, Vars: vars, Rate: c.Rate}
+	progress := terminal.NewProgress(p.stderr, "spec try", p.quiet)
+	defer progress.End()
+	trial := specs.Trial{Spec: c.Spec, Upstream: c.Upstream, As: as, Vars: vars, Rate: c.Rate, Progress: progress, JSON: c.Output.JSON}
 	return specs.Try(ctx, trial, p.stdout)
 }
 

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/credentials"
 	"understudy/internal/diagnostics"
 )
@@ -34,10 +34,11 @@ type credentialsMakeCmd struct {
 	Expires   string        `placeholder:"DATE" help:"End of the credential: 2027-01-01, an RFC 3339 time, or 30d from now (default: never)."`
 	Rate      float64       `placeholder:"N" help:"Largest number of requests per second (default: no limit)."`
 	Addresses []string      `placeholder:"CIDR" help:"Network that requests may come from, such as 10.0.0.0/8 (default: any)."`
+	Output    output        `embed:""`
 	Place     place         `embed:""`
 }
 
-// Run has the server make it.
+// Run has the server create the credential.
 func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 	m := diagnostics.MakeCredential{Name: c.Name, Scope: credentials.Scope{
 		Source: c.Source, Role: c.Role, Allow: c.Allow, Rate: c.Rate, Addresses: c.Addresses,
@@ -57,36 +58,38 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 		if err := server.ask(ctx, http.MethodPost, credentialsPath, m, &shown); err != nil {
 			return err
 		}
-		return printShown(p.stdout, shown)
+		return c.Output.print(p.stdout, shown, func(w io.Writer) error { return printShown(w, shown) })
 	})
 }
 
 func printShown(w io.Writer, s credentials.Shown) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "name\t%s\nuser\t%s\nsecret\t%s\t(it is not shown again)\n", s.Name, s.User, s.Secret)
-	return t.Flush()
+	_, err := fmt.Fprintf(w, "name    %s\nuser    %s\nsecret  %s  (it is not shown again)\n", s.Name, s.User, s.Secret)
+	return err
 }
 
-type credentialsListCmd place
+type credentialsListCmd struct {
+	Output output `embed:""`
+	Place  place  `embed:""`
+}
 
-// Run prints a table.
+// Run prints the credentials.
 func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
-	return (*place)(c).work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var list diagnostics.CredentialList
 		if err := server.ask(ctx, http.MethodGet, credentialsPath, nil, &list); err != nil {
 			return err
 		}
-		return printCredentials(p.stdout, list.Credentials)
+		return c.Output.print(p.stdout, list, func(w io.Writer) error { return printCredentials(w, list.Credentials) })
 	})
 }
 
 func printCredentials(w io.Writer, all []credentials.Credential) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "none was made; those of the settings file are listed there")
+		_, err := fmt.Fprintln(w, "No credential was created with understudy credentials make. Those in the settings file are not listed here.")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tSOURCE\tROLE\tUSER\tMADE\tEND\tBOUNDS")
+	var table terminal.Table
+	table.Add("NAME", "SOURCE", "ROLE", "USER", "MADE", "END", "LIMITS")
 	for _, c := range all {
 		for _, s := range c.Secrets {
 			end := "never"
@@ -95,15 +98,14 @@ func printCredentials(w io.Writer, all []credentials.Credential) error {
 					end = at.UTC().Format(time.RFC3339)
 				}
 			}
-			made := s.Made.UTC().Format(time.RFC3339)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Source, c.Role, s.User, made, end, boundsOf(c.Scope))
+			table.Add(c.Name, c.Source, c.Role, s.User, s.Made.UTC().Format(time.RFC3339), end, scopeLimits(c.Scope))
 		}
 	}
-	return t.Flush()
+	return table.Print(w)
 }
 
-// boundsOf is what else a scope says.
-func boundsOf(s credentials.Scope) string {
+// scopeLimits returns what a credential may do besides reading, and its limits.
+func scopeLimits(s credentials.Scope) string {
 	var all []string
 	for _, a := range s.Allow {
 		all = append(all, "allows "+a)
@@ -123,6 +125,7 @@ func boundsOf(s credentials.Scope) string {
 type credentialsRotateCmd struct {
 	Name    string        `arg:"" help:"Name of the credential."`
 	Overlap time.Duration `default:"24h" placeholder:"DURATION" help:"How long the old secret stays valid (default ${default})."`
+	Output  output        `embed:""`
 	Place   place         `embed:""`
 }
 
@@ -134,7 +137,7 @@ func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
 		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/rotate", body, &shown); err != nil {
 			return err
 		}
-		return printShown(p.stdout, shown)
+		return c.Output.print(p.stdout, shown, func(w io.Writer) error { return printShown(w, shown) })
 	})
 }
 

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/diagnostics"
 )
 
@@ -24,6 +26,7 @@ type eraseCmd struct {
 	Own    bool   `help:"Erase also if the number is one of the account's own."`
 	Yes    bool   `help:"Erase. Without this flag the records are only counted."`
 	List   bool   `help:"Print the receipts of earlier erasures instead."`
+	Output output `embed:""`
 	Place  place  `embed:""`
 }
 
@@ -44,13 +47,15 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error { return c.with(ctx, p.stdout, server) })
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error { return c.erase(ctx, p, server) })
 }
 
-func (c *eraseCmd) with(ctx context.Context, w io.Writer, server *admin) error {
+// erase erases, counts or lists. Records that come while it erases are erased as well.
+func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 	if c.List {
-		return printReceipts(ctx, w, server)
+		return c.printReceipts(ctx, p.stdout, server)
 	}
+	w := p.stdout
 	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes, Own: c.Own}
 	for round := range eraseRounds {
 		var got diagnostics.Erasing
@@ -61,28 +66,38 @@ func (c *eraseCmd) with(ctx context.Context, w io.Writer, server *admin) error {
 		switch {
 		case len(got.Found) == 0 && round > 0:
 			return nil
+		case c.Output.JSON && (len(got.Found) == 0 || !c.Yes):
+			return json.NewEncoder(w).Encode(got)
 		case len(got.Found) == 0:
-			_, err = fmt.Fprintln(w, "nothing is held of it")
+			_, err = fmt.Fprintln(w, "no record with it is stored")
 			return err
 		case !c.Yes:
 			add := "--yes"
 			if got.Own {
-				fmt.Fprintln(w, "this is one of the account's own numbers: everything that went through it would go, whoever called")
+				fmt.Fprintln(w, "this is one of the account's own numbers: it would erase every record of it, whoever called")
 				add = "--yes --own"
 			}
 			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add %s to do it\n", kindsOf(got.Found), add)
 			return err
 		}
+		progress := terminal.NewProgress(p.stderr, "erase", p.quiet)
 		r, err := awaitReceipt(ctx, server, got.Receipt.Number)
+		progress.End()
 		if err != nil {
 			return err
 		}
+		if got.Receipt = &r; c.Output.JSON {
+			if err := json.NewEncoder(w).Encode(got); err != nil {
+				return err
+			}
+			continue
+		}
 		fmt.Fprintf(w, "erased %s\nreceipt %s\n", kindsOf(got.Found), receiptLine(r))
 		if round == 0 {
-			fmt.Fprintln(w, "upstream still has them: delete them there as well. What it shows of them passes to readers and is not stored.")
+			fmt.Fprintln(w, "The provider still has these records: delete them there, too. Its answers with them are passed on but not stored.")
 		}
 	}
-	return fmt.Errorf("records of it keep coming; run the command again")
+	return errors.New("new records with the number keep coming; run the command again")
 }
 
 // awaitReceipt waits until an erasure is done.
@@ -98,8 +113,8 @@ func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnosti
 		return !r.Done.IsZero(), nil
 	})
 	if ctx.Err() != nil {
-		return r, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy erase --list", number,
-			ctx.Err())
+		return r, fmt.Errorf("the erasure with receipt %d is not finished: %w; it goes on, and understudy erase --list shows its receipt",
+			number, ctx.Err())
 	}
 	return r, err
 }
@@ -126,11 +141,15 @@ func receiptLine(r diagnostics.Receipt) string {
 	return line
 }
 
-func printReceipts(ctx context.Context, w io.Writer, server *admin) error {
-	const most = 1000
-	all, err := receipts(ctx, server, 0, most)
+// printReceipts prints the newest receipts.
+func (c *eraseCmd) printReceipts(ctx context.Context, w io.Writer, server *admin) error {
+	const maxShown = 1000
+	all, err := receipts(ctx, server, 0, maxShown)
 	if err != nil {
 		return err
+	}
+	if c.Output.JSON {
+		return json.NewEncoder(w).Encode(all)
 	}
 	for _, r := range all.Erasures {
 		fmt.Fprintln(w, receiptLine(r))
@@ -154,6 +173,7 @@ func receipts(ctx context.Context, server *admin, before int64, limit int) (all 
 }
 
 type purgeCmd struct {
+	Output output `embed:""`
 	Source string `arg:"" help:"Name of a source of the settings."`
 	What   string `arg:"" name:"key-or-record" help:"Path and query as a program asks for them, or KIND/ID for a record."`
 	Place  place  `embed:""`
@@ -173,20 +193,20 @@ func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 		if err != nil {
 			return err
 		}
-		return printPurged(p.stdout, c.What, done)
+		return c.Output.print(p.stdout, done, func(w io.Writer) error { return printPurged(w, c.What, done) })
 	})
 }
 
 func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 	if done == (diagnostics.Purged{}) {
-		_, err := fmt.Fprintf(w, "nothing was held of %s\n", what)
+		_, err := fmt.Fprintf(w, "nothing is stored of %s\n", what)
 		return err
 	}
 	samples := ""
 	if done.Samples > 0 {
 		samples = ", " + countOf(done.Samples, "sample")
 	}
-	_, err := fmt.Fprintf(w, "forgotten: %s, %s, %s%s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"),
+	_, err := fmt.Fprintf(w, "deleted: %s, %s, %s%s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"),
 		countOf(done.Files, "file"), samples)
 	return err
 }

@@ -16,9 +16,10 @@ import (
 )
 
 type explainCmd struct {
-	Role  string `arg:"" help:"Name of a role of the settings, or all."`
-	What  string `arg:"" name:"source/kind[/id]" help:"A source and one of its kinds. With an id: that record."`
-	Place place  `embed:""`
+	Role   string `arg:"" help:"Name of a role of the settings, or all."`
+	What   string `arg:"" name:"source/kind[/id]" help:"A source and one of its kinds. With an id: that record."`
+	Output output `embed:""`
+	Place  place  `embed:""`
 }
 
 // Run prints what a role sees of each field, and which line of the settings says so; of a
@@ -37,20 +38,30 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	var table terminal.Table
-	table.Add("FIELD", "CLASS", "SHOWN", "BY")
+	found := struct {
+		Fields  []access.FieldExplanation `json:"fields"`
+		Records []string                  `json:"records,omitempty"` // rules that say which records the role finds
+	}{}
 	for _, s := range shown {
-		table.Add(s.Field, s.Class, s.String(), s.Line)
-	}
-	if err := table.Print(p.stdout); err != nil {
-		return err
+		found.Fields = append(found.Fields, access.FieldExplanation{Field: s.Field, Class: s.Class, Level: s.String(), Line: s.Line})
 	}
 	for _, line := range gate.DescribeRules(c.Role, source) {
 		if of, what, _ := strings.Cut(line, ": "); of == kind {
-			_, err = fmt.Fprintf(p.stdout, "records: %s\n", what)
+			found.Records = append(found.Records, what)
 		}
 	}
-	return err
+	return c.Output.print(p.stdout, found, func(w io.Writer) error {
+		var table terminal.Table
+		table.Add("FIELD", "CLASS", "SHOWN", "BY")
+		for _, f := range found.Fields {
+			table.Add(f.Field, f.Class, f.Level, f.Line)
+		}
+		err := table.Print(w)
+		for _, rule := range found.Records {
+			fmt.Fprintln(w, "records:", rule)
+		}
+		return err
+	})
 }
 
 // gate is that of the settings.
@@ -71,24 +82,26 @@ func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id st
 		if err := server.ask(ctx, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
 			return err
 		}
-		var table terminal.Table
-		table.Add("FIELD", "SHOWN", "VALUE", "BY")
-		for _, f := range e.Fields {
-			table.Add(f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
-		}
-		if err := table.Print(p.stdout); err != nil {
-			return err
-		}
-		return printReasons(p.stdout, &e)
+		return c.Output.print(p.stdout, e, func(w io.Writer) error {
+			var table terminal.Table
+			table.Add("FIELD", "SHOWN", "VALUE", "BY")
+			for _, f := range e.Fields {
+				table.Add(f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
+			}
+			if err := table.Print(w); err != nil {
+				return err
+			}
+			return printReasons(w, &e)
+		})
 	})
 }
 
 // printReasons says whether a role may find a record, and why.
 func printReasons(out io.Writer, e *access.RecordExplanation) error {
 	word := map[bool]string{true: "yes", false: "no"}
-	fmt.Fprintf(out, "may find it: %s\n", word[e.Found])
+	fmt.Fprintf(out, "finds it: %s\n", word[e.Found])
 	if len(e.Reasons) == 0 {
-		_, err := fmt.Fprintln(out, "  no line bounds which records of the kind the role finds")
+		_, err := fmt.Fprintln(out, "  no rule limits which records of the kind the role finds")
 		return err
 	}
 	for _, r := range e.Reasons {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"understudy"
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/forecast"
 	"understudy/kit/touch"
 )
@@ -26,7 +25,7 @@ type forecastCmd struct {
 	Level   string   `placeholder:"NUMBER" help:"Level that the number may reach (default 0)."`
 	By      string   `placeholder:"TIME" help:"How far to look ahead, such as 12h or 2w (default 30d; with --price a year)."`
 	Percent *float64 `placeholder:"P" help:"Probability of the dates and needs that are printed, above 0 and below 1 (default 0.95)."`
-	JSON    bool     `name:"json" help:"Print JSON instead of text."`
+	Output  output   `embed:""`
 	Price   *float64 `placeholder:"PRICE" help:"A price instead of a number: print what it falls to with the probability of --percent."`
 	Sigma   *float64 `placeholder:"S" help:"With --price: standard deviation of its logarithm in a year."`
 	Drift   float64  `placeholder:"D" help:"With --price: drift of its logarithm in a year (default 0)."`
@@ -63,11 +62,13 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 		if err := server.ask(ctx, http.MethodGet, forecast.Path, nil, &list); err != nil {
 			return err
 		}
-		if len(list.Series) == 0 {
-			list.Series = []string{"no number is sampled; a spec marks fields with sample: 1h (docs/reference/specs.md)"}
-		}
-		_, err := fmt.Fprintln(p.stdout, strings.Join(list.Series, "\n"))
-		return err
+		return c.Output.print(p.stdout, list, func(w io.Writer) error {
+			if len(list.Series) == 0 {
+				list.Series = []string{"no number is sampled; a spec marks fields with sample: 1h (docs/reference/specs.md)"}
+			}
+			_, err := fmt.Fprintln(w, strings.Join(list.Series, "\n"))
+			return err
+		})
 	}
 	values := url.Values{"of": {c.Of}, "percent": {strconv.FormatFloat(percent, 'g', -1, 64)}}
 	setQuery(values, map[string]string{"level": c.Level, "by": c.By})
@@ -75,10 +76,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 	if err := server.ask(ctx, http.MethodGet, forecast.Path+"?"+values.Encode(), nil, &f); err != nil {
 		return err
 	}
-	if c.JSON {
-		return json.NewEncoder(p.stdout).Encode(f)
-	}
-	return printForecast(p.stdout, &f)
+	return c.Output.print(p.stdout, f, func(w io.Writer) error { return printForecast(w, &f) })
 }
 
 // check refuses flags that do not go together, and figures that make no sense.
@@ -90,8 +88,8 @@ func (c *forecastCmd) check() error {
 		return errors.New("--sigma and --drift need --price")
 	case c.Price == nil:
 		return nil
-	case c.Of != "" || c.Level != "" || c.JSON:
-		return errors.New("--price reckons alone; leave out the number, --level and --json")
+	case c.Of != "" || c.Level != "":
+		return errors.New("--price stands alone; leave out the number and --level")
 	case c.Sigma == nil:
 		return errors.New("--price needs --sigma")
 	case !(*c.Price > 0) || !(*c.Sigma > 0) || math.IsInf(*c.Price+*c.Sigma, 0) || math.IsNaN(c.Drift) || math.IsInf(c.Drift, 0):
@@ -116,19 +114,25 @@ func (c *forecastCmd) price(w io.Writer, percent float64) error {
 	}
 	g := touch.Geometric{Walk: touch.Walk{Drift: c.Drift, Sigma: *c.Sigma}}
 	article := touch.ArticlePrice(*c.Price, *c.Sigma, percent, within)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%.3f\tis reached with probability %v\n", g.Level(*c.Price, percent, within, true), percent)
-	fmt.Fprintf(t, "%.2f\tas the article's formula has it; its probability is %.2f %%\n", article,
-		100*g.Probability(*c.Price, article, within))
-	return t.Flush()
+	result := struct {
+		Price              float64 `json:"price"`
+		Probability        float64 `json:"probability"`
+		ArticlePrice       float64 `json:"article_price"`
+		ArticleProbability float64 `json:"article_probability"`
+	}{g.Level(*c.Price, percent, within, true), percent, article, g.Probability(*c.Price, article, within)}
+	return c.Output.print(w, result, func(w io.Writer) error {
+		var table terminal.Table
+		table.Add(fmt.Sprintf("%.3f", result.Price), fmt.Sprintf("is reached with probability %v", percent))
+		table.Add(fmt.Sprintf("%.2f", article), fmt.Sprintf("as the article's formula has it; its probability is %.2f %%",
+			100*result.ArticleProbability))
+		return table.Print(w)
+	})
 }
 
 // printForecast writes a forecast for people.
 func printForecast(w io.Writer, f *forecast.Forecast) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(what, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t"+format+"\n", append([]any{what}, args...)...)
-	}
+	var table terminal.Table
+	line := func(what, format string, args ...any) { table.Add(what, fmt.Sprintf(format, args...)) }
 	form := time.DateOnly
 	if f.By.Sub(f.At) < 72*time.Hour {
 		form = time.DateOnly + " 15:04"
@@ -148,10 +152,10 @@ func printForecast(w io.Writer, f *forecast.Forecast) error {
 	switch f.State {
 	case forecast.NotYet:
 		line("not yet", "%s", f.Why)
-		return t.Flush()
+		return table.Print(w)
 	case forecast.Reached:
 		line("reached", "it is at %s already, or beyond it", understudy.Clip(f.Level))
-		return t.Flush()
+		return table.Print(w)
 	}
 	percent := func(x float64) string { return strconv.FormatFloat(math.Round(x*1000)/10, 'f', -1, 64) + " %" }
 	line(fmt.Sprintf("reaches %s by %s", f.Level, day(&f.By)), "%s (%s to %s)", percent(f.Probability.Figure), percent(f.Probability.Low),
@@ -172,5 +176,5 @@ func printForecast(w io.Writer, f *forecast.Forecast) error {
 	if f.LeftOut > 0 {
 		line("left out", "%s away from the level", countOf(f.LeftOut, "jump"))
 	}
-	return t.Flush()
+	return table.Print(w)
 }

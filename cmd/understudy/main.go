@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -187,6 +188,19 @@ func exitCode(err error, command *kong.Node, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// output is the flag that chooses between text and JSON.
+type output struct {
+	JSON bool `name:"json" help:"Print JSON instead of text."`
+}
+
+// print prints value as one line of JSON if the flag is set, and otherwise calls text.
+func (o output) print(w io.Writer, value any, text func(w io.Writer) error) error {
+	if o.JSON {
+		return json.NewEncoder(w).Encode(value)
+	}
+	return text(w)
 }
 
 type versionCmd struct{}

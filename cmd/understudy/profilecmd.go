@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"understudy/cmd/understudy/terminal"
@@ -27,6 +25,7 @@ type profileCmd struct {
 	Held     bool          `help:"With allocs: print the memory in use instead of the memory allocated."`
 	Function string        `placeholder:"TEXT" help:"Only functions whose name contains this text."`
 	Out      string        `placeholder:"FILE" help:"Also write the profile to this file, for go tool pprof."`
+	Output   output        `embed:""`
 	Remote   remote        `embed:""`
 }
 
@@ -61,15 +60,15 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 		if !done.Stopped {
-			return errors.New("no profile is being taken")
+			return errors.New("no profile is running")
 		}
-		return nil
+		return c.Output.print(p.stdout, map[string]bool{"stopped": true}, func(io.Writer) error { return nil })
 	case c.What == "list":
 		var list diagnostics.ProfileList
 		if err := s.ask(ctx, http.MethodGet, "/-/profile?format=json", nil, &list); err != nil {
 			return err
 		}
-		return printProfiles(p.stdout, list)
+		return c.Output.print(p.stdout, list, func(w io.Writer) error { return printProfiles(w, list) })
 	}
 	report, err := c.report(ctx, s, p)
 	if err != nil {
@@ -80,7 +79,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 	}
-	return report.Print(p.stdout, terminal.Printable)
+	return c.Output.print(p.stdout, report, func(w io.Writer) error { return report.Print(w, terminal.Printable) })
 }
 
 // report takes a profile, or reads a kept one.
@@ -96,7 +95,12 @@ func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile
 		q.Set("id", c.ID)
 	} else {
 		q.Set("for", c.For.String())
-		fmt.Fprintf(p.stderr, "understudy: profiling for %v; Ctrl-C ends it sooner\n", c.For)
+		progress := terminal.NewProgress(p.stderr, "profile "+c.What, p.quiet)
+		defer progress.End()
+		progress.Set(terminal.State{Left: c.For, Note: "Ctrl-C ends it early"})
+		if !p.quiet {
+			fmt.Fprintf(p.stderr, "understudy: profiling for %v; Ctrl-C ends it early\n", c.For)
+		}
 	}
 	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
@@ -145,14 +149,14 @@ func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 			t.Until.UTC().Format(time.RFC3339))
 	}
 	if len(list.Kept) == 0 {
-		_, err := fmt.Fprintln(out, "none is kept yet; understudy profile allocs takes one")
+		_, err := fmt.Fprintln(out, "no profile is stored; understudy profile allocs takes one")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join([]string{"ID", "KIND", "FROM", "TOOK", "FILE"}, "\t"))
+	var table terminal.Table
+	table.Add("ID", "KIND", "FROM", "TOOK", "FILE")
 	for _, k := range list.Kept {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\n", terminal.Printable(k.ID), terminal.Printable(k.Kind), k.From.UTC().Format(time.RFC3339), k.Took,
+		table.Add(terminal.Printable(k.ID), terminal.Printable(k.Kind), k.From.UTC().Format(time.RFC3339), fmt.Sprint(k.Took),
 			profile.Value("held", k.Bytes))
 	}
-	return w.Flush()
+	return table.Print(out)
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,7 +80,7 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 func (c *searchCmd) act(ctx context.Context, server *admin, values url.Values, p *process) error {
 	switch {
 	case c.Saved:
-		return listSaved(ctx, server, p.stdout)
+		return listSaved(ctx, server, p.stdout, c.JSON)
 	case c.Forget != "":
 		return server.ask(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil, nil)
 	case c.Save != "":
@@ -87,7 +88,7 @@ func (c *searchCmd) act(ctx context.Context, server *admin, values url.Values, p
 			"kinds": c.Kind, "sort": c.Sort, "shared": c.Shared}, nil)
 	case c.Export != "":
 		values.Set("format", c.Export)
-		return exportHits(ctx, server, values, p.stdout, p.stderr)
+		return exportHits(ctx, server, values, p)
 	}
 	return c.find(ctx, server, values, p)
 }
@@ -101,7 +102,7 @@ func (c *searchCmd) check(query string) error {
 		}
 	}
 	asks := c.Sort != "" || c.Source != "" || len(c.Kind) > 0
-	shows := c.Limit != nil || c.Facets || c.JSON
+	shows := c.Limit != nil || c.Facets || c.JSON && !c.Saved
 	switch {
 	case acts > 1:
 		return errors.New("--export, --save, --saved and --forget go one at a time")
@@ -172,22 +173,35 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 
 // exportHits copies every match that is held to out, and fails when that was not all of them. It
 // says on warn which kinds are not held whole.
-func exportHits(ctx context.Context, server *admin, values url.Values, out, warn io.Writer) error {
+func exportHits(ctx context.Context, server *admin, values url.Values, p *process) error {
 	resp, err := server.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(out, resp.Body); err != nil {
-		return fmt.Errorf("the export was broken off: %w", err)
+	// A bar would be drawn over an export to the terminal.
+	progress := terminal.NewProgress(p.stderr, "search --export", p.quiet || terminal.Is(p.stdout))
+	defer progress.End()
+	if _, err := io.Copy(io.MultiWriter(p.stdout, lineCounter{progress}), resp.Body); err != nil {
+		return fmt.Errorf("the export ended too early: %w", err)
 	}
+	progress.End()
 	switch end := resp.Trailer.Get("Understudy-Export"); {
 	case strings.HasPrefix(end, "complete"):
 		return nil
 	case strings.HasPrefix(end, "not complete"):
-		_, err := fmt.Fprintf(warn, "understudy: %s; understudy sync fetches them\n", terminal.Printable(end))
+		_, err := fmt.Fprintf(p.stderr, "understudy: %s; understudy sync fetches them\n", terminal.Printable(end))
 		return err
 	default:
-		return fmt.Errorf("the export is not whole: %s; try again", terminal.Printable(end))
+		return fmt.Errorf("the export is incomplete: %s; try again", terminal.Printable(end))
 	}
+}
+
+// lineCounter counts the lines that are written to it.
+type lineCounter struct{ progress *terminal.Progress }
+
+// Write counts lines.
+func (c lineCounter) Write(p []byte) (int, error) {
+	c.progress.Add(int64(bytes.Count(p, []byte{'\n'})), "lines")
+	return len(p), nil
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"understudy"
@@ -92,25 +91,28 @@ func findSaved(ctx context.Context, server *admin, name string) (url.Values, err
 }
 
 // listSaved prints the saved searches.
-func listSaved(ctx context.Context, server *admin, out io.Writer) error {
+func listSaved(ctx context.Context, server *admin, out io.Writer, asJSON bool) error {
 	all, err := readSaved(ctx, server)
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(map[string]any{"saved": all})
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "no searches are saved; understudy search --save NAME QUERY keeps one")
 		return err
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tOWNER\tSHARED\tQUERY")
+	var table terminal.Table
+	table.Add("NAME", "OWNER", "SHARED", "QUERY")
 	for _, n := range all {
 		shared := "no"
 		if n.Shared {
 			shared = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", terminal.Printable(n.Name), terminal.Printable(n.Owner), shared, terminal.Printable(n.Query))
+		table.Add(terminal.Printable(n.Name), terminal.Printable(n.Owner), shared, terminal.Printable(n.Query))
 	}
-	return t.Flush()
+	return table.Print(out)
 }
 
 // hitRow is a hit on a terminal.

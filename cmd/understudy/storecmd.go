@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
@@ -43,11 +43,14 @@ func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
 }
 
-type storeStatsCmd place
+type storeStatsCmd struct {
+	Output output `embed:""`
+	Place  place  `embed:""`
+}
 
 // Run prints a table by kind and the file's size.
 func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
-	db, err := (*place)(c).openStore(ctx, p)
+	db, err := c.Place.openStore(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -56,17 +59,17 @@ func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	return printStats(p.stdout, s)
+	return c.Output.print(p.stdout, s, func(w io.Writer) error { return printStats(w, s) })
 }
 
 func printStats(out io.Writer, s store.Stats) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SOURCE\tKIND\tRECORDS\tVERSIONS\tCHANGES\tAS SENT\tPACKED")
+	var table terminal.Table
+	table.Add("SOURCE", "KIND", "RECORDS", "VERSIONS", "CHANGES", "AS SENT", "PACKED")
 	for _, k := range s.Kinds {
-		is := k.State
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", k.Source, is.Kind, is.Records, k.Versions, is.Changes, k.Unpacked, k.Packed)
+		table.Add(k.Source, k.State.Kind, fmt.Sprint(k.State.Records), fmt.Sprint(k.Versions), fmt.Sprint(k.State.Changes),
+			fmt.Sprint(k.Unpacked), fmt.Sprint(k.Packed))
 	}
-	if err := w.Flush(); err != nil {
+	if err := table.Print(out); err != nil {
 		return err
 	}
 	on := s.Space
@@ -80,36 +83,52 @@ func printStats(out io.Writer, s store.Stats) error {
 	return err
 }
 
-type storeVerifyCmd place
+type storeVerifyCmd struct {
+	Output output `embed:""`
+	Place  place  `embed:""`
+}
 
 // Run verifies and prints what was read.
 func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
-	db, err := (*place)(c).openStore(ctx, p)
+	db, err := c.Place.openStore(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	progress := terminal.NewProgress(p.stderr, "store verify", p.quiet)
+	db.Verifier.OnRow = func() { progress.Add(1, "rows") }
 	r, err := db.Verifier.Verify(ctx)
+	progress.End()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%d pages, %d blocks, %d versions, %d records (%d more went) and %d changes checked\n", r.Pages, r.Blocks,
-		r.Versions, r.Records, r.Gone, r.Changes)
-	for _, problem := range r.Problems {
-		fmt.Fprintln(p.stdout, problem)
+	err = c.Output.print(p.stdout, r, func(w io.Writer) error {
+		fmt.Fprintf(w, "checked %d pages, %d blocks, %d versions, %d records (and %d deleted ones) and %d changes\n", r.Pages, r.Blocks,
+			r.Versions, r.Records, r.Gone, r.Changes)
+		for _, problem := range r.Problems {
+			fmt.Fprintln(w, problem)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	indexes := func(problem string) bool { return strings.HasSuffix(problem, "run understudy store rebuild") }
 	switch n := len(r.Problems); {
 	case n > 0 && !slices.ContainsFunc(r.Problems, func(problem string) bool { return !indexes(problem) }):
-		return fmt.Errorf("%d problems found, all in the indexes: understudy store rebuild makes them anew", n)
+		return fmt.Errorf("%s found, all in the indexes; run understudy store rebuild", countOf(n, "problem"))
 	case n > 0:
-		return fmt.Errorf("%d problems found; keep a copy of the data folder, then let the mirror fill a new one", len(r.Problems))
+		return fmt.Errorf("%s found; keep a copy of the data folder, and start the server with a new one", countOf(n, "problem"))
+	case !c.Output.JSON:
+		_, err = fmt.Fprintln(p.stdout, "no damage found")
 	}
-	_, err = fmt.Fprintln(p.stdout, "everything is whole")
 	return err
 }
 
-type storeRebuildCmd place
+type storeRebuildCmd struct {
+	Output output `embed:""`
+	Place  place  `embed:""`
+}
 
 // Help returns what --help prints below the summary.
 func (c *storeRebuildCmd) Help() string {
@@ -117,58 +136,29 @@ func (c *storeRebuildCmd) Help() string {
 		"indexes are complete. After an interruption the next start of a server goes on with it."
 }
 
-// Run has the server do it, and shows how far it is.
+// Run has the server rebuild the indexes, and shows how far it is.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
-	bar := newBuildBar(p.stdout)
-	return (*place)(c).work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+		progress := terminal.NewProgress(p.stderr, "store rebuild", p.quiet)
+		defer progress.End()
 		var at diagnostics.Indexed
 		method := http.MethodPost
 		err := poll(ctx, func() (bool, error) {
 			err := server.ask(ctx, method, "/-/index", nil, &at)
 			method = http.MethodGet
-			bar.at(at)
+			progress.Set(terminal.State{Done: at.Done, Total: at.Total, Unit: "records"})
 			return at.Done >= at.Total, err
 		})
-		if ctx.Err() != nil {
-			err = errors.New("interrupted; a server that runs goes on, or the next that starts")
+		progress.End()
+		switch {
+		case ctx.Err() != nil:
+			return errors.New("interrupted; the running server, or the next one that starts, goes on with the indexes")
+		case err != nil:
+			return err
 		}
-		return bar.end(at.Total, err)
+		return c.Output.print(p.stdout, at, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "the indexes are complete: %s\n", countOf(int(at.Total), "record"))
+			return err
+		})
 	})
-}
-
-// buildBar shows how far it is, on a terminal.
-type buildBar struct {
-	show  *show
-	out   io.Writer
-	began time.Time
-	first int64
-}
-
-func newBuildBar(out io.Writer) *buildBar { return &buildBar{show: newShow(out), out: out} }
-
-const barWidth = 30
-
-func (b *buildBar) at(i diagnostics.Indexed) {
-	if b.began.IsZero() {
-		b.began, b.first = time.Now(), i.Done
-	}
-	if b.show.w == nil || i.Total == 0 {
-		return
-	}
-	left := ""
-	if new := i.Done - b.first; new > 0 && i.Done < i.Total {
-		left = (time.Duration(float64(time.Since(b.began)) * float64(i.Total-i.Done) / float64(new))).Round(time.Second).String() + " left"
-	}
-	full := int(i.Done * barWidth / i.Total)
-	b.show.say(fmt.Sprintf("[%s%s] %d of %d records %3d %%  %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), i.Done,
-		i.Total, i.Done*100/i.Total, left))
-}
-
-func (b *buildBar) end(records int64, err error) error {
-	b.show.end()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(b.out, "the indexes are whole: %s\n", countOf(int(records), "record"))
-	return err
 }

@@ -47,7 +47,7 @@ func runCommands(in io.Reader, out io.Writer) error {
 		if err := os.Chdir(line.Folder); err != nil {
 			return err
 		}
-		var stdout, stderr output
+		var stdout, stderr commandOutput
 		code := run(process{
 			began: time.Now(), args: line.Args, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, env: os.LookupEnv,
 		})
@@ -57,19 +57,19 @@ func runCommands(in io.Reader, out io.Writer) error {
 	}
 }
 
-// output is a buffer that several goroutines may write to, as they may to a file.
-type output struct {
+// commandOutput is a buffer that several goroutines may write to, as they may to a file.
+type commandOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *commandOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-func (o *output) take() []byte {
+func (o *commandOutput) take() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return bytes.Clone(o.text.Bytes())

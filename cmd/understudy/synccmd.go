@@ -14,13 +14,13 @@ import (
 
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/crawl"
-	"understudy/request"
 )
 
 type syncCmd struct {
-	What  string `arg:"" name:"source/kind" help:"A source of the settings and one of its kinds."`
-	End   bool   `help:"Stop keeping this kind complete. Records already stored are kept."`
-	Place place  `embed:""`
+	What   string `arg:"" name:"source/kind" help:"A source of the settings and one of its kinds."`
+	End    bool   `help:"Stop keeping this kind complete. Records already stored are kept."`
+	Output output `embed:""`
+	Place  place  `embed:""`
 }
 
 // syncPatience is how long upstream may be down, or the walk come no further,
@@ -42,7 +42,7 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	}
 	o := crawl.Command{Source: source, Kind: kind, End: c.End}
 	return c.Place.work(ctx, p, false, func(ctx context.Context, server *admin) error {
-		return watchSync(ctx, p, o, server.sync(o))
+		return watchSync(ctx, p, c.Output, o, server.sync(o))
 	})
 }
 
@@ -58,10 +58,13 @@ func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (cra
 	}
 }
 
-// watchSync tells how far it is until the kind is complete or cannot be, and at once what holds it up.
-func watchSync(ctx context.Context, p *process, o crawl.Command, ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
-	show := newShow(p.stdout)
-	defer show.end()
+// watchSync shows how far a sync is until the kind is complete or cannot be completed. What delays the sync is printed at
+// once.
+func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
+	ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
+	name := o.Source + "/" + o.Kind
+	progress := terminal.NewProgress(p.stderr, name, p.quiet)
+	defer progress.End()
 	var down time.Time
 	first, told := true, ""
 	err := poll(ctx, func() (bool, error) {
@@ -70,18 +73,20 @@ func watchSync(ctx context.Context, p *process, o crawl.Command, ask func(ctx co
 		switch {
 		case err != nil:
 			return false, err
-		case o.End:
-			show.end()
-			_, err := fmt.Fprintf(p.stdout, "%s/%s is kept up no longer\n", o.Source, o.Kind)
-			return true, err
-		case r.Complete:
-			show.end()
-			_, err := fmt.Fprintf(p.stdout, "%s/%s is complete: %s\n", o.Source, o.Kind, countOf(int(r.Progress.Done), "record"))
-			return true, err
+		case o.End, r.Complete:
+			progress.End()
+			return true, out.print(p.stdout, r, func(w io.Writer) error {
+				if o.End {
+					_, err := fmt.Fprintf(w, "%s is not kept complete any more; its stored records are kept\n", name)
+					return err
+				}
+				_, err := fmt.Fprintf(w, "%s is complete: %s\n", name, countOf(int(r.Progress.Done), "record"))
+				return err
+			})
 		case r.Failed:
 			return false, errors.New(r.Why)
 		case !r.Kept:
-			return false, errors.New("somebody ended the sync: it is kept up no longer")
+			return false, errors.New("somebody ended the sync: the kind is not kept complete any more")
 		case !r.Stuck.IsZero() && time.Since(r.Stuck) > syncPatience:
 			return false, fmt.Errorf("%s; the sync goes on when it can", r.Why)
 		case r.Down == "":
@@ -89,78 +94,35 @@ func watchSync(ctx context.Context, p *process, o crawl.Command, ask func(ctx co
 		case down.IsZero():
 			down = time.Now()
 		case time.Since(down) > syncPatience:
-			return false, fmt.Errorf("upstream cannot be asked: %s; the sync goes on when it can", r.Down)
+			return false, fmt.Errorf("the provider cannot be reached: %s; the sync goes on when it can", r.Down)
 		}
 		if !r.Stuck.IsZero() && r.Why != told {
 			told = r.Why
-			show.end()
-			fmt.Fprintf(p.stderr, "%s/%s waits: %s; it is tried again\n", o.Source, o.Kind, r.Why)
+			progress.Print(p.stderr, fmt.Sprintf("%s waits: %s; it is tried again", name, r.Why))
 		}
-		show.line(o, r)
+		progress.Set(syncState(r))
 		return false, nil
 	})
 	if ctx.Err() != nil {
-		return errors.New("interrupted; the sync goes on where it was")
+		return errors.New("interrupted; the next sync goes on where this one stopped")
 	}
 	return err
 }
 
-// show is a line that is written over, on a terminal; elsewhere nothing.
-type show struct {
-	w     io.Writer
-	width int
-}
-
-func newShow(w io.Writer) *show {
-	if !terminal.Is(w) {
-		return &show{}
+// syncState returns how far a sync is.
+func syncState(r crawl.Report) terminal.State {
+	s := terminal.State{Unit: "records", Note: r.Why}
+	if p := r.Progress; p != nil && p.Running {
+		s.Done, s.Left, s.Note = p.Done, time.Duration(p.ETA)*time.Second, ""
+		if p.Total != nil {
+			s.Total = *p.Total
+		}
+		if p.Walk != "" {
+			s.Note = "walk " + p.Walk
+		}
 	}
-	return &show{w: w}
-}
-
-func (s *show) line(o crawl.Command, r crawl.Report) { s.say(lineOf(o, r)) }
-
-// say writes over the line.
-func (s *show) say(text string) {
-	if s.w == nil {
-		return
+	if r.Down != "" {
+		s.Note = "waits: " + r.Down
 	}
-	fmt.Fprintf(s.w, "\r%-*s", s.width, text)
-	s.width = max(s.width, len(text))
-}
-
-func (s *show) end() {
-	if s.w != nil && s.width > 0 {
-		fmt.Fprintf(s.w, "\r%*s\r", s.width, "")
-		s.width = 0
-	}
-}
-
-// lineOf says how far a sync is, in columns that stay where they are.
-func lineOf(o crawl.Command, r crawl.Report) string {
-	name := o.Source + "/" + o.Kind
-	switch p := r.Progress; {
-	case r.Down != "":
-		return fmt.Sprintf("%-28s waits: %s", name, r.Down)
-	case p == nil || !p.Running:
-		return fmt.Sprintf("%-28s %s", name, r.Why)
-	case p.Total == nil || *p.Total == 0:
-		return fmt.Sprintf("%-28s %9d records%s%s", name, p.Done, walkOf(p), left(p))
-	default:
-		return fmt.Sprintf("%-28s %9d of %9d records %3d %%%s%s", name, p.Done, *p.Total, p.Done*100 / *p.Total, walkOf(p), left(p))
-	}
-}
-
-func walkOf(p *request.Progress) string {
-	if p.Walk == "" {
-		return ""
-	}
-	return ", walk " + p.Walk
-}
-
-func left(p *request.Progress) string {
-	if p.ETA == 0 {
-		return ""
-	}
-	return fmt.Sprintf("  %v left", time.Duration(p.ETA)*time.Second)
+	return s
 }

@@ -33,7 +33,7 @@ func TestASyncEnds(t *testing.T) {
 		}, 2 * time.Minute, "somebody ended the sync"},
 		"down": {func(time.Time) crawl.Report {
 			return crawl.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}
-		}, syncPatience + time.Second, "upstream cannot be asked: the credential is refused"},
+		}, syncPatience + time.Second, "the provider cannot be reached: the credential is refused"},
 		"stuck": {func(began time.Time) crawl.Report {
 			return crawl.Report{Kept: true, Why: "not synced: a page always fails", Stuck: began}
 		}, syncPatience + time.Second, "a page always fails"},
@@ -49,7 +49,7 @@ func TestASyncEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var out bytes.Buffer
-				err := watchSync(t.Context(), &process{stdout: &out, stderr: io.Discard}, crawl.Command{Source: "a", Kind: "b"},
+				err := watchSync(t.Context(), &process{stdout: &out, stderr: io.Discard}, output{}, crawl.Command{Source: "a", Kind: "b"},
 					func(context.Context, bool) (crawl.Report, error) {
 						return c.says(began), nil
 					})
@@ -66,7 +66,8 @@ func TestASyncEnds(t *testing.T) {
 		})
 	}
 	broken := errors.New("no answer")
-	if err := watchSync(t.Context(), &process{stdout: &bytes.Buffer{}}, crawl.Command{}, func(context.Context, bool) (crawl.Report, error) {
+	p := &process{stdout: &bytes.Buffer{}, stderr: io.Discard}
+	if err := watchSync(t.Context(), p, output{}, crawl.Command{}, func(context.Context, bool) (crawl.Report, error) {
 		return crawl.Report{}, broken
 	}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
@@ -78,7 +79,7 @@ func TestASyncSaysAtOnceWhatHoldsItUp(t *testing.T) {
 		began, asked := time.Now(), 0
 		var messages bytes.Buffer
 		said := time.Hour
-		_ = watchSync(t.Context(), &process{stdout: io.Discard, stderr: &messages}, crawl.Command{Source: "a", Kind: "b"},
+		_ = watchSync(t.Context(), &process{stdout: io.Discard, stderr: &messages, quiet: true}, output{}, crawl.Command{Source: "a", Kind: "b"},
 			func(context.Context, bool) (crawl.Report, error) {
 				if asked++; messages.Len() > 0 {
 					said = min(said, time.Since(began))

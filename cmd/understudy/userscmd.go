@@ -12,10 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/term"
 
+	"understudy/cmd/understudy/terminal"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/signin"
@@ -149,11 +149,14 @@ func (c *usersPasswdCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-type usersListCmd usersFile
+type usersListCmd struct {
+	Output output    `embed:""`
+	File   usersFile `embed:""`
+}
 
-// Run prints a table.
+// Run prints the users.
 func (c *usersListCmd) Run(p *process) error {
-	_, path, err := (*usersFile)(c).read(p)
+	_, path, err := c.File.read(p)
 	if err != nil {
 		return err
 	}
@@ -161,12 +164,22 @@ func (c *usersListCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "USER\tROLE")
-	for _, u := range users.All() {
-		fmt.Fprintf(t, "%s\t%s\n", u.Name, u.Role)
+	type user struct {
+		Name string `json:"name"`
+		Role string `json:"role"`
 	}
-	return t.Flush()
+	all := []user{}
+	for _, u := range users.All() {
+		all = append(all, user{u.Name, u.Role})
+	}
+	return c.Output.print(p.stdout, map[string]any{"users": all}, func(w io.Writer) error {
+		var table terminal.Table
+		table.Add("USER", "ROLE")
+		for _, u := range all {
+			table.Add(u.Name, u.Role)
+		}
+		return table.Print(w)
+	})
 }
 
 type usersRemoveCmd struct {

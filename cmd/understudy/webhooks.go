@@ -25,6 +25,7 @@ const hooksPath = "/-/webhooks"
 
 type hooksListCmd struct {
 	Name    string  `arg:"" optional:"" help:"Only the webhook of this name."`
+	Output  output  `embed:""`
 	Running running `embed:""`
 }
 
@@ -50,26 +51,24 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 			return usageError{fmt.Errorf("there is no webhook %q; understudy webhooks lists all", c.Name)}
 		}
 	}
-	if len(all.Webhooks) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "The settings have no webhooks. An example is in docs/reference/feed.md.")
-		return err
-	}
-	return printHooks(p.stdout, all.Webhooks)
+	return c.Output.print(p.stdout, all, func(w io.Writer) error { return printHooks(w, all.Webhooks) })
 }
 
 type hooksPauseCmd struct {
 	Name    string  `arg:"" help:"Name of the webhook."`
+	Output  output  `embed:""`
 	Running running `embed:""`
 }
 
 // Run pauses the webhook and prints its state.
 func (c *hooksPauseCmd) Run(ctx context.Context, p *process) error {
-	return c.Running.change(ctx, p, c.Name, map[string]any{"pause": true})
+	return c.Running.change(ctx, p, c.Output, c.Name, map[string]any{"pause": true})
 }
 
 type hooksResumeCmd struct {
 	Name    string  `arg:"" help:"Name of the webhook."`
 	After   *int64  `placeholder:"N" help:"Send all changes after the change with this number again (default: go on where it stopped)."`
+	Output  output  `embed:""`
 	Running running `embed:""`
 }
 
@@ -79,11 +78,12 @@ func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
 	if c.After != nil {
 		how["after"] = *c.After
 	}
-	return c.Running.change(ctx, p, c.Name, how)
+	return c.Running.change(ctx, p, c.Output, c.Name, how)
 }
 
 type hooksTestCmd struct {
 	Name    string  `arg:"" help:"Name of the webhook."`
+	Output  output  `embed:""`
 	Running running `embed:""`
 }
 
@@ -103,16 +103,22 @@ func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 	if err := here(run).ask(ctx, http.MethodPost, hooksPath+"/"+c.Name, map[string]any{"test": true}, &result); err != nil {
 		return err
 	}
+	err = c.Output.print(p.stdout, result, func(w io.Writer) error {
+		if !result.Delivered {
+			return nil
+		}
+		_, err := fmt.Fprintf(w, "delivered: the receiver answered %d after %d ms\n", result.Status, result.Milliseconds)
+		return err
+	})
 	if !result.Delivered {
 		return fmt.Errorf("the test message was not delivered: the receiver %s; check the webhook's url and secret in the settings",
 			result.Why)
 	}
-	_, err = fmt.Fprintf(p.stdout, "delivered: the receiver answered %d after %d ms\n", result.Status, result.Milliseconds)
 	return err
 }
 
 // change changes a webhook and prints its new state.
-func (c *running) change(ctx context.Context, p *process, name string, how map[string]any) error {
+func (c *running) change(ctx context.Context, p *process, o output, name string, how map[string]any) error {
 	run, err := c.find(p)
 	if err != nil {
 		return err
@@ -121,11 +127,15 @@ func (c *running) change(ctx context.Context, p *process, name string, how map[s
 	if err := here(run).ask(ctx, http.MethodPost, hooksPath+"/"+name, how, &one); err != nil {
 		return err
 	}
-	return printHooks(p.stdout, []request.Webhook{one})
+	return o.print(p.stdout, one, func(w io.Writer) error { return printHooks(w, []request.Webhook{one}) })
 }
 
 // printHooks prints a table of webhooks.
 func printHooks(w io.Writer, all []request.Webhook) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "The settings have no webhooks. An example is in docs/reference/feed.md.")
+		return err
+	}
 	var table terminal.Table
 	table.Add("WEBHOOK", "SOURCE", "STATE", "AFTER", "BEHIND", "DELIVERED", "WHY")
 	for _, s := range all {

@@ -295,7 +295,7 @@ func TestErased(t *testing.T) {
 	w.nowhere("after it was read again", asked.text, asked.number)
 	w.server.Kill()
 	w.nowhere("after a kill", gone...)
-	if out := w.command("store", "verify", "--data", rig.DataFolder); !strings.Contains(out, "everything is whole") {
+	if out := w.command("store", "verify", "--data", rig.DataFolder); !strings.Contains(out, "no damage found") {
 		t.Errorf("verify: %s", out)
 	}
 	w.start()

@@ -21,11 +21,12 @@ import (
 
 // Report is the result of verifying one chain.
 type Report struct {
-	Chain       string
-	First, Last uint64    // the numbers of the first and the last line that were checked
-	Signed      uint64    // the number of lines up to the newest checkpoint
-	SignedAt    time.Time // when the newest checkpoint was signed
-	Faults      []string  // what is wrong, and where; empty if the chain is unchanged
+	Chain    string    `json:"chain"`
+	First    uint64    `json:"first"`              // the number of the first line that was checked
+	Last     uint64    `json:"last"`               // the number of the last line that was checked
+	Signed   uint64    `json:"signed"`             // the number of lines up to the newest checkpoint
+	SignedAt time.Time `json:"signed_at,omitzero"` // when the newest checkpoint was signed
+	Faults   []string  `json:"faults,omitempty"`   // what is wrong, and where; empty if the chain is unchanged
 }
 
 // maxFaults is the maximum number of faults that are reported for a chain.

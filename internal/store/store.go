@@ -63,25 +63,25 @@ const minLog = 64 << 10
 
 // KindState is what is known of one kind without counting rows.
 type KindState struct {
-	Kind       string
-	Records    int64 // records present now
-	Changes    int64 // changes of this kind since the store was created
-	Generation int64 // grows with every write to the kind
-	Unclocked  int64 // records whose clock has no time, or all records if the kind has no clock; counted up to 1,000
+	Kind       string `json:"kind"`
+	Records    int64  `json:"records"` // records present now
+	Changes    int64  `json:"changes"` // changes of this kind since the store was created
+	Generation int64  `json:"-"`       // grows with every write to the kind
+	Unclocked  int64  `json:"-"`       // records whose clock has no time, or all records if the kind has no clock; counted up to 1,000
 }
 
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
-	Space     Space
-	Records   int64 // records present now
-	Versions  int64 // distinct bodies
-	Pages     int64
-	Changes   int64
-	Blocks    int64 // packed groups of versions
-	Packed    int64 // bytes of all bodies as packed in the file
-	Unpacked  int64 // bytes of all bodies as received, with their metadata
-	PerRecord float64
-	Kinds     []KindStats
+	Space     Space       `json:"space"`
+	Records   int64       `json:"records"`  // records present now
+	Versions  int64       `json:"versions"` // distinct bodies
+	Pages     int64       `json:"pages"`
+	Changes   int64       `json:"changes"`
+	Blocks    int64       `json:"blocks"`   // packed groups of versions
+	Packed    int64       `json:"packed"`   // bytes of all bodies as packed in the file
+	Unpacked  int64       `json:"unpacked"` // bytes of all bodies as received, with their metadata
+	PerRecord float64     `json:"bytes_per_record"`
+	Kinds     []KindStats `json:"kinds"`
 }
 
 // Space is the disk space of a store, and what it evicted. It is cheap to measure.
@@ -109,10 +109,11 @@ type Reads struct {
 
 // KindStats is one kind's line in Stats.
 type KindStats struct {
-	Source           string
-	State            KindState
-	Versions         int64
-	Packed, Unpacked int64
+	Source   string    `json:"source"`
+	State    KindState `json:"state"`
+	Versions int64     `json:"versions"`
+	Packed   int64     `json:"packed"`
+	Unpacked int64     `json:"unpacked"`
 }
 
 // MaxChanges is the maximum number of changes that one call of ReadChanges returns.

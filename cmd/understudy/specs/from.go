@@ -35,6 +35,8 @@ type Caller struct {
 	User   string
 	Secret understudy.Secret
 	Send   map[string]string // header fields that the API demands
+
+	Progress *terminal.Progress // counts the requests
 }
 
 // ReadHeaders reads NAME: VALUE.
@@ -78,6 +80,7 @@ const (
 // writes the spec to out and what it doubts to doubts. The spec compiles.
 func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.Writer) error {
 	draft, err := drawn(ctx, what, paths, as)
+	as.Progress.End()
 	if err != nil {
 		return err
 	}
@@ -286,6 +289,7 @@ func (c Caller) once(ctx context.Context, address string) (*infer.Answer, error)
 		}
 		return nil
 	}}
+	c.Progress.Add(1, "requests")
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err

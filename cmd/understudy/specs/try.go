@@ -4,6 +4,7 @@ package specs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ type Trial struct {
 	As       Caller
 	Vars     map[string]string // values of path variables
 	Rate     float64           // requests a second
+	Progress *terminal.Progress
+	JSON     bool // the result is JSON instead of a table
 }
 
 // tryTime bounds a request with its tries.
@@ -59,43 +62,91 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	}
 	defer client.Close()
 	t := &trial{o, sp, client, map[string]string{}, nil}
-	var table terminal.Table
-	table.Add("KIND", "PAGES", "ROWS", "CLOCK", "RECORD", "RESULT")
-	below := []string{""} // what stands below each line
-	bad, tried, left, refused := 0, 0, 0, 0
-	for _, one := range t.order() {
+	var all summary
+	lists := t.order()
+	for i, one := range lists {
+		o.Progress.Set(terminal.State{Done: int64(i), Total: int64(len(lists)), Unit: "lists"})
 		r := t.list(ctx, one.kind, one.list)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		switch {
-		case r.left:
-			left++
-		case r.refused:
-			refused++
-		default:
-			tried++
-		}
-		if len(r.wrong) > 0 {
-			bad++
-		}
-		word, remark := r.outcome()
-		table.Add(one.kind.Name, r.pages, r.rows, r.clock, r.record, word)
-		below = append(below, "  "+one.list.Path+remark+"\n")
+		all.add(one, r)
 	}
-	for i, line := range table.Lines(terminal.Width(out)) {
-		fmt.Fprint(out, line, "\n", below[i])
+	o.Progress.End()
+	if err := all.print(out, o.JSON); err != nil {
+		return err
 	}
-	fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d refused, %d left out\n", tried, bad, refused, left)
 	switch {
-	case bad > 0:
-		return fmt.Errorf("%d of %d lists are not as the spec says", bad, tried)
-	case refused > 0 && tried == 0:
-		return fmt.Errorf("the API refused each of %d lists: see the statuses above; look at --upstream, --user and --secret", refused)
-	case tried == 0:
+	case all.Wrong > 0:
+		return fmt.Errorf("%d of %d lists are not as the spec says", all.Wrong, all.Tried)
+	case all.Refused > 0 && all.Tried == 0:
+		return fmt.Errorf("the API refused each of %d lists: see the statuses above; look at --upstream, --user and --secret", all.Refused)
+	case all.Tried == 0:
 		return errors.New("no list could be tried: give the path variables with --var NAME=VALUE")
 	}
 	return nil
+}
+
+// summary is the result of all lists.
+type summary struct {
+	Lists   []listResult `json:"lists"`
+	Tried   int          `json:"tried"`
+	Wrong   int          `json:"wrong"`
+	Refused int          `json:"refused"`
+	Left    int          `json:"left_out"`
+}
+
+// listResult is the result of one list, in words.
+type listResult struct {
+	Kind   string `json:"kind"`
+	Path   string `json:"path"`
+	Pages  string `json:"pages"`
+	Rows   string `json:"rows"`
+	Clock  string `json:"clock"`
+	Record string `json:"record"`
+	Result string `json:"result"`
+	Remark string `json:"remark,omitempty"`
+}
+
+// add adds the result of a list.
+func (s *summary) add(one listOf, r *result) {
+	switch {
+	case r.left:
+		s.Left++
+	case r.refused:
+		s.Refused++
+	default:
+		s.Tried++
+	}
+	if len(r.wrong) > 0 {
+		s.Wrong++
+	}
+	word, remark := r.outcome()
+	s.Lists = append(s.Lists, listResult{one.kind.Name, one.list.Path, r.pages, r.rows, r.clock, r.record, word, remark})
+}
+
+// print writes a table with the path of each list below its line, or JSON.
+func (s *summary) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(s)
+	}
+	var table terminal.Table
+	table.Add("KIND", "PAGES", "ROWS", "CLOCK", "RECORD", "RESULT")
+	for _, l := range s.Lists {
+		table.Add(l.Kind, l.Pages, l.Rows, l.Clock, l.Record, l.Result)
+	}
+	for i, line := range table.Lines(terminal.Width(out)) {
+		fmt.Fprintln(out, line)
+		switch {
+		case i == 0:
+		case s.Lists[i-1].Remark == "":
+			fmt.Fprintln(out, "  "+s.Lists[i-1].Path)
+		default:
+			fmt.Fprintf(out, "  %s: %s\n", s.Lists[i-1].Path, s.Lists[i-1].Remark)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d refused, %d left out\n", s.Tried, s.Wrong, s.Refused, s.Left)
+	return err
 }
 
 // readSpec reads a built-in spec, or a file.
@@ -151,10 +202,7 @@ func (r *result) outcome() (word, remark string) {
 	case r.refused:
 		word = "refused"
 	}
-	if remark != "" {
-		remark = ": " + terminal.Printable(remark)
-	}
-	return word, remark
+	return word, terminal.Printable(remark)
 }
 
 func (r *result) bad(format string, args ...any) {

@@ -104,6 +104,9 @@ func columnOf(r rune) int {
 	return 1
 }
 
+// DefaultWidth is the number of columns of a terminal whose width is not known.
+const DefaultWidth = 80
+
 // Width is how many columns a terminal has, 0 when that is not known.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)

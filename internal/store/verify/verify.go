@@ -19,9 +19,13 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	Pages, Blocks, Versions, Changes int64    // how many were checked
-	Records, Gone                    int64    // present records, and records that are gone or erased but keep their ids
-	Problems                         []string // at most MaxProblems
+	Pages    int64    `json:"pages"` // how many were checked, as of blocks, versions and changes
+	Blocks   int64    `json:"blocks"`
+	Versions int64    `json:"versions"`
+	Changes  int64    `json:"changes"`
+	Records  int64    `json:"records"`  // present records
+	Gone     int64    `json:"gone"`     // records that are gone or erased but keep their ids
+	Problems []string `json:"problems"` // at most MaxProblems
 }
 
 // MaxProblems is the number of problems after which Verify stops.
@@ -34,6 +38,8 @@ type Verifier struct {
 	records *records.Opener
 	pages   *pages.Loader
 	index   *index.Index
+
+	OnRow func() // if not nil, called for each row that Verify checks; set it before
 }
 
 // New returns a verifier for a file.
@@ -57,8 +63,11 @@ func (v *verifying) addProblem(what string, args ...any) {
 	}
 }
 
-// isDone reports whether to stop: there are too many problems, or the context is done.
+// isDone reports whether to stop: there are too many problems, or the context is done. It is called for each row.
 func (v *verifying) isDone() bool {
+	if v.db.OnRow != nil {
+		v.db.OnRow()
+	}
 	return len(v.report.Problems) >= MaxProblems || v.ctx.Err() != nil
 }
 

@@ -1,0 +1,201 @@
+// Progress: how far long work is, as a bar on a terminal and as lines elsewhere.
+
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	barDelay     = time.Second            // shorter work shows no bar
+	barInterval  = 200 * time.Millisecond // between two drawings of the bar
+	lineInterval = 10 * time.Second       // between two lines where there is no terminal
+	barCells     = 20
+	maxHours     = 1000 // a longer remaining time is not shown
+)
+
+// State is how far work is.
+type State struct {
+	Done, Total int64         // Total is 0 if it is not known
+	Unit        string        // what is counted, such as "records"
+	Left        time.Duration // the remaining time if the worker knows it; otherwise it is computed from the rate
+	Note        string        // what is happening, such as "walk 1 of 2"
+}
+
+// Progress shows the state of long work until End. It is safe for concurrent use. A nil Progress shows nothing.
+type Progress struct {
+	out   io.Writer // nil if nothing is shown
+	name  string
+	isBar bool
+	done  chan struct{}
+	ended chan struct{}
+
+	mu    sync.Mutex
+	began time.Time
+	first int64 // State.Done of the first state, which was done before
+	state State
+	known bool // a state was set
+	drawn int  // columns of the bar on the terminal
+}
+
+// NewProgress starts to show progress on out, which is standard error: a bar if out is a terminal, a line every 10 seconds
+// if not, and nothing if quiet is set. The caller calls End.
+func NewProgress(out io.Writer, name string, quiet bool) *Progress {
+	p := &Progress{out: out, name: name, isBar: Is(out), began: time.Now(), done: make(chan struct{}), ended: make(chan struct{})}
+	if quiet {
+		p.out = nil
+		close(p.ended)
+		return p
+	}
+	go p.run()
+	return p
+}
+
+// run draws until End.
+func (p *Progress) run() {
+	defer close(p.ended)
+	interval := lineInterval
+	if p.isBar {
+		interval = barInterval
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.done:
+			return
+		case now := <-tick.C:
+			p.draw(now)
+		}
+	}
+}
+
+// Set replaces the state. The first call says what was done before the command began.
+func (p *Progress) Set(s State) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		p.first, p.known = s.Done, true
+	}
+	p.state = s
+}
+
+// Add adds to what is done.
+func (p *Progress) Add(n int64, unit string) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = true
+	p.state.Done, p.state.Unit = p.state.Done+n, unit
+}
+
+// Print prints a line of its own above the bar, also if no progress is shown.
+func (p *Progress) Print(out io.Writer, line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintln(out, line)
+}
+
+// End removes the bar and waits until nothing more is drawn. It may be called again.
+func (p *Progress) End() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.clear()
+	p.out = nil
+	select {
+	case <-p.done:
+	default:
+		close(p.done)
+	}
+	p.mu.Unlock()
+	<-p.ended
+}
+
+// draw shows the state.
+func (p *Progress) draw(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	elapsed := now.Sub(p.began)
+	switch {
+	case p.out == nil || p.isBar && elapsed < barDelay:
+	case p.isBar:
+		width := Width(p.out)
+		if width == 0 {
+			width = DefaultWidth
+		}
+		line := Fitted(p.name+" "+p.state.bar()+p.state.describe(p.first, elapsed), width-1)
+		fmt.Fprintf(p.out, "\r%s%s", line, strings.Repeat(" ", max(p.drawn-Columns(line), 0)))
+		p.drawn = Columns(line)
+	default:
+		fmt.Fprintf(p.out, "%s: %s\n", p.name, p.state.describe(p.first, elapsed))
+	}
+}
+
+// clear removes the bar from the terminal.
+func (p *Progress) clear() {
+	if p.out != nil && p.drawn > 0 {
+		fmt.Fprintf(p.out, "\r%*s\r", p.drawn, "")
+		p.drawn = 0
+	}
+}
+
+// bar returns a bar, or "" if the total is not known.
+func (s *State) bar() string {
+	if s.Total <= 0 {
+		return ""
+	}
+	full := int(min(max(s.Done, 0), s.Total) * barCells / s.Total)
+	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barCells-full) + "] "
+}
+
+// describe returns the state in words: counts, percent, rate, remaining time and note. first was done before, and elapsed
+// is the time since the beginning.
+func (s *State) describe(first int64, elapsed time.Duration) string {
+	var parts []string
+	switch {
+	case s.Total > 0:
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d of %d %s", s.Done, s.Total, s.Unit)), fmt.Sprintf("%d %%", s.Done*100/s.Total))
+	case s.Done > 0:
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", s.Done, s.Unit)))
+	}
+	rate := float64(s.Done-first) / max(elapsed.Seconds(), 0.001)
+	if rate > 0 && s.Unit != "" {
+		parts = append(parts, fmt.Sprintf("%.*f/s", precision(rate), rate))
+	}
+	left := s.Left
+	if left == 0 && rate > 0 && s.Total > s.Done {
+		if seconds := float64(s.Total-s.Done) / rate; seconds < maxHours*3600 {
+			left = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	switch {
+	case left > 0:
+		parts = append(parts, left.Round(time.Second).String()+" left")
+	case s.Total == 0:
+		parts = append(parts, elapsed.Round(time.Second).String()+" so far")
+	}
+	if s.Note != "" {
+		parts = append(parts, s.Note)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// precision returns the number of decimals of a rate.
+func precision(rate float64) int {
+	if rate < 10 {
+		return 1
+	}
+	return 0
+}
