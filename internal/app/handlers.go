@@ -121,7 +121,7 @@ func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerS
 // dropInOptions returns the options of a source's proxy.
 func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source, s *search.Searcher, health http.Handler) proxy.Options {
 	o, name := b.dropIn, src.Name
-	o.Source, o.Gate, o.Callers, o.Admit, o.Text, o.Health = src, p.gate, p.book, p.book.Admit, s.Text, health
+	o.Source, o.Gate, o.Callers, o.Admit, o.Text, o.Health = src, p.gate, p.book, p.book.Admit, s.CompileText, health
 	o.Current = func() *proxy.Proxy { return b.inForce().proxies[name] }
 	o.Rate, o.Open = b.clients[name].Rate, cfg.Sources[name].Loopback
 	o.MaxBody, o.MaxWrites = int64(cfg.Limits.RequestBody), cfg.Limits.Writes

@@ -138,7 +138,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
 			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},
-		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Held: f.completeness,
+		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Completeness: f.completeness,
 			Now: time.Now, Logger: a.log},
 		searches: search.HandlerOptions{Token: token, Audit: a.audit, Logger: a.log},
 		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, Held: f.completeness, Key: key, Version: a.opts.Version,

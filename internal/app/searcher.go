@@ -19,8 +19,8 @@ func (b *builder) newSearch(cfg *config.Settings, p policy) (*search.Searcher, e
 	o.Gate, o.Masked, o.Annotations = searchGate{p.gate}, p.gate, annotated{b.notes, p.gate}
 	o.Exports = export.New(b.exports.search, b.exports.begin(p))
 	o.Limits = search.Limits{
-		Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),
-		AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,
+		Time: c.Time.Std(), MaxRecords: c.Look, MaxSorted: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),
+		MaxConcurrent: c.AtOnce, Silence: c.Silence.Std(), MaxSaved: c.Saved, MaxSavedEach: c.SavedEach,
 	}
 	return search.New(o)
 }

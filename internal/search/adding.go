@@ -1,4 +1,4 @@
-// Adding: what the matches of a search add up to, from columns or from records, and brought up to date by what changed.
+// Adding: counts and sums of all matches of a search, computed from columns or records and updated after changes.
 
 package search
 
@@ -13,88 +13,88 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// Bounds of reading matches.
+// Limits of reading matches in the background.
 const (
-	fillTime = 2 * time.Minute
-	perRoom  = 1 << 12 // after so many matches room is made for more
-	// mostRecounted is how many records are read for a count that has to be made again though no record changed:
-	// each minute under a row rule that looks at more than the record, and each time for a search that depends
-	// on the time of day.
-	mostRecounted = 100_000
+	backgroundReadTime  = 2 * time.Minute
+	matchesPerRoomCheck = 1 << 12 // after so many matches the column set is asked for more room
+	// maxRecounted is how many records a count may read again although no record changed. A count under a row rule that
+	// looks beyond the record is read again every minute, a count that depends on the time of day each time.
+	maxRecounted = 100_000
 )
 
-// adding is one request for what the matches of a search add up to.
-type adding struct {
-	s       *Searcher
-	c       understudy.Caller
-	q       *lang.BoundQuery
-	views   []*lang.KindView // the kinds that are added up
-	m       *measure         // of a sum; nil: the matches are counted by value
-	memory  *memory
-	key     string
-	k       *keptRun
-	enough  <-chan struct{} // ends the wait for a complete answer
-	patient bool            // nothing but the count is asked for
-	maxAge  time.Duration   // of what is kept; 0: any
-	anew    bool            // a change may make other records match
-	states  []columns.State // of the tables of views
-	full    bool            // not every record is in the columns
-	more    bool            // counting goes on
+// aggregation is one request for a sum or a count of all matches of a search.
+type aggregation struct {
+	s           *Searcher
+	caller      understudy.Caller
+	q           *lang.BoundQuery
+	views       []*lang.KindView // the kinds that are summed or counted
+	measure     *measure         // what is summed, or nil for a count by value
+	memory      *memory
+	key         string
+	kept        *keptRun
+	deadline    <-chan struct{} // closed when the caller waits no longer for a complete answer
+	countOnly   bool            // the caller asked for the count alone, without hits
+	maxAge      time.Duration   // the maximum age of a kept result; 0 means no limit
+	hasRowRule  bool            // a row rule applies, so a change may make other records match
+	states      []columns.State // the states of the tables of views, in the same order
+	columnsFull bool            // the columns have no room for every record
+	counting    bool            // a background read has not ended yet
 }
 
-// answer brings what is kept up to date and makes the answer. Errors: ErrClosed.
-func (v *adding) answer(ctx context.Context) (n *answer, err error) {
+// answer updates the kept result and returns the answer. It returns ErrClosed after Close.
+func (v *aggregation) answer(ctx context.Context) (n *answer, err error) {
 	for {
-		if v.k, err = v.memory.take(ctx, v.key); err != nil {
+		if v.kept, err = v.memory.take(ctx, v.key); err != nil {
 			return nil, err
 		}
-		n, err = v.run(ctx)
-		v.k.release()
+		n, err = v.answerLocked(ctx)
+		v.kept.release()
 		if !errors.Is(err, errDropped) {
 			return n, err
 		}
 	}
 }
 
-// errDropped is the error of a run that the memory let go while somebody waited.
+// errDropped is returned when the memory drops a run while a caller waits for it.
 var errDropped = errors.New("search: dropped meanwhile")
 
-// wait lets others use the run while f waits. Errors: errDropped.
-func (v *adding) wait(f func()) error {
-	v.k.release()
+// waitUnlocked releases the run while f waits, so that other callers can use it. It returns errDropped if the memory
+// dropped the run meanwhile.
+func (v *aggregation) waitUnlocked(f func()) error {
+	v.kept.release()
 	f()
-	v.k.lock <- struct{}{}
-	if v.k.over {
+	v.kept.lock <- struct{}{}
+	if v.kept.dropped {
 		return errDropped
 	}
 	return nil
 }
 
-// run is answer for a run that the caller has.
-func (v *adding) run(ctx context.Context) (*answer, error) {
-	if v.maxAge > 0 && v.k.fill == nil && v.s.o.Now().Sub(v.k.at) >= v.maxAge {
-		short := v.k.short && v.m == nil // a count that is too large stays so
-		v.k.reset()
-		v.k.short = short
+// answerLocked is the part of answer that needs the run. The caller holds the run's lock.
+func (v *aggregation) answerLocked(ctx context.Context) (*answer, error) {
+	if v.maxAge > 0 && v.kept.background == nil && v.s.o.Now().Sub(v.kept.startedAt) >= v.maxAge {
+		short := v.kept.incomplete && v.measure == nil // a count that was too large is still too large
+		v.kept.reset()
+		v.kept.incomplete = short
 	}
 	for filled := false; ; filled = true {
 		if err := v.refresh(ctx); err != nil {
 			return nil, err
 		}
-		if v.k.result != nil && !v.unchanged() {
-			if v.k.result = nil; v.anew {
-				v.k.reset()
+		if v.kept.result != nil && !v.isUnchanged() {
+			if v.kept.result = nil; v.hasRowRule {
+				v.kept.reset()
 			}
 		}
-		if v.k.result != nil && !v.more && (v.k.short || !v.k.result.broken) {
-			return v.k.result, nil
+		if v.kept.result != nil && !v.counting && (v.kept.incomplete || !v.kept.result.partial) {
+			return v.kept.result, nil
 		}
 		switch {
-		case !filled: // what changes meanwhile is read after it
+		case !filled: // refresh reads the changes made meanwhile in the next round
 			if err := v.complete(ctx); err != nil {
 				return nil, err
 			}
-		case v.m == nil:
+		case v.measure == nil:
 			return v.renderCount(ctx)
 		default:
 			return v.renderSum(), nil
@@ -102,49 +102,53 @@ func (v *adding) run(ctx context.Context) (*answer, error) {
 	}
 }
 
-// refresh brings the columns up to date.
-func (v *adding) refresh(ctx context.Context) error {
-	v.more, v.full, v.states = false, false, v.states[:0]
+// refresh updates the columns of every view and fills in states, columnsFull and counting.
+func (v *aggregation) refresh(ctx context.Context) error {
+	v.counting, v.columnsFull, v.states = false, false, v.states[:0]
 	for _, s := range v.views {
 		t := v.table(s)
 		var st columns.State
 		var whole bool
 		var err error
-		for again := true; again; again = err == nil && !whole && v.needsRows(s, t) { // what was kept may be gone
-			whole = v.needsRows(s, t)
-			dropped := v.wait(func() { st, err = v.s.tables.Refresh(ctx, v.enough, t, whole) })
+		for again := true; again; again = err == nil && !whole && v.mustHaveAllRows(s, t) { // a part may have been dropped
+			whole = v.mustHaveAllRows(s, t)
+			dropped := v.waitUnlocked(func() { st, err = v.s.tables.Refresh(ctx, v.deadline, t, whole) })
 			err = errors.Join(err, dropped)
 		}
 		if err != nil {
 			return err
 		}
 		v.states = append(v.states, st)
-		v.more = v.more || !st.Current || whole && !st.Whole && !st.Full
-		v.full = v.full || whole && !st.Whole && st.Full
+		v.counting = v.counting || !st.Current || whole && !st.Complete && !st.Full
+		v.columnsFull = v.columnsFull || whole && !st.Complete && st.Full
 	}
 	return nil
 }
 
-func (v *adding) table(s *lang.KindView) *columns.Table { return v.s.tables.Table(s.Source, s.Kind) }
-
-// needsRows reports whether every record of a kind must have a row: a sum is made of them if they tell what matches, a
-// count is begun with them. A count beside hits is not: its matches are read by an index, which may be far less than all.
-func (v *adding) needsRows(s *lang.KindView, t *columns.Table) bool {
-	t.Lock()
-	defer t.Unlock()
-	if v.m != nil {
-		return s.Rule == nil && v.q.Cond.Rows(s, t) != nil
-	}
-	p := v.k.parts[t]
-	return v.patient && !v.k.short && (p == nil || p.isGone()) && countsRows(v.q.Cond, s, t) && (t.Whole() || !v.q.Cond.Indexed())
+func (v *aggregation) table(s *lang.KindView) *columns.Table {
+	return v.s.tables.Table(s.Source, s.Kind)
 }
 
-// unchanged reports whether no row has changed since the last answer that is kept.
-func (v *adding) unchanged() bool {
+// mustHaveAllRows reports whether every record of a kind must have a row. A sum needs all rows if the columns can
+// decide what matches. A count alone starts from all rows. A count beside hits does not need them: an index finds its
+// matches, which may be far fewer than all records.
+func (v *aggregation) mustHaveAllRows(s *lang.KindView, t *columns.Table) bool {
+	t.Lock()
+	defer t.Unlock()
+	if v.measure != nil {
+		return s.Rule == nil && v.q.Cond.Rows(s, t) != nil
+	}
+	p := v.kept.parts[t]
+	return v.countOnly && !v.kept.incomplete && (p == nil || p.isDropped()) && canCountRows(v.q.Cond, s, t) &&
+		(t.IsComplete() || !v.q.Cond.Indexed())
+}
+
+// isUnchanged reports whether no row has changed since the kept result was computed.
+func (v *aggregation) isUnchanged() bool {
 	for _, s := range v.views {
 		t := v.table(s)
 		t.Lock()
-		same := v.k.versions[t] == t.Version()
+		same := v.kept.versions[t] == t.Version()
 		t.Unlock()
 		if !same {
 			return false
@@ -153,15 +157,15 @@ func (v *adding) unchanged() bool {
 	return true
 }
 
-// eachPart calls yield with the part of each kind, whose table is locked; nil: there is none. It returns the versions of
-// the tables.
-func (v *adding) eachPart(yield func(*part)) map[*columns.Table]int64 {
+// eachPart calls yield with the part of each kind while its table is locked, or with nil for a kind without a part. It
+// returns the versions of the tables.
+func (v *aggregation) eachPart(yield func(*part)) map[*columns.Table]int64 {
 	versions := map[*columns.Table]int64{}
 	for _, s := range v.views {
 		t := v.table(s)
 		t.Lock()
-		p := v.k.parts[t]
-		if p != nil && p.isGone() {
+		p := v.kept.parts[t]
+		if p != nil && p.isDropped() {
 			p = nil
 		}
 		yield(p)
@@ -171,24 +175,24 @@ func (v *adding) eachPart(yield func(*part)) map[*columns.Table]int64 {
 	return versions
 }
 
-// complete adds up the kinds that are not yet: from the columns now, or from the records,
-// behind the answer when that takes too long.
-func (v *adding) complete(ctx context.Context) error {
-	if v.m == nil && v.k.short {
+// complete computes the missing parts: from columns at once, or from records, which are read in the background if
+// reading takes too long.
+func (v *aggregation) complete(ctx context.Context) error {
+	if v.measure == nil && v.kept.incomplete {
 		return nil
 	}
 	var read []*lang.KindView
 	for i, s := range v.views {
 		t := v.table(s)
 		t.Lock()
-		p := v.k.parts[t]
-		if p != nil && p.isGone() {
-			t.Unwatch(p.watch)
-			delete(v.k.parts, t)
+		p := v.kept.parts[t]
+		if p != nil && p.isDropped() {
+			t.EndWatch(p.watch)
+			delete(v.kept.parts, t)
 			p = nil
 		}
 		if p == nil {
-			if v.k.at = v.s.o.Now(); !v.fromColumns(ctx, s, t, v.states[i]) {
+			if v.kept.startedAt = v.s.o.Now(); !v.addFromColumns(ctx, s, t, v.states[i]) {
 				read = append(read, s)
 			}
 		}
@@ -197,23 +201,23 @@ func (v *adding) complete(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if v.k.fill != nil || len(read) > 0 {
-		return v.await(read)
+	if v.kept.background != nil || len(read) > 0 {
+		return v.awaitRead(read)
 	}
 	return nil
 }
 
-// fromColumns adds up a kind from its columns, which are locked. It reports false when they
-// do not tell what matches. Nothing is counted while they are being filled.
-func (v *adding) fromColumns(ctx context.Context, s *lang.KindView, t *columns.Table, st columns.State) bool {
+// addFromColumns computes the part of a kind from its columns, which the caller has locked. It returns false when the
+// columns cannot decide what matches. It computes nothing while the columns are being filled.
+func (v *aggregation) addFromColumns(ctx context.Context, s *lang.KindView, t *columns.Table, st columns.State) bool {
 	goOn := func() bool { return ctx.Err() == nil }
-	if v.m == nil {
-		if !v.patient || !t.Whole() && (st.Full || v.q.Cond.Indexed()) || !countsRows(v.q.Cond, s, t) {
+	if v.measure == nil {
+		if !v.countOnly || !t.IsComplete() && (st.Full || v.q.Cond.Indexed()) || !canCountRows(v.q.Cond, s, t) {
 			return false
 		}
-		n := &tally{in: s, cond: v.q.Cond}
-		if t.Whole() && n.fill(t, goOn) {
-			v.keep(&part{table: t, watch: t.Follow(n), count: n}).watch.Ready = true
+		n := &tally{view: s, cond: v.q.Cond}
+		if t.IsComplete() && n.fill(t, goOn) {
+			v.keepPart(&part{table: t, watch: t.Follow(n), count: n}).watch.Ready = true
 		}
 		return !n.full
 	}
@@ -221,127 +225,128 @@ func (v *adding) fromColumns(ctx context.Context, s *lang.KindView, t *columns.T
 	if s.Rule != nil || test == nil {
 		return false
 	}
-	o := v.m.options(s, t)
+	o := v.measure.aggregateOptions(s, t)
 	o.Rows = test
 	if p := aggregate.New(t, o); p.Fill(goOn) {
-		v.keep(&part{table: t, watch: t.Watch(p), sum: p}).watch.Ready = true
+		v.keepPart(&part{table: t, watch: t.Watch(p), sum: p}).watch.Ready = true
 	}
 	return true
 }
 
-// fromRecords begins a part of a kind whose records have to be read.
-func (v *adding) fromRecords(s *lang.KindView) *part {
+// beginPart starts an empty part for a kind whose records have to be read.
+func (v *aggregation) beginPart(s *lang.KindView) *part {
 	t := v.table(s)
 	t.Lock()
 	defer t.Unlock()
-	if v.m == nil {
-		n := &tally{in: s, cond: v.q.Cond}
-		return v.keep(&part{table: t, watch: t.Follow(n), count: n})
+	if v.measure == nil {
+		n := &tally{view: s, cond: v.q.Cond}
+		return v.keepPart(&part{table: t, watch: t.Follow(n), count: n})
 	}
-	o := v.m.options(s, t)
+	o := v.measure.aggregateOptions(s, t)
 	var c lang.Candidate
 	cond := v.q.Cond
 	o.Records = func(r *understudy.Record) bool { return s.See(&c, r) && cond.Holds(&c) }
 	p := aggregate.New(t, o)
-	return v.keep(&part{table: t, watch: t.Watch(p), sum: p})
+	return v.keepPart(&part{table: t, watch: t.Watch(p), sum: p})
 }
 
-func (v *adding) keep(p *part) *part {
-	v.k.parts[p.table] = p
+func (v *aggregation) keepPart(p *part) *part {
+	v.kept.parts[p.table] = p
 	return p
 }
 
-// fill is the reading of matches behind an answer.
-type fill struct {
-	done  chan struct{}
-	err   error // once done
-	short bool  // not every match was added
-	late  bool  // because there was no time; else for want of room
+// backgroundRead reads the matches of a search and may continue after the answer was sent.
+type backgroundRead struct {
+	done       chan struct{}
+	err        error // valid once done is closed
+	incomplete bool  // some matches were not added
+	timedOut   bool  // matches are missing for want of time; otherwise for want of room
 }
 
-// await reads the matches of some kinds, or waits for who reads them already. Nothing is
-// said of a reading that takes longer: the parts are not Ready.
-func (v *adding) await(read []*lang.KindView) error {
-	f := v.k.fill
+// awaitRead reads the matches of some kinds, or waits for a read that is already running. If the read takes too long,
+// awaitRead returns nil and the parts are not Ready.
+func (v *aggregation) awaitRead(read []*lang.KindView) error {
+	f := v.kept.background
 	if f == nil {
-		if f = v.read(read); f == nil {
-			return nil // another search reads
+		if f = v.startRead(read); f == nil {
+			return nil // another search's read is running
 		}
-		v.k.fill = f
+		v.kept.background = f
 	}
 	var late <-chan time.Time
-	if v.m == nil && !v.patient {
+	if v.measure == nil && !v.countOnly {
 		timer := time.NewTimer(v.s.o.Limits.Count)
 		defer timer.Stop()
 		late = timer.C
 	}
 	done := false
-	err := v.wait(func() {
+	err := v.waitUnlocked(func() {
 		select {
 		case <-f.done:
 			done = true
 		case <-late:
-		case <-v.enough:
+		case <-v.deadline:
 		}
 	})
-	if err != nil || !done || v.k.fill != f {
+	if err != nil || !done || v.kept.background != f {
 		return err
 	}
-	v.k.fill = nil
+	v.kept.background = nil
 	switch {
-	case f.err == nil && f.short && v.m == nil:
-		v.k.reset()
-		v.k.short = true
+	case f.err == nil && f.incomplete && v.measure == nil:
+		v.kept.reset()
+		v.kept.incomplete = true
 	case f.err == nil:
-		v.k.short, v.k.late = v.k.short || f.short, v.k.late || f.late
+		v.kept.incomplete, v.kept.timedOut = v.kept.incomplete || f.incomplete, v.kept.timedOut || f.timedOut
 	default:
-		v.k.reset()
-		if v.m != nil && !errors.Is(f.err, errAnew) {
+		v.kept.reset()
+		if v.measure != nil && !errors.Is(f.err, errColumnsReset) {
 			return f.err
 		}
 	}
 	return nil
 }
 
-// errAnew ends a reading whose columns begin anew.
-var errAnew = errors.New("search: the columns begin anew")
+// errColumnsReset ends a read whose table was reset meanwhile.
+var errColumnsReset = errors.New("search: the columns begin anew")
 
-// read begins to read the matches of some kinds; nil when another search's are being read.
-func (v *adding) read(some []*lang.KindView) *fill {
+// startRead starts to read the matches of some kinds in the background. Only one read runs at a time. It returns nil if
+// another read is running and the caller cannot wait for it.
+func (v *aggregation) startRead(some []*lang.KindView) *backgroundRead {
 	all := v.memory
 	select {
-	case all.reading <- struct{}{}:
+	case all.readSlot <- struct{}{}:
 	default:
-		if !v.patient {
+		if !v.countOnly {
 			return nil
 		}
 		select {
-		case all.reading <- struct{}{}:
-		case <-v.enough:
+		case all.readSlot <- struct{}{}:
+		case <-v.deadline:
 			return nil
 		}
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.ctx.Err() != nil {
-		<-all.reading
+		<-all.readSlot
 		return nil
 	}
 	parts := map[*lang.KindView]*part{}
 	for _, s := range some {
-		parts[s] = v.fromRecords(s)
+		parts[s] = v.beginPart(s)
 	}
 	q := *v.q
 	q.Views = some
-	f := &fill{done: make(chan struct{})}
+	f := &backgroundRead{done: make(chan struct{})}
 	all.work.Go(func() {
-		defer close(f.done) // last: who waits may begin another
-		defer func() { <-all.reading }()
-		ctx, cancel := context.WithTimeout(all.ctx, fillTime)
+		defer close(f.done) // last, because a waiting caller may start another read
+		defer func() { <-all.readSlot }()
+		ctx, cancel := context.WithTimeout(all.ctx, backgroundReadTime)
 		defer cancel()
-		f.short, f.err = v.addAll(ctx, &q, parts)
+		f.incomplete, f.err = v.addMatches(ctx, &q, parts)
 		if late := ctx.Err(); errors.Is(late, context.DeadlineExceeded) {
-			f.short, f.late, f.err = true, true, nil
+			f.incomplete, f.timedOut, f.err = true, true, nil
 		} else if f.err == nil {
 			f.err = late
 		}
@@ -350,48 +355,48 @@ func (v *adding) read(some []*lang.KindView) *fill {
 			p.watch.Ready = f.err == nil
 			p.table.Unlock()
 		}
-		if f.err != nil && v.m == nil && !errors.Is(f.err, errAnew) && all.ctx.Err() == nil {
+		if f.err != nil && v.measure == nil && !errors.Is(f.err, errColumnsReset) && all.ctx.Err() == nil {
 			v.s.o.Logger.Warn("search: counting behind a search", "err", f.err)
 		}
 	})
 	return f
 }
 
-// addAll adds every match. short says that it could not.
-func (v *adding) addAll(ctx context.Context, q *lang.BoundQuery, parts map[*lang.KindView]*part) (short bool, err error) {
+// addMatches adds every match to its part. It returns incomplete = true when some matches could not be added.
+func (v *aggregation) addMatches(ctx context.Context, q *lang.BoundQuery, parts map[*lang.KindView]*part) (incomplete bool, err error) {
 	n, looked := 0, 0
 	var stopped error
-	err = v.s.each(ctx, q, 0, false, func(f found, c *lang.Candidate) bool {
-		if looked++; v.m == nil && v.maxAge > 0 && looked > mostRecounted {
-			short = true
+	err = v.s.scan(ctx, q, 0, false, func(f found, c *lang.Candidate) bool {
+		if looked++; v.measure == nil && v.maxAge > 0 && looked > maxRecounted {
+			incomplete = true
 			return false
 		}
 		if c == nil {
 			return true
 		}
 		p := parts[f.view]
-		if n++; v.m != nil && n%perRoom == 0 {
-			short = short || !v.s.tables.Room(p.table)
+		if n++; v.measure != nil && n%matchesPerRoomCheck == 0 {
+			incomplete = incomplete || !v.s.tables.MakeRoom(p.table)
 		}
 		p.table.Lock()
 		defer p.table.Unlock()
 		switch {
-		case p.isGone():
-			stopped = errAnew
+		case p.isDropped():
+			stopped = errColumnsReset
 			return false
 		case p.count != nil:
 			p.count.assign(f.record.Number, p.count.group(c))
-			short = p.count.full || p.count.size() >= maxKept/2
-			return !short
+			incomplete = p.count.full || p.count.size() >= maxKept/2
+			return !incomplete
 		}
 		row, ok := p.table.Row(f.record.Number)
-		if !ok && !short {
-			row, ok = p.table.Ensure(f.record)
+		if !ok && !incomplete {
+			row, ok = p.table.EnsureRow(f.record)
 		}
-		if short = short || !ok; ok {
+		if incomplete = incomplete || !ok; ok {
 			p.sum.Add(row)
 		}
 		return true
 	})
-	return short, errors.Join(err, stopped)
+	return incomplete, errors.Join(err, stopped)
 }

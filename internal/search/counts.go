@@ -1,4 +1,4 @@
-// Counts: how many matches there are, by kind, choice and time.
+// Counts: the number of matches by kind, field value and time.
 
 package search
 
@@ -15,44 +15,47 @@ import (
 )
 
 const (
-	maxCounts = 500 // that are kept while they are small
-	fewLooked = 30  // matches that are counted even when time is over
+	maxCounts  = 500 // how many small counts are kept
+	minCounted = 30  // so many matches are counted even after the time limit
 
-	ruleAge = time.Minute // of what is kept under a row rule that looks at more than the record, and of sums that depend on the time
-	timeAge = time.Second // of counts of a search that depends on the time of day
+	// maxRuleAge is the maximum age of a kept result under a row rule that looks beyond the record, and of a sum that
+	// depends on the time of day.
+	maxRuleAge = time.Minute
+	// maxRelativeAge is the maximum age of a kept count that depends on the time of day.
+	maxRelativeAge = time.Second
 )
 
-// count fills in total and facets.
+// count fills in the total and the facets of the result.
 func (v *execution) count(ctx context.Context) error {
-	n, err := newCount(v.s, v.c, v.request, v.q).count(ctx)
+	n, err := newCount(v.s, v.caller, v.request, v.q).count(ctx)
 	if err != nil {
 		return err
 	}
 	total := n.total
-	v.out.Total, v.out.Facets = &total, slices.Clone(n.facets)
-	for i := range v.out.Facets {
-		v.out.Facets[i].Values = slices.Clone(v.out.Facets[i].Values)
+	v.result.Total, v.result.Facets = &total, slices.Clone(n.facets)
+	for i := range v.result.Facets {
+		v.result.Facets[i].Values = slices.Clone(v.result.Facets[i].Values)
 	}
-	if n.broken {
-		v.settle() // with the hits of this search
+	if n.partial {
+		v.settleCounts() // uses the hits of this search
 	}
 	return nil
 }
 
-// count counts the matches, from what is kept of them if that can be brought up to date in time. What depends on the time of
-// day is kept only for those who ask for the count alone: counting it behind every search would cost more than it saves.
-func (v *adding) count(ctx context.Context) (*answer, error) {
-	if v.q.Relative && !v.patient {
+// count counts the matches and reuses the kept count if it can be updated in time. A count that depends on the time of
+// day is kept only if the caller asked for the count alone: keeping it for every search would cost more than it saves.
+func (v *aggregation) count(ctx context.Context) (*answer, error) {
+	if v.q.Relative && !v.countOnly {
 		return v.countNow(ctx)
 	}
-	// What is asked for the count alone can wait longer: a page that shows it is sent before.
+	// A request for the count alone can wait longer, because the page that shows the count was sent before.
 	wait := v.s.o.Limits.Facets
-	if v.patient {
+	if v.countOnly {
 		wait = v.s.o.Limits.Time / 2
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	v.enough = limited.Done()
+	v.deadline = limited.Done()
 	n, err := v.answer(ctx)
 	if errors.Is(err, understudy.ErrClosed) {
 		return v.countNow(ctx)
@@ -60,28 +63,28 @@ func (v *adding) count(ctx context.Context) (*answer, error) {
 	return n, err
 }
 
-// newCount returns a count that has not begun.
-func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.BoundQuery) *adding {
-	v := &adding{s: s, c: c, q: q, memory: s.counts, patient: r.CountOnly}
-	v.key = fmt.Sprintf("%q %q %q %q %q %q %#v %d", c.Role(), c.Source, r.Source, r.Kinds, r.Text, r.Number, r.Where, s.written(q))
+// newCount returns an aggregation that counts the matches of q. It starts nothing.
+func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.BoundQuery) *aggregation {
+	v := &aggregation{s: s, caller: c, q: q, memory: s.counts, countOnly: r.CountOnly}
+	v.key = fmt.Sprintf("%q %q %q %q %q %q %#v %d", c.Role(), c.Source, r.Source, r.Kinds, r.Text, r.Number, r.Where, s.annotationsVersion(q))
 	for _, s := range q.Views {
 		if q.Cond.Possible(s) {
 			v.views = append(v.views, s)
 		}
 		if s.Rule != nil && !s.Rule.RecordOnly {
-			v.maxAge = ruleAge
+			v.maxAge = maxRuleAge
 		}
 	}
 	if q.Relative {
-		v.maxAge = timeAge
+		v.maxAge = maxRelativeAge
 	}
 	return v
 }
 
-// renderCount makes the answer of the counts that are there or, while they are not complete, counts now.
-func (v *adding) renderCount(ctx context.Context) (*answer, error) {
+// renderCount builds the answer from the parts counted so far. While they are incomplete it counts now.
+func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 	all := newFacets()
-	ready, size := !v.more && !v.k.short, int64(0)
+	ready, size := !v.counting && !v.kept.incomplete, int64(0)
 	versions := v.eachPart(func(p *part) {
 		if p == nil || !p.watch.Ready {
 			ready = false
@@ -89,43 +92,43 @@ func (v *adding) renderCount(ctx context.Context) (*answer, error) {
 		if p != nil {
 			all.add(p.count)
 			size += p.count.size()
-			p.count.unasked = 0
+			p.count.unreadChanges = 0
 		}
 	})
 	switch {
 	case ready:
-		v.memory.resize(v.key, v.k, size)
-		v.k.result = all.answer(false)
-	case all.total >= fewLooked: // reading goes on
+		v.memory.resize(v.key, v.kept, size)
+		v.kept.result = all.answer(false)
+	case all.total >= minCounted: // the background read continues
 		return all.answer(true), nil
-	case v.k.result == nil:
+	case v.kept.result == nil:
 		n, err := v.countNow(ctx)
 		if err != nil {
 			return nil, err
 		}
-		v.k.result = n
-		if v.k.short {
-			v.k.at = v.s.o.Now()
+		v.kept.result = n
+		if v.kept.incomplete {
+			v.kept.startedAt = v.s.o.Now()
 		}
 	default:
-		return v.k.result, nil
+		return v.kept.result, nil
 	}
-	v.k.versions = versions
-	return v.k.result, nil
+	v.kept.versions = versions
+	return v.kept.result, nil
 }
 
-// countNow counts matches for as long as a count may take. Then the store counts the rest, where it can count without
+// countNow counts matches until the time limit of counts. Then the store counts the rest if it can do so without
 // reading records.
-func (v *adding) countNow(ctx context.Context) (*answer, error) {
+func (v *aggregation) countNow(ctx context.Context) (*answer, error) {
 	now, limits := v.s.o.Now(), v.s.o.Limits
 	end, late := now.Add(limits.Facets), now.Add(limits.Count)
-	// On a busy machine the first match may take longer; it is counted all the same.
+	// On a busy machine the first match may take longer than the limit. It is counted nevertheless.
 	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
 	defer cancel()
 	var t tally
 	broken := false
-	err := v.s.each(looking, v.q, 0, false, func(_ found, c *lang.Candidate) bool {
-		broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late)
+	err := v.s.scan(looking, v.q, 0, false, func(_ found, c *lang.Candidate) bool {
+		broken = t.full || t.total >= minCounted && v.s.o.Now().After(late)
 		if !broken && c != nil {
 			t.add(c)
 		}
@@ -147,18 +150,18 @@ func (v *adding) countNow(ctx context.Context) (*answer, error) {
 	return out, v.countInStore(ctx, end, out)
 }
 
-// settle makes partial counts consistent. The total is at least the number of hits. A
-// record has at most one value of a field, so the values of a field are at most as
-// many as the records. Records that are left over may have values that are not listed.
-func (v *execution) settle() {
-	total := v.out.Total
-	whole := !v.request.CountOnly && v.request.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
-	if n := int64(len(v.out.Hits)); whole && n >= total.N {
+// settleCounts makes partial counts consistent. The total is at least the number of hits. A record has at most one
+// value of a field, so the counts of a field's values sum up to at most the number of records. Records beyond that sum
+// may have values that are not listed.
+func (v *execution) settleCounts() {
+	total := v.result.Total
+	whole := !v.request.CountOnly && v.request.Cursor == "" && v.result.Next == "" && !v.result.Partial && !v.result.More
+	if n := int64(len(v.result.Hits)); whole && n >= total.N {
 		*total = query.Count{N: n}
 	}
-	sums := make([]int64, len(v.out.Facets))
-	for i := range v.out.Facets {
-		f := &v.out.Facets[i]
+	sums := make([]int64, len(v.result.Facets))
+	for i := range v.result.Facets {
+		f := &v.result.Facets[i]
 		for _, value := range f.Values {
 			sums[i] += value.N
 			f.More = f.More || value.AtLeast
@@ -167,19 +170,19 @@ func (v *execution) settle() {
 			total.N = max(total.N, sums[i])
 		}
 	}
-	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.Views) && !f.More { // every kind, each to its end
+	if f := &v.result.Facets[0]; len(f.Values) == len(v.q.Views) && !f.More { // every kind was counted completely
 		*total = query.Count{N: sums[0]}
 	}
-	for i := range v.out.Facets {
-		f := &v.out.Facets[i]
+	for i := range v.result.Facets {
+		f := &v.result.Facets[i]
 		f.More = f.More || total.AtLeast || sums[i] < total.N
 	}
 }
 
-// countInStore replaces partial counts by those of the store, when the store can count exactly what the caller sees.
-func (v *adding) countInStore(ctx context.Context, end time.Time, out *answer) error {
+// countInStore replaces partial counts by counts of the store, if the store can count exactly what the caller sees.
+func (v *aggregation) countInStore(ctx context.Context, end time.Time, out *answer) error {
 	plan := v.q.Plan()
-	if len(plan) != 1 || !v.countable() {
+	if len(plan) != 1 || !v.canCountInStore() {
 		return nil
 	}
 	one := func(q query.RecordQuery, at *query.Count) error {
@@ -187,7 +190,7 @@ func (v *adding) countInStore(ctx context.Context, end time.Time, out *answer) e
 		if left <= 0 {
 			return nil
 		}
-		n, err := v.s.o.Store.Count(ctx, q, mostCounted, v.s.o.Now().Add(min(left, v.s.o.Limits.Count)))
+		n, err := v.s.o.Store.Count(ctx, q, maxStoreCount, v.s.o.Now().Add(min(left, v.s.o.Limits.Count)))
 		if err != nil {
 			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 				return nil
@@ -225,13 +228,13 @@ func (v *adding) countInStore(ctx context.Context, end time.Time, out *answer) e
 	return nil
 }
 
-// mostCounted bounds a count.
-const mostCounted = 1_000_000_000
+// maxStoreCount is the highest count that the store is asked for.
+const maxStoreCount = 1_000_000_000
 
-// countable says whether what the store finds is just what the query means to
-// this caller: nothing is hidden, and every condition is one the store decides.
-func (v *adding) countable() bool {
-	if !seesAll(v.q.Views) {
+// canCountInStore reports whether the store finds exactly the records that the query means to this caller: nothing is
+// hidden, and the store can decide every condition.
+func (v *aggregation) canCountInStore() bool {
+	if !canSeeAll(v.q.Views) {
 		return false
 	}
 	for _, p := range v.q.Cond.Parts() {

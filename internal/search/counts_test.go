@@ -246,7 +246,7 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 	slow := r.with(func(o *Options) { // each look at the clock is an hour later
 		o.Now = func() time.Time { at = at.Add(time.Hour); return at }
 	})
-	slow.counts.reading <- struct{}{} // nothing is counted behind the search
+	slow.counts.readSlot <- struct{}{} // nothing is counted behind the search
 	for _, a := range []query.SearchRequest{{Text: "kind:calls"}, {Text: "kind:calls", Limit: 1}, {Text: "kind:calls direction:inbound"},
 		{Text: "duration>0"}, {Text: "kind:calls -x"}} {
 		a.Facets = true

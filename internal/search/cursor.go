@@ -1,4 +1,4 @@
-// Cursor: the position where an answer ended, sealed.
+// Cursor: the position where a page of hits ended, sealed into an opaque text.
 
 package search
 
@@ -14,43 +14,43 @@ import (
 	"understudy/internal/query"
 )
 
-// Key returns the key that cursors are sealed with, as a store keeps it.
+// Key returns the key that seals cursors. It is created once and kept in kv.
 func Key(ctx context.Context, kv understudy.KV) ([]byte, error) {
 	return jsonapi.SealingKey(ctx, kv, "search")
 }
 
-// keyBytes is how many bytes of a value decide the order of two records.
+// keyBytes is how many bytes of a sort value are compared and stored in a cursor.
 const keyBytes = 64
 
-// position is where an answer ended.
+// position is where a page of hits ended.
 type position struct {
-	Now         int64          // when the search began, in Unix seconds: what -7d is counted from
-	Place       query.OrderKey // of the last record shown or read
-	Top, Bottom query.OrderKey // of the window, when there is one; 0 = open
-	Met         bool           // the record whose id is the whole text was shown
+	SearchedAt  int64          // when the search began, in Unix seconds; relative times such as -7d count from here
+	Place       query.OrderKey // the place of the last record that was shown or read
+	Top, Bottom query.OrderKey // the ends of the sorted window, newest and oldest; 0 means open
+	ShownByID   bool           // the record whose id is the search text was already shown
 	Missing     bool           // the last record has no value to sort by
-	Used        uint8          // bytes of Key
+	KeyLen      uint8          // the number of bytes in use of Key
 	Key         [keyBytes]byte
 }
 
-// cursorSize is what a cursor holds, in bytes: always the same.
+// cursorSize is the fixed size of an unsealed cursor in bytes.
 const cursorSize = 8 + 4*8 + 3 + keyBytes
 
-// sum identifies a request: a cursor is valid for its own request only.
-func sum(a *query.SearchRequest) (short [8]byte) {
+// requestHash returns a hash that binds a cursor to its request.
+func requestHash(a *query.SearchRequest) (short [8]byte) {
 	parts := append([]string{a.Text, a.Number, fmt.Sprintf("%#v", a.Where), a.Source, a.Sort}, a.Kinds...)
 	full := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	copy(short[:], full[:])
 	return short
 }
 
-// cursor is a position as a sealed text.
-func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m position) (string, error) {
+// sealCursor encrypts a position into a cursor for this request and role.
+func (s *Searcher) sealCursor(c understudy.Caller, a *query.SearchRequest, m position) (string, error) {
 	own, err := jsonapi.Cursors(s.o.Key, "search", c.Source, c.Role())
 	if err != nil {
 		return "", err
 	}
-	id := sum(a)
+	id := requestHash(a)
 	data := append(make([]byte, 0, cursorSize), id[:]...)
 	if data, err = binary.Append(data, binary.BigEndian, m); err != nil {
 		return "", fmt.Errorf("search: cursor: %w", err)
@@ -58,21 +58,21 @@ func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m positio
 	return string(own.Append(nil, data)), nil
 }
 
-// open reads a cursor of the same request by the same role.
-func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m position, err error) {
+// openCursor decrypts a cursor. It returns ErrInvalid for a cursor of another request or role.
+func (s *Searcher) openCursor(c understudy.Caller, a *query.SearchRequest) (m position, err error) {
 	own, err := jsonapi.Cursors(s.o.Key, "search", c.Source, c.Role())
 	if err != nil {
 		return m, err
 	}
-	other := invalid("cursor: that is none of this search for this role; begin without one")
+	other := newInvalid("cursor: that is none of this search for this role; begin without one")
 	data, err := own.Open(a.Cursor, cursorSize)
 	if err != nil {
 		return m, other
 	}
-	if id := sum(a); string(data[:8]) != string(id[:]) {
+	if id := requestHash(a); string(data[:8]) != string(id[:]) {
 		return m, other
 	}
-	if _, err := binary.Decode(data[8:], binary.BigEndian, &m); err != nil || int(m.Used) > keyBytes {
+	if _, err := binary.Decode(data[8:], binary.BigEndian, &m); err != nil || int(m.KeyLen) > keyBytes {
 		return position{}, other
 	}
 	return m, nil

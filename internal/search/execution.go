@@ -1,4 +1,4 @@
-// Execution: one run of a search, match by match.
+// Execution: one run of a search, which visits the matches one by one.
 
 package search
 
@@ -18,34 +18,34 @@ import (
 // execution is one run of a search.
 type execution struct {
 	s        *Searcher
-	c        understudy.Caller
+	caller   understudy.Caller
 	request  *query.SearchRequest
 	q        *lang.BoundQuery
 	order    order
 	limit    int
-	position position          // where it starts, then where it ended
-	meant    []*lang.Candidate // the records whose id is the whole text
-	out      query.SearchResult
+	position position          // where the run starts; at the end, where it stopped
+	byID     []*lang.Candidate // the records whose id is the whole search text
+	result   query.SearchResult
 }
 
-// run finds matches in the order of places, newest or oldest first.
+// run collects matches ordered by place, newest or oldest first.
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.position.Place
-	err := v.s.each(ctx, v.q, v.position.Place, v.order.up, func(f found, c *lang.Candidate) bool {
+	err := v.s.scan(ctx, v.q, v.position.Place, v.order.oldestFirst, func(f found, c *lang.Candidate) bool {
 		looked++
-		if c != nil && !v.isMeant(c.Record) {
-			if len(v.out.Hits) == v.limit {
+		if c != nil && !v.isFoundByID(c.Record) {
+			if len(v.result.Hits) == v.limit {
 				more = true
 				return false
 			}
 			v.add(c)
 		}
 		last = f.order
-		if looked >= v.s.o.Limits.Look {
+		if looked >= v.s.o.Limits.MaxRecords {
 			more = true
-			if len(v.out.Hits) < v.limit {
-				v.part(looked, "that is the most for one answer")
+			if len(v.result.Hits) < v.limit {
+				v.markPartial(looked, "that is the most for one answer")
 			}
 			return false
 		}
@@ -57,19 +57,19 @@ func (v *execution) run(ctx context.Context) error {
 		return err
 	}
 	if more || late {
-		return errors.Join(v.next(), err)
+		return errors.Join(v.setNextCursor(), err)
 	}
 	return nil
 }
 
-func (v *execution) next() (err error) {
-	v.out.Next, err = v.s.cursor(v.c, v.request, v.position)
+func (v *execution) setNextCursor() (err error) {
+	v.result.Next, err = v.s.sealCursor(v.caller, v.request, v.position)
 	return err
 }
 
-// each calls yield for every record of a query's plan after a place, the newest first, with up the oldest; c is nil for a
-// record that does not match. Both arguments are valid until yield returns.
-func (s *Searcher) each(ctx context.Context, q *lang.BoundQuery, below query.OrderKey, up bool,
+// scan calls yield for every record that the query's plan finds beyond a place, newest first unless oldestFirst is
+// set. c is nil for a record that does not match. Both arguments are valid until yield returns.
+func (s *Searcher) scan(ctx context.Context, q *lang.BoundQuery, below query.OrderKey, up bool,
 	yield func(f found, c *lang.Candidate) bool) error {
 	var c lang.Candidate
 	return s.stream(ctx, q.Plan(), below, up, func(f found) bool {
@@ -84,32 +84,32 @@ func (s *Searcher) each(ctx context.Context, q *lang.BoundQuery, below query.Ord
 	})
 }
 
-func (v *execution) isMeant(r *understudy.Record) bool {
-	return slices.ContainsFunc(v.meant, func(c *lang.Candidate) bool {
+func (v *execution) isFoundByID(r *understudy.Record) bool {
+	return slices.ContainsFunc(v.byID, func(c *lang.Candidate) bool {
 		return r.ID == c.Record.ID && r.Kind == c.Record.Kind && r.Source == c.Record.Source
 	})
 }
 
-// window sorts the newest matches by rank or by a field.
-func (v *execution) window(ctx context.Context) error {
+// runWindow sorts the newest matches by rank or by a field and adds the first of them to the result.
+func (v *execution) runWindow(ctx context.Context) error {
 	first := topN{order: &v.order}
 	matched, looked := 0, 0
 	var late bool
 	top, bottom := v.position.Top, v.position.Bottom
 	started := v.request.Cursor != ""
-	err := v.s.each(ctx, v.q, 0, v.order.up, func(f found, c *lang.Candidate) bool {
+	err := v.s.scan(ctx, v.q, 0, v.order.oldestFirst, func(f found, c *lang.Candidate) bool {
 		if top != 0 && f.order > top {
 			return true
 		}
-		if bottom != 0 && f.order < bottom || matched == v.s.o.Limits.Window {
-			v.out.More = true
+		if bottom != 0 && f.order < bottom || matched == v.s.o.Limits.MaxSorted {
+			v.result.More = true
 			return false
 		}
-		if looked++; looked > v.s.o.Limits.Look && bottom == 0 {
+		if looked++; looked > v.s.o.Limits.MaxRecords && bottom == 0 {
 			late = true
 			return false
 		}
-		if c == nil || v.isMeant(c.Record) {
+		if c == nil || v.isFoundByID(c.Record) {
 			return true
 		}
 		matched++
@@ -120,31 +120,31 @@ func (v *execution) window(ctx context.Context) error {
 			v.position.Bottom = f.order
 		}
 		e := &entry{position: position{Place: f.order}}
-		v.order.key(v.q, c, &e.position)
+		v.order.setKey(v.q, c, &e.position)
 		if started && v.order.compare(&e.position, &v.position) <= 0 {
-			return true // an earlier page had it
+			return true // an earlier page showed this match
 		}
 		e.record = *c
 		e.record.Held, e.record.Read = nil, false
 		first.offer(e, v.limit+1)
 		return true
 	})
-	v.out.Window = matched
+	v.result.Window = matched
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if late || err != nil {
-		v.out.More = true
-		v.part(looked, "that is the most for one answer; what was found was put in order")
-	} else if v.out.More {
-		v.out.Notes = append(v.out.Notes, fmt.Sprintf("Only the newest %d matches were put in order; there are older ones.", matched))
+		v.result.More = true
+		v.markPartial(looked, "that is the most for one answer; what was found was put in order")
+	} else if v.result.More {
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("Only the newest %d matches were put in order; there are older ones.", matched))
 	}
-	return v.give(first.sorted())
+	return v.addEntries(first.drain())
 }
 
-// give adds the entries that fit to the answer and makes the next cursor.
-func (v *execution) give(all []*entry) error {
-	room := v.limit - len(v.out.Hits)
+// addEntries adds as many entries as fit into the page and sets the next cursor if some are left.
+func (v *execution) addEntries(all []*entry) error {
+	room := v.limit - len(v.result.Hits)
 	if len(all) <= room {
 		for _, e := range all {
 			v.add(&e.record)
@@ -158,30 +158,31 @@ func (v *execution) give(all []*entry) error {
 		return nil
 	}
 	last := all[room-1].position
-	v.position.Place, v.position.Missing, v.position.Used, v.position.Key = last.Place, last.Missing, last.Used, last.Key
-	return v.next()
+	v.position.Place, v.position.Missing, v.position.KeyLen, v.position.Key = last.Place, last.Missing, last.KeyLen, last.Key
+	return v.setNextCursor()
 }
 
-// add adds a record to the answer, unless its view cannot be made.
+// add adds a record to the result. A record whose view cannot be made is left out.
 func (v *execution) add(c *lang.Candidate) {
-	if h, err := v.s.hit(v.c, v.q, c); err == nil {
-		v.out.Hits = append(v.out.Hits, h)
+	if h, err := v.s.newHit(v.caller, v.q, c); err == nil {
+		v.result.Hits = append(v.result.Hits, h)
 	}
 }
 
-// mayBeID reports whether a word is worth a look for the record of that id: it has the
-// kind's prefix, or is a number where ids have none.
-func mayBeID(k *spec.Kind, word string) bool {
+// canBeID reports whether word may be an id of the kind: it has a known prefix, or consists of digits if ids of the
+// kind have no prefix.
+func canBeID(k *spec.Kind, word string) bool {
 	return k.HasIDPrefix(word) || len(k.Prefixes) == 0 && strings.Trim(word, "0123456789") == ""
 }
 
-// exact finds the records whose id is the whole text, and puts them first. Sources and kinds may share an id.
-func (v *execution) exact(ctx context.Context) error {
+// findByID finds the records whose id is the whole text and puts them first. Several sources or kinds may have a record
+// with the same id.
+func (v *execution) findByID(ctx context.Context) error {
 	if n, _ := v.q.Tree.Number(); n != nil {
 		if p := understudy.ParsePhone(n.Values[0].Text); p.HasCountryCode {
-			v.out.Named.Number = "+" + p.Digits
+			v.result.Named.Number = "+" + p.Digits
 		} else {
-			v.out.Named.Number = p.Digits
+			v.result.Named.Number = p.Digits
 		}
 	}
 	if v.q.ID == "" {
@@ -189,7 +190,7 @@ func (v *execution) exact(ctx context.Context) error {
 	}
 	for _, s := range v.q.Asked {
 		parts := strings.Split(v.q.ID, spec.IDSeparator)
-		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !mayBeID(s.Kind, v.q.ID) {
+		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !canBeID(s.Kind, v.q.ID) {
 			continue
 		}
 		if s.Rule != nil && !s.Rule.CanFindID(v.q.ID) {
@@ -199,7 +200,7 @@ func (v *execution) exact(ctx context.Context) error {
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c lang.Candidate
 			if s.See(&c, f.Record) {
-				v.meant = append(v.meant, &c)
+				v.byID = append(v.byID, &c)
 			}
 			return false
 		})
@@ -207,20 +208,20 @@ func (v *execution) exact(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(v.meant) == 1 {
-		c := v.meant[0]
-		v.out.Named.Source, v.out.Named.Kind, v.out.Named.ID = c.Record.Source, c.Record.Kind, c.Record.ID
+	if len(v.byID) == 1 {
+		c := v.byID[0]
+		v.result.Named.Source, v.result.Named.Kind, v.result.Named.ID = c.Record.Source, c.Record.Kind, c.Record.ID
 	}
-	if len(v.meant) == 0 || v.position.Met {
+	if len(v.byID) == 0 || v.position.ShownByID {
 		return nil
 	}
-	v.position.Met = true
-	for _, c := range v.meant {
+	v.position.ShownByID = true
+	for _, c := range v.byID {
 		v.add(c)
 	}
-	for i := range v.out.Hits {
-		v.out.Hits[i].Exact = true
+	for i := range v.result.Hits {
+		v.result.Hits[i].Exact = true
 	}
-	v.limit = max(v.limit, len(v.out.Hits))
+	v.limit = max(v.limit, len(v.result.Hits))
 	return nil
 }

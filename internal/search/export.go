@@ -1,4 +1,4 @@
-// Export: every match, one after another, in constant memory.
+// Export: streams every match of a search in constant memory.
 
 package search
 
@@ -14,29 +14,29 @@ import (
 	"understudy/kit/limiter"
 )
 
-// errStalled is the error of a store that is silent for too long, errOver that of a caller whose policy has changed.
+// Causes that end an export early.
 var (
-	errStalled = errors.New("nothing more could be read for too long")
-	errOver    = errors.New("what the caller may see has changed")
+	errStoreSilent   = errors.New("nothing more could be read for too long") // the store yielded nothing for too long
+	errPolicyChanged = errors.New("what the caller may see has changed")
 )
 
-// unheldBy says which of the kinds that a search looks in are not known to be held whole.
-func (s *Searcher) unheldBy(ctx context.Context, c understudy.Caller, a query.SearchRequest) string {
-	q, _, err := s.exportable(c, &a)
+// exportNote returns a sentence that names the searched kinds whose records are not all stored, or "".
+func (s *Searcher) exportNote(ctx context.Context, c understudy.Caller, a query.SearchRequest) string {
+	q, _, err := s.readExport(c, &a)
 	if err != nil {
-		return "" // the export was refused before
+		return "" // Export has already reported this error
 	}
-	return s.unheld(ctx, q.Views)
+	return s.incompleteNote(ctx, q.Views)
 }
 
-// Export calls each with every match as the caller sees it, newest first. With the sort "oldest" the oldest come
-// first; other orders are ErrInvalid. A hit is valid until each returns. An error of each ends the export and is its
-// error. idle is called from time to time while there is no match. An export may take any time, but ends when the
-// store is silent for too long, when the policy of the caller changes, and with its grant. n is the number of
+// Export calls each with every match as the caller sees it, newest first. The sort "oldest" reverses the order; other
+// sorts return ErrInvalid. A hit is valid until each returns. An error of each ends the export and is returned. idle is
+// called from time to time while nothing matches. An export has no time limit. It ends when the store yields nothing
+// for too long, when the caller's policy changes, and when the caller's grant ends. n is the number of exported
 // matches.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error,
 	idle func() error) (n int64, err error) {
-	q, o, err := s.exportable(c, &a)
+	q, o, err := s.readExport(c, &a)
 	if err != nil {
 		return 0, err
 	}
@@ -50,25 +50,25 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	defer under.End()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
+	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStoreSilent) })
 	defer watch.Stop()
 	var told error
 	looked := 0
-	err = s.each(ctx, q, 0, o.up, func(_ found, m *lang.Candidate) bool {
+	err = s.scan(ctx, q, 0, o.oldestFirst, func(_ found, m *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
 		if under.MustEnd() {
-			cancel(errOver)
+			cancel(errPolicyChanged)
 			return false
 		}
 		if looked++; m == nil {
-			if looked%idleEvery == 0 {
+			if looked%recordsPerIdle == 0 {
 				told = idle()
 			}
 			return told == nil
 		}
-		h, err := s.hit(c, q, m)
+		h, err := s.newHit(c, q, m)
 		switch {
-		case errors.Is(err, understudy.ErrForbidden): // the grant is over
+		case errors.Is(err, understudy.ErrForbidden): // the caller's grant ended
 			told = err
 		case err == nil:
 			if told = each(&h); told == nil {
@@ -88,13 +88,13 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	return n, nil
 }
 
-// idleEvery is after how many records without a match an export calls idle.
-const idleEvery = 1000
+// recordsPerIdle is how many records without a match Export reads between two calls of idle.
+const recordsPerIdle = 1000
 
-// exportable reads the request of an export.
-func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*lang.BoundQuery, order, error) {
+// readExport checks the request of an export and returns its query and order.
+func (s *Searcher) readExport(c understudy.Caller, a *query.SearchRequest) (*lang.BoundQuery, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
-		return nil, order{}, invalid("an export is of all matches; leave cursor, limit and facets out")
+		return nil, order{}, newInvalid("an export is of all matches; leave cursor, limit and facets out")
 	}
 	q, err := s.read(c, a, s.o.Now())
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*lan
 	}
 	o, err := orderOf(q, a.Sort)
 	if err == nil && o.window {
-		err = invalid("sort=%s: an export comes newest or oldest first", understudy.Clip(a.Sort))
+		err = newInvalid("sort=%s: an export comes newest or oldest first", understudy.Clip(a.Sort))
 	}
 	return q, o, err
 }

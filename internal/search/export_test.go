@@ -174,7 +174,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 		return nil
 	}, func() error { return nil })
 	checktest.Equal(t, n, 1, "a policy that ended: n; %v", err)
-	checktest.True(t, errors.Is(err, errOver), "a policy that ended: err is %v, want errOver", err)
+	checktest.True(t, errors.Is(err, errPolicyChanged), "a policy that ended: err is %v, want errOver", err)
 	checktest.Equal(t, begun, as("all").Name, "a policy that ended: begun; %v", err)
 	checktest.Equal(t, ended, 1, "a policy that ended: ended; %v", err)
 }
@@ -208,7 +208,7 @@ func TestExportsAtOnce(t *testing.T) {
 		for _, form := range []string{"jsonl", "xml"} {
 			resp, body := get(t, "GET", url+form, who+"er:"+who, "")
 			checktest.Equal(t, resp.StatusCode, 503, "%s: resp.StatusCode; body %s", who, body)
-			checktest.Equal(t, resp.Header.Get("Retry-After"), exportWait,
+			checktest.Equal(t, resp.Header.Get("Retry-After"), exportRetryAfter,
 				`%s: resp.Header.Get("Retry-After"); body %s`, who, body)
 			checktest.Equal(t, resp.Header.Get("Trailer"), "", `%s: resp.Header.Get("Trailer"); body %s`, who, body)
 			checktest.Equal(t, resp.Header.Get("Content-Type"), "application/json",
@@ -233,7 +233,7 @@ func TestExportsAtOnce(t *testing.T) {
 func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 	r := newRig(t, true)
 	s := r.with(func(o *Options) {
-		o.Held = func(_ context.Context, _, kind string) (bool, time.Time) { return kind == "messages", time.Time{} }
+		o.Completeness = func(_ context.Context, _, kind string) (bool, time.Time) { return kind == "messages", time.Time{} }
 	})
 	url := r.serve(s).URL
 	for kind, want := range map[string]string{"messages": "", "calls": "not all calls are held here; only held records were searched"} {
@@ -272,7 +272,7 @@ func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 func TestIDsThatWereAllFoundLackNothing(t *testing.T) {
 	r := newRig(t, true)
 	s := r.with(func(o *Options) {
-		o.Held = func(context.Context, string, string) (bool, time.Time) { return false, time.Time{} }
+		o.Completeness = func(context.Context, string, string) (bool, time.Time) { return false, time.Time{} }
 	})
 	ids := []string{}
 	find := func(text string) *query.SearchResult {

@@ -1,4 +1,4 @@
-// Find: one answer to a search, and whether single records match it.
+// Find: answers a search, and tests whether single records match it.
 
 package search
 
@@ -22,10 +22,11 @@ import (
 	"understudy/spec"
 )
 
-// busyError is the error of too many searches at once. It is ErrUnavailable, but does not speak of upstream.
+// busyError is returned when too many searches or exports run. It wraps ErrUnavailable, and its text does not mention
+// the upstream.
 type busyError string
 
-// Errors of searches and exports above the limits.
+// Errors for searches and exports beyond the limits.
 const (
 	errBusy       busyError = "search: too many searches at once; try again in a moment"
 	errOwnBusy    busyError = "search: as many searches of yours are under way as you may have; try again when one of them has ended"
@@ -33,13 +34,13 @@ const (
 	errOwnExports busyError = "search: as many exports of yours are under way as you may have; try again when one of them has ended"
 )
 
-// Error says what to do.
+// Error returns a sentence that tells the caller what to do.
 func (e busyError) Error() string { return string(e) }
 
-// Unwrap is the error kind.
+// Unwrap returns ErrUnavailable.
 func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 
-// begin takes one of the places of searches that go on at once.
+// begin reserves a place among the concurrent searches. The caller calls leave at the end.
 func (s *Searcher) begin(c understudy.Caller) (leave func(), err error) {
 	leave, err = s.running.Take(c.Name)
 	switch {
@@ -51,22 +52,22 @@ func (s *Searcher) begin(c understudy.Caller) (leave func(), err error) {
 	return leave, nil
 }
 
-// Find answers a search as the caller may see it. Errors: ErrInvalid (a *query.SyntaxError when it is the text),
-// ErrForbidden, ErrUnavailable when too many searches run, of all callers or of one, and those of the store
-// (ErrIndexing, ErrClosed). A search that takes too long is no error: its answer is Partial.
+// Find answers a search as the caller may see it. It returns ErrInvalid (a *query.SyntaxError for a wrong text),
+// ErrForbidden, ErrUnavailable when too many searches run in total or for this caller, and errors of the store
+// (ErrIndexing, ErrClosed). A search that reaches its time limit returns no error: its result is Partial.
 func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	leave, err := s.begin(c)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := &execution{s: s, c: c, request: &a, position: position{Now: s.o.Now().Unix()}}
+	v := &execution{s: s, caller: c, request: &a, position: position{SearchedAt: s.o.Now().Unix()}}
 	if a.Cursor != "" {
-		if v.position, err = s.open(c, &a); err != nil {
+		if v.position, err = s.openCursor(c, &a); err != nil {
 			return nil, err
 		}
 	}
-	if v.q, err = s.read(c, &a, time.Unix(v.position.Now, 0)); err != nil {
+	if v.q, err = s.read(c, &a, time.Unix(v.position.SearchedAt, 0)); err != nil {
 		return nil, err
 	}
 	if v.order, err = orderOf(v.q, a.Sort); err != nil {
@@ -78,48 +79,49 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 	return v.find(ctx)
 }
 
+// find runs a prepared search: first the record whose id is the text, then the matches, then the counts.
 func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
-	v.out = query.SearchResult{Query: v.q.Tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
+	v.result = query.SearchResult{Query: v.q.Tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
 	if v.request.CountOnly {
 		if err := v.count(ctx); err != nil {
 			return nil, err
 		}
-		return &v.out, nil
+		return &v.result, nil
 	}
 	look := v.run
 	if v.order.window {
-		look = v.window
+		look = v.runWindow
 	}
-	for _, step := range []func(context.Context) error{v.exact, look} {
-		if err := v.failed(ctx, step(limited)); err != nil {
+	for _, step := range []func(context.Context) error{v.findByID, look} {
+		if err := v.markTimeout(ctx, step(limited)); err != nil {
 			return nil, err
 		}
 	}
-	if v.q.Hint != "" && len(v.out.Hits) == 0 && !v.out.Partial && v.request.Cursor == "" {
-		v.out.Notes = append(v.out.Notes, v.q.Hint)
+	if v.q.Hint != "" && len(v.result.Hits) == 0 && !v.result.Partial && v.request.Cursor == "" {
+		v.result.Notes = append(v.result.Notes, v.q.Hint)
 	}
 	if v.request.Facets {
 		if err := v.count(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if most := v.q.MaxMatches(); v.out.Next == "" && !v.out.Partial && (most == 0 || len(v.out.Hits) < most) {
-		v.out.Incomplete = v.s.unheld(ctx, v.q.Views)
+	if most := v.q.MaxMatches(); v.result.Next == "" && !v.result.Partial && (most == 0 || len(v.result.Hits) < most) {
+		v.result.Incomplete = v.s.incompleteNote(ctx, v.q.Views)
 	}
-	return &v.out, nil
+	return &v.result, nil
 }
 
-// unheld says which kinds are not known to be held whole; "" when all are.
-func (s *Searcher) unheld(ctx context.Context, views []*lang.KindView) string {
-	if s.o.Held == nil {
+// incompleteNote returns a sentence that names the kinds whose records are not all stored, or "" if all are complete.
+func (s *Searcher) incompleteNote(ctx context.Context, views []*lang.KindView) string {
+	if s.o.Completeness == nil {
 		return ""
 	}
 	var names []string
 	for _, view := range views {
-		if complete, _ := s.o.Held(ctx, view.Source, view.Kind.Name); !complete {
-			names = append(names, inSentence(cmp.Or(view.Kind.Title, view.Kind.Name)))
+		if complete, _ := s.o.Completeness(ctx, view.Source, view.Kind.Name); !complete {
+			names = append(names, lowerTitle(cmp.Or(view.Kind.Title, view.Kind.Name)))
 		}
 	}
 	switch len(names) {
@@ -131,8 +133,8 @@ func (s *Searcher) unheld(ctx context.Context, views []*lang.KindView) string {
 	return fmt.Sprintf("not all records of %d kinds are held here, %s among them; only held records were searched", len(names), names[0])
 }
 
-// inSentence returns a title as it is written within a sentence: "phone numbers", but "API keys".
-func inSentence(title string) string {
+// lowerTitle returns a title as it is written within a sentence: "phone numbers", but "API keys".
+func lowerTitle(title string) string {
 	first, size := utf8.DecodeRuneInString(title)
 	if second, _ := utf8.DecodeRuneInString(title[size:]); unicode.IsUpper(second) {
 		return title
@@ -140,53 +142,54 @@ func inSentence(title string) string {
 	return string(unicode.ToLower(first)) + title[size:]
 }
 
-// failed is nil when the time of the search is over, which makes the answer partial.
-func (v *execution) failed(ctx context.Context, err error) error {
+// markTimeout marks the result as partial and returns nil if err is the search's own time limit. It returns every other
+// error.
+func (v *execution) markTimeout(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		v.part(0, "the time for one answer ran out")
+		v.markPartial(0, "the time for one answer ran out")
 		return nil
 	}
 	return fmt.Errorf("search: %w", err)
 }
 
-// part marks the answer as partial. The number of records read counts hidden ones too,
-// so only a caller that sees everything gets it.
-func (v *execution) part(looked int, why string) {
-	if v.out.Partial {
-		return // it is marked already
+// markPartial marks the result as partial and notes why. The number of records read includes hidden records, so only a
+// caller that sees everything is told that number.
+func (v *execution) markPartial(looked int, why string) {
+	if v.result.Partial {
+		return // the result is already marked
 	}
-	v.out.Partial = true
+	v.result.Partial = true
 	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
-	if looked > 0 && seesAll(v.q.Views) {
+	if looked > 0 && canSeeAll(v.q.Views) {
 		note = fmt.Sprintf("Looked at the newest %d: %s. Go on, or say more closely what you look for.", looked, why)
-		if v.order.up || v.request.Cursor != "" {
+		if v.order.oldestFirst || v.request.Cursor != "" {
 			note = fmt.Sprintf("Looked at %d: %s. Go on, or say more closely what you look for.", looked, why)
 		}
 	}
-	v.out.Notes = append(v.out.Notes, note)
+	v.result.Notes = append(v.result.Notes, note)
 }
 
-// seesAll reports whether a caller with some views sees everything in their kinds.
-func seesAll(views []*lang.KindView) bool {
+// canSeeAll reports whether nothing in the kinds of the views is hidden from the caller.
+func canSeeAll(views []*lang.KindView) bool {
 	return !slices.ContainsFunc(views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
 }
 
-// Annotations are what people wrote on records, for those who see it.
+// Annotations are the notes and marks that people wrote on records.
 type Annotations interface {
-	// SeesAnnotations reports whether a caller sees what was written on records of a source.
+	// CanSeeAnnotations reports whether a caller sees the annotations of a source's records.
 	CanSeeAnnotations(c understudy.Caller, source string) bool
-	// Annotation is what was written on a record; nil: nothing.
+	// Annotation returns the annotation of a record, or nil if there is none.
 	Annotation(source, kind, id string) *understudy.Annotation
-	// Annotations are those of a kind.
+	// Annotations returns all annotations of a kind.
 	Annotations(source, kind string) []*understudy.Annotation
-	// AnnotationsVersion rises with every change of one.
+	// AnnotationsVersion returns a number that rises with every change of an annotation.
 	AnnotationsVersion() int64
 }
 
-// annotationsOf are those of one kind.
+// annotationsOf returns the annotations of one kind in the form that package lang reads.
 func annotationsOf(all Annotations, src *spec.Source, k *spec.Kind) *lang.Annotations {
 	return &lang.Annotations{
 		Of:  func(id string) *understudy.Annotation { return all.Annotation(src.Name, k.Name, id) },
@@ -194,16 +197,16 @@ func annotationsOf(all Annotations, src *spec.Source, k *spec.Kind) *lang.Annota
 	}
 }
 
-// written is the version of what people wrote on records, when a query asks for it, else 0.
-func (s *Searcher) written(q *lang.BoundQuery) int64 {
+// annotationsVersion returns the version of the annotations if the query reads them, else 0.
+func (s *Searcher) annotationsVersion(q *lang.BoundQuery) int64 {
 	if !q.Annotations {
 		return 0
 	}
 	return s.o.Annotations.AnnotationsVersion()
 }
 
-// hit is a record as the caller sees it.
-func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
+// newHit returns a record as the caller sees it.
+func (s *Searcher) newHit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
 	r := c.Record
 	body, err := s.o.Gate.MakeView(caller, r)
 	if err != nil {
@@ -226,9 +229,9 @@ func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Can
 	return h, nil
 }
 
-// uses says how it is told that a number of our own is in use: a record that names it is
-// looked for, by the indexes. A caller from whom a row rule hides records cannot tell.
-func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindView) {
+// setUses gives the view a function that reports whether a phone number of ours is in use: the index looks for a record
+// that names the number. If a row rule hides records from the caller, the view gets the reason why it cannot tell.
+func (s *Searcher) setUses(c understudy.Caller, src *spec.Source, view *lang.KindView) {
 	why, used := "", view.Kind.UsedIn
 	for _, name := range used {
 		one := s.view(c, src, src.Spec.Kind(name))
@@ -252,28 +255,28 @@ func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindVi
 			q := query.RecordQuery{Source: src.Name, Kinds: used, Limit: 1, ExpectedRows: 1,
 				Predicates: []query.Predicate{{Number: number}, {From: since}}}
 			err := s.o.Store.Seek(ctx, q, func(query.Hit) bool { in = true; return false })
-			in = in || err != nil // a number of which nothing is known is not called idle
+			in = in || err != nil // after an error the number counts as in use
 			known[key] = in
 		}
 		return in
 	})
 }
 
-// Test compiles a search to a test of one record: whether the caller may find it, and it matches. The text means the
-// present time; compile it again when that has moved on. Errors: ErrInvalid (a *query.SyntaxError when it is the
-// text), ErrForbidden. The test is for one goroutine.
-func (s *Searcher) Test(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error) {
+// CompileTest compiles a search to a test of one record: whether the caller may find the record, and it matches.
+// Relative times count from now, so compile again later. It returns ErrInvalid (a *query.SyntaxError for a wrong text)
+// or ErrForbidden. The test is for one goroutine.
+func (s *Searcher) CompileTest(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error) {
 	q, err := s.read(c, &a, s.o.Now())
 	if err != nil {
 		return nil, err
 	}
 	var one lang.Candidate
-	return func(r *understudy.Record) bool { return matching(q, &one, r) }, nil
+	return func(r *understudy.Record) bool { return matchRecord(q, &one, r) }, nil
 }
 
-// Show calls yield with the records of some ids that match a search, as the caller sees
-// them, at most query.MaxValues of one kind. A hit is valid until yield returns. Errors:
-// as Test, ErrForbidden when the grant is over, and those of the store.
+// Show calls yield with the records of the given ids that match a search, as the caller sees them. At most
+// query.MaxValues ids of one kind are allowed. A hit is valid until yield returns. It returns the errors of CompileTest
+// and of the store, and ErrForbidden when the grant ended.
 func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.SearchRequest, source, kind string, ids []string,
 	yield func(query.SearchHit)) error {
 	q, err := s.read(c, &a, s.o.Now())
@@ -283,11 +286,11 @@ func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.Search
 	var one lang.Candidate
 	var told error
 	err = s.o.Store.Seek(ctx, query.RecordQuery{Source: source, Kinds: []string{kind}, IDs: ids}, func(f query.Hit) bool {
-		if !matching(q, &one, f.Record) {
+		if !matchRecord(q, &one, f.Record) {
 			return true
 		}
 		var h query.SearchHit
-		if h, told = s.hit(c, q, &one); told == nil {
+		if h, told = s.newHit(c, q, &one); told == nil {
 			yield(h)
 		}
 		return told == nil
@@ -301,8 +304,8 @@ func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.Search
 	return nil
 }
 
-// matching makes c of a record and reports whether it matches.
-func matching(q *lang.BoundQuery, c *lang.Candidate, r *understudy.Record) bool {
+// matchRecord sets c to the record and reports whether the caller may find it and it matches.
+func matchRecord(q *lang.BoundQuery, c *lang.Candidate, r *understudy.Record) bool {
 	for _, in := range q.Views {
 		if in.Source == r.Source && in.Kind.Name == r.Kind {
 			return in.See(c, r) && q.Cond.Holds(c)

@@ -59,7 +59,7 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 func TestOldIDsAreFoundAtOnce(t *testing.T) {
 	r := newRig(t, true)
 	names := r.all("all", query.SearchRequest{Text: "kind:calls,participants"})
-	s := r.with(func(o *Options) { o.Limits.Look = 5 })
+	s := r.with(func(o *Options) { o.Limits.MaxRecords = 5 })
 	for _, kind := range []string{"calls/", "participants/"} {
 		i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, kind) })
 		for _, name := range []string{names[i], names[len(names)-1]} {

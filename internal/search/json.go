@@ -1,4 +1,4 @@
-// JSON: answers as programs get them.
+// JSON: the answers of the search routes to programs.
 
 package search
 
@@ -12,13 +12,13 @@ import (
 	"understudy/internal/query"
 )
 
-// setColumns names the fields that a table of each kind of hit shows best.
+// setColumns names, for each kind of hit, the fields that a table shows best.
 func (s *Searcher) setColumns(r *query.SearchResult) {
 	r.Columns = map[string][]string{}
 	for i := range r.Hits {
 		h := &r.Hits[i]
 		if name := h.Source + "/" + h.Kind; r.Columns[name] == nil {
-			r.Columns[name] = s.columns(h.Source, h.Kind)
+			r.Columns[name] = s.tableFields(h.Source, h.Kind)
 		}
 	}
 }
@@ -35,11 +35,12 @@ type savedSearch struct {
 	At     time.Time `json:"at"`
 }
 
-func (h *handler) saved(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
+// listSaved answers GET /-/search/saved with the searches that the caller may open.
+func (h *handler) listSaved(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if r.URL.RawQuery != "" {
-		return nil, invalid("saved searches take no parameters")
+		return nil, newInvalid("saved searches take no parameters")
 	}
-	all, err := h.s.Saved(ctx, c)
+	all, err := h.s.ListSaved(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +64,12 @@ type newSearch struct {
 	Shared bool     `json:"shared"`
 }
 
-// save keeps a search.
+// save answers POST /-/search/saved.
 func (h *handler) save(ctx context.Context, c understudy.Caller, _ *http.Request, in *newSearch) (any, error) {
 	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds,
 		Sort: in.Sort}}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Values: []string{n.Name}}
-	if err := h.audit(ctx, c, n.Request, e); err != nil {
+	if err := h.recordAudit(ctx, c, n.Request, e); err != nil {
 		return nil, err
 	}
 	return nil, h.s.Save(ctx, c, n)
@@ -76,14 +77,14 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, _ *http.Request
 
 func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{r.PathValue("name")}}
-	if err := h.audit(ctx, c, query.SearchRequest{}, e); err != nil {
+	if err := h.recordAudit(ctx, c, query.SearchRequest{}, e); err != nil {
 		return nil, err
 	}
 	return nil, h.s.Forget(ctx, c, r.PathValue("name"))
 }
 
-// columns returns the fields a table of a kind shows, besides its clock and its id.
-func (s *Searcher) columns(source, kind string) []string {
+// tableFields returns the fields that a table of a kind shows besides its clock and its id.
+func (s *Searcher) tableFields(source, kind string) []string {
 	names := []string{}
 	src := s.sourceOf(source)
 	if src == nil || src.Spec.Kind(kind) == nil {

@@ -1,4 +1,4 @@
-// Kept: what searches add up to, kept by request and role under one limit of memory.
+// Kept: the results of sums and counts, kept by request and role within one limit of memory.
 
 package search
 
@@ -14,34 +14,34 @@ import (
 	"understudy/kit/lru"
 )
 
-// maxKept bounds the bytes of a memory.
+// maxKept is the limit of a memory in bytes.
 const maxKept = 32 << 20
 
-// memory keeps the sums, or the counts, of the searches of one policy. It is safe for concurrent use.
+// memory keeps the sums, or the counts, of the searches under one policy. It is safe for concurrent use.
 type memory struct {
-	mu      sync.Mutex // of finding a run, or making one
-	runs    *lru.Cache[string, *keptRun]
-	least   int64         // every run weighs so much
-	reading chan struct{} // the matches of one run are read at a time
-	ctx     context.Context
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
+	mu          sync.Mutex // guards looking up and creating runs
+	runs        *lru.Cache[string, *keptRun]
+	minRunBytes int64         // the weight of a small run; it limits the number of runs
+	readSlot    chan struct{} // holds a value while a background read runs; one read at a time
+	ctx         context.Context
+	cancel      context.CancelFunc
+	work        sync.WaitGroup
 }
 
-// keptRun is one sum or count. Its lock guards it; tables guard the parts.
+// keptRun is one kept sum or count. lock guards its fields; each part is guarded by its table.
 type keptRun struct {
-	lock     chan struct{}
-	over     bool // the memory let it go
-	parts    map[*columns.Table]*part
-	fill     *fill
-	short    bool      // not every match could be read
-	late     bool      // for want of time
-	at       time.Time // when it was begun
-	versions map[*columns.Table]int64
-	result   *answer // the last one of these versions; nil: there is none
+	lock       chan struct{}
+	dropped    bool // the memory dropped this run
+	parts      map[*columns.Table]*part
+	background *backgroundRead
+	incomplete bool      // some matches could not be read
+	timedOut   bool      // matches are missing because reading took too long
+	startedAt  time.Time // when counting began
+	versions   map[*columns.Table]int64
+	result     *answer // the answer computed for these versions, or nil
 }
 
-// part is the matches of one kind: a sum, or a count.
+// part is the sum or the count of the matches of one kind.
 type part struct {
 	table *columns.Table
 	watch *columns.Watch
@@ -49,26 +49,28 @@ type part struct {
 	count *tally
 }
 
-// isGone reports whether the part is not brought up to date any more. The table is locked.
-func (p *part) isGone() bool { return p.watch.Gone || p.count != nil && (p.count.left || p.count.full) }
-
-// answer is what a search adds up to.
-type answer struct {
-	sum    *query.SumResult
-	total  query.Count
-	facets []query.SearchFacet
-	broken bool // not every record was counted
+// isDropped reports whether the part no longer receives changes. The table is locked.
+func (p *part) isDropped() bool {
+	return p.watch.Ended || p.count != nil && (p.count.abandoned || p.count.full)
 }
 
-// newMemory makes a memory that keeps the last so many runs, while they are small.
+// answer is the result of a sum or a count.
+type answer struct {
+	sum     *query.SumResult
+	total   query.Count
+	facets  []query.SearchFacet
+	partial bool // some records were not counted
+}
+
+// newMemory returns a memory that keeps the most recent runs: so many while they are small, fewer when they are large.
 func newMemory(runs int64) *memory {
-	m := &memory{runs: lru.New[string, *keptRun](maxKept), least: maxKept / 2 / runs, reading: make(chan struct{}, 1)}
+	m := &memory{runs: lru.New[string, *keptRun](maxKept), minRunBytes: maxKept / 2 / runs, readSlot: make(chan struct{}, 1)}
 	m.runs.SetDropFunc(m.drop)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
 
-// close ends the reading behind searches and drops every run.
+// close ends the background reads, drops every run, and waits.
 func (m *memory) close() {
 	m.mu.Lock()
 	m.cancel()
@@ -81,13 +83,13 @@ func (m *memory) close() {
 func (m *memory) drop(k *keptRun) {
 	m.work.Go(func() {
 		k.lock <- struct{}{}
-		k.over = true
+		k.dropped = true
 		k.reset()
 		<-k.lock
 	})
 }
 
-// take returns the run of a key for the caller alone, who releases it. Errors: ErrClosed.
+// take returns the run of a key and locks it. The caller calls release. It returns ErrClosed after close.
 func (m *memory) take(ctx context.Context, key string) (*keptRun, error) {
 	for {
 		k := m.find(key)
@@ -99,14 +101,14 @@ func (m *memory) take(ctx context.Context, key string) (*keptRun, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if !k.over {
+		if !k.dropped {
 			return k, nil
 		}
 		k.release()
 	}
 }
 
-// find returns the run of a key, which it makes if needed; nil after close.
+// find returns the run of a key and creates it if needed. It returns nil after close.
 func (m *memory) find(key string) *keptRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,29 +118,29 @@ func (m *memory) find(key string) *keptRun {
 	k, ok := m.runs.Get(key)
 	if !ok {
 		k = &keptRun{lock: make(chan struct{}, 1), parts: map[*columns.Table]*part{}}
-		m.runs.Put(key, k, m.least)
+		m.runs.Put(key, k, m.minRunBytes)
 	}
 	return k
 }
 
-// resize notes how many bytes a run takes, unless it was dropped.
+// resize records how many bytes a run takes, unless the run was dropped.
 func (m *memory) resize(key string, k *keptRun, size int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now, ok := m.runs.Get(key); ok && now == k {
-		m.runs.Put(key, k, max(size, m.least))
+		m.runs.Put(key, k, max(size, m.minRunBytes))
 	}
 }
 
 func (k *keptRun) release() { <-k.lock }
 
-// reset empties the run.
+// reset removes all results of the run.
 func (k *keptRun) reset() {
 	for t, p := range k.parts {
 		t.Lock()
-		t.Unwatch(p.watch)
+		t.EndWatch(p.watch)
 		t.Unlock()
 	}
 	clear(k.parts)
-	k.result, k.fill, k.short, k.late = nil, nil, false, false
+	k.result, k.background, k.incomplete, k.timedOut = nil, nil, false, false
 }

@@ -78,7 +78,7 @@ func TestCountsThatNobodyAsksForAreLeft(t *testing.T) {
 	}
 	save(0, 0)
 	r.countedAs(r.s, "open", left)
-	for i := range maxUnasked + 200 {
+	for i := range maxUnreadChanges + 200 {
 		if save(i, i%3); i%100 == 0 {
 			r.countedAs(r.s, "open", asked)
 		}
@@ -93,8 +93,8 @@ func TestCountsThatNobodyAsksForAreLeft(t *testing.T) {
 	}
 	for table, p := range k.parts {
 		table.Lock()
-		if !p.count.left || len(p.count.pages) > 0 {
-			t.Errorf("%d changes later it is still followed", maxUnasked+200)
+		if !p.count.abandoned || len(p.count.pages) > 0 {
+			t.Errorf("%d changes later it is still followed", maxUnreadChanges+200)
 		}
 		table.Unlock()
 	}
@@ -119,7 +119,7 @@ func TestCountsOfWordsTakeNoRows(t *testing.T) {
 	table := r.s.tables.Table("twilio", r.spec.Kind("messages"))
 	table.Lock()
 	defer table.Unlock()
-	for row := range table.Rows {
+	for row := range table.VisitRows {
 		t.Errorf("there is a row %d", row)
 	}
 }
@@ -212,7 +212,7 @@ func TestWhatIsDroppedIsTakenFromItsTables(t *testing.T) {
 		t.Helper()
 		for _, p := range all {
 			p.table.Lock()
-			if !p.watch.Gone {
+			if !p.watch.Ended {
 				t.Errorf("%s: it is still told of changes", when)
 			}
 			p.table.Unlock()

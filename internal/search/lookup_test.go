@@ -106,7 +106,7 @@ func TestSearchesOfOneCallerAtOnce(t *testing.T) {
 	r := newRig(t, true)
 	hold, begun := make(chan struct{}), make(chan struct{}, 2)
 	s := r.with(func(o *Options) {
-		o.Limits.AtOnce = 4
+		o.Limits.MaxConcurrent = 4
 		o.Store = failing{o.Store, 0, func(context.Context) error { begun <- struct{}{}; <-hold; return nil }}
 	})
 	done := make(chan error, 2)

@@ -1,4 +1,4 @@
-// Measure: what a sum adds up and puts in groups by, in the kinds that have it.
+// Measure: resolves what a request sums up, and the fields by which it groups matches.
 
 package search
 
@@ -16,40 +16,40 @@ import (
 	"understudy/spec"
 )
 
-// measure is a sum with its names resolved.
+// measure is a sum request with its names resolved.
 type measure struct {
 	request *query.SumRequest
 	zone    *time.Location
-	views   []*lang.KindView // the kinds that have what is asked for
-	in      map[*lang.KindView]*measured
-	timed   bool // lengths of time are summed up
+	views   []*lang.KindView // the kinds that have the requested value and groupings
+	byView  map[*lang.KindView]*kindMeasure
+	timed   bool // the summed values are lengths of time
 }
 
-// measured is what a kind has of a measure.
-type measured struct {
-	field   string // "": nothing but the matches
+// kindMeasure is how one kind supplies a measure.
+type kindMeasure struct {
+	field   string // the summed field, or "" if only matches are counted
 	unit    string
 	elapsed *spec.Elapsed
-	by      [aggregate.MostBy]string // the fields; "" where it is none
+	by      [aggregate.MaxDimensions]string // the grouping fields; "" for a grouping by kind or time
 }
 
-// measureOf resolves what a request sums up. Errors: ErrInvalid, and ErrForbidden for what
-// the caller does not fully see.
+// measureOf resolves the names of a sum request. It returns ErrInvalid, or ErrForbidden for a field that the caller
+// does not fully see.
 func measureOf(q *lang.BoundQuery, r *query.SumRequest) (*measure, error) {
 	if r.Limit < 0 || r.Limit > query.MaxSums {
-		return nil, invalid("limit=%d: want 1 to %d", r.Limit, query.MaxSums)
+		return nil, newInvalid("limit=%d: want 1 to %d", r.Limit, query.MaxSums)
 	}
 	if len(r.By) > query.MaxSumGroupings || len(r.By) == 2 && r.By[0] == r.By[1] {
-		return nil, invalid("by: write one or two different things")
+		return nil, newInvalid("by: write one or two different things")
 	}
-	m := &measure{request: r, zone: r.Zone, views: q.Views, in: map[*lang.KindView]*measured{}}
+	m := &measure{request: r, zone: r.Zone, views: q.Views, byView: map[*lang.KindView]*kindMeasure{}}
 	if m.zone == nil {
 		m.zone = time.UTC
 	}
 	for _, s := range q.Views {
-		m.in[s] = &measured{}
+		m.byView[s] = &kindMeasure{}
 	}
-	if err := m.what(q); err != nil {
+	if err := m.resolveSum(q); err != nil {
 		return nil, err
 	}
 	for i, by := range r.By {
@@ -60,23 +60,23 @@ func measureOf(q *lang.BoundQuery, r *query.SumRequest) (*measure, error) {
 	return m, nil
 }
 
-// what resolves what is summed up.
-func (m *measure) what(q *lang.BoundQuery) error {
+// resolveSum resolves the value that is summed.
+func (m *measure) resolveSum(q *lang.BoundQuery) error {
 	name := m.request.Sum
 	if name == query.SumCount {
 		return nil
 	}
-	if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedTime(name) != nil }); len(some) > 0 {
+	if some := m.viewsWith(func(s *lang.KindView) bool { return s.Kind.ElapsedTime(name) != nil }); len(some) > 0 {
 		m.timed = true
-		return m.elapsed(some, name)
+		return m.resolveElapsed(some, name)
 	}
-	in, err := m.fields(q, "sum", name, numbered, m.sums)
+	in, err := m.resolveField(q, "sum", name, canSum, m.sumNames)
 	if err != nil {
 		return err
 	}
 	for s, field := range in {
-		m.in[s].field, m.in[s].unit = field, s.Kind.Field(field).Unit
-		if unit := m.in[s].unit; unit != "" && !sees(s, unit) {
+		m.byView[s].field, m.byView[s].unit = field, s.Kind.Field(field).Unit
+		if unit := m.byView[s].unit; unit != "" && !canSee(s, unit) {
 			return fmt.Errorf("search: %w: sum=%s: your role does not fully see %s of %s, the unit it is in", understudy.ErrForbidden, name, unit,
 				s.Kind.Name)
 		}
@@ -84,8 +84,8 @@ func (m *measure) what(q *lang.BoundQuery) error {
 	return nil
 }
 
-// elapsed resolves a time that passes.
-func (m *measure) elapsed(some []*lang.KindView, name string) error {
+// resolveElapsed resolves a sum of elapsed times.
+func (m *measure) resolveElapsed(some []*lang.KindView, name string) error {
 	m.views = some
 	for _, s := range some {
 		e := s.Kind.ElapsedTime(name)
@@ -94,52 +94,52 @@ func (m *measure) elapsed(some []*lang.KindView, name string) error {
 			fields = append(fields, e.When.Field)
 		}
 		for _, f := range fields {
-			if !sees(s, f) {
+			if !canSee(s, f) {
 				return fmt.Errorf("search: %w: sum=%s: your role does not fully see %s of %s, by which it is told", understudy.ErrForbidden,
 					understudy.Clip(name), f, s.Kind.Name)
 			}
 		}
-		m.in[s].elapsed = e
+		m.byView[s].elapsed = e
 	}
 	return nil
 }
 
-// groupBy resolves one thing that matches are put in groups by.
+// groupBy resolves the i-th grouping of the request.
 func (m *measure) groupBy(q *lang.BoundQuery, i int, name string) error {
 	switch {
 	case name == lang.KindName:
 		return nil
 	case aggregate.IsSpan(name):
-		return m.byTime(name)
+		return m.groupByTime(name)
 	}
 	field, isCountry := strings.CutSuffix(name, lang.CountryOf)
-	in, err := m.fields(q, "by", field, grouped(isCountry), m.groups)
+	in, err := m.resolveField(q, "by", field, groupFilter(isCountry), m.groupNames)
 	for s, field := range in {
-		m.in[s].by[i] = field
+		m.byView[s].by[i] = field
 	}
 	return err
 }
 
-// numbered says which fields can be summed up.
-func numbered(s *lang.KindView, f *spec.Field) bool { return has(s, f, columns.Number) }
+// canSum reports whether a field can be summed.
+func canSum(s *lang.KindView, f *spec.Field) bool { return hasColumn(s, f, columns.Number) }
 
-// grouped says which fields matches can be put in groups by: as they are, or by country.
-func grouped(isCountry bool) func(*lang.KindView, *spec.Field) bool {
+// groupFilter returns a test of fields by which matches can be grouped: by value, or by country of a phone number.
+func groupFilter(isCountry bool) func(*lang.KindView, *spec.Field) bool {
 	return func(s *lang.KindView, f *spec.Field) bool {
-		return has(s, f, columns.Word) && (f.Class == spec.ClassPhone || !isCountry)
+		return hasColumn(s, f, columns.Word) && (f.Class == spec.ClassPhone || !isCountry)
 	}
 }
 
-// byTime sees that the caller sees the times of the kinds; those without one are left out.
-func (m *measure) byTime(name string) error {
-	some := m.having(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 })
+// groupByTime leaves out kinds without a date and checks that the caller sees the date fields of the other kinds.
+func (m *measure) groupByTime(name string) error {
+	some := m.viewsWith(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 })
 	if len(some) == 0 && len(m.views) > 0 {
-		return invalid("by=%s: what is looked in has no date", name)
+		return newInvalid("by=%s: what is looked in has no date", name)
 	}
 	m.views = some
 	for _, s := range some {
 		for _, f := range query.TimeFields(s.Kind) {
-			if !sees(s, f.Name) {
+			if !canSee(s, f.Name) {
 				return fmt.Errorf("search: %w: by=%s: your role does not fully see %s of %s, by which its date is told", understudy.ErrForbidden,
 					name, f.Name, s.Kind.Name)
 			}
@@ -148,25 +148,25 @@ func (m *measure) byTime(name string) error {
 	return nil
 }
 
-// fields are the fields a name means, in the kinds where one that fits has it; the others are left out. Fits goes by
-// the spec, not by what the caller sees. known are the names that can be written.
-func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.KindView, *spec.Field) bool,
+// resolveField returns the field that a name means in each kind where it fits, and leaves the other kinds out. fits
+// decides by the spec, not by what the caller sees. known lists the names that the error message suggests.
+func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(*lang.KindView, *spec.Field) bool,
 	known func() []string) (map[*lang.KindView]string, error) {
-	there := m.having(func(s *lang.KindView) bool { f, several := s.Field(name); return f != nil || len(several) > 0 })
+	there := m.viewsWith(func(s *lang.KindView) bool { f, several := s.Field(name); return f != nil || len(several) > 0 })
 	if len(there) == 0 {
 		if len(m.views) == 0 {
 			return nil, nil
 		}
 		all := known()
-		return nil, invalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, understudy.Clip(name),
+		return nil, newInvalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, understudy.Clip(name),
 			lang.Stopped(lang.Hint(name, all)), strings.Join(all, ", "))
 	}
-	there = m.having(func(s *lang.KindView) bool {
+	there = m.viewsWith(func(s *lang.KindView) bool {
 		f, several := s.Field(name)
 		return len(several) > 0 || f != nil && fits(s, f)
 	})
 	if len(there) == 0 {
-		return nil, invalid("%s=%s cannot be asked; write one of %s", what, understudy.Clip(name), strings.Join(known(), ", "))
+		return nil, newInvalid("%s=%s cannot be asked; write one of %s", what, understudy.Clip(name), strings.Join(known(), ", "))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: there, Every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(name, 0, len(name), there)
@@ -177,95 +177,95 @@ func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.
 	return in, nil
 }
 
-// SumNames are what the matches of a search can be summed up as and put in groups by, for a
-// caller: what it does not fully see is not among them. Errors: as Find.
+// SumNames returns the names by which the matches of a search can be summed and grouped. Fields that the caller does
+// not fully see are left out. It returns the errors of Find.
 func (s *Searcher) SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error) {
 	q, err := s.read(c, &a, s.o.Now())
 	if err != nil {
 		return nil, nil, err
 	}
 	m := &measure{views: q.Views}
-	return m.sums(), m.groups(), nil
+	return m.sumNames(), m.groupNames(), nil
 }
 
-// having are the kinds at hand of which something holds.
-func (m *measure) having(holds func(*lang.KindView) bool) []*lang.KindView {
+// viewsWith returns the views for which holds returns true.
+func (m *measure) viewsWith(holds func(*lang.KindView) bool) []*lang.KindView {
 	return slices.DeleteFunc(slices.Clone(m.views), func(s *lang.KindView) bool { return !holds(s) })
 }
 
-// has reports whether a field is in a column of a sort.
-func has(s *lang.KindView, f *spec.Field, want columns.Sort) bool {
-	sort, ok := columns.Has(s.Kind, f.Name)
+// hasColumn reports whether a field has a column of the given sort.
+func hasColumn(s *lang.KindView, f *spec.Field, want columns.Sort) bool {
+	sort, ok := columns.SortOfField(s.Kind, f.Name)
 	return ok && sort == want
 }
 
-func sees(s *lang.KindView, field string) bool {
+func canSee(s *lang.KindView, field string) bool {
 	_, ok := s.Fields[field]
 	return ok
 }
 
-// works reports whether a name can be asked for in the kinds at hand: each in which it fits must
-// show it, and its unit.
-func (m *measure) works(name string, fits func(*lang.KindView, *spec.Field) bool) bool {
+// canAskFor reports whether the caller can ask for a name: every kind in which the name fits must show the field and
+// its unit.
+func (m *measure) canAskFor(name string, fits func(*lang.KindView, *spec.Field) bool) bool {
 	return !slices.ContainsFunc(m.views, func(s *lang.KindView) bool {
 		f, several := s.Field(name)
-		return len(several) > 0 || f != nil && fits(s, f) && !(sees(s, f.Name) && (f.Unit == "" || sees(s, f.Unit)))
+		return len(several) > 0 || f != nil && fits(s, f) && !(canSee(s, f.Name) && (f.Unit == "" || canSee(s, f.Unit)))
 	})
 }
 
-// sums are the names of what can be summed up in the kinds at hand.
-func (m *measure) sums() []string {
+// sumNames returns what can be summed in the kinds of the measure.
+func (m *measure) sumNames() []string {
 	all := []string{query.SumCount}
 	for _, s := range m.views {
-		all = append(all, sumsOf(s)...)
+		all = append(all, kindSumNames(s)...)
 	}
 	all = slices.DeleteFunc(all, func(name string) bool {
-		if some := m.having(func(s *lang.KindView) bool { return s.Kind.ElapsedTime(name) != nil }); len(some) > 0 {
-			return slices.ContainsFunc(some, func(s *lang.KindView) bool { return !slices.Contains(sumsOf(s), name) })
+		if some := m.viewsWith(func(s *lang.KindView) bool { return s.Kind.ElapsedTime(name) != nil }); len(some) > 0 {
+			return slices.ContainsFunc(some, func(s *lang.KindView) bool { return !slices.Contains(kindSumNames(s), name) })
 		}
-		return name != query.SumCount && !m.works(name, numbered)
+		return name != query.SumCount && !m.canAskFor(name, canSum)
 	})
-	return slices.Compact(sortedFrom(all, 1))
+	return slices.Compact(sortFrom(all, 1))
 }
 
-// sumsOf are those of one kind.
-func sumsOf(s *lang.KindView) (all []string) {
+// kindSumNames returns what can be summed in one kind.
+func kindSumNames(s *lang.KindView) (all []string) {
 	for _, f := range s.Kind.Fields {
-		if has(s, f, columns.Number) && sees(s, f.Name) && (f.Unit == "" || sees(s, f.Unit)) {
+		if hasColumn(s, f, columns.Number) && canSee(s, f.Name) && (f.Unit == "" || canSee(s, f.Unit)) {
 			all = append(all, f.Name)
 		}
 	}
 	for _, e := range s.Kind.Elapsed {
-		if sees(s, e.From) && sees(s, e.To) && (e.When == nil || sees(s, e.When.Field)) {
+		if canSee(s, e.From) && canSee(s, e.To) && (e.When == nil || canSee(s, e.When.Field)) {
 			all = append(all, e.Name)
 		}
 	}
 	return all
 }
 
-// groups are the names of what matches can be put in groups by.
-func (m *measure) groups() []string {
+// groupNames returns the names by which matches of the kinds can be grouped.
+func (m *measure) groupNames() []string {
 	var all []string
-	if dated := m.having(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 }); len(dated) == 0 ||
-		!slices.ContainsFunc(dated, hidesTimes) {
+	if dated := m.viewsWith(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 }); len(dated) == 0 ||
+		!slices.ContainsFunc(dated, hasHiddenTime) {
 		all = aggregate.Spans()
 	}
 	all = append(all, lang.KindName)
 	fixed := len(all)
 	for _, s := range m.views {
-		for _, name := range groupsOf(s) {
-			if field, isCountry := strings.CutSuffix(name, lang.CountryOf); m.works(field, grouped(isCountry)) {
+		for _, name := range kindGroupNames(s) {
+			if field, isCountry := strings.CutSuffix(name, lang.CountryOf); m.canAskFor(field, groupFilter(isCountry)) {
 				all = append(all, name)
 			}
 		}
 	}
-	return slices.Compact(sortedFrom(all, fixed))
+	return slices.Compact(sortFrom(all, fixed))
 }
 
-// groupsOf are those of one kind, but for times and the kind itself.
-func groupsOf(s *lang.KindView) (all []string) {
+// kindGroupNames returns the fields by which matches of one kind can be grouped, without times and the kind itself.
+func kindGroupNames(s *lang.KindView) (all []string) {
 	for _, f := range s.Kind.Fields {
-		if !has(s, f, columns.Word) || !sees(s, f.Name) || s.Kind.IsUnit(f.Name) {
+		if !hasColumn(s, f, columns.Word) || !canSee(s, f.Name) || s.Kind.IsUnit(f.Name) {
 			continue
 		}
 		if all = append(all, f.Name); f.Class == spec.ClassPhone {
@@ -275,38 +275,38 @@ func groupsOf(s *lang.KindView) (all []string) {
 	return all
 }
 
-// hidesTimes reports whether the caller does not see a time by which a kind's date is told.
-func hidesTimes(s *lang.KindView) bool {
-	return slices.ContainsFunc(query.TimeFields(s.Kind), func(f *spec.Field) bool { return !sees(s, f.Name) })
+// hasHiddenTime reports whether the caller does not see a field that dates the records of a kind.
+func hasHiddenTime(s *lang.KindView) bool {
+	return slices.ContainsFunc(query.TimeFields(s.Kind), func(f *spec.Field) bool { return !canSee(s, f.Name) })
 }
 
-func sortedFrom(all []string, from int) []string {
+func sortFrom(all []string, from int) []string {
 	slices.Sort(all[from:])
 	return all
 }
 
-// options are what a part of a kind adds up. The table is locked.
-func (m *measure) options(s *lang.KindView, t *columns.Table) aggregate.Options {
-	in := m.in[s]
+// aggregateOptions returns the options for aggregating one kind. The table is locked.
+func (m *measure) aggregateOptions(s *lang.KindView, t *columns.Table) aggregate.Options {
+	in := m.byView[s]
 	o := aggregate.Options{Timed: in.elapsed != nil}
 	for i, name := range m.request.By {
 		o.By = append(o.By, m.dimension(s, t, name, in.by[i]))
 	}
 	switch {
 	case in.elapsed != nil:
-		o.Value = aggregate.Elapsed(t.Column(in.elapsed.From), t.Column(in.elapsed.To), when(in.elapsed, t))
+		o.Value = aggregate.ElapsedSeconds(t.Column(in.elapsed.From), t.Column(in.elapsed.To), elapsedCondition(in.elapsed, t))
 	case in.field != "":
 		o.Value = t.Column(in.field).Millionths
 	}
 	if in.unit != "" {
-		unit := word(t.Column(in.unit))
+		unit := wordDimension(t.Column(in.unit))
 		o.Unit = &unit
 	}
 	return o
 }
 
-// when is the condition under which a time that passes counts; nil: always.
-func when(e *spec.Elapsed, t *columns.Table) func(row int32) bool {
+// elapsedCondition returns the condition under which an elapsed time counts, or nil if it always counts.
+func elapsedCondition(e *spec.Elapsed, t *columns.Table) func(row int32) bool {
 	if e.When == nil {
 		return nil
 	}
@@ -316,7 +316,7 @@ func when(e *spec.Elapsed, t *columns.Table) func(row int32) bool {
 	return func(int32) bool { return false }
 }
 
-// dimension is one thing that matches are put in groups by.
+// dimension returns the grouping of the given name for one kind.
 func (m *measure) dimension(s *lang.KindView, t *columns.Table, name, field string) aggregate.Dimension {
 	switch {
 	case name == lang.KindName:
@@ -324,21 +324,21 @@ func (m *measure) dimension(s *lang.KindView, t *columns.Table, name, field stri
 	case aggregate.IsSpan(name):
 		return aggregate.Calendar(name, m.zone, lang.Clock(s.Kind, t))
 	case strings.HasSuffix(name, lang.CountryOf):
-		return country(t.Column(field))
+		return countryDimension(t.Column(field))
 	}
-	return word(t.Column(field))
+	return wordDimension(t.Column(field))
 }
 
-// word is the dimension of a column's values.
-func word(c *columns.Column) aggregate.Dimension {
+// wordDimension groups rows by the values of a column.
+func wordDimension(c *columns.Column) aggregate.Dimension {
 	return aggregate.Dimension{
 		Key:  func(row int32) int64 { return int64(c.Word(row)) },
 		Text: func(code int64) string { return c.Text(uint32(code)) },
 	}
 }
 
-// country is the dimension of the countries of a column's phone numbers.
-func country(c *columns.Column) aggregate.Dimension {
+// countryDimension groups rows by the countries of a column's phone numbers.
+func countryDimension(c *columns.Column) aggregate.Dimension {
 	return aggregate.Dimension{
 		Key: func(row int32) int64 {
 			if name := c.Country(c.Word(row)); name != "" {
@@ -355,11 +355,11 @@ func country(c *columns.Column) aggregate.Dimension {
 	}
 }
 
-// term is the condition that leaves the matches of one group alone; "" when none does.
-func (m *measure) term(key []string) string {
+// groupTerm returns the search condition that selects the matches of one group, or "" if no condition can.
+func (m *measure) groupTerm(key []string) string {
 	var all []string
 	for i, name := range m.request.By {
-		one := m.termOf(name, key[i])
+		one := m.dimensionTerm(name, key[i])
 		if one == "" {
 			return ""
 		}
@@ -368,10 +368,11 @@ func (m *measure) term(key []string) string {
 	return strings.Join(all, " ")
 }
 
-func (m *measure) termOf(name, text string) string {
+// dimensionTerm returns the condition for one key of a group, or "" if no condition selects it.
+func (m *measure) dimensionTerm(name, text string) string {
 	switch {
 	case aggregate.IsSpan(name):
-		from, to, ok := aggregate.Range(name, text, m.zone)
+		from, to, ok := aggregate.ParseSpan(name, text, m.zone)
 		if !ok {
 			return ""
 		}
@@ -385,5 +386,5 @@ func (m *measure) termOf(name, text string) string {
 	case text == "":
 		return "no:" + name
 	}
-	return term(name, text)
+	return facetTerm(name, text)
 }

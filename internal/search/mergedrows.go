@@ -1,4 +1,4 @@
-// Stream: the records of several store queries as one, in the order of places.
+// Merged rows: the records of several store queries as one stream, ordered by place.
 
 package search
 
@@ -11,14 +11,14 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// found is a record of a store query, with the view of its kind.
+// found is a record that a store query yielded, with the view of its kind.
 type found struct {
 	record *understudy.Record
 	order  query.OrderKey
 	view   *lang.KindView
 }
 
-// stream yields the records of a plan after a place, each once. The newest come first, with up the oldest.
+// stream yields each record of a plan beyond a place once, newest first unless up is set.
 func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Query.Below, plan[i].Query.OldestFirst = below, up
@@ -32,7 +32,7 @@ func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below que
 	return s.merge(ctx, plan, up, yield)
 }
 
-// merge is stream for several store queries.
+// merge merges the records of several store queries. Arguments are as in stream.
 func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, yield func(found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,7 +73,7 @@ func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, y
 			open = append(open[:first], open[first+1:]...)
 		}
 		if begun && f.order == last {
-			continue // found by another query, too
+			continue // another query has already yielded this record
 		}
 		last, begun = f.order, true
 		if !yield(f) {

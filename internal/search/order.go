@@ -1,4 +1,4 @@
-// Order: how hits are sorted, and the first of the newest matches in that order.
+// Order: how hits are sorted, and a heap that keeps the first hits of the newest matches.
 
 package search
 
@@ -18,36 +18,36 @@ import (
 	"understudy/spec"
 )
 
-// The orders that are no fields.
+// The names of orders that are not fields.
 const (
 	newest = "newest"
 	oldest = "oldest"
 	rank   = "rank"
 )
 
-// order says how hits are sorted. The zero value is newest first.
+// order is how hits are sorted. The zero value means newest first.
 type order struct {
-	up     bool // oldest first
-	window bool // of the newest matches only
-	rank   bool
-	down   bool // by a field, the largest first
-	in     map[*lang.KindView]string
-	sorts  map[*lang.KindView]lang.Sort
+	oldestFirst bool
+	window      bool // only a window of the newest matches is sorted
+	rank        bool
+	descending  bool // by a field, largest value first
+	fields      map[*lang.KindView]string
+	sorts       map[*lang.KindView]lang.Sort
 }
 
-// orderOf reads the name of an order. A field in it must be fully seen in every kind that has it.
+// orderOf parses the name of an order. The caller must fully see a sort field in every kind that has it.
 func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	switch name {
 	case "", newest:
 		return o, nil
 	case oldest:
-		return order{up: true}, nil
+		return order{oldestFirst: true}, nil
 	case rank:
 		return order{window: true, rank: true}, nil
 	}
 	field, down := strings.CutPrefix(name, "-")
 	if field == lang.DateName && !down {
-		return order{up: true}, nil
+		return order{oldestFirst: true}, nil
 	} else if field == lang.DateName {
 		return o, nil
 	}
@@ -61,8 +61,8 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 			known = slices.AppendSeq(known, maps.Keys(s.Fields))
 		}
 		slices.Sort(known)
-		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the "+
-			"largest first", understudy.Clip(name), understudy.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
+		return o, newInvalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for "+
+			"the largest first", understudy.Clip(name), understudy.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, Every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(field, len(name)-len(field), len(name), q.Views)
@@ -72,28 +72,28 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 		}
 		return o, fmt.Errorf("search: %w: sort=%s: %s", b.Err.Kind, understudy.Clip(name), b.Err.Why)
 	}
-	o = order{window: true, down: down, in: in, sorts: map[*lang.KindView]lang.Sort{}}
+	o = order{window: true, descending: down, fields: in, sorts: map[*lang.KindView]lang.Sort{}}
 	for s, name := range in {
 		o.sorts[s] = lang.SortOf(s.Kind, s.Kind.Field(name))
 	}
 	return o, nil
 }
 
-// entry is a match in a window.
+// entry is a match in the sorted window.
 type entry struct {
 	position position
 	record   lang.Candidate
 }
 
-// key fills in the position of a match in the order.
-func (o *order) key(q *lang.BoundQuery, c *lang.Candidate, m *position) {
-	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
+// setKey sets the sort key of a match in its position.
+func (o *order) setKey(q *lang.BoundQuery, c *lang.Candidate, m *position) {
+	put := func(key []byte) { m.KeyLen = uint8(copy(m.Key[:], key)) }
 	if o.rank {
 		put(binary.BigEndian.AppendUint64(nil, score(q, c)))
 		return
 	}
 	m.Missing = true
-	field := o.in[c.View]
+	field := o.fields[c.View]
 	if field == "" {
 		return
 	}
@@ -117,7 +117,7 @@ func (o *order) key(q *lang.BoundQuery, c *lang.Candidate, m *position) {
 	m.Missing = false
 }
 
-// compare is negative when a comes before b.
+// compare returns a negative number if a comes before b.
 func (o *order) compare(a, b *position) int {
 	if a.Missing != b.Missing {
 		if a.Missing {
@@ -125,74 +125,75 @@ func (o *order) compare(a, b *position) int {
 		}
 		return -1
 	}
-	by := bytes.Compare(a.Key[:a.Used], b.Key[:b.Used])
-	if o.rank || o.down {
+	by := bytes.Compare(a.Key[:a.KeyLen], b.Key[:b.KeyLen])
+	if o.rank || o.descending {
 		by = -by
 	}
 	if by != 0 {
 		return by
 	}
-	return cmp.Compare(b.Place, a.Place) // the newest first
+	return cmp.Compare(b.Place, a.Place) // newest first
 }
 
-// topN keeps the first few of many matches: the last of them is on top.
+// topN is a heap that keeps the first n of many matches, with the last of the n on top.
 type topN struct {
-	order *order
-	all   []*entry
+	order   *order
+	entries []*entry
 }
 
-func (b *topN) Len() int { return len(b.all) }
+func (b *topN) Len() int { return len(b.entries) }
 func (b *topN) Less(i, j int) bool {
-	return b.order.compare(&b.all[i].position, &b.all[j].position) > 0
+	return b.order.compare(&b.entries[i].position, &b.entries[j].position) > 0
 }
-func (b *topN) Swap(i, j int) { b.all[i], b.all[j] = b.all[j], b.all[i] }
-func (b *topN) Push(x any)    { b.all = append(b.all, x.(*entry)) }
+func (b *topN) Swap(i, j int) { b.entries[i], b.entries[j] = b.entries[j], b.entries[i] }
+func (b *topN) Push(x any)    { b.entries = append(b.entries, x.(*entry)) }
 func (b *topN) Pop() any {
-	last := b.all[len(b.all)-1]
-	b.all = b.all[:len(b.all)-1]
+	last := b.entries[len(b.entries)-1]
+	b.entries = b.entries[:len(b.entries)-1]
 	return last
 }
 
-// offer adds a match when it is among the first n.
+// offer adds a match if it is among the first n.
 func (b *topN) offer(e *entry, n int) {
-	if len(b.all) < n {
+	if len(b.entries) < n {
 		heap.Push(b, e)
 		return
 	}
-	if b.order.compare(&e.position, &b.all[0].position) < 0 {
-		b.all[0] = e
+	if b.order.compare(&e.position, &b.entries[0].position) < 0 {
+		b.entries[0] = e
 		heap.Fix(b, 0)
 	}
 }
 
-// sorted empties it, the first one first.
-func (b *topN) sorted() []*entry {
-	all := make([]*entry, len(b.all))
+// drain empties the heap and returns the entries in their order.
+func (b *topN) drain() []*entry {
+	all := make([]*entry, len(b.entries))
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i] = heap.Pop(b).(*entry)
 	}
 	return all
 }
 
-// Weights of a match: by how it was found, and in what.
+// Weights of a match in a text: for a phrase, a word and the beginning of a word.
 const (
-	weighPhrase, weighWord, weighPrefix = 6, 4, 1
-	weighWhole                          = 4 // times more when it is the whole text
-	mostOften                           = 8 // times a word counts in one text
+	phraseWeight, wordWeight, prefixWeight = 6, 4, 1
+	wholeTextFactor                        = 4 // multiplies the weight if the match is the whole text
+	maxOccurrences                         = 8 // how often one word counts in one text
 )
 
-// score is how well a record fits the words of a query: how often they stand in what the role sees, how short that
-// is, and whether they are all of it. It is of this record alone, so that it stays when others come.
+// score returns how well a record matches the words of a query: how often they occur in the fields that the role sees,
+// how short those fields are, and whether the words are the whole field. The score depends on this record alone, so new
+// records do not change it.
 func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 	var all uint64
 	for _, l := range q.Cond.Wanted(nil) {
 		n := len(l.Words.Words())
-		weight := uint64(weighWord * n)
+		weight := uint64(wordWeight * n)
 		switch {
 		case l.Words.IsPrefix():
-			weight = uint64(weighPrefix + weighWord*(n-1))
+			weight = uint64(prefixWeight + wordWeight*(n-1))
 		case n > 1:
-			weight = uint64(weighPhrase * n)
+			weight = uint64(phraseWeight * n)
 		}
 		for _, t := range c.Text() {
 			if field := l.In[c.View]; l.In != nil && field != t.Name {
@@ -202,7 +203,7 @@ func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 			for start, end := range l.Words.Find(t.Text) {
 				often++
 				covered += end - start
-				if often == mostOften {
+				if often == maxOccurrences {
 					break
 				}
 			}
@@ -211,7 +212,7 @@ func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 			}
 			part := weight * often * 1000 / uint64(8+len(t.Text)/8)
 			if covered >= len(t.Text) {
-				part *= weighWhole
+				part *= wholeTextFactor
 			}
 			all += part
 		}

@@ -77,7 +77,7 @@ func number(a, b string) int {
 // The newest matches alone are put in order, and the answer says so.
 func TestWindow(t *testing.T) {
 	r := newRig(t, true)
-	r.s = r.with(func(o *Options) { o.Limits.Window = 50 })
+	r.s = r.with(func(o *Options) { o.Limits.MaxSorted = 50 })
 	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 10})
 	checktest.MustNoError(t, err, "out %+v", out)
 	checktest.MustEqual(t, out.Window, 50, "out.Window")
@@ -259,7 +259,7 @@ func TestCursorsAreOfOneSearch(t *testing.T) {
 func TestPart(t *testing.T) {
 	r := newRig(t, true)
 	for _, role := range []string{"all", "support"} {
-		r.s = r.with(func(o *Options) { o.Limits.Look = 70 })
+		r.s = r.with(func(o *Options) { o.Limits.MaxRecords = 70 })
 		a := query.SearchRequest{Text: "kind:calls -status:completed", Limit: 50}
 		out, err := r.s.Find(t.Context(), as(role), a)
 		checktest.MustNoError(t, err, "%s; out %+v", role, out)

@@ -1,4 +1,4 @@
-// Saved: searches kept under names.
+// Saved: searches that people save under names, and searches that the specs define.
 
 package search
 
@@ -19,12 +19,12 @@ import (
 
 const (
 	savedPrefix   = "search/saved/"
-	maxSavedName  = 60 // characters
-	maxKey        = 512
-	errNoSavedFor = "search: %w: there is no saved search %q; understudy search --saved lists them"
+	maxSavedName  = 60  // characters
+	maxKeyBytes   = 512 // the longest key in the KV store
+	noSavedFormat = "search: %w: there is no saved search %q; understudy search --saved lists them"
 )
 
-// savedValue is a saved search as a value holds it.
+// savedValue is a saved search as stored in the KV store.
 type savedValue struct {
 	Name   string   `json:"name"`
 	Owner  string   `json:"owner"`
@@ -36,30 +36,30 @@ type savedValue struct {
 	At     int64    `json:"at"`
 }
 
-func kvName(owner, name string) string {
+func savedKey(owner, name string) string {
 	return savedPrefix + url.QueryEscape(owner) + "/" + url.QueryEscape(name)
 }
 
-// Save keeps a search under a name of the caller and replaces an older one of that name. The caller must be allowed
-// to search by its text. Errors: as Find, and ErrInvalid for an unreadable name or too many searches.
+// Save stores a search under a name of the caller and replaces an older search of that name. The caller must be allowed
+// to run the search. It returns the errors of Find, and ErrInvalid for a bad name or too many saved searches.
 func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedSearch) error {
 	if s.o.KV == nil {
-		return invalid("searches cannot be saved here")
+		return newInvalid("searches cannot be saved here")
 	}
 	if err := checkName(n.Name); err != nil {
 		return err
 	}
 	if n.Request.Number != "" {
-		return invalid("a number that was looked up is not saved; look it up again when you need it")
+		return newInvalid("a number that was looked up is not saved; look it up again when you need it")
 	}
 	n.Request.Cursor, n.Request.Limit, n.Request.Facets = "", 0, false
 	if err := s.Check(c, n.Request); err != nil {
 		return err
 	}
 	k := savedValue{n.Name, c.Name, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, s.o.Now().Unix()}
-	note := kvName(k.Owner, k.Name)
-	if len(note) > maxKey {
-		return invalid("the name is too long; use at most %d letters", maxSavedName)
+	note := savedKey(k.Owner, k.Name)
+	if len(note) > maxKeyBytes {
+		return newInvalid("the name is too long; use at most %d letters", maxSavedName)
 	}
 	select {
 	case s.saving <- struct{}{}:
@@ -74,12 +74,12 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	if _, there := all[note]; !there {
 		own := 0
 		for name := range all {
-			if strings.HasPrefix(name, kvName(k.Owner, "")) {
+			if strings.HasPrefix(name, savedKey(k.Owner, "")) {
 				own++
 			}
 		}
-		if own >= s.o.Limits.SavedEach || len(all) >= s.o.Limits.Saved {
-			return invalid("there are %d saved searches, %d of them yours, and no more are kept; delete one first", len(all), own)
+		if own >= s.o.Limits.MaxSavedEach || len(all) >= s.o.Limits.MaxSaved {
+			return newInvalid("there are %d saved searches, %d of them yours, and no more are kept; delete one first", len(all), own)
 		}
 	}
 	if err := understudy.WriteJSON(ctx, s.o.KV, note, k); err != nil {
@@ -91,18 +91,18 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 func checkName(name string) error {
 	switch n := utf8.RuneCountInString(name); {
 	case name == "" || n > maxSavedName || !utf8.ValidString(name):
-		return invalid("a name has 1 to %d characters", maxSavedName)
-	case name == "." || name == "..": // no address can end in them
-		return invalid("name %q: write letters", name)
+		return newInvalid("a name has 1 to %d characters", maxSavedName)
+	case name == "." || name == "..": // a URL cannot end in these names
+		return newInvalid("name %q: write letters", name)
 	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return invalid("name %q: write letters, digits and marks, without spaces around them", understudy.Clip(name))
+		return newInvalid("name %q: write letters, digits and marks, without spaces around them", understudy.Clip(name))
 	}
 	return nil
 }
 
-// Saved are the searches a caller may open, its own first, sorted by name. It sees only
-// searches that it may run itself. The role all sees every shared one, to delete it.
-func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error) {
+// ListSaved returns the searches that a caller may open, its own first, sorted by name. It leaves out searches that the
+// caller may not run. The role all sees every shared search, so that it can delete it.
+func (s *Searcher) ListSaved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error) {
 	all := []query.SavedSearch{}
 	if s.o.KV == nil {
 		return all, nil
@@ -113,7 +113,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 	}
 	for note, value := range notes {
 		var k savedValue
-		if err := json.Unmarshal(value, &k); err != nil || kvName(k.Owner, k.Name) != note {
+		if err := json.Unmarshal(value, &k); err != nil || savedKey(k.Owner, k.Name) != note {
 			s.o.Logger.Error("search: a saved search cannot be read", "note", note, "err", err)
 			continue
 		}
@@ -122,7 +122,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 		}
 		n := k.search()
 		if k.Owner != c.Name && c.Role() != understudy.RoleAll && s.Check(c, n.Request) != nil {
-			continue // it names a field or kind that this caller does not see
+			continue // the search names a field or kind that this caller does not see
 		}
 		all = append(all, n)
 	}
@@ -138,33 +138,32 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 	return all, nil
 }
 
-// Own is the search that an owner keeps under a name. ErrNotFound: there is none.
-func (s *Searcher) Own(ctx context.Context, owner, name string) (query.SavedSearch, error) {
+// FindSaved returns the search that an owner saved under a name, or ErrNotFound.
+func (s *Searcher) FindSaved(ctx context.Context, owner, name string) (query.SavedSearch, error) {
 	if s.o.KV == nil {
-		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, understudy.Clip(name))
+		return query.SavedSearch{}, fmt.Errorf(noSavedFormat, understudy.ErrNotFound, understudy.Clip(name))
 	}
 	var k savedValue
-	err := understudy.ReadJSON(ctx, s.o.KV, kvName(owner, name), &k)
+	err := understudy.ReadJSON(ctx, s.o.KV, savedKey(owner, name), &k)
 	switch {
 	case err != nil:
 		return query.SavedSearch{}, fmt.Errorf("search: read %q: %w", understudy.Clip(name), err)
-	case k.Name == "": // there is none
-		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, understudy.Clip(name))
+	case k.Name == "": // nothing is stored under the name
+		return query.SavedSearch{}, fmt.Errorf(noSavedFormat, understudy.ErrNotFound, understudy.Clip(name))
 	}
 	return k.search(), nil
 }
 
 func (k *savedValue) search() query.SavedSearch {
 	return query.SavedSearch{
-		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unix(k.At),
+		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unixTime(k.At),
 		Request: query.SearchRequest{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
 	}
 }
 
-// Forget deletes a saved search of the caller, ErrNotFound when it has none of that
-// name. The role all may delete any shared search.
+// Forget deletes a saved search of the caller, or returns ErrNotFound. The role all may delete any shared search.
 func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string) error {
-	all, err := s.Saved(ctx, c)
+	all, err := s.ListSaved(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -172,32 +171,33 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 		if n.Name != name || n.Owner != c.Name && c.Role() != understudy.RoleAll {
 			continue
 		}
-		if err := s.o.KV.SetValue(ctx, kvName(n.Owner, n.Name), nil); err != nil {
+		if err := s.o.KV.SetValue(ctx, savedKey(n.Owner, n.Name), nil); err != nil {
 			return fmt.Errorf("search: delete %q: %w", name, err)
 		}
 		return nil
 	}
-	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, understudy.Clip(name))
+	return fmt.Errorf(noSavedFormat, understudy.ErrNotFound, understudy.Clip(name))
 }
 
-// Ready returns the searches that the specs bring along, of which the caller may see everything.
-// The searcher looks them up once for each role and source.
-func (s *Searcher) Ready(c understudy.Caller) []query.PredefinedSearch {
+// PredefinedSearches returns the searches of the specs whose fields and kinds the caller sees completely. They are
+// computed once for each role and source.
+func (s *Searcher) PredefinedSearches(c understudy.Caller) []query.PredefinedSearch {
 	if !c.Grant.IsActive(s.o.Now()) {
 		return nil
 	}
 	key := [2]string{c.Role(), c.Source}
-	if kept, ok := s.ready.Load(key); ok {
+	if kept, ok := s.predefined.Load(key); ok {
 		return kept.([]query.PredefinedSearch)
 	}
-	all := s.readySearches(c)
-	if c.Grant.IsActive(s.o.Now()) { // it did not end meanwhile
-		s.ready.Store(key, all)
+	all := s.loadPredefined(c)
+	if c.Grant.IsActive(s.o.Now()) { // the grant did not end meanwhile
+		s.predefined.Store(key, all)
 	}
 	return all
 }
 
-func (s *Searcher) readySearches(c understudy.Caller) (all []query.PredefinedSearch) {
+// loadPredefined checks every search of the specs and returns those that the caller may run.
+func (s *Searcher) loadPredefined(c understudy.Caller) (all []query.PredefinedSearch) {
 	for _, src := range s.o.Sources {
 		if c.Source != "" && c.Source != src.Name {
 			continue

@@ -1,4 +1,4 @@
-// Serve: /-/search for programs, and what errors look like.
+// Serve: the routes below /-/search for programs, and their errors.
 
 package search
 
@@ -21,24 +21,24 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Callers finds the caller of a request. callers.Book implements it.
+// Callers identifies the caller of a request. callers.Book implements it.
 type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// HandlerOptions are what a handler is made of.
+// HandlerOptions are the parts of a handler.
 type HandlerOptions struct {
 	Searcher *Searcher
 	Callers  Callers
-	// Audit lists searches and exports, before their answers; nil: nothing is listed.
+	// Audit records searches and exports before their answers are sent; if nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token lets a request from this machine that carries it see everything; "": no request.
+	// Token lets a local request that carries it see everything; "" disables this.
 	Token     string
-	PublicURL string // the origin browsers know the viewer by, "" for its own
+	PublicURL string // the viewer's origin as browsers know it, or "" for the host of the request
 	Logger    *slog.Logger
 }
 
-// Routes are the methods and paths a handler serves.
+// Routes returns the methods and paths that a handler serves.
 func Routes() []string {
 	return []string{"GET /-/search", "GET /-/search/saved", "POST /-/search/saved", "DELETE /-/search/saved/{name}"}
 }
@@ -49,7 +49,7 @@ type handler struct {
 	api, find jsonapi.Options
 }
 
-// NewHandler makes the handler of Routes. It refuses requests of pages of other sites.
+// NewHandler returns the handler of Routes. It refuses requests from pages of other sites.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Searcher == nil || o.Callers == nil {
 		return nil, errors.New("search: a handler needs a searcher and callers")
@@ -60,24 +60,24 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		return nil, fmt.Errorf("search: public_url: %w", err)
 	}
 	h := &handler{o: o, s: o.Searcher}
-	h.api = jsonapi.Options{Who: h.who, Forms: forms, Foreign: "a page of another site asks", Vary: "Authorization, Accept",
+	h.api = jsonapi.Options{Who: h.identify, Forms: forms, Foreign: "a page of another site asks", Vary: "Authorization, Accept",
 		Time: o.Searcher.o.Limits.Time, MaxBody: maxBody, JSON: true, Explain: h.explain,
 		Body: `the body is not what is expected, {"name":"…","q":"…"}: `}
 	h.find, h.find.What = h.api, "search"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/search", h.search)
-	mux.Handle("GET /-/search/saved", jsonapi.Handle(&h.api, h.saved))
+	mux.Handle("GET /-/search/saved", jsonapi.Handle(&h.api, h.listSaved))
 	mux.Handle("POST /-/search/saved", jsonapi.HandleBody(&h.api, h.save))
 	mux.Handle("DELETE /-/search/saved/{name}", jsonapi.Handle(&h.api, h.forget))
 	return mux, nil
 }
 
 const (
-	maxQuery = 16 << 10 // bytes of a request's query
-	maxBody  = 16 << 10
+	maxQuery = 16 << 10 // the length of a URL query in bytes
+	maxBody  = 16 << 10 // the length of a request body in bytes
 )
 
-// search answers one search or a sum, or streams an export.
+// search answers GET /-/search: a search, a sum or an export.
 func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 	c, err := h.find.Admit(w, r)
 	if err == nil {
@@ -88,10 +88,10 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer answers a request, or returns the error that is to be its answer.
+// answer answers a request, or returns the error to answer with.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	if r.URL.Query().Has("sum") {
-		return h.sums(w, r, c)
+		return h.answerSum(w, r, c)
 	}
 	a, form, err := readRequest(r)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		ids = append(ids, result.Hits[i].ID)
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, IDs: ids, Rows: len(ids)}
-	if err := h.audit(r.Context(), c, a, e); err != nil {
+	if err := h.recordAudit(r.Context(), c, a, e); err != nil {
 		return err
 	}
 	h.s.setColumns(result)
@@ -117,8 +117,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	return nil
 }
 
-// audit lists what a caller does with a search.
-func (h *handler) audit(ctx context.Context, c understudy.Caller, a query.SearchRequest, e understudy.AuditEntry) error {
+// recordAudit adds the request to an audit entry and records the entry.
+func (h *handler) recordAudit(ctx context.Context, c understudy.Caller, a query.SearchRequest, e understudy.AuditEntry) error {
 	e.Source = a.Source
 	if a.Text != "" {
 		e.Values = append(e.Values, a.Text)
@@ -129,16 +129,16 @@ func (h *handler) audit(ctx context.Context, c understudy.Caller, a query.Search
 	return jsonapi.Audit(ctx, h.o.Audit, c, e)
 }
 
-// The forms of an answer.
+// The formats of an answer.
 const (
 	formJSON  = "json"
 	formLines = "jsonl"
 	formXML   = "xml"
 )
 
-// readRequest reads the parameters of a search. Errors are ErrInvalid.
+// readRequest reads the parameters of a search. It returns ErrInvalid for wrong parameters.
 func readRequest(r *http.Request) (a query.SearchRequest, form string, err error) {
-	values, err := parameters(r, "q", "kind", "source", "sort", "facets", "cursor", "limit", "format")
+	values, err := parseParameters(r, "q", "kind", "source", "sort", "facets", "cursor", "limit", "format")
 	if err != nil {
 		return a, "", err
 	}
@@ -146,55 +146,57 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 		Cursor: values.Get("cursor")}
 	if text := values.Get("facets"); text != "" {
 		if a.Facets, err = strconv.ParseBool(text); err != nil {
-			return a, "", invalid("facets=%s: write true or false", understudy.Clip(text))
+			return a, "", newInvalid("facets=%s: write true or false", understudy.Clip(text))
 		}
 	}
 	if text := values.Get("limit"); text != "" {
 		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MaxHits {
-			return a, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxHits)
+			return a, "", newInvalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxHits)
 		}
 	}
 	form = values.Get("format")
 	switch form {
 	case formJSON, formLines, formXML:
 	case "":
-		form = accepted(r.Header["Accept"])
+		form = acceptedForm(r.Header["Accept"])
 	default:
-		return a, "", invalid("format=%s: write json, jsonl or xml", understudy.Clip(form))
+		return a, "", newInvalid("format=%s: write json, jsonl or xml", understudy.Clip(form))
 	}
 	return a, form, nil
 }
 
-// parameters are those of a request. One that is not known, empty or, but for kind and by, there twice is ErrInvalid.
-func parameters(r *http.Request, known ...string) (url.Values, error) {
+// parseParameters returns the parameters of a request. It returns ErrInvalid for an unknown, empty or repeated
+// parameter. Only kind and by may be repeated.
+func parseParameters(r *http.Request, known ...string) (url.Values, error) {
 	if len(r.URL.RawQuery) > maxQuery {
-		return nil, invalid("the query is longer than %d bytes", maxQuery)
+		return nil, newInvalid("the query is longer than %d bytes", maxQuery)
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, invalid("the query cannot be read: %w", err)
+		return nil, newInvalid("the query cannot be read: %w", err)
 	}
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, invalid("unknown parameter %q%s", understudy.Clip(name), lang.Hint(name, known))
+			return nil, newInvalid("unknown parameter %q%s", understudy.Clip(name), lang.Hint(name, known))
 		case name != "kind" && name != "by" && len(all) > 1:
-			return nil, invalid("%s is there %d times", name, len(all))
+			return nil, newInvalid("%s is there %d times", name, len(all))
 		case name != "q" && slices.Contains(all, ""):
-			return nil, invalid("%s is empty; leave it out", name)
+			return nil, newInvalid("%s is empty; leave it out", name)
 		}
 	}
 	return values, nil
 }
 
-// accepted is the form with the greatest weight in an Accept header (RFC 9110, 12.5.1), the first of equal ones.
-func accepted(accept []string) string {
+// acceptedForm returns the format with the highest weight in an Accept header (RFC 9110, 12.5.1), or the first of
+// several equal formats.
+func acceptedForm(accept []string) string {
 	best, most := formJSON, 0.0
 	for _, field := range accept {
 		for part := range strings.SplitSeq(field, ",") {
 			name, params, _ := strings.Cut(part, ";")
-			if form := formOf(strings.ToLower(strings.TrimSpace(name))); form != "" {
-				if w := weight(params); w > most {
+			if form := mediaForm(strings.ToLower(strings.TrimSpace(name))); form != "" {
+				if w := qualityWeight(params); w > most {
 					best, most = form, w
 				}
 			}
@@ -203,8 +205,8 @@ func accepted(accept []string) string {
 	return best
 }
 
-// formOf is the form of a media type, "" when there is none.
-func formOf(media string) string {
+// mediaForm returns the format of a media type, or "".
+func mediaForm(media string) string {
 	switch media {
 	case "application/json", "*/*", "application/*", "text/html":
 		return formJSON
@@ -216,8 +218,8 @@ func formOf(media string) string {
 	return ""
 }
 
-// weight is the q among the parameters of a media type: 1 when there is none, 0 when it cannot be read.
-func weight(params string) float64 {
+// qualityWeight returns the q parameter of a media type: 1 if there is none, 0 if it is not a number.
+func qualityWeight(params string) float64 {
 	for p := range strings.SplitSeq(params, ";") {
 		if name, value, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(name, "q") {
 			w, err := strconv.ParseFloat(value, 64)
@@ -230,27 +232,27 @@ func weight(params string) float64 {
 	return 1
 }
 
-// who returns the caller of a request: a person, or the bearer of the token.
-func (h *handler) who(r *http.Request) (understudy.Caller, error) {
+// identify returns the caller of a request: a person, or the bearer of the token.
+func (h *handler) identify(r *http.Request) (understudy.Caller, error) {
 	return jsonapi.Person(r, h.o.Token, h.o.Callers.IdentifyPerson)
 }
 
-// Retry-After of a refused search and of a refused export, in seconds.
+// The Retry-After headers of a refused search and of a refused export, in seconds.
 const (
-	busyWait   = "1"
-	exportWait = "5"
+	busyRetryAfter   = "1"
+	exportRetryAfter = "5"
 )
 
-// explain says where a query is wrong, and when to come again.
+// explain adds to a refusal the position of a syntax error, or when to try again.
 func (h *handler) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	var wrong *query.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
 		a.Error, a.At, a.End, a.Character = wrong.Why, &wrong.At, &wrong.End, &wrong.Character
 	case a.Status == http.StatusServiceUnavailable:
-		a.RetryAfter = busyWait
+		a.RetryAfter = busyRetryAfter
 		if errors.Is(err, errExports) || errors.Is(err, errOwnExports) {
-			a.RetryAfter = exportWait
+			a.RetryAfter = exportRetryAfter
 		}
 		if at := strings.LastIndex(a.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
 			a.Error = a.Error[at:]
@@ -268,8 +270,8 @@ func (h *handler) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	}
 }
 
-// unix is a time in Unix seconds; 0 is the zero time.
-func unix(at int64) time.Time {
+// unixTime returns a time in Unix seconds as a time.Time; 0 becomes the zero time.
+func unixTime(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}
 	}

@@ -204,7 +204,7 @@ func TestSnippets(t *testing.T) {
 
 func TestSaved(t *testing.T) {
 	r := newRig(t, true)
-	s := r.with(func(o *Options) { o.Limits.SavedEach = 3; o.Limits.Saved = 5 })
+	s := r.with(func(o *Options) { o.Limits.MaxSavedEach = 3; o.Limits.MaxSaved = 5 })
 	url := r.serve(s).URL + "/-/search/saved"
 	typed := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
 	save := func(who, body string, status int) string {
@@ -252,7 +252,7 @@ func TestSaved(t *testing.T) {
 	}
 	save("ann:all", `{"name":"mine","q":"status:failed","kinds":["calls"],"shared":true}`, 204)
 	elsewhere := understudy.Caller{Name: "eve", Source: "other", Grant: &understudy.Grant{Role: "support"}}
-	if got, err := s.Saved(t.Context(), elsewhere); err != nil || len(got) != 0 {
+	if got, err := s.ListSaved(t.Context(), elsewhere); err != nil || len(got) != 0 {
 		t.Errorf("who may ask another source alone sees %+v: %v", got, err)
 	}
 	save("ann:all", `{"name":"mine","q":"body:bye"}`, 204)
@@ -284,7 +284,7 @@ func TestBusy(t *testing.T) {
 	r := newRig(t, true)
 	hold, begun := make(chan struct{}), make(chan struct{})
 	s := r.with(func(o *Options) {
-		o.Limits.AtOnce = 1
+		o.Limits.MaxConcurrent = 1
 		o.Store = failing{o.Store, 3, func(context.Context) error { close(begun); <-hold; return nil }}
 	})
 	url := r.serve(s).URL + "/-/search"
@@ -329,7 +329,7 @@ func TestIndexing(t *testing.T) {
 func TestTextOfOneKind(t *testing.T) {
 	r := newRig(t, true)
 	list := &spec.Target{Key: understudy.Key{Source: "twilio"}, Kind: r.spec.Kind("messages")}
-	text, test, err := r.s.Text(as("support"), list, "status:delivered OR hello")
+	text, test, err := r.s.CompileText(as("support"), list, "status:delivered OR hello")
 	if err != nil || text != nil {
 		t.Fatalf("%+v %v", text, err)
 	}
@@ -344,7 +344,7 @@ func TestTextOfOneKind(t *testing.T) {
 	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
-	text, _, err = r.s.Text(as("support"), list, "hello -world")
+	text, _, err = r.s.CompileText(as("support"), list, "hello -world")
 	checktest.MustNoError(t, err, "text %+v", text)
 	checktest.MustTrue(t, text != nil, "text is nil")
 	checktest.Equal(t, text.Op, query.TextWord, "text.Op")
@@ -355,7 +355,7 @@ func TestTextOfOneKind(t *testing.T) {
 	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true,
 		"kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false,
 		"-(hello kind:messages)": false} {
-		text, test, err := r.s.Text(as("support"), list, params)
+		text, test, err := r.s.CompileText(as("support"), list, params)
 		if err != nil || none != (text != nil && text.Op == query.TextNone) {
 			t.Fatalf("%s: %+v %v", params, text, err)
 		}
@@ -366,16 +366,16 @@ func TestTextOfOneKind(t *testing.T) {
 			return !t.Failed()
 		})
 	}
-	if _, _, err := r.s.Text(as("support"), list, "kind:calls"); !errors.Is(err, understudy.ErrInvalid) {
+	if _, _, err := r.s.CompileText(as("support"), list, "kind:calls"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, _, err := r.s.Text(as("support"), &spec.Target{}, "hello"); !errors.Is(err, understudy.ErrInvalid) {
+	if _, _, err := r.s.CompileText(as("support"), &spec.Target{}, "hello"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, _, err := r.s.Text(as("support"), list, "body:x"); !errors.Is(err, understudy.ErrForbidden) {
+	if _, _, err := r.s.CompileText(as("support"), list, "body:x"); !errors.Is(err, understudy.ErrForbidden) {
 		t.Error(err)
 	}
-	if _, _, err := r.s.Text(as("support"), list, "duration>5"); !errors.Is(err, understudy.ErrInvalid) {
+	if _, _, err := r.s.CompileText(as("support"), list, "duration>5"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -388,7 +388,7 @@ func TestAccepted(t *testing.T) {
 		"application/xml;q=0":                        formJSON, "application/xml;q=x": formJSON, "image/png": formJSON,
 		"text/xml, application/json": formXML,
 	} {
-		if got := accepted([]string{accept}); got != want {
+		if got := acceptedForm([]string{accept}); got != want {
 			t.Errorf("%q: %s, want %s", accept, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Snippet: the words that were found, with what stands around them.
+// Snippet: the pieces of a record's texts around the words that were found.
 
 package search
 
@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	maxSnippets = 3
-	maxSnippet  = 240 // bytes
-	before      = 60  // bytes shown before the first word
+	maxSnippets     = 3
+	maxSnippetBytes = 240
+	leadBytes       = 60 // shown before the first found word
 )
 
-// snippets are the pieces of a record in which the query's words were found, what people wrote first.
+// snippets returns the pieces of a record in which the query's words were found. Texts that people wrote come first.
 func snippets(q *lang.BoundQuery, c *lang.Candidate) []query.SearchSnippet {
 	wanted := q.Cond.Wanted(nil)
 	if len(wanted) == 0 {
 		return nil
 	}
 	texts := slices.Clone(c.Text())
-	slices.SortStableFunc(texts, func(a, b tokenizer.Field) int { return cmp.Compare(telling(a.Class), telling(b.Class)) })
+	slices.SortStableFunc(texts, func(a, b tokenizer.Field) int { return cmp.Compare(classRank(a.Class), classRank(b.Class)) })
 	var all []query.SearchSnippet
 	for _, t := range texts {
 		var marks [][2]int
@@ -44,15 +44,15 @@ func snippets(q *lang.BoundQuery, c *lang.Candidate) []query.SearchSnippet {
 		if len(marks) == 0 {
 			continue
 		}
-		if all = append(all, cut(t.Name, t.Text, marks)); len(all) == maxSnippets {
+		if all = append(all, cutSnippet(t.Name, t.Text, marks)); len(all) == maxSnippets {
 			break
 		}
 	}
 	return all
 }
 
-// telling orders classes: what people wrote, then names, then the rest.
-func telling(class string) int {
+// classRank orders the classes of fields: message texts, then names, then the rest.
+func classRank(class string) int {
 	switch class {
 	case spec.ClassBody:
 		return 0
@@ -62,14 +62,14 @@ func telling(class string) int {
 	return 2
 }
 
-// cut takes the piece around the first marks out of a text.
-func cut(field, text string, marks [][2]int) query.SearchSnippet {
+// cutSnippet returns the piece of a text around its first marks.
+func cutSnippet(field, text string, marks [][2]int) query.SearchSnippet {
 	slices.SortFunc(marks, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	from, to := 0, len(text)
-	if len(text) > maxSnippet {
-		from = max(0, marks[0][0]-before)
-		if to = from + maxSnippet; to >= len(text) {
-			from, to = max(0, len(text)-maxSnippet), len(text)
+	if len(text) > maxSnippetBytes {
+		from = max(0, marks[0][0]-leadBytes)
+		if to = from + maxSnippetBytes; to >= len(text) {
+			from, to = max(0, len(text)-maxSnippetBytes), len(text)
 		}
 		for from > 0 && !utf8.RuneStart(text[from]) {
 			from--

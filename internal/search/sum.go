@@ -1,4 +1,4 @@
-// Sum: what the matches of a search add up to, kept and brought up to date by what changed.
+// Sum: sums over the matches of a search, kept and updated after changes.
 
 package search
 
@@ -17,25 +17,25 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// maxSums are kept while they are small.
+// maxSums is how many small sums are kept.
 const maxSums = 200
 
-// Sum adds up the matches of a search as the caller may see them. It waits for a complete
-// answer for a short time only, and says when one is not. Errors: as Find.
+// Sum sums up the matches of a search as the caller may see them. It waits only a short time for a complete answer, and
+// the result says when it is not complete. It returns the errors of Find.
 func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error) {
 	leave, err := s.begin(c)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := &adding{s: s, c: c, memory: s.sums}
-	if v.q, v.m, err = s.summed(c, &r, s.o.Now()); err != nil {
+	v := &aggregation{s: s, caller: c, memory: s.sums}
+	if v.q, v.measure, err = s.bindSum(c, &r, s.o.Now()); err != nil {
 		return nil, err
 	}
-	v.views = v.m.views
-	v.anew = slices.ContainsFunc(v.views, func(s *lang.KindView) bool { return s.Rule != nil })
-	if v.anew || v.q.Relative {
-		v.maxAge = ruleAge
+	v.views = v.measure.views
+	v.hasRowRule = slices.ContainsFunc(v.views, func(s *lang.KindView) bool { return s.Rule != nil })
+	if v.hasRowRule || v.q.Relative {
+		v.maxAge = maxRuleAge
 	}
 	v.key = v.sumKey(&r)
 	wait := r.Wait
@@ -44,7 +44,7 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 	}
 	limited, cancel := context.WithTimeout(ctx, min(wait, s.o.Limits.Time))
 	defer cancel()
-	v.enough = limited.Done()
+	v.deadline = limited.Done()
 	n, err := v.answer(ctx)
 	if errors.Is(err, understudy.ErrClosed) && s.sums.ctx.Err() != nil {
 		return nil, understudy.ErrClosed
@@ -52,21 +52,21 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 	if err != nil {
 		return nil, fmt.Errorf("search: sum: %w", err)
 	}
-	out := *n.sum // it may be kept
-	out.Incomplete = s.unheld(ctx, v.views)
+	out := *n.sum // a copy, because n.sum may be kept for other callers
+	out.Incomplete = s.incompleteNote(ctx, v.views)
 	return &out, nil
 }
 
-// CheckSum reads a request as Sum does, without a sum. Errors: as Sum.
+// CheckSum validates a request as Sum does, without summing. It returns the errors of Sum.
 func (s *Searcher) CheckSum(c understudy.Caller, r query.SumRequest) error {
-	_, _, err := s.summed(c, &r, s.o.Now())
+	_, _, err := s.bindSum(c, &r, s.o.Now())
 	return err
 }
 
-// summed reads a request.
-func (s *Searcher) summed(c understudy.Caller, r *query.SumRequest, now time.Time) (*lang.BoundQuery, *measure, error) {
+// bindSum checks a sum request and resolves its names.
+func (s *Searcher) bindSum(c understudy.Caller, r *query.SumRequest, now time.Time) (*lang.BoundQuery, *measure, error) {
 	if a := &r.Search; a.Sort != "" || a.Cursor != "" || a.Limit != 0 || a.Facets || a.CountOnly {
-		return nil, nil, invalid("a sum is of all matches; leave sort, cursor and facets out")
+		return nil, nil, newInvalid("a sum is of all matches; leave sort, cursor and facets out")
 	}
 	q, err := s.read(c, &r.Search, now)
 	if err != nil {
@@ -76,90 +76,92 @@ func (s *Searcher) summed(c understudy.Caller, r *query.SumRequest, now time.Tim
 	return q, m, err
 }
 
-// sumKey names what is kept for a request. Two callers of one key find the same records, and see the same of them.
-func (v *adding) sumKey(r *query.SumRequest) string {
+// sumKey returns the key under which a sum is kept. Two callers with the same key find the same records and see the
+// same fields.
+func (v *aggregation) sumKey(r *query.SumRequest) string {
 	a := &r.Search
-	key := fmt.Sprintf("%q %q %q %q %q %q %#v %q %q %q %d %d", v.c.Role(), v.c.Source, a.Source, a.Kinds, a.Text, a.Number, a.Where, r.Sum,
-		r.By, v.m.zone, r.Limit, v.s.written(v.q))
-	for _, s := range v.m.views {
+	key := fmt.Sprintf("%q %q %q %q %q %q %#v %q %q %q %d %d", v.caller.Role(), v.caller.Source, a.Source, a.Kinds, a.Text, a.Number, a.Where,
+		r.Sum, r.By, v.measure.zone, r.Limit, v.s.annotationsVersion(v.q))
+	for _, s := range v.measure.views {
 		key += fmt.Sprintf(" %q/%q %d %t", s.Source, s.Kind.Name, len(s.Fields), s.All)
 		if s.Rule != nil {
-			key += fmt.Sprintf(" %q", v.c.Name)
+			key += fmt.Sprintf(" %q", v.caller.Name)
 		}
 	}
 	return key
 }
 
-// renderSum makes the answer.
-func (v *adding) renderSum() *answer {
+// renderSum builds the answer from the parts.
+func (v *aggregation) renderSum() *answer {
 	var tables aggregate.Tables
 	var size int64
 	versions := v.eachPart(func(p *part) {
-		if v.more = v.more || p == nil || !p.watch.Ready; p != nil {
+		if v.counting = v.counting || p == nil || !p.watch.Ready; p != nil {
 			tables.Add(p.sum)
 			size += p.sum.Bytes()
 		}
 	})
-	out := &query.SumResult{Query: v.q.Tree.String(), Sum: v.m.request.Sum, By: slices.Clone(v.m.request.By), Zone: v.m.zone.String()}
+	r := v.measure.request
+	out := &query.SumResult{Query: v.q.Tree.String(), Sum: r.Sum, By: slices.Clone(r.By), Zone: v.measure.zone.String()}
 	for i, s := range v.views {
 		out.Kinds = append(out.Kinds, s.Kind.Name)
-		if out.AsOf = v.states[i].Change; !seesAll(v.q.Views) || s.Source != v.views[0].Source {
+		if out.AsOf = v.states[i].Change; !canSeeAll(v.q.Views) || s.Source != v.views[0].Source {
 			out.AsOf = 0
 		}
 	}
-	v.rows(&tables, out)
+	v.fillRows(&tables, out)
 	switch {
-	case v.more:
+	case v.counting:
 		out.Notes = append(out.Notes, "Counting goes on: these are the matches counted so far. Ask again in a moment.")
-	case v.k.late && !v.full:
+	case v.kept.timedOut && !v.columnsFull:
 		out.Notes = append(out.Notes, "Not every match is in this sum: reading them all took too long. Say more closely what you look for.")
-	case v.full || v.k.short:
+	case v.columnsFull || v.kept.incomplete:
 		out.Notes = append(out.Notes, "Not every match is in this sum: there was no room for all. Say more closely what you look for; "+
 			"an administrator can raise search.columns.")
 	default:
 		out.Complete = true
-		v.k.result, v.k.versions = &answer{sum: out}, versions
+		v.kept.result, v.kept.versions = &answer{sum: out}, versions
 	}
-	v.memory.resize(v.key, v.k, size)
+	v.memory.resize(v.key, v.kept, size)
 	return &answer{sum: out}
 }
 
-// rows are the groups as the answer has them.
-func (v *adding) rows(tables *aggregate.Tables, out *query.SumResult) {
-	var timed [aggregate.MostBy]bool
-	for i, name := range v.m.request.By {
+// fillRows writes the groups into the answer.
+func (v *aggregation) fillRows(tables *aggregate.Tables, out *query.SumResult) {
+	var timed [aggregate.MaxDimensions]bool
+	for i, name := range v.measure.request.By {
 		timed[i] = aggregate.IsSpan(name)
 	}
-	most := v.m.request.Limit
+	most := v.measure.request.Limit
 	most = cmp.Or(most, query.MaxSums)
-	table := tables.Table(most, v.m.request.Sum != query.SumCount, timed)
-	out.Rows, out.Totals, out.Others = make([]query.SumRow, 0, len(table.Rows)), v.plain(table.Totals), v.plain(table.Others)
+	table := tables.Table(most, v.measure.request.Sum != query.SumCount, timed)
+	out.Rows, out.Totals, out.Others = make([]query.SumRow, 0, len(table.Rows)), v.sumRows(table.Totals), v.sumRows(table.Others)
 	for i := range table.Rows {
-		r := v.row(&table.Rows[i])
-		r.Key = table.Rows[i].By[:len(v.m.request.By)]
-		r.Term = v.m.term(r.Key)
+		r := v.sumRow(&table.Rows[i])
+		r.Key = table.Rows[i].By[:len(v.measure.request.By)]
+		r.Term = v.measure.groupTerm(r.Key)
 		out.Rows = append(out.Rows, r)
 	}
 }
 
-// plain are rows of several groups.
-func (v *adding) plain(rows []aggregate.Row) []query.SumRow {
+// sumRows returns the rows of totals or others, which have no key.
+func (v *aggregation) sumRows(rows []aggregate.Row) []query.SumRow {
 	all := make([]query.SumRow, 0, len(rows))
 	for i := range rows {
-		all = append(all, v.row(&rows[i]))
+		all = append(all, v.sumRow(&rows[i]))
 	}
 	return all
 }
 
-func (v *adding) row(r *aggregate.Row) query.SumRow {
+func (v *aggregation) sumRow(r *aggregate.Row) query.SumRow {
 	out := query.SumRow{Unit: strings.Clone(r.Unit), Count: r.Count, Values: r.Values}
-	if v.m.request.Sum == query.SumCount {
+	if v.measure.request.Sum == query.SumCount {
 		out.Values = r.Count
 	} else if r.Values > 0 {
 		out.Sum = aggregate.Decimal(r.Sum())
 	}
-	if v.m.timed {
-		if mean, q, ok := r.Times(0.5, 0.95); ok {
+	if v.measure.timed {
+		if mean, q, ok := r.Durations(0.5, 0.95); ok {
 			out.Seconds = &query.SumTimes{Mean: mean, P50: q[0], P95: q[1]}
 		}
 	}

@@ -1,4 +1,5 @@
-// Tally: the number of records of each value. Records with the same values in every counted field are one group.
+// Tally: counts records by the values of several fields. Records with the same values in every counted field form one
+// group.
 
 package search
 
@@ -17,48 +18,48 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// Bounds of a tally and of what is listed of it.
+// Limits of a tally and of its listed values.
 const (
-	maxGroups   = 1 << 16 // of one tally
-	perPage     = 256     // records in one page of a tally
-	maxUnasked  = 1000    // changes that a tally follows though nobody asks for it
-	maxFacets   = 12
-	maxListed   = 20   // values of a facet
-	maxCounted  = 1000 // values of a facet that are counted
-	maxFacetted = 100  // bytes of a value that is counted
+	maxGroups        = 1 << 16 // the groups of one tally
+	recordsPerPage   = 256     // records in one page of a tally
+	maxUnreadChanges = 1000    // a tally is emptied after so many changes without a request
+	maxFacets        = 12
+	maxListedValues  = 20   // the listed values of one facet
+	maxCountedValues = 1000 // the counted values of one facet
+	maxValueBytes    = 100  // longer values are not counted one by one
 )
 
-// tally counts records by the values of several fields at once. The zero value is empty and is of all
-// kinds. One of a kind follows its table, which guards it.
+// tally counts records by the values of several fields at once. The zero value is empty and counts records of all
+// kinds. A tally of one kind follows the changes of its table, whose lock guards it.
 type tally struct {
-	in      *lang.KindView
-	cond    *lang.Cond
-	one     lang.Candidate
-	unasked int  // changes since somebody asked
-	left    bool // nobody asked for too long: it is empty
+	view          *lang.KindView
+	cond          *lang.Cond
+	candidate     lang.Candidate
+	unreadChanges int  // the number of changes since the last request for this tally
+	abandoned     bool // emptied, because nobody asked for it during many changes
 
 	groups []group
-	byKey  map[string]uint32 // a group's place in groups, from 1
+	byKey  map[string]uint32 // the index of a group in groups plus 1, by its encoded values
 	total  int64
-	full   bool // there were more groups than are kept: some records are not counted
-	key    []byte
-	values []named // room for those of one record
+	full   bool         // maxGroups was reached, so some records are not counted
+	key    []byte       // a buffer for the encoded values of one record
+	values []facetValue // a buffer for the values of one record
 
-	// pages hold the group of each record that is counted, by the store's number of
-	// the record; 0 is none. A tally that is never brought up to date has no pages.
-	pages  map[int64]*[perPage]uint32
-	page   *[perPage]uint32 // the last one that was used
+	// pages hold the group of each counted record, by the store's number of the record; 0 means no group. A tally that
+	// receives no changes has no pages.
+	pages  map[int64]*[recordsPerPage]uint32
+	page   *[recordsPerPage]uint32 // the page used last, with number pageAt
 	pageAt int64
 }
 
-// group is records with the same values.
+// group counts the records that have the same values.
 type group struct {
 	n      int64
-	values []named
+	values []facetValue
 }
 
-// named is a value of one facet. long marks a value that is too long to be shown.
-type named struct {
+// facetValue is a value of one facet. long marks a value that is too long to be shown.
+type facetValue struct {
 	facet, value string
 	long         bool
 }
@@ -66,47 +67,47 @@ type named struct {
 // add counts a record.
 func (t *tally) add(c *lang.Candidate) { t.move(t.group(c), +1) }
 
-// Changed counts a record in its current form instead of its former one. A tally is emptied when nobody asked for it
-// during many changes.
-func (t *tally) Changed(record int64, r *understudy.Record) {
-	switch t.unasked++; {
-	case t.left || t.full:
+// UpdateRecord moves a record from its former group to the group of its current values; r is nil after deletion. The
+// tally is emptied if nobody asked for it during maxUnreadChanges changes.
+func (t *tally) UpdateRecord(record int64, r *understudy.Record) {
+	switch t.unreadChanges++; {
+	case t.abandoned || t.full:
 		return
-	case t.unasked > maxUnasked:
-		*t = tally{left: true}
+	case t.unreadChanges > maxUnreadChanges:
+		*t = tally{abandoned: true}
 		return
 	}
 	to := uint32(0)
-	if r != nil && t.in.See(&t.one, r) && t.cond.Holds(&t.one) {
-		to = t.group(&t.one)
+	if r != nil && t.view.See(&t.candidate, r) && t.cond.Holds(&t.candidate) {
+		to = t.group(&t.candidate)
 	}
 	t.assign(record, to)
 }
 
-// assign counts a record in a group instead of its former one; 0 is no group.
+// assign moves a record into a group; 0 means no group.
 func (t *tally) assign(record int64, to uint32) {
-	if at := record / perPage; t.page == nil || t.pageAt != at {
+	if at := record / recordsPerPage; t.page == nil || t.pageAt != at {
 		page := t.pages[at]
 		if page == nil {
 			if to == 0 {
 				return
 			}
 			if t.pages == nil {
-				t.pages = map[int64]*[perPage]uint32{}
+				t.pages = map[int64]*[recordsPerPage]uint32{}
 			}
-			page = new([perPage]uint32)
+			page = new([recordsPerPage]uint32)
 			t.pages[at] = page
 		}
 		t.page, t.pageAt = page, at
 	}
-	if at := &t.page[record%perPage]; *at != to {
+	if at := &t.page[record%recordsPerPage]; *at != to {
 		t.move(*at, -1)
 		t.move(to, +1)
 		*at = to
 	}
 }
 
-// move adds to a group, or takes from it; 0 is no group.
+// move adds by to the size of a group; group 0 is ignored.
 func (t *tally) move(group uint32, by int64) {
 	if group != 0 {
 		t.groups[group-1].n += by
@@ -114,19 +115,22 @@ func (t *tally) move(group uint32, by int64) {
 	}
 }
 
-// size is about how many bytes it takes.
-func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64(len(t.groups))*512 }
+// size returns an estimate of the tally's memory in bytes.
+func (t *tally) size() int64 {
+	return int64(len(t.pages))*(recordsPerPage*4+64) + int64(len(t.groups))*512
+}
 
-// group returns the group of a record and makes it if it is new; 0 if the maximum number of groups is reached.
+// group returns the group of a record and creates it if needed. It returns 0 if the maximum number of groups is
+// reached.
 func (t *tally) group(c *lang.Candidate) uint32 {
 	day := ""
 	if c.View.ShowsTime() {
 		day = dayOf(c.Clock())
 	}
-	return t.groupOf(c.View, day, c.TextOf)
+	return t.findGroup(c.View, day, c.TextOf)
 }
 
-// dayOf is the day of a time in UTC, "" for none.
+// dayOf returns the day of a Unix time in UTC, or "" for 0.
 func dayOf(at int64) string {
 	if at == 0 {
 		return ""
@@ -134,17 +138,17 @@ func dayOf(at int64) string {
 	return time.Unix(at, 0).UTC().Format(time.DateOnly)
 }
 
-// groupOf is group for a record of a kind by its day and the texts of its counted fields.
-func (t *tally) groupOf(in *lang.KindView, day string, textOf func(field string) (string, bool)) uint32 {
-	t.key, t.values = t.key[:0], append(t.values[:0], named{facet: lang.KindName, value: in.Kind.Name})
+// findGroup is group for a record of a kind by its day and the texts of its counted fields.
+func (t *tally) findGroup(in *lang.KindView, day string, textOf func(field string) (string, bool)) uint32 {
+	t.key, t.values = t.key[:0], append(t.values[:0], facetValue{facet: lang.KindName, value: in.Kind.Name})
 	if day != "" {
-		t.values = append(t.values, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
+		t.values = append(t.values, facetValue{facet: "day", value: day}, facetValue{facet: "month", value: day[:len("2006-01")]})
 	}
 	for _, f := range in.Counted {
-		if text, ok := textOf(f); ok && len(text) > maxFacetted {
-			t.values = append(t.values, named{facet: f, long: true})
+		if text, ok := textOf(f); ok && len(text) > maxValueBytes {
+			t.values = append(t.values, facetValue{facet: f, long: true})
 		} else if ok {
-			t.values = append(t.values, named{facet: f, value: text})
+			t.values = append(t.values, facetValue{facet: f, value: text})
 		}
 	}
 	for _, v := range t.values {
@@ -173,22 +177,22 @@ func (t *tally) groupOf(in *lang.KindView, day string, textOf func(field string)
 	return uint32(len(t.groups))
 }
 
-// countsRows reports whether the columns of a kind, whose table is locked, tell what matches and every value that is
-// counted.
-func countsRows(cond *lang.Cond, s *lang.KindView, t *columns.Table) bool {
+// canCountRows reports whether the columns of a kind suffice to decide what matches and to read every counted value.
+// The table is locked.
+func canCountRows(cond *lang.Cond, s *lang.KindView, t *columns.Table) bool {
 	if s.Rule != nil || cond.Rows(s, t) == nil || s.ShowsTime() && lang.Clock(s.Kind, t) == nil {
 		return false
 	}
 	return !slices.ContainsFunc(s.Counted, func(field string) bool {
 		c := t.Column(field)
-		return c == nil || c.Sort != columns.Word || !c.Readable()
+		return c == nil || c.Sort != columns.Word || !c.IsReadable()
 	})
 }
 
-// fill counts the rows of the table, which is locked and has every record. It reports false when the tally has no
-// room for them, or goOn is false.
+// fill counts the rows of a locked table that has a row for every record. It returns false if the tally has too many
+// groups, or if goOn returns false.
 func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
-	s, test := t.in, t.cond.Rows(t.in, table)
+	s, test := t.view, t.cond.Rows(t.view, table)
 	clock := func(int32) int64 { return 0 }
 	if s.ShowsTime() {
 		clock = lang.Clock(s.Kind, table)
@@ -198,11 +202,11 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 	for i, field := range s.Counted {
 		counted[i] = table.Column(field)
 	}
-	groups := map[string]uint32{} // by the day and the codes of a row
+	groups := map[string]uint32{} // by the day and the column codes of a row
 	var key []byte
 	looked := 0
-	table.Records(func(record int64, row int32) bool {
-		if looked++; looked%perLook == 0 && !goOn() {
+	table.VisitRecords(func(record int64, row int32) bool {
+		if looked++; looked%rowsPerCheck == 0 && !goOn() {
 			return false
 		}
 		if !test(row) {
@@ -215,7 +219,7 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 		}
 		to, known := groups[string(key)]
 		if !known {
-			to = t.groupOf(s, day.Text(at), func(field string) (string, bool) {
+			to = t.findGroup(s, day.Text(at), func(field string) (string, bool) {
 				c := counted[slices.Index(s.Counted, field)]
 				if c.Word(row) == 0 {
 					return "", false
@@ -230,19 +234,21 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 	return !t.full && goOn()
 }
 
-// perLook is after how many rows it is asked whether to go on.
-const perLook = 1 << 14
+// rowsPerCheck is how many rows fill reads between two calls of goOn.
+const rowsPerCheck = 1 << 14
 
-// facets are the values of several tallies with their counts.
+// facets are the counted values of several tallies.
 type facets struct {
-	total int64
-	by    map[string]*query.SearchFacet
-	at    map[named]int // the places of values among those of their facet
+	total  int64
+	by     map[string]*query.SearchFacet
+	places map[facetValue]int // the index of each value in its facet's Values
 }
 
-func newFacets() *facets { return &facets{by: map[string]*query.SearchFacet{}, at: map[named]int{}} }
+func newFacets() *facets {
+	return &facets{by: map[string]*query.SearchFacet{}, places: map[facetValue]int{}}
+}
 
-// add adds a tally.
+// add adds the counts of a tally.
 func (a *facets) add(t *tally) {
 	a.total += t.total
 	for _, g := range t.groups {
@@ -254,16 +260,16 @@ func (a *facets) add(t *tally) {
 	}
 }
 
-func (a *facets) count(v named, n int64) {
+func (a *facets) count(v facetValue, n int64) {
 	f := a.facet(v.facet)
-	i, known := a.at[v]
+	i, known := a.places[v]
 	switch {
-	case v.long, !known && len(f.Values) == maxCounted:
+	case v.long, !known && len(f.Values) == maxCountedValues:
 		f.More = true
 		return
 	case !known:
 		i = len(f.Values)
-		a.at[v] = i
+		a.places[v] = i
 		f.Values = append(f.Values, query.SearchValue{Value: v.value})
 	}
 	f.Values[i].N += n
@@ -276,7 +282,7 @@ func (a *facets) facet(name string) *query.SearchFacet {
 	return a.by[name]
 }
 
-// answer lists kinds, then fields by name, then times. broken says that not every record was counted.
+// answer returns the facets: kinds, then fields by name, then times. broken marks the counts as incomplete.
 func (a *facets) answer(broken bool) *answer {
 	names, last := []string{lang.KindName}, []string{"month", "day"}
 	for _, name := range slices.Sorted(maps.Keys(a.by)) {
@@ -284,23 +290,23 @@ func (a *facets) answer(broken bool) *answer {
 			names = append(names, name)
 		}
 	}
-	out := &answer{total: query.Count{N: a.total, AtLeast: broken}, broken: broken}
+	out := &answer{total: query.Count{N: a.total, AtLeast: broken}, partial: broken}
 	for _, name := range append(names, last...) {
 		f := a.facet(name)
 		sortValues(f)
-		if len(f.Values) > maxListed {
-			f.Values, f.More = f.Values[:maxListed], true
+		if len(f.Values) > maxListedValues {
+			f.Values, f.More = f.Values[:maxListedValues], true
 		}
 		for i := range f.Values {
 			f.Values[i].AtLeast = broken
-			f.Values[i].Term = term(name, f.Values[i].Value)
+			f.Values[i].Term = facetTerm(name, f.Values[i].Value)
 		}
 		out.facets = append(out.facets, *f)
 	}
 	return out
 }
 
-// sortValues puts the newest time first, of others the most frequent.
+// sortValues sorts times newest first, and other values by count.
 func sortValues(f *query.SearchFacet) {
 	times := f.Name == "day" || f.Name == "month"
 	slices.SortFunc(f.Values, func(a, b query.SearchValue) int {
@@ -311,8 +317,8 @@ func sortValues(f *query.SearchFacet) {
 	})
 }
 
-// term is the condition that leaves one value of a facet.
-func term(name, text string) string {
+// facetTerm returns the search condition that selects one value of a facet.
+func facetTerm(name, text string) string {
 	n := &lang.Node{Op: lang.OpField, Name: name, Rel: lang.RelSame, Values: []lang.Value{{Text: text}}}
 	switch name {
 	case lang.KindName:

@@ -53,11 +53,11 @@ func TestCountsOfColumnsAreThoseOfRecords(t *testing.T) {
 }
 
 // fromRows reports whether the matches of a kind are counted from its columns.
-func (r *rig) fromRows(s *Searcher, v *adding, in *lang.KindView) bool {
+func (r *rig) fromRows(s *Searcher, v *aggregation, in *lang.KindView) bool {
 	table := s.tables.Table(in.Source, in.Kind)
 	table.Lock()
 	defer table.Unlock()
-	return countsRows(v.q.Cond, in, table)
+	return canCountRows(v.q.Cond, in, table)
 }
 
 func said(t *testing.T, facets []query.SearchFacet) string {

@@ -16,11 +16,11 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// formCSV is a form of sums alone.
+// formCSV is a format for sums only.
 const formCSV = "csv"
 
-// sums answers a sum. CSV has no place to say that something is missing: it is whole, or an error.
-func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
+// answerSum answers a sum. CSV cannot say that a value is missing, so an incomplete CSV answer is an error.
+func (h *handler) answerSum(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	q, form, err := readSum(r)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Call
 		return busyError("search: " + strings.Join(out.Notes, " "))
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Rows: len(out.Rows)}
-	if err := h.audit(r.Context(), c, q.Search, e); err != nil {
+	if err := h.recordAudit(r.Context(), c, q.Search, e); err != nil {
 		return err
 	}
 	if form != formCSV {
@@ -55,7 +55,7 @@ func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Call
 	return nil
 }
 
-// sumCSV is a sum as CSV (RFC 4180).
+// sumCSV returns a sum as CSV (RFC 4180).
 func sumCSV(out *query.SumResult) []byte {
 	head := append(slices.Clone(out.By), "unit", "count", "values", "sum", "mean", "p50", "p95")
 	dst := csvline.Append(nil, head)
@@ -70,7 +70,7 @@ func sumCSV(out *query.SumResult) []byte {
 		}
 		cells = append(cells, csvline.EscapeFormulas(r.Unit), strconv.FormatInt(r.Count, 10), strconv.FormatInt(r.Values, 10), r.Sum)
 		if s := r.Seconds; s != nil {
-			cells = append(cells, decimal(s.Mean), decimal(s.P50), decimal(s.P95))
+			cells = append(cells, formatDecimal(s.Mean), formatDecimal(s.P50), formatDecimal(s.P95))
 		} else {
 			cells = append(cells, "", "", "")
 		}
@@ -88,11 +88,11 @@ func sumCSV(out *query.SumResult) []byte {
 	return dst
 }
 
-func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+func formatDecimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// readSum reads the parameters of a sum. Errors are ErrInvalid.
+// readSum reads the parameters of a sum. It returns ErrInvalid for wrong parameters.
 func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
-	values, err := parameters(r, "q", "kind", "source", "sum", "by", "zone", "limit", "format")
+	values, err := parseParameters(r, "q", "kind", "source", "sum", "by", "zone", "limit", "format")
 	if err != nil {
 		return q, "", err
 	}
@@ -105,12 +105,12 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 	}
 	if name := values.Get("zone"); name != "" {
 		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
-			return q, "", invalid("zone=%s: write the name of a time zone, like Europe/Berlin", understudy.Clip(name))
+			return q, "", newInvalid("zone=%s: write the name of a time zone, like Europe/Berlin", understudy.Clip(name))
 		}
 	}
 	if text := values.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MaxSums {
-			return q, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxSums)
+			return q, "", newInvalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxSums)
 		}
 	}
 	switch form = values.Get("format"); form {
@@ -121,7 +121,7 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 			form = formCSV
 		}
 	default:
-		return q, "", invalid("format=%s: a sum is json or csv", understudy.Clip(form))
+		return q, "", newInvalid("format=%s: a sum is json or csv", understudy.Clip(form))
 	}
 	return q, form, nil
 }

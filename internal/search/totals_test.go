@@ -266,7 +266,7 @@ func TestReadySearches(t *testing.T) {
 	for role, want := range map[string]string{"open": "delivery-funnel idle-numbers", "all": "delivery-funnel idle-numbers",
 		"support": "delivery-funnel", "failed": "delivery-funnel", "texts": "delivery-funnel", "partial": "", "nobody": ""} {
 		var names []string
-		for _, one := range r.s.Ready(as(role)) {
+		for _, one := range r.s.PredefinedSearches(as(role)) {
 			names = append(names, one.Name)
 		}
 		if got := strings.Join(names, " "); got != want {

@@ -1,4 +1,4 @@
-// Writer: an export that is sent over HTTP, as JSON lines or XML.
+// Writer: an export sent over HTTP, as JSON lines or XML.
 
 package search
 
@@ -16,22 +16,22 @@ import (
 	"understudy/kit/xmldoc"
 )
 
-// endTrailer is the trailer that says whether an export is complete.
+// endTrailer is the HTTP trailer that says whether an export is complete.
 const endTrailer = "Understudy-Export"
 
-// writer writes hits in one form.
+// writer writes hits in one format.
 type writer interface {
-	hit(h *query.SearchHit) error
-	idle() error // keeps the connection alive
+	writeHit(h *query.SearchHit) error
+	writeIdle() error // writes something that keeps the connection alive
 	flush() error
 	end() error
-	broken(why string) // marks an export as incomplete
+	markBroken(why string) // marks the output as incomplete
 }
 
-// export streams every match. An error of the query is reported before any output;
-// a later error is reported at the end of the output, and is not returned.
+// export streams every match. An error of the query is returned before any output. A later error is written at the end
+// of the output and is not returned.
 func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a query.SearchRequest, form string) error {
-	if _, _, err := h.s.exportable(c, &a); err != nil {
+	if _, _, err := h.s.readExport(c, &a); err != nil {
 		return err
 	}
 	head := w.Header()
@@ -41,13 +41,13 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := h.audit(r.Context(), c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export begins"}); err != nil {
+	if err := h.recordAudit(r.Context(), c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export begins"}); err != nil {
 		head.Del("Trailer")
 		return err
 	}
 	control := http.NewResponseController(w)
 	begun, sent := false, h.s.o.Now()
-	alive := func() error { // a client that reads nothing for so long is gone
+	alive := func() error { // a client that reads nothing until the deadline is disconnected
 		begun = true
 		return control.SetWriteDeadline(h.s.o.Now().Add(h.s.o.Limits.Silence))
 	}
@@ -57,46 +57,46 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		}
 		if now := h.s.o.Now(); now.Sub(sent) > time.Second {
 			sent = now
-			if err := pushed(out, control); err != nil {
+			if err := pushOutput(out, control); err != nil {
 				return err
 			}
 		}
-		return out.hit(one)
+		return out.writeHit(one)
 	}, func() error {
-		if now := h.s.o.Now(); now.Sub(sent) > lifeEvery {
+		if now := h.s.o.Now(); now.Sub(sent) > idleInterval {
 			sent = now
 			if err := alive(); err != nil {
 				return err
 			}
-			if err := out.idle(); err != nil {
+			if err := out.writeIdle(); err != nil {
 				return err
 			}
-			return pushed(out, control)
+			return pushOutput(out, control)
 		}
 		return nil
 	})
 	if err == nil {
-		err = h.audit(r.Context(), c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export", Rows: int(n)})
+		err = h.recordAudit(r.Context(), c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export", Rows: int(n)})
 	}
 	unsent := !begun
 	_ = alive()
 	switch {
-	case err != nil && unsent: // nothing has been sent, so it still is an error with its status
+	case err != nil && unsent: // nothing was sent, so the answer can still be an error status
 		head.Del("Trailer")
 		return err
 	case err != nil:
 		if r.Context().Err() == nil {
 			h.o.Logger.Warn("search: an export was broken off", "records", n, "err", err)
 		}
-		out.broken("broken off")
+		out.markBroken("broken off")
 		_ = out.flush()
 		head.Set(endTrailer, fmt.Sprintf("broken off; %d records", n))
 	default:
 		if out.end() != nil {
-			return nil // the client has left
+			return nil // the client has disconnected
 		}
 		said := fmt.Sprintf("complete; %d records", n)
-		if why := h.s.unheldBy(r.Context(), c, a); why != "" {
+		if why := h.s.exportNote(r.Context(), c, a); why != "" {
 			said = "not " + said + "; " + why
 		}
 		head.Set(endTrailer, said)
@@ -104,10 +104,10 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	return nil
 }
 
-// lifeEvery is how often an export without matches keeps its connection alive.
-const lifeEvery = 5 * time.Second
+// idleInterval is how often an export without matches writes to keep its connection alive.
+const idleInterval = 5 * time.Second
 
-func pushed(out writer, control *http.ResponseController) error {
+func pushOutput(out writer, control *http.ResponseController) error {
 	if err := out.flush(); err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func newWriter(w http.ResponseWriter, form string) writer {
 	return &lineWriter{bufio.NewWriterSize(w, 32<<10)}
 }
 
-// lineWriter writes one JSON object a line.
+// lineWriter writes one JSON object per line.
 type lineWriter struct{ out *bufio.Writer }
 
-func (l *lineWriter) hit(h *query.SearchHit) error {
+func (l *lineWriter) writeHit(h *query.SearchHit) error {
 	one := *h
 	one.Snippets = nil
 	var line bytes.Buffer
@@ -144,22 +144,22 @@ func (l *lineWriter) hit(h *query.SearchHit) error {
 	return err
 }
 
-func (l *lineWriter) idle() error  { return l.out.WriteByte('\n') }
-func (l *lineWriter) flush() error { return l.out.Flush() }
-func (l *lineWriter) end() error   { return l.out.Flush() }
+func (l *lineWriter) writeIdle() error { return l.out.WriteByte('\n') }
+func (l *lineWriter) flush() error     { return l.out.Flush() }
+func (l *lineWriter) end() error       { return l.out.Flush() }
 
-// broken writes a last line that is no record.
-func (l *lineWriter) broken(why string) {
-	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // the client may have gone
+// markBroken writes a last line that is an error in place of a record.
+func (l *lineWriter) markBroken(why string) {
+	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // the client may have disconnected
 }
 
-// xmlWriter writes the update document of a search engine.
+// xmlWriter writes an update document for a search engine such as Solr.
 type xmlWriter struct {
 	out interface{ Write([]byte) (int, error) }
 	doc *xmldoc.Update
 }
 
-func (x *xmlWriter) hit(h *query.SearchHit) error {
+func (x *xmlWriter) writeHit(h *query.SearchHit) error {
 	x.doc.BeginDoc()
 	if h.ID != "" {
 		x.doc.AddField("id", h.Source+"/"+h.Kind+"/"+h.ID)
@@ -170,29 +170,29 @@ func (x *xmlWriter) hit(h *query.SearchHit) error {
 		x.doc.AddField("at", h.Clock.Time().Format(time.RFC3339))
 	}
 	if root, err := jsonspan.Parse(h.Body); err == nil {
-		x.values(h.Body, root, "record")
+		x.writeValues(h.Body, root, "record")
 	}
 	return x.doc.Err()
 }
 
-// values writes every value as a field, named "record." and its dotted name. The prefix keeps it apart from the
-// fields of the hit. The values of an array are several fields of one name.
-func (x *xmlWriter) values(body []byte, v jsonspan.Value, name string) {
+// writeValues writes every value as a field named "record." and its dotted path. The prefix separates it from the hit's
+// own fields. Each element of an array becomes a field of the same name.
+func (x *xmlWriter) writeValues(body []byte, v jsonspan.Value, name string) {
 	switch v.Kind {
 	case jsonspan.Object:
 		jsonspan.VisitMembers(body, v, func(raw []byte, v jsonspan.Value) bool {
-			x.values(body, v, name+"."+jsonspan.Name(raw))
+			x.writeValues(body, v, name+"."+jsonspan.Name(raw))
 			return true
 		})
 	case jsonspan.Array:
-		jsonspan.VisitElements(body, v, func(v jsonspan.Value) bool { x.values(body, v, name); return true })
+		jsonspan.VisitElements(body, v, func(v jsonspan.Value) bool { x.writeValues(body, v, name); return true })
 	case jsonspan.Null:
 	default:
 		x.doc.AddField(name, jsonspan.Text(body, v))
 	}
 }
 
-func (x *xmlWriter) idle() error {
+func (x *xmlWriter) writeIdle() error {
 	if err := x.doc.Flush(); err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (x *xmlWriter) idle() error {
 func (x *xmlWriter) flush() error { return x.doc.Flush() }
 func (x *xmlWriter) end() error   { return x.doc.End() }
 
-// broken leaves the document without its end, so that no parser takes it for a whole one, and says why.
-func (x *xmlWriter) broken(why string) {
+// markBroken writes the reason as a comment and leaves the document unclosed, so that no parser accepts it as complete.
+func (x *xmlWriter) markBroken(why string) {
 	_ = x.doc.Flush()
 	_, _ = x.out.Write([]byte("<!-- " + why + " -->"))
 }

@@ -107,11 +107,11 @@ func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to 
 	if err := p.check(to); err != nil {
 		return "", err
 	}
-	saved, err := p.Search.Own(ctx, c.Name, search)
+	saved, err := p.Search.FindSaved(ctx, c.Name, search)
 	if err != nil {
 		return "", err
 	}
-	if _, err := p.Search.Test(c, saved.Request); err != nil {
+	if _, err := p.Search.CompileTest(c, saved.Request); err != nil {
 		return "", err
 	}
 	k := kept{Watch: Watch{ID: strings.ToLower(rand.Text()[:12]), Owner: p.Owners.Owner(c), Search: search, To: to, Made: b.o.Now().UTC()}}

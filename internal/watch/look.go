@@ -132,7 +132,7 @@ func (b *Book) watcher(ctx context.Context, e *entry) (*watcher, error) {
 	if !ok {
 		return stop("%s may not come in any more, or was not here for %d days.", owner.Name, int(understudy.OwnerLifetime.Hours()/24))
 	}
-	saved, err := p.Search.Own(ctx, owner.Name, name)
+	saved, err := p.Search.FindSaved(ctx, owner.Name, name)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return stop("There is no saved search “%s” any more.", name)
 	}
@@ -140,7 +140,7 @@ func (b *Book) watcher(ctx context.Context, e *entry) (*watcher, error) {
 		return nil, err
 	}
 	w := &watcher{entry: e, caller: c, request: saved.Request}
-	if w.test, err = p.Search.Test(c, w.request); err != nil {
+	if w.test, err = p.Search.CompileTest(c, w.request); err != nil {
 		if errors.Is(err, understudy.ErrForbidden) || errors.Is(err, understudy.ErrInvalid) {
 			return stop("The role %s may not search so any more.", c.Role())
 		}

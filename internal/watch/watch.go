@@ -46,9 +46,9 @@ type Records interface {
 // Searcher reads saved searches as their owner; search.Searcher fills it.
 type Searcher interface {
 	// Own is the saved search of an owner; ErrNotFound when there is none.
-	Own(ctx context.Context, owner, name string) (query.SavedSearch, error)
+	FindSaved(ctx context.Context, owner, name string) (query.SavedSearch, error)
 	// Test reports whether a record matches and the caller may find it.
-	Test(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error)
+	CompileTest(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error)
 	// Show yields those of some records that match, as the caller sees them.
 	Show(ctx context.Context, c understudy.Caller, a query.SearchRequest, source, kind string, ids []string,
 		yield func(query.SearchHit)) error

@@ -18,7 +18,7 @@ func TestQuantiles(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 50 {
-		var ts times
+		var ts durations
 		var all []int64
 		for range 200 {
 			n := int64(math.Exp(rng.Float64() * 14))
@@ -33,7 +33,7 @@ func TestQuantiles(t *testing.T) {
 		for i, share := range []float64{0.5, 0.95} {
 			want := float64(all[int(math.Ceil(share*float64(len(all))))-1])
 			got := ts.quantiles(0.5, 0.95)[i]
-			if exact := want < exactTimes; exact && got != want || math.Abs(got-want) > want/100 {
+			if exact := want < exactSeconds; exact && got != want || math.Abs(got-want) > want/100 {
 				t.Fatalf("round %d: %g: %g, want %g", round, share, got, want)
 			}
 		}
@@ -61,7 +61,7 @@ func TestCalendar(t *testing.T) {
 			for range 300 {
 				at = 1_500_000_000 + rng.Int64N(500_000_000)
 				text := d.Text(d.Key(0))
-				from, to, ok := Range(span, text, zone)
+				from, to, ok := ParseSpan(span, text, zone)
 				checktest.MustTrue(t, ok, "%s in %s: ok is false; text %s", span, name, text)
 				checktest.MustTrue(t, at >= from.Unix(), "%s in %s: at is %v; text %s", span, name, at, text)
 				checktest.MustTrue(t, at < to.Unix()+60, "%s in %s: at is %v; text %s", span, name, at, text)

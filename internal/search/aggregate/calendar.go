@@ -1,4 +1,4 @@
-// Calendar: hours, days, weeks and months of a zone as groups.
+// Calendar: groups by hour, day, week or month in a time zone.
 
 package aggregate
 
@@ -10,19 +10,20 @@ import (
 	"understudy"
 )
 
-// Spans are the lengths of time that rows are put in groups by.
+// Spans returns the lengths of time by which rows can be grouped.
 func Spans() []string { return []string{"hour", "day", "week", "month"} }
 
-// IsSpan reports whether a name is that of a length of time.
+// IsSpan reports whether a name is in Spans.
 func IsSpan(name string) bool { return slices.Contains(Spans(), name) }
 
-// noTime is the key of rows that tell no time.
+// noTime is the key of rows without a time.
 const noTime = math.MinInt64
 
-// Calendar is the dimension of a length of time in a zone; at is the time of a row in Unix seconds, 0 for none. Its
-// text is 2006-01-02T15:00 (with the zone's offset), 2006-01-02, the Monday of a week, or 2006-01.
+// Calendar returns a dimension that groups rows by spans of time in a zone. at returns the time of a row in Unix
+// seconds, or 0 for none. The text of a key is 2006-01-02T15:00 (with the zone's offset), 2006-01-02, the Monday of a
+// week, or 2006-01.
 func Calendar(span string, zone *time.Location, at func(row int32) int64) Dimension {
-	var begin, end int64 // the span that was looked at last
+	var begin, end int64 // the span of the row before
 	return Dimension{
 		Key: func(row int32) int64 {
 			t := at(row)
@@ -30,7 +31,7 @@ func Calendar(span string, zone *time.Location, at func(row int32) int64) Dimens
 				return noTime
 			}
 			if t < begin || t >= end {
-				from, to := bounds(span, time.Unix(t, 0).In(zone))
+				from, to := spanBounds(span, time.Unix(t, 0).In(zone))
 				begin, end = from.Unix(), to.Unix()
 			}
 			return begin
@@ -54,8 +55,8 @@ func layout(span string) string {
 	return time.DateOnly
 }
 
-// bounds are the beginning and the end of the span that a time lies in.
-func bounds(span string, t time.Time) (from, to time.Time) {
+// spanBounds returns the beginning and the end of the span that contains t.
+func spanBounds(span string, t time.Time) (from, to time.Time) {
 	day := func(n int) time.Time { return time.Date(t.Year(), t.Month(), t.Day()+n, 0, 0, 0, 0, t.Location()) }
 	switch span {
 	case "hour":
@@ -73,12 +74,13 @@ func bounds(span string, t time.Time) (from, to time.Time) {
 	return day(0), day(1)
 }
 
-// Range is the first and the last minute of the span with a text, in UTC; ok is false for a text that is none.
-func Range(span, text string, zone *time.Location) (from, to time.Time, ok bool) {
+// ParseSpan returns the first and the last minute, in UTC, of the span that a text names. ok is false for any other
+// text.
+func ParseSpan(span, text string, zone *time.Location) (from, to time.Time, ok bool) {
 	t, err := understudy.ParseTime(text, zone, layout(span))
 	if err != nil {
 		return from, to, false
 	}
-	from, to = bounds(span, t.In(zone))
+	from, to = spanBounds(span, t.In(zone))
 	return from.UTC(), to.Add(-time.Minute).UTC(), true
 }

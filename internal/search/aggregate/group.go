@@ -1,4 +1,4 @@
-// Group: what is added up of rows that are alike, so that a row can be taken out again.
+// Group: the sums of a group of rows, from which a row can be subtracted again.
 
 package aggregate
 
@@ -11,135 +11,136 @@ import (
 	"understudy/internal/search/columns"
 )
 
-// key is what the rows of a group have in common. A dimension that is not asked for is 0.
+// key identifies a group. A dimension that was not requested is 0.
 type key struct {
-	by   [MostBy]int64
+	by   [MaxDimensions]int64
 	unit uint32
 }
 
-// MostBy is by how many dimensions at most rows are put in groups.
-const MostBy = 2
+// MaxDimensions is the maximum number of dimensions by which rows are grouped.
+const MaxDimensions = 2
 
-// group is the rows of one key.
+// group sums up the rows of one key.
 type group struct {
-	rows   int64
-	values int64    // rows that have a value
-	sum    int64    // of the values that fit in a cell, in millionths
-	odd    *big.Rat // of the others; nil: 0
-	times  times    // of elapsed seconds
+	rows      int64
+	values    int64     // the number of rows that have a value
+	sum       int64     // the sum of values that fit in a cell, in millionths
+	large     *big.Rat  // the sum of values that do not fit in a cell; nil means 0
+	durations durations // counts of elapsed seconds
 }
 
 // value is what a row adds to its group.
 type value struct {
 	millionths int64
-	odd        *big.Rat
-	ok         bool // there is one
+	large      *big.Rat
+	present    bool // the row has a value
 }
 
-// add puts a row in, or takes it out with by -1. It returns how many rows there are now.
+// add adds a row if by is 1, or subtracts it if by is -1. It returns the new number of rows.
 func (g *group) add(v value, by int64, timed bool) (rows int64) {
 	g.rows += by
-	if !v.ok {
+	if !v.present {
 		return g.rows
 	}
 	g.values += by
 	switch {
-	case v.odd != nil:
-		if g.odd == nil {
-			g.odd = new(big.Rat)
+	case v.large != nil:
+		if g.large == nil {
+			g.large = new(big.Rat)
 		}
 		if by > 0 {
-			g.odd.Add(g.odd, v.odd)
+			g.large.Add(g.large, v.large)
 		} else {
-			g.odd.Sub(g.odd, v.odd)
+			g.large.Sub(g.large, v.large)
 		}
 	default:
 		g.sum += by * v.millionths
 	}
 	if timed {
-		g.times.add(v.millionths/columns.Scale, by)
+		g.durations.add(v.millionths/columns.Scale, by)
 	}
 	return g.rows
 }
 
-// merge adds the rows of another group.
+// merge adds the sums of another group.
 func (g *group) merge(o *group) {
 	g.rows, g.values, g.sum = g.rows+o.rows, g.values+o.values, g.sum+o.sum
-	if o.odd != nil {
-		if g.odd == nil {
-			g.odd = new(big.Rat)
+	if o.large != nil {
+		if g.large == nil {
+			g.large = new(big.Rat)
 		}
-		g.odd.Add(g.odd, o.odd)
+		g.large.Add(g.large, o.large)
 	}
-	for at, n := range o.times {
-		g.times.addAt(at, n)
+	for at, n := range o.durations {
+		g.durations.addBucket(at, n)
 	}
 }
 
-// total is the sum of the values.
-func (g *group) total() *big.Rat {
+// valueSum returns the exact sum of the values.
+func (g *group) valueSum() *big.Rat {
 	r := big.NewRat(g.sum, columns.Scale)
-	if g.odd != nil {
-		r.Add(r, g.odd)
+	if g.large != nil {
+		r.Add(r, g.large)
 	}
 	return r
 }
 
-// size is about how far from 0 the sum is.
-func (g *group) size() float64 {
-	if g.odd == nil {
+// magnitude returns an approximate absolute value of the sum, in millionths.
+func (g *group) magnitude() float64 {
+	if g.large == nil {
 		return math.Abs(float64(g.sum))
 	}
-	odd, _ := g.odd.Float64()
+	odd, _ := g.large.Float64()
 	return math.Abs(float64(g.sum) + odd*columns.Scale)
 }
 
-// Decimal writes a number with all its places.
+// Decimal formats a number with all its decimal places.
 func Decimal(r *big.Rat) string {
 	places, _ := r.FloatPrec()
 	return r.FloatString(places)
 }
 
-// times counts lengths of time. Up to exactTimes seconds each has a count of its own; above,
-// all that differ by less than a 64th share one.
-type times map[int32]int64
+// durations counts lengths of time by bucket. Up to exactSeconds each second has a bucket. Above, a bucket holds
+// lengths that differ by less than a 64th.
+type durations map[int32]int64
 
 const (
-	exactTimes = 1 << 10
-	perDouble  = 6 // bits: so many parts has the time from one power of two to the next
+	exactSeconds    = 1 << 10
+	bitsPerDoubling = 6 // each power of two is divided into 1 << bitsPerDoubling buckets
 )
 
-func (t *times) add(seconds, by int64) {
+func (t *durations) add(seconds, by int64) {
 	at := seconds
-	if seconds >= exactTimes {
+	if seconds >= exactSeconds {
 		double := bits.Len64(uint64(seconds)) - 1
-		at = int64(double)<<perDouble + seconds>>(double-perDouble) - 1<<perDouble + exactTimes
+		at = int64(double)<<bitsPerDoubling + seconds>>(double-bitsPerDoubling) - 1<<bitsPerDoubling + exactSeconds
 	}
-	t.addAt(int32(at), by)
+	t.addBucket(int32(at), by)
 }
 
-func (t *times) addAt(at int32, by int64) {
+func (t *durations) addBucket(at int32, by int64) {
 	if *t == nil {
-		*t = times{}
+		*t = durations{}
 	}
 	if (*t)[at] += by; (*t)[at] == 0 {
 		delete(*t, at)
 	}
 }
 
-// secondsAt is the middle of the lengths of time that share a count.
-func secondsAt(at int32) float64 {
-	if at < exactTimes {
+// bucketSeconds returns the middle of a bucket in seconds.
+func bucketSeconds(at int32) float64 {
+	if at < exactSeconds {
 		return float64(at)
 	}
-	at -= exactTimes
-	double := at >> perDouble
-	low := (int64(at&(1<<perDouble-1)) + 1<<perDouble) << (double - perDouble)
-	return float64(low) + float64(int64(1)<<(double-perDouble)-1)/2
+	at -= exactSeconds
+	double := at >> bitsPerDoubling
+	low := (int64(at&(1<<bitsPerDoubling-1)) + 1<<bitsPerDoubling) << (double - bitsPerDoubling)
+	return float64(low) + float64(int64(1)<<(double-bitsPerDoubling)-1)/2
 }
 
-// quantiles are those of the lengths of time: the least one that so many parts of all do not exceed. shares rise.
-func (t times) quantiles(shares ...float64) []float64 {
+// quantiles returns, for each share, the smallest length that so large a share of all lengths does not exceed. shares
+// must be in ascending order.
+func (t durations) quantiles(shares ...float64) []float64 {
 	places := make([]int32, 0, len(t))
 	all := int64(0)
 	for at, n := range t {
@@ -152,7 +153,7 @@ func (t times) quantiles(shares ...float64) []float64 {
 	for _, at := range places {
 		passed += t[at]
 		for i < len(shares) && float64(passed) >= shares[i]*float64(all) {
-			out[i] = secondsAt(at)
+			out[i] = bucketSeconds(at)
 			i++
 		}
 	}

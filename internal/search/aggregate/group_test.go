@@ -12,7 +12,7 @@ import (
 func TestGroupsGiveBackWhatTheyTook(t *testing.T) {
 	t.Parallel()
 	large, _ := new(big.Rat).SetString("123456789012345678901234567890.0000001")
-	values := []value{{millionths: 1_500_000, ok: true}, {odd: large, ok: true}, {}, {millionths: -250_000, ok: true}}
+	values := []value{{millionths: 1_500_000, present: true}, {large: large, present: true}, {}, {millionths: -250_000, present: true}}
 	var one, left, right group
 	for i, v := range values {
 		one.add(v, 1, true)
@@ -21,7 +21,7 @@ func TestGroupsGiveBackWhatTheyTook(t *testing.T) {
 	left.merge(&right)
 	want := "123456789012345678901234567891.2500001"
 	for _, g := range []*group{&one, &left} {
-		got := Decimal(g.total())
+		got := Decimal(g.valueSum())
 		checktest.Equal(t, got, want, "got")
 		checktest.Equal(t, g.rows, 4, "g.rows; got %s", got)
 		checktest.Equal(t, g.values, 3, "g.values; got %s", got)
@@ -30,8 +30,8 @@ func TestGroupsGiveBackWhatTheyTook(t *testing.T) {
 				t.Errorf("%d rows are left", rows)
 			}
 		}
-		checktest.Equal(t, g.total().Sign(), 0, "g.total().Sign()")
+		checktest.Equal(t, g.valueSum().Sign(), 0, "g.total().Sign()")
 		checktest.Equal(t, g.values, 0, "g.values")
-		checktest.Equal(t, len(g.times), 0, "len(g.times)")
+		checktest.Equal(t, len(g.durations), 0, "len(g.times)")
 	}
 }

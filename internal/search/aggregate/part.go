@@ -1,6 +1,6 @@
-// Part: the matches of one kind, in groups, right while its table changes.
+// Part: the grouped sums of one kind's matches, updated when the kind's table changes.
 
-// Package aggregate adds up rows of columns in groups and takes them out again.
+// Package aggregate sums up rows of columns in groups and can subtract them again.
 package aggregate
 
 import (
@@ -10,57 +10,56 @@ import (
 	"understudy/internal/search/columns"
 )
 
-// Dimension puts rows in groups: those of one key are alike.
+// Dimension groups rows: rows with equal keys are in one group.
 type Dimension struct {
 	Key  func(row int32) int64
-	Text func(key int64) string // what a key is called; "" for rows without a value
+	Text func(key int64) string // the text of a key; "" for rows without a value
 }
 
-// Options say what a part adds up. All functions are called with the table locked.
+// Options describe what a part sums up. All functions are called with the table locked.
 type Options struct {
-	// Rows tells whether a row matches; nil: only its record tells.
+	// Rows reports whether a row matches. If nil, Records decides.
 	Rows func(row int32) bool
-	// Records tells whether a record matches.
+	// Records reports whether a record matches.
 	Records func(r *understudy.Record) bool
 	By      []Dimension
-	// Value is what a row adds, in millionths or, where that does not fit, as another
-	// number; nil: rows are only counted.
+	// Value returns what a row adds. If nil, rows are only counted.
 	Value Value
-	// Unit is the unit of a row's value, and its text; nil: there are none.
+	// Unit groups rows by the unit of their values; if nil, values have no unit.
 	Unit *Dimension
-	// Timed says that values are lengths of time, whose quantiles are wanted.
+	// Timed says that values are lengths of time whose quantiles are needed.
 	Timed bool
 }
 
-// Value is the number of a row. ok is false when it has none.
+// Value returns the number of a row. ok is false if the row has none.
 type Value = columns.Value
 
-// Part adds up the matches of one kind. Its table guards it.
+// Part sums up the matches of one kind. The lock of its table guards it.
 type Part struct {
-	Table  *columns.Table
-	o      Options
-	has    []uint64 // the rows that are added up
-	groups map[key]*group
-	last   key
-	of     *group // the group of last
-	// rest are the rows beyond maxGroups, by unit; spilled says which those are.
-	rest    map[uint32]*group
-	spilled []uint64
+	Table     *columns.Table
+	o         Options
+	rows      []uint64 // the rows in the sums, one bit each
+	groups    map[key]*group
+	lastKey   key
+	lastGroup *group // the group of lastKey
+	// rest sums up the rows beyond maxGroups, by unit. restRows are these rows, one bit each.
+	rest     map[uint32]*group
+	restRows []uint64
 }
 
-// maxGroups bounds the groups of a part.
+// maxGroups is the maximum number of groups in a part.
 const maxGroups = 1 << 16
 
-// New returns an empty part of a table, which is locked.
+// New returns an empty part of a table. The table is locked.
 func New(t *columns.Table, o Options) *Part {
 	return &Part{Table: t, o: o, groups: map[key]*group{}}
 }
 
-// Fill adds every row that matches; Rows must be set. The table is locked. It ends early
-// when goOn is false, which it asks from time to time.
+// Fill adds every row that matches; Options.Rows must be set. The table is locked. Fill calls goOn from time to time
+// and returns false once goOn does.
 func (p *Part) Fill(goOn func() bool) (whole bool) {
 	n := 0
-	for row := range p.Table.Rows {
+	for row := range p.Table.VisitRows {
 		if p.o.Rows(row) {
 			p.Add(row)
 		}
@@ -71,23 +70,23 @@ func (p *Part) Fill(goOn func() bool) (whole bool) {
 	return true
 }
 
-// Add adds a row, once. The table is locked.
+// Add adds a row unless it was already added. The table is locked.
 func (p *Part) Add(row int32) {
-	if bit(p.has, row) {
+	if hasBit(p.rows, row) {
 		return
 	}
-	set(&p.has, row)
-	g := p.group(row)
+	setBit(&p.rows, row)
+	g := p.findGroup(row)
 	if g == nil {
-		g = p.spill(row)
+		g = p.addToRest(row)
 	}
-	g.add(p.value(row), 1, p.o.Timed)
+	g.add(p.rowValue(row), 1, p.o.Timed)
 }
 
-// spill puts a row among those beyond maxGroups.
-func (p *Part) spill(row int32) *group {
-	set(&p.spilled, row)
-	unit := p.keyOf(row).unit
+// addToRest assigns a row to the rest of its unit.
+func (p *Part) addToRest(row int32) *group {
+	setBit(&p.restRows, row)
+	unit := p.rowKey(row).unit
 	if p.rest[unit] == nil {
 		if p.rest == nil {
 			p.rest = map[uint32]*group{}
@@ -97,53 +96,53 @@ func (p *Part) spill(row int32) *group {
 	return p.rest[unit]
 }
 
-// Leave takes a row out.
-func (p *Part) Leave(row int32) {
-	if !bit(p.has, row) {
+// RemoveRow subtracts a row.
+func (p *Part) RemoveRow(row int32) {
+	if !hasBit(p.rows, row) {
 		return
 	}
-	p.has[row/64] &^= 1 << (row % 64)
-	k := p.keyOf(row)
-	if bit(p.spilled, row) {
-		p.spilled[row/64] &^= 1 << (row % 64)
-		if g := p.rest[k.unit]; g.add(p.value(row), -1, p.o.Timed) == 0 {
+	p.rows[row/64] &^= 1 << (row % 64)
+	k := p.rowKey(row)
+	if hasBit(p.restRows, row) {
+		p.restRows[row/64] &^= 1 << (row % 64)
+		if g := p.rest[k.unit]; g.add(p.rowValue(row), -1, p.o.Timed) == 0 {
 			delete(p.rest, k.unit)
 		}
 		return
 	}
-	if g := p.groups[k]; g.add(p.value(row), -1, p.o.Timed) == 0 {
+	if g := p.groups[k]; g.add(p.rowValue(row), -1, p.o.Timed) == 0 {
 		delete(p.groups, k)
-		p.of = nil
+		p.lastGroup = nil
 	}
 }
 
-// bit reports whether a row is in a set, set puts it in.
-func bit(of []uint64, row int32) bool {
+// hasBit reports whether a row is in a bit set.
+func hasBit(of []uint64, row int32) bool {
 	return int(row)/64 < len(of) && of[row/64]>>(row%64)&1 != 0
 }
 
-func set(of *[]uint64, row int32) {
+func setBit(of *[]uint64, row int32) {
 	for int(row)/64 >= len(*of) {
 		*of = append(*of, 0)
 	}
 	(*of)[row/64] |= 1 << (row % 64)
 }
 
-// Enter adds a row when it matches.
-func (p *Part) Enter(row int32, r *understudy.Record) {
+// AddRow adds a row if it matches.
+func (p *Part) AddRow(row int32, r *understudy.Record) {
 	if p.o.Rows != nil && p.o.Rows(row) || p.o.Rows == nil && p.o.Records(r) {
 		p.Add(row)
 	}
 }
 
-func (p *Part) value(row int32) (v value) {
+func (p *Part) rowValue(row int32) (v value) {
 	if p.o.Value != nil {
-		v.millionths, v.odd, v.ok = p.o.Value(row)
+		v.millionths, v.large, v.present = p.o.Value(row)
 	}
 	return v
 }
 
-func (p *Part) keyOf(row int32) (k key) {
+func (p *Part) rowKey(row int32) (k key) {
 	for i := range p.o.By {
 		k.by[i] = p.o.By[i].Key(row)
 	}
@@ -153,11 +152,11 @@ func (p *Part) keyOf(row int32) (k key) {
 	return k
 }
 
-// group is the group of a row, a new one when there is none; nil when there are too many.
-func (p *Part) group(row int32) *group {
-	k := p.keyOf(row)
-	if p.of != nil && p.last == k {
-		return p.of
+// findGroup returns the group of a row and creates it if needed. It returns nil if there are already maxGroups.
+func (p *Part) findGroup(row int32) *group {
+	k := p.rowKey(row)
+	if p.lastGroup != nil && p.lastKey == k {
+		return p.lastGroup
 	}
 	g := p.groups[k]
 	if g == nil {
@@ -167,23 +166,23 @@ func (p *Part) group(row int32) *group {
 		g = &group{}
 		p.groups[k] = g
 	}
-	p.last, p.of = k, g
+	p.lastKey, p.lastGroup = k, g
 	return g
 }
 
-// Bytes is about how many bytes the part takes. The table is locked.
+// Bytes returns an estimate of the part's memory in bytes. The table is locked.
 func (p *Part) Bytes() int64 {
-	n := int64(len(p.has)+len(p.spilled))*8 + int64(len(p.groups))*200
+	n := int64(len(p.rows)+len(p.restRows))*8 + int64(len(p.groups))*200
 	for _, g := range p.groups {
-		n += int64(len(g.times)) * 24
+		n += int64(len(g.durations)) * 24
 	}
 	return n
 }
 
-// Elapsed is the seconds that pass from one time of a row to another, while a condition
-// holds; nil: always. A time that passes backwards is none.
-func Elapsed(from, to *columns.Column, when func(row int32) bool) Value {
-	return func(row int32) (n int64, odd *big.Rat, ok bool) {
+// ElapsedSeconds returns the time from one column to another in a row. A nil condition means always. If the end is
+// before the beginning the row has no value.
+func ElapsedSeconds(from, to *columns.Column, when func(row int32) bool) Value {
+	return func(row int32) (n int64, large *big.Rat, ok bool) {
 		begin, end := from.Unix(row), to.Unix(row)
 		if begin == 0 || end == 0 || end < begin || when != nil && !when(row) {
 			return 0, nil, false

@@ -1,4 +1,4 @@
-// Column: one field of every record of a table, 4 bytes a record.
+// Column: one field of every record of a table, in 4 bytes per record.
 
 package columns
 
@@ -10,45 +10,45 @@ import (
 	"understudy/spec"
 )
 
-// Sort is what the cells of a column hold.
+// Sort is the type of a column's cells.
 type Sort uint8
 
 // The sorts of columns.
 const (
-	Word   Sort = iota // a value among others: a choice, a code, a number of a telephone
-	Number             // a decimal, exact
+	Word   Sort = iota // a value shared by many records, such as a choice, a code or a phone number
+	Number             // an exact decimal in millionths
 	Time               // Unix seconds
 )
 
-// Scale is how many units of a Number cell are one: cells hold millionths.
+// Scale is the factor between a number and its cell, which holds millionths.
 const Scale = 1_000_000
 
-// Cells that are no value.
+// Cells with a special meaning.
 const (
-	noNumber  = math.MinInt32
-	oddNumber = math.MinInt32 + 1 // the value is in odd
-	noTime    = 0
-	oddTime   = 1
+	noNumber    = math.MinInt32
+	largeNumber = math.MinInt32 + 1 // the value is in Column.large
+	noTime      = 0
+	largeTime   = 1 // the value is in Column.large
 )
 
-// Column is a field of every record. The table it belongs to guards it.
+// Column is one field of every record. The lock of its table guards it.
 type Column struct {
 	Field *spec.Field
 	Sort  Sort
 	cells []uint32
-	words words
-	odd   map[int32]oddValue // values that do not fit in a cell, by row
-	// unreadable counts the cells whose value is there but cannot be kept: an object, a text in a number's place.
+	words valueTable
+	large map[int32]largeValue // values that do not fit in a cell, by row
+	// unreadable counts the cells whose value cannot be kept, such as an object or a text in a number field.
 	unreadable int
 }
 
-// oddValue is a number or a time that does not fit in a cell.
-type oddValue struct {
+// largeValue is a number or a time that does not fit in a cell.
+type largeValue struct {
 	number *big.Rat
 	time   int64
 }
 
-// sortOf is the sort of column of a field; ok is false for a field that has none.
+// sortOf returns the sort of a field's column. ok is false if the field has no column.
 func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
 	if spec.IsTimeType(f.Type) {
 		return Time, f.Class != spec.ClassSecret
@@ -62,18 +62,18 @@ func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
 	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name) || k.IsInEveryPath(f.Name)
 }
 
-// put sets the cell of a row, and returns whether its value cannot be kept.
-func (c *Column) put(row int32, v query.Value) (doubtful bool) {
+// putValue sets the cell of a row. It returns true if the value cannot be kept.
+func (c *Column) putValue(row int32, v query.Value) (doubtful bool) {
 	doubtful = v.IsNested()
 	present := !doubtful && query.Present{}.Match(v)
 	switch c.Sort {
 	case Word:
 		c.cells[row] = 0
 		if present {
-			c.cells[row] = c.words.add(v.RawBytes())
+			c.cells[row] = c.words.addReference(v.RawBytes())
 		}
 	case Number:
-		c.cells[row] = number(noNumber)
+		c.cells[row] = numberCell(noNumber)
 		if present {
 			doubtful = c.putNumber(row, v)
 		}
@@ -89,12 +89,13 @@ func (c *Column) put(row int32, v query.Value) (doubtful bool) {
 	return doubtful
 }
 
-func number(n int32) uint32 { return uint32(n) }
+func numberCell(n int32) uint32 { return uint32(n) }
 
+// putNumber sets a number cell. It returns true if the text is not a number.
 func (c *Column) putNumber(row int32, v query.Value) (doubtful bool) {
 	text := v.Text()
-	if n, ok := millionths(text); ok {
-		c.cells[row] = number(n)
+	if n, ok := parseMillionths(text); ok {
+		c.cells[row] = numberCell(n)
 		return false
 	}
 	d, ok := query.ParseDecimal(text)
@@ -105,8 +106,8 @@ func (c *Column) putNumber(row int32, v query.Value) (doubtful bool) {
 	if !ok {
 		return true
 	}
-	c.keepOdd(row, oddValue{number: r})
-	c.cells[row] = number(oddNumber)
+	c.keepLarge(row, largeValue{number: r})
+	c.cells[row] = numberCell(largeNumber)
 	return false
 }
 
@@ -114,36 +115,36 @@ func (c *Column) putTime(row int32, v query.Value) (doubtful bool) {
 	switch at := v.Unix(); {
 	case at == 0:
 		return true
-	case at > oddTime && at <= math.MaxUint32:
+	case at > largeTime && at <= math.MaxUint32:
 		c.cells[row] = uint32(at)
 	default:
-		c.keepOdd(row, oddValue{time: at})
-		c.cells[row] = oddTime
+		c.keepLarge(row, largeValue{time: at})
+		c.cells[row] = largeTime
 	}
 	return false
 }
 
-func (c *Column) keepOdd(row int32, v oddValue) {
-	if c.odd == nil {
-		c.odd = map[int32]oddValue{}
+func (c *Column) keepLarge(row int32, v largeValue) {
+	if c.large == nil {
+		c.large = map[int32]largeValue{}
 	}
-	c.odd[row] = v
+	c.large[row] = v
 }
 
-// clear takes the cell of a row away. doubtful is what put returned for it.
+// clear empties the cell of a row. doubtful is what putValue returned for it.
 func (c *Column) clear(row int32, doubtful bool) {
 	if c.Sort == Word && c.cells[row] != 0 {
-		c.words.drop(c.cells[row])
+		c.words.release(c.cells[row])
 	}
-	delete(c.odd, row)
+	delete(c.large, row)
 	c.cells[row] = 0
 	if doubtful {
 		c.unreadable--
 	}
 }
 
-// millionths reads a plain decimal with six places at most that fits in a cell.
-func millionths(text string) (int32, bool) {
+// parseMillionths parses a decimal with at most six places whose millionths fit in a cell.
+func parseMillionths(text string) (int32, bool) {
 	const most = 16 // bytes
 	i, negative := 0, false
 	if text != "" && (text[0] == '-' || text[0] == '+') {
@@ -186,43 +187,42 @@ func millionths(text string) (int32, bool) {
 	if negative {
 		n = -n
 	}
-	return int32(n), n != oddNumber
+	return int32(n), n != largeNumber
 }
 
-// Readable reports whether every value of the field is kept.
-func (c *Column) Readable() bool { return c.unreadable == 0 }
+// IsReadable reports whether every value of the field could be kept.
+func (c *Column) IsReadable() bool { return c.unreadable == 0 }
 
-// Word is the code of a row's value in a column of words; 0: it has none.
+// Word returns the code of a row's value in a column of words, or 0 if the row has no value.
 func (c *Column) Word(row int32) uint32 { return c.cells[row] }
 
-// Text is the text of a code.
+// Text returns the text of a code.
 func (c *Column) Text(code uint32) string { return c.words.text[code] }
 
-// Country is the country (ISO 3166-1 alpha-2) of the telephone number that a code stands for;
-// "" when it is none or tells none.
+// Country returns the country (ISO 3166-1 alpha-2) of the phone number with a code, or "" if it has none.
 func (c *Column) Country(code uint32) string { return c.words.country[code] }
 
-// Unix is the time of a row in a column of times; 0: it has none.
+// Unix returns the Unix time of a row in a column of times, or 0 if the row has none.
 func (c *Column) Unix(row int32) int64 {
 	at := c.cells[row]
-	if at == oddTime {
-		return c.odd[row].time
+	if at == largeTime {
+		return c.large[row].time
 	}
 	return int64(at)
 }
 
-// Millionths is the number of a row in a column of numbers. ok is false when it has none.
-// odd is the number itself where it does not fit.
-func (c *Column) Millionths(row int32) (n int64, odd *big.Rat, ok bool) {
+// Millionths returns the number of a row in a column of numbers. large is the number itself if its millionths do not
+// fit in a cell. ok is false if the row has no number.
+func (c *Column) Millionths(row int32) (n int64, large *big.Rat, ok bool) {
 	switch v := int32(c.cells[row]); v {
 	case noNumber:
 		return 0, nil, false
-	case oddNumber:
-		return 0, c.odd[row].number, true
+	case largeNumber:
+		return 0, c.large[row].number, true
 	default:
 		return int64(v), nil, true
 	}
 }
 
-// Value is the number of a row in millionths or, where that does not fit, odd. ok is false when it has none.
-type Value func(row int32) (n int64, odd *big.Rat, ok bool)
+// Value returns the number of a row as Column.Millionths does.
+type Value func(row int32) (n int64, large *big.Rat, ok bool)

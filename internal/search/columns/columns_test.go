@@ -27,7 +27,7 @@ func FuzzNumber(f *testing.F) {
 			t.Skip()
 		}
 		c := &Column{Field: &spec.Field{Name: "n", Type: spec.TypeDecimal}, Sort: Number, cells: []uint32{0}}
-		unreadable := c.put(0, query.Find(body, doc, query.Field{Name: "n", Type: spec.TypeDecimal}))
+		unreadable := c.putValue(0, query.Find(body, doc, query.Field{Name: "n", Type: spec.TypeDecimal}))
 		want, ok := query.ParseDecimal(text)
 		n, odd, have := c.Millionths(0)
 		if have != ok || unreadable != (!ok && text != "") {
@@ -44,7 +44,7 @@ func FuzzNumber(f *testing.F) {
 		if got.Cmp(exact) != 0 {
 			t.Fatalf("%q: %s", text, got)
 		}
-		if c.clear(0, unreadable); len(c.odd) != 0 || c.unreadable != 0 {
+		if c.clear(0, unreadable); len(c.large) != 0 || c.unreadable != 0 {
 			t.Fatalf("%q stays", text)
 		}
 	})
@@ -53,19 +53,19 @@ func FuzzNumber(f *testing.F) {
 // A text that no row has any more is kept nowhere.
 func TestWordsThatNobodyHasAreGone(t *testing.T) {
 	t.Parallel()
-	var w words
-	a, b := w.add([]byte(`"+15550100123"`)), w.add([]byte(`"+447700900123"`))
-	checktest.MustEqual(t, w.add([]byte(`"+15550100123"`)), a, "w.add([]byte(`\"+15550100123\"`))")
+	var w valueTable
+	a, b := w.addReference([]byte(`"+15550100123"`)), w.addReference([]byte(`"+447700900123"`))
+	checktest.MustEqual(t, w.addReference([]byte(`"+15550100123"`)), a, "w.add([]byte(`\"+15550100123\"`))")
 	checktest.MustEqual(t, w.country[a], "US", "w.country[a]")
 	checktest.MustEqual(t, w.country[b], "GB", "w.country[b]")
-	w.drop(a)
-	w.drop(b)
+	w.release(a)
+	w.release(b)
 	checktest.MustEqual(t, w.text[b], "", "w.text[b]")
 	checktest.MustEqual(t, w.raw[b], "", "w.raw[b]")
-	checktest.MustEqual(t, len(w.at), 1, "len(w.at)")
-	c := w.add([]byte(`"failed"`))
+	checktest.MustEqual(t, len(w.codes), 1, "len(w.at)")
+	c := w.addReference([]byte(`"failed"`))
 	checktest.MustEqual(t, c, b, "%d: c", c)
-	checktest.MustEqual(t, w.reused, 1, "%d: w.reused", c)
+	checktest.MustEqual(t, w.reuses, 1, "%d: w.reused", c)
 	checktest.MustEqual(t, w.text[c], "failed", "%d: w.text[c]", c)
 	checktest.MustEqual(t, w.country[c], "", "%d: w.country[c]", c)
 }

@@ -69,7 +69,7 @@ func (c *calls) refresh() {
 	c.Helper()
 	st, err := c.set.Refresh(c.Context(), nil, c.table, true)
 	checktest.MustNoError(c, err, "")
-	checktest.MustTrue(c, st.Whole, "st.Whole is false")
+	checktest.MustTrue(c, st.Complete, "st.Whole is false")
 	checktest.MustTrue(c, st.Current, "st.Current is false")
 }
 
@@ -87,7 +87,7 @@ func (c *calls) compare(told map[int32]int64) {
 	}
 	c.table.Lock()
 	defer c.table.Unlock()
-	if n := len(slices.Collect(c.table.Rows)); n != len(all) || len(told) != n {
+	if n := len(slices.Collect(c.table.VisitRows)); n != len(all) || len(told) != n {
 		c.Fatalf("%d rows and %d told of, of %d records", n, len(told), len(all))
 	}
 	status, price, start := c.table.Column("status"), c.table.Column("price"), c.table.Column("start_time")
@@ -144,14 +144,14 @@ type rows struct {
 	is map[int32]int64 // the record of each
 }
 
-func (r rows) Leave(row int32) {
+func (r rows) RemoveRow(row int32) {
 	if _, had := r.is[row]; !had {
 		r.Errorf("row %d leaves and never entered", row)
 	}
 	delete(r.is, row)
 }
 
-func (r rows) Enter(row int32, record *understudy.Record) { r.is[row] = record.Number }
+func (r rows) AddRow(row int32, record *understudy.Record) { r.is[row] = record.Number }
 
 func TestCellsAreThoseOfTheRecords(t *testing.T) {
 	t.Parallel()
@@ -164,7 +164,7 @@ func TestCellsAreThoseOfTheRecords(t *testing.T) {
 		}
 		return nil
 	}
-	c, told, watch := openCalls(t), rows{t, map[int32]int64{}}, &columns.Watch{Gone: true}
+	c, told, watch := openCalls(t), rows{t, map[int32]int64{}}, &columns.Watch{Ended: true}
 	for range 12 {
 		for range rng.IntN(40) {
 			id := fmt.Sprintf("CA%032x", rng.IntN(60))
@@ -178,9 +178,9 @@ func TestCellsAreThoseOfTheRecords(t *testing.T) {
 		}
 		c.refresh()
 		c.table.Lock()
-		if watch.Gone { // the table has begun anew: who watches it, too
+		if watch.Ended { // the table has begun anew: who watches it, too
 			clear(told.is)
-			for record, row := range c.table.Records {
+			for record, row := range c.table.VisitRecords {
 				told.is[row] = record
 			}
 			watch = c.table.Watch(told)
@@ -202,7 +202,7 @@ func TestColumnsSayWhatTheyCannotKeep(t *testing.T) {
 		c.save("CA00000000000000000000000000000001", &call{Price: step.price})
 		c.refresh()
 		c.table.Lock()
-		readable, decided := c.table.Column("price").Readable(), c.table.Test("price", query.Present{}) != nil
+		readable, decided := c.table.Column("price").IsReadable(), c.table.Test("price", query.Present{}) != nil
 		c.table.Unlock()
 		if readable != step.readable || decided != step.readable {
 			t.Errorf("readable %v, decided %v, want both %v", readable, decided, step.readable)

@@ -1,4 +1,4 @@
-// Set: the tables of all kinds, filled and brought up to date behind those who ask.
+// Set: the tables of all kinds, filled and updated in the background.
 
 package columns
 
@@ -15,19 +15,19 @@ import (
 	"understudy/spec"
 )
 
-// Store has the records. store.DB does.
+// Store reads records. store.DB implements it.
 type Store interface {
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
-// Bounds of the work behind a table.
+// Limits of the background work on a table.
 const (
-	workTime  = 10 * time.Minute
-	perBatch  = 256    // records put in under one lock
-	perRead   = 1000   // changes read at once
-	maxFollow = 50_000 // changes that are read one by one; after more the table begins anew
+	workTime        = 10 * time.Minute
+	recordsPerBatch = 256    // records added under one lock
+	changesPerRead  = 1000   // changes read at once
+	maxChanges      = 50_000 // after more changes the table is reset, because reading them one by one takes too long
 )
 
 // Set is the tables of a store. It is safe for concurrent use.
@@ -36,47 +36,47 @@ type Set struct {
 	limit int64
 	log   *slog.Logger
 
-	mu   sync.Mutex // locked before a table
-	all  map[[2]string]*Table
-	used int64
+	mu       sync.Mutex // guards tables and useCount; locked before a table
+	tables   map[[2]string]*Table
+	useCount int64
 
-	closing sync.Mutex // of the work; locked after a table
+	closing sync.Mutex // guards starting work and Close; locked after a table
 	ctx     context.Context
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 }
 
-// NewSet makes an empty set that takes about limit bytes at most; 0: DefaultLimit. Close ends its work.
+// NewSet returns an empty set of about limit bytes, or DefaultLimit if limit is 0. Close ends its background work.
 func NewSet(store Store, limit int64, log *slog.Logger) *Set {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	s := &Set{store: store, limit: limit, log: log, all: map[[2]string]*Table{}}
+	s := &Set{store: store, limit: limit, log: log, tables: map[[2]string]*Table{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// SetLimit changes about how many bytes the tables take at most; 0: DefaultLimit. Records that
-// found no room are read by the next sum.
+// SetLimit changes the limit of memory in bytes; 0 means DefaultLimit. A full table is emptied when the limit rises, so
+// the next sum reads all its records.
 func (s *Set) SetLimit(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	for _, t := range s.all {
+	for _, t := range s.tables {
 		if t.Lock(); limit > s.limit && t.progress.full && t.progress.working == nil {
-			t.empty()
+			t.removeAll()
 		}
 		t.Unlock()
 	}
 	s.limit = limit
 }
 
-// DefaultLimit is how many bytes the tables of a set take when nothing else is said.
+// DefaultLimit is the default limit of a set in bytes.
 const DefaultLimit = 96 << 20
 
-// Close ends the work behind the tables and waits for it.
+// Close ends the background work and waits for it.
 func (s *Set) Close() error {
 	s.closing.Lock()
 	s.cancel()
@@ -85,30 +85,30 @@ func (s *Set) Close() error {
 	return nil
 }
 
-// Table is the table of a kind, perhaps an empty one.
+// Table returns the table of a kind and creates it if needed.
 func (s *Set) Table(source string, k *spec.Kind) *Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.all[[2]string{source, k.Name}]
+	t := s.tables[[2]string{source, k.Name}]
 	if t == nil {
 		t = newTable(source, k)
-		s.all[[2]string{source, k.Name}] = t
+		s.tables[[2]string{source, k.Name}] = t
 	}
-	s.used++
-	t.progress.used = s.used
+	s.useCount++
+	t.progress.lastUsed = s.useCount
 	return t
 }
 
-// State is how far a table has come. The zero value is not far.
+// State is how far a table has read the store.
 type State struct {
-	Current bool  // every change that was there is in the rows
-	Whole   bool  // every record has a row
-	Full    bool  // not every record has one, for want of room
-	Change  int64 // the number of the last change in the rows
+	Current  bool  // the rows contain every change of the store
+	Complete bool  // every record has a row
+	Full     bool  // some records have no row for want of room
+	Change   int64 // the number of the last change in the rows
 }
 
-// Refresh brings a table up to date with what is held now: its rows, and all of them when
-// whole is wanted. It waits until enough is closed; the work goes on behind it.
+// Refresh updates the rows of a table, and adds rows for all records if whole is true. It waits until enough is closed;
+// then the work continues in the background.
 func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, whole bool) (State, error) {
 	change, silent, err := s.store.ReadEdition(ctx, t.Source)
 	if err != nil {
@@ -116,17 +116,17 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 	}
 	for {
 		t.Lock()
-		if !t.progress.isOf(silent) {
+		if !t.progress.hasEdition(silent) {
 			t.reset()
-			t.progress.silent, t.progress.change, t.progress.begun = silent, change, true
+			t.progress.silent, t.progress.change, t.progress.started = silent, change, true
 		}
-		now := State{Current: t.from() >= change, Whole: t.progress.whole, Full: t.progress.full, Change: t.progress.change}
-		done, failed := t.progress.working, t.progress.failed
-		ready := now.Current && (now.Whole || now.Full || !whole)
+		now := State{Current: t.readAfter() >= change, Complete: t.progress.complete, Full: t.progress.full, Change: t.progress.change}
+		done, failed := t.progress.working, t.progress.err
+		ready := now.Current && (now.Complete || now.Full || !whole)
 		if !ready && done == nil && failed == nil {
-			done = s.begin(t, whole)
+			done = s.startWork(t, whole)
 		}
-		t.progress.failed = nil
+		t.progress.err = nil
 		t.Unlock()
 		switch {
 		case ready:
@@ -146,19 +146,19 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 	}
 }
 
-// from is the change from which on changes have to be read. The table is locked.
-func (t *Table) from() int64 {
+// readAfter returns the number after which changes must be read. The table is locked.
+func (t *Table) readAfter() int64 {
 	from := t.progress.change
 	for w := range t.watchers {
 		if w.Ready {
-			from = min(from, w.from)
+			from = min(from, w.watermark)
 		}
 	}
 	return from
 }
 
-// begin starts to work on a table, which is locked; nil when the set is closed.
-func (s *Set) begin(t *Table, whole bool) chan struct{} {
+// startWork starts background work on a locked table. It returns nil if the set is closed.
+func (s *Set) startWork(t *Table, whole bool) chan struct{} {
 	s.closing.Lock()
 	defer s.closing.Unlock()
 	if s.ctx.Err() != nil {
@@ -177,20 +177,20 @@ func (s *Set) begin(t *Table, whole bool) chan struct{} {
 			s.log.Warn("search: columns", "source", t.Source, "kind", t.Kind.Name, "err", err)
 		}
 		t.Lock()
-		t.progress.working, t.progress.failed = nil, err
+		t.progress.working, t.progress.err = nil, err
 		t.Unlock()
 		close(done)
 	})
 	return done
 }
 
-// errAgain ends work on a table that began anew meanwhile.
-var errAgain = errors.New("columns: the table begins anew")
+// errReset ends the work on a table that was reset meanwhile.
+var errReset = errors.New("columns: the table begins anew")
 
-// fill puts every record into a table, the newest first.
+// fill adds a row for every record, newest first.
 func (s *Set) fill(ctx context.Context, t *Table, whole bool) error {
 	t.Lock()
-	silent, done := t.progress.silent, t.progress.whole || t.progress.full
+	silent, done := t.progress.silent, t.progress.complete || t.progress.full
 	t.Unlock()
 	if done || !whole {
 		return nil
@@ -198,19 +198,19 @@ func (s *Set) fill(ctx context.Context, t *Table, whole bool) error {
 	var batch []*understudy.Record
 	var stopped error
 	put := func() bool {
-		stopped = s.put(t, silent, batch)
+		stopped = s.putRecords(t, silent, batch)
 		batch = batch[:0]
 		return stopped == nil && ctx.Err() == nil
 	}
 	err := s.store.Seek(ctx, query.RecordQuery{Source: t.Source, Kinds: []string{t.Kind.Name}}, func(h query.Hit) bool {
 		batch = append(batch, h.Record)
-		return len(batch) < perBatch || put()
+		return len(batch) < recordsPerBatch || put()
 	})
 	if err == nil && stopped == nil {
 		put()
 	}
 	switch {
-	case errors.Is(stopped, errAgain), errors.Is(stopped, errFull):
+	case errors.Is(stopped, errReset), errors.Is(stopped, errFull):
 		return nil
 	case stopped != nil:
 		return stopped
@@ -220,16 +220,16 @@ func (s *Set) fill(ctx context.Context, t *Table, whole bool) error {
 		return ctx.Err()
 	}
 	t.Lock()
-	t.progress.whole = t.progress.silent == silent && !t.progress.full
+	t.progress.complete = t.progress.silent == silent && !t.progress.full
 	t.Unlock()
 	return nil
 }
 
 var errFull = errors.New("columns: no room for more rows")
 
-// put puts records into a table. It makes room when there is none.
-func (s *Set) put(t *Table, silent int64, batch []*understudy.Record) error {
-	if !s.Room(t) {
+// putRecords adds records to a table after making room. It returns errFull if there is no room.
+func (s *Set) putRecords(t *Table, silent int64, batch []*understudy.Record) error {
+	if !s.MakeRoom(t) {
 		t.Lock()
 		t.progress.full = true
 		t.Unlock()
@@ -237,27 +237,27 @@ func (s *Set) put(t *Table, silent int64, batch []*understudy.Record) error {
 	}
 	t.Lock()
 	defer t.Unlock()
-	if !t.progress.isOf(silent) {
-		return errAgain
+	if !t.progress.hasEdition(silent) {
+		return errReset
 	}
 	for _, r := range batch {
-		t.apply(r.Number, r)
+		t.applyRecord(r.Number, r)
 	}
 	return nil
 }
 
-// Room makes room for more rows of a table: the tables that were used least recently
-// go, unless something works on them. It reports whether there is room.
-func (s *Set) Room(keep *Table) bool {
+// MakeRoom empties the least recently used tables until the set has room for more rows of keep. Tables with running
+// work are not emptied. It reports whether there is room.
+func (s *Set) MakeRoom(keep *Table) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
 		var all int64
 		var oldest *Table
-		for _, t := range s.all {
+		for _, t := range s.tables {
 			t.Lock()
 			all += t.bytes()
-			if t != keep && t.progress.working == nil && len(t.unreadable) > 0 && (oldest == nil || t.progress.used < oldest.progress.used) {
+			if t != keep && t.progress.working == nil && len(t.unreadable) > 0 && (oldest == nil || t.progress.lastUsed < oldest.progress.lastUsed) {
 				oldest = t
 			}
 			t.Unlock()
@@ -269,32 +269,32 @@ func (s *Set) Room(keep *Table) bool {
 			return false
 		}
 		oldest.Lock()
-		oldest.empty()
+		oldest.removeAll()
 		oldest.Unlock()
 	}
 }
 
-// follow puts the changes of late into a table.
+// follow applies the store's new changes to a table.
 func (s *Set) follow(ctx context.Context, t *Table) error {
 	for read := 0; ; {
 		t.Lock()
-		after, silent, begun := t.from(), t.progress.silent, t.progress.begun
+		after, silent, begun := t.readAfter(), t.progress.silent, t.progress.started
 		t.Unlock()
 		if !begun {
 			return nil
 		}
-		changes, err := s.store.ReadChanges(ctx, t.Source, after, perRead)
+		changes, err := s.store.ReadChanges(ctx, t.Source, after, changesPerRead)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if read += len(changes); read > maxFollow {
+		if read += len(changes); read > maxChanges {
 			t.Lock()
 			t.reset()
 			t.Unlock()
 			return nil
 		}
-		if err := s.followed(ctx, t, silent, changes); err != nil {
-			if errors.Is(err, errAgain) {
+		if err := s.applyChanges(ctx, t, silent, changes); err != nil {
+			if errors.Is(err, errReset) {
 				return nil
 			}
 			return err
@@ -302,8 +302,8 @@ func (s *Set) follow(ctx context.Context, t *Table) error {
 	}
 }
 
-// followed reads the records of some changes and puts them in, or takes them out.
-func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []understudy.Change) error {
+// applyChanges reads the records of some changes and updates or deletes their rows.
+func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes []understudy.Change) error {
 	gone := map[int64]bool{}
 	q := query.RecordQuery{Source: t.Source, Kinds: []string{t.Kind.Name}}
 	for _, c := range changes {
@@ -324,74 +324,74 @@ func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []un
 		}
 	}
 	err := errFull
-	if t.needsRows() {
-		err = s.put(t, silent, held)
+	if t.mustAddRows() {
+		err = s.putRecords(t, silent, held)
 	}
 	if errors.Is(err, errFull) {
-		err = s.replace(t, silent, held)
+		err = s.replaceRows(t, silent, held)
 	}
 	if err != nil {
 		return err
 	}
 	t.Lock()
 	defer t.Unlock()
-	if !t.progress.isOf(silent) {
-		return errAgain
+	if !t.progress.hasEdition(silent) {
+		return errReset
 	}
 	for record := range gone {
-		t.apply(record, nil)
+		t.applyRecord(record, nil)
 	}
 	last := changes[len(changes)-1].N
 	t.progress.change = max(t.progress.change, last)
 	if len(q.IDs) > 0 {
-		t.progress.version++ // also where no row changed
+		t.progress.version++ // a follower's record may change without a row
 	}
 	for w := range t.watchers {
-		w.tell(held, gone)
+		w.notifyFollower(held, gone)
 		if w.Ready {
-			w.from = max(w.from, last)
+			w.watermark = max(w.watermark, last)
 		}
 	}
 	return nil
 }
 
-// tell tells a follower what some records are now.
-func (w *Watch) tell(held []*understudy.Record, gone map[int64]bool) {
+// notifyFollower sends stored and deleted records to a follower.
+func (w *Watch) notifyFollower(held []*understudy.Record, gone map[int64]bool) {
 	if w.follower == nil {
 		return
 	}
 	for _, r := range held {
-		w.follower.Changed(r.Number, r)
+		w.follower.UpdateRecord(r.Number, r)
 	}
 	for record := range gone {
-		w.follower.Changed(record, nil)
+		w.follower.UpdateRecord(record, nil)
 	}
 }
 
-// needsRows reports whether changed records get rows: others have them, or somebody is told of rows.
-func (t *Table) needsRows() bool {
+// mustAddRows reports whether changed records need new rows, because the table is complete or a watcher reads its rows.
+func (t *Table) mustAddRows() bool {
 	t.Lock()
 	defer t.Unlock()
-	rows := t.progress.whole
+	rows := t.progress.complete
 	for w := range t.watchers {
 		rows = rows || w.watcher != nil
 	}
 	return rows
 }
 
-// replace puts records into the rows that they have.
-func (s *Set) replace(t *Table, silent int64, held []*understudy.Record) error {
+// replaceRows updates the rows of records that already have one.
+func (s *Set) replaceRows(t *Table, silent int64, held []*understudy.Record) error {
 	t.Lock()
 	defer t.Unlock()
-	if !t.progress.isOf(silent) {
-		return errAgain
+	if !t.progress.hasEdition(silent) {
+		return errReset
 	}
 	for _, r := range held {
 		_, there := t.Row(r.Number)
 		if there {
-			t.apply(r.Number, r)
+			t.applyRecord(r.Number, r)
 		}
-		t.progress.whole = t.progress.whole && there
+		t.progress.complete = t.progress.complete && there
 	}
 	return nil
 }

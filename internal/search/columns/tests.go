@@ -9,8 +9,8 @@ import (
 	"understudy/internal/query"
 )
 
-// Test is a test of a field as a test of rows; nil when the cells cannot decide it: the records do. The test is right
-// until its watchers are Reset. The table is locked when the test is made and used.
+// Test compiles a test of a field to a test of rows. It returns nil if the cells cannot decide the test and records
+// must be read. The test is valid until the table's row watches end. The table is locked during compilation and use.
 func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 	c := t.Column(field)
 	switch {
@@ -18,7 +18,7 @@ func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 		return nil
 	case c.Sort == Word && c.unreadable == 0:
 		return c.wordTest(test)
-	case c.Sort == Number && decimal(test):
+	case c.Sort == Number && isNumberTest(test):
 		return c.numberTest(test)
 	case c.Sort == Time:
 		if times, ok := test.(query.Times); ok {
@@ -26,27 +26,27 @@ func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 		}
 	}
 	if _, present := test.(query.Present); present && c.unreadable == 0 {
-		return func(row int32) bool { return c.has(row) }
+		return func(row int32) bool { return c.hasValue(row) }
 	}
 	return nil
 }
 
-// has reports whether a row has a value.
-func (c *Column) has(row int32) bool {
+// hasValue reports whether a row has a value.
+func (c *Column) hasValue(row int32) bool {
 	if c.Sort == Number {
 		return int32(c.cells[row]) != noNumber
 	}
 	return c.cells[row] != 0
 }
 
-// decimal reports whether a test is of numbers alone.
-func decimal(test query.Test) bool {
+// isNumberTest reports whether a test compares numbers only.
+func isNumberTest(test query.Test) bool {
 	switch test := test.(type) {
 	case query.Range:
 		return true
 	case query.Any:
 		for _, one := range test {
-			if !decimal(one) {
+			if !isNumberTest(one) {
 				return false
 			}
 		}
@@ -55,19 +55,19 @@ func decimal(test query.Test) bool {
 	return false
 }
 
-// wordTest tests each value once.
+// wordTest returns a test that evaluates each distinct value once.
 func (c *Column) wordTest(test query.Test) func(row int32) bool {
 	const yes, no = 1, 2
 	var known []uint8
-	reused := c.words.reused
+	reused := c.words.reuses
 	return func(row int32) bool {
 		code := c.cells[row]
 		if code == 0 {
 			return false
 		}
-		if reused != c.words.reused {
+		if reused != c.words.reuses {
 			clear(known)
-			reused = c.words.reused
+			reused = c.words.reuses
 		}
 		for int(code) >= len(known) {
 			known = append(known, make([]uint8, max(64, len(c.words.raw)-len(known)))...)
@@ -82,10 +82,10 @@ func (c *Column) wordTest(test query.Test) func(row int32) bool {
 	}
 }
 
-// maxKnown bounds the numbers whose result a test keeps.
-const maxKnown = 1 << 16
+// maxCachedResults limits the numbers whose result a test keeps.
+const maxCachedResults = 1 << 16
 
-// numberTest tests each number once, while they are not too many.
+// numberTest returns a test that evaluates each distinct number once, up to maxCachedResults numbers.
 func (c *Column) numberTest(test query.Test) func(row int32) bool {
 	known := map[uint32]bool{}
 	return func(row int32) bool {
@@ -93,13 +93,13 @@ func (c *Column) numberTest(test query.Test) func(row int32) bool {
 		switch int32(cell) {
 		case noNumber:
 			return false
-		case oddNumber:
-			return test.Match(valueOf(decimalOf(c.odd[row].number), ""))
+		case largeNumber:
+			return test.Match(valueOf(formatDecimal(c.large[row].number), ""))
 		}
 		holds, ok := known[cell]
 		if !ok {
-			holds = test.Match(valueOf(decimalOf(big.NewRat(int64(int32(cell)), Scale)), ""))
-			if len(known) < maxKnown {
+			holds = test.Match(valueOf(formatDecimal(big.NewRat(int64(int32(cell)), Scale)), ""))
+			if len(known) < maxCachedResults {
 				known[cell] = holds
 			}
 		}
@@ -107,13 +107,13 @@ func (c *Column) numberTest(test query.Test) func(row int32) bool {
 	}
 }
 
-// decimalOf writes a number as a JSON text, with all its places.
-func decimalOf(r *big.Rat) string {
+// formatDecimal returns a number as a JSON string with all its decimal places.
+func formatDecimal(r *big.Rat) string {
 	places, _ := r.FloatPrec()
 	return strconv.Quote(r.FloatString(places))
 }
 
-// Times is the time of a row in a field; nil when the field is in no column.
+// Times returns a function that reads the time of a row, or nil if the field has no column of times.
 func (t *Table) Times(field string) func(row int32) int64 {
 	if c := t.Column(field); c != nil && c.Sort == Time {
 		return c.Unix

@@ -1,4 +1,4 @@
-// Words: the values of a column that many records share, each kept once.
+// Words: the distinct values of a column, each kept once.
 
 package columns
 
@@ -9,27 +9,27 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// words numbers values from 1 on. A value that no record has any more is gone at once,
-// and its number is given to another.
-type words struct {
+// valueTable assigns codes to values, starting with 1. A value without records is deleted at once and its code is
+// reused.
+type valueTable struct {
 	raw     []string // as JSON
 	text    []string // decoded
 	country []string
-	refs    []uint32
+	refs    []uint32 // how many records have the value
 	free    []uint32
-	at      map[string]uint32
-	reused  int // how often a number was given to another value
+	codes   map[string]uint32
+	reuses  int // how often a code was given to another value
 	bytes   int64
 }
 
-// add is the number of a value, which one more record has.
-func (w *words) add(raw []byte) uint32 {
-	if n, ok := w.at[string(raw)]; ok {
+// addReference returns the code of a value and counts one more record with it.
+func (w *valueTable) addReference(raw []byte) uint32 {
+	if n, ok := w.codes[string(raw)]; ok {
 		w.refs[n]++
 		return n
 	}
-	if w.at == nil {
-		w.at = map[string]uint32{}
+	if w.codes == nil {
+		w.codes = map[string]uint32{}
 		w.raw, w.text, w.country, w.refs = make([]string, 1), make([]string, 1), make([]string, 1), make([]uint32, 1)
 	}
 	own := string(raw)
@@ -42,29 +42,29 @@ func (w *words) add(raw []byte) uint32 {
 	if last := len(w.free) - 1; last >= 0 {
 		n := w.free[last]
 		w.free = w.free[:last]
-		w.reused++
-		w.raw[n], w.text[n], w.country[n], w.refs[n], w.at[own] = own, text, country, 1, n
+		w.reuses++
+		w.raw[n], w.text[n], w.country[n], w.refs[n], w.codes[own] = own, text, country, 1, n
 		return n
 	}
 	n := uint32(len(w.raw))
 	w.raw, w.text = append(w.raw, own), append(w.text, text)
 	w.country, w.refs = append(w.country, country), append(w.refs, 1)
-	w.at[own] = n
+	w.codes[own] = n
 	return n
 }
 
-// drop says that one record less has a value.
-func (w *words) drop(n uint32) {
+// release counts one record less with a value and deletes a value without records.
+func (w *valueTable) release(n uint32) {
 	if w.refs[n]--; w.refs[n] > 0 {
 		return
 	}
 	w.bytes -= int64(len(w.raw[n]) + len(w.text[n]) + 64)
-	delete(w.at, w.raw[n])
+	delete(w.codes, w.raw[n])
 	w.raw[n], w.text[n], w.country[n] = "", "", ""
 	w.free = append(w.free, n)
 }
 
-// valueOf is a value of its JSON.
+// valueOf parses a value from its JSON.
 func valueOf(raw, typ string) query.Value {
 	body := []byte(raw)
 	doc, err := jsonspan.Parse(body)

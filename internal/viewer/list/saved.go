@@ -40,7 +40,7 @@ func (sv searchView) newShelf(found bool) (*shelf, error) {
 	if sv.q.V.Options.Shelf == nil {
 		return nil, nil
 	}
-	all, err := sv.q.V.Options.Shelf.Saved(sv.q.Ctx, sv.q.Rights.Caller)
+	all, err := sv.q.V.Options.Shelf.ListSaved(sv.q.Ctx, sv.q.Rights.Caller)
 	if err != nil {
 		return nil, err
 	}

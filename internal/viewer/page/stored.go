@@ -35,7 +35,7 @@ type Sums interface {
 	// SumNames returns the possible sums of a search, and the fields by which they can be grouped.
 	SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error)
 	// Ready returns the searches of the specs that need only what the caller may see.
-	Ready(c understudy.Caller) []query.PredefinedSearch
+	PredefinedSearches(c understudy.Caller) []query.PredefinedSearch
 }
 
 // SearchLink is a link to a search that a spec defines or somebody has saved.
@@ -46,7 +46,7 @@ func (r *Rights) ReadySearches() (all []SearchLink) {
 	if r.v.Options.Sums == nil {
 		return nil
 	}
-	for _, ready := range r.v.Options.Sums.Ready(r.Caller) {
+	for _, ready := range r.v.Options.Sums.PredefinedSearches(r.Caller) {
 		path, more := "/search", understudy.Query(nil)
 		if ready.Sum != "" {
 			path, more = SumsPath, understudy.Query{{Name: "sum", Value: ready.Sum}}
@@ -65,7 +65,7 @@ func (r *Rights) SavedSearches(ctx context.Context) (all []SearchLink) {
 	if r.v.Options.Shelf == nil {
 		return nil
 	}
-	saved, err := r.v.Options.Shelf.Saved(ctx, r.Caller)
+	saved, err := r.v.Options.Shelf.ListSaved(ctx, r.Caller)
 	if err != nil {
 		r.v.Options.Logger.WarnContext(ctx, "viewer: saved searches", "error", err)
 		return nil

@@ -325,7 +325,7 @@ type Holder struct{ Role, Name, How string }
 // Shelf saves searches under names. The search package implements it.
 type Shelf interface {
 	// Saved returns the searches that a caller has saved or that others share, ordered by name.
-	Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error)
+	ListSaved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error)
 	// Save stores a search for its caller and replaces the caller's search of the same name. It returns ErrInvalid
 	// if the name is not valid or if the caller has too many searches.
 	Save(ctx context.Context, c understudy.Caller, s query.SavedSearch) error

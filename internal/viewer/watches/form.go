@@ -42,7 +42,7 @@ func serveForm(q *page.Exchange) error {
 // showForm shows the form with the given values and the mistake in them.
 func showForm(q *page.Exchange, status int, search string, to watch.Destination, wrong string) error {
 	p := formPage{To: to.To, Wrong: wrong}
-	saved, err := q.V.Options.Shelf.Saved(q.Ctx, q.Rights.Caller)
+	saved, err := q.V.Options.Shelf.ListSaved(q.Ctx, q.Rights.Caller)
 	if err != nil {
 		return err
 	}

@@ -191,7 +191,7 @@ func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 
 // findSearch returns a saved search of the caller.
 func findSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
-	some, err := q.V.Options.Shelf.Saved(q.Ctx, q.Rights.Caller)
+	some, err := q.V.Options.Shelf.ListSaved(q.Ctx, q.Rights.Caller)
 	for _, one := range some {
 		if one.Owner == q.Rights.Caller.Name && one.Name == name {
 			return one, true, nil
