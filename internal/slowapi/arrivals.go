@@ -68,14 +68,14 @@ func (t *twilio) pass(now time.Time, schedules []*schedule) error {
 	w := t.world
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
-	e := world.Entry{Op: "pass", At: now, New: map[string]int{}}
+	e := world.Entry{Op: "pass", At: now, Created: map[string]int{}}
 	for _, c := range schedules {
-		for !c.next.After(now) && e.New[c.kind.Name] < maxAdvance {
-			e.New[c.kind.Name]++
+		for !c.next.After(now) && e.Created[c.kind.Name] < maxAdvance {
+			e.Created[c.kind.Name]++
 			c.plan()
 		}
 	}
-	if len(e.New) == 0 && w.NextDue() > now.Unix() {
+	if len(e.Created) == 0 && w.NextDue() > now.Unix() {
 		return nil
 	}
 	_, err := t.applyEntry(e)

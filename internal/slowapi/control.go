@@ -81,7 +81,7 @@ func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
 }
 
 func statusOf(err error) int {
-	if errors.Is(err, world.ErrUnkept) {
+	if errors.Is(err, world.ErrJournal) {
 		return http.StatusInternalServerError
 	}
 	return http.StatusBadRequest

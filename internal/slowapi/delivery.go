@@ -20,9 +20,10 @@ import (
 // serveAudio answers the path of a recording without .json. The audio is WAV unless the path ends
 // in .mp3. It answers 404 until the recording is complete.
 func serveAudio(x *world.Request) format.Answer {
-	c, there := kinds.Sound(x.W, x.S, x.Index, strings.HasSuffix(x.In.Path, ".mp3"), x.In.Query.Get("RequestedChannels"))
-	if !x.S.Exists(x.Index) || !there {
-		return x.NotFound()
+	mp3, channels := strings.HasSuffix(x.Incoming.Path, ".mp3"), x.Incoming.Query.Get("RequestedChannels")
+	c, there := kinds.Sound(x.World, x.Sequence, x.Index, mp3, channels)
+	if !x.Sequence.HasRecord(x.Index) || !there {
+		return x.NewNotFound()
 	}
 	return format.Answer{Status: http.StatusOK, Content: &c}
 }
@@ -31,9 +32,9 @@ func serveAudio(x *world.Request) format.Answer {
 // valid for a limited time.
 func (t *twilio) redirectMedium(x *world.Request) format.Answer {
 	if t.quirks[world.MediaLate] && t.requested.markRequested(x.Account, x.Index) {
-		return x.NotFound()
+		return x.NewNotFound()
 	}
-	to := x.In.BaseURL + t.cdn.path(x.Account, x.In.Vars[len(x.In.Vars)-1], t.now())
+	to := x.Incoming.BaseURL + t.cdn.path(x.Account, x.Incoming.Vars[len(x.Incoming.Vars)-1], t.now())
 	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
 }
 
@@ -99,12 +100,12 @@ func (t *twilio) findPicture(path string) (format.Content, bool) {
 	w := t.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	all := w.Of(kinds.Media, account)
+	all := w.Sequence(kinds.Media, account)
 	if err != nil || all == nil {
 		return format.Content{}, false
 	}
 	i, ok := w.Find(all, sid)
-	if !ok || !all.Exists(i) || !all.Among[kinds.Messages].Exists(i/kinds.Places) {
+	if !ok || !all.HasRecord(i) || !all.Siblings[kinds.Messages].HasRecord(i/kinds.Places) {
 		return format.Content{}, false
 	}
 	return kinds.PictureOf(all, i), true

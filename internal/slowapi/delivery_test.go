@@ -202,7 +202,7 @@ func FuzzCDN(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	media := s.World().Below[0][kinds.Media]
+	media := s.World().Sequences[0][kinds.Media]
 	good := s.SignContent(0, s.World().SID(media, kinds.Places*kinds.MediaPlace(1, 2)), time.Now())
 	if got := slowapitest.Serve(s, good); got.Code != 200 {
 		f.Fatalf("a good address: %d", got.Code)
@@ -237,9 +237,9 @@ func FuzzContentRange(f *testing.F) {
 	defer s.Close()
 	path := ""
 	w := s.World()
-	for i := range w.Below[0][kinds.Recordings].Base {
-		s := w.Below[0][kinds.Recordings]
-		if s.Kind.Draw(w, s, i)["status"] == "completed" {
+	for i := range w.Sequences[0][kinds.Recordings].SeededCount {
+		s := w.Sequences[0][kinds.Recordings]
+		if s.Kind.Generate(w, s, i)["status"] == "completed" {
 			path = root + "/Recordings/" + string(w.AppendSID(nil, s, i))
 		}
 	}

@@ -24,7 +24,7 @@ func FuzzTarget(f *testing.F) {
 	}
 	defer s.Close()
 	w := s.World()
-	token := string(w.AppendSID(nil, w.Below[0][kinds.Calls], 77))
+	token := string(w.AppendSID(nil, w.Sequences[0][kinds.Calls], 77))
 	for _, seed := range []string{
 		root + "/Calls.json?StartTime%3E=2026-05-01&EndTime<=2026&Status=busy&PageSize=3&Page=2",
 		root + "/Calls.json?Page=1&PageToken=PA" + token,
@@ -34,15 +34,15 @@ func FuzzTarget(f *testing.F) {
 		root + "/IncomingPhoneNumbers/TollFree.json?PhoneNumber=+1***&Beta=true&Origin=hosted",
 		root + "/Recordings.json?CallSid=" + token + "&IncludeSoftDeleted=true&DateCreated%3E=2026",
 		root + "/Calls/" + token + "/Recordings.json?DateCreated=2026-05",
-		root + "/Recordings/" + string(w.AppendSID(nil, w.Below[0][kinds.Recordings], 7)) + ".mp3?RequestedChannels=2",
+		root + "/Recordings/" + string(w.AppendSID(nil, w.Sequences[0][kinds.Recordings], 7)) + ".mp3?RequestedChannels=2",
 		root + "/Conferences.json?DateUpdated%3C=2026-05-20&FriendlyName=Board&Status=completed",
-		root + "/Conferences/" + string(w.AppendSID(nil, w.Below[0][kinds.Conferences], 7)) + "/Participants.json?Muted=true&Pag" +
+		root + "/Conferences/" + string(w.AppendSID(nil, w.Sequences[0][kinds.Conferences], 7)) + "/Participants.json?Muted=true&Pag" +
 			"e=1&Pa" +
 			"geToken=PACP" + token[2:],
 		root + "/Messages/" + token + "/Media/ME.json", root + "/Transcriptions.json?Page=3",
 		root + "/Notifications.json?Log=1&MessageDate>=2026-05-01&PageSize=2",
 		root + "/Calls/" + token + "/Events.json?Page=1&PageToken=APMQ%3D%3D", root + "/Calls/" + token + "/Notifications.json",
-		root + "/Queues/" + string(w.AppendSID(nil, w.Below[0][kinds.Queues], 1)) + "/Members/Front.json",
+		root + "/Queues/" + string(w.AppendSID(nil, w.Sequences[0][kinds.Queues], 1)) + "/Members/Front.json",
 		root + "/Addresses.json?EmergencyEnabled=true&IsoCountry=US&CustomerName=x", root + "/Addresses/AD/DependentPhoneNumbers.json",
 		root + "/Usage/Records/Daily.json?Category=sms&StartDate=-30days&EndDate=+1day&IncludeSubaccounts=true&PageToken=APMg==",
 		root + "/AvailablePhoneNumbers/US/Local.json?Contains=+4*5$&AreaCode=415&NearLatLong=37.8,-122.4&Distance=9&InRegion=ca&Beta=false",
@@ -134,8 +134,8 @@ func FuzzJournal(f *testing.F) {
 		}
 		defer s.Close()
 		var e world.Entry
-		if format.DecodeStrict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 ||
-			e.New["alerts"] > 1000 {
+		if format.DecodeStrict(line, &e) != nil || e.Created["calls"] > 1000 || e.Created["messages"] > 1000 || e.Created["conferences"] > 1000 ||
+			e.Created["alerts"] > 1000 {
 			return
 		}
 		if _, err := s.World().Apply(e); err != nil {

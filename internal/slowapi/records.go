@@ -16,17 +16,17 @@ var noAnswer = format.Answer{}
 
 // listRecords answers with one page of a list.
 func (t *twilio) listRecords(x *world.Request) format.Answer {
-	ctx := x.In.Ctx
-	x.W.Mu.RLock()
-	p, refused := x.ReadPlace()
+	ctx := x.Incoming.Ctx
+	x.World.Mu.RLock()
+	p, refused := x.ReadPosition()
 	if r := x.ReadFilters(); r != nil {
 		refused = r
 	}
-	x.W.Mu.RUnlock()
+	x.World.Mu.RUnlock()
 	if refused != nil {
 		return *refused
 	}
-	some, err := x.Indexes(ctx, p)
+	some, err := x.CollectPage(ctx, p)
 	if err != nil {
 		return noAnswer
 	}
@@ -34,41 +34,41 @@ func (t *twilio) listRecords(x *world.Request) format.Answer {
 		return x.List(p, nil, 0, "", "")
 	}
 	next := ""
-	after, err := x.Down(ctx, some[len(some)-1]-1, 0, 1)
+	after, err := x.CollectDown(ctx, some[len(some)-1]-1, 0, 1)
 	if err != nil {
 		return noAnswer
 	}
 	if len(after) > 0 {
-		next = "PA" + x.Sid(some[len(some)-1])
+		next = "PA" + x.RecordSID(some[len(some)-1])
 	}
-	rows := x.Rows(make([]byte, 0, 2200*len(some)), some)
-	return x.List(p, rows, len(some), next, "PB"+x.Sid(some[0]))
+	rows := x.AppendRows(make([]byte, 0, 2200*len(some)), some)
+	return x.List(p, rows, len(some), next, "PB"+x.RecordSID(some[0]))
 }
 
 // showRecord answers with one record.
 func (t *twilio) showRecord(x *world.Request) format.Answer {
-	w := x.W
+	w := x.World
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	if !x.Shows(x.Index) {
-		return x.NotFound()
+	if !x.IsVisible(x.Index) {
+		return x.NewNotFound()
 	}
-	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Variant("whole_"), x.In.BaseURL)}
+	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.Sequence, x.Index, x.Variant("whole_"), x.Incoming.BaseURL)}
 }
 
 // withWriteLock returns a handler that calls do while it holds the world's Writing lock. No other request
 // changes the world meanwhile, so do may read it without holding Mu.
 func withWriteLock(do handler) handler {
 	return func(t *twilio, x *world.Request) format.Answer {
-		x.W.Writing.Lock()
-		defer x.W.Writing.Unlock()
+		x.World.Writing.Lock()
+		defer x.World.Writing.Unlock()
 		return do(t, x)
 	}
 }
 
 // create creates a record from a form and answers with it, by default with status 201.
 func (t *twilio) create(x *world.Request) format.Answer {
-	fields, refused := x.S.Kind.Writes.Create(x.W, x.S, x.In.Form)
+	fields, refused := x.Sequence.Kind.Writes.Create(x.World, x.Sequence, x.Incoming.Form)
 	if refused == nil {
 		maps.Copy(fields, x.Preset)
 		refused = t.writeEntry(x, world.Entry{Op: "create", Fields: fields})
@@ -76,21 +76,21 @@ func (t *twilio) create(x *world.Request) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	row := x.W.Show(nil, x.S, x.S.Count()-1, x.Variant("new_"), x.In.BaseURL)
-	return format.Answer{Status: cmp.Or(x.S.Kind.Writes.Made, http.StatusCreated), Body: row}
+	row := x.World.Show(nil, x.Sequence, x.Sequence.Count()-1, x.Variant("new_"), x.Incoming.BaseURL)
+	return format.Answer{Status: cmp.Or(x.Sequence.Kind.Writes.CreateStatus, http.StatusCreated), Body: row}
 }
 
 // update changes a record and answers 200 with it.
 func (t *twilio) update(x *world.Request) format.Answer {
-	if !x.S.Exists(x.Index) {
-		return x.NotFound()
+	if !x.Sequence.HasRecord(x.Index) {
+		return x.NewNotFound()
 	}
-	fields, cut, refused := x.S.Kind.Writes.Update(x.W, x.S, x.Index, x.In.Form)
+	fields, cut, refused := x.Sequence.Kind.Writes.Update(x.World, x.Sequence, x.Index, x.Incoming.Form)
 	if refused == nil && len(cut) == 0 {
 		refused = t.refuseUnfinished(x)
 	}
 	if refused == nil {
-		refused = t.writeEntry(x, world.Entry{Op: "update", Index: x.Index, Fields: fields, Cut: cut})
+		refused = t.writeEntry(x, world.Entry{Op: "update", Index: x.Index, Fields: fields, NextStatuses: cut})
 	}
 	if refused != nil {
 		return *refused
@@ -100,12 +100,12 @@ func (t *twilio) update(x *world.Request) format.Answer {
 
 // remove deletes a record and answers 204.
 func (t *twilio) remove(x *world.Request) format.Answer {
-	if !x.S.Exists(x.Index) {
-		return x.NotFound()
+	if !x.Sequence.HasRecord(x.Index) {
+		return x.NewNotFound()
 	}
 	refused := t.refuseUnfinished(x)
-	if refused == nil && x.S.Kind.Writes.Keeps != nil {
-		refused = x.S.Kind.Writes.Keeps(x.W, x.S, x.Index)
+	if refused == nil && x.Sequence.Kind.Writes.RefuseDelete != nil {
+		refused = x.Sequence.Kind.Writes.RefuseDelete(x.World, x.Sequence, x.Index)
 	}
 	if refused == nil {
 		refused = t.writeEntry(x, world.Entry{Op: "delete", Index: x.Index})
@@ -119,10 +119,10 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 // refuseUnfinished returns an error answer if the record has not reached its final status, and nil otherwise.
 // It applies only with the quirk unfinished-refused, because most tests want to change such records.
 func (t *twilio) refuseUnfinished(x *world.Request) *format.Answer {
-	if x.S.Kind.Life == nil || !t.quirks[world.UnfinishedRefused] {
+	if x.Sequence.Kind.Lifecycle == nil || !t.quirks[world.UnfinishedRefused] {
 		return nil
 	}
-	if p := x.S.Progress(x.Index); p.Status() == p.Plan[p.Final()] {
+	if p := x.Sequence.Progress(x.Index); p.Status() == p.Plan[p.FinalStep()] {
 		return nil
 	}
 	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")
@@ -130,7 +130,7 @@ func (t *twilio) refuseUnfinished(x *world.Request) *format.Answer {
 
 // writeEntry applies an entry to the records that the request names. It returns an error answer, or nil on success.
 func (t *twilio) writeEntry(x *world.Request, e world.Entry) *format.Answer {
-	e.Kind, e.Account = x.S.Kind.Name, x.S.Account
+	e.Kind, e.Account = x.Sequence.Kind.Name, x.Sequence.Account
 	_, err := t.applyEntry(e)
 	if err == nil {
 		return nil
@@ -149,7 +149,7 @@ func (t *twilio) applyEntry(e world.Entry) (moved int, err error) {
 	if now := w.Now(); e.At.Before(now) {
 		e.At = now
 	}
-	e.Wall = w.Real()
+	e.Wall = w.RealTime()
 	do, err := w.Plan(e)
 	if err == nil {
 		err = t.journal.Append(e)
@@ -169,7 +169,7 @@ func (t *twilio) dequeue(x *world.Request) format.Answer {
 	if was.Status != http.StatusOK {
 		return was
 	}
-	if x.In.Form.Get("Url") == "" {
+	if x.Incoming.Form.Get("Url") == "" {
 		return *format.NewInvalid("Missing required parameter Url in the post body")
 	}
 	if gone := t.remove(x); gone.Status != http.StatusNoContent {

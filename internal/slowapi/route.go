@@ -89,7 +89,7 @@ const anyMethod = ""
 func (t *twilio) dispatch(r *route, q *table.Request) format.Answer {
 	x, there := t.resolve(r, q)
 	if !there {
-		return x.NotFound()
+		return x.NewNotFound()
 	}
 	if do := r.handlers[q.Method]; do != nil {
 		return do(t, x)
@@ -104,43 +104,44 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 	w := t.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	x = &world.Request{In: q, W: w, Quirks: t.quirks, Q: format.ReadQuery(q.RawQuery), S: w.Top, Filters: r.listFilters(), Key: r.key,
-		Shape: r.shape, Preset: r.preset}
-	x.Buried = kinds.Buried(x.Q)
+	x = &world.Request{Incoming: q, World: w, Quirks: t.quirks, Query: format.ReadQuery(q.RawQuery), Sequence: w.AccountSequence,
+		Filters: r.listFilters(), Key: r.key, Shape: r.shape, Preset: r.preset}
+	x.IncludeDeleted = kinds.Buried(x.Query)
 	if r.kind != nil {
 		x.Key, x.Shape = cmp.Or(r.key, r.kind.Name), cmp.Or(r.shape, r.kind.Shape)
 	}
 	if r.kind != kinds.Accounts {
 		if !r.monitor {
-			account, ok := w.Find(w.Top, q.Vars[0])
+			account, ok := w.Find(w.AccountSequence, q.Vars[0])
 			if !ok {
 				return x, false
 			}
 			x.Account = int(account)
 		}
-		x.S = w.Of(r.kind, x.Account)
+		x.Sequence = w.Sequence(r.kind, x.Account)
 	}
 	if r.parent != nil {
-		of, ok := w.Of(r.parent, x.Account), false
-		if x.Parent, ok = w.Find(of, q.Vars[1]); !ok || !of.Exists(x.Parent) {
+		of, ok := w.Sequence(r.parent, x.Account), false
+		if x.Parent, ok = w.Find(of, q.Vars[1]); !ok || !of.HasRecord(x.Parent) {
 			return x, false
 		}
 	}
 	if r.within != nil {
-		x.Narrow = new(r.within(w, x.S, x.Parent))
+		x.ListCondition = new(r.within(w, x.Sequence, x.Parent))
 	}
 	return x, !r.instance || r.kind == nil || findRecord(x)
 }
 
 // findRecord sets x.Index to the record that the path names. It returns false if there is none.
 func findRecord(x *world.Request) (ok bool) {
-	w, k, name := x.W, x.S.Kind, x.In.Vars[len(x.In.Vars)-1]
-	if k.Found != nil {
-		x.Index, ok = k.Found(w, x.S, x.Parent, name)
+	w, k, name := x.World, x.Sequence.Kind, x.Incoming.Vars[len(x.Incoming.Vars)-1]
+	if k.Find != nil {
+		x.Index, ok = k.Find(w, x.Sequence, x.Parent, name)
 	} else {
-		x.Index, ok = w.Find(x.S, name)
+		x.Index, ok = w.Find(x.Sequence, name)
 	}
-	return ok && x.Shows(x.Index) && (x.Narrow == nil || x.Narrow.Meets(&world.Row{W: w, S: x.S, I: x.Index}))
+	row := &world.Row{World: w, Sequence: x.Sequence, Index: x.Index}
+	return ok && x.IsVisible(x.Index) && (x.ListCondition == nil || x.ListCondition.Match(row))
 }
 
 // routes are the paths below /2010-04-01/ that answer JSON. The first match is used.
@@ -217,7 +218,7 @@ func records(pattern string, list route) []route {
 	if list.kind.Writes.Update != nil {
 		one.handlers[http.MethodPost] = withWriteLock((*twilio).update)
 	}
-	if list.kind.Writes.Remove {
+	if list.kind.Writes.CanDelete {
 		one.handlers[http.MethodDelete] = withWriteLock((*twilio).remove)
 	}
 	return []route{list, one}
@@ -228,7 +229,7 @@ func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
 		within: func(*world.World, *world.Sequence, int64) world.Condition {
-			return world.Everywhere(func(r *world.Row) bool { return r.Value("Type") == sort })
+			return world.NewCondition(func(r *world.Row) bool { return r.Value("Type") == sort })
 		},
 		preset:   map[string]string{"Type": sort},
 		handlers: methods{http.MethodGet: (*twilio).listRecords, http.MethodPost: withWriteLock((*twilio).create)},
@@ -288,8 +289,8 @@ func readOf(f func(*world.Request) format.Answer) methods {
 // compute returns a handler that calls f while it holds the world's Mu for reading.
 func compute(f func(*world.Request) format.Answer) handler {
 	return func(_ *twilio, x *world.Request) format.Answer {
-		x.W.Mu.RLock()
-		defer x.W.Mu.RUnlock()
+		x.World.Mu.RLock()
+		defer x.World.Mu.RUnlock()
 		return f(x)
 	}
 }

@@ -53,7 +53,7 @@ func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
 func (o Options) world() *world.World {
 	return &world.World{
 		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, ClockRuns: o.Arrivals > 0,
-		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
+		ParticipantsKept: slices.Contains(o.Quirks, world.ParticipantsKept), RealTime: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
 		Shapes: kinds.Shapes(),
 	}
 }
@@ -127,7 +127,7 @@ func (t *twilio) advance(raw []byte) (any, error) {
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	at := w.Time().Add(time.Duration(in.Seconds) * time.Second)
-	moved, err := t.applyEntry(world.Entry{Op: "advance", At: at, New: created})
+	moved, err := t.applyEntry(world.Entry{Op: "advance", At: at, Created: created})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (t *twilio) applyEdits(raw []byte) (any, error) {
 	defer w.Writing.Unlock()
 	out := editAnswer{Changed: make([]string, 0, len(in.Records))}
 	for n := range in.Records {
-		e, sid, err := w.EntryOf(in.Kind, in.Account, &in.Records[n])
+		e, sid, err := w.NewEditEntry(in.Kind, in.Account, &in.Records[n])
 		if err == nil {
 			_, err = t.applyEntry(e)
 		}

@@ -57,17 +57,17 @@ func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Val
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
 func AvailableNumbers(r *world.Request) format.Answer {
-	in := numberCountryOf(r.In.Vars[1])
+	in := numberCountryOf(r.Incoming.Vars[1])
 	if in == nil {
-		return r.NotFound()
+		return r.NewNotFound()
 	}
-	sort := strings.TrimSuffix(path.Base(r.In.Path), ".json")
+	sort := strings.TrimSuffix(path.Base(r.Incoming.Path), ".json")
 	of := find(in.Offers, func(o *offer) bool { return o.Path == sort })
 	if of == nil {
-		return r.NotFound()
+		return r.NewNotFound()
 	}
-	w, q := r.W, r.Q
-	p, refused := r.ReadSize()
+	w, q := r.World, r.Query
+	p, refused := r.ReadPageSize()
 	if refused != nil {
 		return *refused
 	}
@@ -76,11 +76,11 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	}
 	rows := []table.Part{}
 	for i := int64(0); i < int64(len(of.Fronts))*PerFront && int64(len(rows)) < p.Size; i++ {
-		if v := drawAvailable(w.Seed, in, of, i); r.Suits(&world.Row{I: i, V: v}) {
+		if v := drawAvailable(w.Seed, in, of, i); r.Match(&world.Row{Index: i, Values: v}) {
 			rows = append(rows, table.Part{Template: Shapes()["available_number"], Values: v})
 		}
 	}
-	uri := r.In.Path
+	uri := r.Incoming.Path
 	if echo := q.Echo(nil, world.KeysOf(r.Filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
@@ -89,11 +89,11 @@ func AvailableNumbers(r *world.Request) format.Answer {
 
 // CountryList answers the list of countries, or one of them.
 func CountryList(r *world.Request) format.Answer {
-	base := format.Version + "/Accounts/" + r.W.AccountSID(r.Account) + "/AvailablePhoneNumbers"
-	if len(r.In.Vars) == 2 {
-		one := numberCountryOf(r.In.Vars[1])
+	base := format.Version + "/Accounts/" + r.World.AccountSID(r.Account) + "/AvailablePhoneNumbers"
+	if len(r.Incoming.Vars) == 2 {
+		one := numberCountryOf(r.Incoming.Vars[1])
 		if one == nil {
-			return r.NotFound()
+			return r.NewNotFound()
 		}
 		return table.Show(one.part(base), "")
 	}
@@ -124,8 +124,8 @@ var OfferNames = map[string]string{
 var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},
-	world.TruthFilter("SmsEnabled", "sms"), world.TruthFilter("MmsEnabled", "mms"), world.TruthFilter("VoiceEnabled", "voice"),
-	world.TruthFilter("FaxEnabled", "fax"),
+	world.BoolFilter("SmsEnabled", "sms"), world.BoolFilter("MmsEnabled", "mms"), world.BoolFilter("VoiceEnabled", "voice"),
+	world.BoolFilter("FaxEnabled", "fax"),
 	excluding("ExcludeAllAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") != "none" }),
 	excluding("ExcludeLocalAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "local" }),
 	excluding("ExcludeForeignAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "foreign" }),
@@ -141,8 +141,8 @@ var AvailableFilters = []world.Filter{
 // excluding leaves out some numbers when it is as asked, and nothing when it is not.
 func excluding(key string, when bool, out func(*world.Row) bool) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
-		asked, r := world.ReadTruth(value)
-		return world.Everywhere(func(r *world.Row) bool { return asked != when || !out(r) }), r
+		asked, r := world.ReadBool(value)
+		return world.NewCondition(func(r *world.Row) bool { return asked != when || !out(r) }), r
 	}}
 }
 
@@ -151,7 +151,7 @@ func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer
 	if len(value) != 3 || !format.IsDigits(value) {
 		return world.Condition{}, format.NewInvalid("AreaCode is not valid: " + value)
 	}
-	return world.Everywhere(func(r *world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
+	return world.NewCondition(func(r *world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
 }
 
 // keypad is the digit each letter stands on.
@@ -178,7 +178,7 @@ func containsFilter(_ *world.Request, value string) (world.Condition, *format.An
 		return c
 	}, strings.ToLower(m[2]))
 	contains := world.Pattern(map[string]string{"+": `^\+`}[m[1]], digits, m[3])
-	return world.Everywhere(func(r *world.Row) bool { return contains(r.Value("number").(string)) }), nil
+	return world.NewCondition(func(r *world.Row) bool { return contains(r.Value("number").(string)) }), nil
 }
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
@@ -187,7 +187,7 @@ func inPlace(key, name string) world.Filter {
 		if at := placeOf(value); at != nil {
 			value = at[name].(string)
 		}
-		return world.Everywhere(func(r *world.Row) bool {
+		return world.NewCondition(func(r *world.Row) bool {
 			have, there := r.Value(name).(string)
 			return there && strings.EqualFold(have, value)
 		}), nil
@@ -196,7 +196,7 @@ func inPlace(key, name string) world.Filter {
 
 // distance is how many miles a search reaches: Distance, at most 500, or 25.
 func distance(x *world.Request) (float64, *format.Answer) {
-	value := x.Q.Given["Distance"].Value
+	value := x.Query.Given["Distance"].Value
 	if value == "" {
 		return 25, nil
 	}
@@ -210,12 +210,12 @@ func distance(x *world.Request) (float64, *format.Answer) {
 // distanceFilter narrows nothing by itself.
 func distanceFilter(x *world.Request, _ string) (world.Condition, *format.Answer) {
 	_, r := distance(x)
-	return world.Always, r
+	return world.MatchAll, r
 }
 
 func near(x *world.Request, lat, long float64) (world.Condition, *format.Answer) {
 	reach, r := distance(x)
-	return world.Everywhere(func(r *world.Row) bool {
+	return world.NewCondition(func(r *world.Row) bool {
 		atLat, there := r.Value("latitude").(float64)
 		return there && miles(lat, long, atLat, r.Value("longitude").(float64)) <= reach
 	}), r

@@ -16,19 +16,19 @@ import (
 
 // Calls are the calls of an account.
 var Calls = &world.Kind{
-	Name: "calls", Prefix: "CA", Tag: 'C', Draw: drawCall, Peek: peekCall, Shape: "call",
-	Count: func(w *world.World) int64 { return w.Records },
-	Life:  callLife,
+	Name: "calls", Prefix: "CA", Tag: 'C', Generate: drawCall, Value: peekCall, Shape: "call",
+	Count:     func(w *world.World) int64 { return w.Records },
+	Lifecycle: callLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			partyFilter("To", func(r *world.Row) fake.Party { return readCall(r.W, r.S, r.I).to }),
-			partyFilter("From", func(r *world.Row) fake.Party { return readCall(r.W, r.S, r.I).from }),
+			partyFilter("To", func(r *world.Row) fake.Party { return readCall(r.World, r.Sequence, r.Index).to }),
+			partyFilter("From", func(r *world.Row) fake.Party { return readCall(r.World, r.Sequence, r.Index).from }),
 			{Key: "ParentCallSid", Read: parentFilter},
 			world.TextFilter("Status", "status"),
 		},
-		world.ClockFilters("StartTime", false, "start"), world.ClockFilters("EndTime", false, "end"),
+		world.TimeFilters("StartTime", false, "start"), world.TimeFilters("EndTime", false, "end"),
 	),
-	Writes: world.Writes{Create: createCall, Update: updateCall, Remove: true}, Arrives: true,
+	Writes: world.Writes{Create: createCall, Update: updateCall, CanDelete: true}, Arrives: true,
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 
@@ -109,11 +109,11 @@ func spend(plan []string, other int64, named ...lasting) (dwell [8]int64) {
 
 // callLife draws what a call goes through. A parent is answered. Most calls are short, few are long.
 func callLife(s *world.Sequence, i int64) world.Progress {
-	d := s.Draw(i)
+	d := s.Random(i)
 	role, luck, side := callRole(s.Seed, i), d.IntBelow(10000), d.IntBelow(100)
 	plan := lives().OutboundCalls.pick(luck)
 	switch {
-	case s.Written(i):
+	case s.IsCreatedByWrite(i):
 		plan = lives().OutboundCalls.pick(9999)
 	case role == parent:
 		plan = lives().InboundCalls.pick(9999)
@@ -133,8 +133,8 @@ func callLife(s *world.Sequence, i int64) world.Progress {
 func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 	role := callRole(s.Seed, i)
 	c.own, c.progress, c.direction = -1, s.Progress(i), "outbound-api"
-	if s.Written(i) {
-		form := s.Marks[i].Form
+	if s.IsCreatedByWrite(i) {
+		form := s.History[i].Fields
 		c.to, c.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
 		for own := range int64(world.OwnNumbers) {
 			if fake.OwnNumber(w.Seed, own) == c.from.Text {
@@ -147,7 +147,7 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 	c.own = int64(d.IntBelow(world.OwnNumbers))
 	us, them := fake.Party{Own: true, Index: c.own}, fake.PickPerson(d, w.People)
 	odd, which := d.IntBelow(200), d.Next()
-	c.from, c.to, c.isChild = us, them, role == child && !s.Written(i-1)
+	c.from, c.to, c.isChild = us, them, role == child && !s.IsCreatedByWrite(i-1)
 	switch {
 	case c.progress.Plan[0] == "ringing":
 		c.direction, c.from, c.to = "inbound", them, us
@@ -184,14 +184,14 @@ func peekCall(_ *world.World, s *world.Sequence, i int64, name string) any {
 // callTimes returns when a call started and ended. One that went from the queue to its end
 // never started.
 func callTimes(p *world.Progress) (start, end int64) {
-	start = p.Reached("in-progress")
+	start = p.StatusTime("in-progress")
 	last := p.Status()
 	over := last == "completed" || last == "busy" || last == "no-answer" || last == "failed" || last == "canceled"
 	if start == 0 && over {
-		start = p.Reached("ringing")
+		start = p.StatusTime("ringing")
 	}
 	if start != 0 && over {
-		end = p.Reached(last)
+		end = p.StatusTime(last)
 	}
 	return start, end
 }
@@ -222,8 +222,8 @@ func callable(party string) bool {
 // other instructions, which no row shows.
 func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	p := s.Progress(i)
-	begun := p.Reached("in-progress") != 0
-	over := p.Status() == p.Plan[p.Final()]
+	begun := p.StatusTime("in-progress") != 0
+	over := p.Status() == p.Plan[p.FinalStep()]
 	switch status := form.Get("Status"); {
 	case status != "" && status != "canceled" && status != "completed":
 		return nil, nil, format.Refuse(http.StatusBadRequest, 21218, "Status is not valid: "+status)
@@ -242,13 +242,13 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 // partyFilter asks for one side of a call or message.
 func partyFilter(key string, party func(*world.Row) fake.Party) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
-		return world.Everywhere(func(r *world.Row) bool { p := party(r); return p.Is(r.W.Seed, value) }), nil
+		return world.NewCondition(func(r *world.Row) bool { p := party(r); return p.Is(r.World.Seed, value) }), nil
 	}}
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.
 func parentFilter(x *world.Request, value string) (world.Condition, *format.Answer) {
-	index, ok := x.W.Find(x.S, value)
+	index, ok := x.World.Find(x.Sequence, value)
 	if !ok {
 		return nothing, nil
 	}
@@ -262,17 +262,17 @@ func drawCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	start, end := callTimes(&c.progress)
 	from, to := c.from.Name(w.Seed), c.to.Name(w.Seed)
 	d, price := c.progress.Rest, ""
-	if text, set := s.Form(i, world.EditedPrice); set {
+	if text, set := s.WrittenValue(i, world.EditedPrice); set {
 		price = text
-	} else if c.progress.Settled() {
+	} else if c.progress.IsPriced() {
 		price = format.Money(c.charge(w))
 	}
 	v := table.Values{
-		"created": c.progress.Created, "updated": c.progress.Updated(), "start": start, "end": end, "status": c.progress.Status(),
+		"created": c.progress.Created, "updated": c.progress.UpdateTime(), "start": start, "end": end, "status": c.progress.Status(),
 		"direction": c.direction, "from": from, "from_formatted": format.DisplayNumber(from), "to": to, "to_formatted": format.DisplayNumber(to),
 		"price": price, "queue_time": "0",
 	}
-	if pick := d.IntBelow(100); c.direction == "outbound-api" && c.progress.Reached("in-progress") != 0 && pick < 30 {
+	if pick := d.IntBelow(100); c.direction == "outbound-api" && c.progress.StatusTime("in-progress") != 0 && pick < 30 {
 		v["answered_by"] = map[bool]string{true: "human", false: "machine_start"}[pick < 24]
 	}
 	if pick, name := d.IntBelow(100), d.IntBelow(len(fake.Names())); c.direction == "inbound" && pick < 15 {
@@ -301,7 +301,7 @@ func drawCall(w *world.World, s *world.Sequence, i int64) table.Values {
 // duration returns how long the two talked, in seconds; 0 when nobody answered.
 func (c *call) duration() int64 {
 	_, end := callTimes(&c.progress)
-	answered := c.progress.Reached("in-progress")
+	answered := c.progress.StatusTime("in-progress")
 	if answered == 0 || end == 0 {
 		return 0
 	}

@@ -17,13 +17,13 @@ import (
 // Conferences are the conferences of an account.
 var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
-	Draw: drawConference, Shape: "conference",
-	Count: func(w *world.World) int64 { return w.Records / callsPerBlock },
-	At:    func(s *world.Sequence, i int64) int64 { return s.Among[Calls].Created(anchor(s, i)) },
-	Life:  conferenceLife,
+	Generate: drawConference, Shape: "conference",
+	Count:        func(w *world.World) int64 { return w.Records / callsPerBlock },
+	CreationTime: func(s *world.Sequence, i int64) int64 { return s.Siblings[Calls].CreationTime(anchor(s, i)) },
+	Lifecycle:    conferenceLife,
 	Filters: slices.Concat(
-		world.ClockFilters("DateCreated", false, "created"),
-		world.ClockFilters("DateUpdated", false, "updated"),
+		world.TimeFilters("DateCreated", false, "created"),
+		world.TimeFilters("DateUpdated", false, "updated"),
 		[]world.Filter{world.TextFilter("FriendlyName", "name"), world.TextFilter("Status", "status")},
 	),
 	Writes: world.Writes{Update: updateConference}, Arrives: true,
@@ -33,7 +33,7 @@ var conferencePlan = []string{"init", "in-progress", "completed"}
 
 // conferenceLife is what a conference goes through. It lasts less than an hour.
 func conferenceLife(s *world.Sequence, i int64) world.Progress {
-	d := s.Draw(i)
+	d := s.Random(i)
 	dwell := [8]int64{int64(5 + d.IntBelow(25)), int64(60 + min(d.IntBelow(2900), d.IntBelow(2900)))}
 	return world.Progress{Plan: conferencePlan, Dwell: dwell}
 }
@@ -49,7 +49,7 @@ func drawConference(w *world.World, s *world.Sequence, i int64) table.Values {
 	if pick := d.IntBelow(10); pick < 3 {
 		region = [...]string{"ie1", "au1", "jp1"}[pick]
 	}
-	v := table.Values{"created": p.Created, "updated": p.Updated(), "name": name, "status": p.Status(), "region": region}
+	v := table.Values{"created": p.Created, "updated": p.UpdateTime(), "name": name, "status": p.Status(), "region": region}
 	if p.Status() == "completed" {
 		v["reason"], v["ender"] = conferenceEnd(w, s, i, &d)
 	}
@@ -62,7 +62,7 @@ const EndedViaAPI = "conference-ended-via-api"
 // conferenceEnd returns why a conference ended, and whose leaving ended it.
 func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (reason, call string) {
 	who, why := d.IntBelow(participantCount(s, i)), d.IntBelow(100)
-	switch given, set := s.Form(i, "Reason"); {
+	switch given, set := s.WrittenValue(i, "Reason"); {
 	case set:
 		return given, ""
 	case why < 5:
@@ -77,7 +77,7 @@ func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (rea
 		reason = "last-participant-left"
 	}
 	if i := participantCall(s, i, who); i >= 0 {
-		call = w.SID(s.Among[Calls], i)
+		call = w.SID(s.Siblings[Calls], i)
 	}
 	return reason, call
 }
@@ -100,13 +100,13 @@ func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Value
 // Participants are the calls in conferences.
 var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
-	Draw: drawParticipant, Shape: "participant",
-	Owner: Conferences, Places: seats, Has: seated,
-	Found: findParticipant,
+	Generate: drawParticipant, Shape: "participant",
+	Owner: Conferences, SlotsPerOwner: seats, IsUsed: seated,
+	Find: findParticipant,
 	Filters: []world.Filter{
-		world.TruthFilter("Muted", "muted"), world.TruthFilter("Hold", "hold"), world.TruthFilter("Coaching", "coaching"),
+		world.BoolFilter("Muted", "muted"), world.BoolFilter("Hold", "hold"), world.BoolFilter("Coaching", "coaching"),
 	},
-	Writes: world.Writes{Update: updateParticipant, Remove: true},
+	Writes: world.Writes{Update: updateParticipant, CanDelete: true},
 }
 
 // seats is how many indexes each conference has for its participants.
@@ -125,15 +125,15 @@ func participantCount(s *world.Sequence, conference int64) int {
 // when there is none. The conferences of the seed hold answered calls of their
 // own block, as far as there are enough; later ones those just before them.
 func participantCall(s *world.Sequence, conference int64, seat int) int64 {
-	if conference >= s.Base {
-		before := s.Among[Calls].FirstSince(s.Created(conference)) - 1
-		return max(before-5*((conference-s.Base)%100)-int64(seat), -1)
+	if conference >= s.SeededCount {
+		before := s.Siblings[Calls].FirstSince(s.CreationTime(conference)) - 1
+		return max(before-5*((conference-s.SeededCount)%100)-int64(seat), -1)
 	}
 	first, end := anchor(s, conference), firstCall(s, conference)+15
 	left := seat
 	for _, wanted := range []bool{true, false} {
 		for i := first; i < end; i++ {
-			if (answered(s.Among[Calls], i) != 0) != wanted {
+			if (answered(s.Siblings[Calls], i) != 0) != wanted {
 				continue
 			}
 			if left--; left < 0 {
@@ -148,18 +148,18 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 // over: Twilio's list is empty then (saintpete/logrole issue 4, the connector
 // of Airbyte); the quirk participants-kept changes that.
 func seated(w *world.World, s *world.Sequence, i int64) bool {
-	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
-	if !rooms.Exists(room) || seat >= participantCount(rooms, room) {
+	rooms, room, seat := s.Siblings[Conferences], i/seats, int(i%seats)
+	if !rooms.HasRecord(room) || seat >= participantCount(rooms, room) {
 		return false
 	}
 	p := rooms.Progress(room)
-	return (w.Kept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
+	return (w.ParticipantsKept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
 // drawParticipant draws the participant of a seat.
 func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
-	calls, rooms, room, seat := s.Among[Calls], s.Among[Conferences], i/seats, int(i%seats)
-	d, p := s.Draw(i), rooms.Progress(room)
+	calls, rooms, room, seat := s.Siblings[Calls], s.Siblings[Conferences], i/seats, int(i%seats)
+	d, p := s.Random(i), rooms.Progress(room)
 	joined := p.Created + int64(seat*(1+d.IntBelow(20)))
 	v := table.Values{
 		"call": w.SID(calls, participantCall(rooms, room, seat)), "conference": w.SID(rooms, room), "joined": joined, "status": "connected",
@@ -173,11 +173,11 @@ func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 		v["coached"] = w.SID(calls, participantCall(rooms, room, 0))
 	}
 	for _, field := range participantFields {
-		if value, set := s.Form(i, field[0]); set {
+		if value, set := s.WrittenValue(i, field[0]); set {
 			v[field[1]] = value == "true"
 		}
 	}
-	if sid, set := s.Form(i, "CallSidToCoach"); set {
+	if sid, set := s.WrittenValue(i, "CallSidToCoach"); set {
 		v["coached"] = sid
 	}
 	if v["coaching"] == false {
@@ -189,9 +189,9 @@ func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 	case seat > 1 && pick < 3:
 		v["status"] = [...]string{"queued", "connecting", "ringing"}[pick]
 	}
-	updated := max(joined, s.Touched(i))
+	updated := max(joined, s.LastWrite(i))
 	if v["host"] = seat == 0 && p.Status() != "init"; v["host"] == true { // the conference begins when the host comes
-		updated = max(updated, p.Reached("in-progress"))
+		updated = max(updated, p.StatusTime("in-progress"))
 	}
 	v["updated"] = updated
 	return v
@@ -201,11 +201,11 @@ func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 // or else by the label.
 func findParticipant(w *world.World, s *world.Sequence, room int64, name string) (int64, bool) {
 	by := "label"
-	if _, isCall := w.Find(s.Among[Calls], name); isCall {
+	if _, isCall := w.Find(s.Siblings[Calls], name); isCall {
 		by = "call"
 	}
 	for i := room * seats; i < (room+1)*seats; i++ {
-		if s.Exists(i) && drawParticipant(w, s, i)[by] == name {
+		if s.HasRecord(i) && drawParticipant(w, s, i)[by] == name {
 			return i, true
 		}
 	}
@@ -227,7 +227,7 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 		fields[name] = value
 	}
 	if coached := form.Get("CallSidToCoach"); coached != "" {
-		if _, known := w.Find(s.Among[Calls], coached); !known {
+		if _, known := w.Find(s.Siblings[Calls], coached); !known {
 			return nil, nil, format.NewInvalid("CallSidToCoach is not valid: " + coached)
 		}
 		fields["CallSidToCoach"] = coached

@@ -66,7 +66,7 @@ func pairs(namesAndValues ...string) string {
 // carrier did the wrong. One that is asked by GET has what it is told in its query. The text has
 // Twilio's own way to say the sentence, a form of its own.
 func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.Values {
-	trouble, of := drawTrouble(s.Kind, &d), s.Kind.Draw(w, s, i)
+	trouble, of := drawTrouble(s.Kind, &d), s.Kind.Generate(w, s, i)
 	from, to, status, body := text(of, "from"), text(of, "to"), text(of, "status"), text(of, "body")
 	account, sid, code := w.AccountSID(s.Account), w.SID(s, i), strconv.FormatInt(trouble.Code, 10)
 	hook, method, asked, headers := "https://hooks.example.com/voice", "", "", ""
@@ -109,15 +109,15 @@ func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.
 
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
-	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Draw: drawNotification, Peek: peekNotification,
+	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Generate: drawNotification, Value: peekNotification,
 	Shape: "notification",
 	Count: countTroubles,
 	// Each comes two seconds after its call.
-	At: func(s *world.Sequence, i int64) int64 {
-		calls := s.Among[Calls]
-		return min(calls.Created(notifiedCall(s.Seed, i))+2, calls.Newest)
+	CreationTime: func(s *world.Sequence, i int64) int64 {
+		calls := s.Siblings[Calls]
+		return min(calls.CreationTime(notifiedCall(s.Seed, i))+2, calls.Newest)
 	},
-	Filters: append([]world.Filter{world.TextFilter("Log", "log")}, world.ClockFilters("MessageDate", false, "created")...),
+	Filters: append([]world.Filter{world.TextFilter("Log", "log")}, world.TimeFilters("MessageDate", false, "created")...),
 }
 
 // troubled is how many calls come to one notification, and to one alert.
@@ -143,17 +143,17 @@ func NotificationsOf(w *world.World, _ *world.Sequence, call int64) world.Condit
 
 // drawNotification draws a notification: alone it says more than in a list.
 func drawNotification(w *world.World, s *world.Sequence, i int64) table.Values {
-	v := drawIncident(w, s.Among[Calls], notifiedCall(s.Seed, i), s.Draw(i))
+	v := drawIncident(w, s.Siblings[Calls], notifiedCall(s.Seed, i), s.Random(i))
 	v["created"], v["log"] = peekNotification(w, s, i, "created"), peekNotification(w, s, i, "log")
 	return v
 }
 
 // peekNotification returns what filters ask of a notification.
 func peekNotification(_ *world.World, s *world.Sequence, i int64, name string) any {
-	d := s.Draw(i)
+	d := s.Random(i)
 	switch {
 	case name == "created":
-		return s.Created(i)
+		return s.CreationTime(i)
 	case drawTrouble(Calls, &d).Level == "error":
 		return "0"
 	}

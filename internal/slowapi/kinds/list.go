@@ -17,7 +17,7 @@ const listToken = "AP"
 // numberedPage answers with a page of a list of so many rows without names. A page is found by
 // its number, which its token hides as that of Twilio's usage records does: APMQ== is page 1.
 func numberedPage(r *world.Request, count int64, row func(place int64) table.Part) format.Answer {
-	p, refused := r.ReadSize()
+	p, refused := r.ReadPageSize()
 	if refused != nil {
 		return *refused
 	}
@@ -51,8 +51,8 @@ func pageToken(number int64) string {
 // CallEvents answers the list of a call's events, which have no SIDs: its creation when we
 // called, the webhook once it was answered or rang, and the status callback when it was over.
 func CallEvents(r *world.Request) format.Answer {
-	w := r.W
-	all := w.Below[r.Account][Calls]
+	w := r.World
+	all := w.Sequences[r.Account][Calls]
 	v := drawCall(w, all, r.Parent)
 	v["sid"], v["account"] = w.SID(all, r.Parent), w.AccountSID(r.Account)
 	created, start, end := v["created"].(int64), v["start"].(int64), v["end"].(int64)

@@ -16,18 +16,18 @@ import (
 
 // Messages are the messages of an account.
 var Messages = &world.Kind{
-	Name: "messages", Prefix: "SM", Tag: 'M', Second: mediaPrefix,
-	Draw: drawMessage, Peek: peekMessage, Shape: "message",
-	Count: func(w *world.World) int64 { return 2 * w.Records },
-	Life:  messageLife,
+	Name: "messages", Prefix: "SM", Tag: 'M', PrefixOf: mediaPrefix,
+	Generate: drawMessage, Value: peekMessage, Shape: "message",
+	Count:     func(w *world.World) int64 { return 2 * w.Records },
+	Lifecycle: messageLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			partyFilter("To", func(r *world.Row) fake.Party { return readMessage(r.W, r.S, r.I).to }),
-			partyFilter("From", func(r *world.Row) fake.Party { return readMessage(r.W, r.S, r.I).from }),
+			partyFilter("To", func(r *world.Row) fake.Party { return readMessage(r.World, r.Sequence, r.Index).to }),
+			partyFilter("From", func(r *world.Row) fake.Party { return readMessage(r.World, r.Sequence, r.Index).from }),
 		},
-		world.ClockFilters("DateSent", true, "sent"),
+		world.TimeFilters("DateSent", true, "sent"),
 	),
-	Writes: world.Writes{Create: createMessage, Update: updateMessage, Remove: true}, Arrives: true, Retained: true,
+	Writes: world.Writes{Create: createMessage, Update: updateMessage, CanDelete: true}, Arrives: true, Retained: true,
 	Edits: world.Edits{
 		Finals: []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"}, Body: rewriteMessage,
 	},
@@ -73,10 +73,10 @@ func (m *message) draft(d *fake.Rng) []string {
 
 // messageLife draws what a message goes through, or reads it from the write that created the message.
 func messageLife(s *world.Sequence, i int64) world.Progress {
-	d := s.Draw(i)
+	d := s.Random(i)
 	plan := new(message).draft(&d)
-	if s.Written(i) {
-		switch form := s.Marks[i].Form; {
+	if s.IsCreatedByWrite(i) {
+		switch form := s.History[i].Fields; {
 		case form["ScheduleType"] == "fixed":
 			plan = lives().Scheduled
 		case form["MessagingServiceSid"] != "":
@@ -94,12 +94,12 @@ func messageLife(s *world.Sequence, i int64) world.Progress {
 // readMessage reads a message that a write created, or draws who wrote to whom.
 func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	m.progress, m.direction = s.Progress(i), "outbound-api"
-	if s.Written(i) {
-		form := s.Marks[i].Form
+	if s.IsCreatedByWrite(i) {
+		form := s.History[i].Fields
 		m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
 		return m
 	}
-	first, d := s.Draw(i), &m.progress.Rest
+	first, d := s.Random(i), &m.progress.Rest
 	m.draft(&first)
 	us, them := fake.Party{Own: true, Index: int64(d.IntBelow(world.OwnNumbers))}, fake.PickPerson(d, w.People)
 	odd := d.IntBelow(200)
@@ -129,7 +129,7 @@ func peekMessage(_ *world.World, s *world.Sequence, i int64, _ string) any {
 // sentAt returns when a message was sent or received; 0 while it is under way.
 func sentAt(p *world.Progress) int64 {
 	for _, status := range [...]string{"sent", "received", "failed"} {
-		if t := p.Reached(status); t != 0 {
+		if t := p.StatusTime(status); t != 0 {
 			return t
 		}
 	}
@@ -141,7 +141,7 @@ func sentAt(p *world.Progress) int64 {
 func drawMessage(w *world.World, s *world.Sequence, i int64) table.Values {
 	m, media := readMessage(w, s, i), sentMedia(s, i)
 	v := table.Values{
-		"created": m.progress.Created, "sent": sentAt(&m.progress), "updated": m.progress.Updated(), "direction": m.direction, "service": "",
+		"created": m.progress.Created, "sent": sentAt(&m.progress), "updated": m.progress.UpdateTime(), "direction": m.direction, "service": "",
 		"from": m.from.Name(w.Seed), "to": m.to.Name(w.Seed), "status": m.progress.Status(),
 		"media": strconv.Itoa(media - deletedMedia(w, s, i)),
 	}
@@ -150,24 +150,24 @@ func drawMessage(w *world.World, s *world.Sequence, i int64) table.Values {
 	if v["status"] == "failed" || v["status"] == "undelivered" {
 		v["error_code"], v["error_message"] = why.Code, why.Reason
 	}
-	if sid, set := s.Form(i, "MessagingServiceSid"); set {
+	if sid, set := s.WrittenValue(i, "MessagingServiceSid"); set {
 		v["service"] = sid
 	} else if m.service {
 		one := fake.RngFor(w.Seed, tagServices, int64(d.IntBelow(2)))
 		v["service"] = string(one.Hex([]byte("MG"), 16))
 	}
-	body, set := s.Form(i, "Body")
-	if !set && !s.Written(i) {
+	body, set := s.WrittenValue(i, "Body")
+	if !set && !s.IsCreatedByWrite(i) {
 		body = fake.Body(d, media > 0)
 	}
 	parts := 0
-	if text, set := s.Form(i, "Segments"); set { // a redacted message keeps its number
+	if text, set := s.WrittenValue(i, "Segments"); set { // a redacted message keeps its number
 		parts, _ = strconv.Atoi(text)
 	} else {
 		parts = fake.Segments(body)
 	}
-	price, set := s.Form(i, world.EditedPrice)
-	if !set && m.progress.Settled() {
+	price, set := s.WrittenValue(i, world.EditedPrice)
+	if !set && m.progress.IsPriced() {
 		price = format.Money(m.rate(w) * int64(parts))
 	}
 	v["body"], v["segments"], v["price"] = body, strconv.Itoa(parts), price

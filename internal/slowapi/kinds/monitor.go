@@ -12,12 +12,12 @@ import (
 
 // Alerts are the alerts of the Monitor API. Twilio does not document ResourceSid; Logrole uses it.
 var Alerts = &world.Kind{
-	Name: "alerts", Prefix: "NO", Tag: 0x4e4c, Draw: drawAlert, Shape: "alert",
+	Name: "alerts", Prefix: "NO", Tag: 0x4e4c, Generate: drawAlert, Shape: "alert",
 	Count: countTroubles,
 	// Each comes two seconds after what it is of.
-	At: func(s *world.Sequence, i int64) int64 {
+	CreationTime: func(s *world.Sequence, i int64) int64 {
 		of, subject, _ := alerted(s, i)
-		return min(of.Created(subject)+2, s.Newest)
+		return min(of.CreationTime(subject)+2, s.Newest)
 	},
 	Filters: []world.Filter{
 		world.TextFilter("LogLevel", "log_level"),
@@ -32,14 +32,14 @@ var Alerts = &world.Kind{
 // when it did; one made by an advance is of any of them. The last ten calls of fifty have
 // none, so that the order of calls and messages is that of their alerts. d decides on the rest.
 func alerted(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d fake.Rng) {
-	d = s.Draw(i)
-	of, each := s.Among[Calls], int64(1)
+	d = s.Random(i)
+	of, each := s.Siblings[Calls], int64(1)
 	if d.IntBelow(3) == 0 {
-		of, each = s.Among[Messages], 2
+		of, each = s.Siblings[Messages], 2
 	}
 	subject = (i*troubled + int64(d.IntBelow(troubled-10))) * each
-	if i >= s.Base {
-		subject = int64(d.Next() % uint64(of.Base))
+	if i >= s.SeededCount {
+		subject = int64(d.Next() % uint64(of.SeededCount))
 	}
 	return of, subject, d
 }
@@ -50,9 +50,9 @@ func alerted(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d f
 func monthLong(read func(*world.Request, string) (world.Condition, *format.Answer)) func(*world.Request, string) (world.Condition,
 	*format.Answer) {
 	return func(x *world.Request, value string) (world.Condition, *format.Answer) {
-		from, begins := format.ParseDate(x.Q.Given["StartDate"].Value)
-		to, ends := format.ParseDate(x.Q.Given["EndDate"].Value)
-		last := x.W.Now().Unix()
+		from, begins := format.ParseDate(x.Query.Given["StartDate"].Value)
+		to, ends := format.ParseDate(x.Query.Given["EndDate"].Value)
+		last := x.World.Now().Unix()
 		if ends {
 			last = to.From
 		}
@@ -67,7 +67,7 @@ func monthLong(read func(*world.Request, string) (world.Condition, *format.Answe
 func drawAlert(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, subject, d := alerted(s, i)
 	v := drawIncident(w, of, subject, d)
-	if v["created"] = s.Created(i); i%4 == 0 {
+	if v["created"] = s.CreationTime(i); i%4 == 0 {
 		v["text"] = v["sentence"]
 	}
 	return v
@@ -75,7 +75,7 @@ func drawAlert(w *world.World, s *world.Sequence, i int64) table.Values {
 
 // Events are the audit events of the Monitor API.
 var Events = &world.Kind{
-	Name: "monitor_events", Prefix: "AE", Tag: 0x4145, Draw: drawEvent, Shape: "event",
+	Name: "monitor_events", Prefix: "AE", Tag: 0x4145, Generate: drawEvent, Shape: "event",
 	Count: countTroubles,
 	Filters: []world.Filter{
 		world.TextFilter("ActorSid", "actor"), world.TextFilter("EventType", "type"), world.TextFilter("ResourceSid", "resource"),
@@ -86,12 +86,12 @@ var Events = &world.Kind{
 }
 
 // createdFilters are "at it", "at its end or earlier" and "at its beginning or later".
-var createdFilters = world.ClockFilters("Date", true, "created")
+var createdFilters = world.TimeFilters("Date", true, "created")
 
 // drawEvent draws an event. Its user is one of six, in no other record. It was done from the
 // range of addresses that is kept for documentation, and a key it was done to is one that is no more.
 func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
-	d := s.Draw(i)
+	d := s.Random(i)
 	all := incidents().Events
 	does, who, from, which := all[d.IntBelow(len(all))], d.IntBelow(6), d.IntBelow(20), int64(d.IntBelow(world.OwnNumbers))
 	account := w.AccountSID(s.Account)
@@ -113,7 +113,7 @@ func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 		changes = table.Members{{Name: does.Field, Value: table.Members{{Name: "previous", Value: does.Old}, {Name: "updated", Value: does.New}}}}
 	}
 	return table.Values{
-		"actor": drawHex("US", s.Kind.Tag<<8, s, int64(who)), "changes": changes, "created": s.Created(i), "type": does.Type,
+		"actor": drawHex("US", s.Kind.Tag<<8, s, int64(who)), "changes": changes, "created": s.CreationTime(i), "type": does.Type,
 		"resource": resource, "resource_path": path, "resource_type": does.To, "source": [...]string{"web", "api", "twilio"}[i%3],
 		"address": "203.0.113." + strconv.Itoa(7+from),
 	}

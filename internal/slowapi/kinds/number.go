@@ -16,9 +16,9 @@ import (
 
 // Numbers are the phone numbers an account owns.
 var Numbers = settingKind(world.Kind{
-	Name: "incoming_phone_numbers", Prefix: "PN", Tag: 'N', Shape: "number", Writes: world.Writes{Create: buyNumber, Remove: true},
+	Name: "incoming_phone_numbers", Prefix: "PN", Tag: 'N', Shape: "number", Writes: world.Writes{Create: buyNumber, CanDelete: true},
 	Filters: []world.Filter{
-		world.TruthFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
+		world.BoolFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
 	},
 }, drawNumber, deriveCapabilities)
 
@@ -71,14 +71,14 @@ func sortOf(number string) string {
 
 // ownSID is the SID of one of the numbers the main account began with.
 func ownSID(w *world.World, own int64) string {
-	return w.SID(w.Below[0][Numbers], own)
+	return w.SID(w.Sequences[0][Numbers], own)
 }
 
 // CallerIDs are the caller ids of an account. Their SIDs begin with PN, as those
 // of owned numbers do.
 var CallerIDs = settingKind(world.Kind{
 	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id",
-	Writes:  world.Writes{Create: addCallerID, Made: http.StatusOK, Remove: true},
+	Writes:  world.Writes{Create: addCallerID, CreateStatus: http.StatusOK, CanDelete: true},
 	Filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
 }, func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
 	fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))

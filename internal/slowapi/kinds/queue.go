@@ -12,7 +12,7 @@ import (
 // Queues are the queues of an account. Nobody waits in the last of the first.
 var Queues = settingKind(world.Kind{
 	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue",
-	Writes: world.Writes{Remove: true, Keeps: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
+	Writes: world.Writes{CanDelete: true, RefuseDelete: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
 		if size, _ := waiting(w, s, i); size > 0 {
 			return format.NewInvalid("Queue is not empty, cannot delete")
 		}
@@ -26,9 +26,9 @@ var Queues = settingKind(world.Kind{
 
 // waiting returns how many wait in a queue, and how long they have in all. They are few: all are read.
 func waiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64) {
-	in := w.Below[s.Account][Members]
+	in := w.Sequences[s.Account][Members]
 	for i := range in.Count() {
-		if queueOf(in, i) == queue && in.Exists(i) {
+		if queueOf(in, i) == queue && in.HasRecord(i) {
 			size++
 			waited += waitOf(w, in, i)
 		}
@@ -39,9 +39,9 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64
 // Members have no SID of their own. The one their tokens carry is never shown.
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
-	Draw: drawMember, Shape: "member",
+	Generate: drawMember, Shape: "member",
 	Count: func(w *world.World) int64 { return min(w.Records/40, maxMembers) },
-	Found: findMember,
+	Find:  findMember,
 }
 
 // maxMembers is how many wait at most in all queues together.
@@ -53,46 +53,46 @@ func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 
 // queueOf returns the queue that a member waits in.
 func queueOf(s *world.Sequence, i int64) int64 {
-	d := s.Draw(i)
+	d := s.Random(i)
 	return int64(min(d.IntBelow(5)/2, len(allRules()["queues"].First)-2))
 }
 
 // waitOf returns how long a member has waited, in seconds.
 func waitOf(w *world.World, s *world.Sequence, i int64) int64 {
-	return max(w.Now().Unix()-w.Below[s.Account][Calls].Created(memberCall(w, i)), 0)
+	return max(w.Now().Unix()-w.Sequences[s.Account][Calls].CreationTime(memberCall(w, i)), 0)
 }
 
 // drawMember draws a member. Its position is its place in its queue; the front is 1.
 func drawMember(w *world.World, s *world.Sequence, i int64) table.Values {
-	calls, queue, position := w.Below[s.Account][Calls], queueOf(s, i), int64(1)
+	calls, queue, position := w.Sequences[s.Account][Calls], queueOf(s, i), int64(1)
 	for other := i + 1; other < s.Count(); other++ {
-		if queueOf(s, other) == queue && s.Exists(other) {
+		if queueOf(s, other) == queue && s.HasRecord(other) {
 			position++
 		}
 	}
 	return table.Values{
 		"call": w.SID(calls, memberCall(w, i)), "queue": string(w.Cipher.AppendSID(nil, "QU", s.Account, tagQueues, queue)),
-		"enqueued": calls.Created(memberCall(w, i)), "position": position, "wait_time": waitOf(w, s, i),
+		"enqueued": calls.CreationTime(memberCall(w, i)), "position": position, "wait_time": waitOf(w, s, i),
 	}
 }
 
 // MembersOf are the members of one queue.
 func MembersOf(w *world.World, s *world.Sequence, queue int64) world.Condition {
-	sid := w.SID(w.Below[s.Account][Queues], queue)
-	return world.Everywhere(func(r *world.Row) bool { return r.Value("queue") == sid })
+	sid := w.SID(w.Sequences[s.Account][Queues], queue)
+	return world.NewCondition(func(r *world.Row) bool { return r.Value("queue") == sid })
 }
 
 // findMember finds a member by its call's SID, or the one in Front.
 func findMember(w *world.World, s *world.Sequence, queue int64, name string) (int64, bool) {
 	if name == "Front" {
 		for i := s.Count() - 1; i >= 0; i-- {
-			if queueOf(s, i) == queue && s.Exists(i) {
+			if queueOf(s, i) == queue && s.HasRecord(i) {
 				return i, true
 			}
 		}
 		return 0, false
 	}
-	call, ok := w.Find(w.Below[s.Account][Calls], name)
+	call, ok := w.Find(w.Sequences[s.Account][Calls], name)
 	i := (w.Records - 1 - call) / 3
 	return i, ok && i >= 0 && i < s.Count() && memberCall(w, i) == call
 }

@@ -18,20 +18,20 @@ import (
 // Recordings are the recordings of calls and conferences.
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
-	Draw: drawRecording, Shape: "recording",
-	Count: func(w *world.World) int64 { return w.Records / perRecording },
-	At:    func(s *world.Sequence, i int64) int64 { return SubjectOf(s, i).Since },
-	Life:  recordingLife,
+	Generate: drawRecording, Shape: "recording",
+	Count:        func(w *world.World) int64 { return w.Records / perRecording },
+	CreationTime: func(s *world.Sequence, i int64) int64 { return SubjectOf(s, i).Since },
+	Lifecycle:    recordingLife,
 	Filters: slices.Concat(RecordingDates, []world.Filter{
 		{Key: "CallSid", Read: ofFilter("CallSid")},
 		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
 		{Key: "IncludeSoftDeleted", Read: readBuried},
 	}),
-	Writes: world.Writes{Remove: true, Buries: true},
+	Writes: world.Writes{CanDelete: true, ShowsDeleted: true},
 }
 
 // RecordingDates are all that narrows the lists of one call or conference.
-var RecordingDates = world.ClockFilters("DateCreated", false, "created")
+var RecordingDates = world.TimeFilters("DateCreated", false, "created")
 
 var (
 	recordingPlan = []string{"in-progress", "processing", "completed", "completed"}
@@ -41,10 +41,10 @@ var (
 // recordingLife is what a recording goes through.
 func recordingLife(s *world.Sequence, i int64) world.Progress {
 	of := SubjectOf(s, i)
-	d := s.Draw(i)
-	length := lengthOf(callLife(s.Among[Calls], of.Call), "in-progress")
+	d := s.Random(i)
+	length := lengthOf(callLife(s.Siblings[Calls], of.Call), "in-progress")
 	if of.Conference >= 0 {
-		rooms := s.Among[Conferences]
+		rooms := s.Siblings[Conferences]
 		length = lengthOf(conferenceLife(rooms, of.Conference), "in-progress")
 	}
 	if of.lost || d.IntBelow(150) == 0 {
@@ -60,17 +60,17 @@ func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, p, d := SubjectOf(s, i), s.Progress(i), fake.RngFor(s.Seed, tagRecorded<<8, i)
 	two, pick := d.IntBelow(2) == 0, d.IntBelow(10)
 	v := table.Values{
-		"call": w.SID(s.Among[Calls], of.Call), "conference": "", "channels": int64(1), "source": "Trunking", "created": p.Created,
+		"call": w.SID(s.Siblings[Calls], of.Call), "conference": "", "channels": int64(1), "source": "Trunking", "created": p.Created,
 		"start": of.Since, "price": "",
 	}
 	end := int64(0) // of the call or conference, 0 while it goes on
 	if of.Conference >= 0 {
-		room := s.Among[Conferences].Progress(of.Conference)
-		end = room.Reached("completed")
-		v["conference"] = w.SID(s.Among[Conferences], of.Conference)
+		room := s.Siblings[Conferences].Progress(of.Conference)
+		end = room.StatusTime("completed")
+		v["conference"] = w.SID(s.Siblings[Conferences], of.Conference)
 		v["source"] = [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
 	} else {
-		call := s.Among[Calls].Progress(of.Call)
+		call := s.Siblings[Calls].Progress(of.Call)
 		_, end = callTimes(&call)
 		if two {
 			v["channels"] = int64(2)
@@ -82,9 +82,9 @@ func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 			v["source"] = "DialVerb"
 		}
 	}
-	status, seconds, updated := p.Status(), int64(0), max(p.Updated(), end)
+	status, seconds, updated := p.Status(), int64(0), max(p.UpdateTime(), end)
 	switch {
-	case s.Deleted(i):
+	case s.IsDeleted(i):
 		status = "deleted"
 	case status == "absent":
 	case end == 0:
@@ -98,10 +98,10 @@ func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 	if end == 0 && status != "absent" {
 		updated = p.Created
 	}
-	if p.Settled() && seconds != 0 {
+	if p.IsPriced() && seconds != 0 {
 		v["price"] = format.Money(250 * ((seconds + 59) / 60))
 	}
-	v["status"], v["seconds"], v["duration"], v["updated"] = status, seconds, someSeconds(seconds), max(updated, s.Touched(i))
+	v["status"], v["seconds"], v["duration"], v["updated"] = status, seconds, someSeconds(seconds), max(updated, s.LastWrite(i))
 	return v
 }
 
@@ -120,19 +120,19 @@ func ofFilter(name string) func(*world.Request, string) (world.Condition, *forma
 		if name == "ConferenceSid" {
 			k, of = Conferences, RecordingsOfConference
 		}
-		i, known := x.W.Find(x.S.Among[k], sid)
+		i, known := x.World.Find(x.Sequence.Siblings[k], sid)
 		if !known {
 			return nothing, nil
 		}
-		return of(x.W, x.S, i), nil
+		return of(x.World, x.Sequence, i), nil
 	}
 }
 
 // readBuried reads IncludeSoftDeleted, which widens the list.
 func readBuried(x *world.Request, value string) (world.Condition, *format.Answer) {
-	buried, r := world.ReadTruth(value)
-	x.Buried = buried
-	return world.Always, r
+	buried, r := world.ReadBool(value)
+	x.IncludeDeleted = buried
+	return world.MatchAll, r
 }
 
 // Buried tells whether a query asks for what was deleted lately.
@@ -161,10 +161,10 @@ func Sound(w *world.World, s *world.Sequence, i int64, mp3 bool, asked string) (
 // Transcriptions are what recordings say in words.
 var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
-	Draw: drawTranscription, Shape: "transcription",
-	Count: func(w *world.World) int64 { return w.Records / perRecording / perTranscription },
-	At:    spokenAt,
-	Life:  transcriptionLife, Writes: world.Writes{Remove: true},
+	Generate: drawTranscription, Shape: "transcription",
+	Count:        func(w *world.World) int64 { return w.Records / perRecording / perTranscription },
+	CreationTime: spokenAt,
+	Lifecycle:    transcriptionLife, Writes: world.Writes{CanDelete: true},
 }
 
 var (
@@ -174,7 +174,7 @@ var (
 
 // transcriptionLife is what a transcription goes through.
 func transcriptionLife(s *world.Sequence, i int64) world.Progress {
-	d := s.Draw(i)
+	d := s.Random(i)
 	dwell := [8]int64{int64(10 + d.IntBelow(80)), int64(5 + d.IntBelow(55))}
 	if d.IntBelow(12) == 0 {
 		return world.Progress{Plan: transcriptionFailed, Dwell: dwell}
@@ -184,15 +184,15 @@ func transcriptionLife(s *world.Sequence, i int64) world.Progress {
 
 // drawTranscription draws a transcription. Its price is a number, unlike that of a recording.
 func drawTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
-	p, all, spoken := s.Progress(i), s.Among[Recordings], spokenIn(s, i)
+	p, all, spoken := s.Progress(i), s.Siblings[Recordings], spokenIn(s, i)
 	seconds := drawRecording(w, all, spoken)["seconds"].(int64)
 	v := table.Values{
-		"created": p.Created, "updated": p.Updated(), "status": p.Status(), "duration": someSeconds(seconds), "recording": w.SID(all, spoken),
+		"created": p.Created, "updated": p.UpdateTime(), "status": p.Status(), "duration": someSeconds(seconds), "recording": w.SID(all, spoken),
 	}
 	if p.Status() == "completed" {
 		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's word for silence
 	}
-	if p.Settled() {
+	if p.IsPriced() {
 		v["price"] = format.Money(5000 * max((seconds+59)/60, 1))
 	}
 	return v

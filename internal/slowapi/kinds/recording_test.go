@@ -234,23 +234,23 @@ func TestDerivedTimesNeverFall(t *testing.T) {
 		w := slowapitest.NewWorld(int64(n), 5, time.Unix(2e9, 0))
 		for k, want := range map[*world.Kind]int64{kinds.Conferences: int64(n / 20), kinds.Recordings: int64(n / 5),
 			kinds.Transcriptions: int64(n / 50)} {
-			s := w.Below[0][k]
-			if s.Base != want {
-				t.Errorf("%d records: %d of %s, want %d", n, s.Base, k.Name, want)
+			s := w.Sequences[0][k]
+			if s.SeededCount != want {
+				t.Errorf("%d records: %d of %s, want %d", n, s.SeededCount, k.Name, want)
 			}
-			for i := max(s.Base-3000, 0); i+1 < s.Base; i++ {
-				if s.Created(i) > s.Created(i+1) {
+			for i := max(s.SeededCount-3000, 0); i+1 < s.SeededCount; i++ {
+				if s.CreationTime(i) > s.CreationTime(i+1) {
 					t.Fatalf("%d records: %s %d is younger than the one after it", n, k.Name, i)
 				}
 			}
-			if s.Base > 0 && s.Created(s.Base-1) > w.Epoch.Unix() {
+			if s.SeededCount > 0 && s.CreationTime(s.SeededCount-1) > w.Epoch.Unix() {
 				t.Errorf("%d records: the newest of %s is of the future", n, k.Name)
 			}
 		}
-		s := w.Below[0][kinds.Recordings]
-		for i := max(s.Base-3000, 0); i < s.Base; i++ {
+		s := w.Sequences[0][kinds.Recordings]
+		for i := max(s.SeededCount-3000, 0); i < s.SeededCount; i++ {
 			of := kinds.SubjectOf(s, i)
-			if of.Since < w.Below[0][kinds.Calls].Created(of.Call) && of.Conference < 0 {
+			if of.Since < w.Sequences[0][kinds.Calls].CreationTime(of.Call) && of.Conference < 0 {
 				t.Fatalf("%d records: recording %d begins before its call", n, i)
 			}
 			if c := kinds.RecordingsOfCall(w, s, of.Call); i < c.Lo || i > c.Hi {

@@ -54,18 +54,18 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 			return fields, nil, r
 		}
 	}
-	k.Draw = func(w *world.World, s *world.Sequence, i int64) table.Values {
+	k.Generate = func(w *world.World, s *world.Sequence, i int64) table.Values {
 		fields := map[string]string{}
-		if !s.Written(i) && i < s.Base {
+		if !s.IsCreatedByWrite(i) && i < s.SeededCount {
 			maps.Copy(fields, own().First[i])
 			if draw != nil {
 				draw(w, s, i, fields)
 			}
 		}
-		if m := s.Marks[i]; m != nil {
-			maps.Copy(fields, m.Form)
+		if m := s.History[i]; m != nil {
+			maps.Copy(fields, m.Fields)
 		}
-		v := table.Values{"created": s.Created(i), "updated": s.Updated(i)}
+		v := table.Values{"created": s.CreationTime(i), "updated": s.UpdateTime(i)}
 		for _, some := range []map[string]string{own().Defaults, fields} {
 			for name, value := range some {
 				if value != "" {
@@ -121,24 +121,24 @@ var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
 var Addresses = settingKind(world.Kind{
-	Name: "addresses", Prefix: "AD", Tag: tagAddresses, Shape: "address", Writes: world.Writes{Remove: true},
+	Name: "addresses", Prefix: "AD", Tag: tagAddresses, Shape: "address", Writes: world.Writes{CanDelete: true},
 	Filters: []world.Filter{
 		world.TextFilter("CustomerName", "CustomerName"), world.TextFilter("FriendlyName", "FriendlyName"),
-		world.TruthFilter("EmergencyEnabled", "EmergencyEnabled"), world.TextFilter("IsoCountry", "IsoCountry"),
+		world.BoolFilter("EmergencyEnabled", "EmergencyEnabled"), world.TextFilter("IsoCountry", "IsoCountry"),
 	},
 }, nil, nil)
 
 // DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
-	sid := w.SID(w.Below[s.Account][Addresses], address)
-	return world.Everywhere(func(r *world.Row) bool {
+	sid := w.SID(w.Sequences[s.Account][Addresses], address)
+	return world.NewCondition(func(r *world.Row) bool {
 		return r.Value("AddressSid") == sid || r.Value("EmergencyAddressSid") == sid
 	})
 }
 
 // Applications are the applications of an account.
 var Applications = settingKind(world.Kind{
-	Name: "applications", Prefix: "AP", Tag: tagApplications, Shape: "application", Writes: world.Writes{Remove: true},
+	Name: "applications", Prefix: "AP", Tag: tagApplications, Shape: "application", Writes: world.Writes{CanDelete: true},
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
 }, nil, nil)
 
@@ -150,7 +150,7 @@ var (
 // keyKind returns a kind of keys. The answer to a creation has a real secret, 32
 // letters and digits, as Twilio's does; it opens nothing here.
 func keyKind(name string, tag uint64) *world.Kind {
-	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Writes: world.Writes{Remove: true}}, nil,
+	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Writes: world.Writes{CanDelete: true}}, nil,
 		func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
 			v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
 		})

@@ -34,7 +34,9 @@ const (
 )
 
 // olderCalls is how many calls are older than the first block. s is the conferences.
-func olderCalls(s *world.Sequence) int64 { return s.Among[Calls].Base - callsPerBlock*s.Base }
+func olderCalls(s *world.Sequence) int64 {
+	return s.Siblings[Calls].SeededCount - callsPerBlock*s.SeededCount
+}
 
 // firstCall is the index of the first call of a conference's block.
 func firstCall(s *world.Sequence, conference int64) int64 {
@@ -50,8 +52,8 @@ func anchor(s *world.Sequence, conference int64) int64 {
 // answered is when a call was answered in the world as the seed left it, 0
 // when it was not.
 func answered(calls *world.Sequence, i int64) int64 {
-	p := calls.First(i)
-	return p.Reached("in-progress")
+	p := calls.InitialProgress(i)
+	return p.StatusTime("in-progress")
 }
 
 // subject is what a recording is of.
@@ -64,8 +66,8 @@ type subject struct {
 
 // SubjectOf finds what one of the recordings is of.
 func SubjectOf(s *world.Sequence, i int64) subject {
-	rooms := s.Among[Conferences]
-	extra := s.Base - recordingsPerBlock*rooms.Base
+	rooms := s.Siblings[Conferences]
+	extra := s.SeededCount - recordingsPerBlock*rooms.SeededCount
 	if i < extra {
 		return recordedCall(s, perRecording*i)
 	}
@@ -76,10 +78,10 @@ func SubjectOf(s *world.Sequence, i int64) subject {
 	case 3:
 		return recordedCall(s, firstCall(rooms, room)+10)
 	}
-	one := subject{Call: participantCall(rooms, room, 0), Conference: room, Since: rooms.Created(room)}
+	one := subject{Call: participantCall(rooms, room, 0), Conference: room, Since: rooms.CreationTime(room)}
 	if part == 2 { // begun later, by hand
 		d := fake.RngFor(s.Seed, tagRecorded, i)
-		one.Since = min(one.Since+int64(d.IntBelow(50)), s.Among[Calls].Created(anchor(rooms, room)+1))
+		one.Since = min(one.Since+int64(d.IntBelow(50)), s.Siblings[Calls].CreationTime(anchor(rooms, room)+1))
 	}
 	return one
 }
@@ -87,11 +89,11 @@ func SubjectOf(s *world.Sequence, i int64) subject {
 // recordedCall picks an answered one of the five calls from an index on. What is
 // said to begin no later than the call after them, so that times never fall.
 func recordedCall(s *world.Sequence, from int64) subject {
-	all := s.Among[Calls]
+	all := s.Siblings[Calls]
 	d := fake.RngFor(s.Seed, tagRecorded, from)
 	first, until := int64(d.IntBelow(perRecording)), all.Newest
-	if from+perRecording < all.Base {
-		until = all.Created(from + perRecording)
+	if from+perRecording < all.SeededCount {
+		until = all.CreationTime(from + perRecording)
 	}
 	for k := range int64(perRecording) {
 		i := from + (first+k)%perRecording
@@ -100,7 +102,7 @@ func recordedCall(s *world.Sequence, from int64) subject {
 		}
 	}
 	i := from + first
-	return subject{Call: i, Conference: -1, Since: all.Created(i), lost: true}
+	return subject{Call: i, Conference: -1, Since: all.CreationTime(i), lost: true}
 }
 
 // nothing is a condition no record meets.
@@ -108,10 +110,10 @@ var nothing = world.Condition{Hi: -1}
 
 // RecordingsOfCall are those of a call, alone or as the first in a conference.
 func RecordingsOfCall(w *world.World, s *world.Sequence, call int64) world.Condition {
-	rooms, c := s.Among[Conferences], world.Condition{Lo: call / perRecording, Hi: call / perRecording}
-	extra := s.Base - recordingsPerBlock*rooms.Base
+	rooms, c := s.Siblings[Conferences], world.Condition{Lo: call / perRecording, Hi: call / perRecording}
+	extra := s.SeededCount - recordingsPerBlock*rooms.SeededCount
 	switch block := (call - olderCalls(rooms)) / callsPerBlock; {
-	case call >= s.Among[Calls].Base:
+	case call >= s.Siblings[Calls].SeededCount:
 		return nothing
 	case call >= olderCalls(rooms):
 		c.Lo = extra + recordingsPerBlock*block
@@ -119,18 +121,18 @@ func RecordingsOfCall(w *world.World, s *world.Sequence, call int64) world.Condi
 	case c.Lo >= extra:
 		return nothing
 	}
-	sid := w.SID(s.Among[Calls], call)
+	sid := w.SID(s.Siblings[Calls], call)
 	c.Test = func(r *world.Row) bool { return r.Value("call") == sid }
 	return c
 }
 
 // RecordingsOfConference are the two of a conference.
 func RecordingsOfConference(_ *world.World, s *world.Sequence, room int64) world.Condition {
-	rooms := s.Among[Conferences]
-	if room >= rooms.Base {
+	rooms := s.Siblings[Conferences]
+	if room >= rooms.SeededCount {
 		return nothing
 	}
-	first := s.Base - recordingsPerBlock*(rooms.Base-room) + 1
+	first := s.SeededCount - recordingsPerBlock*(rooms.SeededCount-room) + 1
 	return world.Condition{Lo: first, Hi: first + 1}
 }
 
@@ -139,7 +141,7 @@ const perTranscription = 10
 
 // spokenIn is the recording a transcription is of: one of ten, of a call.
 func spokenIn(s *world.Sequence, transcription int64) int64 {
-	all := s.Among[Recordings]
+	all := s.Siblings[Recordings]
 	from := transcription * perTranscription
 	d := fake.RngFor(s.Seed, tagSpoken, transcription)
 	first := int64(d.IntBelow(perTranscription))
@@ -155,11 +157,11 @@ func spokenIn(s *world.Sequence, transcription int64) int64 {
 // spokenAt is when a transcription was made: when its recording ended, but not
 // after the first recording that belongs to the next, so that times never fall.
 func spokenAt(s *world.Sequence, transcription int64) int64 {
-	all := s.Among[Recordings]
+	all := s.Siblings[Recordings]
 	i := spokenIn(s, transcription)
-	at, until := all.Created(i)+recordingLife(all, i).Dwell[0], all.Newest
-	if next := (transcription + 1) * perTranscription; next < all.Base {
-		until = all.Created(next)
+	at, until := all.CreationTime(i)+recordingLife(all, i).Dwell[0], all.Newest
+	if next := (transcription + 1) * perTranscription; next < all.SeededCount {
+		until = all.CreationTime(next)
 	}
 	return min(at, until)
 }
@@ -167,7 +169,7 @@ func spokenAt(s *world.Sequence, transcription int64) int64 {
 // TranscriptionsOf is the one of a recording, if it has one.
 func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
 	i := recording / perTranscription
-	if i >= s.Base || spokenIn(s, i) != recording {
+	if i >= s.SeededCount || spokenIn(s, i) != recording {
 		return nothing
 	}
 	return world.Condition{Lo: i, Hi: i}

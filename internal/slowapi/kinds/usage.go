@@ -94,13 +94,13 @@ func usageTimes(q format.Query, name string, life format.Span) (all []format.Spa
 
 // Usage answers one of the lists.
 func Usage(r *world.Request, name string) format.Answer {
-	w, q := r.W, r.Q
+	w, q := r.World, r.Query
 	in := []int{r.Account}
 	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
 	case with != "" && with != "true" && with != "false":
 		return *format.NewInvalid("Invalid boolean value.")
 	case with != "false" && r.Account == 0:
-		for account := 1; account < len(w.Below); account++ {
+		for account := 1; account < len(w.Sequences); account++ {
 			in = append(in, account)
 		}
 	}
@@ -110,7 +110,8 @@ func Usage(r *world.Request, name string) format.Answer {
 			shown = append(shown, &Categories()[i])
 		}
 	}
-	life := format.Span{From: beginning("day", w.Top.Created(int64(r.Account)), 0), Until: beginning("day", w.Now().Unix(), 1)}
+	created := w.AccountSequence.CreationTime(int64(r.Account))
+	life := format.Span{From: beginning("day", created, 0), Until: beginning("day", w.Now().Unix(), 1)}
 	times, refused := usageTimes(q, name, life)
 	if refused != nil {
 		return *refused
@@ -189,7 +190,7 @@ func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figur
 		return f
 	}
 	for _, account := range in {
-		s := w.Of(w.KindNamed(c.Kind), account)
+		s := w.Sequence(w.KindNamed(c.Kind), account)
 		f.count += counted(w, c, s, time)
 	}
 	f.usage = f.count * c.Each
@@ -216,7 +217,7 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 // less what its calls and messages have cost since. Those of other accounts begin at
 // nothing. Like real ones it may fall below that.
 func Balance(r *world.Request) format.Answer {
-	w := r.W
+	w := r.World
 	had := int64(0)
 	if r.Account == 0 {
 		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
@@ -229,7 +230,7 @@ func Balance(r *world.Request) format.Answer {
 // NewToken answers POST to Tokens with a user name and a real password. Nothing
 // keeps them, and they open nothing here.
 func NewToken(r *world.Request) format.Answer {
-	form := r.In.Form
+	form := r.Incoming.Form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {
 		ttl, ok = format.ParseWhole(form.Get("Ttl"))
@@ -237,7 +238,7 @@ func NewToken(r *world.Request) format.Answer {
 	if !ok || ttl == 0 || ttl > 86400 {
 		return *format.NewInvalid("Ttl must be a number of seconds from 1 to 86400")
 	}
-	w := r.W
+	w := r.World
 	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.Account))
 	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
 	v := table.Values{
@@ -262,12 +263,12 @@ func charge(w *world.World, s *world.Sequence, i int64) int64 {
 // made of others. A deleted record stays paid for. The caller holds mu.
 func spent(w *world.World, account int) (amount int64) {
 	for _, k := range []*world.Kind{Calls, Messages} {
-		s := w.Of(k, account)
-		first := max(s.Base-world.Unfinished, 0)
+		s := w.Sequence(k, account)
+		first := max(s.SeededCount-world.UnfinishedWindow, 0)
 		for i := first; i < s.Count(); i++ {
 			amount += costSince(w, s, i)
 		}
-		for i := range s.Marks {
+		for i := range s.History {
 			if i < first {
 				amount += costSince(w, s, i)
 			}
@@ -278,15 +279,15 @@ func spent(w *world.World, account int) (amount int64) {
 
 // costSince is what one record costs now, less what it cost when the world began.
 func costSince(w *world.World, s *world.Sequence, i int64) (amount int64) {
-	text, edited := s.Form(i, world.EditedPrice)
-	first, now := s.First(i), s.Progress(i)
-	began := i < s.Base && first.Settled()
+	text, edited := s.WrittenValue(i, world.EditedPrice)
+	first, now := s.InitialProgress(i), s.Progress(i)
+	began := i < s.SeededCount && first.IsPriced()
 	if began && !edited {
 		return 0
 	}
 	if edited {
 		amount = amountOf(text)
-	} else if now.Settled() {
+	} else if now.IsPriced() {
 		amount = charge(w, s, i)
 	}
 	if began {

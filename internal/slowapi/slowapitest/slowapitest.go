@@ -57,7 +57,7 @@ func Serve(s *slowapi.Server, target string) *httptest.ResponseRecorder {
 // NewWorld returns a world as a server with such options has it when it starts.
 func NewWorld(records int64, seed uint64, epoch time.Time) *world.World {
 	return world.New(&world.World{
-		Seed: seed, Records: records, Epoch: epoch, Account: Account, Token: Token, Real: time.Now,
+		Seed: seed, Records: records, Epoch: epoch, Account: Account, Token: Token, RealTime: time.Now,
 		Accounts: kinds.Accounts, Kinds: kinds.All, Shapes: kinds.Shapes(),
 	})
 }

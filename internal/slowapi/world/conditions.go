@@ -1,4 +1,4 @@
-// Requests: which records of a sequence meet every condition, and where in a list a page stands.
+// List requests: the records that match all filters, and the position of a page.
 package world
 
 import (
@@ -14,38 +14,39 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Request is a request to one of Twilio's paths.
+// Request is a request to one of Twilio's paths. Its handler uses it in one goroutine.
 type Request struct {
-	In      *table.Request
-	W       *World
-	Quirks  Quirks
-	Q       format.Query
-	Account int
-	S       *Sequence  // of the kind of the path, nil for none
-	Parent  int64      // the record that a list belongs to
-	Index   int64      // the record itself
-	Narrow  *Condition // what a list shows of the kind; nil for all
-	Filters []Filter
-	Key     string            // of a list
-	Shape   string            // the template of the records
-	Preset  map[string]string // what a creation sets beside its form
-	Buried  bool              // records deleted lately are asked for too
+	Incoming       *table.Request
+	World          *World
+	Quirks         Quirks
+	Query          format.Query
+	Account        int        // the number of the account
+	Sequence       *Sequence  // the records of the path's kind, or nil if it has no kind
+	Parent         int64      // the index of the record that a list belongs to
+	Index          int64      // the index of the record that the path names
+	ListCondition  *Condition // the records of the kind that belong to the list; nil means all
+	Filters        []Filter
+	Key            string            // the name of the JSON array in a list
+	Shape          string            // the name of the records' template
+	Preset         map[string]string // fields that a new record gets beside those of its form
+	IncludeDeleted bool              // include recently deleted records
 
-	conditions []Condition // what a list is narrowed by
-	lo, hi     int64       // where the records that meet them lie, beside late ones
+	conditions []Condition // ListCondition and those of the filters in the query
+	lo, hi     int64       // all matching records have indexes from lo to hi, except late records
 	row        Row
 }
 
-// Shows reports whether a record is there for this request.
-func (x *Request) Shows(i int64) bool {
-	return x.S.Exists(i) || x.Buried && x.S.Buried(i, x.W.Now().Unix())
+// IsVisible reports whether this request may show a record.
+func (x *Request) IsVisible(i int64) bool {
+	return x.Sequence.HasRecord(i) || x.IncludeDeleted && x.Sequence.IsRecentlyDeleted(i, x.World.Now().Unix())
 }
 
-// List answers with a page of a list: so many rows, and the tokens of the pages around it.
-func (x *Request) List(p Place, rows []byte, count int, next, previous string) format.Answer {
-	shape, base := "page", string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
-	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
-		shape, base = "monitor_page", x.In.BaseURL+base
+// List returns the answer with one page of a list. rows is the JSON of count records. next and previous are
+// the tokens of the adjacent pages; next is "" on the last page.
+func (x *Request) List(p PagePosition, rows []byte, count int, next, previous string) format.Answer {
+	shape, base := "page", string(x.Query.Echo([]byte(x.Incoming.Path+"?"), KeysOf(x.Filters)))
+	if strings.HasPrefix(x.Incoming.Path, format.MonitorVersion+"/") {
+		shape, base = "monitor_page", x.Incoming.BaseURL+base
 	}
 	uri := func(page int64, token string) string {
 		if token != "" {
@@ -68,31 +69,31 @@ func (x *Request) List(p Place, rows []byte, count int, next, previous string) f
 	if p.Page > 0 && count > 0 {
 		v["previous"] = uri(p.Page-1, previous)
 	}
-	return format.Answer{Status: http.StatusOK, Body: x.W.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
+	return format.Answer{Status: http.StatusOK, Body: x.World.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
 }
 
-// Variant returns the template whose name begins so, and else that of the lists: a record alone
-// may say more than in a list, and one that was made just now less, or a secret.
-func (x *Request) Variant(begins string) string {
-	if x.W.Shapes[begins+x.Shape] != nil {
-		return begins + x.Shape
+// Variant returns the name of the template with a prefix, or the list's template if there is none. A single
+// record may show more than in a list. A new record may show less, or a secret.
+func (x *Request) Variant(prefix string) string {
+	if x.World.Shapes[prefix+x.Shape] != nil {
+		return prefix + x.Shape
 	}
 	return x.Shape
 }
 
-// NotFound returns the answer when what the path names is not there.
-func (x *Request) NotFound() format.Answer { return *format.NewNotFound(x.In.Path) }
+// NewNotFound returns the 404 answer for the path.
+func (x *Request) NewNotFound() format.Answer { return *format.NewNotFound(x.Incoming.Path) }
 
-// ReadFilters reads what narrows the list. The caller holds the world for reading.
+// ReadFilters reads the filters of the query. It returns an error answer, or nil on success. The caller holds Mu.
 func (x *Request) ReadFilters() *format.Answer {
-	x.hi, x.Buried = math.MaxInt64, false
-	if x.Narrow != nil {
-		x.conditions, x.lo, x.hi = append(x.conditions, *x.Narrow), x.Narrow.Lo, x.Narrow.Hi
+	x.hi, x.IncludeDeleted = math.MaxInt64, false
+	if x.ListCondition != nil {
+		x.conditions, x.lo, x.hi = append(x.conditions, *x.ListCondition), x.ListCondition.Lo, x.ListCondition.Hi
 	}
 	for _, f := range x.Filters {
-		g := x.Q.Given[f.Key]
+		g := x.Query.Given[f.Key]
 		if g.Value == "" {
-			continue // absent, bare and empty narrow nothing
+			continue // an absent or empty filter matches all records
 		}
 		c, r := f.Read(x, g.Value)
 		if r != nil {
@@ -104,74 +105,73 @@ func (x *Request) ReadFilters() *format.Answer {
 	return nil
 }
 
-// Suits reports whether a record meets every condition.
-func (x *Request) Suits(r *Row) bool {
+// Match reports whether a record meets all conditions of the request.
+func (x *Request) Match(r *Row) bool {
 	for n := range x.conditions {
-		if !x.conditions[n].Meets(r) {
+		if !x.conditions[n].Match(r) {
 			return false
 		}
 	}
 	return true
 }
 
-// open tells whether every record is asked for.
-func (x *Request) open() bool { return len(x.conditions) == 0 }
+// isUnfiltered reports whether the list has no conditions.
+func (x *Request) isUnfiltered() bool { return len(x.conditions) == 0 }
 
-// meets tells whether a record is there and meets every condition.
-func (x *Request) meets(i int64) bool {
-	if !x.Shows(i) {
+// matchIndex reports whether a record is visible and meets all conditions.
+func (x *Request) matchIndex(i int64) bool {
+	if !x.IsVisible(i) {
 		return false
 	}
-	x.row = Row{W: x.W, S: x.S, I: i}
-	return x.Suits(&x.row)
+	x.row = Row{World: x.World, Sequence: x.Sequence, Index: i}
+	return x.Match(&x.row)
 }
 
-// below is the highest index at or under i that may meet the conditions, -1
-// when there is none: those between lo and hi, and the late ones.
-func (x *Request) below(i int64) int64 {
-	best := min(i, x.hi, x.S.Count()-1)
+// olderCandidate returns the highest index up to i that may meet the conditions, or -1 if there is none. The
+// candidates are the indexes from lo to hi and the late records.
+func (x *Request) olderCandidate(i int64) int64 {
+	best := min(i, x.hi, x.Sequence.Count()-1)
 	if best < x.lo {
 		best = -1
 	}
-	pos, _ := slices.BinarySearch(x.S.late, i+1)
+	pos, _ := slices.BinarySearch(x.Sequence.late, i+1)
 	if pos > 0 {
-		best = max(best, x.S.late[pos-1])
+		best = max(best, x.Sequence.late[pos-1])
 	}
 	return best
 }
 
-// above is the lowest index at or over i that may meet the conditions, count
-// when there is none.
-func (x *Request) above(i int64) int64 {
-	count := x.S.Count()
+// newerCandidate returns the lowest index from i on that may meet the conditions, or Count if there is none.
+func (x *Request) newerCandidate(i int64) int64 {
+	count := x.Sequence.Count()
 	best := max(i, x.lo)
 	if best > x.hi {
 		best = count
 	}
-	pos, _ := slices.BinarySearch(x.S.late, i)
-	if pos < len(x.S.late) {
-		best = min(best, x.S.late[pos])
+	pos, _ := slices.BinarySearch(x.Sequence.late, i)
+	if pos < len(x.Sequence.late) {
+		best = min(best, x.Sequence.late[pos])
 	}
 	return min(best, count)
 }
 
-// batch is how many records are looked at before others get a turn.
+// batch is the number of records to test before Mu is released for writers.
 const batch = 512
 
-// Down collects up to n indexes from start downwards, after skipping some.
-func (x *Request) Down(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
-	if skip > 0 && x.open() {
-		x.W.Mu.RLock()
-		start, skip = x.S.nth(skip), 0
-		x.W.Mu.RUnlock()
+// CollectDown returns up to n matching indexes from start downwards, without the first skip matches.
+func (x *Request) CollectDown(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
+	if skip > 0 && x.isUnfiltered() {
+		x.World.Mu.RLock()
+		start, skip = x.Sequence.nthNewest(skip), 0
+		x.World.Mu.RUnlock()
 	}
-	return x.walk(ctx, start, skip, n, func(i int64) (int64, int64) { i = x.below(i); return i, i - 1 })
+	return x.walk(ctx, start, skip, n, func(i int64) (int64, int64) { i = x.olderCandidate(i); return i, i - 1 })
 }
 
-// up collects up to n indexes from start upwards, and gives them newest first.
-func (x *Request) up(ctx context.Context, start int64, n int) ([]int64, error) {
+// collectUp returns the first n matching indexes from start upwards, the newest first.
+func (x *Request) collectUp(ctx context.Context, start int64, n int) ([]int64, error) {
 	found, err := x.walk(ctx, start, 0, n, func(i int64) (int64, int64) {
-		if i = x.above(i); i >= x.S.Count() {
+		if i = x.newerCandidate(i); i >= x.Sequence.Count() {
 			return -1, i
 		}
 		return i, i + 1
@@ -180,87 +180,87 @@ func (x *Request) up(ctx context.Context, start int64, n int) ([]int64, error) {
 	return found, err
 }
 
-// walk collects up to n indexes that meet the conditions, after skipping some. next tells
-// which comes at an index or behind it, -1 for none, and where to go on.
+// walk returns up to n matching indexes, without the first skip matches. next returns the first candidate
+// at or after an index in walking order, or -1 if there is none, and the index to continue at.
 func (x *Request) walk(ctx context.Context, at, skip int64, n int, next func(int64) (int64, int64)) (found []int64, _ error) {
 	for i := int64(0); i >= 0 && len(found) < n; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		x.W.Mu.RLock()
+		x.World.Mu.RLock()
 		for range batch {
 			if i, at = next(at); i < 0 || len(found) == n {
 				break
 			}
-			if x.meets(i) {
+			if x.matchIndex(i) {
 				if skip--; skip < 0 {
 					found = append(found, i)
 				}
 			}
 		}
-		x.W.Mu.RUnlock()
+		x.World.Mu.RUnlock()
 	}
 	return found, nil
 }
 
-// Indexes finds the page's records, newest first. The position comes from the
-// token; a Page without one counts from the newest record.
-func (x *Request) Indexes(ctx context.Context, p Place) ([]int64, error) {
-	if p.back {
-		return x.up(ctx, p.index+1, int(p.Size))
+// CollectPage returns the indexes of the page's records, the newest first. The token decides where the
+// page begins. Without a token the pages before it are counted from the newest record.
+func (x *Request) CollectPage(ctx context.Context, p PagePosition) ([]int64, error) {
+	if p.backwards {
+		return x.collectUp(ctx, p.index+1, int(p.Size))
 	}
 	if p.Token != "" {
-		return x.Down(ctx, p.index-1, 0, int(p.Size))
+		return x.CollectDown(ctx, p.index-1, 0, int(p.Size))
 	}
 	skip := p.Page * p.Size
 	if x.Quirks[PageIgnored] {
 		skip = 0
 	}
-	return x.Down(ctx, math.MaxInt64-1, skip, int(p.Size))
+	return x.CollectDown(ctx, math.MaxInt64-1, skip, int(p.Size))
 }
 
-// Sid is the SID of a record.
-func (x *Request) Sid(i int64) string {
-	x.W.Mu.RLock()
-	defer x.W.Mu.RUnlock()
-	return x.W.SID(x.S, i)
+// RecordSID returns the SID of a record. The caller does not hold Mu.
+func (x *Request) RecordSID(i int64) string {
+	x.World.Mu.RLock()
+	defer x.World.Mu.RUnlock()
+	return x.World.SID(x.Sequence, i)
 }
 
-// Rows appends the records as a template shows them, some at a time, so that
-// writers need not wait.
-func (x *Request) Rows(dst []byte, found []int64) []byte {
+// AppendRows appends the JSON of records, separated by commas. It releases Mu after every 64 records
+// so that writers do not wait long.
+func (x *Request) AppendRows(dst []byte, found []int64) []byte {
 	first := true
 	for some := range slices.Chunk(found, 64) {
-		x.W.Mu.RLock()
+		x.World.Mu.RLock()
 		for _, i := range some {
 			if !first {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = x.W.Show(dst, x.S, i, x.Shape, x.In.BaseURL)
+			dst = x.World.Show(dst, x.Sequence, i, x.Shape, x.Incoming.BaseURL)
 		}
-		x.W.Mu.RUnlock()
+		x.World.Mu.RUnlock()
 	}
 	return dst
 }
 
-// Place is where in a list a page stands.
-type Place struct {
+// PagePosition says which page of a list a request asks for.
+type PagePosition struct {
 	Size, Page int64
 	Token      string
-	back       bool  // the token asks for what is newer
-	index      int64 // the token's record
+	backwards  bool  // the token asks for newer records than index
+	index      int64 // the index of the record in the token
 }
 
 const (
-	defaultSize = 50
-	maxSize     = 1000
+	defaultSize = 50   // records in a page
+	maxSize     = 1000 // records in a page
 )
 
-// ReadSize reads PageSize and Page, and takes PageToken as it is.
-func (x *Request) ReadSize() (Place, *format.Answer) {
-	p := Place{Size: defaultSize, Token: x.Q.Given["PageToken"].Value}
-	if g, there := x.Q.Given["PageSize"]; there {
+// ReadPageSize reads PageSize and Page. It copies PageToken without checking it.
+func (x *Request) ReadPageSize() (PagePosition, *format.Answer) {
+	p := PagePosition{Size: defaultSize, Token: x.Query.Given["PageToken"].Value}
+	if g, there := x.Query.Given["PageSize"]; there {
 		size, ok := format.ParseWhole(g.Value)
 		switch {
 		case (!ok || size == 0) && x.Quirks[SizeForgiven]:
@@ -272,7 +272,7 @@ func (x *Request) ReadSize() (Place, *format.Answer) {
 		}
 		p.Size = min(size, maxSize)
 	}
-	if g, there := x.Q.Given["Page"]; there {
+	if g, there := x.Query.Given["Page"]; there {
 		page, ok := format.ParseWhole(g.Value)
 		if !ok {
 			return p, format.NewInvalid("Page must be a number, 0 or greater.")
@@ -282,19 +282,19 @@ func (x *Request) ReadSize() (Place, *format.Answer) {
 	return p, nil
 }
 
-// ReadPlace reads where in the list the page stands. The caller holds the world for reading.
-func (x *Request) ReadPlace() (Place, *format.Answer) {
-	p, r := x.ReadSize()
+// ReadPosition reads PageSize, Page and PageToken. It returns an error answer if one is invalid. The caller holds Mu.
+func (x *Request) ReadPosition() (PagePosition, *format.Answer) {
+	p, r := x.ReadPageSize()
 	if r != nil || p.Token == "" {
 		return p, r
 	}
 	if len(p.Token) < 2 || p.Token[0] != 'P' || p.Token[1] != 'A' && p.Token[1] != 'B' {
 		return p, format.NewInvalid("Page token is invalid.")
 	}
-	index, ok := x.W.Find(x.S, p.Token[2:])
+	index, ok := x.World.Find(x.Sequence, p.Token[2:])
 	if !ok {
 		return p, format.NewInvalid("Page token is invalid.")
 	}
-	p.back, p.index = p.Token[1] == 'B', index
+	p.backwards, p.index = p.Token[1] == 'B', index
 	return p, nil
 }

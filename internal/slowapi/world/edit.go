@@ -1,4 +1,4 @@
-// Edits: late changes to single records, such as a price put right, of which no list tells.
+// Edits: late changes to single records that no time filter finds, such as a corrected price.
 package world
 
 import (
@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// Edit is what happens to one record, named by its place in the order of creation (0 is the oldest) or by its SID.
+// Edit is one change to one record. SID names the record, or Index, where 0 is the oldest record.
 type Edit struct {
 	Index   *int64  `json:"index"`
 	SID     string  `json:"sid"`
 	Delete  bool    `json:"delete"`
-	Restore bool    `json:"restore"` // a deleted record is there again, in its old place
+	Restore bool    `json:"restore"` // restore a deleted record with its old index
 	Price   *string `json:"price"`
-	Status  *string `json:"status"` // of one that is in a final state
-	Body    *string `json:"body"`   // of a message
+	Status  *string `json:"status"` // the new status of a record that is in a final state
+	Body    *string `json:"body"`   // the new body of a message
 }
 
-// The names of what an edit sets; no form has fields of such names.
+// Names of the values that only edits set. No form has fields with these names.
 const (
 	EditedPrice  = "=price"
 	editedStatus = "=status"
 )
 
-// EntryOf is the entry for an edit. The caller holds mu.
-func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid string, err error) {
+// NewEditEntry returns the entry for an edit and the SID of its record. The caller holds Mu or Writing.
+func (w *World) NewEditEntry(kind string, account int, e *Edit) (out Entry, sid string, err error) {
 	k := w.KindNamed(kind)
-	s := w.Of(k, account)
+	s := w.Sequence(k, account)
 	if k == nil || s == nil {
 		return out, "", fmt.Errorf("there is no kind %q in account %d", kind, account)
 	}
@@ -50,7 +50,7 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 	if e.Status != nil {
 		out.Fields[editedStatus] = *e.Status
 	}
-	if e.Body != nil && k.Edits.Body != nil && s.Exists(index) {
+	if e.Body != nil && k.Edits.Body != nil && s.HasRecord(index) {
 		maps.Copy(out.Fields, k.Edits.Body(w, s, index, *e.Body))
 	}
 	return out, w.SID(s, index), nil
@@ -66,23 +66,23 @@ func (w *World) indexOf(s *Sequence, e *Edit) (int64, bool) {
 	return *e.Index, *e.Index >= 0 && *e.Index < s.Count()
 }
 
-// planEdit changes a record, or brings a deleted one back.
+// planEdit plans an edit, or the restoration of a deleted record.
 func (w *World) planEdit(e Entry, s *Sequence) (func() int, error) {
 	status, set := e.Fields[editedStatus]
 	switch {
 	case s == nil || e.Index < 0 || e.Index >= s.Count():
 		return nil, fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
-	case e.Op == "restore" && !s.Deleted(e.Index):
+	case e.Op == "restore" && !s.IsDeleted(e.Index):
 		return nil, fmt.Errorf("slowapi: restore: record %d of %q was not deleted", e.Index, e.Kind)
 	case e.Op == "restore":
-		return func() int { s.Gone = without(s.Gone, e.Index); return 0 }, nil
-	case !s.Exists(e.Index):
+		return func() int { s.DeletedIndexes = remove(s.DeletedIndexes, e.Index); return 0 }, nil
+	case !s.HasRecord(e.Index):
 		return nil, fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
 	case s.Kind.Edits.Finals == nil:
 		return nil, fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
 	}
 	p := s.Progress(e.Index)
-	if set && (!p.done() || !slices.Contains(s.Kind.Edits.Finals, status)) {
+	if set && (!p.isFinal() || !slices.Contains(s.Kind.Edits.Finals, status)) {
 		return nil, fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind,
 			p.Status(), s.Kind.Edits.Finals)
 	}
@@ -90,12 +90,12 @@ func (w *World) planEdit(e Entry, s *Sequence) (func() int, error) {
 		fields := maps.Clone(e.Fields)
 		if set {
 			plan := slices.Clone(p.Plan)
-			for i, before := range plan {
-				if before == p.Status() {
+			for i, old := range plan {
+				if old == p.Status() {
 					plan[i] = status
 				}
 			}
-			s.markFor(e.Index).plan = plan
+			s.getHistory(e.Index).plan = plan
 			delete(fields, editedStatus)
 		}
 		s.set(e.Index, fields, e.At.Unix())

@@ -1,4 +1,4 @@
-// Entries: everything that happens to the world, and how it becomes true.
+// Entries: the changes of the world, and how they are applied.
 package world
 
 import (
@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Entry is one thing that happened. At is the world's time then, Wall the real one, so that a running clock can catch up.
+// Entry is one change of the world, which is one line of the journal. At is the time of the world at the change, and
+// Wall the real time. After a restart a running clock continues from both.
 type Entry struct {
-	Op      string            `json:"op"` // advance, pass, create, update, delete, edit, restore
-	At      time.Time         `json:"at"`
-	Wall    time.Time         `json:"wall"`
-	Kind    string            `json:"kind,omitempty"`
-	Account int               `json:"account,omitempty"`
-	Index   int64             `json:"index,omitempty"`
-	Fields  map[string]string `json:"fields,omitempty"`
-	Cut     []string          `json:"cut,omitempty"`
-	New     map[string]int    `json:"new,omitempty"`
+	Op           string            `json:"op"` // advance, pass, create, update, delete, edit, restore
+	At           time.Time         `json:"at"`
+	Wall         time.Time         `json:"wall"`
+	Kind         string            `json:"kind,omitempty"`
+	Account      int               `json:"account,omitempty"`
+	Index        int64             `json:"index,omitempty"`
+	Fields       map[string]string `json:"fields,omitempty"` // the values that a write or edit sets
+	NextStatuses []string          `json:"cut,omitempty"`    // the statuses that replace the rest of the plan
+	Created      map[string]int    `json:"new,omitempty"`    // the number of records to create, by kind
 }
 
-// Apply makes an entry true, and returns how many records moved on in their lives. The caller holds Mu for writing.
+// Apply applies an entry and returns the number of records whose status advanced. The caller holds Mu for writing.
 func (w *World) Apply(e Entry) (moved int, err error) {
 	do, err := w.Plan(e)
 	if err != nil {
@@ -31,8 +32,8 @@ func (w *World) Apply(e Entry) (moved int, err error) {
 	return do(), nil
 }
 
-// Plan returns what makes an entry true, or why it cannot become true. Entries come from a file, so Plan checks all of
-// them. The caller holds Writing until do has run, and Mu for writing while do runs.
+// Plan checks an entry and returns the function that applies it. It checks entries of a journal too, because the file may
+// be damaged. The caller holds Writing until do has returned, and Mu for writing while do runs.
 func (w *World) Plan(e Entry) (do func() (moved int), err error) {
 	if e.At.Before(w.clock) {
 		return nil, fmt.Errorf("slowapi: %s at %s lies before what happened last", e.Op, e.At.Format(time.RFC3339))
@@ -44,129 +45,130 @@ func (w *World) Plan(e Entry) (do func() (moved int), err error) {
 	if plan == nil {
 		return nil, fmt.Errorf("slowapi: unknown entry %q", e.Op)
 	}
-	change, err := plan(e, w.Of(w.KindNamed(e.Kind), e.Account))
+	change, err := plan(e, w.Sequence(w.KindNamed(e.Kind), e.Account))
 	return func() int {
 		defer func() { w.clock, w.wall = e.At, e.Wall }()
 		return change()
 	}, err
 }
 
-// planTime moves records on, all by one step for an advance and those that are due for time that passed. It creates new ones.
+// planTime plans the passing of time. An "advance" moves all unfinished records by one step, and a "pass" moves those that
+// are due. Both create the new records of the entry.
 func (w *World) planTime(e Entry, _ *Sequence) (func() int, error) {
-	for name, n := range e.New {
+	for name, n := range e.Created {
 		k := w.KindNamed(name)
 		if k == nil || !k.Arrives || n < 0 {
 			return nil, fmt.Errorf("slowapi: %s: cannot create %d of %q", e.Op, n, name)
 		}
-		if n > maxBorn-len(w.Of(k, 0).born) {
+		if n > maxCreated-len(w.Sequence(k, 0).createdAt) {
 			return nil, ErrFull
 		}
 	}
 	at := e.At.Unix()
 	return func() (moved int) {
-		for _, account := range w.Below {
+		for _, account := range w.Sequences {
 			for _, k := range w.Kinds {
 				s := account[k]
-				for _, i := range slices.Clone(s.live) {
-					if e.Op == "advance" && s.step(i, at) || e.Op == "pass" && s.catchUp(i, at) {
+				for _, i := range slices.Clone(s.unfinished) {
+					if e.Op == "advance" && s.step(i, at) || e.Op == "pass" && s.runDueSteps(i, at) {
 						moved++
 					}
 				}
 			}
 		}
 		for _, k := range w.Kinds {
-			for range e.New[k.Name] {
-				w.Below[0][k].bear(at)
+			for range e.Created[k.Name] {
+				w.Sequences[0][k].addRecord(at)
 			}
 		}
 		return moved
 	}, nil
 }
 
-// bear adds a record.
-func (s *Sequence) bear(at int64) {
-	if s.Kind.Life != nil {
-		s.live = append(s.live, s.Count())
+// addRecord adds a record that was created at a time in Unix seconds.
+func (s *Sequence) addRecord(at int64) {
+	if s.Kind.Lifecycle != nil {
+		s.unfinished = append(s.unfinished, s.Count())
 	}
-	s.born = append(s.born, at)
+	s.createdAt = append(s.createdAt, at)
 }
 
-// step moves one record on by one step.
+// step moves a record to its next step. It returns false if the record was already final.
 func (s *Sequence) step(i, at int64) bool {
 	p := s.Progress(i)
-	if p.done() {
-		s.live = without(s.live, i)
+	if p.isFinal() {
+		s.unfinished = remove(s.unfinished, i)
 		return false
 	}
-	m := s.markFor(i)
-	m.when = append(m.when, max(at, p.at(p.step)))
-	if p.step+1 >= p.Final() {
-		s.live = without(s.live, i)
+	m := s.getHistory(i)
+	m.stepTimes = append(m.stepTimes, max(at, p.stepTime(p.step)))
+	if p.step+1 >= p.FinalStep() {
+		s.unfinished = remove(s.unfinished, i)
 	}
-	if at > p.Created+slack {
+	if at > p.Created+maxLag {
 		s.late = insert(s.late, i)
 	}
 	return true
 }
 
-// catchUp moves one record through every step that is due by now.
-func (s *Sequence) catchUp(i, now int64) (moved bool) {
+// runDueSteps moves a record through all steps that are due. It reports whether any step was due.
+func (s *Sequence) runDueSteps(i, now int64) (moved bool) {
 	for {
 		p := s.Progress(i)
-		if p.done() || p.due() > now {
+		if p.isFinal() || p.nextStepTime() > now {
 			return moved
 		}
-		moved = s.step(i, p.due())
+		moved = s.step(i, p.nextStepTime())
 	}
 }
 
-// planCreate adds a record that a write made.
+// planCreate plans the creation of a record by a write.
 func (w *World) planCreate(e Entry, s *Sequence) (func() int, error) {
 	switch {
 	case s == nil:
 		return nil, fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
 	case s.Kind.Writes.Create == nil:
 		return nil, fmt.Errorf("slowapi: create: nothing can be added to %q", e.Kind)
-	case len(s.born) >= maxBorn, s == w.Top && s.Count() >= MaxAccounts:
+	case len(s.createdAt) >= maxCreated, s == w.AccountSequence && s.Count() >= MaxAccounts:
 		return nil, ErrFull
 	}
 	return func() int {
-		if s == w.Top {
-			w.Below = append(w.Below, w.emptyAccount(len(w.Below)))
+		if s == w.AccountSequence {
+			w.Sequences = append(w.Sequences, w.emptyAccount(len(w.Sequences)))
 		}
-		s.Marks[s.Count()] = &mark{Form: e.Fields, written: true}
-		s.bear(e.At.Unix())
+		s.History[s.Count()] = &history{Fields: e.Fields, createdByWrite: true}
+		s.addRecord(e.At.Unix())
 		return 0
 	}, nil
 }
 
-// planWrite changes or deletes a record.
+// planWrite plans the update or the deletion of a record.
 func (w *World) planWrite(e Entry, s *Sequence) (func() int, error) {
-	if s == nil || !s.Exists(e.Index) {
+	if s == nil || !s.HasRecord(e.Index) {
 		return nil, fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
 	}
-	if len(e.Cut) > 0 && (s.Kind.Life == nil || len(e.Cut) > 2) {
-		return nil, fmt.Errorf("slowapi: update: a record of %q cannot go to %q", e.Kind, e.Cut)
+	if len(e.NextStatuses) > 0 && (s.Kind.Lifecycle == nil || len(e.NextStatuses) > 2) {
+		return nil, fmt.Errorf("slowapi: update: a record of %q cannot go to %q", e.Kind, e.NextStatuses)
 	}
 	var p Progress
-	if len(e.Cut) > 0 {
-		if p = s.Progress(e.Index); p.done() {
+	if len(e.NextStatuses) > 0 {
+		if p = s.Progress(e.Index); p.isFinal() {
 			return nil, fmt.Errorf("slowapi: update: record %d of %q is in a final state", e.Index, e.Kind)
 		}
 	}
 	at := e.At.Unix()
 	if e.Op == "delete" {
 		return func() int {
-			if s.Kind.Writes.Buries {
-				s.markFor(e.Index).Touched = at
+			if s.Kind.Writes.ShowsDeleted {
+				s.getHistory(e.Index).LastWrite = at
 			}
-			s.Gone, s.live, s.late = insert(s.Gone, e.Index), without(s.live, e.Index), without(s.late, e.Index)
+			s.DeletedIndexes, s.unfinished, s.late = insert(s.DeletedIndexes, e.Index), remove(s.unfinished, e.Index), remove(s.late, e.Index)
 			return 0
 		}, nil
 	}
 	return func() int {
-		if len(e.Cut) > 0 {
-			s.markFor(e.Index).plan = append(slices.Clone(p.Plan[:p.step+1]), e.Cut...) // what was reached stays
+		if len(e.NextStatuses) > 0 {
+			s.getHistory(e.Index).plan = append(slices.Clone(p.Plan[:p.step+1]), e.NextStatuses...) // keep the steps already reached
 			s.step(e.Index, at)
 		}
 		s.set(e.Index, e.Fields, at)
@@ -174,28 +176,28 @@ func (w *World) planWrite(e Entry, s *Sequence) (func() int, error) {
 	}, nil
 }
 
-// set notes what a write or an edit set in a record.
+// set stores the values that a write or an edit sets in a record.
 func (s *Sequence) set(i int64, fields map[string]string, at int64) {
-	m := s.markFor(i)
-	if m.Form == nil {
-		m.Form = map[string]string{}
+	m := s.getHistory(i)
+	if m.Fields == nil {
+		m.Fields = map[string]string{}
 	}
-	maps.Copy(m.Form, fields)
-	m.Touched = at
-	if at > s.Created(i)+slack {
+	maps.Copy(m.Fields, fields)
+	m.LastWrite = at
+	if at > s.CreationTime(i)+maxLag {
 		s.late = insert(s.late, i)
 	}
 }
 
-// NextDue is when the next record moves on by itself, in Unix seconds. The
-// caller holds mu.
+// NextDue returns when the next step of any record is due, in Unix seconds, or math.MaxInt64 if none is.
+// The caller holds Mu.
 func (w *World) NextDue() int64 {
 	due := int64(math.MaxInt64)
-	for _, account := range w.Below {
+	for _, account := range w.Sequences {
 		for _, s := range account {
-			for _, i := range s.live {
+			for _, i := range s.unfinished {
 				p := s.Progress(i)
-				due = min(due, p.due())
+				due = min(due, p.nextStepTime())
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Filters: what each means, which dates it takes, and how a list echoes them.
+// Filters: the parameters that restrict a list.
 package world
 
 import (
@@ -9,86 +9,84 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Filter is one parameter that narrows a list.
+// Filter is one query parameter that restricts a list.
 type Filter struct {
-	Key  string
+	Key  string // the name of the parameter, with < or > if it has one
 	Read func(x *Request, value string) (Condition, *format.Answer)
 }
 
-// Condition is what a filter with its value asks for. Lo and Hi bound the
-// indexes that may meet it, so that a window of time costs no scan; the late
-// ones of a sequence are looked at all the same. Without Test it is met by all between.
+// Condition is a filter with its value. Only records with indexes from Lo to Hi and late records can
+// meet it, so a time range needs no scan. Without Test all records from Lo to Hi meet it.
 type Condition struct {
 	Test   func(*Row) bool
 	Lo, Hi int64
 }
 
-// Always is met by every record.
-var Always = Condition{Hi: math.MaxInt64}
+// MatchAll is a condition that every record meets.
+var MatchAll = Condition{Hi: math.MaxInt64}
 
-// Everywhere is a condition that any index may meet.
-func Everywhere(test func(*Row) bool) Condition {
+// NewCondition returns a condition that tests all records.
+func NewCondition(test func(*Row) bool) Condition {
 	return Condition{Test: test, Hi: math.MaxInt64}
 }
 
-// Meets reports whether a record meets the condition.
-func (c *Condition) Meets(r *Row) bool {
+// Match reports whether a record meets the condition.
+func (c *Condition) Match(r *Row) bool {
 	if c.Test == nil {
-		return r.I >= c.Lo && r.I <= c.Hi
+		return r.Index >= c.Lo && r.Index <= c.Hi
 	}
 	return c.Test(r)
 }
 
-// TextFilter asks for exactly this text in a value.
+// TextFilter returns a filter for records whose value is exactly the given text.
 func TextFilter(key, name string) Filter {
 	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
-		return Everywhere(func(r *Row) bool { return r.Value(name) == value }), nil
+		return NewCondition(func(r *Row) bool { return r.Value(name) == value }), nil
 	}}
 }
 
-// TruthFilter asks for true or false in a value.
-func TruthFilter(key, name string) Filter {
+// BoolFilter returns a filter for records whose value is true, or is not.
+func BoolFilter(key, name string) Filter {
 	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
-		asked, r := ReadTruth(value)
-		return Everywhere(func(r *Row) bool { v := r.Value(name); return (v == true || v == "true") == asked }), r
+		wanted, r := ReadBool(value)
+		return NewCondition(func(r *Row) bool { v := r.Value(name); return (v == true || v == "true") == wanted }), r
 	}}
 }
 
-// ReadTruth reads the value of a filter that takes true or false.
-func ReadTruth(value string) (asked bool, r *format.Answer) {
-	asked = strings.EqualFold(value, "true")
-	if !asked && !strings.EqualFold(value, "false") {
+// ReadBool reads the value of a filter that must be true or false.
+func ReadBool(value string) (wanted bool, r *format.Answer) {
+	wanted = strings.EqualFold(value, "true")
+	if !wanted && !strings.EqualFold(value, "false") {
 		return false, format.NewInvalid("Invalid boolean value.")
 	}
-	return asked, nil
+	return wanted, nil
 }
 
-// PatternFilter asks for numbers that contain the value; a star is any digit.
+// PatternFilter returns a filter for phone numbers that contain the given pattern. A star matches any digit.
 func PatternFilter(key, name string) Filter {
 	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		contains := Pattern("", value, "")
-		return Everywhere(func(r *Row) bool {
+		return NewCondition(func(r *Row) bool {
 			number, _ := r.Value(name).(string)
 			return contains(number)
 		}), nil
 	}}
 }
 
-// Pattern returns the test that a number contains a pattern, in which a star is any digit. The
-// pattern stands behind the expression before and in front of the expression after.
+// Pattern returns a function that reports whether a number contains a pattern, in which a star matches any
+// digit. before and after are regular expressions that must match directly before and after the pattern.
 func Pattern(before, pattern, after string) func(number string) bool {
 	contains, err := regexp.Compile(before + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[0-9]") + after)
-	if err != nil { // the pattern is not UTF-8, as no number is
+	if err != nil { // the pattern is not UTF-8, so no number contains it
 		return func(string) bool { return false }
 	}
 	return contains.MatchString
 }
 
-// ClockFilters are the three filters on a time: on it, up to it, from it on.
-// Twilio words the edges of X< differently by list: for calls "before this
-// date", for messages "on and before". A time equal to the edge is included;
-// the quirks edge-exclusive, before-whole-day and before-midnight change that.
-func ClockFilters(key string, wholeDay bool, name string) (all []Filter) {
+// TimeFilters returns three filters on a time: on a date, until a date (X<) and since a date (X>). Twilio documents
+// X< differently by list: for calls "before this date", for messages "on and before". A time equal to
+// the edge is included. The quirks edge-exclusive, before-whole-day and before-midnight change that.
+func TimeFilters(key string, wholeDay bool, name string) (all []Filter) {
 	for _, edge := range []string{"", "<", ">"} {
 		all = append(all, Filter{Key: key + edge, Read: func(x *Request, value string) (Condition, *format.Answer) {
 			return timeCondition(x, value, name, func(d format.Span) (first, last int64) {
@@ -113,39 +111,38 @@ func ClockFilters(key string, wholeDay bool, name string) (all []Filter) {
 	return all
 }
 
-// timeCondition asks for times in the range that edges makes of the value. No
-// time of a record lies before its creation, nor more than slack after it
-// unless the record is a late one.
+// timeCondition returns the condition that a time is in the range that edges returns for the value. No time of
+// a record is before its creation. Only the times of late records are more than maxLag after it.
 func timeCondition(x *Request, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks[OperatorRefused] {
 			return Condition{}, format.NewInvalid("Invalid date value.")
 		}
-		return Always, nil
+		return MatchAll, nil
 	}
-	asked, ok := format.ParseDate(value)
+	span, ok := format.ParseDate(value)
 	if !ok {
 		return Condition{}, format.NewInvalid("Invalid date value.")
 	}
-	if x.Quirks[Retention] && x.S.Kind.Retained && asked.From < x.W.Now().Unix()-400*86400 {
+	if x.Quirks[Retention] && x.Sequence.Kind.Retained && span.From < x.World.Now().Unix()-400*86400 {
 		return Condition{}, format.Refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window "+
 			"of 400 days")
 	}
-	first, last := edges(asked)
+	first, last := edges(span)
 	c := Condition{
 		Test: func(r *Row) bool { t := r.Value(name).(int64); return t != 0 && t >= first && t <= last },
 		Hi:   math.MaxInt64,
 	}
 	if first != math.MinInt64 {
-		c.Lo = x.S.FirstSince(first - slack)
+		c.Lo = x.Sequence.FirstSince(first - maxLag)
 	}
 	if last != math.MaxInt64 {
-		c.Hi = x.S.FirstSince(last+1) - 1
+		c.Hi = x.Sequence.FirstSince(last+1) - 1
 	}
 	return c, nil
 }
 
-// KeysOf are the names of some filters.
+// KeysOf returns the names of filters.
 func KeysOf(filters []Filter) []string {
 	keys := make([]string, len(filters))
 	for i, f := range filters {

@@ -1,4 +1,4 @@
-// The journal: a file of everything that happened, so that a restart forgets nothing.
+// The journal: a file with all changes of the world, to restore them after a restart.
 package world
 
 import (
@@ -17,17 +17,17 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Journal appends entries to a file, one JSON object a line, each on the disk
-// before it becomes true. The zero journal keeps nothing.
+// Journal appends entries to a file, one JSON object a line. An entry is synced to disk before it is
+// applied. The zero Journal stores nothing.
 type Journal struct {
 	mu     sync.Mutex
-	File   *os.File
-	size   int64
-	broken error // why nothing can be appended any more
+	File   *os.File // nil for a journal that stores nothing
+	size   int64    // the length of all complete lines, in bytes
+	broken error    // the error after which nothing can be appended any more
 }
 
-// heading is the first line: which world the journal belongs to.
-type heading struct {
+// journalHeader is the first line of a journal. It identifies the world.
+type journalHeader struct {
 	Journal string    `json:"journal"`
 	Seed    uint64    `json:"seed"`
 	Records int64     `json:"records"`
@@ -37,9 +37,8 @@ type heading struct {
 
 const journalName = "understudy slowapi 1"
 
-// OpenJournal opens the file, or makes it, and lets the world go through what
-// stands in it. A last line without its end is what a crash leaves: it is cut
-// off and logged. Anything else that cannot be read is an error.
+// OpenJournal opens or creates a journal file and applies its entries to the world. An incomplete last
+// line, which a crash may leave, is removed and logged. Any other unreadable line is an error.
 func OpenJournal(path string, w *World, log *slog.Logger) (*Journal, error) {
 	if path == "" {
 		return &Journal{}, nil
@@ -56,7 +55,7 @@ func OpenJournal(path string, w *World, log *slog.Logger) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the file from its beginning and leaves it ready for appending.
+// load applies all entries of the file and prepares the file for appending.
 func (j *Journal) load(w *World, log *slog.Logger) error {
 	in := bufio.NewReader(j.File)
 	for number := 1; ; number++ {
@@ -84,9 +83,9 @@ func (j *Journal) load(w *World, log *slog.Logger) error {
 	return j.begin(w)
 }
 
-// begin writes the heading of a new journal and makes the file's name last.
+// begin writes the header of a new journal and syncs the folder, so that the file survives a crash.
 func (j *Journal) begin(w *World) error {
-	if err := j.write(heading{journalName, w.Seed, w.Records, w.Epoch, w.wall}); err != nil {
+	if err := j.write(journalHeader{journalName, w.Seed, w.Records, w.Epoch, w.wall}); err != nil {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(j.File.Name()))
@@ -97,10 +96,10 @@ func (j *Journal) begin(w *World) error {
 	return folder.Sync()
 }
 
-// replay makes one line true.
+// replay applies one line of the file. The first line is the header.
 func (j *Journal) replay(w *World, number int, line []byte) error {
 	if number == 1 {
-		return sameWorld(w, line)
+		return checkHeader(w, line)
 	}
 	var e Entry
 	if err := format.DecodeStrict(line, &e); err != nil {
@@ -112,9 +111,9 @@ func (j *Journal) replay(w *World, number int, line []byte) error {
 	return err
 }
 
-// sameWorld refuses the journal of another world.
-func sameWorld(w *World, line []byte) error {
-	var h heading
+// checkHeader returns an error if the header is invalid or belongs to another world.
+func checkHeader(w *World, line []byte) error {
+	var h journalHeader
 	if err := format.DecodeStrict(line, &h); err != nil || h.Journal != journalName {
 		return errors.New("this is no journal of slowapi; choose another file")
 	}
@@ -127,7 +126,7 @@ func sameWorld(w *World, line []byte) error {
 	return nil
 }
 
-// Append keeps an entry: when it returns without error, the entry is on the disk.
+// Append writes an entry to the journal and syncs the file to disk. Its error wraps ErrJournal.
 func (j *Journal) Append(e Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -135,21 +134,21 @@ func (j *Journal) Append(e Entry) error {
 		return nil
 	}
 	if j.broken != nil {
-		return fmt.Errorf("%w: %w", ErrUnkept, j.broken)
+		return fmt.Errorf("%w: %w", ErrJournal, j.broken)
 	}
 	if err := j.write(e); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnkept, err)
+		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return nil
 }
 
-// write appends one line and syncs. Half a line is taken back; when even that
-// fails, nothing may follow it.
-func (j *Journal) write(what any) error {
+// write appends one line and syncs the file. If that fails, it truncates the file to remove an incomplete line. If
+// truncating fails too, nothing can be appended any more.
+func (j *Journal) write(value any) error {
 	var line bytes.Buffer
 	out := json.NewEncoder(&line)
 	out.SetEscapeHTML(false)
-	if err := out.Encode(what); err != nil {
+	if err := out.Encode(value); err != nil {
 		return err
 	}
 	_, err := j.File.WriteAt(line.Bytes(), j.size)
@@ -164,7 +163,7 @@ func (j *Journal) write(what any) error {
 	return nil
 }
 
-// Close ends the journal.
+// Close syncs and closes the journal.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -179,5 +178,5 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// ErrUnkept means that the journal could not be written.
-var ErrUnkept = errors.New("slowapi: the journal could not be written")
+// ErrJournal is returned when an entry could not be written to the journal.
+var ErrJournal = errors.New("slowapi: the journal could not be written")

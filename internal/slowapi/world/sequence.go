@@ -1,4 +1,4 @@
-// Where the records of one kind stand: index, time, states, and what happened to them.
+// Sequences: the records of one kind with index, creation time, status and changes.
 package world
 
 import (
@@ -8,63 +8,63 @@ import (
 	"understudy/internal/slowapi/fake"
 )
 
-// Sequence holds the records of one kind in one account. A record's index is
-// its place in the order of creation; lists show the highest index first.
-// What the seed makes is computed, so only what happened since costs memory.
+// Sequence has the records of one kind in one account. The index of a record is its position in the order
+// of creation, from 0. Lists show the highest index first. Seeded records are computed when they are
+// needed, so only changes use memory.
 type Sequence struct {
-	Kind    *Kind
-	w       *World
-	Account int
-	Seed    uint64
-	Among   map[*Kind]*Sequence // all those of the account, this one included
+	Kind     *Kind
+	w        *World
+	Account  int
+	Seed     uint64
+	Siblings map[*Kind]*Sequence // all sequences of the account, including this one
 
-	Base   int64 // how many records the seed makes: indexes 0 to base-1
-	Newest int64 // when the newest of them was created, in Unix seconds
-	span   int64 // how many seconds lie between the oldest and the newest
+	SeededCount int64 // the number of seeded records, which have the indexes from 0
+	Newest      int64 // the creation time of the newest seeded record, in Unix seconds
+	span        int64 // the seconds between the oldest and the newest seeded record
 
-	born  []int64         // when each later record was created, never falling
-	Marks map[int64]*mark // what writes and the passing of time did
-	Gone  []int64         // deleted, rising
-	live  []int64         // not in a final state, rising
-	late  []int64         // whose times lie more than slack after creation, rising
+	createdAt      []int64            // the creation time of each record after the seeded ones, in Unix seconds
+	History        map[int64]*history // the changes of each changed record, by index
+	DeletedIndexes []int64            // the indexes of deleted records, ascending
+	unfinished     []int64            // the indexes of records that are not in a final state, ascending
+	late           []int64            // the indexes of records changed more than maxLag after their creation, ascending
 }
 
-// mark is what happened to one record since it was created.
-type mark struct {
-	when    []int64           // when each step after the first was reached
-	plan    []string          // the statuses it goes through when a write changed them
-	Form    map[string]string // what writes set, by the name of the form field
-	written bool              // created by a write, so the seed says nothing about it
-	Touched int64             // when it was last written to
+// history has the changes of one record after its creation.
+type history struct {
+	stepTimes      []int64           // when each step after the first was reached, in Unix seconds
+	plan           []string          // the statuses of the record if a write changed them, or nil
+	Fields         map[string]string // the values that writes set, by form field
+	createdByWrite bool              // a write created the record, so its values do not come from the seed
+	LastWrite      int64             // when the record was last written to, in Unix seconds
 }
 
-// slack is how long after its creation a record's other times may lie before
-// the sequence keeps it among the late ones.
-const slack = 2 * 3600
+// maxLag is the number of seconds after the creation of a record in which it usually reaches its
+// final state. Time filters search a window of this length and also all late records.
+const maxLag = 2 * 3600
 
-// Count is how many records there ever were, deleted ones included.
+// Count returns the number of records ever created, including deleted records.
 func (s *Sequence) Count() int64 {
 	if s.Kind.Owner != nil {
-		return s.Kind.Places * s.Among[s.Kind.Owner].Count()
+		return s.Kind.SlotsPerOwner * s.Siblings[s.Kind.Owner].Count()
 	}
-	return s.Base + int64(len(s.born))
+	return s.SeededCount + int64(len(s.createdAt))
 }
 
-// Created is when a record was created. It never falls as the index rises.
-func (s *Sequence) Created(i int64) int64 {
+// CreationTime returns when a record was created, in Unix seconds. It never decreases as the index increases.
+func (s *Sequence) CreationTime(i int64) int64 {
 	switch {
 	case s.Kind.Owner != nil:
-		return s.Among[s.Kind.Owner].Created(i / s.Kind.Places)
-	case i < s.Base && s.Kind.At != nil:
-		return s.Kind.At(s, i)
-	case i >= s.Base:
-		return s.born[i-s.Base]
+		return s.Siblings[s.Kind.Owner].CreationTime(i / s.Kind.SlotsPerOwner)
+	case i < s.SeededCount && s.Kind.CreationTime != nil:
+		return s.Kind.CreationTime(s, i)
+	case i >= s.SeededCount:
+		return s.createdAt[i-s.SeededCount]
 	}
-	return s.Newest - s.age(s.Base-1-i)
+	return s.Newest - s.age(s.SeededCount-1-i)
 }
 
-// age is how long before the newest record the k-th newest was created. One
-// neighbour in a hundred shares its second with the one created after it.
+// age returns the seconds between the creation of the k-th newest and the newest seeded record. One record
+// in a hundred has the same creation time as the next newer record.
 func (s *Sequence) age(k int64) int64 {
 	var chance uint64
 	for k > 0 {
@@ -78,117 +78,117 @@ func (s *Sequence) age(k int64) int64 {
 	if k == 0 {
 		return 0
 	}
-	gaps := max(s.Base-1, 1)
+	gaps := max(s.SeededCount-1, 1)
 	return s.span*k/gaps + int64(chance>>8)%(s.span/gaps/2+1)
 }
 
-// FirstSince is the lowest index created at or after t, count when there is none.
+// FirstSince returns the lowest index of the records created at or after t, or Count if there is none.
 func (s *Sequence) FirstSince(t int64) int64 {
-	return int64(sort.Search(int(s.Count()), func(i int) bool { return s.Created(int64(i)) >= t }))
+	return int64(sort.Search(int(s.Count()), func(i int) bool { return s.CreationTime(int64(i)) >= t }))
 }
 
-// Deleted tells whether a record was deleted.
-func (s *Sequence) Deleted(i int64) bool {
-	_, gone := slices.BinarySearch(s.Gone, i)
+// IsDeleted reports whether a record was deleted.
+func (s *Sequence) IsDeleted(i int64) bool {
+	_, gone := slices.BinarySearch(s.DeletedIndexes, i)
 	return gone
 }
 
-// Exists tells whether there is a record with this index now.
-func (s *Sequence) Exists(i int64) bool {
-	return i >= 0 && i < s.Count() && !s.Deleted(i) && (s.Kind.Has == nil || s.Kind.Has(s.w, s, i))
+// HasRecord reports whether there is a record with this index that was not deleted.
+func (s *Sequence) HasRecord(i int64) bool {
+	return i >= 0 && i < s.Count() && !s.IsDeleted(i) && (s.Kind.IsUsed == nil || s.Kind.IsUsed(s.w, s, i))
 }
 
-// Buried tells whether a record was deleted so lately that it still shows to
-// requests for deleted records: Twilio keeps the data of a recording 40 days.
-func (s *Sequence) Buried(i int64, now int64) bool {
-	if !s.Kind.Writes.Buries || !s.Deleted(i) {
+// IsRecentlyDeleted reports whether requests for deleted records still show a record. Twilio keeps the
+// metadata of a deleted recording for 40 days.
+func (s *Sequence) IsRecentlyDeleted(i int64, now int64) bool {
+	if !s.Kind.Writes.ShowsDeleted || !s.IsDeleted(i) {
 		return false
 	}
-	m := s.Marks[i]
-	return m != nil && now-m.Touched <= 40*86400
+	m := s.History[i]
+	return m != nil && now-m.LastWrite <= 40*86400
 }
 
-// nth is the index of the n-th newest record, -1 when there are not so many.
-// It costs a binary search in a binary search, whatever n.
-func (s *Sequence) nth(n int64) int64 {
-	above := func(i int64) int64 { // how many records are newer than i
-		pos, _ := slices.BinarySearch(s.Gone, i+1)
-		return s.Count() - 1 - i - int64(len(s.Gone)-pos)
+// nthNewest returns the index of the n-th newest record, counted from 0, or -1 if there are not so many. It needs
+// a binary search for each step of a binary search, so its cost does not depend on n.
+func (s *Sequence) nthNewest(n int64) int64 {
+	above := func(i int64) int64 { // the number of records newer than i
+		pos, _ := slices.BinarySearch(s.DeletedIndexes, i+1)
+		return s.Count() - 1 - i - int64(len(s.DeletedIndexes)-pos)
 	}
 	count := s.Count()
 	k := sort.Search(int(count), func(k int) bool {
 		i := count - 1 - int64(k)
-		return above(i) >= n && !s.Deleted(i) || above(i) > n
+		return above(i) >= n && !s.IsDeleted(i) || above(i) > n
 	})
 	return count - 1 - int64(k)
 }
 
-// markFor is the mark of a record, made when there is none.
-func (s *Sequence) markFor(i int64) *mark {
-	m := s.Marks[i]
+// getHistory returns the history of a record and creates it if needed.
+func (s *Sequence) getHistory(i int64) *history {
+	m := s.History[i]
 	if m == nil {
-		m = &mark{}
-		s.Marks[i] = m
+		m = &history{}
+		s.History[i] = m
 	}
 	return m
 }
 
-// Draw begins the stream of numbers of a record.
-func (s *Sequence) Draw(i int64) fake.Rng { return fake.RngFor(s.Seed, s.Kind.Tag, i) }
+// Random returns the random generator of a record. It depends only on the seed, the kind and the index.
+func (s *Sequence) Random(i int64) fake.Rng { return fake.RngFor(s.Seed, s.Kind.Tag, i) }
 
-// First returns how far a record of a kind that has a life had come when the world began, or
-// when it was created.
-func (s *Sequence) First(i int64) Progress {
-	p := s.Kind.Life(s, i)
-	p.Created, p.newest = s.Created(i), s.Newest
-	if i < s.Base {
-		p.start = min(int((s.Base-1-i)/2), p.Final())
+// InitialProgress returns the progress of a record when the world began, or when the record was created.
+// Its kind has a lifecycle.
+func (s *Sequence) InitialProgress(i int64) Progress {
+	p := s.Kind.Lifecycle(s, i)
+	p.Created, p.newest = s.CreationTime(i), s.Newest
+	if i < s.SeededCount {
+		p.firstStep = min(int((s.SeededCount-1-i)/2), p.FinalStep())
 	}
-	p.step = p.start
+	p.step = p.firstStep
 	return p
 }
 
-// Progress returns how far a record of a kind that has a life has come.
+// Progress returns the progress of a record now. Its kind has a lifecycle.
 func (s *Sequence) Progress(i int64) Progress {
-	p := s.First(i)
-	if p.m = s.Marks[i]; p.m == nil {
+	p := s.InitialProgress(i)
+	if p.history = s.History[i]; p.history == nil {
 		return p
 	}
-	if p.m.plan != nil {
-		p.Plan = p.m.plan
+	if p.history.plan != nil {
+		p.Plan = p.history.plan
 	}
-	p.step = min(p.start+len(p.m.when), p.Final())
+	p.step = min(p.firstStep+len(p.history.stepTimes), p.FinalStep())
 	return p
 }
 
-// Touched is when a write last changed a record, 0 when none did.
-func (s *Sequence) Touched(i int64) int64 {
-	if m := s.Marks[i]; m != nil {
-		return m.Touched
+// LastWrite returns when a write last changed a record, in Unix seconds, or 0 if none did.
+func (s *Sequence) LastWrite(i int64) int64 {
+	if m := s.History[i]; m != nil {
+		return m.LastWrite
 	}
 	return 0
 }
 
-// Updated is when a record that nothing happens to by itself last changed.
-func (s *Sequence) Updated(i int64) int64 { return max(s.Created(i), s.Touched(i)) }
+// UpdateTime returns when a record of a kind without lifecycle last changed, in Unix seconds.
+func (s *Sequence) UpdateTime(i int64) int64 { return max(s.CreationTime(i), s.LastWrite(i)) }
 
-// Form is what writes set in a field of a record.
-func (s *Sequence) Form(i int64, field string) (string, bool) {
-	m := s.Marks[i]
+// WrittenValue returns the value that a write set in a field of a record. The bool is false if none did.
+func (s *Sequence) WrittenValue(i int64, field string) (string, bool) {
+	m := s.History[i]
 	if m == nil {
 		return "", false
 	}
-	value, set := m.Form[field]
+	value, set := m.Fields[field]
 	return value, set
 }
 
-// Written tells whether a record was created by a write.
-func (s *Sequence) Written(i int64) bool {
-	m := s.Marks[i]
-	return m != nil && m.written
+// IsCreatedByWrite reports whether a write created the record.
+func (s *Sequence) IsCreatedByWrite(i int64) bool {
+	m := s.History[i]
+	return m != nil && m.createdByWrite
 }
 
-// insert adds i to a rising list, once.
+// insert adds i to an ascending list if it is not in the list.
 func insert(list []int64, i int64) []int64 {
 	pos, there := slices.BinarySearch(list, i)
 	if there {
@@ -197,8 +197,8 @@ func insert(list []int64, i int64) []int64 {
 	return slices.Insert(list, pos, i)
 }
 
-// without takes i from a rising list.
-func without(list []int64, i int64) []int64 {
+// remove removes i from an ascending list.
+func remove(list []int64, i int64) []int64 {
 	pos, there := slices.BinarySearch(list, i)
 	if !there {
 		return list
@@ -206,41 +206,41 @@ func without(list []int64, i int64) []int64 {
 	return slices.Delete(list, pos, pos+1)
 }
 
-// Progress is what a record goes through, and how far it has come. The last status stands
-// twice when a price appears one step after the final state.
+// Progress has the statuses that a record goes through, and its current step. If the last status
+// is listed twice, the price of the record appears at the second one.
 type Progress struct {
-	Plan    []string
-	Dwell   [8]int64 // seconds spent in each step before the next
-	Rest    fake.Rng // decides on what the record is beside its life
-	step    int
-	start   int // the step the seed left it at
-	m       *mark
-	Created int64
-	newest  int64 // no seeded time lies after it
+	Plan      []string // the status at each step
+	Dwell     [8]int64 // the seconds in each step before the next
+	Rest      fake.Rng // the random generator for the other values of the record
+	step      int      // the current step, from 0
+	firstStep int      // the step of the record when the world began
+	history   *history // the changes of the record, or nil
+	Created   int64    // when the record was created, in Unix seconds
+	newest    int64    // the latest time of a seeded step, in Unix seconds
 }
 
-// Final returns the step after which nothing happens.
-func (p *Progress) Final() int { return len(p.Plan) - 1 }
+// FinalStep returns the last step of the plan.
+func (p *Progress) FinalStep() int { return len(p.Plan) - 1 }
 
-// Status is the status now.
+// Status returns the current status.
 func (p *Progress) Status() string { return p.Plan[p.step] }
 
-// done tells whether nothing more happens to the record by itself.
-func (p *Progress) done() bool { return p.step >= p.Final() }
+// isFinal reports whether the record has reached its last step.
+func (p *Progress) isFinal() bool { return p.step >= p.FinalStep() }
 
-// Settled tells whether the step after the final state is reached too.
-func (p *Progress) Settled() bool {
+// IsPriced reports whether the record has reached the step after its final status, where its price appears.
+func (p *Progress) IsPriced() bool {
 	n := len(p.Plan)
-	return p.done() && n >= 2 && p.Plan[n-1] == p.Plan[n-2]
+	return p.isFinal() && n >= 2 && p.Plan[n-1] == p.Plan[n-2]
 }
 
-// at is when a step was reached, 0 when it was not.
-func (p *Progress) at(step int) int64 {
+// stepTime returns when a step was reached, in Unix seconds, or 0 if it was not.
+func (p *Progress) stepTime(step int) int64 {
 	switch {
 	case step < 0 || step > p.step:
 		return 0
-	case step > p.start:
-		return p.m.when[step-p.start-1]
+	case step > p.firstStep:
+		return p.history.stepTimes[step-p.firstStep-1]
 	case step == 0:
 		return p.Created
 	}
@@ -251,19 +251,19 @@ func (p *Progress) at(step int) int64 {
 	return min(t, p.newest)
 }
 
-// Reached is when a status was first reached, 0 when it was not.
-func (p *Progress) Reached(status string) int64 {
-	return p.at(slices.Index(p.Plan, status))
+// StatusTime returns when a status was first reached, in Unix seconds, or 0 if it was not.
+func (p *Progress) StatusTime(status string) int64 {
+	return p.stepTime(slices.Index(p.Plan, status))
 }
 
-// due is when the next step comes by itself.
-func (p *Progress) due() int64 { return p.at(p.step) + p.Dwell[p.step] }
+// nextStepTime returns when the next step is due, in Unix seconds.
+func (p *Progress) nextStepTime() int64 { return p.stepTime(p.step) + p.Dwell[p.step] }
 
-// Updated is when the record last changed.
-func (p *Progress) Updated() int64 {
-	t := p.at(p.step)
-	if p.m != nil {
-		t = max(t, p.m.Touched)
+// UpdateTime returns when the record last changed, in Unix seconds.
+func (p *Progress) UpdateTime() int64 {
+	t := p.stepTime(p.step)
+	if p.history != nil {
+		t = max(t, p.history.LastWrite)
 	}
 	return t
 }

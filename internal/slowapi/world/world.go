@@ -1,5 +1,5 @@
-// Package world holds the records of a made-up account: what the seed made, what
-// happened since, and its clock.
+// Package world has the records of imitated Twilio accounts and their clock. The first records are
+// computed from a seed. Only later changes are stored.
 package world
 
 import (
@@ -12,132 +12,133 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// World is everything there is. Reads hold mu for reading, and for long lists
-// only a batch at a time. Whatever changes it is an entry, applied by apply
-// alone, so that a journal of entries is the world again.
+// World has all accounts with their records. Readers hold Mu for reading; long lists release it between
+// batches. Every change is an Entry that Apply or Plan carries out, so replaying a journal of
+// entries restores the world.
 type World struct {
-	Seed      uint64
-	Records   int64 // calls; there are twice as many messages
-	Epoch     time.Time
-	Account   string // SID of the main account
-	Token     string
-	ClockRuns bool // the clock runs in real time
-	Kept      bool // participants of a conference show after its end
-	Real      func() time.Time
-	// Accounts is the kind of the accounts, Kinds are all others in the order of
-	// their making.
+	Seed             uint64
+	Records          int64 // the number of seeded calls; there are twice as many messages
+	Epoch            time.Time
+	Account          string // the SID of the main account
+	Token            string
+	ClockRuns        bool // the clock of the world runs in real time instead of standing still
+	ParticipantsKept bool // participants of a conference are listed after its end
+	RealTime         func() time.Time
+	// Accounts is the kind of the accounts. Kinds are all other kinds. A kind comes after the kinds
+	// from which its records are computed.
 	Accounts *Kind
 	Kinds    []*Kind
-	Shapes   map[string]*table.Template // of their records, by name
+	Shapes   map[string]*table.Template // the templates that render records, by name
 
-	People int64 // who call and write
+	People int64 // the number of people who call and write messages
 	Cipher fake.Cipher
 
-	Writing sync.Mutex // held from deciding on an entry until it is applied; its holder reads without Mu
-	Mu      sync.RWMutex
-	clock   time.Time // the world's time at wall
-	wall    time.Time
-	Top     *Sequence             // accounts
-	Below   []map[*Kind]*Sequence // by account, then kind
+	Writing         sync.Mutex // held while an entry is planned and applied; its holder may read without Mu
+	Mu              sync.RWMutex
+	clock           time.Time             // the time of the world at the real time wall
+	wall            time.Time             // the real time of the last entry
+	AccountSequence *Sequence             // the accounts
+	Sequences       []map[*Kind]*Sequence // the records by number of the account, then by kind
 }
 
-// Days the calls and messages are spread over.
+// Days is the number of days over which the seeded calls and messages are spread.
 const Days = 90
 
-// Unfinished is how many of the newest seeded indexes are looked at for records that
-// are not in a final state at the beginning.
-const Unfinished = 32
+// UnfinishedWindow is the number of the newest seeded records of a kind that may start in a state
+// that is not final.
+const UnfinishedWindow = 32
 
-// TagSecrets is the tag of the draws of secrets.
+// TagSecrets is the tag of the random generators of secrets.
 const TagSecrets = 0x736563
 
-// maxBorn bounds how many records of one kind may be created in one account.
-const maxBorn = 1_000_000
+// maxCreated is the maximum number of records that may be created of one kind in one account.
+const maxCreated = 1_000_000
 
-// MaxAccounts bounds how many accounts a world may have.
+// MaxAccounts is the maximum number of accounts.
 const MaxAccounts = 1000
 
-// ErrFull is the error of a record that has no room in the world.
+// ErrFull is returned when a kind has reached its maximum number of records.
 var ErrFull = errors.New("slowapi: this world has no room for more records of this kind")
 
-// New begins the world that the fields before People describe, and returns it. Nothing
-// happened in it yet.
+// New completes the world that the fields before People describe, and returns it. It has only seeded records.
 func New(w *World) *World {
 	w.Epoch = w.Epoch.UTC().Truncate(time.Second)
 	w.People, w.Cipher = max(w.Records/5, 1), fake.NewCipher(w.Seed)
-	w.clock, w.wall = w.Epoch, w.Real()
+	w.clock, w.wall = w.Epoch, w.RealTime()
 	end := w.Epoch.Unix()
-	w.Top = w.sequence(w.Accounts, 0, 2, end-500*86400, 86400)
-	w.Below = []map[*Kind]*Sequence{w.emptyAccount(0), w.emptyAccount(1)}
+	w.AccountSequence = w.newSequence(w.Accounts, 0, 2, end-500*86400, 86400)
+	w.Sequences = []map[*Kind]*Sequence{w.emptyAccount(0), w.emptyAccount(1)}
 	for _, k := range w.Kinds {
 		newest, span := end, int64(Days*86400)
 		if k.Old {
 			newest, span = end-(Days+1)*86400, 300*86400
 		}
 		if k.Count != nil {
-			w.join(w.Below[0], w.sequence(k, 0, k.Count(w), newest, span))
+			w.join(w.Sequences[0], w.newSequence(k, 0, k.Count(w), newest, span))
 		}
-		w.findLive(w.Below[0][k])
+		w.findUnfinished(w.Sequences[0][k])
 	}
 	return w
 }
 
-// sequence makes the records of a kind that the seed decides.
-func (w *World) sequence(k *Kind, account int, base, newest, span int64) *Sequence {
-	return &Sequence{Kind: k, w: w, Account: account, Seed: w.Seed, Base: base, Newest: newest, span: span, Marks: map[int64]*mark{}}
+// newSequence returns the seeded records of a kind: base records, created in the span seconds before newest.
+func (w *World) newSequence(k *Kind, account int, base, newest, span int64) *Sequence {
+	return &Sequence{
+		Kind: k, w: w, Account: account, Seed: w.Seed, SeededCount: base, Newest: newest, span: span, History: map[int64]*history{},
+	}
 }
 
-// emptyAccount is an account in which nothing happened yet.
+// emptyAccount returns the sequences of a new account, without records.
 func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
 	all := map[*Kind]*Sequence{}
 	for _, k := range w.Kinds {
-		w.join(all, w.sequence(k, account, 0, w.Epoch.Unix(), 0))
+		w.join(all, w.newSequence(k, account, 0, w.Epoch.Unix(), 0))
 	}
 	return all
 }
 
-// join puts a sequence among those of its account.
+// join adds a sequence to the sequences of its account.
 func (w *World) join(all map[*Kind]*Sequence, s *Sequence) {
-	all[s.Kind], s.Among = s, all
+	all[s.Kind], s.Siblings = s, all
 }
 
-// findLive notes which of the newest records are not in a final state.
-func (w *World) findLive(s *Sequence) {
-	if s.Kind.Life == nil {
+// findUnfinished fills the list of seeded records that are not in a final state.
+func (w *World) findUnfinished(s *Sequence) {
+	if s.Kind.Lifecycle == nil {
 		return
 	}
-	for i := max(s.Base-Unfinished, 0); i < s.Base; i++ {
+	for i := max(s.SeededCount-UnfinishedWindow, 0); i < s.SeededCount; i++ {
 		p := s.Progress(i)
-		if !p.done() {
-			s.live = append(s.live, i)
+		if !p.isFinal() {
+			s.unfinished = append(s.unfinished, i)
 		}
 	}
 }
 
-// Now is the world's time. The caller holds mu.
+// Now returns the time of the world. The caller holds Mu.
 func (w *World) Now() time.Time {
 	if !w.ClockRuns {
 		return w.clock
 	}
-	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
+	return w.clock.Add(max(w.RealTime().Sub(w.wall), 0))
 }
 
-// Time returns the world's time for callers that do not hold mu.
+// Time returns the time of the world. The caller does not hold Mu.
 func (w *World) Time() time.Time {
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	return w.Now()
 }
 
-// Of is the sequence of a kind in an account, nil when there is none.
-func (w *World) Of(k *Kind, account int) *Sequence {
+// Sequence returns the records of a kind in an account, or nil if the kind or the account does not exist.
+func (w *World) Sequence(k *Kind, account int) *Sequence {
 	if k == w.Accounts {
-		return w.Top
+		return w.AccountSequence
 	}
-	if k == nil || account < 0 || account >= len(w.Below) {
+	if k == nil || account < 0 || account >= len(w.Sequences) {
 		return nil
 	}
-	return w.Below[account][k]
+	return w.Sequences[account][k]
 }
 
 // AppendSID appends the SID of a record.
@@ -146,8 +147,8 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 		return append(dst, w.AccountSID(int(i))...)
 	}
 	prefix := s.Kind.Prefix
-	if s.Kind.Second != nil {
-		prefix = cmp.Or(s.Kind.Second(s, i), prefix)
+	if s.Kind.PrefixOf != nil {
+		prefix = cmp.Or(s.Kind.PrefixOf(s, i), prefix)
 	}
 	return w.Cipher.AppendSID(dst, prefix, s.Account, s.Kind.Tag, i)
 }
@@ -155,8 +156,8 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 // SID returns the SID of a record.
 func (w *World) SID(s *Sequence, i int64) string { return string(w.AppendSID(nil, s, i)) }
 
-// Find returns the index of the record a SID names, deleted or not; false when this
-// sequence never had it.
+// Find returns the index of the record with a SID, even if it was deleted. It returns false if the
+// sequence never had such a record.
 func (w *World) Find(s *Sequence, sid string) (int64, bool) {
 	if s.Kind == w.Accounts && sid == w.Account {
 		return 0, true
@@ -177,7 +178,7 @@ func (w *World) AccountSID(account int) string {
 	return string(w.Cipher.AppendSID(nil, w.Accounts.Prefix, 0, w.Accounts.Tag, int64(account)))
 }
 
-// KindNamed is the kind with a list key, nil for none.
+// KindNamed returns the kind with a name, or nil if there is none.
 func (w *World) KindNamed(name string) *Kind {
 	if name == w.Accounts.Name {
 		return w.Accounts

@@ -58,7 +58,7 @@ func TestTenMillion(t *testing.T) {
 	}
 	defer s.Close()
 	w := slowapitest.NewWorld(10_000_000, 1, slowapitest.Epoch)
-	deep := "PA" + w.SID(w.Below[0][kinds.Calls], 1234567)
+	deep := "PA" + w.SID(w.Sequences[0][kinds.Calls], 1234567)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -86,7 +86,7 @@ func TestTenMillion(t *testing.T) {
 		"of a call":     "/Calls/" + deep[2:] + "/Recordings.json",
 		"by its call":   "/Recordings.json?CallSid=" + deep[2:],
 		"spoken":        "/Transcriptions.json?Page=3900",
-		"media":         "/Messages/" + w.SID(w.Below[0][kinds.Messages], kinds.MediaPlace(1, 500_000)) + "/Media.json",
+		"media":         "/Messages/" + w.SID(w.Sequences[0][kinds.Messages], kinds.MediaPlace(1, 500_000)) + "/Media.json",
 		"message since": "/Messages.json?DateSent%3E=2026-05-31&PageSize=1000",
 	} {
 		begin := time.Now()
