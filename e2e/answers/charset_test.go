@@ -87,7 +87,7 @@ func TestCharsetsOnEveryFace(t *testing.T) {
 		}
 		for _, face := range []string{"", ".json", ".csv", ".jsonl"} {
 			r := rig.Get(t, "", s.URL("viewer")+"/twilio/calls"+face+"?To="+strings.ReplaceAll(p.to, "+", "%2B"))
-			unreadable := p.outcome == "passes" && r.Status == http.StatusServiceUnavailable && strings.Contains(string(r.Body), "cannot be shown")
+			unreadable := p.outcome == "passes" && r.Status == http.StatusServiceUnavailable && strings.Contains(string(r.Body), "can't be shown")
 			switch text := string(r.Body); {
 			case r.Status != http.StatusOK && !unreadable:
 				t.Errorf("%s, calls%s: %d", p.name, face, r.Status)
@@ -162,7 +162,7 @@ func TestSegments(t *testing.T) {
 	}
 	s, _ := rig.StartServer(t, rig.Settings{Upstream: api.URL("slowapi"), Role: "all"})
 	page := string(rig.Get(t, "", s.URL("viewer")+"/twilio/messages/"+forced.sid).Body)
-	for _, want := range []string{" segment", "code units of UCS-2, because of " + forced.char + " (U+", "<mark>" + forced.char + "</mark>"} {
+	for _, want := range []string{" segment", "characters (UCS-2), because of " + forced.char + " (U+", "<mark>" + forced.char + "</mark>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the message's page lacks %q:\n%s", want, page)
 		}

@@ -24,9 +24,9 @@ var (
 
 const (
 	timing = `(?:(?:upstream|store|render|total);dur=\d+(?:\.\d{1,3})?|cache;desc="` + came + `")`
-	came   = `(?:found in held records|made from what was known then|fresh from upstream|from upstream, where it was ` + age + ` old|` +
-		`held, ` + age + ` old(?:, being refreshed)?|made from held records, ` + age + ` old|` +
-		`made from held records; their newest page came ` + age + ` ago, all of them were walked ` + age + ` ago)`
+	came   = `(?:found in stored records|assembled from the versions of that time|fetched just now(?:, ` + age + ` old)?|` +
+		`cached, ` + age + ` old(?:, refreshing in the background)?|assembled from records, ` + age + ` old|` +
+		`assembled from records; newest page fetched ` + age + ` ago, full check ` + age + ` ago)`
 	age = `(?:less than )?\d+ (?:s|min|h|days?)`
 )
 
@@ -116,12 +116,12 @@ func TestOddHeaders(t *testing.T) {
 	}
 	for value, odd := range map[string]int{
 		`store;dur=0.1`: 0,
-		`upstream;dur=0.000, store;dur=0.210, render;dur=3.1, total;dur=4, cache;desc="held, less than 1 s old"`: 0,
-		`store;dur=0.1, rows;desc="17"`:                 1,
-		`store;dur=0.123456`:                            1,
-		`cache;desc="outdated"`:                         1,
-		`cache;desc="found in held records, 17 hidden"`: 1,
-		`cache;desc="held, 5 s old, being refreshed"`:   0,
+		`upstream;dur=0.000, store;dur=0.210, render;dur=3.1, total;dur=4, cache;desc="cached, less than 1 s old"`: 0,
+		`store;dur=0.1, rows;desc="17"`:                              1,
+		`store;dur=0.123456`:                                         1,
+		`cache;desc="outdated"`:                                      1,
+		`cache;desc="found in stored records, 17 hidden"`:            1,
+		`cache;desc="cached, 5 s old, refreshing in the background"`: 0,
 		``: 1,
 	} {
 		if got := oddHeaders(http.Header{"Server-Timing": {value}}, asked); len(got) != odd {

@@ -80,7 +80,7 @@ func TestBrowserConnect(t *testing.T) {
 	b.open("/-/roles/support")
 	b.follow(chromedp.Click(chromedp.CSS(`form[action="/-/view-as"] button`)))
 	b.open("/twilio/messages")
-	if text := main(b); !strings.Contains(text, "You see what the role support sees") || !strings.Contains(text, "••••") {
+	if text := main(b); !strings.Contains(text, "You are viewing as the role support.") || !strings.Contains(text, "••••") {
 		t.Errorf("through the role the page says %.500s", text)
 	}
 	b.sound(script, "through another role")
@@ -89,7 +89,7 @@ func TestBrowserConnect(t *testing.T) {
 	{
 		text := main(b)
 		checktest.Equal(t, b.path(), "/twilio/messages", "back at: b.path(); text %.300s", text)
-		checktest.Lacks(t, text, "You see what", "back at: text")
+		checktest.Lacks(t, text, "You are viewing as", "back at: text")
 		checktest.Lacks(t, text, "••••", "back at: text")
 	}
 	b.calm("connect")

@@ -279,7 +279,7 @@ func TestBrowserPast(t *testing.T) {
 		}
 	}
 	b.follow(chromedp.Click(chromedp.CSS(`#timeline li:last-child .ways a`)))
-	if banner := eval[string](b, `document.querySelector(".then").innerText`); !strings.Contains(banner, "As it was known on") {
+	if banner := eval[string](b, `document.querySelector(".then").innerText`); !strings.Contains(banner, "Data as it was on") {
 		t.Errorf("the banner says %q", banner)
 	}
 	if text := eval[string](b, `document.querySelector("main").innerText`); strings.Contains(text[:strings.Index(text, "Timeline")], "0.882") {
@@ -304,7 +304,7 @@ func TestBrowserPast(t *testing.T) {
 	if at := eval[string](b, `location.search`); !strings.Contains(at, "understudy.as_of=2026-01-01T00") {
 		t.Errorf("the form leads to %s", at)
 	}
-	if text := eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "were known then") {
+	if text := eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "were known at that time") {
 		t.Errorf("before anything was seen the list says %s", text)
 	}
 	b.calm("the past")

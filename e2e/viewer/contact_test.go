@@ -167,7 +167,7 @@ func TestBrowserContact(t *testing.T) {
 	// Words that are nowhere find nothing, and the page says what can be typed.
 	b.jump("xyzzy plugh")
 	text := eval[string](b, `document.querySelector("main").innerText`)
-	for _, want := range []string{"Nothing found.", "What can be typed"} {
+	for _, want := range []string{"Nothing found.", "Search help"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)
 		}
@@ -219,7 +219,7 @@ func TestBrowserOutage(t *testing.T) {
 		return ""
 	})
 	text := eval[string](b, `document.querySelector("[role=status][aria-live] .banner").innerText`)
-	for _, want := range []string{"Twilio is down", "since", "next probe"} {
+	for _, want := range []string{"Twilio is down", "since", "next check"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the banner does not say %q: %s", want, text)
 		}

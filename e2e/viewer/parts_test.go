@@ -128,7 +128,7 @@ func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 	{
 		got := strings.Join(order, ",")
 		checktest.True(t,
-			strings.HasSuffix(got, "One of our own numbers,Calls from,Calls to,Messages from,Messages to,Alerts about it,Remove it"),
+			strings.HasSuffix(got, "One of our own numbers,Calls from,Calls to,Messages from,Messages to,Alerts about it,Delete or remove"),
 			"on screen the order is: got is %q", got)
 		checktest.True(t, strings.HasPrefix(got, "Conversation with "), "on screen the order is: got is %q", got)
 		checktest.Equal(t, strings.Count(got, ",Contact,"), 1,

@@ -60,13 +60,13 @@ func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err e
 	for _, text := range given {
 		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
-			return comparison{}, page.NewBadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+paramCompare+
-				" as two moments, such as 2026-06-01T12:00:00Z"+momentSeparator+"2026-06-02T12:00:00Z.", nil)
+			return comparison{}, page.NewBadRequest("“"+understudy.Clip(text)+"” is not a time", "Write "+paramCompare+
+				" as two times, like 2026-06-01T12:00:00Z"+momentSeparator+"2026-06-02T12:00:00Z.", nil)
 		}
 		c.moments = append(c.moments, at)
 	}
 	if len(c.moments) != 0 && len(c.moments) != 2 {
-		return comparison{}, page.NewBadRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+momentSeparator+
+		return comparison{}, page.NewBadRequest("Choose two times to compare", "Write "+paramCompare+" as 2026-06-01T12:00:00Z"+momentSeparator+
 			"2026-06-02T12:00:00Z.", nil)
 	}
 	if len(c.moments) == 2 {
@@ -141,7 +141,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 // shape in which they differ. The page's own shape is tried first.
 func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.Time) (before, after *seen.Version, err error) {
 	missing := moments[0]
-	why := "It had not been seen yet, or the text of that time is not kept."
+	why := "It was not known yet, or that version was not kept."
 	for _, shape := range p.Shapes(t.Shape()) {
 		a, goneA := p.VersionAt(moments[0], shape)
 		b, goneB := p.VersionAt(moments[1], shape)
@@ -154,7 +154,7 @@ func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.
 				before, after = a, b
 			}
 		case goneA || goneB:
-			why = "It was gone then."
+			why = "It was deleted at that time."
 		}
 		if a != nil && a.Kept {
 			missing = moments[1]
@@ -165,6 +165,6 @@ func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.
 	}
 	return nil, nil, &page.Problem{
 		Title: "There is no version of " + q.Clock.Say(missing, true).Text, Hint: why,
-		Href: q.Kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", Kind: understudy.ErrNotFound,
+		Href: q.Kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See its timeline", Kind: understudy.ErrNotFound,
 	}
 }

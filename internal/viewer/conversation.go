@@ -77,7 +77,7 @@ func serveConversation(q *page.Exchange) error {
 	}
 	directions := readDirections(q, a, b, before)
 	if len(directions) == 0 {
-		return &page.Problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.",
+		return &page.Problem{Title: "Your role can't see conversations", Hint: "This needs lists that it can filter by both numbers at once.",
 			Kind: understudy.ErrForbidden}
 	}
 	entry := understudy.AuditEntry{Action: understudy.ActionSearch, What: "conversation", Values: []string{a, b}}
@@ -144,7 +144,7 @@ func readConversationParams(q *page.Exchange) (before time.Time, back []string, 
 		var t time.Time
 		if p.Value != "" {
 			if t, err = understudy.ParseTime(p.Value, time.UTC, time.RFC3339); err != nil {
-				return before, nil, page.NewBadRequest(understudy.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z",
+				return before, nil, page.NewBadRequest(understudy.Clip(p.Name)+" needs a time like 2026-06-01T12:00:00Z",
 					"Start again from the newest page.", nil)
 			}
 		}
@@ -236,7 +236,7 @@ func setConversationLinks(q *page.Exchange, p *messages, base string, older, bef
 	p.CompleteSince, p.OlderNote = q.Clock.Moment(older), "What is older is on the next page."
 	for _, t := range q.Rights.ContactKinds(q.Source) {
 		if findUntilFilter(q, t) == nil && q.Rights.CanFilterBoth(t) {
-			p.OlderNote = "Older " + t.Kind.Spec.Title + " cannot be asked for by time."
+			p.OlderNote = "Older " + t.Kind.Spec.Title + " can't be filtered by time."
 		}
 	}
 	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))

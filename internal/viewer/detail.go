@@ -151,7 +151,7 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 		parts = strings.Split(id, spec.IDSeparator)
 	}
 	if len(rv.q.Kind.Spec.Instances) == 0 || len(parts) != len(rv.q.Kind.Spec.ID) || slices.Contains(parts, "") {
-		return nil, page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+		return nil, page.NewNotFound("There is no "+rv.q.Kind.Spec.Singular+" "+understudy.Clip(id), "Open it from the list.", rv.q.Kind.Href)
 	}
 	in := rv.q.Kind.PlannedInstances[0]
 	params, err := understudy.ParseQuery(rv.q.R.URL.RawQuery)
@@ -172,14 +172,14 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 		return rv.findStoredTarget(in, id)
 	}
 	if !ok {
-		return nil, page.NewBadRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
+		return nil, page.NewBadRequest("This address is incomplete", "It needs one of "+strings.Join(known, ", ")+".", known)
 	}
 	t, err := rv.q.Source.Spec.Resolve(rv.q.Source.Name, path, "")
 	if err != nil {
 		return nil, err
 	}
 	if t.Instance != in.Spec {
-		return nil, page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+		return nil, page.NewNotFound("There is no "+rv.q.Kind.Spec.Singular+" "+understudy.Clip(id), "Open it from the list.", rv.q.Kind.Href)
 	}
 	return t, nil
 }

@@ -39,7 +39,7 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 		if !s.Kept {
 			continue
 		}
-		p.Title = "This " + q.Kind.Spec.Singular + " is gone"
+		p.Title = "This " + q.Kind.Spec.Singular + " was deleted"
 		p.Href = page.AddressWith(q.R.URL, page.AsOf{At: s.Version.From}.Param())
 		p.Link = "See it as it was on " + q.Clock.Say(s.Version.From, false).Text
 		break

@@ -64,7 +64,7 @@ type answerShare struct {
 func serveHome(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		name, _, _ := strings.Cut(q.R.URL.RawQuery, "=")
-		return page.NewBadRequest("There is no parameter “"+understudy.Clip(name)+"” here", "The home page takes none.", nil)
+		return page.NewBadRequest("There is no parameter “"+understudy.Clip(name)+"” here", "The home page has no parameters.", nil)
 	}
 	if q.DataFormat != "" {
 		return sendHome(q)
@@ -102,17 +102,17 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
-		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap), Numbers: lines,
+		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap, s.Spec.Title), Numbers: lines,
 			Today: keepCertainCounts(today, &snap), Groups: q.Rights.KindGroups(s, &snap, &q.Clock)}
 		if page.IsAdministrator(q) {
-			out.Server = showServer(q, &snap)
+			out.Server = showServer(q, s.Spec.Title, &snap)
 		}
 		return "source", out
 	}}
 }
 
-// showServer returns how well the server works for a source.
-func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
+// showServer returns how well the server works for a source, whose API has the title.
+func showServer(q *page.Exchange, title string, snap *page.Snapshot) *serverView {
 	out := &serverView{
 		FasterBy: snap.Latencies.Speedup(), DropIn: snap.DropIn,
 		OurMedian: page.FormatMillis(snap.Latencies.StoredTimes.P50), UpstreamMedian: page.FormatMillis(snap.Latencies.UpstreamTimes.P50),
@@ -122,8 +122,9 @@ func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 	out.ReaderRequests, out.SyncRequests, out.BackgroundRequests = day.Readers, day.Walks, day.Upstream-day.Readers-day.Walks
 	x := 0.0
 	for _, sh := range []answerShare{
-		{Label: "fresh", Class: "warm", Count: day.Warm}, {Label: "older, refreshed behind", Class: "stale", Count: day.Stale},
-		{Label: "made from records", Class: "composed", Count: day.Composed}, {Label: "upstream asked", Class: "cold", Count: day.Cold},
+		{Label: "cached", Class: "warm", Count: day.Warm}, {Label: "cached, refreshed in the background", Class: "stale", Count: day.Stale},
+		{Label: "assembled from records", Class: "composed", Count: day.Composed},
+		{Label: "fetched from " + title, Class: "cold", Count: day.Cold},
 	} {
 		if out.Total > 0 {
 			sh.X, sh.Width = x, math.Round(1000*float64(sh.Count)/float64(out.Total))/10
@@ -178,7 +179,7 @@ func sendHome(q *page.Exchange) error {
 			held := snap.Kinds[k.Spec.Name]
 			if !q.Rights.CanCount(k) {
 				d.Kinds = append(d.Kinds, kindData{Name: k.Spec.Name, Title: plan.UpperFirst(k.Spec.Title), Href: k.Href,
-					Why: "your role finds only some of them, so how many are held is not said"})
+					Why: "your role can see only some of them, so they are not counted"})
 				continue
 			}
 			if !held.Complete && held.Why == "" {

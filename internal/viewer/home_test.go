@@ -31,8 +31,8 @@ func TestSyncs(t *testing.T) {
 	page := h.Page("/", viewertest.Berlin)
 	viewertest.CheckGolden(t, "home-syncs", page)
 	viewertest.CheckHTML(t, "syncs", page)
-	for _, want := range []string{"backfill runs", `value="1204" max="10000"`, "about 4 min left", "not swept for 26 h", "all held",
-		"1,300 behind", "The receiver answers 500."} {
+	for _, want := range []string{"backfill runs", `value="1204" max="10000"`, "about 4 min left", "not swept for 26 h", "complete",
+		"1,300 waiting", "The receiver answers 500."} {
 		if !strings.Contains(page, want) {
 			t.Errorf("home lacks %q", want)
 		}

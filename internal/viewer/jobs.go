@@ -53,10 +53,10 @@ type jobView struct {
 // and in its error.
 func checkJobs(q *page.Exchange) error {
 	if q.V.Options.Jobs == nil {
-		return page.NewNotFound("There are no jobs here", "This server does no work of its own.", "")
+		return page.NewNotFound("Jobs are not available here", "This server has no background jobs.", "")
 	}
 	if !q.CanSeeJobs() {
-		return fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
+		return fmt.Errorf("%w: only the role %s can see jobs, because they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func serveJobs(q *page.Exchange) error {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
+		return page.NewBadRequest("The jobs' page takes no parameters", "Programs use /-/jobs.", nil)
 	}
 	var out jobsPage
 	for _, part := range []struct {
@@ -78,7 +78,7 @@ func serveJobs(q *page.Exchange) error {
 		{"running", []understudy.JobState{understudy.JobRunning}, maxJobs},
 		{"waiting", []understudy.JobState{understudy.JobWaiting}, maxJobs},
 		{"failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, maxJobs},
-		{"ended", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, maxEndedJobs},
+		{"finished", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, maxEndedJobs},
 	} {
 		all, err := q.V.Options.Jobs.ListJobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
@@ -124,9 +124,9 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 			out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
 		}
 	case understudy.JobWaiting:
-		out.TimeLabel, out.Time = "not before", q.Clock.Moment(j.RunAfter)
+		out.TimeLabel, out.Time = "starts after", q.Clock.Moment(j.RunAfter)
 		if j.RunAfter.Before(q.Clock.Start) {
-			out.TimeLabel, out.Time = "waits since", q.Clock.Moment(cmp.Or(j.RunAfter, j.Created))
+			out.TimeLabel, out.Time = "waiting since", q.Clock.Moment(cmp.Or(j.RunAfter, j.Created))
 		}
 		out.CanCancel, end = true, time.Time{}
 	case understudy.JobFailed, understudy.JobExpired:
@@ -168,15 +168,15 @@ func resultText(p understudy.Progress) string {
 // cancelJob handles the button Cancel of the page.
 func cancelJob(q *page.Exchange) error {
 	return changeJob(q, "cancel", func(number int64) (string, error) {
-		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Options.Jobs.Cancel(q.Ctx, number)
+		return fmt.Sprintf("Job %d is cancelled. If it is running, it stops soon.", number), q.V.Options.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
-// replayJob handles the button Replay of the page.
+// replayJob handles the button Run again of the page.
 func replayJob(q *page.Exchange) error {
 	return changeJob(q, "replay", func(number int64) (string, error) {
 		again, err := q.V.Options.Jobs.Replay(q.Ctx, number)
-		return fmt.Sprintf("Job %d does the work of job %d again.", again, number), err
+		return fmt.Sprintf("Job %d runs again as job %d.", number, again), err
 	})
 }
 
@@ -196,10 +196,10 @@ func changeJob(q *page.Exchange, what string, do func(number int64) (said string
 	}
 	switch {
 	case errors.Is(err, understudy.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
-		return &page.Problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord,
+		return &page.Problem{Title: "This job does not exist", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord,
 			Link: "See all jobs", Kind: understudy.ErrNotFound}
 	case errors.Is(err, understudy.ErrInvalid):
-		return &page.Problem{Title: "This cannot be done to the job now", Hint: page.Sentence(err), Href: "/" + plan.JobsWord,
+		return &page.Problem{Title: "This can't be done with the job now", Hint: page.Sentence(err), Href: "/" + plan.JobsWord,
 			Link: "See all jobs", Kind: understudy.ErrInvalid}
 	case err != nil:
 		return fmt.Errorf("viewer: job %d: %w", number, err)

@@ -49,8 +49,8 @@ func TestJobsPage(t *testing.T) {
 	viewertest.CheckGolden(t, "jobs", page)
 	viewertest.CheckHTML(t, "jobs", page)
 	for _, want := range []string{
-		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "asked to end",
-		"connection refused", "2 running, 2 waiting, 2 failed, 2 ended",
+		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "stopping",
+		"connection refused", "2 running, 2 waiting, 2 failed, 2 finished",
 		"10,006 records seen, every list to its end", `data-t="Took">60 min</td>`,
 		`action="/jobs/9/cancel"`, `action="/jobs/6/cancel"`, `action="/jobs/5/replay"`, `action="/jobs/2/replay"`, "audit &lt;script&gt;",
 	} {
@@ -64,7 +64,7 @@ func TestJobsPage(t *testing.T) {
 		}
 	}
 	w.All = nil
-	if page := h.Page("/jobs", viewertest.All); !strings.Contains(page, "Nothing to do") {
+	if page := h.Page("/jobs", viewertest.All); !strings.Contains(page, "No jobs.") {
 		t.Error("no jobs, and the page does not say so")
 	}
 	w.Err = fmt.Errorf("store: read jobs: %w", understudy.ErrClosed)

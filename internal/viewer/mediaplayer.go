@@ -34,8 +34,8 @@ func serveMedia(v *page.Visitor) http.Handler {
 	})
 }
 
-var errMediaExpired = page.NewNotFound("This address is no longer good",
-	"It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
+var errMediaExpired = page.NewNotFound("This link has expired",
+	"It belongs to another session, or is more than 15 minutes old. Open the record again.", "/")
 
 // sendMedia sends the content that the address names. If it returns an error, nothing has been sent yet.
 func sendMedia(q *page.Exchange) (err error) {

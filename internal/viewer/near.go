@@ -17,7 +17,7 @@ import (
 // stored version of the record. The result is an error if the caller may not find the record or may not see its
 // address.
 func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Target, error) {
-	none := page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
+	none := page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" "+understudy.Clip(id)+" is stored here", "Open it from the list.", rv.q.Kind.Href)
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.CanFind(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}

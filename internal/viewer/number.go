@@ -86,7 +86,7 @@ func serveNumber(q *page.Exchange) error {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Use the filters of its lists.", nil)
 	}
 	entry := understudy.AuditEntry{Action: understudy.ActionSearch, What: "number", Values: []string{number}}
 	if err := page.WriteAudit(q, entry); err != nil {
@@ -169,13 +169,13 @@ func (v numberView) parts() *page.Parts {
 // would reveal hidden numbers.
 func readNumber(q *page.Exchange, name string) (string, error) {
 	if len(q.Source.Contacts) == 0 {
-		return "", page.NewNotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
+		return "", page.NewNotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its lists can be filtered by number.", "")
 	}
 	if len(q.Rights.ContactKinds(q.Source)) == 0 {
 		role, t := q.Rights.Caller.Role(), q.Source.Contacts[0]
 		return "", &page.Problem{
-			Title: "Your role does not show whole numbers", Kind: understudy.ErrForbidden,
-			Hint: "The page of a number is a filter on what role " + role + " does not fully see." +
+			Title: "Your role can't see whole numbers", Kind: understudy.ErrForbidden,
+			Hint: "This page filters by the whole number, which the role " + role + " can't see." +
 				q.Rights.RemedyOf(t.Kind, t.Ends[0].Column.Spec.Name, t.Ends[1].Column.Spec.Name),
 		}
 	}
@@ -184,7 +184,8 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 		text = strings.TrimSuffix(text, page.DataSuffix)
 	}
 	if !plan.IsNumber(text) {
-		return "", page.NewNotFound(understudy.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
+		return "", page.NewNotFound(understudy.Clip(text)+" is not a phone number",
+			"Write the whole number with + and the country code, like +15551234567.",
 			page.SearchAddress("/search", query.SearchRequest{Text: text}))
 	}
 	return text, nil

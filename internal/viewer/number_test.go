@@ -78,7 +78,7 @@ func TestNumber(t *testing.T) {
 	if n := strings.Count(page, "<tr"); n < 40 || n > 120 {
 		t.Errorf("%d rows", n)
 	}
-	if page := h.Page("/twilio/number/+15550001111", viewertest.All); !strings.Contains(page, "There has been none.") ||
+	if page := h.Page("/twilio/number/+15550001111", viewertest.All); !strings.Contains(page, "No contact yet.") ||
 		strings.Contains(page, "Most often with") {
 		t.Error("a number nobody knows")
 	}
@@ -157,12 +157,12 @@ func TestNumberCountsWhatIsHeld(t *testing.T) {
 	cut(h, 10)
 	cut(few, 10)
 	if page := few.Page("/twilio/number/"+number, viewertest.All); !strings.Contains(page, "10 of more than 10") ||
-		!strings.Contains(page, "there may be more") {
+		!strings.Contains(page, "older pages may have more") {
 		t.Error("where not all is held nothing is counted")
 	}
 	page := h.Page("/twilio/number/"+number, viewertest.All)
 	checktest.Lacks(t, page, "of more than", "what is held is not counted: page")
-	checktest.Lacks(t, page, "there may be more", "what is held is not counted: page")
+	checktest.Lacks(t, page, "older pages may have more", "what is held is not counted: page")
 	checktest.True(t, regexp.MustCompile(`>10 of \d\d+ `).MatchString(page),
 		"what is held is not counted: regexp.MustCompile(`>10 of \\d\\d+ `).MatchString(page) is false")
 }
@@ -242,7 +242,7 @@ func TestNumbersAreFilters(t *testing.T) {
 	}
 	for _, path := range []string{"/twilio/number/+1555000111122223333", "/twilio/number/+0123456789", "/twilio/number/alice",
 		"/twilio/number/" + number + "/bob"} {
-		if status, body, _ := h.Get(path, viewertest.All); status != 404 || !strings.Contains(body, "is no phone number") {
+		if status, body, _ := h.Get(path, viewertest.All); status != 404 || !strings.Contains(body, "is not a phone number") {
 			t.Errorf("%s: %d", path, status)
 		}
 	}

@@ -131,16 +131,16 @@ func timelineOf(t *testing.T, page string) string {
 func TestTimelineOfWhatWentAndCameBack(t *testing.T) {
 	h, kept, path := remembering(t, func(now []byte) [][]byte { return [][]byte{now, nil, nil, edited(t, now, "price", "null")} })
 	page := timelineOf(t, h.Page(path, viewertest.All))
-	for _, want := range []string{"Came back", "Gone", "First seen", "price", "Price"} {
+	for _, want := range []string{"Restored", "Deleted", "First seen", "price", "Price"} {
 		if !strings.Contains(page, want) && want != "price" {
 			t.Errorf("the timeline lacks %q: %s", want, page)
 		}
 	}
-	if n := strings.Count(page, ">Gone<"); n != 1 {
+	if n := strings.Count(page, ">Deleted<"); n != 1 {
 		t.Errorf("gone %d times", n)
 	}
 	kept.Versions["twilio/calls/"+path[len("/twilio/calls/"):]][0].Body = nil
-	if page := timelineOf(t, h.Page(path, viewertest.All)); !strings.Contains(page, "is not kept") {
+	if page := timelineOf(t, h.Page(path, viewertest.All)); !strings.Contains(page, "were not kept") {
 		t.Errorf("a version without a body: %s", page)
 	}
 	kept.Err = errors.New("disk on fire")
@@ -191,7 +191,7 @@ func TestLongTimeline(t *testing.T) {
 	}
 }
 
-// L2: a version that is not kept, since something in it was taken back or the limit
+// L2: a version that were not kept, since something in it was taken back or the limit
 // took it, shows to who sees everything alone.
 func TestTimelineTellsNothingOfWhatIsNotKept(t *testing.T) {
 	h, kept, path := remembering(t, func(now []byte) [][]byte {
@@ -203,10 +203,10 @@ func TestTimelineTellsNothingOfWhatIsNotKept(t *testing.T) {
 	masked := viewertest.Support
 	before := timelineOf(t, h.Page(path, masked))
 	all[1].Body, all[2].Body = nil, nil
-	if after := timelineOf(t, h.Page(path, masked)); after != before || strings.Contains(after, "is not kept") {
+	if after := timelineOf(t, h.Page(path, masked)); after != before || strings.Contains(after, "were not kept") {
 		t.Errorf("the timeline was\n%s\nand is\n%s", before, after)
 	}
-	if page := timelineOf(t, h.Page(path, viewertest.All)); !strings.Contains(page, "is not kept") {
+	if page := timelineOf(t, h.Page(path, viewertest.All)); !strings.Contains(page, "were not kept") {
 		t.Error("who sees everything is not told")
 	}
 }
@@ -254,7 +254,7 @@ func TestCompare(t *testing.T) {
 	if !strings.Contains(masked, "2 fields changed") || strings.Contains(masked, "555 0111") {
 		t.Error("support's comparison shows what changed in a number")
 	}
-	if same := h.Page(between(2, 1), viewertest.Support); !strings.Contains(same, "Both look the same") {
+	if same := h.Page(between(2, 1), viewertest.Support); !strings.Contains(same, "Both versions look the same") {
 		t.Error("support sees a change of a number")
 	}
 	// A moment between two versions means the one that stood then.
@@ -294,12 +294,12 @@ func TestGoneRecordLeadsToItsPast(t *testing.T) {
 	kept.Versions["twilio/calls/"+id] = kept.Versions["twilio/calls/"+path[len("/twilio/calls/"):]]
 	status, body, _ := h.Get("/twilio/calls/"+id, viewertest.All)
 	checktest.Equal(t, status, 404, "%d: status; body %s", status, body)
-	checktest.Contains(t, body, "This call is gone", "%d: body", status)
+	checktest.Contains(t, body, "This call was deleted", "%d: body", status)
 	checktest.Contains(t, body,
 		`href="/twilio/calls/`+id+"?"+strings.ReplaceAll(page.AsOf{At: viewertest.Ago(2)}.Param().String(), "&", "&amp;")+`"`,
 		"%d: body", status)
 	if status, body, _ := h.Get("/twilio/calls/CA00000000000000000000000000000001", viewertest.All); status != 404 || strings.Contains(body,
-		"is gone") {
+		"was deleted") {
 		t.Errorf("a record that never was: %d", status)
 	}
 }

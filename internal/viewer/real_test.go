@@ -14,11 +14,11 @@ import (
 func TestOverRealParts(t *testing.T) {
 	h := viewertest.OpenReal(t, nil)
 	first := h.Page("/twilio/calls?Status=completed&PageSize=20", viewertest.All)
-	if !strings.Contains(first, "fresh from upstream") {
+	if !strings.Contains(first, "fetched just now") {
 		t.Error("the first page does not come from upstream")
 	}
 	again := h.Page("/twilio/calls?PageSize=20&Status=completed", viewertest.All)
-	if !strings.Contains(again, "held, less than 1 s old") {
+	if !strings.Contains(again, "cached, less than 1 s old") {
 		t.Error("the second time the page is not held")
 	}
 	next := h.Page(viewertest.Href(first, "Older"), viewertest.All)

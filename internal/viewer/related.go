@@ -231,8 +231,8 @@ func (rv *recordView) drawList(a *relatedRead, title string, own map[string]bool
 	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: r.MissingReason(rv.q), AsOf: rv.q.Clock.AnswerTime(r.Answer),
 		Shown: rowCountText(rows, r.HasMore())}
 	if len(a.stored) > 0 {
-		out.Shown = page.Thousands(int64(len(rows))) + " kept"
-		out.Note = rv.q.Source.Spec.Title + " lists none of them any more."
+		out.Shown = page.Thousands(int64(len(rows))) + " stored"
+		out.Note = rv.q.Source.Spec.Title + " no longer lists any of them."
 	}
 	// A column that links to this record would have the same value on every row.
 	columns := slices.DeleteFunc(rv.q.Rights.ColumnsOf(k), func(c *plan.Column) bool { return c.Spec.Link == rv.q.Kind.Spec.Name })

@@ -37,11 +37,11 @@ func TestKeptParticipantsOnTheirConference(t *testing.T) {
 	}
 	h.Mirror.Unlock()
 	page := h.Page("/twilio/conferences/"+conference, viewertest.All)
-	if got := len(participant.FindAllString(page, -1)); got != were || !strings.Contains(page, "Twilio lists none of them any more.") {
+	if got := len(participant.FindAllString(page, -1)); got != were || !strings.Contains(page, "Twilio no longer lists any of them.") {
 		t.Errorf("%d of %d participants are where people look", got, were)
 	}
 	if page := h.Page("/twilio/conferences/"+conference, viewertest.Watcher); participant.MatchString(page) ||
-		strings.Contains(page, " kept") {
+		strings.Contains(page, " stored") {
 		t.Error("a role without participants meets them")
 	}
 }
@@ -53,7 +53,7 @@ func TestListsOnARecord(t *testing.T) {
 	conference := h.FirstID("/twilio/conferences", `CF[0-9a-f]{32}`)
 	page := h.Page("/twilio/conferences/"+conference, viewertest.All)
 	for _, want := range []string{`aria-label="Participants"`, `aria-label="Recordings"`, `aria-label="Alerts"`,
-		`href="/twilio/participants?ConferenceSid=` + conference + `"`, "All of them"} {
+		`href="/twilio/participants?ConferenceSid=` + conference + `"`, "Show all"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s", want)
 		}

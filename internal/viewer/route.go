@@ -120,7 +120,7 @@ func (v *Viewer) serveNotFound(q *page.Exchange) error {
 	}
 	if path := strings.TrimRight(q.R.URL.Path, "/"); path != q.R.URL.Path && path != "" {
 		return page.NewNotFound("There is no page at "+understudy.Clip(q.R.URL.Path),
-			"The same address without the slash at its end may be what you look for.", path)
+			"Try the same address without the slash at the end.", path)
 	}
 	return page.NewNotFound("There is no page at "+understudy.Clip(q.R.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
 }

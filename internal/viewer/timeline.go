@@ -72,7 +72,7 @@ func readVersions(params understudy.Query) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > seen.MaxVersions {
-		return 0, page.NewBadRequest("“"+understudy.Clip(text)+"” is no number of versions", "Give "+paramVersions+" from 1 to "+
+		return 0, page.NewBadRequest("“"+understudy.Clip(text)+"” is not a number of versions", "Give "+paramVersions+" from 1 to "+
 			strconv.Itoa(seen.MaxVersions)+".", nil)
 	}
 	return n, nil
@@ -88,8 +88,8 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 	of := func() []any { return timelineInputs(q, t, p, s, read.Err) }
 	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Inputs: of, Draw: func() (string, any) {
 		if read.Err != nil {
-			return "timeline", &timeline{Problem: "The past of this " + q.Kind.Spec.Singular +
-				" could not be read; the log of the server says why."}
+			return "timeline", &timeline{Problem: "The history of this " + q.Kind.Spec.Singular +
+				" could not be read. The server's log has the reason."}
 		}
 		if out := newTimeline(q, t, p, limit, s); out != nil {
 			return "timeline", out
@@ -135,9 +135,9 @@ func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *pa
 		switch {
 		case !sg.Kept || e.IsShown || sg.Version.Shape != t.Shape():
 		case i == 0:
-			e.AsOfHref, e.AsOfText = here+plan.WithQuery(vars), "As it is"
+			e.AsOfHref, e.AsOfText = here+plan.WithQuery(vars), "Current version"
 		default:
-			e.AsOfHref, e.AsOfText = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.Version.From}.Param()...)), "As it was"
+			e.AsOfHref, e.AsOfText = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.Version.From}.Param()...)), "This version"
 		}
 		if sg.Kept && sg.Before != nil && sg.Before.Kept {
 			e.CompareHref = here + plan.WithQuery(append(slices.Clone(vars), newCompareParam(sg.Before.Version.From, sg.Version.From)))
@@ -181,9 +181,9 @@ func newTimelineEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, s
 	}
 	switch {
 	case sg.Version.Gone:
-		e.Word, e.Tone = "Gone", "bad"
+		e.Word, e.Tone = "Deleted", "bad"
 	case sg.Back:
-		e.Word, e.Tone = "Came back", "good"
+		e.Word, e.Tone = "Restored", "good"
 	case sg.First:
 		e.Word, e.Tone = "First seen", "good"
 	case sg.Before == nil:

@@ -37,7 +37,7 @@ func TestHomeCountsWhatFailedAsItsLinksFindIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, viewertest.WithSearch(t))
-	_, rest, _ := strings.Cut(ruled.Page("/", viewertest.Support), "<h3>To look at</h3>")
+	_, rest, _ := strings.Cut(ruled.Page("/", viewertest.Support), "<h3>Needs attention</h3>")
 	if table, _, _ := strings.Cut(rest, "</table>"); strings.Contains(table, "Recordings") || !strings.Contains(table, "Calls") {
 		t.Error("a role with row rules reads that no recording failed, whose list was not fetched")
 	}
@@ -51,7 +51,7 @@ func TestHomeCountsWhatFailedAsItsLinksFindIt(t *testing.T) {
 		{viewertest.Support, []string{"Calls", "Messages"}, "/-/administration"},
 		{viewertest.Clerk, []string{"Calls"}, "messages"},
 	} {
-		_, rest, _ := strings.Cut(h.Page("/", c.who), "<h3>To look at</h3>")
+		_, rest, _ := strings.Cut(h.Page("/", c.who), "<h3>Needs attention</h3>")
 		table, after, _ := strings.Cut(rest, "</table>")
 		for _, kind := range c.kinds {
 			if !strings.Contains(table, `<th scope="row">`+kind+`</th>`) {
@@ -93,7 +93,7 @@ func TestHomeComparesThirtyAnswers(t *testing.T) {
 			}
 		})
 		for _, path := range []string{"/", "/-/administration"} {
-			if shown := h.Page(path, viewertest.All); strings.Contains(shown, "faster than upstream") != (c.want != "") || !strings.Contains(shown,
+			if shown := h.Page(path, viewertest.All); strings.Contains(shown, "faster than Twilio") != (c.want != "") || !strings.Contains(shown,
 				c.want) {
 				t.Errorf("%s after %d answers of %v: want %q", path, c.answers, c.ours, c.want)
 			}

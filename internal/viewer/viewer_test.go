@@ -91,11 +91,11 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	_, body, head := h.Get("/twilio/calls", viewertest.All)
-	if !strings.Contains(head.Get("Server-Timing"), `cache;desc="held, 12 s old"`) || !strings.Contains(body, "held, 12 s old") {
+	if !strings.Contains(head.Get("Server-Timing"), `cache;desc="cached, 12 s old"`) || !strings.Contains(body, "cached, 12 s old") {
 		t.Errorf("a warm page says %q", head.Get("Server-Timing"))
 	}
 	_, body, head = h.Get("/twilio/calls?PageSize=7", viewertest.All)
-	if !strings.Contains(head.Get("Server-Timing"), "upstream;dur=812.000") || !strings.Contains(body, "upstream 812 ms") {
+	if !strings.Contains(head.Get("Server-Timing"), "upstream;dur=812.000") || !strings.Contains(body, "API 812 ms") {
 		t.Errorf("a cold page says %q", head.Get("Server-Timing"))
 	}
 }

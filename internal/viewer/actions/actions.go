@@ -28,7 +28,7 @@ import (
 const doPath = page.ControlPrefix + "do/"
 
 // errForm is the error for a form that cannot be read.
-var errForm = page.NewBadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", page.MaxForm>>10), nil)
+var errForm = page.NewBadRequest("This form is not valid", fmt.Sprintf("A form can have at most %d KiB.", page.MaxForm>>10), nil)
 
 // Routes returns the routes of the actions.
 func Routes() []page.Route {
@@ -88,7 +88,7 @@ type doer interface {
 }
 
 // errNothing is the error where no action is possible.
-var errNothing = page.NewNotFound("Nothing can be done here", "This server only shows records.", "/")
+var errNothing = page.NewNotFound("Actions are not available here", "This server only shows records.", "/")
 
 // find returns the task that an address names, if the caller may run it.
 func find(q *page.Exchange) (*task, error) {

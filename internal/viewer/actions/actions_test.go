@@ -52,7 +52,7 @@ func TestSend(t *testing.T) {
 		t.Errorf("the form: %s", filled)
 	}
 	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", own, "To", "+1 (415) 555-0123", "Body", "café ☕ <b>", "step", "review")
-	review := h.Post(viewertest.Person("sender"), sendPath, form, http.StatusOK, "1 segment", "UCS-2", "&lt;b&gt;", "Change it").Body.String()
+	review := h.Post(viewertest.Person("sender"), sendPath, form, http.StatusOK, "1 segment", "UCS-2", "&lt;b&gt;", ">Edit<").Body.String()
 	if len(h.Upstream.Writes()) > 0 || len(h.Audit.Done()) > 0 {
 		t.Error("the review sends it")
 	}
@@ -95,12 +95,12 @@ func TestSend(t *testing.T) {
 func TestWhatIsMissingOrRefusedStandsInTheForm(t *testing.T) {
 	h := viewertest.OpenReal(t, nil)
 	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "", "Body", "hi")
-	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "This is needed.", `aria-invalid="true"`, "hi")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "This field is required.", `aria-invalid="true"`, "hi")
 	form.Set("To", "x\x00")
-	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "no text in UTF-8")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "not valid UTF-8")
 	for _, number := range []string{"+1415bad", "415 555 01", "4155550100", "+0155550100", "alice", "12", "+"} {
 		form.Set("To", number)
-		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "no number in E.164", escape(number))
+		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "not a whole phone number", escape(number))
 	}
 	if len(h.Upstream.Writes()) > 0 {
 		t.Fatalf("sent %v", h.Upstream.Writes())
@@ -118,7 +118,7 @@ func TestWhatIsMissingOrRefusedStandsInTheForm(t *testing.T) {
 	}
 	for _, key := range []string{"", "x", strings.Repeat("A", 26) + "A"} {
 		form.Set("key", key)
-		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusBadRequest, "not one of ours")
+		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusBadRequest, "This form is not valid")
 	}
 	form.Set("Body", strings.Repeat("x", 70_000))
 	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusBadRequest, "64 KiB")
@@ -193,7 +193,7 @@ func TestRecords(t *testing.T) {
 		t.Error("a call that has ended may be ended")
 	}
 	w := h.Send(t.Context(), viewertest.Person("sender"), "/-/do/twilio/calls/cancel/"+call, nil)
-	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "cannot be done now") {
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "can&#39;t be done now") {
 		t.Errorf("the page of it: %d", w.Code)
 	}
 }
@@ -295,7 +295,7 @@ func TestWhatTakesLongerThanAPage(t *testing.T) {
 	{
 		w := h.Send(ctx, viewertest.Person("sender"), sendPath, form)
 		checktest.Equal(t, w.Code, http.StatusAccepted, "%d: w.Code; w.Body %s", w.Code, w.Body)
-		checktest.Contains(t, w.Body.String(), "Look again", "%d: w.Body.String()", w.Code)
+		checktest.Contains(t, w.Body.String(), "Check again", "%d: w.Body.String()", w.Code)
 		checktest.Contains(t, w.Body.String(), form.Get("key"), "%d: w.Body.String()", w.Code)
 	}
 	close(release)

@@ -36,13 +36,13 @@ func localWords(record bool) []string {
 func localText(word, one, many, upstream string) words {
 	switch word {
 	case access.PermitSync:
-		return words{title: "Sync " + many, warning: "Upstream is asked for every record there is, within its budget, and that is kept up.",
-			done: "A sync of all " + many + " has begun."}
+		return words{title: "Sync " + many, warning: "Fetches every record from the API, within its request limit, and keeps them up to date.",
+			done: "A sync of all " + many + " has started."}
 	case access.PermitPurge:
 		return words{title: "Purge the " + one, done: "The copy is cleared.",
 			warning: "Clears the copy of this " + one + " here; it is fetched from " + upstream + " again when somebody opens it."}
 	}
-	return words{title: "Erase the " + one, isFinal: true, done: "It is listed for erasing, and goes from every file within seconds.",
+	return words{title: "Erase the " + one, isFinal: true, done: "It will be erased from every file within seconds.",
 		warning: "Permanently removes this " + one + " and everything under it from this server; " + upstream +
 			" keeps its copy, so delete it there too."}
 }
@@ -89,14 +89,14 @@ func findPerson(q *page.Exchange) (*task, error) {
 	case q.V.Options.Actions == nil || q.V.Options.Actions.Options.Operator == nil:
 		return nil, errNothing
 	case !plan.IsNumber(number):
-		return nil, page.NewNotFound("There is no number "+understudy.Clip(number), "Write it with its country's code: +14155550100.", "/")
+		return nil, page.NewNotFound("There is no number "+understudy.Clip(number), "Write it with its country code: +14155550100.", "/")
 	}
 	if err := q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, access.PermitErase); err != nil {
 		return nil, err
 	}
 	if q.Rights.Gate.HasRowRules(q.Rights.Caller, q.Source.Name) || len(q.Rights.ContactKinds(q.Source)) == 0 {
 		return nil, &page.Problem{Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
-			Hint: "What belongs to a number is erased by a role that sees every record and every number."}
+			Hint: "Only a role that can see every record and every number can erase a number's records."}
 	}
 	t := &task{q: q, values: map[string]string{}, words: localText(access.PermitErase, "number "+plan.GroupPhone(number), "", ""),
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
@@ -135,11 +135,11 @@ func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 		return nil, err
 	case own:
 		return nil, &page.Problem{Title: "This is one of our own numbers", Href: t.back, Link: "Back", Kind: understudy.ErrInvalid,
-			Hint: "Everything that went through it would go. understudy erase --own does that."}
+			Hint: "Erasing it would remove everything sent or received with it. To do that, run understudy erase --own."}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		if k := t.q.Source.ByName[name]; k != nil && t.q.Rights.CanCount(k) { // a count may reveal the number of hidden records
-			all = append(all, page.Cell{Label: plan.UpperFirst(k.Spec.Title) + " that go", Text: strconv.Itoa(kinds[name])})
+			all = append(all, page.Cell{Label: plan.UpperFirst(k.Spec.Title) + " to erase", Text: strconv.Itoa(kinds[name])})
 		}
 	}
 	return all, nil

@@ -57,7 +57,7 @@ func TestWhatIsHeldHere(t *testing.T) {
 		{list, "/-/do/twilio/messages/sync", "sync twilio messages", list, "every record", understudy.ActionAdminister},
 		{record, "/-/do/twilio/messages/purge/" + id, "purge twilio messages " + id, record, "from Twilio again",
 			understudy.ActionAdminister},
-		{record, "/-/do/twilio/messages/erase/" + id, "erase twilio messages/" + id, list, "Messages that go", understudy.ActionDelete},
+		{record, "/-/do/twilio/messages/erase/" + id, "erase twilio messages/" + id, list, "Messages to erase", understudy.ActionDelete},
 		{number, "/-/do/twilio/number/erase/+14155550123", "erase twilio +14155550123", "/", "41", understudy.ActionDelete},
 	} {
 		if page := h.Page(c.from, viewertest.Person("keeper")); !strings.Contains(page, `href="`+strings.ReplaceAll(c.path, "+", "&#43;")+`"`) &&

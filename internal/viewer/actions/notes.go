@@ -95,12 +95,12 @@ func write(q *page.Exchange) error {
 		}
 		work = func() error { return do.RemoveNote(q.Ctx, source, kind, id, number) }
 	case doHandled:
-		what, said = "mark as handled", "It is marked as handled."
+		what, said = "mark as handled", "The record is marked as handled."
 		work = func() error {
 			return do.MarkHandled(q.Ctx, source, kind, id, &understudy.Mark{By: q.Rights.Caller.Name, At: q.Clock.Start})
 		}
 	case doOpen:
-		what, said = "take the mark as handled away", "It is open again."
+		what, said = "take the mark as handled away", "The record is reopened."
 		work = func() error { return do.MarkHandled(q.Ctx, source, kind, id, nil) }
 	default:
 		return page.NewUnknownWord("form", form.Get("do"), []string{doAdd, doRemove, doHandled, doOpen}, nil)
@@ -114,7 +114,7 @@ func write(q *page.Exchange) error {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NewNoSuchRecord(q.Kind)
 	case errors.Is(err, understudy.ErrInvalid), errors.Is(err, understudy.ErrNotStored):
-		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.Singular,
+		return &page.Problem{Title: "Nothing was saved", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.Singular,
 			Kind: err}
 	case err != nil:
 		return err
@@ -152,12 +152,12 @@ func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 func readNoteNumber(q *page.Exchange, t *spec.Target, text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, page.NewBadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.Singular+".", nil)
+		return 0, page.NewBadRequest("This form is not valid", "Start again from the page of the "+q.Kind.Spec.Singular+".", nil)
 	}
 	if a := q.V.Options.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID); a != nil {
 		for _, n := range a.Notes {
 			if n.Number == number && !canRemove(q, n) {
-				return 0, fmt.Errorf("%w: a note is removed by who wrote it, or by role all", understudy.ErrForbidden)
+				return 0, fmt.Errorf("%w: only its author or the role all can remove a note", understudy.ErrForbidden)
 			}
 		}
 	}

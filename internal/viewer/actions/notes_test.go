@@ -28,7 +28,7 @@ func TestNotes(t *testing.T) {
 	}
 	h.Post(viewertest.Person("sender"), path, url.Values{"do": {"handled"}}, http.StatusSeeOther)
 	page := h.Page(record, viewertest.Person("sender"))
-	if strings.Count(page, "Called &lt;b&gt;her&lt;/b&gt;\nback</p>") != 1 || !strings.Contains(page, "Open again") {
+	if strings.Count(page, "Called &lt;b&gt;her&lt;/b&gt;\nback</p>") != 1 || !strings.Contains(page, "Reopen") {
 		t.Errorf("the record shows no note: %s", page)
 	}
 	if list := h.Page("/twilio/messages", viewertest.Person("sender")); !strings.Contains(list, `title="Handled by anna">handled</span>`) ||
@@ -94,7 +94,7 @@ func TestNotesThatAreNotWritten(t *testing.T) {
 		{"sender", delivered, url.Values{"do": {"add"}, "text": {strings.Repeat("x", 4001)}}, http.StatusBadRequest, "4000 at most"},
 		{"sender", delivered, url.Values{"do": {"add"}, "text": {"\xff"}}, http.StatusBadRequest, "UTF-8"},
 		{"sender", delivered, url.Values{"do": {"shout"}}, http.StatusBadRequest, "shout"},
-		{"sender", delivered, url.Values{"do": {"remove"}, "number": {"x"}}, http.StatusBadRequest, "not one of ours"},
+		{"sender", delivered, url.Values{"do": {"remove"}, "number": {"x"}}, http.StatusBadRequest, "This form is not valid"},
 		{"sender", delivered, url.Values{"do": {"add"}, "text": {strings.Repeat("x", 70_000)}}, http.StatusBadRequest, "64 KiB"},
 	} {
 		h.Post(browser(c.role), base+c.id, c.form, c.want, c.says)

@@ -32,13 +32,13 @@ func runSelected(q *page.Exchange) error {
 	case len(names) == 0:
 		return wrong("No row is selected", "Tick the boxes of some rows first.")
 	case len(names) > maxSelected:
-		return wrong(fmt.Sprintf("These are %d rows", len(names)), fmt.Sprintf("At most %d can be selected at once.", maxSelected))
+		return wrong(fmt.Sprintf("%d rows are selected", len(names)), fmt.Sprintf("At most %d can be selected at once.", maxSelected))
 	}
 	var all []selected
 	for _, name := range names {
 		one, ok := readSelected(q, name)
 		if !ok {
-			return wrong("This form is not one of ours", "Begin again on the page of the list.")
+			return wrong("This form is not valid", "Start again from the list.")
 		}
 		all = append(all, one)
 	}
@@ -46,7 +46,7 @@ func runSelected(q *page.Exchange) error {
 	case doHandled:
 		return markSelected(q, all, &understudy.Mark{By: q.Rights.Caller.Name, At: q.Clock.Start}, "mark as handled", "marked as handled", back)
 	case doOpen:
-		return markSelected(q, all, nil, "take the mark as handled away", "open again", back)
+		return markSelected(q, all, nil, "take the mark as handled away", "reopened", back)
 	case doExport:
 		q.RedirectBack(exportHref(all), "")
 		return nil

@@ -45,8 +45,8 @@ func TestSelectedRowsAreMarkedTogether(t *testing.T) {
 		{"nothing is selected", "sender", url.Values{"do": {"handled"}, "back": back}, 400, "Tick the boxes"},
 		{"too many", "sender", url.Values{"do": {"handled"}, "record": slices.Repeat(both, 51)}, 400, "At most 100"},
 		{"an unknown button", "sender", url.Values{"do": {"shout"}, "record": both}, 400, "shout"},
-		{"an unknown kind", "sender", url.Values{"do": {"handled"}, "record": {"twilio/nothing/" + failed}}, 400, "not one of ours"},
-		{"an unknown source", "sender", url.Values{"do": {"csv"}, "record": {"nobody/messages/" + failed}}, 400, "not one of ours"},
+		{"an unknown kind", "sender", url.Values{"do": {"handled"}, "record": {"twilio/nothing/" + failed}}, 400, "This form is not valid"},
+		{"an unknown source", "sender", url.Values{"do": {"csv"}, "record": {"nobody/messages/" + failed}}, 400, "This form is not valid"},
 		{"one that a rule on rows hides", "few", url.Values{"do": {"handled"}, "record": both}, 404, ""},
 		{"one that is unknown", "sender", url.Values{"do": {"handled"}, "record": append(names("SM"+strings.Repeat("0", 32)), both...)}, 404, ""},
 	} {

@@ -124,8 +124,8 @@ func runTask(t *task) error {
 	}
 	key := q.R.PostForm.Get("key")
 	if !isValidKey(key) {
-		return &page.Problem{Title: "This form is not one of ours", Hint: "Begin again on the page of the action.", Href: t.path,
-			Link: "Begin again", Kind: understudy.ErrInvalid}
+		return &page.Problem{Title: "This form is not valid", Hint: "Start again from the page of the action.", Href: t.path,
+			Link: "Start again", Kind: understudy.ErrInvalid}
 	}
 	wrong := t.fill()
 	switch {
@@ -158,15 +158,15 @@ func (t *task) fill() (wrong map[string]string) {
 		t.values[f.Name] = v
 		switch {
 		case v == "" && !f.Optional:
-			wrong[f.Name] = "This is needed."
+			wrong[f.Name] = "This field is required."
 		case len(v) > maxValue:
-			wrong[f.Name] = fmt.Sprintf("This is longer than %d KiB.", maxValue>>10)
+			wrong[f.Name] = fmt.Sprintf("This text is longer than %d KiB.", maxValue>>10)
 		case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
-			wrong[f.Name] = "This is no text in UTF-8."
+			wrong[f.Name] = "This is not valid UTF-8 text."
 		case v != "" && t.q.Kind.Spec.Field(f.Field).Class == spec.ClassPhone:
 			number, ok := readNumber(v, f.Own)
 			if !ok {
-				wrong[f.Name] = "This is no number in E.164. Begin with a plus and the code of the country: +1 415 555 0100."
+				wrong[f.Name] = "This is not a whole phone number. Start with a plus and the country code: +1 415 555 0100."
 			}
 			t.values[f.Name] = number
 		}
@@ -195,26 +195,26 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 	case errors.Is(err, actions.ErrUnderWay):
 		return t.render(http.StatusAccepted, askPage{Key: key, Review: true, Waiting: true})
 	case errors.Is(err, actions.ErrBusy):
-		return &page.Problem{Title: "Nothing was done", Hint: "Too many actions are under way. Try again in a moment.",
-			Href: t.path, Link: "Begin again", Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "Nothing was done", Hint: "Too many actions are running. Try again in a moment.",
+			Href: t.path, Link: "Start again", Kind: understudy.ErrUnavailable}
 	case err != nil:
 		t.q.V.Options.Logger.ErrorContext(t.q.Ctx, "viewer: action", "source", t.q.Source.Name, "error", err)
-		return &page.Problem{Title: "Nothing was done", Href: t.path, Link: "Begin again", Kind: understudy.ErrUnavailable,
-			Hint: "What is done is written down first, and that did not work. The log of the server says why."}
+		return &page.Problem{Title: "Nothing was done", Href: t.path, Link: "Start again", Kind: understudy.ErrUnavailable,
+			Hint: "The action could not be recorded, so it was not sent. The server's log has the reason."}
 	case r.State == actions.Done:
 		t.q.RedirectBack(t.doer.Next(t, r.ID), t.words.done)
 		return nil
 	case r.State == actions.Unknown:
-		p := &page.Problem{Title: "The outcome is unknown", Href: t.back, Link: "Look what became of it",
+		p := &page.Problem{Title: "The outcome is unknown", Href: t.back, Link: "Check the result",
 			Kind: understudy.ErrUnknownOutcome,
-			Hint: "It was sent, and " + title + " has not said whether it was done. Loading this page again does not send it again. " +
-				"Look first; then do it again, or not."}
+			Hint: "It was sent, but " + title + " has not confirmed it. Reloading this page does not send it again. " +
+				"Check the result before you try again."}
 		if r.Code != "" {
 			p.Reason = t.q.Source.Reason(r.Code)
 		}
 		return p
 	case r.State == actions.NotSent:
-		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.path, Link: "Begin again", Kind: understudy.ErrUnavailable}
+		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.path, Link: "Start again", Kind: understudy.ErrUnavailable}
 		if r.Status == http.StatusNotFound {
 			p.Href, p.Link, p.Kind = t.where.Href, "See all "+t.where.Text, understudy.ErrNotFound
 		}

@@ -69,14 +69,14 @@ func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spe
 	})
 	if !ok {
 		vars := a.CreationList().Template().Vars()
-		return nil, page.NewBadRequest("This address lacks a path variable", "Pick the action on a page that has it.", vars)
+		return nil, page.NewBadRequest("This address is incomplete", "Open the action from the page of its list.", vars)
 	}
 	return q.Source.Spec.Resolve(q.Source.Name, path, "")
 }
 
 // recordTarget returns the record that an address names.
 func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
-	none := page.NewNotFound("No "+q.Kind.Spec.Singular+" is named "+understudy.Clip(id), "Pick it from the list.", q.Kind.Href)
+	none := page.NewNotFound("There is no "+q.Kind.Spec.Singular+" "+understudy.Clip(id), "Open it from the list.", q.Kind.Href)
 	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.CanOpen(id, params) {
 		return nil, none
 	}
@@ -109,7 +109,7 @@ func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
 		return nil, err
 	}
 	if caseOf(u.action, row) == nil {
-		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.Spec.Singular) +
+		return nil, &page.Problem{Title: "This can't be done now", Hint: "It is not possible for " + plan.Article(t.q.Kind.Spec.Singular) +
 			" in this state.", Href: t.back, Link: "Back to the " + t.q.Kind.Spec.Singular, Kind: understudy.ErrInvalid}
 	}
 	return readFacts(t.q, u.target, row)
@@ -154,7 +154,7 @@ func (u upstream) Prepare(t *task) work {
 				return unsentResult(q, err)
 			}
 			if c = caseOf(u.action, row); c == nil {
-				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.Spec.Singular) + " in this state."}
+				return actions.Result{State: actions.NotSent, Why: "It is not possible for " + plan.Article(q.Kind.Spec.Singular) + " in this state."}
 			}
 		} else if len(u.action.Cases) > 0 {
 			c = &u.action.Cases[0]
@@ -211,12 +211,12 @@ func unsentResult(q *page.Exchange, err error) actions.Result {
 	case errors.Is(err, understudy.ErrNotFound) && q.Kind != nil:
 		out.Why, out.Status = "There is no such "+q.Kind.Spec.Singular+".", http.StatusNotFound
 	case errors.Is(err, understudy.ErrNotAudited):
-		out.Why = "The audit log cannot be written, so nothing may be done."
+		out.Why = "The audit log can't be written, and nothing is done without it."
 	case errors.Is(err, understudy.ErrInvalid):
 		out.Why = page.Sentence(err)
 	default:
 		q.V.Options.Logger.Error("viewer: action", "source", q.Source.Name, "error", err)
-		out.Why = "The log of the server says why."
+		out.Why = "The server's log has the reason."
 	}
 	return out
 }

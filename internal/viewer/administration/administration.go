@@ -24,7 +24,7 @@ const (
 
 // Routes returns the routes of these pages.
 func Routes() []page.Route {
-	admitted := func(run page.Handler) page.Handler { return page.AdministratorHandler("administration is for", run) }
+	admitted := func(run page.Handler) page.Handler { return page.AdministratorHandler("open the administration", run) }
 	return []page.Route{
 		{Pattern: "GET " + Path, Handler: admitted(serve)},
 		{Pattern: "GET " + sessionsPath, Handler: admitted(serveSessions)},
@@ -68,7 +68,7 @@ type figure struct{ Name, Value, Tone string }
 // serve shows the page.
 func serve(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("This page takes no parameters", "Programs ask /-/stats.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Programs use /-/stats.", nil)
 	}
 	p := administrationPage{}
 	jobs, err := countJobs(q.Ctx, q)
@@ -90,16 +90,16 @@ func serve(q *page.Exchange) error {
 // ways returns the links to the pages that this server has.
 func ways(q *page.Exchange, jobs []fact) (all []way) {
 	if q.V.Options.Jobs != nil {
-		all = append(all, way{"/" + plan.JobsWord, "Jobs", "What the server does by itself", jobs})
+		all = append(all, way{"/" + plan.JobsWord, "Jobs", "Work in the background", jobs})
 	}
 	if programs := q.V.Options.Programs; programs != nil {
-		facts := []fact{{Text: count(int64(len(programs.Configured)), "of the settings", "of the settings")}}
+		facts := []fact{{Text: count(int64(len(programs.Configured)), "in the settings", "in the settings")}}
 		if programs.Credentials != nil {
-			facts = append(facts, fact{Text: count(int64(len(programs.All())), "made", "made")})
+			facts = append(facts, fact{Text: count(int64(len(programs.All())), "created here", "created here")})
 		}
-		all = append(all, way{"/-/connect", "Credentials", "What programs come in with", facts})
+		all = append(all, way{"/-/connect", "Credentials", "What programs sign in with", facts})
 	}
-	all = append(all, way{"/-/roles", "Roles", "Who may see what, by which line of the settings", nil})
+	all = append(all, way{"/-/roles", "Roles", "Who may see what, and which setting decides", nil})
 	if q.V.Options.Trail != nil {
 		all = append(all, way{"/-/audit", "Audit log", "Who looked at what, and who did what",
 			[]fact{{Text: count(q.V.Options.Trail.Stats().Entries, "entry", "entries") + " since the start"}}})
@@ -109,7 +109,7 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		for _, s := range sessions {
 			people[s.Name] = true
 		}
-		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, in which browsers",
+		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, and in which browser",
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
 	if q.V.Options.Control != nil {
@@ -117,7 +117,7 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 	}
 	if q.V.Options.Watches != nil {
 		facts := watchFacts(q.V.Options.Watches.Watches(q.Rights.Caller, true))
-		all = append(all, way{"/-/watches", "Watches", "Which searches tell of new matches, and whom", facts})
+		all = append(all, way{"/-/watches", "Watches", "Saved searches that notify people of new matches", facts})
 	}
 	if q.V.Options.Forecasts != nil {
 		for _, s := range q.V.Planned {
@@ -181,7 +181,7 @@ func count(n int64, one, many string) string {
 // source returns the state of a source.
 func source(q *page.Exchange, s *plan.Source) sourceView {
 	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
-	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap)}
+	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap, s.Spec.Title)}
 	out.Chart = newChart(s, &snap.Latencies)
 	var spent []request.Spending
 	if q.V.Options.Spending != nil {
@@ -204,7 +204,7 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 	if snap.Requests.AtOnce > 0 {
 		at := figure{Name: "At the same time", Value: "at most " + count(int64(snap.Requests.AtOnce), "request", "requests")}
 		if snap.Requests.AtOnceWhy != "" {
-			at.Value += ", as " + snap.Requests.AtOnceWhy
+			at.Value += ", because " + snap.Requests.AtOnceWhy
 		}
 		out.Figures = append(out.Figures, at)
 	}

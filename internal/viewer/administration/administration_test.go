@@ -110,15 +110,15 @@ func TestAdministration(t *testing.T) {
 		total, failed = total+s.Requests(), failed+s.Failed
 	}
 	for _, want := range []string{
-		"Upstream limits our rate", "next probe", page.Thousands(total) + " in all", page.Thousands(failed) + " failed", "4,711 requests",
-		"410 Gone", "31 behind", `<th scope="row">reports</th>`, `<th scope="row">Others</th>`,
+		"Twilio limits our request rate", "next check", page.Thousands(total) + " in total", page.Thousands(failed) + " failed", "4,711 requests",
+		"410 Gone", "31 waiting", `<th scope="row">reports</th>`, `<th scope="row">Others</th>`,
 		`href="/-/connect"`, `href="/-/roles"`, `href="/jobs"`,
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(shown, "Checks of lists") || strings.Contains(shown, "/-/administration/sessions") {
+	if strings.Contains(shown, "Checks of assembled") || strings.Contains(shown, "/-/administration/sessions") {
 		t.Error("the page shows a reason nothing was spent on, or sessions where nobody signs in")
 	}
 	if home := h.Page("/", viewertest.All); !strings.Contains(home, `href="/-/administration"`) {

@@ -23,8 +23,9 @@ const (
 
 // reasonWords are the texts for the reasons of requests.
 var reasonWords = [request.ReasonCount]string{
-	request.ReasonWaiting: "Readers who wait", request.ReasonRefresh: "Refreshed behind an answer", request.ReasonPoll: "Lists kept warm",
-	request.ReasonSync: "Walks through all records", request.ReasonCheck: "Checks of lists made from records",
+	request.ReasonWaiting: "People and programs waiting", request.ReasonRefresh: "Background refresh",
+	request.ReasonPoll: "Lists kept up to date",
+	request.ReasonSync: "Full sync", request.ReasonCheck: "Checks of assembled lists",
 	request.ReasonPrefetch: "Pages fetched ahead",
 }
 
@@ -118,7 +119,7 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	b.draw(q, end, &each)
 	b.drawAxes(q, end)
 	b.fillTables(q, spent, &each, begin)
-	b.Label = "Requests sent upstream in the last 24 hours, by reason: " + page.Thousands(total) + " in all, " + page.Thousands(b.Most) +
+	b.Label = "Requests to the API in the last 24 hours, by reason: " + page.Thousands(total) + " in total, " + page.Thousands(b.Most) +
 		" at most in 15 minutes"
 	return b
 }

@@ -26,8 +26,8 @@ type personView struct {
 // checkSignIn returns an error if this server has no sign-in.
 func checkSignIn(q *page.Exchange) error {
 	if q.V.Options.People == nil {
-		return page.NewNotFound("Nobody signs in here",
-			"viewer.sign_in in the settings says how people come in; docs/reference/signin.md shows the ways.", Path)
+		return page.NewNotFound("Nobody signs in on this server",
+			"An administrator chooses how people sign in with viewer.sign_in in the settings; see docs/reference/signin.md.", Path)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func serveSessions(q *page.Exchange) error {
 		of.Sessions = append(of.Sessions, people.NewSession(q, s, here))
 		p.Sessions++
 	}
-	return q.Render(http.StatusOK, "all-sessions", "Sessions of all people", p)
+	return q.Render(http.StatusOK, "all-sessions", "Everybody's sessions", p)
 }
 
 // endSession ends a session of a person at once.
@@ -61,7 +61,7 @@ func endSession(q *page.Exchange) error {
 	}
 	switch err := q.V.Options.People.Sessions.End(q.Ctx, id, name); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NewNotFound("There is no such session", "It may have ended in the meantime.", sessionsPath)
+		return page.NewNotFound("This session does not exist", "It may have ended already.", sessionsPath)
 	case err != nil:
 		return err
 	}

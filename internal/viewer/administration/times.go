@@ -34,7 +34,7 @@ func newChart(src *plan.Source, l *page.Latencies) *chart {
 	for _, one := range []struct {
 		who   string
 		times page.Times
-	}{{"Programs, from what is held", l.StoredTimes}, {"Programs, upstream asked", l.ColdTimes}, {"Upstream", l.UpstreamTimes}} {
+	}{{"Programs, stored data", l.StoredTimes}, {"Programs, fetched from " + src.Spec.Title, l.ColdTimes}, {src.Spec.Title, l.UpstreamTimes}} {
 		if one.times.Answers > 0 {
 			c.Rows = append(c.Rows, page.NewTimeRow(one.who, "", one.times))
 		}

@@ -39,16 +39,16 @@ func resumeWebhook(q *page.Exchange) error {
 		return err
 	}
 	name, what := q.R.PathValue("name"), "webhook resume"
-	said := "The webhook " + name + " goes on."
+	said := "The webhook " + name + " is running again."
 	var after *int64
 	if text := strings.TrimSpace(q.R.PostFormValue("after")); text != "" {
 		n, err := strconv.ParseInt(strings.NewReplacer(",", "", "\u202f", "").Replace(text), 10, 64)
 		if err != nil || n < 0 {
-			return page.NewBadRequest("“"+understudy.Clip(text)+"” is no number of a change",
-				"Give a number from 0; 0 sends everything once more.", nil)
+			return page.NewBadRequest("“"+understudy.Clip(text)+"” is not the number of a change",
+				"Write 0 or more. 0 sends everything again.", nil)
 		}
 		after, what = &n, "webhook replay after "+strconv.FormatInt(n, 10)+" of"
-		said = "The webhook " + name + " sends everything after change " + strconv.FormatInt(n, 10) + " once more."
+		said = "The webhook " + name + " sends everything after change " + strconv.FormatInt(n, 10) + " again."
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + understudy.Clip(name)}
 	if err := page.WriteAudit(q, e); err != nil {
@@ -58,7 +58,7 @@ func resumeWebhook(q *page.Exchange) error {
 	case errors.Is(err, understudy.ErrNotFound):
 		return newNoWebhook(name)
 	case errors.Is(err, understudy.ErrInvalid):
-		return page.NewBadRequest("The webhook cannot go on from there", page.Sentence(err), nil)
+		return page.NewBadRequest("The webhook can't continue from there", page.Sentence(err), nil)
 	case err != nil:
 		return err
 	}
@@ -83,18 +83,18 @@ func pauseWebhook(q *page.Exchange) error {
 	case err != nil:
 		return err
 	}
-	q.RedirectBack(Path+"#webhooks", "The webhook "+name+" is paused. What changes waits until it is resumed.")
+	q.RedirectBack(Path+"#webhooks", "The webhook "+name+" is paused. Changes wait until you resume it.")
 	return nil
 }
 
 // checkWebhooks returns an error if there are no webhooks.
 func checkWebhooks(q *page.Exchange) error {
 	if q.V.Options.Webhooks == nil {
-		return page.NewNotFound("There are no webhooks here", "docs/reference/feed.md shows the settings of one.", Path)
+		return page.NewNotFound("No webhooks are set up", "See docs/reference/feed.md for how to add one.", Path)
 	}
 	return nil
 }
 
 func newNoWebhook(name string) error {
-	return page.NewNotFound("There is no webhook "+understudy.Clip(name), "The settings name them.", Path)
+	return page.NewNotFound("There is no webhook "+understudy.Clip(name), "See the list of webhooks.", Path)
 }

@@ -120,7 +120,7 @@ func readArrangement(q *page.Exchange, ask *listQuery, p understudy.Param) (take
 		fresh := p.Value != "" && !slices.Contains(a.narrow, p.Value)
 		ask.isCanonical = ask.isCanonical && fresh
 		if fresh && len(a.narrow) == maxNarrow {
-			return true, page.NewBadRequest("That are too many conditions", "Take some of them away.", nil)
+			return true, page.NewBadRequest("These are too many conditions", "Remove some of them.", nil)
 		}
 		if fresh {
 			a.narrow = append(a.narrow, p.Value)
@@ -155,7 +155,7 @@ func parseColumns(k *plan.Kind, text string) ([]*plan.Column, error) {
 		}
 	}
 	if len(all) > maxColumns {
-		return nil, page.NewBadRequest("That are too many columns", "A list shows at most 60 of them.", nil)
+		return nil, page.NewBadRequest("These are too many columns", "A list shows at most 60 of them.", nil)
 	}
 	return all, nil
 }
@@ -175,7 +175,7 @@ func readOrder(q *page.Exchange, ask *listQuery, text string) error {
 	if q.Rights.Level(q.Kind, c.Spec.Name) != access.See {
 		return &page.Problem{
 			Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
-			Hint: "It may not sort by " + c.Spec.Name + ", which it does not fully see." + q.Rights.RemedyOf(q.Kind, c.Spec.Name),
+			Hint: "It can't sort by " + c.Spec.Name + ", which it can't see in full." + q.Rights.RemedyOf(q.Kind, c.Spec.Name),
 		}
 	}
 	ask.isCanonical = ask.isCanonical && ask.arrangement.sort == nil

@@ -48,10 +48,10 @@ func serveComplete(q *page.Exchange) error {
 		}
 	}
 	if q.V.Options.Search == nil {
-		return page.NewNotFound("Nothing can be searched here", "This server keeps no index.", "")
+		return page.NewNotFound("Search is not available here", "This server has no search index.", "")
 	}
 	if len(word) > maxTyped || len(kinds) > maxNarrow {
-		return page.NewBadRequest("That is too long to complete", "Type on.", nil)
+		return page.NewBadRequest("This is too long for suggestions", "Keep typing.", nil)
 	}
 	c := completion{q, kinds}
 	name, value, valued := strings.Cut(word, ":")
@@ -90,10 +90,10 @@ func (cv completion) visitKinds(f func(*plan.Kind)) {
 
 // names returns the field names that begin with a text, and the names that every kind has.
 func (cv completion) names(begin string) (all []offer) {
-	own := []offer{{"kind:", "of a kind"}, {"date:", "when it was"}, {"has:", "with this field"}, {"no:", "without this field"},
-		{"number:", "a phone number in any field"}, {"id:", "of this id"}}
+	own := []offer{{"kind:", "only this kind"}, {"date:", "a date or time"}, {"has:", "the field is set"}, {"no:", "the field is empty"},
+		{"number:", "a phone number in any field"}, {"id:", "the id of a record"}}
 	if cv.q.Rights.CanSeeAnyNotes(cv.q.Clock.AsOf) {
-		own = append(own, offer{"note:", "words of a note"}, offer{"handled:", "marked as handled"})
+		own = append(own, offer{"note:", "words in a note"}, offer{"handled:", "marked as handled"})
 	}
 	for _, o := range own {
 		if strings.HasPrefix(o.Text, begin) {
@@ -141,8 +141,8 @@ func (cv completion) values(name, begin string) (all []offer) {
 		cv.visitKinds(func(k *plan.Kind) { add(k.Spec.Name, plan.UpperFirst(k.Spec.Title)) })
 		return all
 	case "handled":
-		add("no", "nobody has")
-		add("yes", "somebody has")
+		add("no", "not handled yet")
+		add("yes", "handled")
 		return all
 	}
 	seen, isTime := false, name == "date"

@@ -95,10 +95,10 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
-		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.",
+		return &page.Problem{Title: "You have too many running exports", Hint: "Try again when one of them has ended.",
 			Kind: understudy.ErrUnavailable}
 	case err != nil:
-		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
+		return &page.Problem{Title: "Too many exports are running", Hint: "Try again when one of them has ended.",
 			Kind: understudy.ErrUnavailable}
 	}
 	defer under.End()

@@ -321,11 +321,11 @@ func TestExportsAtOnce(t *testing.T) {
 	first := take(viewertest.All)
 	given(viewertest.All)
 	take(viewertest.All)
-	refused(viewertest.All, "You have too many exports")
+	refused(viewertest.All, "You have too many running exports")
 	given(support) // another's are no business of it
 	take(support)
 	take(support)
-	refused(support, "You have too many exports")
+	refused(support, "You have too many running exports")
 	refused(watcher, "Too many exports")
 	first()
 	given(watcher)

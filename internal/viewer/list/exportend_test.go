@@ -88,7 +88,7 @@ func TestAnExportOfRecordsWithoutAnIDOfTheirOwnIsNotComplete(t *testing.T) {
 		"a kind without an id": {func(p *understudy.Page) { p.Rows = nil }, left},
 		"a body that is no list": {func(p *understudy.Page) {
 			p.Rows, p.Body, p.NotStored = nil, []byte(`{"calls":"\xff"`), "invalid UTF-8"
-		}, `"message":"This answer cannot be shown","status":503}`},
+		}, `"message":"This answer can't be shown","status":503}`},
 		"no records": {func(p *understudy.Page) {
 			p.Rows, p.Body = nil, []byte(`{"calls":[]}`)
 		}, `"complete":true}`},

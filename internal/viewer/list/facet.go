@@ -193,9 +193,9 @@ func makeCounts(q *page.Exchange, name string, c *counter, total string, facets 
 		case err == nil, page.FindSyntaxError(err) != nil, errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrUnavailable):
 			return counts{} // the rows of the page report the same error
 		case errors.Is(err, context.DeadlineExceeded):
-			return counts{Problem: "Counting by value took too long; narrower filters take less."}
+			return counts{Problem: "Counting took too long. Use narrower filters."}
 		}
-		return counts{Problem: "The counts by value could not be made; the log of the server says why."}
+		return counts{Problem: "The counts failed. The server's log has the reason."}
 	}
 	p = q.Parts(name, &page.Part{Title: "Counts by value", Needs: []*page.Future{c.Future}, Draw: func() (string, any) {
 		if c.Future.Err != nil || c.result == nil {
@@ -232,7 +232,7 @@ func noteFound(q *page.Exchange, r *query.SearchResult, s *plan.Source, k *plan.
 		return notes
 	}
 	if held := q.V.Snapshots.Get(q, s).Kinds[k.Spec.Name]; !held.Complete {
-		note := k.Spec.Title + " are not all held here; only held records were searched"
+		note := k.Spec.Title + " are not all stored here; only stored records were searched"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"
 		}

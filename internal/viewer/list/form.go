@@ -179,7 +179,7 @@ func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 	case f.Type == spec.TypeInt:
 		in.Type = "number"
 	case f.Op == "digits":
-		in.Hint = "digits it holds"
+		in.Hint = "digits it contains"
 	case field != nil && field.Class == spec.ClassPhone:
 		in.Type, in.Hint = "tel", "+…"
 	}

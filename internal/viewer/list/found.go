@@ -134,8 +134,8 @@ func explainCursorError(err error, cursor, first string) error {
 		return err
 	}
 	return &page.Problem{
-		Title: "This page cannot be opened", Hint: "A page after the first is for the role that came to it, and for the same search. " +
-			"What yours finds begins on the first.",
+		Title: "This page can't be opened", Hint: "Pages after the first belong to the search and the role that opened them. " +
+			"Start from the first page.",
 		Href: first, Link: "Go to the first page", Kind: understudy.ErrInvalid,
 	}
 }
@@ -208,7 +208,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 		out.SelectBox = page.SelectBox(pick, k.Spec.Singular+" "+out.Title.Text)
 	}
 	if h.SearchHit.ID == "" {
-		out.Title.Text = "no id that your role shows"
+		out.Title.Text = "your role can't see its id"
 	}
 	columns := sv.q.Rights.ColumnsOf(k)
 	state := slices.IndexFunc(columns, func(c *plan.Column) bool {

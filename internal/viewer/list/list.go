@@ -88,8 +88,8 @@ func (lv listing) exports() []download {
 	}
 	plain := *lv.ask
 	plain.arrangement.columns = nil
-	return append(all, download{plain.address(page.DataSuffix, lv.ask.query, nil), "This page alone", "JSON as " + lv.q.Source.Spec.Title +
-		" wrote it"})
+	return append(all, download{plain.address(page.DataSuffix, lv.ask.query, nil), "Only this page",
+		"JSON as " + lv.q.Source.Spec.Title + " sent it"})
 }
 
 // Routes returns the routes of lists. The handler record shows a kind that has only one record.
@@ -108,7 +108,7 @@ func Routes(record page.Handler) []page.Route {
 // serveList shows one page of a kind.
 func serveList(q *page.Exchange) error {
 	if len(q.Kind.PlannedLists) == 0 {
-		return page.NewNotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open one by its address.", "")
+		return page.NewNotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open a single record by its address.", "")
 	}
 	ask, err := readListQuery(q)
 	if err != nil {
@@ -158,7 +158,7 @@ func serveList(q *page.Exchange) error {
 	} else {
 		p = l.listPage(view, marked)
 	}
-	p.Counts, p.Parts = makeCounts(q, "list", counting, "%s held", l.listFacets)
+	p.Counts, p.Parts = makeCounts(q, "list", counting, "%s stored", l.listFacets)
 	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Spec.Title), p)
 }
 
@@ -255,7 +255,7 @@ func (lv listing) linkOtherPages(p *listPage) {
 	if next := lv.q.Answer.Page.Next; !next.IsZero() {
 		for _, id := range lv.q.Kind.Spec.ID {
 			if lv.q.Rights.Level(lv.q.Kind, id) != access.See {
-				p.Pages.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
+				p.Pages.NoOlder = "Older pages can't be opened, because their addresses contain ids that your role can't see. Use filters instead."
 				return
 			}
 		}

@@ -95,7 +95,7 @@ func TestWrongQuestions(t *testing.T) {
 		"/twilio/calls?understudy.nothing=1":                  {"400", "no parameter “understudy.nothing”"},
 		"/twilio/calls?a=%zz":                                 {"400", "Broken percent escape"},
 		"/twilio/calls?=1":                                    {"400", "no parameter “”"},
-		"/twilio/calls?understudy.back=a%3Db":                 {"400", "no position"},
+		"/twilio/calls?understudy.back=a%3Db":                 {"400", "not a position"},
 		"/twilio/calls?understudy.back=%25zz":                 {"400", "Broken percent escape"},
 		"/twilio/incoming_phone_numbers?understudy.list=locl": {"404", "Did you mean “local”?", "?understudy.list=local"},
 		"/twilio/calls?PageSize=x":                            {"400", "Twilio refused this"},
@@ -105,7 +105,7 @@ func TestWrongQuestions(t *testing.T) {
 		"/twilo/calls":                                        {"404", "Did you mean “twilio”?"},
 		"/twilio/calls/":                                      {"404", `href="/twilio/calls"`, "slash"},
 		"/twilio":                                             {"404", "no page at /twilio"},
-		"/twilio/calls/a~b":                                   {"404", "No call is named a~b"},
+		"/twilio/calls/a~b":                                   {"404", "There is no call a~b"},
 		"/twilio/calls/CA00000000000000000000000000000000":    {"404", "There is no such call", "See all Calls"},
 	} {
 		status, body, _ := h.Get(path, viewertest.All)

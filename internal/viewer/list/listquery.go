@@ -62,14 +62,14 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	}
 	path, ok := ask.list.Spec.Template().FillEscaped(ask.value(q.Source))
 	if !ok {
-		return nil, page.NewBadRequest("A path variable of this address is empty", "Start again from the list.", nil)
+		return nil, page.NewBadRequest("This address is incomplete", "Start again from the list.", nil)
 	}
 	ask.target, err = q.Source.Spec.Resolve(q.Source.Name, path, ask.query.String())
 	if err != nil {
 		return nil, err
 	}
 	if ask.target.List != ask.list.Spec {
-		return nil, page.NewBadRequest("A path variable of this address names another list", "Start again from the list.", nil)
+		return nil, page.NewBadRequest("This address belongs to another list", "Start again from the list.", nil)
 	}
 	return ask, nil
 }
@@ -175,7 +175,7 @@ func checkBack(q *page.Exchange, ask *listQuery) error {
 	}
 	for _, p := range params {
 		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != paramCursor {
-			return page.NewBadRequest(page.ParamBack+" holds "+understudy.Clip(p.Name)+", which is no position in a list",
+			return page.NewBadRequest(page.ParamBack+" holds "+understudy.Clip(p.Name)+", which is not a position in a list",
 				"Start again from the newest page.", nil)
 		}
 	}

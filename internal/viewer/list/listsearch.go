@@ -46,11 +46,11 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 func (lv listing) checkSearchable() error {
 	switch {
 	case lv.q.V.Options.Search == nil:
-		return page.NewBadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
+		return page.NewBadRequest("Search is not available here", "This server has no search index. Lists have the API's order and filters.", nil)
 	case !lv.q.Clock.AsOf.At.IsZero():
 		return &page.Problem{
-			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
-			Href: page.AddressWith(lv.q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
+			Title: "Past data can't be searched", Hint: "Past lists have only the API's own order and filters.",
+			Href: page.AddressWith(lv.q.R.URL, nil), Link: "See the current version", Kind: understudy.ErrInvalid,
 		}
 	}
 	return nil
@@ -60,8 +60,8 @@ func (lv listing) checkSearchable() error {
 func (lv listing) searchAsk() (query.SearchRequest, error) {
 	ask, ok := lv.conditions()
 	if !ok {
-		return ask, page.NewBadRequest("This list cannot be sorted or searched",
-			"One of its filters is known to upstream alone; take it out.", nil)
+		return ask, page.NewBadRequest("This list can't be sorted or searched",
+			"One of its filters works only in the API itself. Remove it.", nil)
 	}
 	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Spec.Name}, lv.ask.arrangement.searchOrder(lv.q.Kind)
 	return ask, nil
@@ -109,7 +109,7 @@ func (lv listing) serveFoundList() error {
 	p, _ := lv.listRows(rows, own.Wait(lv.q))
 	p.SearchNotes = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
 	p.MaybeIncomplete = result.Incomplete != ""
-	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)
+	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s stored", lv.listFacets)
 	p.Pages = lv.ask.pages(result.Next)
 	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
@@ -176,7 +176,7 @@ func (lv listing) explainRefusal(err error) error {
 	plain := *lv.ask
 	plain.arrangement = arrangement{columns: lv.ask.arrangement.columns}
 	return &page.Problem{
-		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Mistake: page.NewPointer(wrong),
+		Title: "This can't be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Mistake: page.NewPointer(wrong),
 		Href: plain.address("", lv.ask.query, nil), Link: "Without the condition", Kind: wrong.Kind,
 	}
 }
@@ -185,17 +185,17 @@ func (lv listing) explainRefusal(err error) error {
 func explainFailure(err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrIndexing):
-		hint := "Lists in upstream's order are there meanwhile."
+		hint := "Lists in the API's own order still work."
 		if _, how, ok := strings.Cut(err.Error(), understudy.ErrIndexing.Error()+": "); ok {
 			hint = how + " records are in it. " + hint
 		}
-		return &page.Problem{Title: "The index of the search is being built", Hint: hint, Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "The search index is being built", Hint: hint, Kind: understudy.ErrUnavailable}
 	case errors.Is(err, understudy.ErrDamaged):
-		return &page.Problem{Title: "The search is broken", Hint: page.Sentence(understudy.ErrDamaged), Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "The search does not work", Hint: page.Sentence(understudy.ErrDamaged), Kind: understudy.ErrUnavailable}
 	case errors.Is(err, understudy.ErrUnavailable):
-		return &page.Problem{Title: "This cannot be searched now", Hint: page.Sentence(err), Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "Search is not available now", Hint: page.Sentence(err), Kind: understudy.ErrUnavailable}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &page.Problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.",
+		return &page.Problem{Title: "This search takes too long", Hint: "Narrow it: add a kind, a status or a time.",
 			Kind: understudy.ErrUnavailable}
 	}
 	return err

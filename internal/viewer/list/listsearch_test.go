@@ -33,7 +33,7 @@ func TestNewestFirstIsTrue(t *testing.T) {
 			times = append(times, m[1])
 		}
 		want := len(times) > 1 && slices.IsSortedFunc(times, func(a, b string) int { return strings.Compare(b, a) })
-		got := regexp.MustCompile(`(rows?|held), newest first`).MatchString(page)
+		got := regexp.MustCompile(`(rows?|stored), newest first`).MatchString(page)
 		if got != want || got != strings.Contains(page, ", newest first</caption>") {
 			t.Errorf("%s says that it is newest first: %t, want %t: %q", path, got, want, times)
 		}
@@ -83,7 +83,7 @@ func TestSortedList(t *testing.T) {
 		"largest first: slices.IsSortedFunc(down, func(a, b int) int { return b - a }) is false")
 	checktest.Contains(t, page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=duration">`,
 		"largest first: page")
-	checktest.Contains(t, page, "found in held records", "largest first: page")
+	checktest.Contains(t, page, "found in stored records", "largest first: page")
 	next := h.Page(viewertest.Href(page, "Older"), viewertest.All)
 	more := numbers(next)
 	checktest.MustTrue(t, len(more) != 0, "the next page begins with: len(more) is 0")

@@ -55,16 +55,16 @@ func checkLookUp(q *page.Exchange) error {
 	case q.Rights.CanLookUp():
 		return nil
 	case q.V.Options.Search == nil:
-		return page.NewNotFound("No number can be looked up here", "This server keeps no index.", "/")
+		return page.NewNotFound("Number lookup is not available here", "This server has no search index.", "/")
 	case q.V.Options.Audit == nil:
-		return page.NewNotFound("No number can be looked up here", "Lookups have to be listed, and this server keeps no audit log.", "/")
+		return page.NewNotFound("Number lookup is not available here", "Lookups must be recorded, and this server has no audit log.", "/")
 	}
 	if q.Rights.IsViewingAs() {
-		return &page.Problem{Title: "Numbers are looked up by people of the role alone", Kind: understudy.ErrForbidden,
+		return &page.Problem{Title: "Only people who have this role can look up numbers", Kind: understudy.ErrForbidden,
 			Hint: "You are viewing as " + q.Rights.Caller.Role() + "."}
 	}
 	return &page.Problem{Title: "Your role can't look up numbers", Kind: understudy.ErrForbidden,
-		Hint: "An administrator can add lookup to the role's do list."}
+		Hint: "An administrator can allow it: add lookup to the role's do list."}
 }
 
 // serveLookup shows the form.
@@ -73,7 +73,7 @@ func serveLookup(q *page.Exchange) error {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("This page takes no parameters", "Type the number into its box: an address is kept in logs.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Type the number into the box, because addresses appear in logs.", nil)
 	}
 	return renderLookup(q, http.StatusOK, &lookupPage{})
 }
@@ -85,7 +85,7 @@ func sendLookup(q *page.Exchange) error {
 		return err
 	}
 	if err := q.R.ParseForm(); err != nil || q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
+		return page.NewBadRequest("This form is not valid", "Use the form of the page Find a caller.", nil)
 	}
 	form := q.R.PostForm
 	text := strings.TrimSpace(form.Get(searchText) + form.Get(paramText))
@@ -94,9 +94,9 @@ func sendLookup(q *page.Exchange) error {
 		text = strings.TrimSpace(form.Get(lookupNumber))
 	case isLikeNumber(text):
 	case containsNumber.MatchString(understudy.NormalizeNumber(text)):
-		return &page.Problem{Title: "A number is looked up by itself", Kind: understudy.ErrInvalid, Href: lookupPath, Link: "Find a caller",
-			Hint: "Type the number alone. A search has what is typed in its address, and a number that your role does not show must not " +
-				"stand there."}
+		return &page.Problem{Title: "Look up a number without other words", Kind: understudy.ErrInvalid, Href: lookupPath, Link: "Find a caller",
+			Hint: "Type only the number. A search puts its text into its address, where a number that your role can't see must not " +
+				"appear."}
 	default:
 		form.Del(lookupNumber)
 		to := "/search"
@@ -109,12 +109,12 @@ func sendLookup(q *page.Exchange) error {
 	}
 	number := understudy.ParsePhone(text)
 	if !number.HasCountryCode {
-		wrong := "Write the whole number, with + and the country's code, as in +15551234567. "
+		wrong := "Write the whole number, with + and the country code, like +15551234567. "
 		if strings.HasPrefix(number.Digits, "0") {
-			wrong += "The 0 that a number begins with inside a country is left out: 020 7946 0018 in the United Kingdom is +44 20 7946 0018. "
+			wrong += "Leave out the 0 at the start of a national number: 020 7946 0018 in the United Kingdom is +44 20 7946 0018. "
 		}
-		return renderLookup(q, http.StatusBadRequest, &lookupPage{Mistake: wrong + "A part of a number is not looked up. " +
-			"An id that is digits alone is found with id: before it."})
+		return renderLookup(q, http.StatusBadRequest, &lookupPage{Mistake: wrong + "Parts of a number can't be looked up. " +
+			"To find an id that has only digits, write id: before it."})
 	}
 	for _, s := range q.Rights.LookupSources() {
 		if wait := q.V.Options.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
@@ -154,8 +154,8 @@ func serveLookupResult(q *page.Exchange, talk Conversation) error {
 	}
 	number, ok := page.OpenNumber(q, q.R.PathValue("token"))
 	if !ok {
-		return page.NewNotFound("This address is no longer good",
-			"It is good for the session that made it, and for half an hour at most. Look up the number again.", lookupPath)
+		return page.NewNotFound("This link has expired",
+			"It works for 30 minutes, in the session that made it. Look up the number again.", lookupPath)
 	}
 	s, err := readSearchRequest(q)
 	if err != nil {
@@ -163,7 +163,7 @@ func serveLookupResult(q *page.Exchange, talk Conversation) error {
 	}
 	here := &searchRequest{lookupToken: q.R.PathValue("token"), cursor: s.cursor, back: s.back}
 	if s.cursor, s.back = "", nil; !s.isPlain() || s.text != "" || s.sort != "" {
-		return page.NewBadRequest("These records cannot be narrowed", "The records of a number come newest first, all of them.", nil)
+		return page.NewBadRequest("These records can't be filtered", "All records of a number are shown, newest first.", nil)
 	}
 	return showLookupResult(q, number, here, talk)
 }

@@ -109,7 +109,7 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 		t.Errorf("narrowed by words: %d", status)
 	}
 	if *now = viewertest.Noon.Add(31 * time.Minute); true {
-		if status, body, _ := h.Get(to, who); status != 404 || !strings.Contains(body, "half an hour at most") {
+		if status, body, _ := h.Get(to, who); status != 404 || !strings.Contains(body, "works for 30 minutes") {
 			t.Errorf("half an hour later: %d %s", status, body)
 		}
 	}
@@ -127,7 +127,7 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 func TestNationalNumbersAreToldTheCountrysCode(t *testing.T) {
 	h, _, _ := lookedUp(t, nil)
 	status, body, _ := h.Do("POST", "/-/lookup", url.Values{"number": {"020 7946 0123"}}.Encode(), viewertest.Support)
-	if status != 400 || !strings.Contains(body, "The 0 that a number begins with inside a country is left out") {
+	if status != 400 || !strings.Contains(body, "Leave out the 0 at the start of a national number") {
 		t.Errorf("a number with the 0 of its country: %d %s", status, body)
 	}
 }

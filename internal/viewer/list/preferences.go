@@ -63,7 +63,7 @@ func SetColumns(v *page.Visitor) http.HandlerFunc {
 			k = s.ByName[r.PostFormValue("kind")]
 		}
 		if k == nil {
-			v.Refuse(w, r, page.NewBadRequest("These columns are of no kind", "Choose them on the page of a list.", nil))
+			v.Refuse(w, r, page.NewBadRequest("These columns belong to no list", "Choose columns on the page of a list.", nil))
 			return
 		}
 		columns, err := parseColumns(k, strings.Join(r.PostForm["column"], ","))

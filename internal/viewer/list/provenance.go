@@ -14,7 +14,7 @@ import (
 
 // provenance is what a list says about its own answer.
 type provenance struct {
-	How      string // such as "Made from held records, 12 s old"
+	How      string // such as "Assembled from records, 12 s old"
 	First    string // whether records or upstream are asked first, and why
 	Score    string // how often records and upstream gave the same answer
 	Differed string // the last difference between records and upstream
@@ -42,37 +42,38 @@ func (lv listing) provenance() *provenance {
 func (lv listing) describeScore(c *provenance, l request.ListScore) {
 	switch {
 	case l.IsRecordsFirst() && l.IsPinned():
-		c.First = "Records are asked first, as the settings say."
+		c.First = "Lists are assembled from stored records, as the settings say."
 	case l.IsRecordsFirst():
-		c.First = "Records are asked first: they have proven to say what " + lv.q.Source.Spec.Title + " says."
+		c.First = "Lists are assembled from stored records, which have matched " + lv.q.Source.Spec.Title + "'s lists."
 	case l.IsPinned():
-		c.First = lv.q.Source.Spec.Title + " is asked first, as the settings say."
+		c.First = lv.q.Source.Spec.Title + "'s own lists are shown, as the settings say."
 	default:
-		c.First = lv.q.Source.Spec.Title + " is asked first, until records have said the same " + page.Thousands(l.Enough) + " times in a row."
+		c.First = lv.q.Source.Spec.Title + "'s own lists are shown until stored records match them " +
+			page.Thousands(l.Enough) + " times in a row."
 	}
 	if l.Samples == 0 {
-		c.Score = "They have not been compared yet."
+		c.Score = "No comparison yet."
 		return
 	}
 	score := 100 * float64(l.Samples-l.Differing) / float64(l.Samples)
 	text := strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", score), "0"), ".")
-	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, %s in a row by now.", text, page.Thousands(l.Samples),
+	c.Score = fmt.Sprintf("%s %% of %s comparisons matched, %s in a row so far.", text, page.Thousands(l.Samples),
 		page.Thousands(l.Equal))
 	if l.Samples == 1 {
-		c.Score = "Both have been compared once, and said the same."
+		c.Score = "The one comparison so far matched."
 		if l.Differing > 0 {
-			c.Score = "Both have been compared once, and differed."
+			c.Score = "The one comparison so far differed."
 		}
 	}
 	if l.Field == "" {
 		return
 	}
-	c.Differed = "They last differed"
+	c.Differed = "The last difference was"
 	if lv.q.Rights.Level(lv.q.Kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
 	if when := lv.q.Clock.Moment(l.DifferedAt); when != nil {
-		c.Differed += ", " + when.Text
+		c.Differed += " on " + when.Text
 	}
 	c.Differed += "."
 }

@@ -81,7 +81,7 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 		return nil, page.NewUnknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
 	}
 	if len(s.narrow) > maxNarrow || len(s.kinds) > maxNarrow {
-		return nil, page.NewBadRequest("That are too many conditions", "Take some of them away.", nil)
+		return nil, page.NewBadRequest("These are too many conditions", "Remove some of them.", nil)
 	}
 	if len(s.back) > page.MaxBack {
 		s.back = s.back[len(s.back)-page.MaxBack:]

@@ -68,10 +68,10 @@ func (sv searchView) newShelf(found bool) (*shelf, error) {
 // saveSearch saves the search of the form under its name.
 func saveSearch(q *page.Exchange) error {
 	if q.V.Options.Shelf == nil {
-		return page.NewNotFound("No searches are kept here", "This server keeps no index.", "")
+		return page.NewNotFound("Searches can't be saved here", "This server has no search index.", "")
 	}
 	if err := q.R.ParseForm(); err != nil {
-		return page.NewBadRequest("This form cannot be read", "Save the search on its page.", nil)
+		return page.NewBadRequest("This form is not valid", "Save the search on its page.", nil)
 	}
 	form := q.R.PostForm
 	name := strings.TrimSpace(form.Get("name"))
@@ -93,11 +93,11 @@ func saveSearch(q *page.Exchange) error {
 	}
 	if err := q.V.Options.Shelf.Save(q.Ctx, q.Rights.Caller, one); err != nil {
 		if wrong := page.FindSyntaxError(err); wrong != nil {
-			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Mistake: page.NewPointer(wrong),
+			return &page.Problem{Title: "This search can't be saved", Hint: plan.UpperFirst(wrong.Why), Mistake: page.NewPointer(wrong),
 				Kind: wrong.Kind}
 		}
 		if errors.Is(err, understudy.ErrInvalid) {
-			return &page.Problem{Title: "This search cannot be kept", Hint: page.Sentence(err), Href: s.address(""), Link: "Back to the search",
+			return &page.Problem{Title: "This search can't be saved", Hint: page.Sentence(err), Href: s.address(""), Link: "Back to the search",
 				Kind: understudy.ErrInvalid}
 		}
 		return err
@@ -109,7 +109,7 @@ func saveSearch(q *page.Exchange) error {
 // forgetSearch deletes a saved search.
 func forgetSearch(q *page.Exchange) error {
 	if q.V.Options.Shelf == nil {
-		return page.NewNotFound("No searches are kept here", "This server keeps no index.", "")
+		return page.NewNotFound("Searches can't be saved here", "This server has no search index.", "")
 	}
 	name := q.R.PostFormValue("name")
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{name}}
@@ -119,6 +119,6 @@ func forgetSearch(q *page.Exchange) error {
 	if err := q.V.Options.Shelf.Forget(q.Ctx, q.Rights.Caller, name); err != nil {
 		return err
 	}
-	q.RedirectBack(page.LocalPath(q.R.PostFormValue("back")), "The search “"+name+"” is forgotten.")
+	q.RedirectBack(page.LocalPath(q.R.PostFormValue("back")), "The search “"+name+"” is deleted.")
 	return nil
 }

@@ -64,7 +64,7 @@ func TestSavedSearches(t *testing.T) {
 	h.Do("POST", "/search/save", save+"&shared=1", viewertest.All)
 	if mine := h.Page("/search", viewertest.All); !strings.Contains(mine,
 		`<button type="button" popovertarget="forget-0" aria-label="Delete`) ||
-		!strings.Contains(mine, "Delete “Busy calls”? Others who see it lose it, too.") {
+		!strings.Contains(mine, "Delete “Busy calls”? It is deleted for everybody you share it with.") {
 		t.Error("it is deleted without a question")
 	}
 	shared := h.Page("/search", viewertest.Watcher)
@@ -80,7 +80,7 @@ func TestSavedSearches(t *testing.T) {
 	{
 		status, body, _ := h.Do("POST", "/search/save", "q=a&name=..", viewertest.All)
 		checktest.Equal(t, status, 400, "a name that cannot be: status; body %s", body)
-		checktest.Contains(t, body, "This search cannot be kept", "a name that cannot be: body")
+		checktest.Contains(t, body, "This search can&#39;t be saved", "a name that cannot be: body")
 		checktest.Equal(t, viewertest.Href(body, "Back to the search"), "/search?q=a",
 			`a name that cannot be: viewertest.Href(body, "Back to the search")`)
 	}

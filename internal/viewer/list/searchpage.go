@@ -58,7 +58,7 @@ func serveSearch(q *page.Exchange) error {
 		most = maxSearched
 	}
 	if len(s.text) > most {
-		return page.NewBadRequest("That is too long to search for", "Paste an id alone, or take the words that matter.", nil)
+		return page.NewBadRequest("This is too long to search for", "Enter only an id, or only the words that matter.", nil)
 	}
 	q.SearchText = s.text
 	var matches []page.Link
@@ -108,7 +108,7 @@ type searchView struct {
 // searchData sends a search in a data format: the pages that the text may name, else all matches.
 func (sv searchView) searchData(matches []page.Link) error {
 	if sv.q.V.Options.Search == nil && sv.q.DataFormat != page.DataSuffix {
-		return page.NewNotFound("Nothing can be searched here", "This server keeps no index.", "")
+		return page.NewNotFound("Search is not available here", "This server has no search index.", "")
 	}
 	if sv.q.V.Options.Search == nil || len(matches) > 0 && sv.q.DataFormat == page.DataSuffix ||
 		joinConditions(sv.s.text, sv.s.narrow) == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
@@ -128,7 +128,7 @@ func (sv searchView) searchData(matches []page.Link) error {
 	first := sv.s.first()
 	err := exportFound(sv.q, "search", first.ask(), nil, foundFields(sv.q, first.source, first.kindsIn()))
 	if wrong := page.FindSyntaxError(err); wrong != nil {
-		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
+		return &page.Problem{Title: "This can't be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
 			Kind: wrong.Kind}
 	}
 	return err

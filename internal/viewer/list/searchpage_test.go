@@ -102,7 +102,7 @@ func TestSearchTellsNothing(t *testing.T) {
 		checktest.Equal(t, status, 200, "%s as %s: status", c.typed, c.token)
 		checktest.True(t, !(strings.Contains(body, `href="/twilio/messages"`) && c.token == "clerktoken"),
 			"%s as %s: c.token is %q", c.typed, c.token, c.token)
-		checktest.Contains(t, body, "is no id and no number", "%s as %s: body", c.typed, c.token)
+		checktest.Contains(t, body, "is not an id or a phone number", "%s as %s: body", c.typed, c.token)
 	}
 	a, _, headA := h.Get("/search?q="+message, viewertest.All)
 	b, _, headB := h.Get("/search?q=SM"+strings.Repeat("0", 32), viewertest.All)

@@ -80,7 +80,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	c.Marks = timeMarks(q, f.Since, end, x)
 	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + w.write(f.Value) + "; the level " + w.write(f.Level)
 	if f.State == forecast.Ready {
-		c.Says += "; from there on, until " + day(q, &f.By) + ", where nine of ten paths are at each moment"
+		c.Says += "; from there on, until " + day(q, &f.By) + ", where 90 % of the likely paths are at each time"
 	}
 	return c
 }

@@ -85,7 +85,7 @@ func serve(q *page.Exchange) error {
 	}
 	question, err := forecast.ParseQuestion(s, query)
 	if err != nil {
-		return page.NewBadRequest("The forecast cannot be made", page.Sentence(err), nil)
+		return page.NewBadRequest("There is no forecast", page.Sentence(err), nil)
 	}
 	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Kind: kind}); err != nil {
 		return err
@@ -166,9 +166,9 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 		case made.State == forecast.Reached:
 			line.Bad = true
 		case made.State == forecast.Ready && made.Probability.Figure >= minLikely && !v.Dates[0].Never:
-			line.Text = "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At.Text
+			line.Text = "at this pace, a 50 % chance to reach 0 by " + v.Dates[0].At.Text
 			if made.Need.Figure > 0 {
-				line.Text += "; " + v.Says.Need + " more make it " + v.Sure + " sure that it does not by " + v.By.Text
+				line.Text += "; " + v.Says.Need + " more avoid that with " + v.Sure + " certainty until " + v.By.Text
 			}
 			line.Bad = made.Probability.Figure >= 0.5
 		}

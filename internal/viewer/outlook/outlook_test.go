@@ -80,9 +80,9 @@ func TestOutlook(t *testing.T) {
 	checktest.True(t, f.By.Equal(viewertest.Noon.Add(14*24*time.Hour)),
 		"f.By.Equal(viewertest.Noon.Add(14*24*time.Hour)) is false; body %s", body)
 	home := h.Page("/", viewertest.All)
-	checktest.Contains(t, home, "at this pace reaches 0 with probability 0.5 by ",
+	checktest.Contains(t, home, "at this pace, a 50 % chance to reach 0 by ",
 		"the home page has no line of it: home")
-	checktest.Contains(t, home, " more make it 95 % sure that it does not by ",
+	checktest.Contains(t, home, " more avoid that with 95 % certainty until ",
 		"the home page has no line of it: home")
 	checktest.Contains(t, home, `href="`+outlookPath+`"`, "the home page has no line of it: home")
 }

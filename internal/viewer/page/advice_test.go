@@ -14,7 +14,7 @@ import (
 	"understudy/spec"
 )
 
-var adviceLine = regexp.MustCompile(`allow it with a line such as roles: \{(\w+): \{(\w+): \{(.*?)\}\}\}`)
+var adviceLine = regexp.MustCompile(`allow it in the settings, like roles: \{(\w+): \{(\w+): \{(.*?)\}\}\}`)
 
 // pasted are the rules with those of the page's advice; false when it has none.
 func pasted(page string, rules map[string]string) (map[string]string, bool) {

@@ -49,7 +49,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	out := Cell{Label: c.Heading, Class: c.CellClass}
 	switch val.State {
 	case access.Hidden:
-		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
+		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role can't see this"
 		return out
 	case access.Masked:
 		s.drawMasked(c, val, &out)
@@ -319,10 +319,10 @@ func DrawSegments(out *Cell) {
 		out.Note = "1 segment, "
 	}
 	if !s.UCS2 {
-		out.Note += Thousands(int64(s.Units)) + " of GSM-7’s septets"
+		out.Note += Thousands(int64(s.Units)) + " characters (GSM-7)"
 		return
 	}
-	out.Note += Thousands(int64(s.Units)) + " code units of UCS-2, because of "
+	out.Note += Thousands(int64(s.Units)) + " characters (UCS-2), because of "
 	for i, o := range s.NonGSM7 {
 		if last := len(out.Marks) - 1; last >= 0 && out.Marks[last][1] == o.Start {
 			out.Marks[last][1] = o.End // adjacent characters are highlighted together

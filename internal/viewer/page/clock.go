@@ -112,7 +112,7 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
 		v.Refuse(w, r,
-			NewBadRequest("There is no timezone "+understudy.Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil))
+			NewBadRequest("There is no timezone "+understudy.Clip(name), "Write a name like Europe/Berlin.", nil))
 		return
 	}
 	KeepChoice(w, r, ZoneCookie, name)
@@ -227,7 +227,7 @@ func (c *Clock) ReadAsOf(params understudy.Query) error {
 			continue
 		}
 		if seen++; seen > 1 {
-			return NewBadRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
+			return NewBadRequest(understudy.OwnAsOf+" is given twice", "Give one time.", nil)
 		}
 		if p.Value == "" {
 			c.AsOf.IsCanonical = false
@@ -236,11 +236,11 @@ func (c *Clock) ReadAsOf(params understudy.Query) error {
 		at, ok := ParseMoment(p.Value, c.Zone)
 		switch {
 		case !ok:
-			return NewBadRequest("“"+understudy.Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
-				"without a zone it is in "+
-				c.Zone.String()+", and a day alone means its beginning.", nil)
+			return NewBadRequest("“"+understudy.Clip(p.Value)+"” is not a time", "Write "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
+				"without a timezone it is in "+
+				c.Zone.String()+", and a date alone means the start of that day.", nil)
 		case at.After(c.Start):
-			return NewBadRequest("“"+understudy.Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
+			return NewBadRequest("“"+understudy.Clip(p.Value)+"” is in the future", "Give "+understudy.OwnAsOf+" a time in the past.", nil)
 		}
 		c.AsOf = AsOf{At: at, IsCanonical: WriteMoment(at) == p.Value}
 	}
@@ -320,16 +320,16 @@ func ExplainPastError(q *Exchange, err error) error {
 	case errors.Is(err, understudy.ErrInvalid):
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")
 		return &Problem{
-			Title: "This cannot be shown as it was known then", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
-			Href: AddressWith(q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
+			Title: "This can't be shown as it was at that time", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
+			Href: AddressWith(q.R.URL, nil), Link: "See the current version", Kind: understudy.ErrInvalid,
 		}
 	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNoStoredAnswer):
 		return err
 	}
 	return &Problem{
-		Title: "Nothing of this was known on " + q.Clock.Say(q.Clock.AsOf.At, true).Text,
-		Hint:  "It had not been seen yet, or it was gone. What is not kept of the past cannot be shown.",
-		Href:  AddressWith(q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrNotFound,
+		Title: "There is no data about this from " + q.Clock.Say(q.Clock.AsOf.At, true).Text,
+		Hint:  "It was not known yet, it was deleted, or its old versions were not kept.",
+		Href:  AddressWith(q.R.URL, nil), Link: "See the current version", Kind: understudy.ErrNotFound,
 	}
 }
 

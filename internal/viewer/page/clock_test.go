@@ -123,8 +123,8 @@ func TestAsOfOfWhatIsNotKnown(t *testing.T) {
 		h.Mirror.Unlock()
 		status, body, _ := h.Get("/twilio/calls?"+page.AsOf{At: viewertest.Ago(9)}.Param().String(), viewertest.All)
 		checktest.Equal(t, status, want, "%v: status; body %s", err, body)
-		checktest.True(t, !(want != 503 && !strings.Contains(body, "See it as it is now")),
-			`%v: want != 503 && !strings.Contains(body, "See it as it is now"); want is %v`, err, want)
+		checktest.True(t, !(want != 503 && !strings.Contains(body, "See the current version")),
+			`%v: want != 503 && !strings.Contains(body, "See the current version"); want is %v`, err, want)
 		checktest.True(t, !(want == 400 && !strings.Contains(body, "That is too much to look through.")),
 			"%v: want is %v", err, want)
 	}

@@ -176,7 +176,7 @@ func (q *Exchange) enter() (err error) {
 	q.Rights.HasCaller = true
 	if q.Rights.IsViewingAs() && q.R.Method == http.MethodPost && q.R.URL.Path != ViewAsEndPath {
 		return &Problem{Title: "You are viewing as " + q.Rights.Caller.Role(), Kind: understudy.ErrForbidden,
-			Hint: "Nothing can be changed meanwhile. End it first, above."}
+			Hint: "You can't change anything while you do. End it first, above."}
 	}
 	q.Reply.TakeMessage(q.Rights.Caller.Name)
 	name := q.R.PathValue("source")
@@ -246,11 +246,11 @@ func IsAdministrator(q *Exchange) bool {
 	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.IsActive(q.Clock.Start)
 }
 
-// AdministratorHandler returns a handler for administrators only. The text what begins the error message for other callers.
+// AdministratorHandler returns a handler for administrators only. The text what is a verb phrase for the error message of other callers.
 func AdministratorHandler(what string, run Handler) Handler {
 	return func(q *Exchange) error {
 		if !IsAdministrator(q) {
-			return fmt.Errorf("%w: %s the role %s alone", understudy.ErrForbidden, what, understudy.RoleAll)
+			return fmt.Errorf("%w: only the role %s can %s", understudy.ErrForbidden, understudy.RoleAll, what)
 		}
 		return run(q)
 	}

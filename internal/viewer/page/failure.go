@@ -160,21 +160,21 @@ func (q *Exchange) explain(status int, err error) Problem {
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return Problem{Title: "This address cannot be read", Hint: Sentence(err)}
+		return Problem{Title: "This address is not valid", Hint: Sentence(err)}
 	case http.StatusUnauthorized:
-		return Problem{Title: "Sign in to see this", Hint: "Give the user and secret of a credential from the configuration. " + Sentence(err)}
+		return Problem{Title: "Sign in to see this", Hint: "Use the user name and the secret of a credential. " + Sentence(err)}
 	case http.StatusTooManyRequests:
 		return Problem{Title: "Too many tries", Hint: Sentence(err) + " Wait a few seconds, then try again."}
 	case http.StatusForbidden:
 		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + q.Rights.remedy(q.Kind, err)}
 	case http.StatusNotFound:
-		return Problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
+		return Problem{Title: "There is no page at this address", Hint: "Check the spelling of the id, or pick the record from its list."}
 	case http.StatusMethodNotAllowed:
-		return Problem{Title: "This page can only be read", Hint: "Ask for it with GET. Programs change records through the drop-in address."}
+		return Problem{Title: "This page can only be read", Hint: "Use GET. Programs change records at the drop-in address."}
 	case http.StatusServiceUnavailable:
 		if errors.Is(err, understudy.ErrNotAudited) {
-			return Problem{Title: "This cannot be shown now", Hint: "What is looked at here is listed in the audit log first, and the log cannot " +
-				"be written. The log of the server says why. Try again in a moment."}
+			return Problem{Title: "This can't be shown now", Hint: "Everything shown here must be recorded in the audit log, and the log can't " +
+				"be written. The server's log has the reason. Try again in a moment."}
 		}
 		title := "No answer in time"
 		if q.Source != nil {
@@ -183,8 +183,8 @@ func (q *Exchange) explain(status int, err error) Problem {
 		return Problem{Title: title, Hint: plan.UpperFirst(understudy.ExplainNoStoredAnswer(err)) + ".",
 			Reason: q.Rights.ReasonOf(q.Source, err)}
 	}
-	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +
-		"Trying again may help; if it does not, show the log to whoever runs this server."}
+	return Problem{Title: "Something went wrong here", Hint: "Try again. If it happens again, tell an administrator the time: " +
+		"the server's log has the details."}
 }
 
 // remedy returns the line of configuration that allows what was refused: a hidden kind, or the use of a field. It
@@ -220,7 +220,7 @@ func (q *Exchange) outage(err error) *outage {
 	o := &outage{Retry: 5}
 	if q.Source != nil {
 		snap := q.V.Options.Snapshot(q.Ctx, q.Source.Name)
-		o.State = q.Clock.HealthOf(snap)
+		o.State = q.Clock.HealthOf(snap, q.Source.Spec.Title)
 		if wait := snap.NextProbe.Sub(q.Clock.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}

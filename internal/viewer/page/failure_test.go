@@ -84,7 +84,7 @@ func TestOutage(t *testing.T) {
 		if strings.HasSuffix(path, ".json") {
 			continue
 		}
-		for _, want := range []string{"Upstream is down", "status 503", "14:03:00", "14:05:21", "5,000 held", `href="/twilio/calls"`} {
+		for _, want := range []string{"Twilio is down", "status 503", "14:03:00", "14:05:21", "5,000 stored", `href="/twilio/calls"`} {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s does not say %q", path, want)
 			}
@@ -98,8 +98,8 @@ func TestOutage(t *testing.T) {
 	}
 	h.Mirror.Unlock()
 	page := h.Page("/twilio/calls", viewertest.All)
-	if !strings.Contains(page, "Upstream has not answered (upstream 503). This is what was held 3 min ago.") ||
-		!strings.Contains(page, "held, 3 min old, being refreshed") {
+	if !strings.Contains(page, "Twilio has not answered (upstream 503). This is the copy from 3 min ago.") ||
+		!strings.Contains(page, "cached, 3 min old, refreshing in the background") {
 		t.Error("a page from before the outage does not say so")
 	}
 	h.Mirror.Lock()

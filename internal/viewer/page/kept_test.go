@@ -183,12 +183,12 @@ func TestKeptRecordShowsWhatComes(t *testing.T) {
 	call := h.FirstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	path := "/twilio/calls/" + call
 	for range 3 {
-		if page := h.Page(path, viewertest.All); strings.Contains(page, "<h2 id=\"timeline-title\">") || strings.Contains(page, ">Gone<") {
+		if page := h.Page(path, viewertest.All); strings.Contains(page, "<h2 id=\"timeline-title\">") || strings.Contains(page, ">Deleted<") {
 			t.Fatal("there is a past before there is one")
 		}
 	}
 	archived.Versions["twilio/calls/"+call] = []understudy.Version{{Number: 7, Gone: true, From: viewertest.Ago(1)}}
-	if page := h.Page(path, viewertest.All); !strings.Contains(page, ">Gone<") {
+	if page := h.Page(path, viewertest.All); !strings.Contains(page, ">Deleted<") {
 		t.Error("what was seen since is not on the page")
 	}
 	h.Mirror.Lock()

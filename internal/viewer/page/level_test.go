@@ -22,8 +22,8 @@ func TestHashesAndCountriesOnPages(t *testing.T) {
 	if !regexp.MustCompile(`••••\x{a0}[A-Z]{2}<`).MatchString(list) {
 		t.Error("the list shows no country")
 	}
-	cell := regexp.MustCompile(`data-copy="(h:[a-z2-7]{28})"><a href="(/search\?q=[^"]*)" title="A hash[^"]*" ` +
-		`aria-label="Hash (h:[^:"]*): find`)
+	cell := regexp.MustCompile(`data-copy="(h:[a-z2-7]{28})"><a href="(/search\?q=[^"]*)" title="A code[^"]*" ` +
+		`aria-label="Code (h:[^:"]*): find`)
 	m := cell.FindStringSubmatch(list)
 	if m == nil {
 		t.Fatalf("the list shows no hash: %s", regexp.MustCompile(`(?s)<tbody.*?</tr>`).FindString(list))

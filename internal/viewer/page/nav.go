@@ -109,9 +109,7 @@ func (q *Exchange) banners() []Health {
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}
-		h := q.Clock.HealthOf(snap)
-		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
-		all = append(all, h)
+		all = append(all, q.Clock.HealthOf(snap, s.Spec.Title))
 	}
 	return all
 }

@@ -129,7 +129,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 // draw writes the player, the button that shows an image, and the downloads.
 func (p *player) draw(b *strings.Builder) {
 	if p.Hidden {
-		b.WriteString(`<span class="hidden" title="Your role does not show this">hidden</span>`)
+		b.WriteString(`<span class="hidden" title="Your role can't see this">hidden</span>`)
 		return
 	}
 	b.WriteString(`<div class="media">`)

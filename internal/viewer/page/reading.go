@@ -145,7 +145,7 @@ func (r Reading) MissingReason(q *Exchange) string {
 	var up *understudy.UpstreamError
 	switch {
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status == http.StatusAccepted:
-		return computingMessage(q.Source) + "; ask again in a moment."
+		return computingMessage(q.Source) + "; try again in a moment."
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status != http.StatusOK:
 		if why := q.Rights.errorReason(q.Source, r.View.Body); why != nil {
 			return fmt.Sprintf("%s refused this (%d): %s.", title, r.Answer.Page.Status, why)
@@ -154,11 +154,11 @@ func (r Reading) MissingReason(q *Exchange) string {
 	case r.Err == nil:
 		return ""
 	case errors.Is(r.Err, understudy.ErrForbidden):
-		return "Your role does not show this."
+		return "Your role can't see this."
 	case errors.Is(r.Err, understudy.ErrNotMirrored):
-		return "your role finds some of these alone, and they are not mirrored yet."
+		return "your role can see only some of these, and they are not synced yet."
 	case !q.Clock.AsOf.At.IsZero() && !errors.Is(r.Err, understudy.ErrForbidden):
-		return "what was known of this then cannot be shown."
+		return "there is no version of this from that time."
 	case errors.As(r.Err, &up):
 		return title + " has not answered (" + up.ShortText() + "), and " + understudy.ExplainNoStoredAnswer(r.Err) + "."
 	case errors.Is(r.Err, context.DeadlineExceeded):
@@ -166,7 +166,7 @@ func (r Reading) MissingReason(q *Exchange) string {
 	case errors.Is(r.Err, understudy.ErrUnavailable):
 		return title + " is not answering, and " + understudy.ExplainNoStoredAnswer(r.Err) + "."
 	}
-	return "Something went wrong here; the log of the server says what."
+	return "Something went wrong here. The server's log has the details."
 }
 
 // CheckReadable returns an error if the answer is no JSON document, or if its encoding is not known. The status was
@@ -177,8 +177,8 @@ func CheckReadable(r Reading) error {
 		return nil
 	}
 	return &Problem{
-		Title: "This answer cannot be shown", Kind: understudy.ErrUnavailable,
-		Hint: "It is no text that can be read here (" + why + "). Programs get it through the drop-in port as it came.",
+		Title: "This answer can't be shown", Kind: understudy.ErrUnavailable,
+		Hint: "A page can't show its format (" + why + "). Programs receive it unchanged.",
 	}
 }
 
@@ -284,7 +284,7 @@ func FilterValues(l *spec.List, params understudy.Query) (all []string) {
 // NewRefusal returns upstream's refusal as an error for people, with upstream's own message.
 func (r *Rights) NewRefusal(k *plan.Kind, status int, body []byte) error {
 	if status == http.StatusAccepted {
-		return &Problem{Title: computingMessage(k.Source), Hint: "Ask again in a moment.", Kind: understudy.ErrUnavailable}
+		return &Problem{Title: computingMessage(k.Source), Hint: "Try again in a moment.", Kind: understudy.ErrUnavailable}
 	}
 	p := r.refusal(k.Source, status, body)
 	if status == http.StatusNotFound || status == http.StatusGone {
@@ -358,13 +358,13 @@ func NewNoSuchRecord(k *plan.Kind) error {
 // newNotMirrored returns the error that a list can't be shown yet. Its caller may find only some of the records, or
 // filters by a hash.
 func (r *Rights) newNotMirrored(k *plan.Kind, err error) error {
-	why := k.Source.Spec.Title + " knows no hashes"
+	why := k.Source.Spec.Title + " can't filter by codes"
 	if r.Gate.HasRowRules(r.Caller, k.Source.Name) {
-		why = "Your role finds some of them alone"
+		why = "Your role can see only some of them"
 	}
 	return &Problem{
-		Title: plan.UpperFirst(k.Spec.Title) + " are not mirrored yet",
-		Hint:  why + ", so the list is made from the records held here, once all of them are. " + Sentence(err),
+		Title: plan.UpperFirst(k.Spec.Title) + " are not synced yet",
+		Hint:  why + ", so this list is assembled from stored records and needs a full sync first. " + Sentence(err),
 		Kind:  understudy.ErrNotMirrored,
 	}
 }

@@ -64,7 +64,7 @@ func TestErrorCodesWithTheirMeaning(t *testing.T) {
 		{"no code", viewertest.All, viewertest.Refusal(400, `{"message":"?"}`), nil, []string{"refused this (400)"}, []string{docs,
 			"Error code"}},
 		{"not computed yet", viewertest.All, viewertest.Refusal(202, `{}`), nil, []string{"Twilio is still computing this",
-			"Ask again in a moment"},
+			"Try again in a moment"},
 			[]string{"refused this", "It says"}},
 		{"an outage", viewertest.All, nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503,
 			Page: viewertest.Refusal(503, `{"code":20503,"message":"down"}`)}, []string{"20503", "Service unavailable", docs + `20503"`}, nil},

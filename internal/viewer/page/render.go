@@ -153,7 +153,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	if as := q.Clock.AsOf; !as.At.IsZero() {
 		f.Notices.Past = &pastNotice{When: q.Clock.Say(as.At, true), CurrentHref: AddressWith(q.R.URL, nil)}
 	} else if q.Answer != nil {
-		f.Notices.AgeNote = notice(q.Answer)
+		f.Notices.AgeNote = notice(q.Answer, q.Source.Spec.Title)
 	}
 	f.Notices.Message, f.Footer = q.Reply.message, footer{q: q, began: q.V.Options.Now(), Origin: q.AnswerOrigin()}
 	return q.fill(status, above, f, page, main)
@@ -216,40 +216,40 @@ func (y *Reply) setPreloadHeader() {
 // AnswerOrigin returns in words where the answer came from.
 func (q *Exchange) AnswerOrigin() string {
 	if q.ShowsSearch {
-		return "found in held records"
+		return "found in stored records"
 	}
 	if q.Answer == nil {
 		return ""
 	}
 	if !q.Clock.AsOf.At.IsZero() {
-		return "made from what was known then"
+		return "assembled from the versions of that time"
 	}
 	age := FormatDuration(q.Answer.CurrentAge())
 	switch q.Answer.Outcome {
 	case request.Cold:
 		if q.Answer.Page.InitialAge > 0 {
-			return "from upstream, where it was " + FormatDuration(q.Answer.Page.InitialAge) + " old"
+			return "fetched just now, " + FormatDuration(q.Answer.Page.InitialAge) + " old"
 		}
-		return "fresh from upstream"
+		return "fetched just now"
 	case request.Stale:
-		return "held, " + age + " old, being refreshed"
+		return "cached, " + age + " old, refreshing in the background"
 	case request.Composed:
 		if newest := FormatDuration(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
-			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
+			return "assembled from records; newest page fetched " + newest + " ago, full check " + age + " ago"
 		}
-		return "made from held records, " + age + " old"
+		return "assembled from records, " + age + " old"
 	}
-	return "held, " + age + " old"
+	return "cached, " + age + " old"
 }
 
 // notice returns a remark if the answer may differ from upstream's current answer: during an outage, or if it could
-// not be stored.
-func notice(a *request.Response) string {
+// not be stored. The title is that of the API.
+func notice(a *request.Response, title string) string {
 	if a.Detail == "" || a.Detail == "composed" {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {
-		return "Upstream has not answered (" + why + "). This is what was held " + FormatDuration(a.Age) + " ago."
+		return title + " has not answered (" + why + "). This is the copy from " + FormatDuration(a.Age) + " ago."
 	}
 	return plan.UpperFirst(a.Detail) + "."
 }

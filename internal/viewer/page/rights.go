@@ -129,7 +129,7 @@ func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 const maxRules = 8
 
 func (r *Rights) rule(s *plan.Source, rules string) string {
-	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
+	return " An administrator can allow it in the settings, like roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }
 
 // CanSeeNotes reports whether the caller may see the notes on records of a source. It may if it can write notes.

@@ -127,7 +127,7 @@ func TestHiddenKindsAndIDs(t *testing.T) {
 	checktest.Lacks(t, page, "PageToken", "hidden ids are in the page, or nothing says why there is no way on: page")
 	checktest.True(t, !regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page),
 		"hidden ids are in the page, or nothing says why there is no way on: regexp.MustCompile(`CA[0-9a-f]{32}`).MatchString(page) is true")
-	checktest.Contains(t, page, "named by ids",
+	checktest.Contains(t, page, "contain ids",
 		"hidden ids are in the page, or nothing says why there is no way on: page")
 	if strings.Contains(page, ">Price<") || strings.Contains(page, "USD") {
 		t.Error("hidden prices show")

@@ -201,7 +201,7 @@ func barTitle(k *plan.Kind, walk string) string {
 	if walk == "" {
 		return "Sync of " + k.Spec.Title
 	}
-	return "Sync of " + k.Spec.Title + ", walk " + walk
+	return "Sync of " + k.Spec.Title + ", pass " + walk
 }
 
 // KindGroups returns the kinds of a source that the caller may list.
@@ -233,18 +233,16 @@ func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindView
 	return all
 }
 
-// healths are the tone and the text of each state of upstream.
+// healths are the tone of each state of upstream, and its text after the title of the API.
 var healths = map[string][2]string{
-	"ok": {"good", "Upstream answers"}, "down": {"bad", "Upstream is down"},
-	"credential": {"bad", "Upstream refuses our credential"}, "limited": {"busy", "Upstream limits our rate"},
+	"ok": {"good", " is online"}, "down": {"bad", " is down"},
+	"credential": {"bad", " refuses our credential"}, "limited": {"busy", " limits our request rate"},
 }
 
-// HealthOf returns the state of upstream in words.
-func (c *Clock) HealthOf(s Snapshot) Health {
+// HealthOf returns the state of upstream in words. The title is that of its API.
+func (c *Clock) HealthOf(s Snapshot, title string) Health {
 	h := Health{Why: s.Why, Since: c.Moment(s.Since), Probe: c.Moment(s.NextProbe)}
-	if h.Tone, h.Word = healths[s.State][0], healths[s.State][1]; h.Word == "" {
-		h.Word = "Upstream not asked yet"
-	}
+	h.Tone, h.Word = healths[s.State][0], title+cmp.Or(healths[s.State][1], " has not been contacted yet")
 	return h
 }
 

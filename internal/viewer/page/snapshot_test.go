@@ -21,7 +21,7 @@ func TestBanner(t *testing.T) {
 		"/twilio/calls/" + h.FirstID("/twilio/calls", `CA[0-9a-f]{32}`)} {
 		_, body, _ := h.Get(path, viewertest.Berlin)
 		banner := regexp.MustCompile(`(?s)<div role="status" aria-live="polite"><p class="notice banner bad">.*?</div>`).FindString(body)
-		for _, want := range []string{"<b>Twilio is down</b>", "14:03:00", "next probe", "14:05:21"} {
+		for _, want := range []string{"<b>Twilio is down</b>", "14:03:00", "next check", "14:05:21"} {
 			if !strings.Contains(banner, want) {
 				t.Errorf("%s: the banner does not say %q: %s", path, want, banner)
 			}

@@ -178,18 +178,19 @@ func (s *CellContext) NoteTags(row access.Row) (all []Cell) {
 
 // drawMasked draws the masked form of a value. A hash links to the records with the same value.
 func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
-	out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role shows only a part of this"
+	out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role can see only a part of this"
 	switch val.Level {
 	case access.Country:
-		out.Hint = "Your role shows only the country of a number"
+		out.Hint = "Your role can see only the country of a number"
 		if country := strings.TrimLeft(val.Text, "*"); country != "" {
 			out.Text = strings.Repeat("•", 4) + "\u00a0" + country
 		}
 	case access.Hash:
-		out.Text, out.Copy, out.Hint = ShortID(val.Text), val.Text, "A hash: equal values have equal ones, and your role does not show the value"
+		out.Text, out.Copy = ShortID(val.Text), val.Text
+		out.Hint = "A code in place of the value, which your role can't see. Equal values have equal codes"
 		out.Href = s.hashLink(c, val)
 		if out.Href != "" {
-			out.LinkLabel = "Hash " + out.Text + ": find the records with the same value"
+			out.LinkLabel = "Code " + out.Text + ": find the records with the same value"
 		}
 	}
 }

@@ -41,8 +41,8 @@ func Routes() []page.Route {
 }
 
 // errNobody is the error of a server without sign-in.
-var errNobody = page.NewNotFound("Nobody signs in on this page",
-	"viewer.sign_in in the settings says how people come in; docs/reference/signin.md shows the ways.", "/")
+var errNobody = page.NewNotFound("There is no sign-in page",
+	"An administrator chooses how people sign in with viewer.sign_in in the settings; see docs/reference/signin.md.", "/")
 
 // signInPage is the data of the template sign-in.html.
 type signInPage struct {
@@ -127,7 +127,7 @@ func showSignInError(q *page.Exchange, p signInPage, err error) error {
 	switch {
 	case errors.Is(err, signin.ErrProvider):
 		q.V.Options.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
-		p.Wrong = "The provider does not answer as it should. Try again; the log of this server says what is wrong."
+		p.Wrong = "The sign-in provider does not answer as it should. Try again. The server's log has the details."
 		q.Reply.W.Header().Set("Retry-After", "10")
 		return showSignIn(q, http.StatusServiceUnavailable, p)
 	case errors.Is(err, understudy.ErrTooMany):
@@ -135,7 +135,7 @@ func showSignInError(q *page.Exchange, p signInPage, err error) error {
 		return showSignIn(q, http.StatusTooManyRequests, p)
 	case errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrNotAudited):
 		q.V.Options.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
-		p.Wrong = "Nobody can sign in now: this server cannot write to its disk. Tell whoever runs it; the log has the reason."
+		p.Wrong = "Nobody can sign in now, because this server can't write to its disk. Tell an administrator; the server's log has the reason."
 		q.Reply.W.Header().Set("Retry-After", "10")
 		return showSignIn(q, http.StatusServiceUnavailable, p)
 	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
@@ -185,8 +185,8 @@ func checkSignedIn(q *page.Exchange) error {
 	case q.V.Options.People == nil:
 		return errNobody
 	case !q.Rights.IsSignedIn():
-		return page.NewNotFound("There are no sessions of yours",
-			"You came with the credential "+q.Rights.Caller.Name+", not by signing in.", "/")
+		return page.NewNotFound("You have no sessions",
+			"You use the credential "+q.Rights.Caller.Name+" and did not sign in.", "/")
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func TestSessionsEndOneByOne(t *testing.T) {
 	if len(people.Sessions.PersonSessions("anna")) != 0 || log.Last().What != "sign-out" {
 		t.Errorf("after sign-out there are %d sessions; listed is %+v", len(people.Sessions.PersonSessions("anna")), log.Last())
 	}
-	if status, body, _ := h.Get("/-/sessions", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "not by signing in") {
+	if status, body, _ := h.Get("/-/sessions", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "did not sign in") {
 		t.Errorf("sessions of a program: %d", status)
 	}
 }

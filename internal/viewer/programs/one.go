@@ -83,7 +83,7 @@ func disabledReason(q *page.Exchange, c credentials.Credential) string {
 	sameName := func(o credentials.Credential) bool { return o.Name == c.Name }
 	switch {
 	case slices.ContainsFunc(q.V.Options.Programs.Configured, sameName):
-		return "the settings have one of that name"
+		return "the settings have a credential with the same name"
 	case q.V.ByName[c.Source] == nil:
 		return "the settings have no source " + c.Source
 	case q.Rights.Gate.CheckRole(c.Role) != nil:
@@ -95,13 +95,13 @@ func disabledReason(q *page.Exchange, c credentials.Credential) string {
 // boundsOf returns the limits of a credential in words.
 func boundsOf(s credentials.Scope) (all []string) {
 	if s.MaxStale != "" {
-		all = append(all, "takes answers up to "+s.MaxStale+" past fresh")
+		all = append(all, "accepts answers up to "+s.MaxStale+" out of date")
 	}
 	if rate := s.RateText(); rate != "" {
-		all = append(all, rate+" at most")
+		all = append(all, "at most "+rate)
 	}
 	if len(s.Addresses) > 0 {
-		all = append(all, "from "+strings.Join(s.Addresses, ", ")+" alone")
+		all = append(all, "only from "+strings.Join(s.Addresses, ", "))
 	}
 	return all
 }
@@ -119,7 +119,7 @@ func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, 
 			return c, false, nil
 		}
 	}
-	return c, false, page.NewNotFound("There is no credential "+understudy.Clip(name), "The list names those there are.", Path)
+	return c, false, page.NewNotFound("There is no credential "+understudy.Clip(name), "See the list of credentials.", Path)
 }
 
 // serveOne shows a credential.
@@ -177,7 +177,7 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 var overlaps = []struct {
 	Value string
 	Text  string
-}{{"24h", "for one more day"}, {"1h", "for one more hour"}, {"168h", "for a week"}, {"0s", "no longer: it ends now"}}
+}{{"24h", "for one more day"}, {"1h", "for one more hour"}, {"168h", "for a week"}, {"0s", "no longer: stop it now"}}
 
 // Overlaps returns the choices for a rotation.
 func (onePage) Overlaps() any { return overlaps }

@@ -44,9 +44,9 @@ func administratorsOnly(run page.Handler) page.Handler {
 	return func(q *page.Exchange) error {
 		switch {
 		case q.V.Options.Programs == nil:
-			return page.NewNotFound("There are no credentials here", "This server knows those of its settings alone.", "/")
+			return page.NewNotFound("Credentials can't be managed here", "This server uses only the credentials in its settings.", "/")
 		case !page.IsAdministrator(q):
-			return fmt.Errorf("%w: credentials are managed by the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
+			return fmt.Errorf("%w: only the role %s can manage credentials", understudy.ErrForbidden, understudy.RoleAll)
 		}
 		return run(q)
 	}
@@ -75,7 +75,7 @@ type form struct {
 // serveAll shows all credentials and the form that makes one.
 func serveAll(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("This page takes no parameters", "Programs ask /-/credentials.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Programs use /-/credentials.", nil)
 	}
 	return showAll(q, http.StatusOK, form{})
 }
@@ -161,7 +161,7 @@ func makeOne(q *page.Exchange) error {
 	case err != nil:
 		return err
 	}
-	return showOne(q, f.Name, onePage{Secret: shown.Secret, User: shown.User, Said: "The credential is made and in force."})
+	return showOne(q, f.Name, onePage{Secret: shown.Secret, User: shown.User, Said: "The credential is ready."})
 }
 
 // makeScope parses the rights of the credential.
@@ -171,13 +171,13 @@ func (f form) makeScope() (s credentials.Scope, err error) {
 		Addresses: strings.FieldsFunc(f.Addresses, between)}
 	if f.Rate != "" {
 		if s.Rate, err = strconv.ParseFloat(f.Rate, 64); err != nil || !(s.Rate > 0 && s.Rate <= maxRate) {
-			return s, fmt.Errorf("%w: rate: %q is no number of requests a second", understudy.ErrInvalid, understudy.Clip(f.Rate))
+			return s, fmt.Errorf("%w: rate: %q is not a number of requests per second", understudy.ErrInvalid, understudy.Clip(f.Rate))
 		}
 	}
 	if f.Expires != "" {
 		at, err := understudy.ParseTime(f.Expires, time.UTC, time.DateOnly)
 		if err != nil {
-			return s, fmt.Errorf("%w: expires: %q is no day; write 2027-01-01", understudy.ErrInvalid, understudy.Clip(f.Expires))
+			return s, fmt.Errorf("%w: expires: %q is not a date; write it like 2027-01-01", understudy.ErrInvalid, understudy.Clip(f.Expires))
 		}
 		s.Expires = &at
 	}
@@ -199,7 +199,7 @@ func rotate(q *page.Exchange) error {
 	name := q.R.PathValue("name")
 	overlap, err := understudy.ParseDuration(q.R.PostFormValue("overlap"))
 	if err != nil {
-		return page.NewBadRequest("How long is the former secret good?", "Write a duration such as 24h.", nil)
+		return page.NewBadRequest("How long should the old secret work?", "Write a duration such as 24h.", nil)
 	}
 	if err := writeAudit(q, "rotate", name); err != nil {
 		return err
@@ -208,9 +208,9 @@ func rotate(q *page.Exchange) error {
 	if err != nil {
 		return explainUnknown(err, name)
 	}
-	said := "The former secret ended at once."
+	said := "The old secret no longer works."
 	if overlap > 0 {
-		said = "The former secret is good until " + q.Clock.Say(q.Clock.Start.Add(overlap), false).Exact + "."
+		said = "The old secret works until " + q.Clock.Say(q.Clock.Start.Add(overlap), false).Exact + "."
 	}
 	return showOne(q, name, onePage{Secret: shown.Secret, User: shown.User, Said: said})
 }
@@ -227,14 +227,15 @@ func revoke(q *page.Exchange) error {
 	if err := q.V.Options.Programs.Revoke(q.Ctx, name); err != nil {
 		return explainUnknown(err, name)
 	}
-	q.RedirectBack(Path, "The credential "+name+" is revoked. What it had open has ended.")
+	q.RedirectBack(Path, "The credential "+name+" is revoked. Its open streams and exports are closed.")
 	return nil
 }
 
 // explainUnknown turns ErrNotFound into an error for people, and returns other errors unchanged.
 func explainUnknown(err error, name string) error {
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NewNotFound("No credential was made as "+understudy.Clip(name), "One of the settings is changed there.", Path)
+		return page.NewNotFound("No credential was created here with the name "+understudy.Clip(name),
+			"Change a credential of the settings file in that file.", Path)
 	}
 	return err
 }

@@ -88,8 +88,8 @@ func TestCredentialOfTheSettingsIsNotChanged(t *testing.T) {
 		says       string
 	}{
 		{"/-/connect/demo/revoke", "a=b", 400, "Tick the box"}, {"/-/connect/demo/rotate", "overlap=soon", 400, "Write a duration"},
-		{"/-/connect/demo/revoke", "sure=1", 404, "No credential was made as demo"},
-		{"/-/connect/demo/rotate", "overlap=1h", 404, "No credential was made as demo"},
+		{"/-/connect/demo/revoke", "sure=1", 404, "No credential was created here with the name demo"},
+		{"/-/connect/demo/rotate", "overlap=1h", 404, "No credential was created here with the name demo"},
 	} {
 		status, body, _ := h.Do("POST", c.path, c.form, viewertest.All)
 		if status != c.status || !strings.Contains(body, c.says) {

@@ -38,7 +38,7 @@ func tryOne(q *page.Exchange) error {
 	user, secret := q.R.PostFormValue("user"), q.R.PostFormValue("secret")
 	t, dropIn := newest(q, c), q.V.Options.Programs.DropIn[c.Source]
 	if t == nil || dropIn == nil || secret == "" {
-		return page.NewBadRequest("There is nothing to try", "Give the secret of a credential whose role sees a list.", nil)
+		return page.NewBadRequest("There is nothing to try", "Enter the secret of a credential whose role can see a list.", nil)
 	}
 	if err := writeAudit(q, "try", name); err != nil {
 		return err
@@ -86,11 +86,11 @@ func originText(h http.Header) string {
 	case status == "":
 		return ""
 	case strings.Contains(status, "composed"):
-		how = "made from held records"
+		how = "assembled from records"
 	case strings.Contains(status, "; hit"):
-		how = "from what is held"
+		how = "cached"
 	case strings.Contains(status, "fwd="):
-		how = "from upstream"
+		how = "fetched from the API"
 	}
 	if seconds, err := strconv.Atoi(age); err == nil && seconds > 0 {
 		return how + ", " + age + " s old"

@@ -42,7 +42,7 @@ func serveKind(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	p := kindPage{Role: role, RoleHref: href(role), Title: plan.UpperFirst(k.Spec.Title), Source: k.Source.Spec.Title, Rows: "every one",
+	p := kindPage{Role: role, RoleHref: href(role), Title: plan.UpperFirst(k.Spec.Title), Source: k.Source.Spec.Title, Rows: "all records",
 		CanView: role != understudy.RoleAll, ViewAs: page.ViewAsPath, ID: q.R.URL.Query().Get("id")}
 	if words := rowsOf(q, role, k.Source)[k.Spec.Name]; words != "" {
 		p.Rows = words
@@ -51,7 +51,7 @@ func serveKind(q *page.Exchange) error {
 		p.List = k.Href
 	}
 	for _, s := range shown {
-		p.Fields = append(p.Fields, fieldRow{Field: s.Field, Class: s.Class, Level: s.String(), Tone: toneOf(s.Level), Line: s.Line})
+		p.Fields = append(p.Fields, fieldRow{Field: s.Field, Class: s.Class, Level: levelText(s.String()), Tone: toneOf(s.Level), Line: s.Line})
 	}
 	if p.ID != "" {
 		if err := p.addRecord(q, role); err != nil {
@@ -76,7 +76,7 @@ func toneOf(l access.Level) string {
 func (p *kindPage) addRecord(q *page.Exchange, role string) error {
 	e, err := q.V.Options.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Spec.Name, p.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NewNotFound("No such record is held", "Open the record first, or check its id.", q.R.URL.Path)
+		return page.NewNotFound("This record is not stored here", "Open the record first, or check its id.", q.R.URL.Path)
 	} else if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const Path = page.ControlPrefix + "roles"
 // Routes returns the routes for administrators, and the route that ends viewing as another role.
 func Routes() []page.Route {
 	admitted := func(run page.Handler) page.Handler {
-		return page.AdministratorHandler("who may see what is shown to", run)
+		return page.AdministratorHandler("see the roles", run)
 	}
 	return []page.Route{
 		{Pattern: "GET " + Path, Handler: admitted(serveTable)},
@@ -64,14 +64,14 @@ type tableRow struct {
 type cell struct {
 	Role, Href string
 	Tone       string // the tone of the cell: "all", "some" or "none"
-	Fields     string // such as "all fields" or "18 see, 4 last4, 2 hide"
+	Fields     string // such as "every field" or "18 visible, 4 last four, 2 hidden"
 	Rows       string // which records the role may find; empty for all
 }
 
 // serveTable shows what every role sees of every kind.
 func serveTable(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
-		return page.NewBadRequest("This page takes no parameters", "A role's own page is below it.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Open a role from the table.", nil)
 	}
 	names := q.V.Options.Gate.Roles()
 	var p tablePage
@@ -112,6 +112,12 @@ func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	return all
 }
 
+// levelWords are the texts for the levels in a cell. The page explains them.
+var levelWords = map[string]string{"see": "visible", "play": "playable", "last4": "last four", "hash": "coded", "hide": "hidden"}
+
+// levelText returns the text for a level.
+func levelText(level string) string { return cmp.Or(levelWords[level], level) }
+
 // newCell returns what a role sees of a kind.
 func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
 	shown, err := q.V.Options.Gate.Explain(role, k.Source.Name, k.Spec.Name)
@@ -141,13 +147,13 @@ func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, 
 	case count[access.Hide.String()] == total:
 		c.Tone, c.Fields, c.Rows = "none", "nothing", ""
 	case rows == "none":
-		c.Tone, c.Fields, c.Rows = "none", "no record", ""
+		c.Tone, c.Fields, c.Rows = "none", "no records", ""
 	case count[access.See.String()] == total:
 		c.Tone, c.Fields = "all", "every field"
 	default:
 		c.Tone = "some"
 		for _, level := range order {
-			c.Fields += ", " + strconv.Itoa(count[level]) + " " + level
+			c.Fields += ", " + strconv.Itoa(count[level]) + " " + levelText(level)
 		}
 		c.Fields = strings.TrimPrefix(c.Fields, ", ")
 	}
@@ -197,7 +203,7 @@ func findRole(q *page.Exchange, name string) (string, error) {
 	if near := suggest.ClosestWord(understudy.Clip(name), known); near != "" {
 		return "", page.NewNotFound("There is no role "+understudy.Clip(name), "Did you mean "+near+"?", href(near))
 	}
-	return "", page.NewNotFound("There is no role "+understudy.Clip(name), "The table names those there are.", Path)
+	return "", page.NewNotFound("There is no role "+understudy.Clip(name), "See the table of roles.", Path)
 }
 
 // holders returns everyone who has a role, with the credentials made on the pages.
@@ -212,7 +218,7 @@ func holders(q *page.Exchange, role string) (all []page.Holder) {
 	}
 	for _, c := range q.V.Options.Programs.All() {
 		if c.Role == role {
-			all = append(all, page.Holder{Role: role, Name: c.Name, How: "a program"})
+			all = append(all, page.Holder{Role: role, Name: c.Name, How: "program"})
 		}
 	}
 	return all

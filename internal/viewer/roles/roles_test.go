@@ -47,10 +47,10 @@ func TestPagesOfRolesSayWhatIsSeen(t *testing.T) {
 		"/-/roles": {`<a href="/-/roles/support">support</a>`, `<td class="none"><a href="/-/roles/clerk/twilio/messages">nothing</a>`,
 			`<td class="all"><a href="/-/roles/all/twilio/calls">every field</a>`},
 		"/-/roles/support":               {"<dt>a program, by the settings</dt><dd>demo</dd>", "View as support", `<dd class="some"><a href=`},
-		"/-/roles/all":                   {"The built-in role", "Nobody that the settings name"},
-		"/-/roles/support/twilio/calls":  {"Calls as support", `<span class="pill dot busy">last4</span>`, "View as support"},
-		"/-/roles/all/twilio/calls":      {"Calls as all", `<span class="pill dot good">see</span>`},
-		"/-/roles/clerk/twilio/messages": {"Messages as clerk", `<span class="pill dot bad">hide</span>`},
+		"/-/roles/all":                   {"The built-in role", "Nobody in the settings"},
+		"/-/roles/support/twilio/calls":  {"Calls as support", `<span class="pill dot busy">last four</span>`, "View as support"},
+		"/-/roles/all/twilio/calls":      {"Calls as all", `<span class="pill dot good">visible</span>`},
+		"/-/roles/clerk/twilio/messages": {"Messages as clerk", `<span class="pill dot bad">hidden</span>`},
 	} {
 		shown := h.Page(path, viewertest.All)
 		if strings.Count(path, "/") < 4 { // the form of a kind's page leads to the page itself

@@ -16,7 +16,7 @@ func begin(q *page.Exchange) error {
 	}
 	back := page.LocalPath(q.R.PostFormValue("back"))
 	if role == understudy.RoleAll {
-		return page.NewBadRequest("You have this role yourself", "Choose a role that sees less.", nil)
+		return page.NewBadRequest("You already have this role", "Choose a role that sees less.", nil)
 	}
 	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as " + role}); err != nil {
 		return err

@@ -50,7 +50,7 @@
       if (now.has(id)) n += put(tr, now.get(id));
       else left += !tr.classList.contains("left");
       tr.classList.toggle("left", !now.has(id));
-      tr.title = now.has(id) ? "" : "No longer in this list; the row goes when the page is loaded again";
+      tr.title = now.has(id) ? "" : "No longer in this list; the row disappears when you reload the page";
     }
     told.textContent = [n && `${n} ${n > 1 ? "rows" : "row"} changed`, left && `${left} no longer in this list`].filter(Boolean).join(", ");
   };

@@ -65,14 +65,14 @@ func (v *viewing) chart(at int) *chart {
 	c := &chart{}
 	unit := v.out.Totals[0].Unit
 	if len(v.out.Totals) > 1 && v.out.Sum != query.SumCount {
-		c.Rest = "Drawn is " + unit + " alone; the table has the other units, too."
+		c.Rest = "The chart shows only " + unit + ". The table has the other units too."
 	}
 	points := v.points(at, unit)
 	if len(points) == 0 {
 		return nil
 	}
 	if len(points) > maxBars {
-		c.Rest = fmt.Sprintf("Drawn are the newest %d.", maxBars)
+		c.Rest = fmt.Sprintf("The chart shows the newest %d.", maxBars)
 		points = points[len(points)-maxBars:]
 	}
 	names := v.series(points)

@@ -75,7 +75,7 @@ func readRequest(q *page.Exchange) (*request, error) {
 		}
 	}
 	if len(r.text) > maxText || len(r.by) > query.MaxSumGroupings+1 || len(r.kinds) > query.MaxSums {
-		return nil, page.NewBadRequest("That is too much to add up", "Take some of it away.", nil)
+		return nil, page.NewBadRequest("This search is too long", "Remove some words or conditions.", nil)
 	}
 	r.sum = cmp.Or(r.sum, query.SumCount)
 	if len(r.by) == 0 {
@@ -103,7 +103,7 @@ func (r *request) params(by ...string) understudy.Query {
 // serveSums shows the page. An error in the request is shown in place of the chart.
 func serveSums(q *page.Exchange) error {
 	if q.V.Options.Sums == nil {
-		return page.NewNotFound("Nothing can be added up here", "This server keeps no index.", "/")
+		return page.NewNotFound("Sums are not available here", "This server has no search index.", "/")
 	}
 	r, err := readRequest(q)
 	if err != nil {
@@ -168,7 +168,7 @@ func (p *sumsPage) setChoices(q *page.Exchange, r *request, names, groups []stri
 	}
 	by := [query.MaxSumGroupings]string{byNothing, byNothing}
 	copy(by[:], r.by)
-	p.First = []page.Option{{Value: byNothing, Text: "nothing, all in one", Selected: by[0] == byNothing}}
+	p.First = []page.Option{{Value: byNothing, Text: "nothing, one total", Selected: by[0] == byNothing}}
 	p.Second = []page.Option{{Value: byNothing, Text: "nothing else", Selected: by[1] == byNothing}}
 	for _, name := range groups {
 		p.First = append(p.First, page.Option{Value: name, Text: words(q, name), Selected: name == by[0]})

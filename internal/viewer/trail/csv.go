@@ -31,7 +31,7 @@ func serveCSV(q *page.Exchange) error {
 	}
 	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
 	if err != nil {
-		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
+		return &page.Problem{Title: "Too many exports are running", Hint: "Try again when one of them has ended.",
 			Kind: understudy.ErrUnavailable}
 	}
 	defer under.End()

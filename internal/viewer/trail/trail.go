@@ -22,7 +22,7 @@ const Path = page.ControlPrefix + "audit"
 
 // Routes returns the routes, which only administrators may use.
 func Routes() []page.Route {
-	const what = "the audit log is shown to"
+	const what = "read the audit log"
 	return []page.Route{{Pattern: "GET " + Path, Handler: page.AdministratorHandler(what, serve)},
 		{Pattern: "GET " + csvPath, Handler: page.AdministratorHandler(what, serveCSV)}}
 }
@@ -87,10 +87,10 @@ var params = []string{paramWho, paramAction, paramValue, paramRecord, paramSince
 // readFilters parses the filters of an address.
 func readFilters(q *page.Exchange) (given url.Values, f audit.Filter, err error) {
 	if q.V.Options.Trail == nil {
-		return nil, f, page.NewNotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
+		return nil, f, page.NewNotFound("There is no audit log", "It is turned off in the settings (audit.off).", "/")
 	}
 	if given, err = url.ParseQuery(q.R.URL.RawQuery); err != nil {
-		return nil, f, page.NewBadRequest("This address cannot be read", "Start again from the newest entries.", nil)
+		return nil, f, page.NewBadRequest("This address is not valid", "Start again from the newest entries.", nil)
 	}
 	for name := range given {
 		if !slices.Contains(params, name) {
@@ -177,13 +177,13 @@ func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 		}
 		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
-			return f, page.NewBadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
+			return f, page.NewBadRequest("“"+understudy.Clip(text)+"” is not a time", "Write "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
 		}
 		*bound.to = at
 	}
 	if p := understudy.ParsePhone(f.Value); p.Digits != "" && !p.HasCountryCode && f.Value != "" && strings.Trim(f.Value, "0123456789") != "" {
-		return f, page.NewBadRequest("Whose number is "+understudy.Clip(f.Value)+"?",
-			"Write it in full with + and country code, as in +15551234567.", nil)
+		return f, page.NewBadRequest("“"+understudy.Clip(f.Value)+"” has no country code",
+			"Write the whole number with + and the country code, like +15551234567.", nil)
 	}
 	return f, nil
 }
@@ -206,10 +206,10 @@ func formOf(q *page.Exchange, given url.Values) form {
 
 // words are the texts for the actions.
 var words = map[understudy.Action]string{
-	understudy.ActionList: "looked at a list", understudy.ActionRecord: "looked at a record", understudy.ActionSearch: "searched",
-	understudy.ActionPlay: "played a content", understudy.ActionExport: "exported", understudy.ActionSend: "sent or changed",
-	understudy.ActionDelete: "deleted", understudy.ActionNote: "noted", understudy.ActionSignIn: "signed in or out",
-	understudy.ActionAdminister: "administered",
+	understudy.ActionList: "opened a list", understudy.ActionRecord: "opened a record", understudy.ActionSearch: "searched",
+	understudy.ActionPlay: "played a file", understudy.ActionExport: "exported", understudy.ActionSend: "sent or changed",
+	understudy.ActionDelete: "deleted", understudy.ActionNote: "wrote notes", understudy.ActionSignIn: "signed in or out",
+	understudy.ActionAdminister: "managed",
 }
 
 // questionText returns the question that the filters ask, in words.
@@ -269,8 +269,8 @@ const (
 )
 
 // plain are the texts for actions other than looking at lists and records.
-var plain = map[string]string{whatLog: "read the audit log", "lookup": "looked up a number", "number": "looked at a number",
-	"conversation": "looked at a conversation", "sum": "added up records"}
+var plain = map[string]string{whatLog: "opened the audit log", "lookup": "looked up a number", "number": "opened a number",
+	"conversation": "opened a conversation", "sum": "added up records"}
 
 // describe sets what was done in words, and who did it if that is no person.
 func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
@@ -290,11 +290,11 @@ func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
 	case e.Action != understudy.ActionExport:
 		r.What = cmp.Or(r.What, string(e.Action))
 	case e.What == whatBegins:
-		r.What, r.More = "began to export "+of, ""
+		r.What, r.More = "started to export "+of, ""
 	case e.What == whatExport:
 		r.What, r.More = "exported "+many, ""
 	default: // an export that begins within a list, or rows that a watch sends
-		r.What = "took " + many
+		r.What = "exported " + many
 	}
 	switch e.Caller {
 	case understudy.CommandCaller.Name:

@@ -29,14 +29,14 @@ func TestTheAuditLogOfPages(t *testing.T) {
 	}
 	h.Page("/twilio/calls/"+id, masked)
 	page := html.UnescapeString(h.Page("/-/audit", viewertest.All))
-	for _, want := range []string{"looked at a record", "exported 400 calls", "read the audit log",
-		"<td data-t=\"What\">looked at a number</td>", "<td data-t=\"What\">looked at a conversation</td>",
+	for _, want := range []string{"opened a record", "exported 400 calls", "opened the audit log",
+		"<td data-t=\"What\">opened a number</td>", "<td data-t=\"What\">opened a conversation</td>",
 		`<a href="/twilio/calls/` + id + `">`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not hold %q", want)
 		}
 	}
-	if strings.Contains(page, "looked at a list</td>") {
+	if strings.Contains(page, "opened a list</td>") {
 		t.Error("a list without a filter is listed")
 	}
 	// Who looked at this number? The masked role has not: it does not see it.
@@ -47,7 +47,7 @@ func TestTheAuditLogOfPages(t *testing.T) {
 	if page = h.Page("/-/audit?record="+id, viewertest.All); strings.Count(page, "<bdi>masked</bdi>") != 1 {
 		t.Error("the masked role's look at the record is not found once")
 	}
-	if page = h.Page("/-/audit?who=nobody", viewertest.All); !strings.Contains(page, "No entry fits") {
+	if page = h.Page("/-/audit?who=nobody", viewertest.All); !strings.Contains(page, "No entry matches") {
 		t.Error("somebody who did nothing has entries")
 	}
 	viewertest.CheckGolden(t, "audit", h.Page("/-/audit?who=masked&action=record", viewertest.All))
@@ -84,9 +84,9 @@ func TestTheAuditLogInPlainWords(t *testing.T) {
 		}
 	})
 	text := h.Page("/-/audit", viewertest.All)
-	for want, n := range map[string]int{"exported 1,184 messages": 1, "began to export": 1, "began to export rows": 1, "the command line": 1,
-		"<td data-t=\"What\">looked up a number</td>": 1,
-		"read the audit log":                          1, "administered": 2} { // one is the choice of the filter
+	for want, n := range map[string]int{"exported 1,184 messages": 1, "started to export": 1, "started to export rows": 1,
+		"the command line": 1, "<td data-t=\"What\">looked up a number</td>": 1,
+		"opened the audit log": 1, "managed": 2} { // one is the choice of the filter
 		if got := strings.Count(text, want); got != n {
 			t.Errorf("the page says %q %d times, want %d", want, got, n)
 		}

@@ -80,7 +80,7 @@ func makeWatch(q *page.Exchange) error {
 	case errors.Is(err, understudy.ErrInvalid):
 		return showForm(q, http.StatusBadRequest, search, to, page.Sentence(err))
 	case errors.Is(err, understudy.ErrNotFound):
-		return showForm(q, http.StatusBadRequest, search, to, "There is no such saved search; choose one.")
+		return showForm(q, http.StatusBadRequest, search, to, "This saved search does not exist. Choose another.")
 	case err != nil:
 		return err
 	}

@@ -36,7 +36,7 @@ func Routes() []page.Route {
 }
 
 // errNone is the error of a server without watches.
-var errNone = page.NewNotFound("There are no watches here", "This server keeps no searches.", "/")
+var errNone = page.NewNotFound("Watches are not available here", "This server can't save searches.", "/")
 
 // view is a watch on a page.
 type view struct {
@@ -144,7 +144,7 @@ func find(q *page.Exchange) (s watch.Status, err error) {
 	some := q.V.Options.Watches.Watches(q.Rights.Caller, everybody)
 	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.Watch.ID == q.R.PathValue("id") })
 	if i < 0 {
-		return s, page.NewNotFound("There is no such watch", "It may have been removed.", Path)
+		return s, page.NewNotFound("This watch does not exist", "It may have been removed.", Path)
 	}
 	return some[i], nil
 }
@@ -179,7 +179,7 @@ func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 	case watch.Delivered:
 		v.Tone = "good"
 	case watch.Failed:
-		v.Tone, v.Outcome = "busy", "failed, is tried again"
+		v.Tone, v.Outcome = "busy", "failed, will be tried again"
 	default:
 		v.Tone = "bad"
 	}
@@ -213,7 +213,7 @@ func change(q *page.Exchange, what, to string, do func(id string) (said string, 
 	}
 	said, err := do(s.Watch.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NewNotFound("There is no such watch", "It may have been removed.", Path)
+		return page.NewNotFound("This watch does not exist", "It may have been removed.", Path)
 	}
 	if err != nil {
 		return err
@@ -243,7 +243,9 @@ func pause(q *page.Exchange) error {
 }
 
 func resume(q *page.Exchange) error {
-	return change(q, "resume", "", func(id string) (string, error) { return "The watch goes on.", q.V.Options.Watches.Resume(q.Ctx, id) })
+	return change(q, "resume", "", func(id string) (string, error) {
+		return "The watch is running again.", q.V.Options.Watches.Resume(q.Ctx, id)
+	})
 }
 
 func remove(q *page.Exchange) error {

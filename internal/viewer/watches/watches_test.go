@@ -66,7 +66,7 @@ func TestWatchIsMadeAndItsSecretIsShownOnce(t *testing.T) {
 	}
 	for wrong, says := range map[string]string{
 		strings.Replace(toHook, "hooks.example", "evil.example", 1): "do not permit",
-		strings.Replace(toHook, "Busy", "Idle", 1):                  "There is no such saved search",
+		strings.Replace(toHook, "Busy", "Idle", 1):                  "This saved search does not exist",
 		strings.Replace(toHook, "webhook", "pigeon", 1):             "no way to tell",
 		toHook + "&secret=short":                                    "whsec_",
 	} {
@@ -76,7 +76,7 @@ func TestWatchIsMadeAndItsSecretIsShownOnce(t *testing.T) {
 		}
 	}
 	made := h.Post(viewertest.All, "/-/watches/new", filled(t), http.StatusOK, "whsec_").Body.String()
-	at := regexp.MustCompile(`href="(/-/watches/[a-z0-9]+)">Go to the watch`).FindStringSubmatch(made)
+	at := regexp.MustCompile(`href="(/-/watches/[a-z0-9]+)">Open the watch`).FindStringSubmatch(made)
 	if at == nil {
 		t.Fatalf("the page does not lead to the watch: %s", made)
 	}
@@ -100,7 +100,7 @@ func TestWatchIsPausedResumedAndRemoved(t *testing.T) {
 	made := h.Post(viewertest.All, "/-/watches/new", filled(t), http.StatusOK).Body.String()
 	at := regexp.MustCompile(`/-/watches/[a-z0-9]{8,}`).FindString(made)
 	for _, step := range []struct{ do, to, state string }{
-		{"pause", at, ">paused</span>"}, {"resume", at, ">watches</span>"}, {"remove", watches.Path, "You watch nothing."},
+		{"pause", at, ">paused</span>"}, {"resume", at, ">watches</span>"}, {"remove", watches.Path, "You have no watches."},
 	} {
 		status, _, head := h.Do("POST", at+"/"+step.do, "a=b", viewertest.All)
 		if status != http.StatusSeeOther || head.Get("Location") != step.to {
@@ -126,7 +126,7 @@ func TestWatchesOfOthersAreNotShown(t *testing.T) {
 	made := h.Post(viewertest.All, "/-/watches/new", filled(t), http.StatusOK).Body.String()
 	at := regexp.MustCompile(`/-/watches/[a-z0-9]{8,}`).FindString(made)
 	before := len(log.Entries())
-	if shown := h.Page("/-/watches", viewertest.Watcher); strings.Contains(shown, "Busy") || !strings.Contains(shown, "You watch nothing.") {
+	if shown := h.Page("/-/watches", viewertest.Watcher); strings.Contains(shown, "Busy") || !strings.Contains(shown, "You have no watches.") {
 		t.Error("another sees the watch in the list")
 	}
 	for _, ask := range []string{"GET " + at, "POST " + at + "/pause", "POST " + at + "/remove", "POST " + at + "/test"} {
