@@ -71,7 +71,7 @@ func (r *Run) Held(ctx context.Context, s Setup, kind string) (*Rig, error) {
 func Whole(records int, kind string) Setup {
 	return Setup{
 		Records:  records,
-		Settings: []string{"rate: 100000", "concurrency: 20", "answers: records", "sync: [" + kind + "]"},
-		Mirror:   "hot: 25MiB, newest: 24h, older: 24h",
+		Settings: []string{"rate: 100000", "concurrency: 20", "lists_from: records", "sync: [" + kind + "]"},
+		Mirror:   "memory: 25MiB, newest: 24h, older: 24h",
 	}
 }

@@ -29,7 +29,7 @@ type Setup struct {
 	Latency  time.Duration
 	Records  int
 	Settings []string // of sources.twilio: "rate: 5", "polls: [calls]"
-	Mirror   string   // the mirror section: "hot: 25MiB"
+	Mirror   string   // the mirror section: "memory: 25MiB"
 	Log      string   // the log section: "access: off"
 	Extra    string   // further sections
 }
@@ -195,5 +195,5 @@ func (w *Client) Json(ctx context.Context, uri string, into any) error {
 // Fast is a rig of so many pages of 50 calls whose upstream answers at once
 // and is asked as fast as it can be.
 func Fast(pages int) Setup {
-	return Setup{Records: 50 * pages, Settings: []string{"rate: 100000", "concurrency: 20"}, Mirror: "hot: 25MiB"}
+	return Setup{Records: 50 * pages, Settings: []string{"rate: 100000", "concurrency: 20"}, Mirror: "memory: 25MiB"}
 }

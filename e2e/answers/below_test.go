@@ -40,7 +40,7 @@ func TestListsOfAnAccountBelow(t *testing.T) {
 	for name, text := range map[string]string{"twilio.token": rig.APIToken, "demo.secret": rig.DemoToken, "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
-  twilio: {spec: twilio, upstream: "` + up + `", user: ` + below + `, login: ` + rig.Account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 500, polls: [], answers: records, sync: [keys, calls, messages]}
+  twilio: {spec: twilio, upstream: "` + up + `", user: ` + below + `, auth_user: ` + rig.Account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 500, polls: [], lists_from: records, sync: [keys, calls, messages]}
 credentials:
   - {name: demo, source: twilio, user: ` + rig.Account + `, secret: "file:demo.secret", role: all}
 `} {

@@ -83,7 +83,7 @@ const aPage = rig.Base + "/Calls.json?PageSize=20"
 func TestExpressEndsWithTheRight(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "1ms", "--records", "500").URL("slowapi")
-	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, final: 1h}"})
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, settled_age: 1h}"})
 	file := filepath.Join(dir, "understudy.yml")
 	whole, err := os.ReadFile(file)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestExpressEndsWithTheRight(t *testing.T) {
 func TestExpressEndsWithRevocation(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "1ms", "--records", "500").URL("slowapi")
-	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, final: 1h}"})
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, settled_age: 1h}"})
 	token := "Bearer " + rig.CommandToken(t, dir)
 	control := func(path, body string) rig.Reply {
 		r, err := rig.Ask(http.MethodPost, "", house.URL("viewer")+"/-/credentials"+path, body, "Content-Type", "application/json", "Authorization", token)
@@ -180,7 +180,7 @@ func TestExpressEndsWithRevocation(t *testing.T) {
 func TestExpressForgets(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "1ms", "--records", "500").URL("slowapi")
-	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, final: 1h}"})
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, settled_age: 1h}"})
 	const number, user = "+14155557788", rig.Account + ":" + rig.DemoToken
 	list := rig.Base + "/Messages.json?To=" + url.QueryEscape(number)
 	var shown [12]string // what an answer in each state holds
@@ -229,7 +229,7 @@ func TestExpressForgets(t *testing.T) {
 func TestExpressLooksLikeTheOther(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "1ms", "--records", "500").URL("slowapi")
-	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, final: 1h}"})
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1h, older: 1h, settled_age: 1h}"})
 	url := house.URL("twilio") + rig.Base + "/Calls.json?PageSize=50"
 	rig.Await(t, func() string { // the page is in memory in the form it goes out in
 		rig.Get(t, rig.Account+":"+rig.DemoToken, url)

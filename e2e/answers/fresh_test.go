@@ -33,7 +33,7 @@ func readCalls(t testing.TB, r rig.Reply) (p callsPage) {
 func TestSupersededEverywhere(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "20ms", "--records", "200").URL("slowapi")
-	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1s, older: 10m, final: 10m}"})
+	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1s, older: 10m, settled_age: 10m}"})
 	user, direct := rig.Account+":"+rig.DemoToken, rig.Account+":"+rig.APIToken
 	through := house.URL("twilio")
 	newest := rig.Base + "/Calls.json?PageSize=50"

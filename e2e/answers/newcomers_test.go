@@ -18,7 +18,7 @@ func TestWalkWhileCallsArrive(t *testing.T) {
 	t.Parallel()
 	remote := rig.StartAPI(t, "--records", "300", "--latency", "0s", "--arrivals", "0")
 	up := remote.URL("slowapi")
-	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Polls: "[calls]", Source: "sync: [calls], answers: records"})
+	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Polls: "[calls]", Source: "sync: [calls], lists_from: records"})
 	user, through := rig.Account+":"+rig.DemoToken, house.URL("twilio")
 	rig.Await(t, func() string { return rig.Incomplete(t, house.URL("viewer"), time.Time{}, "calls") })
 	list := rig.Base + "/Calls.json"

@@ -57,7 +57,7 @@ func newStage(t *testing.T) *stage {
 	files := map[string]string{"twilio.token": rig.APIToken, "demo.secret": rig.DemoToken, "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
-  twilio: {spec: twilio, upstream: "` + s.up + `", user: ` + rig.Account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", public_url: "` + rig.PublicURL + `", rate: 2000, concurrency: 50, polls: [], answers: records, ` + rig.SyncSetting(t) + `}
+  twilio: {spec: twilio, upstream: "` + s.up + `", user: ` + rig.Account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", public_url: "` + rig.PublicURL + `", rate: 2000, concurrency: 50, polls: [], lists_from: records, ` + rig.SyncSetting(t) + `}
 credentials:
   - {name: demo, source: twilio, user: ` + rig.Account + `, secret: "file:demo.secret", role: all}
 mirror: {newest: 2s}

@@ -68,7 +68,7 @@ func openSayings(t *testing.T) (*sayings, *binary.Server, string) {
 		"understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
-  shop: {spec: ./shop.yaml, upstream: "` + up.URL + `", secret: "file:shop.token", listen: "127.0.0.1:0", polls: [], ages: upstream, rate: 1000}
+  shop: {spec: ./shop.yaml, upstream: "` + up.URL + `", secret: "file:shop.token", listen: "127.0.0.1:0", polls: [], freshness: upstream, rate: 1000}
 credentials:
   - {name: till, source: shop, secret: "file:till.secret", role: all}
 `} {

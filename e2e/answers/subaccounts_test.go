@@ -42,7 +42,7 @@ func TestSubaccountsAreCovered(t *testing.T) {
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
   twilio: {spec: twilio, user: ` + rig.Account + `, secret: "file:token", upstream: "` + api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
-    roots: [all], polls: [], answers: records, sync: [messages]}
+    covers: [all], polls: [], lists_from: records, sync: [messages]}
 credentials:
   - {name: program, user: ` + rig.Account + `, source: twilio, secret: "file:program", role: all, rate: 2000}
 mirror: {newest: 1s}

@@ -110,7 +110,7 @@ func TestListsWithDefaults(t *testing.T) {
 		"understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
-  twilio: {spec: ./tracker.yaml, upstream: "` + up.URL + `", secret: "file:tracker.token", listen: "127.0.0.1:0", polls: [tickets], sync: [tickets], rate: 200, answers: records}
+  twilio: {spec: ./tracker.yaml, upstream: "` + up.URL + `", secret: "file:tracker.token", listen: "127.0.0.1:0", polls: [tickets], sync: [tickets], rate: 200, lists_from: records}
 credentials:
   - {name: desk, source: twilio, secret: "file:desk.secret", role: all}
 `} {

@@ -93,7 +93,7 @@ func TestFeedThroughKills(t *testing.T) {
 	defer hook.Close()
 	up := rig.StartAPI(t, "--latency", "5ms", "--records", "200").URL("slowapi")
 	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: fmt.Sprintf(`{}
-feed: {look: 1s}
+feed: {poll_every: 1s}
 webhooks:
   - {name: crm, url: %q, secret: "cmd:printf %s", role: all, allow_private: true}`, hook.URL, hookSecret)})
 	user := rig.Account + ":" + rig.DemoToken

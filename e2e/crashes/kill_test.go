@@ -80,7 +80,7 @@ type life struct {
 }
 
 func newLife(t *testing.T, up string, rng *rand.Rand) *life {
-	first, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 2h, older: 2h, other: 2h}"})
+	first, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 2h, older: 2h, default_age: 2h}"})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}

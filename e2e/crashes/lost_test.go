@@ -97,7 +97,7 @@ func newLost(t *testing.T, chance *rand.Rand, c *lostCounts) *lost {
 	first, dir := rig.StartServer(t, rig.Settings{
 		Upstream: up, Polls: "[messages, calls, incoming_phone_numbers]", Role: "all",
 		Source: "sync: [messages, calls, incoming_phone_numbers], timeouts: {connect: 1s, first_byte: 1s, stall: 1s, total: 2s}",
-		Mirror: "{newest: 1s, older: 1s, other: 1s, stale: 1s}",
+		Mirror: "{newest: 1s, older: 1s, default_age: 1s, stale: 1s}",
 		More: `  - {name: writer, source: twilio, user: writer, secret: "file:demo.secret", role: all, allow: [POST /2010-04-01/Accounts/*/*, POST /2010-04-01/Accounts/*/*/*, DELETE /2010-04-01/Accounts/*/*/*]}
   - {name: ruled, source: twilio, user: ruled, secret: "file:demo.secret", role: ruled}
 `,

@@ -28,7 +28,7 @@ const (
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "30ms", "--records", "300").URL("slowapi")
-	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
+	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1s, older: 1s, settled_age: 1s, stale: 1s}"})
 	user := rig.Account + ":" + rig.DemoToken
 	held := []string{
 		rig.Base + "/Calls.json?PageSize=40", rig.Base + "/Messages.json?PageSize=40", rig.Base + "/IncomingPhoneNumbers.json",

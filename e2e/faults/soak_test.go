@@ -79,7 +79,7 @@ func newSoak(t *testing.T, chance *rand.Rand) *soak {
 	house, dir := rig.StartServer(t, rig.Settings{
 		Upstream: up, Polls: "[calls, messages]", Role: "all",
 		Source: "max_body: 1MiB, timeouts: {connect: 1s, first_byte: 2s, stall: 1s, total: 3s}",
-		Mirror: "{hot: 8MiB, newest: 4s, older: 6s, final: 6s, other: 4s, not_found: 2s, stale: 3s, hard: 2m, wait: 1s, try: 2s}",
+		Mirror: "{memory: 8MiB, newest: 4s, older: 6s, settled_age: 6s, default_age: 4s, not_found: 2s, stale: 3s, outage_max_age: 2m, wait: 1s, try: 2s}",
 		More: `  - {name: writer, source: twilio, user: writer, secret: "file:demo.secret", role: all, allow: [POST /2010-04-01/Accounts/*/*, ` +
 			"POST /2010-04-01/Accounts/*/*/*, DELETE /2010-04-01/Accounts/*/*/*]}\n",
 	})

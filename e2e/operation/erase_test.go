@@ -31,7 +31,7 @@ import (
 )
 
 // eraseSettings erase at once.
-const eraseSettings = "{newest: 1ms, older: 1ms, other: 1ms, final: 1ms, stale: 1ms}\nstore: {erase_after: 50ms}"
+const eraseSettings = "{newest: 1ms, older: 1ms, default_age: 1ms, settled_age: 1ms, stale: 1ms}\nstore: {erase_after: 50ms}"
 
 // marked is a person with a text of their own: nothing else in the world says
 // either.

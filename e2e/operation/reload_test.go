@@ -22,7 +22,7 @@ import (
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "50ms", "--records", "2000").URL("slowapi")
-	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: "{newest: 1s, older: 1s, settled_age: 1s, stale: 1s}"})
 	user := rig.Account + ":" + rig.DemoToken
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -42,7 +42,7 @@ roles:
     github: {"*": see, rows: {issues: {where: {state: [open]}}, comments: all, labels: all}}
 sources:
   github: {spec: github, user: robin, secret: "file:token", upstream: "` + s.API + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
-    roots: ` + roots + `, polls: [], answers: records, sync: [` + strings.Join(GitHubKinds, ", ") + `, commits]}
+    covers: ` + roots + `, polls: [], lists_from: records, sync: [` + strings.Join(GitHubKinds, ", ") + `, commits]}
 credentials:
   - {name: program, source: github, secret: "file:program", role: all, rate: 2000}
   - {name: few, source: github, secret: "file:few", role: few, rate: 2000}

@@ -56,7 +56,7 @@ func newStripeStage(t *testing.T) *stripeStage {
 viewer: {listen: "127.0.0.1:0", role: all}
 sources:
   stripe: {spec: stripe, user: acct_1, secret: "file:stripe.token", upstream: "` + s.api + `", listen: "127.0.0.1:0", rate: 2000, concurrency: 50,
-    polls: [], answers: records, sync: [` + strings.Join(s.kinds, ", ") + `]}
+    polls: [], lists_from: records, sync: [` + strings.Join(s.kinds, ", ") + `]}
 credentials:
   - {name: till, source: stripe, secret: "file:till.secret", role: all, rate: 2000}
 mirror: {newest: 1s}

@@ -29,7 +29,7 @@ func TestBrowserForecast(t *testing.T) {
 	main := func() string {
 		return strings.Join(strings.Fields(eval[string](b, `document.querySelector("main").innerText`)), " ")
 	}
-	if text := main(); !strings.Contains(text, "100 % to reach 0.00 by") || !strings.Contains(text, "To be 95 % sure that it does not") {
+	if text := main(); !strings.Contains(text, "100 % to reach 0.00 by") || !strings.Contains(text, "Needed to avoid it with 95 % certainty") {
 		t.Errorf("the page says %s", text)
 	}
 	b.sound(script, "forecast")

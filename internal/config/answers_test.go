@@ -12,7 +12,7 @@ import (
 
 func TestAnswersInTheSettings(t *testing.T) {
 	source := func(answers string) string {
-		return "sources:\n  twilio:\n    spec: twilio\n    user: AC00000000000000000000000000000001\n    secret: \"file:x\"\n    answers: " +
+		return "sources:\n  twilio:\n    spec: twilio\n    user: AC00000000000000000000000000000001\n    secret: \"file:x\"\n    lists_from: " +
 			answers + "\n"
 	}
 	for text, want := range map[string]answersConfig{
@@ -29,15 +29,15 @@ func TestAnswersInTheSettings(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]answersConfig{
-		"upstream": {"": "upstream"}, "own": nil, "upstream\n    answers: auto": {"": "auto"},
+		"upstream": {"": "upstream"}, "own": nil, "upstream\n    lists_from: auto": {"": "auto"},
 	} {
-		c, err := Parse([]byte(strings.Replace(source(text), "answers:", "ages:", 1)), nil)
+		c, err := Parse([]byte(strings.Replace(source(text), "lists_from:", "freshness:", 1)), nil)
 		if err != nil || !maps.Equal(c.Sources["twilio"].Answers, want) {
-			t.Fatalf("ages: %s: %v, %v", text, c, err)
+			t.Fatalf("freshness: %s: %v, %v", text, c, err)
 		}
 		read, err := c.ReadSources("")
 		if err != nil || read[0].UpstreamAges != strings.HasPrefix(text, "upstream") {
-			t.Errorf("ages: %s: %v, %v", text, read, err)
+			t.Errorf("freshness: %s: %v, %v", text, read, err)
 		}
 	}
 	for text, want := range map[string]string{

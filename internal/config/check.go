@@ -88,7 +88,8 @@ func (s *Source) check(name string) error {
 	}
 	if s.Ages != "" && s.Ages != agesOwn && s.Ages != agesUpstream {
 		text := understudy.Clip(s.Ages)
-		return fmt.Errorf("ages: %q is none of %s and %s%s", text, agesOwn, agesUpstream, suggest.Hint(text, []string{agesOwn, agesUpstream}))
+		return fmt.Errorf("freshness: %q is none of %s and %s%s", text, agesOwn, agesUpstream,
+			suggest.Hint(text, []string{agesOwn, agesUpstream}))
 	}
 	if err := checkURL(s.Upstream); err != nil {
 		return fmt.Errorf("upstream: %w", err)
@@ -113,9 +114,9 @@ func (s *Source) checkGeneric() error {
 		name string
 		set  bool
 	}{
-		{"spec", s.Spec != ""}, {"upstream", s.Upstream != ""}, {"polls", s.Polls != nil}, {"sync", s.Sync != nil}, {"roots", s.Roots != nil},
-		{"media", s.Media != nil}, {"pool", s.Pool != nil}, {"token", s.Token != (tokenConfig{})}, {"checks", s.Checks != 0},
-		{"ages", s.Ages != ""},
+		{"spec", s.Spec != ""}, {"upstream", s.Upstream != ""}, {"polls", s.Polls != nil}, {"sync", s.Sync != nil}, {"covers", s.Roots != nil},
+		{"media", s.Media != nil}, {"pool", s.Pool != nil}, {"token", s.Token != (tokenConfig{})}, {"comparisons", s.Checks != 0},
+		{"freshness", s.Ages != ""},
 	} {
 		if one.set {
 			return fmt.Errorf("%s: a generic source has none", one.name)

@@ -26,7 +26,7 @@ type feedConfig struct {
 	Heartbeat       Duration `yaml:"heartbeat"`
 	Stall           Duration `yaml:"stall"`
 	Wait            Duration `yaml:"wait"`
-	Look            Duration `yaml:"look"`
+	Look            Duration `yaml:"poll_every"`
 	Pause           Duration `yaml:"pause"`
 }
 

@@ -142,7 +142,8 @@ func checkMemory(c *Settings) error {
 		need += int64(*c.Limits.Express) * int64(len(c.Sources))
 	}
 	if need > wall {
-		return fmt.Errorf("limits.memory: mirror.hot, jobs.memory, search.columns and limits.express (for each source) do not fit into %d MiB; "+
+		return fmt.Errorf("limits.memory: mirror.memory, jobs.memory, search.columns and limits.request_memory (for each source) do not "+
+			"fit into %d MiB; "+
 			"lower them or write at least %dMiB", wall>>20, (need+1<<20-1)>>20)
 	}
 	return nil

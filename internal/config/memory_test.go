@@ -116,13 +116,13 @@ func TestSettingsThatDoNotFitTheWall(t *testing.T) {
 func TestMemoryThatIsSetMustFitTheLimit(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"limits: {memory: 192MiB}", ""},
-		{"limits: {memory: 192MiB}\nmirror: {hot: 144MiB}", ""},
-		{"limits: {memory: 192MiB}\nmirror: {hot: 180MiB}", "at least 228MiB"},
+		{"limits: {memory: 192MiB}\nmirror: {memory: 144MiB}", ""},
+		{"limits: {memory: 192MiB}\nmirror: {memory: 180MiB}", "at least 228MiB"},
 		{"limits: {memory: 192MiB}\nsearch: {columns: 2GiB}", "at least 2112MiB"},
-		{"limits: {memory: 1GiB, express: 500MiB}", "at least 1064MiB"},
+		{"limits: {memory: 1GiB, request_memory: 500MiB}", "at least 1064MiB"},
 		{"limits: {memory: 1GiB}\njobs: {memory: 960MiB}", ""},
 		{"limits: {memory: 1GiB}\njobs: {memory: 961MiB}", "at least 1025MiB"},
-		{"limits: {express: 500MiB}", ""},
+		{"limits: {request_memory: 500MiB}", ""},
 	} {
 		const sources = "\nsources:\n  a: {spec: twilio, user: u, secret: \"file:x\"}\n  b: {spec: twilio, user: u, secret: \"file:x\"}\n"
 		_, err := Parse([]byte(c.text+sources), noEnv)

@@ -34,6 +34,8 @@ type Settings struct {
 	Watches     watchesConfig                    `yaml:"watches"`
 	Mail        mailConfig                       `yaml:"mail"`
 	Connect     *connectConfig                   `yaml:"connect"` // nil if there is no proxy
+
+	Renamed []string `yaml:"-"` // a warning for each setting that the file calls by its old name
 }
 
 // headerConfig says in which headers a reverse proxy names people.
@@ -73,7 +75,7 @@ type Source struct {
 	Loopback    bool           `yaml:"loopback"`
 	Upstream    string         `yaml:"upstream"`
 	User        string         `yaml:"user"`
-	Login       string         `yaml:"login"`
+	Login       string         `yaml:"auth_user"`
 	Secret      SecretRef      `yaml:"secret"`
 	Pool        []SecretRef    `yaml:"pool"`
 	Listen      string         `yaml:"listen"`
@@ -83,12 +85,12 @@ type Source struct {
 	Polls       []string       `yaml:"polls"`
 	MaxBody     size           `yaml:"max_body"`
 	Sync        []string       `yaml:"sync"`
-	Roots       []string       `yaml:"roots"`
+	Roots       []string       `yaml:"covers"`
 	Media       []string       `yaml:"media"`
 	MaxMedia    size           `yaml:"max_media"`
-	Answers     answersConfig  `yaml:"answers"`
-	Ages        string         `yaml:"ages"`
-	Checks      float64        `yaml:"checks"`
+	Answers     answersConfig  `yaml:"lists_from"`
+	Ages        string         `yaml:"freshness"`
+	Checks      float64        `yaml:"comparisons"`
 	Token       tokenConfig    `yaml:"token"`
 	Timeouts    timeoutsConfig `yaml:"timeouts"`
 	Headers     headersConfig  `yaml:"headers"`
@@ -124,13 +126,13 @@ type credentialConfig struct {
 }
 
 type Mirror struct {
-	Hot      size     `yaml:"hot"`
+	Hot      size     `yaml:"memory"`
 	Newest   Duration `yaml:"newest"`
 	Older    Duration `yaml:"older"`
-	Final    Duration `yaml:"final"`
+	Final    Duration `yaml:"settled_age"`
 	Stale    Duration `yaml:"stale"`
-	Hard     Duration `yaml:"hard"`
-	Other    Duration `yaml:"other"`
+	Hard     Duration `yaml:"outage_max_age"`
+	Other    Duration `yaml:"default_age"`
 	NotFound Duration `yaml:"not_found"`
 	Records  Duration `yaml:"records"`
 	Wait     Duration `yaml:"wait"`
@@ -142,14 +144,14 @@ type Limits struct {
 	Memory      size     `yaml:"memory"`
 	Waiters     int      `yaml:"waiters"`
 	WaitersEach int      `yaml:"waiters_each"`
-	Flights     int      `yaml:"flights"`
-	Behind      int      `yaml:"behind"`
-	Hints       int      `yaml:"hints"`
+	Flights     int      `yaml:"fetches"`
+	Behind      int      `yaml:"background_fetches"`
+	Hints       int      `yaml:"change_hints"`
 	Lists       int      `yaml:"lists"`
 	Queue       int      `yaml:"queue"`
 	Writes      int      `yaml:"writes"`
 	Connections int      `yaml:"connections"`
-	Express     *size    `yaml:"express"`
+	Express     *size    `yaml:"request_memory"`
 	Headers     size     `yaml:"headers"`
 	RequestBody size     `yaml:"request_body"`
 	HeadTime    Duration `yaml:"head_time"`
@@ -164,7 +166,7 @@ func (l *Limits) SetDefaults() { fill(l, "limits") }
 // searchConfig has the limits of searches.
 type searchConfig struct {
 	Time        Duration `yaml:"time"`
-	Look        int      `yaml:"look"`
+	Look        int      `yaml:"max_records"`
 	Window      int      `yaml:"window"`
 	Count       Duration `yaml:"count"`
 	Facets      Duration `yaml:"facets"`
@@ -242,7 +244,7 @@ func (c *Settings) setDefaults() {
 	fill(c, "")
 }
 
-// The values of sources.NAME.ages.
+// The values of sources.NAME.freshness.
 const (
 	agesOwn      = "own"
 	agesUpstream = "upstream"

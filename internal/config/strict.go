@@ -79,6 +79,10 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	c := &Settings{}
 	if len(doc.Content) > 0 {
 		root := doc.Content[0]
+		var err error
+		if c.Renamed, err = renameSettings(root); err != nil {
+			return nil, err
+		}
 		if err := checkNode(root, reflect.TypeFor[Settings]()); err != nil {
 			return nil, err
 		}
@@ -92,6 +96,63 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	}
 	c.setDefaults()
 	return c, c.check()
+}
+
+// renameSettings replaces old names of settings in the document. It returns a warning for each.
+func renameSettings(root *yaml.Node) (warnings []string, err error) {
+	for _, s := range table() {
+		if s.was == "" {
+			continue
+		}
+		path := strings.Split(s.name, ".")
+		now := path[len(path)-1]
+		err := visitBlocks(root, path[:len(path)-1], "", func(at string, block *yaml.Node) error {
+			old, other := findKey(block, s.was), findKey(block, now)
+			switch {
+			case old == nil:
+				return nil
+			case other != nil:
+				return fmt.Errorf("line %d: setting %s%s is now called %s%s, which is in line %d; remove one of the two", old.Line, at, s.was, at,
+					now, other.Line)
+			}
+			old.Value = now
+			warnings = append(warnings, fmt.Sprintf("setting %s%s is now called %s%s; the old name still works", at, s.was, at, now))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return warnings, nil
+}
+
+// visitBlocks calls visit for each block that a path of the table names. NAME stands for every name. at is the path of
+// the block in the document, with a dot at its end.
+func visitBlocks(n *yaml.Node, path []string, at string, visit func(at string, block *yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	if len(path) == 0 {
+		return visit(at, n)
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := n.Content[i].Value; path[0] == "NAME" || path[0] == k {
+			if err := visitBlocks(n.Content[i+1], path[1:], at+understudy.Clip(k)+".", visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findKey returns the key of a name in a block, or nil.
+func findKey(block *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(block.Content); i += 2 {
+		if block.Content[i].Value == name {
+			return block.Content[i]
+		}
+	}
+	return nil
 }
 
 // checkNode checks a part of the document against the type that it will fill.
@@ -136,7 +197,7 @@ func checkStruct(n *yaml.Node, t reflect.Type) error {
 	fields := map[string]reflect.Type{}
 	var known []string
 	for f := range t.Fields() {
-		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
 			fields[name] = f.Type
 			known = append(known, name)
 		}

@@ -5,6 +5,8 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,7 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 		"twice":          {"data: x\ndata: y\n", `line 2: "data" is there twice, first in line 1`},
 		"duration":       {"mirror: {newest: 5}\n", `"5" is no duration`},
 		"negative":       {"mirror: {newest: -5s}\n", `no duration`},
-		"size":           {"mirror: {hot: 64 potatoes}\n", `"64 potatoes" is no size`},
+		"size":           {"mirror: {memory: 64 potatoes}\n", `"64 potatoes" is no size`},
 		"date": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, expires: tomorrow}]\n",
 			`"tomorrow" is no date`},
 		"block":         {"viewer: 5\n", `line 1: want a block of settings`},
@@ -41,9 +43,9 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 		"two specs":     {"sources: {a: {spec: s, generic: \"http://x\"}}\n", `sources.a.spec: a generic source has none`},
 		"generic":       {"sources: {a: {generic: \"x:80\"}}\n", `sources.a.generic: want http(s)://host`},
 		"polls of it":   {"sources: {a: {generic: \"http://x\", polls: [calls]}}\n", `sources.a.polls: a generic source has none`},
-		"ages": {"sources: {a: {spec: s, ages: upstrem}}\n",
-			`sources.a.ages: "upstrem" is none of own and upstream; did you mean "upstream"?`},
-		"ages of it":   {"sources: {a: {generic: \"http://x\", ages: upstream}}\n", `sources.a.ages: a generic source has none`},
+		"ages": {"sources: {a: {spec: s, freshness: upstrem}}\n",
+			`sources.a.freshness: "upstrem" is none of own and upstream; did you mean "upstream"?`},
+		"ages of it":   {"sources: {a: {generic: \"http://x\", freshness: upstream}}\n", `sources.a.freshness: a generic source has none`},
 		"open":         {"sources: {a: {spec: s, loopback: true}}\n", `sources.a.loopback: it is for generic sources`},
 		"empty source": {"sources: {a: }\n", `sources.a.spec: the source is empty`},
 		"source name":  {"sources: {number: {spec: s}}\n", `cannot name a source`},
@@ -115,7 +117,7 @@ credentials:
   - {name: reports, source: web, user: reports, secret: "file:x", role: support, max_stale: 0s, expires: 2027-01-01}
 roles:
   support: {web: {"*": see, phone: last4}}
-mirror: {hot: 25MiB, newest: 1m}
+mirror: {memory: 25MiB, newest: 1m}
 `), env)
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +254,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add(demo)
 	f.Add([]byte("sources: {a: &a {spec: x}, b: *a}\n"))
 	f.Add([]byte("a: &a [*a]\n"))
-	f.Add([]byte("mirror: {hot: 1GiB}\nroles: {r: {s: {\"*\": see}}}\n"))
+	f.Add([]byte("mirror: {memory: 1GiB}\nroles: {r: {s: {\"*\": see}}}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4<<10 {
 			return
@@ -286,4 +288,63 @@ func TestMediaSettings(t *testing.T) {
 	checktest.Equal(t, s.MaxMedia, 2<<30, "s.MaxMedia")
 	checktest.Equal(t, c.Store.Media, 5<<30, "c.Store.Media")
 	checktest.Equal(t, c.Store.MediaFile, 10<<20, "c.Store.MediaFile")
+}
+
+// A file with every old name of a setting is read as one with the new names, and each has a warning.
+func TestOldNamesOfSettingsStillWork(t *testing.T) {
+	const old = `
+sources:
+  api: {spec: twilio, user: u, roots: [all], login: k, answers: records, ages: upstream, checks: 5}
+mirror: {hot: 8MiB, hard: 30d, other: 7s, final: 2w}
+search: {look: 70}
+feed: {look: 5s}
+limits: {flights: 71, behind: 72, hints: 73, express: 1MiB}
+`
+	c, err := Parse([]byte(old), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, now := c.Sources["api"], old
+	for _, one := range table() {
+		if word := one.name[strings.LastIndexByte(one.name, '.')+1:]; one.was != "" {
+			now = strings.ReplaceAll(now, "{"+one.was+": ", "{"+word+": ")
+			now = strings.ReplaceAll(now, " "+one.was+": ", " "+word+": ")
+			want := "setting " + strings.ReplaceAll(one.name[:len(one.name)-len(word)], "NAME", "api") + one.was + " is now called "
+			if !slices.ContainsFunc(c.Warnings("", nil), func(w string) bool { return strings.HasPrefix(w, want) }) {
+				t.Errorf("there is no warning %q in %q", want, c.Renamed)
+			}
+		}
+	}
+	if len(c.Renamed) != 15 {
+		t.Errorf("%d warnings: %q", len(c.Renamed), c.Renamed)
+	}
+	if s.Ages != "upstream" || s.Login != "k" || c.Mirror.Hard.Std() != 30*24*time.Hour {
+		t.Errorf("read as %+v, %+v", s, c.Mirror)
+	}
+	now = strings.Replace(now, "{poll_every: 70}", "{max_records: 70}", 1) // look was the name of two settings
+	now = strings.Replace(now, "{max_records: 5s}", "{poll_every: 5s}", 1)
+	renamed, err := Parse([]byte(now), noEnv)
+	if err != nil {
+		t.Fatalf("%v in %s", err, now)
+	}
+	if c.Renamed = nil; !reflect.DeepEqual(c, renamed) {
+		t.Errorf("with the old names the settings are\n%+v\nand with the new ones\n%+v", c, renamed)
+	}
+	_, err = Parse([]byte("mirror:\n  hot: 8MiB\n  memory: 9MiB\n"), noEnv)
+	want := "line 2: setting mirror.hot is now called mirror.memory, which is in line 3; remove one of the two"
+	if err == nil || err.Error() != want {
+		t.Errorf("both names of a setting: %v", err)
+	}
+}
+
+func TestNobodysViewerIsWarnedOf(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "viewer: {role: all}": false, "viewer: {sign_in: users}": false} {
+		c, err := Parse([]byte(text), noEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(c.Warnings("", nil), "\n"), "viewer.role: it is empty"); got != want {
+			t.Errorf("%q: warned %v, want %v", text, got, want)
+		}
+	}
 }

@@ -19,10 +19,12 @@ var tableText string
 // setting is a line of settings.txt.
 type setting struct {
 	name     string // such as sources.NAME.rate and credentials[].name
+	was      string // the last word of its old name; "": it has none
 	usual    string // the default for people, as a value or in words
 	fallback string // the value of a setting that is missing or zero; "": the code that reads it decides
 	bounds   string // such as 1..256
 	isLive   bool   // whether a change applies without a restart
+	group    string // the table of the document: basic, access, tuning or limits
 	meaning  string
 }
 
@@ -30,13 +32,17 @@ type setting struct {
 var table = sync.OnceValue(func() (all []*setting) {
 	for line := range strings.Lines(tableText) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
-		if line[0] == '#' || len(cells) < 5 {
+		if line[0] == '#' || len(cells) < 6 {
 			continue
 		}
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		s := &setting{name: cells[0], usual: cells[1], bounds: cells[2], isLive: cells[3] == "live", meaning: cells[4]}
+		s := &setting{name: cells[0], usual: cells[1], bounds: cells[2], isLive: cells[3] == "live", group: cells[4],
+			meaning: cells[5]}
+		if name, was, ok := strings.Cut(s.name, " ("); ok {
+			s.name, s.was = name, strings.TrimSuffix(was, ")")
+		}
 		if value, ok := strings.CutPrefix(s.usual, "= "); ok {
 			s.usual, s.fallback = "`"+value+"`", value
 		}
@@ -76,6 +82,9 @@ func walk(v reflect.Value, path, name string, visit func(path, name string, v re
 	case v.Kind() == reflect.Struct:
 		for field, one := range v.Fields() {
 			word := "." + field.Tag.Get("yaml")
+			if word == ".-" {
+				continue
+			}
 			walk(one, strings.TrimPrefix(path+word, "."), strings.TrimPrefix(name+word, "."), visit)
 		}
 	case v.Kind() == reflect.Slice:

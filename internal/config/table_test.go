@@ -36,6 +36,9 @@ func TestSettingsAreDocumented(t *testing.T) {
 			t.Errorf("settings.txt has %s twice", s.name)
 		}
 		inTable[s.name] = true
+		if !strings.Contains("basic access tuning limits", s.group) || s.group == "" {
+			t.Errorf("settings.txt has %s in the group %q", s.name, s.group)
+		}
 	}
 	for name := range inCode {
 		if !inTable[name] {
@@ -48,6 +51,7 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 	for f := range t.Fields() {
 		name, ft := prefix+f.Tag.Get("yaml"), f.Type
 		switch {
+		case name == "-": // no setting
 		case name == "roles":
 			out["roles.NAME.SOURCE"], out["roles.NAME.SOURCE.rows"], out["roles.NAME.SOURCE.do"] = true, true, true
 		case name == "retention":
@@ -69,7 +73,13 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 // TestSettingsDocument compares what docs/reference/settings.md has of the table; -update writes it.
 func TestSettingsDocument(t *testing.T) {
 	got := readDocument(t)
-	want := replaceBlock(t, got, "|---|---|---|\n", documentRows())
+	want := got
+	for _, group := range []string{"Basic", "Access", "Tuning", "Limits"} {
+		_, section, _ := strings.Cut(got, "\n## "+group+"\n")
+		section, _, _ = strings.Cut(section, "\n|---|---|---|\n")
+		want = replaceBlock(t, want, "\n## "+group+"\n"+section+"\n|---|---|---|\n", documentRows(strings.ToLower(group)))
+	}
+	want = replaceBlock(t, want, "| old name | new name |\n|---|---|\n", documentOldNames())
 	want = replaceBlock(t, want, "These hold at once:\n\n", documentLive())
 	if *update {
 		if err := os.WriteFile(document, []byte(want), 0o600); err != nil {
@@ -93,10 +103,24 @@ func replaceBlock(t *testing.T, text, after, lines string) string {
 	return before + after + lines + "\n" + rest
 }
 
-// documentRows returns the rows of the document's table.
-func documentRows() string {
+// documentOldNames returns the rows of the table of old names.
+func documentOldNames() string {
 	var b strings.Builder
 	for _, s := range table() {
+		if s.was != "" {
+			fmt.Fprintf(&b, "| `%s%s` | `%s` |\n", s.name[:strings.LastIndexByte(s.name, '.')+1], s.was, s.name)
+		}
+	}
+	return b.String()
+}
+
+// documentRows returns the rows of the table of a group.
+func documentRows(group string) string {
+	var b strings.Builder
+	for _, s := range table() {
+		if s.group != group {
+			continue
+		}
 		bounds, _, _ := strings.Cut(s.bounds, ",")
 		most := bounds[strings.LastIndexByte(bounds, '.')+1:]
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.name, s.usual, strings.ReplaceAll(s.meaning, "{max}", most))
@@ -157,7 +181,7 @@ func TestBoundsAreKept(t *testing.T) {
 		"jobs: {workers: -1}":               "jobs.workers: -1; write a number from 1 to 256",
 		"jobs: {keep: 1000001}":             "jobs.keep: 1000001; write a number from 1 to 1000000",
 		"jobs: {lease: 2s}":                 "jobs.lease: 2s is too short; write at least 3s",
-		"search: {look: -1}":                "search.look: want 0 to 10000000, not -1",
+		"search: {max_records: -1}":         "search.max_records: want 0 to 10000000, not -1",
 		"search: {window: 100001}":          "search.window: 100001; write at most 100000",
 		"search: {saved: 20000000}":         "search.saved: want 0 to 10000000, not 20000000",
 		"search: {time: 61s}":               "search.time: 1m1s is too long; write at most 1m0s",
@@ -178,7 +202,7 @@ data: d
 viewer: {listen: "127.0.0.1:1", role: all}
 sources:
   web: {spec: twilio, user: u, secret: "file:x", rate: 5}
-mirror: {hot: 10MiB, newest: 10s}
+mirror: {memory: 10MiB, newest: 10s}
 `
 	read := func(change ...string) *Settings {
 		t.Helper()
@@ -197,8 +221,8 @@ mirror: {hot: 10MiB, newest: 10s}
 		{[]string{"data: d", "data: e"}, "data"},
 		{[]string{"mirror:", "jobs: {workers: 8, lease: 30s}\nmirror:"}, ""}, // as they are by default
 		{[]string{"user: u", "user: v"}, "sources.web.user"},
-		{[]string{"user: u", "user: u, login: k"}, "sources.web.login"},
-		{[]string{"hot: 10MiB", "hot: 20MiB", "127.0.0.1:1", "127.0.0.1:2"}, "mirror.hot viewer.listen"},
+		{[]string{"user: u", "user: u, auth_user: k"}, "sources.web.auth_user"},
+		{[]string{"memory: 10MiB", "memory: 20MiB", "127.0.0.1:1", "127.0.0.1:2"}, "mirror.memory viewer.listen"},
 		{[]string{"mirror:", "limits: {headers: 9KiB, waiters: 3, head_time: 1s}\nmirror:"}, "limits.head_time limits.headers"},
 		{[]string{"rate: 5", "rate: 5, timeouts: {total: 3s}"}, "sources.web.timeouts.total"},
 	} {

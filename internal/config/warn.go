@@ -33,6 +33,11 @@ func (v *viewerConfig) IsBehindProxy() bool { return v.PublicURL != "" && !isLoo
 // Warnings returns warnings about risky settings; each names its setting. Files of secrets are relative to folder.
 func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	all = slices.Clone(c.Renamed)
+	if v := &c.Viewer; v.Role == "" && (v.SignIn == "" || v.SignIn == signInNone) {
+		warn("viewer.role: it is empty, so everybody without a credential gets 403 in the viewer; write viewer: {role: NAME}, or choose " +
+			"viewer.sign_in")
+	}
 	if v := &c.Viewer; v.Role != "" && v.IsBehindProxy() {
 		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in says " +
 			"how people come in there")

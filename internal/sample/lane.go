@@ -12,7 +12,7 @@ import (
 // UNDERSTUDY_LANE=off only tests of the lane itself have one: their names hold "Express". Settings with limits of their
 // own stay as they are. Lane may be called again for the same file.
 func Lane(test, file string) (on bool, err error) {
-	const off = "\nlimits: {express: 0}\n"
+	const off = "\nlimits: {request_memory: 0}\n"
 	text, err := os.ReadFile(file)
 	switch {
 	case err != nil:

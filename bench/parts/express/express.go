@@ -42,7 +42,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 }
 
 func measure(ctx context.Context, r *rig.Run, logs bool, cells []cell) (err error) {
-	setup, said := rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"}, "to files, as it is by default here, but for Varnish, which has none"
+	setup, said := rig.Setup{Mirror: "newest: 2h, older: 2h, settled_age: 24h"}, "to files, as it is by default here, but for Varnish, which has none"
 	if !logs {
 		setup.Log, said = "access: off", "off"
 	}

@@ -63,7 +63,7 @@ func pair(ctx context.Context, r *rig.Run, g *rig.Rig, names [2]string, first, s
 
 // calls starts a rig in front of an API with so many calls, and gives the addresses of each.
 func calls(ctx context.Context, r *rig.Run, n int, extra string) (g *rig.Rig, uris []string, err error) {
-	g, err = r.Rig(ctx, rig.Setup{Records: n, Mirror: "newest: 2h, older: 2h, final: 24h, other: 24h", Settings: []string{"rate: 100000", "concurrency: 20"}, Extra: extra})
+	g, err = r.Rig(ctx, rig.Setup{Records: n, Mirror: "newest: 2h, older: 2h, settled_age: 24h, default_age: 24h", Settings: []string{"rate: 100000", "concurrency: 20"}, Extra: extra})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,7 +150,7 @@ func atRandom(ctx context.Context, r *rig.Run, g *rig.Rig, uris []string) error 
 
 // masked asks as a role that sees all and as one that does not.
 func masked(ctx context.Context, r *rig.Run) (err error) {
-	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"})
+	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, settled_age: 24h"})
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ const (
 // cold asks for one page at a pace, and at the same pace when one request in a hundred is for a
 // list that was not asked for before, which takes upstream a second.
 func cold(ctx context.Context, r *rig.Run) (err error) {
-	g, err := r.Rig(ctx, rig.Setup{Latency: time.Second, Mirror: "newest: 2h, older: 2h, final: 24h", Settings: []string{"rate: 1000", "concurrency: 200"}})
+	g, err := r.Rig(ctx, rig.Setup{Latency: time.Second, Mirror: "newest: 2h, older: 2h, settled_age: 24h", Settings: []string{"rate: 1000", "concurrency: 200"}})
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ type htmlCell struct {
 // is compared with theirs.
 func htmlOf(ctx context.Context, r *rig.Run, records int, others map[string]htmlCell) (cells map[string]htmlCell, err error) {
 	s := rig.Fast(records / 50)
-	s.Records, s.Settings, s.Mirror = records, append(s.Settings, "sync: [calls]"), "hot: 25MiB, newest: 24h, older: 24h"
+	s.Records, s.Settings, s.Mirror = records, append(s.Settings, "sync: [calls]"), "memory: 25MiB, newest: 24h, older: 24h"
 	g, err := r.Held(ctx, s, "calls")
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 func Measure(ctx context.Context, r *rig.Run) (err error) {
 	records := r.Size(1_000_000, 2000)
 	s := rig.Fast(records / 50)
-	s.Mirror = "hot: 25MiB, newest: 24h, older: 24h"
+	s.Mirror = "memory: 25MiB, newest: 24h, older: 24h"
 	g, err := r.Rig(ctx, s)
 	if err != nil {
 		return err

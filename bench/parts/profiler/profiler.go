@@ -14,7 +14,7 @@ import (
 // Measure measures the warm drop-in page with 16 clients while no profile, one of
 // allocations and one of processor time is taken, in alternating rounds.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"})
+	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, settled_age: 24h"})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	records := r.Size(1_000_000, 1000)
 	s := rig.Fast(records / 50)
 	s.Records, s.Settings = records, append(s.Settings, "sync: [calls]")
-	s.Mirror = "hot: 25MiB, newest: 24h, older: 24h"
+	s.Mirror = "memory: 25MiB, newest: 24h, older: 24h"
 	g, err := r.Held(ctx, s, "calls")
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ const most = 0.3
 // in a tunnel over HTTP/1.1 and HTTP/2. The rounds alternate, and each begins with another way.
 // A time in a tunnel has TLS in it, the client's part too.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h", Extra: `connect: {listen: "127.0.0.1:0"}`})
+	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, settled_age: 24h", Extra: `connect: {listen: "127.0.0.1:0"}`})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // asked with the same headers, in alternating rounds.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
 	// Fresh throughout: this is about answering, not about refreshing.
-	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"})
+	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, settled_age: 24h"})
 	if err != nil {
 		return err
 	}
