@@ -85,9 +85,10 @@ var imports = map[string]string{
 	"internal/smallfile":        "",
 	"internal/slowapi": "internal/slowapi/fake internal/slowapi/format internal/slowapi/github internal/slowapi/kinds " +
 		"internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
-	"internal/slowapi/fake":        "internal/slowapi/format",
-	"internal/slowapi/format":      "",
-	"internal/slowapi/kinds":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table internal/slowapi/world",
+	"internal/slowapi/fake":   "internal/slowapi/format",
+	"internal/slowapi/format": "",
+	"internal/slowapi/kinds": "internal/slowapi/fake internal/slowapi/format internal/slowapi/table internal/slowapi/world " +
+		"kit/charset",
 	"internal/slowapi/github":      "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/slowapi/slowapitest": "internal/slowapi internal/slowapi/kinds internal/slowapi/world",
 	"internal/slowapi/stripe":      "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",

@@ -21,7 +21,7 @@ import (
 // in .mp3. It answers 404 until the recording is complete.
 func serveAudio(x *world.Request) format.Answer {
 	mp3, channels := strings.HasSuffix(x.Incoming.Path, ".mp3"), x.Incoming.Query.Get("RequestedChannels")
-	c, there := kinds.Sound(x.World, x.Sequence, x.Index, mp3, channels)
+	c, there := kinds.AudioOf(x.World, x.Sequence, x.Index, mp3, channels)
 	if !x.Sequence.HasRecord(x.Index) || !there {
 		return x.NewNotFound()
 	}
@@ -105,7 +105,7 @@ func (t *twilio) findPicture(path string) (format.Content, bool) {
 		return format.Content{}, false
 	}
 	i, ok := w.Find(all, sid)
-	if !ok || !all.HasRecord(i) || !all.Siblings[kinds.Messages].HasRecord(i/kinds.Places) {
+	if !ok || !all.HasRecord(i) || !all.Siblings[kinds.Messages].HasRecord(i/kinds.MediaSlots) {
 		return format.Content{}, false
 	}
 	return kinds.PictureOf(all, i), true

@@ -203,7 +203,7 @@ func FuzzCDN(f *testing.F) {
 	}
 	defer s.Close()
 	media := s.World().Sequences[0][kinds.Media]
-	good := s.SignContent(0, s.World().SID(media, kinds.Places*kinds.MediaPlace(1, 2)), time.Now())
+	good := s.SignContent(0, s.World().SID(media, kinds.MediaSlots*kinds.MediaMessage(1, 2)), time.Now())
 	if got := slowapitest.Serve(s, good); got.Code != 200 {
 		f.Fatalf("a good address: %d", got.Code)
 	}

@@ -106,7 +106,7 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 	defer w.Mu.RUnlock()
 	x = &world.Request{Incoming: q, World: w, Quirks: t.quirks, Query: format.ReadQuery(q.RawQuery), Sequence: w.AccountSequence,
 		Filters: r.listFilters(), Key: r.key, Shape: r.shape, Preset: r.preset}
-	x.IncludeDeleted = kinds.Buried(x.Query)
+	x.IncludeDeleted = kinds.IncludeDeleted(x.Query)
 	if r.kind != nil {
 		x.Key, x.Shape = cmp.Or(r.key, r.kind.Name), cmp.Or(r.shape, r.kind.Shape)
 	}
@@ -171,7 +171,7 @@ var routes = slices.Concat(
 	records("Accounts/*/SigningKeys", route{kind: kinds.SigningKeys}),
 	records("Accounts/*/Addresses", route{kind: kinds.Addresses}),
 	[]route{
-		{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
+		{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependentNumbersOf,
 			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number",
 			handlers: methods{http.MethodGet: (*twilio).listRecords}},
 		{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", handlers: readOf(kinds.CallEvents)},

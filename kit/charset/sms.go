@@ -8,10 +8,10 @@ import (
 )
 
 // SMS describes how a text is sent as short messages (3GPP TS 23.038 and 23.040).
-type SMS struct { // whether the text needs UCS-2 because a character is not in GSM-7
-	UCS2     bool          // the length in septets of GSM-7, or in UTF-16 code units of UCS-2
-	Units    int           // the number of messages that are sent, at least 1
-	Segments int           // messages it is sent in; at least 1
+type SMS struct {
+	UCS2     bool          // whether the text needs UCS-2 because a character is not in GSM-7
+	Units    int           // the length in septets of GSM-7, or in UTF-16 code units of UCS-2
+	Segments int           // the number of messages that are sent, at least 1
 	NonGSM7  []NonGSM7Char // the first MaxNonGSM7 characters that force UCS-2
 }
 

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"understudy/internal/slowapi/format"
 )
@@ -50,49 +49,4 @@ func fill(text string, d *Rng) string {
 	clock := strconv.Itoa(8+d.IntBelow(12)) + ":" + strconv.Itoa(10*(1+d.IntBelow(5)))
 	amount := strconv.Itoa(1+d.IntBelow(900)) + "." + strconv.Itoa(10+d.IntBelow(90))
 	return strings.NewReplacer("{n}", name, "{c}", code, "{t}", clock, "{a}", amount).Replace(text)
-}
-
-// gsm are the characters of GSM 03.38 that take one septet, gsmExtension those that take two.
-const (
-	gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
-		"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
-	gsmExtension = "\f^{}\\[~]|€"
-)
-
-// Segments returns the number of parts in which a text is sent. In GSM 03.38 a single part has 160 septets, and
-// each of several parts 153; other texts have 70 or 67 UTF-16 units. Neither a surrogate pair nor an escaped
-// septet is cut.
-func Segments(text string) int {
-	var septets, units []int
-	fits := true
-	for _, r := range text {
-		units = append(units, utf16.RuneLen(r))
-		switch {
-		case strings.ContainsRune(gsm, r):
-			septets = append(septets, 1)
-		case strings.ContainsRune(gsmExtension, r):
-			septets = append(septets, 2)
-		default:
-			fits = false
-		}
-	}
-	if fits {
-		return countParts(septets, 160, 153)
-	}
-	return countParts(units, 70, 67)
-}
-
-func countParts(sizes []int, one, each int) int {
-	n, at, whole := 1, 0, 0
-	for _, size := range sizes {
-		whole += size
-		if at+size > each {
-			n, at = n+1, 0
-		}
-		at += size
-	}
-	if whole <= one {
-		return 1
-	}
-	return n
 }

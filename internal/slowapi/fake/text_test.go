@@ -3,27 +3,26 @@ package fake
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
-func TestSegmentsAreCutAsNetworksCutThem(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       int
-	}{
-		{"nothing", "", 1},
-		{"one septet a character", strings.Repeat("a", 160), 1},
-		{"one septet too many", strings.Repeat("a", 161), 2},
-		{"two full parts", strings.Repeat("a", 306), 2},
-		{"three parts", strings.Repeat("a", 307), 3},
-		{"two septets a character", strings.Repeat("€", 80), 1},
-		{"an escaped septet at the cut", strings.Repeat("a", 152) + "€" + strings.Repeat("a", 152), 3},
-		{"one unit a character", strings.Repeat("ж", 70), 1},
-		{"one unit too many", strings.Repeat("ж", 71), 2},
-		{"surrogate pairs", strings.Repeat("👍", 35), 1},
-		{"a surrogate pair at the cut", strings.Repeat("ж", 66) + "👍" + strings.Repeat("ж", 66), 3},
-	} {
-		if got := Segments(c.text); got != c.want {
-			t.Errorf("%s: %d segments, want %d", c.name, got, c.want)
+func TestBodiesHaveNoPlaceholdersAndAtMost1600Characters(t *testing.T) {
+	empty := 0
+	for i := range int64(2000) {
+		body := Body(RngFor(1, 2, i), false)
+		for _, placeholder := range []string{"{n}", "{c}", "{t}", "{a}"} {
+			if strings.Contains(body, placeholder) {
+				t.Errorf("body %d has the placeholder %s: %q", i, placeholder, body)
+			}
 		}
+		if n := utf8.RuneCountInString(body); n > 1600 {
+			t.Errorf("body %d has %d characters", i, n)
+		}
+		if body == "" {
+			empty++
+		}
+	}
+	if empty == 0 {
+		t.Error("no body is empty")
 	}
 }

@@ -1,4 +1,4 @@
-// Accounts: the main one and those below it.
+// Accounts: the main account and its subaccounts.
 package kinds
 
 import (
@@ -12,8 +12,8 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Accounts are the main account, which owns the others and has the index 0, and those below it.
-// An account really carries the secret, as Twilio's does.
+// Accounts are the main account, which has the index 0, and its subaccounts. An account shows its
+// authentication token, as at Twilio.
 var Accounts = settingKind(world.Kind{
 	Name: "accounts", Prefix: "AC", Tag: 'A', Shape: "account", Writes: world.Writes{Create: createAccount, Update: updateAccount},
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName"), world.TextFilter("Status", "Status")},

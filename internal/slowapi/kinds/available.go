@@ -1,4 +1,4 @@
-// Available phone numbers: what could be bought where, the countries to buy in, and filters.
+// Available phone numbers: the numbers for sale in each country, and their filters.
 package kinds
 
 import (
@@ -16,12 +16,12 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// PerFront is how many numbers there are to each way they begin.
-const PerFront = 40
+// NumbersPerPrefix is the number of available numbers for each prefix of an offer.
+const NumbersPerPrefix = 40
 
-// drawAvailable draws a number that could be bought from its country, sort and place; none is
-// ever bought away. It has no SID and no instance, and a locale only if it is a local one of North America.
-func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Values {
+// generateAvailable computes the i-th number for sale of an offer. Buying does not remove it from the list. It has no
+// SID, and it has a locality only if it is a local number of North America.
+func generateAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Values {
 	tag := uint64(tagAvailable)
 	for _, c := range in.ISO + of.Path {
 		tag = tag<<5 ^ uint64(c)
@@ -53,9 +53,9 @@ func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Val
 	return v
 }
 
-// AvailableNumbers answers the list of one sort of number in one country. Such a
-// list has no pages, whatever the published schema says: its examples, and
-// Twilio, give the first PageSize numbers and the list's own URI.
+// AvailableNumbers answers the list of one type of number in one country. The list has no pages, although the
+// published schema has them. Twilio and the published examples show the first PageSize numbers and
+// the list's own URI.
 func AvailableNumbers(r *world.Request) format.Answer {
 	in := numberCountryOf(r.Incoming.Vars[1])
 	if in == nil {
@@ -75,8 +75,8 @@ func AvailableNumbers(r *world.Request) format.Answer {
 		return *refused
 	}
 	rows := []table.Part{}
-	for i := int64(0); i < int64(len(of.Fronts))*PerFront && int64(len(rows)) < p.Size; i++ {
-		if v := drawAvailable(w.Seed, in, of, i); r.Match(&world.Row{Index: i, Values: v}) {
+	for i := int64(0); i < int64(len(of.Fronts))*NumbersPerPrefix && int64(len(rows)) < p.Size; i++ {
+		if v := generateAvailable(w.Seed, in, of, i); r.Match(&world.Row{Index: i, Values: v}) {
 			rows = append(rows, table.Part{Template: Shapes()["available_number"], Values: v})
 		}
 	}
@@ -87,15 +87,15 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	return table.Show(table.Part{Template: Shapes()["available_numbers"], Values: table.Values{"rows": rows, "uri": uri}}, "")
 }
 
-// CountryList answers the list of countries, or one of them.
+// CountryList answers the list of countries, or one country.
 func CountryList(r *world.Request) format.Answer {
 	base := format.Version + "/Accounts/" + r.World.AccountSID(r.Account) + "/AvailablePhoneNumbers"
 	if len(r.Incoming.Vars) == 2 {
-		one := numberCountryOf(r.Incoming.Vars[1])
-		if one == nil {
+		country := numberCountryOf(r.Incoming.Vars[1])
+		if country == nil {
 			return r.NewNotFound()
 		}
-		return table.Show(one.part(base), "")
+		return table.Show(country.part(base), "")
 	}
 	rows := []table.Part{}
 	for i := range NumberCountries() {
@@ -104,7 +104,7 @@ func CountryList(r *world.Request) format.Answer {
 	return table.Show(table.Part{Template: Shapes()["countries"], Values: table.Values{"rows": rows, "base": base}}, "")
 }
 
-// part returns the country as its template shows it.
+// part returns the country with its template.
 func (t *numberCountry) part(base string) table.Part {
 	var uris table.Members
 	for _, one := range t.Offers {
@@ -114,39 +114,39 @@ func (t *numberCountry) part(base string) table.Part {
 	return table.Part{Template: Shapes()["country"], Values: v}
 }
 
-// OfferNames are what a country calls its sorts of numbers.
+// OfferNames are the names of number types in a country's subresource_uris, by path.
 var OfferNames = map[string]string{
 	"Local": "local", "Mobile": "mobile", "TollFree": "toll_free", "National": "national",
 	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",
 }
 
-// AvailableFilters in the order of docs/reference/twilio.md.
+// AvailableFilters are the filters of available numbers, in the order of docs/reference/twilio.md.
 var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},
 	world.BoolFilter("SmsEnabled", "sms"), world.BoolFilter("MmsEnabled", "mms"), world.BoolFilter("VoiceEnabled", "voice"),
 	world.BoolFilter("FaxEnabled", "fax"),
-	excluding("ExcludeAllAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") != "none" }),
-	excluding("ExcludeLocalAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "local" }),
-	excluding("ExcludeForeignAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "foreign" }),
-	// False leaves out what is new to Twilio; true asks for it beside all others.
-	excluding("Beta", false, func(r *world.Row) bool { return r.Value("beta") == true }),
-	{Key: "NearNumber", Read: nearNumber},
-	{Key: "NearLatLong", Read: nearLatLong},
+	exclusionFilter("ExcludeAllAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") != "none" }),
+	exclusionFilter("ExcludeLocalAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "local" }),
+	exclusionFilter("ExcludeForeignAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "foreign" }),
+	// Beta=false omits numbers that are new to Twilio. Beta=true shows all numbers.
+	exclusionFilter("Beta", false, func(r *world.Row) bool { return r.Value("beta") == true }),
+	{Key: "NearNumber", Read: filterNearNumber},
+	{Key: "NearLatLong", Read: filterNearPoint},
 	{Key: "Distance", Read: distanceFilter},
-	inPlace("InPostalCode", "postal"), inPlace("InRegion", "region"), inPlace("InRateCenter", "rate_center"), inPlace("InLata", "lata"),
-	inPlace("InLocality", "locality"),
+	placeFilter("InPostalCode", "postal"), placeFilter("InRegion", "region"), placeFilter("InRateCenter", "rate_center"),
+	placeFilter("InLata", "lata"), placeFilter("InLocality", "locality"),
 }
 
-// excluding leaves out some numbers when it is as asked, and nothing when it is not.
-func excluding(key string, when bool, out func(*world.Row) bool) world.Filter {
+// exclusionFilter returns a filter that omits the numbers for which out returns true, if its value is when.
+func exclusionFilter(key string, when bool, out func(*world.Row) bool) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		asked, r := world.ReadBool(value)
 		return world.NewCondition(func(r *world.Row) bool { return asked != when || !out(r) }), r
 	}}
 }
 
-// areaFilter asks for numbers of North America by the three digits they begin with.
+// areaFilter reads a three-digit area code of North America.
 func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	if len(value) != 3 || !format.IsDigits(value) {
 		return world.Condition{}, format.NewInvalid("AreaCode is not valid: " + value)
@@ -154,15 +154,14 @@ func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer
 	return world.NewCondition(func(r *world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
 }
 
-// keypad is the digit each letter stands on.
+// keypad is the digit of each letter on a telephone keypad, from a to z.
 const keypad = "22233344455566677778889999"
 
-// numberPattern is what Contains may be, beside its length: digits, letters for the digits they
-// stand on, * for any one digit, % at an end for any number of them, + at the beginning and $ at
-// the end of the number.
+// numberPattern is the syntax of Contains: digits, letters for their digits on a keypad, * for any
+// digit, % at either end for any digits, + for the beginning and $ for the end of the number.
 var numberPattern = regexp.MustCompile(`^(\+?)%*([0-9A-Za-z*]*)%*(\$?)$`)
 
-// containsFilter asks for a pattern of 2 to 16 characters.
+// containsFilter reads a pattern of 2 to 16 characters that the number must contain.
 func containsFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	m := numberPattern.FindStringSubmatch(value)
 	if m == nil {
@@ -181,8 +180,8 @@ func containsFilter(_ *world.Request, value string) (world.Condition, *format.An
 	return world.NewCondition(func(r *world.Row) bool { return contains(r.Value("number").(string)) }), nil
 }
 
-// inPlace asks for what is in a place, named by itself or by a number of it.
-func inPlace(key, name string) world.Filter {
+// placeFilter returns a filter for numbers in a place. Its value is the place or a phone number in that place.
+func placeFilter(key, name string) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		if at := placeOf(value); at != nil {
 			value = at[name].(string)
@@ -194,8 +193,8 @@ func inPlace(key, name string) world.Filter {
 	}}
 }
 
-// distance is how many miles a search reaches: Distance, at most 500, or 25.
-func distance(x *world.Request) (float64, *format.Answer) {
+// readDistance returns the radius of a search in miles: the filter Distance, at most 500, or 25 by default.
+func readDistance(x *world.Request) (float64, *format.Answer) {
 	value := x.Query.Given["Distance"].Value
 	if value == "" {
 		return 25, nil
@@ -207,63 +206,62 @@ func distance(x *world.Request) (float64, *format.Answer) {
 	return float64(n), nil
 }
 
-// distanceFilter narrows nothing by itself.
+// distanceFilter only validates Distance. NearNumber and NearLatLong use its value.
 func distanceFilter(x *world.Request, _ string) (world.Condition, *format.Answer) {
-	_, r := distance(x)
+	_, r := readDistance(x)
 	return world.MatchAll, r
 }
 
-func near(x *world.Request, lat, long float64) (world.Condition, *format.Answer) {
-	reach, r := distance(x)
+func conditionNear(x *world.Request, lat, long float64) (world.Condition, *format.Answer) {
+	reach, r := readDistance(x)
 	return world.NewCondition(func(r *world.Row) bool {
 		atLat, there := r.Value("latitude").(float64)
 		return there && miles(lat, long, atLat, r.Value("longitude").(float64)) <= reach
 	}), r
 }
 
-// nearNumber asks for what is near the place of a number.
-func nearNumber(x *world.Request, value string) (world.Condition, *format.Answer) {
+// filterNearNumber reads a phone number and returns the condition that a number is near its place.
+func filterNearNumber(x *world.Request, value string) (world.Condition, *format.Answer) {
 	at := placeOf(value)
 	if at == nil {
 		return world.Condition{Hi: -1}, nil
 	}
-	return near(x, at["latitude"].(float64), at["longitude"].(float64))
+	return conditionNear(x, at["latitude"].(float64), at["longitude"].(float64))
 }
 
-// nearLatLong asks for what is near a point.
-func nearLatLong(x *world.Request, value string) (world.Condition, *format.Answer) {
+// filterNearPoint reads a latitude and a longitude and returns the condition that a number is near that point.
+func filterNearPoint(x *world.Request, value string) (world.Condition, *format.Answer) {
 	first, second, _ := strings.Cut(value, ",")
 	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	long, err2 := strconv.ParseFloat(strings.TrimSpace(second), 64)
 	if err != nil || err2 != nil || !(lat >= -90 && lat <= 90 && long >= -180 && long <= 180) {
 		return world.Condition{}, format.NewInvalid("NearLatLong is not valid: " + value)
 	}
-	return near(x, lat, long)
+	return conditionNear(x, lat, long)
 }
 
-// numberCountry is one country numbers can be had in.
+// numberCountry is a country whose phone numbers are for sale.
 type numberCountry struct {
-	ISO, Name, Code string
-	Beta            bool
-	Requires        string // what sort of address its local numbers require
+	ISO, Name, Code string // the ISO code, the name, and the calling code without plus
+	Beta            bool   // its numbers are new to Twilio
+	Requires        string // the type of address that its local numbers require
 	Offers          []offer
 }
 
-// offer is one sort of number there: the path it is asked for by, how its
-// numbers begin behind the country's code, and how many digits follow.
+// offer is one type of number that is for sale in a country.
 type offer struct {
-	Path   string
-	Fronts []string
-	Size   int
+	Path   string   // the last part of the list's path, such as Local
+	Fronts []string // the prefixes of the numbers after the calling code
+	Size   int      // the number of digits after the prefix
 }
 
 //go:embed countries.json
 var rawCountries []byte
 
-// NumberCountries are the countries numbers can be bought in.
+// NumberCountries returns the countries whose phone numbers are for sale.
 var NumberCountries = format.DecodeEmbedded[[]numberCountry](rawCountries)
 
-// find returns the first that is what is wanted; nil when none is.
+// find returns the first element for which wanted returns true, or nil if there is none.
 func find[T any](all []T, wanted func(*T) bool) *T {
 	for i := range all {
 		if wanted(&all[i]) {
@@ -273,7 +271,7 @@ func find[T any](all []T, wanted func(*T) bool) *T {
 	return nil
 }
 
-// numberCountryOf finds a country by its ISO code; nil for none.
+// numberCountryOf returns the country with an ISO code, or nil if there is none.
 func numberCountryOf(iso string) *numberCountry {
 	return find(NumberCountries(), func(t *numberCountry) bool { return t.ISO == iso })
 }
@@ -281,10 +279,10 @@ func numberCountryOf(iso string) *numberCountry {
 //go:embed locales.json
 var rawLocales []byte
 
-// locales are where the local numbers of an area of North America are, as templates show it.
+// locales are the places of the area codes of North America, as values for templates.
 var locales = format.DecodeEmbedded[[]table.Values](rawLocales)
 
-// placeOf is where a number of North America is; nil for any other.
+// placeOf returns the place of a number of North America, or nil for any other number.
 func placeOf(number string) table.Values {
 	rest, there := strings.CutPrefix(number, "+1")
 	for _, at := range locales() {
@@ -295,7 +293,7 @@ func placeOf(number string) table.Values {
 	return nil
 }
 
-// miles is how far apart two points are, along a great circle.
+// miles returns the distance of two points in miles, along a great circle.
 func miles(lat1, long1, lat2, long2 float64) float64 {
 	const earth, degree = 3958.8, math.Pi / 180
 	across := math.Sin((lat2 - lat1) / 2 * degree)

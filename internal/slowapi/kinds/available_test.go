@@ -49,7 +49,7 @@ func TestCountries(t *testing.T) {
 		for name, uri := range one["subresource_uris"].(record) {
 			sorts[name] = true
 			rows, own := offered(r, strings.TrimPrefix(uri.(string), root+"/AvailablePhoneNumbers")+"?PageSize=1000")
-			if len(rows) < kinds.PerFront || own != uri.(string) {
+			if len(rows) < kinds.NumbersPerPrefix || own != uri.(string) {
 				t.Errorf("%v: %d numbers, uri %s", uri, len(rows), own)
 			}
 			seen := map[any]bool{}

@@ -1,4 +1,4 @@
-// Calls: who called whom, how it went, what was asked about it, and how a row of them looks.
+// Calls: their parties, lifecycle, filters and writes.
 package kinds
 
 import (
@@ -16,9 +16,9 @@ import (
 
 // Calls are the calls of an account.
 var Calls = &world.Kind{
-	Name: "calls", Prefix: "CA", Tag: 'C', Generate: drawCall, Value: peekCall, Shape: "call",
+	Name: "calls", Prefix: "CA", Tag: 'C', Generate: generateCall, Value: callValue, Shape: "call",
 	Count:     func(w *world.World) int64 { return w.Records },
-	Lifecycle: callLife,
+	Lifecycle: callLifecycle,
 	Filters: slices.Concat(
 		[]world.Filter{
 			partyFilter("To", func(r *world.Row) fake.Party { return readCall(r.World, r.Sequence, r.Index).to }),
@@ -32,20 +32,20 @@ var Calls = &world.Kind{
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 
-// call is who called whom, read from the seed and the call's mark.
+// call has the parties and the progress of a call, computed from the seed and the call's history.
 type call struct {
 	progress  world.Progress
 	direction string
 	from, to  fake.Party
-	own       int64 // which of our numbers it went over, -1 for none
-	isChild   bool  // the call before it is its parent
+	own       int64 // the index of the account's own number that was used, or -1
+	isChild   bool  // its parent is the call with the index before
 }
 
-// roles within every five neighbours: one inbound call with one child after it.
+// Roles of calls. Every five consecutive calls include one inbound parent call, directly followed by its child.
 const (
-	alone = iota
-	parent
-	child
+	roleAlone = iota
+	roleParent
+	roleChild
 )
 
 func callRole(seed uint64, i int64) int {
@@ -53,21 +53,21 @@ func callRole(seed uint64, i int64) int {
 	place := 1 + int64(d.IntBelow(4))
 	switch i % 5 {
 	case place:
-		return child
+		return roleChild
 	case place - 1:
-		return parent
+		return roleParent
 	}
-	return alone
+	return roleAlone
 }
 
-// ways are what can become of a record, each with the luck below which it does.
-type ways []struct {
-	Below int
-	Plan  []string
+// outcomes are the possible lifecycles of a record with their cumulative probabilities.
+type outcomes []struct {
+	Below int      // the plan is chosen if the random number is below this and not below the limits before
+	Plan  []string // the status at each step
 }
 
-// pick returns the plan of a luck.
-func (all ways) pick(luck int) []string {
+// pick returns the plan for a random number.
+func (all outcomes) pick(luck int) []string {
 	for _, way := range all {
 		if luck < way.Below {
 			return way.Plan
@@ -79,27 +79,27 @@ func (all ways) pick(luck int) []string {
 //go:embed lives.json
 var rawLives []byte
 
-// lives are what becomes of calls and messages. An inbound call rings first, any other is queued
-// first; 3 % of all never start.
-var lives = format.DecodeEmbedded[*struct {
-	InboundCalls, OutboundCalls      ways // of 10,000
-	Received, WhatsApp, ByAPI, Sent  ways // of 1000
+// lifecycles are the outcomes of calls and messages. The first status of an inbound call is ringing, and that of
+// any other call is queued. 3 % of all calls never start.
+var lifecycles = format.DecodeEmbedded[*struct {
+	InboundCalls, OutboundCalls      outcomes // random numbers below 10,000
+	Received, WhatsApp, ByAPI, Sent  outcomes // random numbers below 1000
 	Scheduled, ForService, Delivered []string
 }](rawLives)
 
-// lasting is how many seconds a record stays in a state.
-type lasting struct {
+// stateDuration is the number of seconds that a record stays in a status.
+type stateDuration struct {
 	status  string
 	seconds int64
 }
 
-// spend returns how long each state of a plan lasts; those that are not named last so long as any other.
-func spend(plan []string, other int64, named ...lasting) (dwell [8]int64) {
+// stateDurations returns the seconds that each status of a plan lasts. A status that is not named lasts other seconds.
+func stateDurations(plan []string, other int64, named ...stateDuration) (dwell [8]int64) {
 	for i, status := range plan {
 		dwell[i] = other
-		for _, one := range named {
-			if one.status == status {
-				dwell[i] = one.seconds
+		for _, n := range named {
+			if n.status == status {
+				dwell[i] = n.seconds
 				break
 			}
 		}
@@ -107,29 +107,30 @@ func spend(plan []string, other int64, named ...lasting) (dwell [8]int64) {
 	return dwell
 }
 
-// callLife draws what a call goes through. A parent is answered. Most calls are short, few are long.
-func callLife(s *world.Sequence, i int64) world.Progress {
+// callLifecycle computes the statuses and durations of a call. A parent call is always answered. Most calls are
+// short, and few are long.
+func callLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	role, luck, side := callRole(s.Seed, i), d.IntBelow(10000), d.IntBelow(100)
-	plan := lives().OutboundCalls.pick(luck)
+	plan := lifecycles().OutboundCalls.pick(luck)
 	switch {
 	case s.IsCreatedByWrite(i):
-		plan = lives().OutboundCalls.pick(9999)
-	case role == parent:
-		plan = lives().InboundCalls.pick(9999)
-	case role == alone && side < 55:
-		plan = lives().InboundCalls.pick(luck)
+		plan = lifecycles().OutboundCalls.pick(9999)
+	case role == roleParent:
+		plan = lifecycles().InboundCalls.pick(9999)
+	case role == roleAlone && side < 55:
+		plan = lifecycles().InboundCalls.pick(luck)
 	}
 	talk := int64(5 + min(d.IntBelow(600), d.IntBelow(600)))
 	if d.IntBelow(50) == 0 {
 		talk = int64(600 + d.IntBelow(3000))
 	}
 	ring, wait, bill := int64(2+d.IntBelow(24)), int64(1+d.IntBelow(3)), int64(5+d.IntBelow(55))
-	dwell := spend(plan, bill, lasting{"queued", wait}, lasting{"ringing", ring}, lasting{"in-progress", talk})
+	dwell := stateDurations(plan, bill, stateDuration{"queued", wait}, stateDuration{"ringing", ring}, stateDuration{"in-progress", talk})
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
-// readCall reads a call that a write created, or draws who called whom.
+// readCall returns a call. Its parties come from the write that created the call, or else from the seed.
 func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 	role := callRole(s.Seed, i)
 	c.own, c.progress, c.direction = -1, s.Progress(i), "outbound-api"
@@ -147,14 +148,14 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 	c.own = int64(d.IntBelow(world.OwnNumbers))
 	us, them := fake.Party{Own: true, Index: c.own}, fake.PickPerson(d, w.People)
 	odd, which := d.IntBelow(200), d.Next()
-	c.from, c.to, c.isChild = us, them, role == child && !s.IsCreatedByWrite(i-1)
+	c.from, c.to, c.isChild = us, them, role == roleChild && !s.IsCreatedByWrite(i-1)
 	switch {
 	case c.progress.Plan[0] == "ringing":
 		c.direction, c.from, c.to = "inbound", them, us
 		if odd == 0 {
-			c.from.Text = "+266696687" // how Twilio shows a hidden caller
+			c.from.Text = "+266696687" // Twilio's number for an anonymous caller
 		}
-	case role == child:
+	case role == roleChild:
 		c.direction = "outbound-dial"
 		if odd < 6 {
 			c.to.Text = "client:" + clients[which%uint64(len(clients))]
@@ -167,8 +168,8 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 
 var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
 
-// peekCall returns what most filters ask of a call, and nil for anything else.
-func peekCall(_ *world.World, s *world.Sequence, i int64, name string) any {
+// callValue returns the status or a time of a call, which most filters need, and nil for any other value.
+func callValue(_ *world.World, s *world.Sequence, i int64, name string) any {
 	p := s.Progress(i)
 	switch start, end := callTimes(&p); name {
 	case "status":
@@ -181,8 +182,8 @@ func peekCall(_ *world.World, s *world.Sequence, i int64, name string) any {
 	return nil
 }
 
-// callTimes returns when a call started and ended. One that went from the queue to its end
-// never started.
+// callTimes returns when a call started and ended, in Unix seconds. Both are 0 for a call that was
+// queued and ended without ringing.
 func callTimes(p *world.Progress) (start, end int64) {
 	start = p.StatusTime("in-progress")
 	last := p.Status()
@@ -196,7 +197,7 @@ func callTimes(p *world.Progress) (start, end int64) {
 	return start, end
 }
 
-// createCall reads what POST to Calls asks for.
+// createCall reads the form of POST to Calls.
 func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	to, from := form.Get("To"), form.Get("From")
 	switch {
@@ -204,22 +205,22 @@ func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]
 		return nil, format.Refuse(http.StatusBadRequest, 21201, "No 'To' number is specified")
 	case from == "":
 		return nil, format.Refuse(http.StatusBadRequest, 21213, "No 'From' number is specified")
-	case !callable(to):
+	case !isCallable(to):
 		return nil, format.Refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
-	case !callable(from):
+	case !isCallable(from):
 		return nil, format.Refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
 	}
 	return map[string]string{"To": to, "From": from}, nil
 }
 
-// callable tells whether one may call it: a number in E.164, or anything else
-// that does not pretend to be one (client:, sip:, short codes).
-func callable(party string) bool {
+// isCallable reports whether a party can be called: a number in E.164, or a name that does not begin
+// with a plus (client:, sip:, short codes).
+func isCallable(party string) bool {
 	return len(party) <= 256 && (party[0] != '+' || format.IsNumber(party))
 }
 
-// updateCall reads what POST to a call asks for: to end it, or to go on with
-// other instructions, which no row shows.
+// updateCall reads the form of POST to a call. It can end the call, or continue it with other instructions,
+// which no record shows.
 func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	p := s.Progress(i)
 	begun := p.StatusTime("in-progress") != 0
@@ -239,25 +240,25 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 	return nil, nil, nil
 }
 
-// partyFilter asks for one side of a call or message.
+// partyFilter returns a filter for the sender or the receiver of a call or message.
 func partyFilter(key string, party func(*world.Row) fake.Party) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		return world.NewCondition(func(r *world.Row) bool { p := party(r); return p.Is(r.World.Seed, value) }), nil
 	}}
 }
 
-// parentFilter asks for the children of a call; they stand within five of it.
+// parentFilter reads the SID of a parent call. The indexes of its children are at most 5 higher.
 func parentFilter(x *world.Request, value string) (world.Condition, *format.Answer) {
 	index, ok := x.World.Find(x.Sequence, value)
 	if !ok {
-		return nothing, nil
+		return matchNone, nil
 	}
 	return world.Condition{Test: func(r *world.Row) bool { return r.Value("parent") == value }, Lo: index, Hi: index + 5}, nil
 }
 
-// drawCall draws a call: the rest of it in this order. Its price appears with the step after
-// the final state.
-func drawCall(w *world.World, s *world.Sequence, i int64) table.Values {
+// generateCall computes the values of a call. The order of its random numbers must not change, because the answers
+// depend on it. The price appears at the step after the final status.
+func generateCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	c := readCall(w, s, i)
 	start, end := callTimes(&c.progress)
 	from, to := c.from.Name(w.Seed), c.to.Name(w.Seed)
@@ -298,7 +299,7 @@ func drawCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	return v
 }
 
-// duration returns how long the two talked, in seconds; 0 when nobody answered.
+// duration returns the time from answering to the end of a call, in seconds, or 0 if nobody answered.
 func (c *call) duration() int64 {
 	_, end := callTimes(&c.progress)
 	answered := c.progress.StatusTime("in-progress")
@@ -308,7 +309,7 @@ func (c *call) duration() int64 {
 	return max(end-answered, 0)
 }
 
-// charge returns the price of a call: its rate for each begun minute.
+// charge returns the price of a call in hundred-thousandths of a dollar: its rate for each started minute.
 func (c *call) charge(w *world.World) int64 {
 	rate := int64(850)
 	if c.direction != "inbound" {
@@ -320,7 +321,7 @@ func (c *call) charge(w *world.World) int64 {
 	return rate * max((c.duration()+59)/60, 1)
 }
 
-// rareSID names something outside this world for one record in so many.
+// rareSID returns a SID that is not in this world for one record in oneIn, and "" for the others.
 func rareSID(prefix string, oneIn int, d *fake.Rng) string {
 	if d.IntBelow(oneIn) != 0 {
 		d.Next()

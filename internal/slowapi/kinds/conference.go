@@ -1,4 +1,4 @@
-// Conferences: rooms where several calls meet, and the calls in them while they last.
+// Conferences, and their participants, which are calls.
 package kinds
 
 import (
@@ -17,10 +17,10 @@ import (
 // Conferences are the conferences of an account.
 var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
-	Generate: drawConference, Shape: "conference",
+	Generate: generateConference, Shape: "conference",
 	Count:        func(w *world.World) int64 { return w.Records / callsPerBlock },
-	CreationTime: func(s *world.Sequence, i int64) int64 { return s.Siblings[Calls].CreationTime(anchor(s, i)) },
-	Lifecycle:    conferenceLife,
+	CreationTime: func(s *world.Sequence, i int64) int64 { return s.Siblings[Calls].CreationTime(conferenceStart(s, i)) },
+	Lifecycle:    conferenceLifecycle,
 	Filters: slices.Concat(
 		world.TimeFilters("DateCreated", false, "created"),
 		world.TimeFilters("DateUpdated", false, "updated"),
@@ -31,8 +31,8 @@ var Conferences = &world.Kind{
 
 var conferencePlan = []string{"init", "in-progress", "completed"}
 
-// conferenceLife is what a conference goes through. It lasts less than an hour.
-func conferenceLife(s *world.Sequence, i int64) world.Progress {
+// conferenceLifecycle computes the statuses and durations of a conference. It lasts less than an hour.
+func conferenceLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	dwell := [8]int64{int64(5 + d.IntBelow(25)), int64(60 + min(d.IntBelow(2900), d.IntBelow(2900)))}
 	return world.Progress{Plan: conferencePlan, Dwell: dwell}
@@ -43,7 +43,7 @@ var rooms = [...]string{
 	"Interview", "On call <bridge>", "Room 4711", "取締役会", "Board", "غرفة الاجتماعات",
 }
 
-func drawConference(w *world.World, s *world.Sequence, i int64) table.Values {
+func generateConference(w *world.World, s *world.Sequence, i int64) table.Values {
 	p, d, region := s.Progress(i), fake.RngFor(s.Seed, tagRooms, i), "us1"
 	name := rooms[d.IntBelow(len(rooms))]
 	if pick := d.IntBelow(10); pick < 3 {
@@ -56,10 +56,10 @@ func drawConference(w *world.World, s *world.Sequence, i int64) table.Values {
 	return v
 }
 
-// EndedViaAPI is why a conference ended that a request ended.
+// EndedViaAPI is the reason for the end of a conference that a request ended.
 const EndedViaAPI = "conference-ended-via-api"
 
-// conferenceEnd returns why a conference ended, and whose leaving ended it.
+// conferenceEnd returns the reason for the end of a conference, and the SID of the call that ended it or "".
 func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (reason, call string) {
 	who, why := d.IntBelow(participantCount(s, i)), d.IntBelow(100)
 	switch given, set := s.WrittenValue(i, "Reason"); {
@@ -82,8 +82,8 @@ func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (rea
 	return reason, call
 }
 
-// updateConference reads what POST to a conference asks for: to end it, or to
-// say something to everybody in it, which no row shows.
+// updateConference reads the form of POST to a conference. It can end the conference, or make an
+// announcement, which no record shows.
 func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	p := s.Progress(i)
 	switch status := form.Get("Status"); {
@@ -99,9 +99,9 @@ func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Value
 
 // Participants are the calls in conferences.
 var Participants = &world.Kind{
-	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
-	Generate: drawParticipant, Shape: "participant",
-	Owner: Conferences, SlotsPerOwner: seats, IsUsed: seated,
+	Name: "participants", Prefix: "CP", Tag: 'P', // its SID appears only in page tokens
+	Generate: generateParticipant, Shape: "participant",
+	Owner: Conferences, SlotsPerOwner: seats, IsUsed: isSeatTaken,
 	Find: findParticipant,
 	Filters: []world.Filter{
 		world.BoolFilter("Muted", "muted"), world.BoolFilter("Hold", "hold"), world.BoolFilter("Coaching", "coaching"),
@@ -109,31 +109,31 @@ var Participants = &world.Kind{
 	Writes: world.Writes{Update: updateParticipant, CanDelete: true},
 }
 
-// seats is how many indexes each conference has for its participants.
+// seats is the number of indexes that each conference has for its participants.
 const seats = 8
 
-// participantFields are the fields of a participant that are true or false, each with the name of its value.
+// participantFields are the boolean form fields of a participant, each with the name of its value.
 var participantFields = [][2]string{{"Muted", "muted"}, {"Hold", "hold"}, {"Coaching", "coaching"}, {"EndConferenceOnExit", "end_on_exit"}}
 
-// participantCount is how many take part in a conference: 2 to 5.
+// participantCount returns the number of participants of a conference, from 2 to 5.
 func participantCount(s *world.Sequence, conference int64) int {
 	d := fake.RngFor(s.Seed, tagSeats, conference)
 	return 2 + d.IntBelow(4)
 }
 
-// participantCall is the index of the call that took a seat in a conference, -1
-// when there is none. The conferences of the seed hold answered calls of their
-// own block, as far as there are enough; later ones those just before them.
+// participantCall returns the index of the call in a seat of a conference, or -1 if there is none. A seeded
+// conference has answered calls of its own block and, if these are too few, other calls of the block. A
+// later conference has calls that were created just before it.
 func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	if conference >= s.SeededCount {
 		before := s.Siblings[Calls].FirstSince(s.CreationTime(conference)) - 1
 		return max(before-5*((conference-s.SeededCount)%100)-int64(seat), -1)
 	}
-	first, end := anchor(s, conference), firstCall(s, conference)+15
+	first, end := conferenceStart(s, conference), firstBlockCall(s, conference)+15
 	left := seat
 	for _, wanted := range []bool{true, false} {
 		for i := first; i < end; i++ {
-			if (answered(s.Siblings[Calls], i) != 0) != wanted {
+			if (answerTime(s.Siblings[Calls], i) != 0) != wanted {
 				continue
 			}
 			if left--; left < 0 {
@@ -144,10 +144,10 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	return -1
 }
 
-// seated tells whether a seat is taken. None is when the conference is
-// over: Twilio's list is empty then (saintpete/logrole issue 4, the connector
-// of Airbyte); the quirk participants-kept changes that.
-func seated(w *world.World, s *world.Sequence, i int64) bool {
+// isSeatTaken reports whether a seat has a participant. A completed conference has none, because Twilio's list
+// is empty then (saintpete/logrole issue 4, the connector of Airbyte). The quirk participants-kept
+// changes that.
+func isSeatTaken(w *world.World, s *world.Sequence, i int64) bool {
 	rooms, room, seat := s.Siblings[Conferences], i/seats, int(i%seats)
 	if !rooms.HasRecord(room) || seat >= participantCount(rooms, room) {
 		return false
@@ -156,8 +156,8 @@ func seated(w *world.World, s *world.Sequence, i int64) bool {
 	return (w.ParticipantsKept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
-// drawParticipant draws the participant of a seat.
-func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
+// generateParticipant computes the values of the participant in a seat.
+func generateParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 	calls, rooms, room, seat := s.Siblings[Calls], s.Siblings[Conferences], i/seats, int(i%seats)
 	d, p := s.Random(i), rooms.Progress(room)
 	joined := p.Created + int64(seat*(1+d.IntBelow(20)))
@@ -190,29 +190,28 @@ func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 		v["status"] = [...]string{"queued", "connecting", "ringing"}[pick]
 	}
 	updated := max(joined, s.LastWrite(i))
-	if v["host"] = seat == 0 && p.Status() != "init"; v["host"] == true { // the conference begins when the host comes
+	if v["host"] = seat == 0 && p.Status() != "init"; v["host"] == true { // the conference begins when the host joins
 		updated = max(updated, p.StatusTime("in-progress"))
 	}
 	v["updated"] = updated
 	return v
 }
 
-// findParticipant finds who takes part in a conference by the SID of the call,
-// or else by the label.
+// findParticipant returns the index of a participant by the SID of its call, or else by its label.
 func findParticipant(w *world.World, s *world.Sequence, room int64, name string) (int64, bool) {
 	by := "label"
 	if _, isCall := w.Find(s.Siblings[Calls], name); isCall {
 		by = "call"
 	}
 	for i := room * seats; i < (room+1)*seats; i++ {
-		if s.HasRecord(i) && drawParticipant(w, s, i)[by] == name {
+		if s.HasRecord(i) && generateParticipant(w, s, i)[by] == name {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-// updateParticipant reads what POST to a participant asks for.
+// updateParticipant reads the form of POST to a participant.
 func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	fields := map[string]string{}
 	for _, field := range participantFields {
@@ -235,7 +234,7 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 	return fields, nil, nil
 }
 
-// ParticipantsOf are the seats of a conference.
+// ParticipantsOf returns the condition for the participants of a conference.
 func ParticipantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
 	return world.Condition{Lo: room * seats, Hi: (room+1)*seats - 1}
 }

@@ -1,4 +1,4 @@
-// Incidents: what goes wrong during calls and messages, and the notifications of it.
+// Incidents: errors and warnings during calls and messages, and their notifications.
 package kinds
 
 import (
@@ -14,34 +14,33 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// incident is one way for things to go wrong. In what it says {to}, {from},
-// {body} and {url} stand for those of the call or message.
+// incident is one error or warning that a call or message can cause.
 type incident struct {
 	Code   int64
 	Level  string // error, warning, notice or debug
-	Says   string
-	Status int // what the webhook answered, 0 when it was not asked or was silent
+	Says   string // the message, in which {to}, {from}, {body} and {url} are replaced
+	Status int    // the HTTP status of the webhook's answer, or 0 if it was not called or did not answer
 }
 
 //go:embed incidents.json
 var rawIncidents []byte
 
-// incidents bear the codes of Twilio's dictionary of errors
-// (twilio.com/docs/api/errors).
+// incidents are the possible incidents, failures and events. Their codes are from Twilio's dictionary
+// of errors (twilio.com/docs/api/errors).
 var incidents = format.DecodeEmbedded[struct {
 	Calls    []incident
 	Messages []incident
-	Failures []struct { // why messages do not arrive
+	Failures []struct { // reasons why messages are not delivered
 		Code   int64
 		Reason string
 	}
-	Events []struct { // what was done to what, and what of it changed from what to what
+	Events []struct { // the type of an event, the type of its resource, and the changed field with both values
 		Type, To, Field, Old, New string
 	}
 }](rawIncidents)
 
-// drawTrouble draws what went wrong with a call or message.
-func drawTrouble(of *world.Kind, d *fake.Rng) incident {
+// chooseIncident returns a random incident of a call or message.
+func chooseIncident(of *world.Kind, d *fake.Rng) incident {
 	all := incidents().Calls
 	if of == Messages {
 		all = incidents().Messages
@@ -49,8 +48,8 @@ func drawTrouble(of *world.Kind, d *fake.Rng) incident {
 	return all[d.IntBelow(len(all))]
 }
 
-// pairs writes names and values as a form does, in their order.
-func pairs(namesAndValues ...string) string {
+// encodeForm encodes names and values as a URL-encoded form, in the given order.
+func encodeForm(namesAndValues ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(namesAndValues); i += 2 {
 		if i > 0 {
@@ -61,20 +60,19 @@ func pairs(namesAndValues ...string) string {
 	return b.String()
 }
 
-// drawIncident draws what notifications and alerts say of a call or message that something went
-// wrong with: how the webhook was asked, and what it answered. The webhook was not asked when a
-// carrier did the wrong. One that is asked by GET has what it is told in its query. The text has
-// Twilio's own way to say the sentence, a form of its own.
-func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.Values {
-	trouble, of := drawTrouble(s.Kind, &d), s.Kind.Generate(w, s, i)
+// generateIncident computes the values of a notification or alert about a call or message: the request to
+// the webhook and its answer. A carrier's error has no webhook request. A webhook called by GET
+// receives its variables in the query. The value text is the message as a form, as Twilio sends it.
+func generateIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.Values {
+	trouble, of := chooseIncident(s.Kind, &d), s.Kind.Generate(w, s, i)
 	from, to, status, body := text(of, "from"), text(of, "to"), text(of, "status"), text(of, "body")
 	account, sid, code := w.AccountSID(s.Account), w.SID(s, i), strconv.FormatInt(trouble.Code, 10)
 	hook, method, asked, headers := "https://hooks.example.com/voice", "", "", ""
-	told := pairs("AccountSid", account, "CallSid", sid, "CallStatus", status, "Direction", text(of, "direction"), "Called", to,
+	told := encodeForm("AccountSid", account, "CallSid", sid, "CallStatus", status, "Direction", text(of, "direction"), "Called", to,
 		"Caller", from, "From", from, "To", to, "ApiVersion", format.ApiVersion)
 	if s.Kind == Messages {
 		hook = "https://hooks.example.com/sms"
-		told = pairs("AccountSid", account, "MessageSid", sid, "SmsStatus", status, "Body", body, "From", from, "To", to,
+		told = encodeForm("AccountSid", account, "MessageSid", sid, "SmsStatus", status, "Body", body, "From", from, "To", to,
 			"ApiVersion", format.ApiVersion)
 	}
 	if trouble.Code < 20000 {
@@ -82,14 +80,14 @@ func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.
 		if d.IntBelow(3) == 0 {
 			method, asked = "GET", hook+"?"+told
 		}
-		headers = pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
+		headers = encodeForm("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
 	}
 	sentence := strings.NewReplacer("{to}", to, "{from}", from, "{body}", body, "{url}", asked).Replace(trouble.Says)
 	level := strings.TrimSuffix(strings.ToUpper(trouble.Level), "ING")
 	v := table.Values{
 		"subject": sid, "code": code, "log_level": trouble.Level, "service": of["service"], "method": method, "url": asked,
 		"request_headers": headers, "request_variables": told, "response_body": "", "response_headers": "", "sentence": sentence,
-		"text": pairs("Msg", sentence, "ErrorCode", code, "LogLevel", level, "EmailNotification", "false", "url", asked),
+		"text": encodeForm("Msg", sentence, "ErrorCode", code, "LogLevel", level, "EmailNotification", "false", "url", asked),
 	}
 	if trouble.Status == 0 {
 		return v
@@ -103,16 +101,17 @@ func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.
 		}
 	}
 	v["response_body"] = page
-	v["response_headers"] = pairs("Content-Type", sort, "Content-Length", strconv.Itoa(len(page)), "Connection", "close", "Server", "nginx")
+	length := strconv.Itoa(len(page))
+	v["response_headers"] = encodeForm("Content-Type", sort, "Content-Length", length, "Connection", "close", "Server", "nginx")
 	return v
 }
 
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
-	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Generate: drawNotification, Value: peekNotification,
+	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Generate: generateNotification, Value: notificationValue,
 	Shape: "notification",
-	Count: countTroubles,
-	// Each comes two seconds after its call.
+	Count: countIncidents,
+	// A notification is created two seconds after its call.
 	CreationTime: func(s *world.Sequence, i int64) int64 {
 		calls := s.Siblings[Calls]
 		return min(calls.CreationTime(notifiedCall(s.Seed, i))+2, calls.Newest)
@@ -120,41 +119,41 @@ var Notifications = &world.Kind{
 	Filters: append([]world.Filter{world.TextFilter("Log", "log")}, world.TimeFilters("MessageDate", false, "created")...),
 }
 
-// troubled is how many calls come to one notification, and to one alert.
-const troubled = 50
+// callsPerIncident is the number of calls for each notification, and for each alert.
+const callsPerIncident = 50
 
-func countTroubles(w *world.World) int64 { return w.Records / troubled }
+func countIncidents(w *world.World) int64 { return w.Records / callsPerIncident }
 
-// notifiedCall returns the call a notification is of: every fifty calls one of them has one. The last
-// ten have none, so that the order of calls is that of their notifications.
+// notifiedCall returns the index of the call that a notification is about. One of every 50 calls has a notification. It
+// is never one of the last 10, so notifications have the same order as their calls.
 func notifiedCall(seed uint64, i int64) int64 {
-	d := fake.RngFor(seed, tagTroubles, i)
-	return i*troubled + int64(d.IntBelow(troubled-10))
+	d := fake.RngFor(seed, tagIncidents, i)
+	return i*callsPerIncident + int64(d.IntBelow(callsPerIncident-10))
 }
 
-// NotificationsOf are those of one call: one or none.
+// NotificationsOf returns the condition for the notifications of a call, which are one or none.
 func NotificationsOf(w *world.World, _ *world.Sequence, call int64) world.Condition {
-	i := call / troubled
+	i := call / callsPerIncident
 	if notifiedCall(w.Seed, i) != call {
-		return nothing
+		return matchNone
 	}
 	return world.Condition{Lo: i, Hi: i}
 }
 
-// drawNotification draws a notification: alone it says more than in a list.
-func drawNotification(w *world.World, s *world.Sequence, i int64) table.Values {
-	v := drawIncident(w, s.Siblings[Calls], notifiedCall(s.Seed, i), s.Random(i))
-	v["created"], v["log"] = peekNotification(w, s, i, "created"), peekNotification(w, s, i, "log")
+// generateNotification computes the values of a notification. A single notification shows more of them than a list.
+func generateNotification(w *world.World, s *world.Sequence, i int64) table.Values {
+	v := generateIncident(w, s.Siblings[Calls], notifiedCall(s.Seed, i), s.Random(i))
+	v["created"], v["log"] = notificationValue(w, s, i, "created"), notificationValue(w, s, i, "log")
 	return v
 }
 
-// peekNotification returns what filters ask of a notification.
-func peekNotification(_ *world.World, s *world.Sequence, i int64, name string) any {
+// notificationValue returns the creation time or the log level of a notification, which are all that filters need.
+func notificationValue(_ *world.World, s *world.Sequence, i int64, name string) any {
 	d := s.Random(i)
 	switch {
 	case name == "created":
 		return s.CreationTime(i)
-	case drawTrouble(Calls, &d).Level == "error":
+	case chooseIncident(Calls, &d).Level == "error":
 		return "0"
 	}
 	return "1"

@@ -1,4 +1,4 @@
-// Lists whose rows are computed by their place and have no name, and the events of calls.
+// Lists whose rows have no SIDs and are numbered, and the events of calls.
 package kinds
 
 import (
@@ -12,10 +12,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
+// listToken is the prefix of a page token of a numbered list.
 const listToken = "AP"
 
-// numberedPage answers with a page of a list of so many rows without names. A page is found by
-// its number, which its token hides as that of Twilio's usage records does: APMQ== is page 1.
+// numberedPage answers with a page of a list of count numbered rows. A page token is the encoded number of the
+// page, as for Twilio's usage records: APMQ== is page 1.
 func numberedPage(r *world.Request, count int64, row func(place int64) table.Part) format.Answer {
 	p, refused := r.ReadPageSize()
 	if refused != nil {
@@ -43,17 +44,17 @@ func numberedPage(r *world.Request, count int64, row func(place int64) table.Par
 	return r.List(p, table.AppendParts(nil, rows, ""), int(last-first), next, pageToken(at-1))
 }
 
-// pageToken is the token of a page.
+// pageToken returns the token of a page.
 func pageToken(number int64) string {
 	return listToken + base64.StdEncoding.EncodeToString([]byte(strconv.FormatInt(max(number, 0), 10)))
 }
 
-// CallEvents answers the list of a call's events, which have no SIDs: its creation when we
-// called, the webhook once it was answered or rang, and the status callback when it was over.
+// CallEvents answers the list of a call's events, which have no SIDs. The events are the creation of an outbound call,
+// the webhook request when the call started, and the status callback at its end.
 func CallEvents(r *world.Request) format.Answer {
 	w := r.World
 	all := w.Sequences[r.Account][Calls]
-	v := drawCall(w, all, r.Parent)
+	v := generateCall(w, all, r.Parent)
 	v["sid"], v["account"] = w.SID(all, r.Parent), w.AccountSID(r.Account)
 	created, start, end := v["created"].(int64), v["start"].(int64), v["end"].(int64)
 	var list []table.Part

@@ -1,4 +1,4 @@
-// Media: what messages carry besides text.
+// Media: the pictures of messages.
 package kinds
 
 import (
@@ -15,28 +15,28 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Media are what messages carry besides text.
+// Media are the pictures that messages contain.
 var Media = &world.Kind{
 	Name: "media", Prefix: "ME", Tag: 'E',
-	Generate: drawMedium, Shape: "media",
-	Owner: Messages, SlotsPerOwner: Places,
+	Generate: generateMedium, Shape: "media",
+	Owner: Messages, SlotsPerOwner: MediaSlots,
 	IsUsed: func(_ *world.World, s *world.Sequence, i int64) bool {
-		return i%Places < int64(sentMedia(s.Siblings[Messages], i/Places))
+		return i%MediaSlots < int64(mediaCount(s.Siblings[Messages], i/MediaSlots))
 	},
 	Filters: world.TimeFilters("DateCreated", false, "created"),
 	Writes:  world.Writes{CanDelete: true},
 }
 
-// Places is how many indexes each message has for its media, most of them empty.
-const Places = 16
+// MediaSlots is the number of indexes that each message has for its media. Most of them are empty.
+const MediaSlots = 16
 
-// maxMedia is how many media a message may carry.
+// maxMedia is the maximum number of media in a message.
 const maxMedia = 10
 
-// sentMedia is with how many media a message was sent.
-func sentMedia(s *world.Sequence, message int64) int {
+// mediaCount returns the number of media with which a message was sent.
+func mediaCount(s *world.Sequence, message int64) int {
 	if !s.IsCreatedByWrite(message) {
-		if MediaPlace(s.Seed, message/20) == message {
+		if MediaMessage(s.Seed, message/20) == message {
 			return 1
 		}
 		return 0
@@ -46,35 +46,35 @@ func sentMedia(s *world.Sequence, message int64) int {
 	return min(max(n, 0), maxMedia)
 }
 
-// deletedMedia returns how many media of a message were deleted.
-func deletedMedia(w *world.World, s *world.Sequence, message int64) int {
+// deletedMediaCount returns the number of media of a message that were deleted.
+func deletedMediaCount(w *world.World, s *world.Sequence, message int64) int {
 	gone := w.Sequence(w.KindNamed("media"), s.Account).DeletedIndexes
-	first, _ := slices.BinarySearch(gone, message*Places)
-	end, _ := slices.BinarySearch(gone, (message+1)*Places)
+	first, _ := slices.BinarySearch(gone, message*MediaSlots)
+	end, _ := slices.BinarySearch(gone, (message+1)*MediaSlots)
 	return end - first
 }
 
-// pictureType returns what sort of picture a medium is.
+// pictureType returns the content type of a medium.
 func pictureType(s *world.Sequence, i int64) string {
 	d := s.Random(i)
 	return [...]string{"image/png", "image/jpeg"}[d.IntBelow(2)]
 }
 
-func drawMedium(w *world.World, s *world.Sequence, i int64) table.Values {
-	return table.Values{"content_type": pictureType(s, i), "created": s.CreationTime(i), "message": w.SID(s.Siblings[Messages], i/Places)}
+func generateMedium(w *world.World, s *world.Sequence, i int64) table.Values {
+	return table.Values{"content_type": pictureType(s, i), "created": s.CreationTime(i), "message": w.SID(s.Siblings[Messages], i/MediaSlots)}
 }
 
-// MediaOf are the places of a message.
+// MediaOf returns the condition for the media of a message.
 func MediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
-	return world.Condition{Lo: message * Places, Hi: (message+1)*Places - 1}
+	return world.Condition{Lo: message * MediaSlots, Hi: (message+1)*MediaSlots - 1}
 }
 
 const tagPictures = 0x706963
 
-// PictureOf is the picture a medium holds: the sample of its type, with the
-// medium's own tag behind the end of the image, where no reader of images looks.
+// PictureOf returns the content of a medium: the sample picture of its type, followed by a tag that makes
+// each medium unique. Image decoders ignore bytes after the end of the image.
 func PictureOf(s *world.Sequence, i int64) format.Content {
-	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(s.Seed, tagPictures, i+Places*int64(s.Account)<<40)))
+	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(s.Seed, tagPictures, i+MediaSlots*int64(s.Account)<<40)))
 	sort := pictureType(s, i)
 	raw := append(sampleNamed("picture."+strings.TrimPrefix(sort, "image/")), tag...)
 	return format.Content{ReadSeeker: bytes.NewReader(raw), Sort: sort, Tag: `"` + tag + `"`, Modified: time.Unix(s.CreationTime(i), 0)}

@@ -1,4 +1,4 @@
-// Messages: what was written to whom, whether it arrived, and how a row looks.
+// Messages: their parties, lifecycle, filters and writes.
 package kinds
 
 import (
@@ -12,14 +12,15 @@ import (
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
+	"understudy/kit/charset"
 )
 
 // Messages are the messages of an account.
 var Messages = &world.Kind{
 	Name: "messages", Prefix: "SM", Tag: 'M', PrefixOf: mediaPrefix,
-	Generate: drawMessage, Value: peekMessage, Shape: "message",
+	Generate: generateMessage, Value: messageValue, Shape: "message",
 	Count:     func(w *world.World) int64 { return 2 * w.Records },
-	Lifecycle: messageLife,
+	Lifecycle: messageLifecycle,
 	Filters: slices.Concat(
 		[]world.Filter{
 			partyFilter("To", func(r *world.Row) fake.Party { return readMessage(r.World, r.Sequence, r.Index).to }),
@@ -33,7 +34,7 @@ var Messages = &world.Kind{
 	},
 }
 
-// message is who wrote to whom, read from the seed and the message's mark.
+// message has the parties and the progress of a message, computed from the seed and the message's history.
 type message struct {
 	progress  world.Progress
 	direction string
@@ -42,16 +43,16 @@ type message struct {
 	whatsapp  bool
 }
 
-// MediaPlace is the one message of every twenty that carries media.
-func MediaPlace(seed uint64, block int64) int64 {
+// MediaMessage returns the index of the message with media in a block of twenty messages.
+func MediaMessage(seed uint64, block int64) int64 {
 	d := fake.RngFor(seed, tagMedia, block)
 	return block*20 + int64(d.IntBelow(20))
 }
 
-// draft draws what becomes of a message and which way it goes.
-func (m *message) draft(d *fake.Rng) []string {
+// choosePlan sets the direction of a message and returns the statuses it goes through.
+func (m *message) choosePlan(d *fake.Rng) []string {
 	way, luck, odd := d.IntBelow(1000), d.IntBelow(1000), d.IntBelow(100)
-	can := lives()
+	can := lifecycles()
 	all := can.Sent
 	switch m.whatsapp = odd < 2; {
 	case way < 400:
@@ -71,27 +72,28 @@ func (m *message) draft(d *fake.Rng) []string {
 	return plan
 }
 
-// messageLife draws what a message goes through, or reads it from the write that created the message.
-func messageLife(s *world.Sequence, i int64) world.Progress {
+// messageLifecycle computes the statuses and durations of a message. For a message that a write created the
+// statuses depend on the form of the write.
+func messageLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
-	plan := new(message).draft(&d)
+	plan := new(message).choosePlan(&d)
 	if s.IsCreatedByWrite(i) {
 		switch form := s.History[i].Fields; {
 		case form["ScheduleType"] == "fixed":
-			plan = lives().Scheduled
+			plan = lifecycles().Scheduled
 		case form["MessagingServiceSid"] != "":
-			plan = lives().ForService
+			plan = lifecycles().ForService
 		default:
-			plan = lives().Delivered
+			plan = lifecycles().Delivered
 		}
 	}
 	short, hop, bill := int64(1+d.IntBelow(2)), int64(1+d.IntBelow(9)), int64(5+d.IntBelow(55))
-	dwell := spend(plan, bill, lasting{"queued", short}, lasting{"sending", short}, lasting{"accepted", short}, lasting{"receiving", short},
-		lasting{"sent", hop}, lasting{"scheduled", 900})
+	dwell := stateDurations(plan, bill, []stateDuration{{"queued", short}, {"sending", short}, {"accepted", short}, {"receiving", short},
+		{"sent", hop}, {"scheduled", 900}}...)
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
-// readMessage reads a message that a write created, or draws who wrote to whom.
+// readMessage returns a message. Its parties come from the write that created the message, or else from the seed.
 func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	m.progress, m.direction = s.Progress(i), "outbound-api"
 	if s.IsCreatedByWrite(i) {
@@ -100,7 +102,7 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 		return m
 	}
 	first, d := s.Random(i), &m.progress.Rest
-	m.draft(&first)
+	m.choosePlan(&first)
 	us, them := fake.Party{Own: true, Index: int64(d.IntBelow(world.OwnNumbers))}, fake.PickPerson(d, w.People)
 	odd := d.IntBelow(200)
 	switch {
@@ -120,14 +122,14 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	return m
 }
 
-// peekMessage returns when a message was sent: all that filters ask of one beside its sides.
-func peekMessage(_ *world.World, s *world.Sequence, i int64, _ string) any {
+// messageValue returns when a message was sent. That is the only value that filters need besides the parties.
+func messageValue(_ *world.World, s *world.Sequence, i int64, _ string) any {
 	p := s.Progress(i)
-	return sentAt(&p)
+	return sendTime(&p)
 }
 
-// sentAt returns when a message was sent or received; 0 while it is under way.
-func sentAt(p *world.Progress) int64 {
+// sendTime returns when a message was sent, received or failed, in Unix seconds, or 0 if none has happened yet.
+func sendTime(p *world.Progress) int64 {
 	for _, status := range [...]string{"sent", "received", "failed"} {
 		if t := p.StatusTime(status); t != 0 {
 			return t
@@ -136,14 +138,14 @@ func sentAt(p *world.Progress) int64 {
 	return 0
 }
 
-// drawMessage draws a message. Its price is for each segment, once the step after the final
-// state is reached.
-func drawMessage(w *world.World, s *world.Sequence, i int64) table.Values {
-	m, media := readMessage(w, s, i), sentMedia(s, i)
+// generateMessage computes the values of a message. Each segment has a price, which appears at the step after
+// the final status.
+func generateMessage(w *world.World, s *world.Sequence, i int64) table.Values {
+	m, media := readMessage(w, s, i), mediaCount(s, i)
 	v := table.Values{
-		"created": m.progress.Created, "sent": sentAt(&m.progress), "updated": m.progress.UpdateTime(), "direction": m.direction, "service": "",
+		"created": m.progress.Created, "sent": sendTime(&m.progress), "updated": m.progress.UpdateTime(), "direction": m.direction, "service": "",
 		"from": m.from.Name(w.Seed), "to": m.to.Name(w.Seed), "status": m.progress.Status(),
-		"media": strconv.Itoa(media - deletedMedia(w, s, i)),
+		"media": strconv.Itoa(media - deletedMediaCount(w, s, i)),
 	}
 	d := m.progress.Rest
 	why := incidents().Failures[d.IntBelow(len(incidents().Failures))]
@@ -161,50 +163,50 @@ func drawMessage(w *world.World, s *world.Sequence, i int64) table.Values {
 		body = fake.Body(d, media > 0)
 	}
 	parts := 0
-	if text, set := s.WrittenValue(i, "Segments"); set { // a redacted message keeps its number
+	if text, set := s.WrittenValue(i, "Segments"); set { // a message whose body was emptied keeps its number of segments
 		parts, _ = strconv.Atoi(text)
 	} else {
-		parts = fake.Segments(body)
+		parts = charset.CountSMS(body).Segments
 	}
 	price, set := s.WrittenValue(i, world.EditedPrice)
 	if !set && m.progress.IsPriced() {
-		price = format.Money(m.rate(w) * int64(parts))
+		price = format.Money(m.segmentPrice(w) * int64(parts))
 	}
 	v["body"], v["segments"], v["price"] = body, strconv.Itoa(parts), price
 	return v
 }
 
-// rate is the price of one segment.
-func (m *message) rate(w *world.World) int64 {
+// segmentPrice returns the price of one segment in hundred-thousandths of a dollar.
+func (m *message) segmentPrice(w *world.World) int64 {
 	if m.direction != "inbound" && m.to.Text == "" && !m.to.Given {
 		return fake.HomeOf(w.Seed, m.to.Index).Cents
 	}
 	return 790
 }
 
-// mediaPrefix returns what the SID of a message with media begins with.
+// mediaPrefix returns the SID prefix of a message with media, or "" for any other message.
 func mediaPrefix(s *world.Sequence, i int64) string {
-	if sentMedia(s, i) > 0 {
+	if mediaCount(s, i) > 0 {
 		return "MM"
 	}
 	return ""
 }
 
-// rewriteMessage returns what a write of a message's body sets: the body and the
-// number of segments it was sent in.
+// rewriteMessage returns the fields to set when a message's body changes: the new body, and the number of
+// segments of the old body.
 func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map[string]string {
-	return map[string]string{"Segments": text(drawMessage(w, s, i), "segments"), "Body": body}
+	return map[string]string{"Segments": text(generateMessage(w, s, i), "segments"), "Body": body}
 }
 
-// createMessage reads what POST to Messages asks for.
+// createMessage reads the form of POST to Messages.
 func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	to, from, text, service := form.Get("To"), form.Get("From"), form.Get("Body"), form.Get("MessagingServiceSid")
 	switch {
 	case to == "":
 		return nil, format.Refuse(http.StatusBadRequest, 21604, "A 'To' phone number is required.")
-	case !callable(to):
+	case !isCallable(to):
 		return nil, format.Refuse(http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+to)
-	case from != "" && !callable(from):
+	case from != "" && !isCallable(from):
 		return nil, format.Refuse(http.StatusBadRequest, 21212, "Invalid 'From' Phone Number: "+from)
 	case len([]rune(text)) > 1600:
 		return nil, format.Refuse(http.StatusBadRequest, 21617, "The concatenated message body exceeds the 1600 character limit")
@@ -221,13 +223,13 @@ func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[stri
 	if media := len(form["MediaUrl"]); media > maxMedia {
 		return nil, format.Refuse(http.StatusBadRequest, 21623, "Number of media files exceeds allowed limit")
 	} else if media > 0 {
-		fields["MediaUrl"] = strconv.Itoa(media) // how many, not where
+		fields["MediaUrl"] = strconv.Itoa(media) // store the number of media, not their URLs
 	}
 	return fields, nil
 }
 
-// updateMessage reads what POST to a message asks for: to empty its body, or
-// to call it back while it has not left.
+// updateMessage reads the form of POST to a message. It can empty the body, or cancel a message that
+// was not sent yet.
 func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	status := form.Get("Status")
 	p := s.Progress(i)

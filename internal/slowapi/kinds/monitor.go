@@ -1,4 +1,4 @@
-// The Monitor API: alerts, and events of who changed what from where.
+// The Monitor API: alerts and audit events.
 package kinds
 
 import (
@@ -10,44 +10,44 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Alerts are the alerts of the Monitor API. Twilio does not document ResourceSid; Logrole uses it.
+// Alerts are the alerts of the Monitor API. Twilio does not document the filter ResourceSid, but Logrole uses it.
 var Alerts = &world.Kind{
-	Name: "alerts", Prefix: "NO", Tag: 0x4e4c, Generate: drawAlert, Shape: "alert",
-	Count: countTroubles,
-	// Each comes two seconds after what it is of.
+	Name: "alerts", Prefix: "NO", Tag: 0x4e4c, Generate: generateAlert, Shape: "alert",
+	Count: countIncidents,
+	// An alert is created two seconds after its call or message.
 	CreationTime: func(s *world.Sequence, i int64) int64 {
-		of, subject, _ := alerted(s, i)
+		of, subject, _ := alertSubject(s, i)
 		return min(of.CreationTime(subject)+2, s.Newest)
 	},
 	Filters: []world.Filter{
 		world.TextFilter("LogLevel", "log_level"),
-		{Key: "StartDate", Read: monthLong(createdFilters[2].Read)},
-		{Key: "EndDate", Read: monthLong(createdFilters[1].Read)},
+		{Key: "StartDate", Read: limitToMonth(createdFilters[2].Read)},
+		{Key: "EndDate", Read: limitToMonth(createdFilters[1].Read)},
 		world.TextFilter("ResourceSid", "subject"),
 	},
 	Arrives: true,
 }
 
-// alerted draws what an alert is of: one of the hundred messages or fifty calls that came
-// when it did; one made by an advance is of any of them. The last ten calls of fifty have
-// none, so that the order of calls and messages is that of their alerts. d decides on the rest.
-func alerted(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d fake.Rng) {
+// alertSubject returns the call or message that an alert is about, and a random generator for the alert's other values.
+// A seeded alert is about one of 50 calls or one of 100 messages of the same time, never about the last fifth of
+// them, so alerts have the same order as their subjects. A later alert is about any seeded call or message.
+func alertSubject(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d fake.Rng) {
 	d = s.Random(i)
 	of, each := s.Siblings[Calls], int64(1)
 	if d.IntBelow(3) == 0 {
 		of, each = s.Siblings[Messages], 2
 	}
-	subject = (i*troubled + int64(d.IntBelow(troubled-10))) * each
+	subject = (i*callsPerIncident + int64(d.IntBelow(callsPerIncident-10))) * each
 	if i >= s.SeededCount {
 		subject = int64(d.Next() % uint64(of.SeededCount))
 	}
 	return of, subject, d
 }
 
-// monthLong refuses a range of more than 30 days, to now where EndDate is
-// missing. Twilio says of both dates that queries for alerts older than 30 days
-// are not supported, not what becomes of them; the quirk range-forgiven answers.
-func monthLong(read func(*world.Request, string) (world.Condition, *format.Answer)) func(*world.Request, string) (world.Condition,
+// limitToMonth returns a filter that refuses a range of more than 30 days. Without EndDate the range ends now. Twilio
+// documents that queries for alerts older than 30 days are not supported, but not their answer. The
+// quirk range-forgiven accepts them.
+func limitToMonth(read func(*world.Request, string) (world.Condition, *format.Answer)) func(*world.Request, string) (world.Condition,
 	*format.Answer) {
 	return func(x *world.Request, value string) (world.Condition, *format.Answer) {
 		from, begins := format.ParseDate(x.Query.Given["StartDate"].Value)
@@ -63,10 +63,10 @@ func monthLong(read func(*world.Request, string) (world.Condition, *format.Answe
 	}
 }
 
-// drawAlert draws an alert: alone it says more than in a list.
-func drawAlert(w *world.World, s *world.Sequence, i int64) table.Values {
-	of, subject, d := alerted(s, i)
-	v := drawIncident(w, of, subject, d)
+// generateAlert computes the values of an alert. A single alert shows more of them than a list.
+func generateAlert(w *world.World, s *world.Sequence, i int64) table.Values {
+	of, subject, d := alertSubject(s, i)
+	v := generateIncident(w, of, subject, d)
 	if v["created"] = s.CreationTime(i); i%4 == 0 {
 		v["text"] = v["sentence"]
 	}
@@ -75,8 +75,8 @@ func drawAlert(w *world.World, s *world.Sequence, i int64) table.Values {
 
 // Events are the audit events of the Monitor API.
 var Events = &world.Kind{
-	Name: "monitor_events", Prefix: "AE", Tag: 0x4145, Generate: drawEvent, Shape: "event",
-	Count: countTroubles,
+	Name: "monitor_events", Prefix: "AE", Tag: 0x4145, Generate: generateEvent, Shape: "event",
+	Count: countIncidents,
 	Filters: []world.Filter{
 		world.TextFilter("ActorSid", "actor"), world.TextFilter("EventType", "type"), world.TextFilter("ResourceSid", "resource"),
 		world.TextFilter("SourceIpAddress", "address"),
@@ -85,12 +85,12 @@ var Events = &world.Kind{
 	},
 }
 
-// createdFilters are "at it", "at its end or earlier" and "at its beginning or later".
+// createdFilters are the filters for events on a date, up to its end, and from its beginning.
 var createdFilters = world.TimeFilters("Date", true, "created")
 
-// drawEvent draws an event. Its user is one of six, in no other record. It was done from the
-// range of addresses that is kept for documentation, and a key it was done to is one that is no more.
-func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
+// generateEvent computes the values of an event. Its actor is one of six users, who appear in no other record. Its IP address
+// is from the range for documentation (RFC 5737). Its API key is not among the keys of the account.
+func generateEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 	d := s.Random(i)
 	all := incidents().Events
 	does, who, from, which := all[d.IntBelow(len(all))], d.IntBelow(6), d.IntBelow(20), int64(d.IntBelow(world.OwnNumbers))
@@ -105,7 +105,7 @@ func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 		resource = string(w.Cipher.AppendSID(nil, "AP", s.Account, tagApplications, one))
 		path += "/Applications/" + resource
 	case "api-key":
-		resource = drawHex("SK", s.Kind.Tag<<8|1, s, which)
+		resource = generateHex("SK", s.Kind.Tag<<8|1, s, which)
 		path += "/Keys/" + resource
 	}
 	changes := table.Members{}
@@ -113,7 +113,7 @@ func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 		changes = table.Members{{Name: does.Field, Value: table.Members{{Name: "previous", Value: does.Old}, {Name: "updated", Value: does.New}}}}
 	}
 	return table.Values{
-		"actor": drawHex("US", s.Kind.Tag<<8, s, int64(who)), "changes": changes, "created": s.CreationTime(i), "type": does.Type,
+		"actor": generateHex("US", s.Kind.Tag<<8, s, int64(who)), "changes": changes, "created": s.CreationTime(i), "type": does.Type,
 		"resource": resource, "resource_path": path, "resource_type": does.To, "source": [...]string{"web", "api", "twilio"}[i%3],
 		"address": "203.0.113." + strconv.Itoa(7+from),
 	}

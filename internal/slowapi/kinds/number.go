@@ -1,4 +1,4 @@
-// Numbers: those that the account owns, and those of others that may be shown as the caller's.
+// Phone numbers that the account owns, and caller IDs: other people's numbers that outgoing calls may show.
 package kinds
 
 import (
@@ -20,11 +20,11 @@ var Numbers = settingKind(world.Kind{
 	Filters: []world.Filter{
 		world.BoolFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
 	},
-}, drawNumber, deriveCapabilities)
+}, generateNumber, deriveCapabilities)
 
-// drawNumber draws the number itself. Those of London and Berlin depend on the
-// second and the third address.
-func drawNumber(w *world.World, s *world.Sequence, i int64, fields map[string]string) {
+// generateNumber sets the phone number and its webhooks. The numbers of London and Berlin require the second and
+// the third address.
+func generateNumber(w *world.World, s *world.Sequence, i int64, fields map[string]string) {
 	number := fake.OwnNumber(w.Seed, i)
 	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
 	fields["VoiceUrl"], fields["SmsUrl"] = "https://example.com/voice?line="+number[1:], "https://example.com/sms"
@@ -33,13 +33,13 @@ func drawNumber(w *world.World, s *world.Sequence, i int64, fields map[string]st
 	}
 }
 
-// deriveCapabilities tells what a number can do.
+// deriveCapabilities sets whether a number can send SMS and MMS.
 func deriveCapabilities(_ *world.World, _ *world.Sequence, _ int64, v table.Values) {
 	north := strings.HasPrefix(text(v, "PhoneNumber"), "+1")
 	v["mms"], v["sms"] = north, north || v["Type"] != "local"
 }
 
-// buyNumber reads a creation: the number that is bought, by itself or by its area.
+// buyNumber reads the form of a purchase. The form has the number to buy, or an area code in which to choose one.
 func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	fields, r := allRules()["incoming_phone_numbers"].read(form)
 	if r != nil {
@@ -57,7 +57,7 @@ func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]s
 	return fields, nil
 }
 
-// sortOf tells from a number's first digits what sort it is.
+// sortOf returns the type of a number by its first digits: local, mobile or toll-free.
 func sortOf(number string) string {
 	begins := func(front string) bool { return strings.HasPrefix(number, front) }
 	switch {
@@ -69,13 +69,12 @@ func sortOf(number string) string {
 	return "local"
 }
 
-// ownSID is the SID of one of the numbers the main account began with.
+// ownSID returns the SID of one of the main account's seeded numbers.
 func ownSID(w *world.World, own int64) string {
 	return w.SID(w.Sequences[0][Numbers], own)
 }
 
-// CallerIDs are the caller ids of an account. Their SIDs begin with PN, as those
-// of owned numbers do.
+// CallerIDs are the caller IDs of an account. Their SIDs begin with PN, as those of owned numbers do.
 var CallerIDs = settingKind(world.Kind{
 	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id",
 	Writes:  world.Writes{Create: addCallerID, CreateStatus: http.StatusOK, CanDelete: true},
@@ -84,7 +83,8 @@ var CallerIDs = settingKind(world.Kind{
 	fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
 }, deriveValidation)
 
-// addCallerID reads a creation. Twilio calls the number and waits for the code; here it counts as verified at once.
+// addCallerID reads the form of a new caller ID. Twilio calls the number and waits for a code. Here the number is
+// verified at once.
 func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	number := form.Get("PhoneNumber")
 	if !format.IsNumber(number) {
@@ -97,10 +97,10 @@ func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string
 	return fields, r
 }
 
-// deriveValidation draws the code and the call that tells it, which is no call of
-// this world.
+// deriveValidation sets the validation code and the SID of the call that announces it. That call is not a
+// record of this world.
 func deriveValidation(_ *world.World, s *world.Sequence, i int64, v table.Values) {
-	v["validation_call"] = drawHex("CA", world.TagSecrets<<8|tagCallerIDs, s, i)
+	v["validation_call"] = generateHex("CA", world.TagSecrets<<8|tagCallerIDs, s, i)
 	d := fake.RngFor(s.Seed, world.TagSecrets<<16|tagCallerIDs, i)
 	v["validation_code"] = strconv.Itoa(100000 + d.IntBelow(900000))
 }

@@ -1,4 +1,4 @@
-// Queues, and the calls that wait in them.
+// Queues, and their members, which are waiting calls.
 package kinds
 
 import (
@@ -9,23 +9,24 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Queues are the queues of an account. Nobody waits in the last of the first.
+// Queues are the queues of an account. The last seeded queue has no members.
 var Queues = settingKind(world.Kind{
 	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue",
 	Writes: world.Writes{CanDelete: true, RefuseDelete: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
-		if size, _ := waiting(w, s, i); size > 0 {
+		if size, _ := countWaiting(w, s, i); size > 0 {
 			return format.NewInvalid("Queue is not empty, cannot delete")
 		}
 		return nil
 	}},
 }, nil, func(w *world.World, s *world.Sequence, i int64, v table.Values) {
-	size, waited := waiting(w, s, i)
-	most, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // 0 for what a journal of any origin says
-	v["current_size"], v["average_wait_time"], v["max_size"] = size, waited/max(size, 1), most
+	size, waited := countWaiting(w, s, i)
+	limit, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // 0 if an edited journal has no number here
+	v["current_size"], v["average_wait_time"], v["max_size"] = size, waited/max(size, 1), limit
 })
 
-// waiting returns how many wait in a queue, and how long they have in all. They are few: all are read.
-func waiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64) {
+// countWaiting returns the number of members in a queue and the sum of their waiting times in seconds. It reads all
+// members of all queues, which are few.
+func countWaiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64) {
 	in := w.Sequences[s.Account][Members]
 	for i := range in.Count() {
 		if queueOf(in, i) == queue && in.HasRecord(i) {
@@ -36,34 +37,34 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64
 	return size, waited
 }
 
-// Members have no SID of their own. The one their tokens carry is never shown.
+// Members are the members of queues. They have no SID of their own; an internal SID appears only in page tokens.
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
-	Generate: drawMember, Shape: "member",
+	Generate: generateMember, Shape: "member",
 	Count: func(w *world.World) int64 { return min(w.Records/40, maxMembers) },
 	Find:  findMember,
 }
 
-// maxMembers is how many wait at most in all queues together.
+// maxMembers is the maximum number of members in all queues together.
 const maxMembers = 120
 
-// memberCall returns the call that a member is. Every third of the newest calls is one,
-// whatever else became of it, the oldest first: who came first is in front.
+// memberCall returns the index of a member's call. Every third of the newest calls is a member, whatever its
+// status. A higher index is an older call, which is nearer to the front of its queue.
 func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 
-// queueOf returns the queue that a member waits in.
+// queueOf returns the index of a member's queue.
 func queueOf(s *world.Sequence, i int64) int64 {
 	d := s.Random(i)
 	return int64(min(d.IntBelow(5)/2, len(allRules()["queues"].First)-2))
 }
 
-// waitOf returns how long a member has waited, in seconds.
+// waitOf returns the waiting time of a member in seconds.
 func waitOf(w *world.World, s *world.Sequence, i int64) int64 {
 	return max(w.Now().Unix()-w.Sequences[s.Account][Calls].CreationTime(memberCall(w, i)), 0)
 }
 
-// drawMember draws a member. Its position is its place in its queue; the front is 1.
-func drawMember(w *world.World, s *world.Sequence, i int64) table.Values {
+// generateMember computes the values of a member. Its position in the queue counts from 1 at the front.
+func generateMember(w *world.World, s *world.Sequence, i int64) table.Values {
 	calls, queue, position := w.Sequences[s.Account][Calls], queueOf(s, i), int64(1)
 	for other := i + 1; other < s.Count(); other++ {
 		if queueOf(s, other) == queue && s.HasRecord(other) {
@@ -76,13 +77,13 @@ func drawMember(w *world.World, s *world.Sequence, i int64) table.Values {
 	}
 }
 
-// MembersOf are the members of one queue.
+// MembersOf returns the condition for the members of a queue.
 func MembersOf(w *world.World, s *world.Sequence, queue int64) world.Condition {
 	sid := w.SID(w.Sequences[s.Account][Queues], queue)
 	return world.NewCondition(func(r *world.Row) bool { return r.Value("queue") == sid })
 }
 
-// findMember finds a member by its call's SID, or the one in Front.
+// findMember returns the index of a member by the SID of its call, or of the first member if the name is Front.
 func findMember(w *world.World, s *world.Sequence, queue int64, name string) (int64, bool) {
 	if name == "Front" {
 		for i := s.Count() - 1; i >= 0; i-- {

@@ -1,4 +1,4 @@
-// Recordings: what was said in calls and conferences, how rows of them look, and what they say in words.
+// Recordings of calls and conferences, and transcriptions of recordings.
 package kinds
 
 import (
@@ -18,52 +18,52 @@ import (
 // Recordings are the recordings of calls and conferences.
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
-	Generate: drawRecording, Shape: "recording",
+	Generate: generateRecording, Shape: "recording",
 	Count:        func(w *world.World) int64 { return w.Records / perRecording },
 	CreationTime: func(s *world.Sequence, i int64) int64 { return SubjectOf(s, i).Since },
-	Lifecycle:    recordingLife,
+	Lifecycle:    recordingLifecycle,
 	Filters: slices.Concat(RecordingDates, []world.Filter{
-		{Key: "CallSid", Read: ofFilter("CallSid")},
-		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
-		{Key: "IncludeSoftDeleted", Read: readBuried},
+		{Key: "CallSid", Read: subjectFilter("CallSid")},
+		{Key: "ConferenceSid", Read: subjectFilter("ConferenceSid")},
+		{Key: "IncludeSoftDeleted", Read: readIncludeDeleted},
 	}),
 	Writes: world.Writes{CanDelete: true, ShowsDeleted: true},
 }
 
-// RecordingDates are all that narrows the lists of one call or conference.
+// RecordingDates are the only filters in the list of recordings of one call or conference.
 var RecordingDates = world.TimeFilters("DateCreated", false, "created")
 
 var (
-	recordingPlan = []string{"in-progress", "processing", "completed", "completed"}
-	recordingLost = []string{"absent"}
+	recordedPlan = []string{"in-progress", "processing", "completed", "completed"}
+	absentPlan   = []string{"absent"}
 )
 
-// recordingLife is what a recording goes through.
-func recordingLife(s *world.Sequence, i int64) world.Progress {
+// recordingLifecycle computes the statuses and durations of a recording. It runs as long as its call or conference.
+func recordingLifecycle(s *world.Sequence, i int64) world.Progress {
 	of := SubjectOf(s, i)
 	d := s.Random(i)
-	length := lengthOf(callLife(s.Siblings[Calls], of.Call), "in-progress")
+	length := secondsIn(callLifecycle(s.Siblings[Calls], of.Call), "in-progress")
 	if of.Conference >= 0 {
 		rooms := s.Siblings[Conferences]
-		length = lengthOf(conferenceLife(rooms, of.Conference), "in-progress")
+		length = secondsIn(conferenceLifecycle(rooms, of.Conference), "in-progress")
 	}
-	if of.lost || d.IntBelow(150) == 0 {
-		return world.Progress{Plan: recordingLost}
+	if of.unanswered || d.IntBelow(150) == 0 {
+		return world.Progress{Plan: absentPlan}
 	}
-	return world.Progress{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.IntBelow(20)), int64(5 + d.IntBelow(55))}}
+	return world.Progress{Plan: recordedPlan, Dwell: [8]int64{length, int64(2 + d.IntBelow(20)), int64(5 + d.IntBelow(55))}}
 }
 
-// drawRecording draws a recording: the published documents have one shape for recordings
-// alone, one below calls and one below conferences. It does not end before what it is of. Its
-// price is for begun minutes, once the step after the final state is reached.
-func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
+// generateRecording computes the values of a recording. The published documents have one shape for all recordings, one
+// for those of a call and one for those of a conference. A recording does not end before its call or
+// conference. Each started minute has a price, which appears at the step after the final status.
+func generateRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, p, d := SubjectOf(s, i), s.Progress(i), fake.RngFor(s.Seed, tagRecorded<<8, i)
 	two, pick := d.IntBelow(2) == 0, d.IntBelow(10)
 	v := table.Values{
 		"call": w.SID(s.Siblings[Calls], of.Call), "conference": "", "channels": int64(1), "source": "Trunking", "created": p.Created,
 		"start": of.Since, "price": "",
 	}
-	end := int64(0) // of the call or conference, 0 while it goes on
+	end := int64(0) // when the call or conference ended, or 0
 	if of.Conference >= 0 {
 		room := s.Siblings[Conferences].Progress(of.Conference)
 		end = room.StatusTime("completed")
@@ -101,20 +101,20 @@ func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 	if p.IsPriced() && seconds != 0 {
 		v["price"] = format.Money(250 * ((seconds + 59) / 60))
 	}
-	v["status"], v["seconds"], v["duration"], v["updated"] = status, seconds, someSeconds(seconds), max(updated, s.LastWrite(i))
+	v["status"], v["seconds"], v["duration"], v["updated"] = status, seconds, secondsText(seconds), max(updated, s.LastWrite(i))
 	return v
 }
 
-// someSeconds is a number of seconds, or nothing for 0.
-func someSeconds(n int64) string {
+// secondsText returns a number of seconds as digits, or "" for 0.
+func secondsText(n int64) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-// ofFilter asks for the recordings of a call or of a conference.
-func ofFilter(name string) func(*world.Request, string) (world.Condition, *format.Answer) {
+// subjectFilter returns a filter for the recordings of a call or conference.
+func subjectFilter(name string) func(*world.Request, string) (world.Condition, *format.Answer) {
 	return func(x *world.Request, sid string) (world.Condition, *format.Answer) {
 		k, of := Calls, RecordingsOfCall
 		if name == "ConferenceSid" {
@@ -122,31 +122,31 @@ func ofFilter(name string) func(*world.Request, string) (world.Condition, *forma
 		}
 		i, known := x.World.Find(x.Sequence.Siblings[k], sid)
 		if !known {
-			return nothing, nil
+			return matchNone, nil
 		}
 		return of(x.World, x.Sequence, i), nil
 	}
 }
 
-// readBuried reads IncludeSoftDeleted, which widens the list.
-func readBuried(x *world.Request, value string) (world.Condition, *format.Answer) {
+// readIncludeDeleted reads IncludeSoftDeleted, which adds recently deleted recordings to the list.
+func readIncludeDeleted(x *world.Request, value string) (world.Condition, *format.Answer) {
 	buried, r := world.ReadBool(value)
 	x.IncludeDeleted = buried
 	return world.MatchAll, r
 }
 
-// Buried tells whether a query asks for what was deleted lately.
-func Buried(q format.Query) bool {
+// IncludeDeleted reports whether a query asks for recently deleted recordings too.
+func IncludeDeleted(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
 }
 
-// Sound returns what a recording sounds like; false when there is nothing to hear yet. Asked for
-// one channel or two, it has that many, else as many as it was recorded with.
-func Sound(w *world.World, s *world.Sequence, i int64, mp3 bool, asked string) (c format.Content, there bool) {
-	v := drawRecording(w, s, i)
+// AudioOf returns the audio of a recording, or false if the recording is not complete yet. RequestedChannels "1" or "2"
+// sets the number of channels. Otherwise the audio has as many channels as were recorded.
+func AudioOf(w *world.World, s *world.Sequence, i int64, mp3 bool, requestedChannels string) (c format.Content, complete bool) {
+	v := generateRecording(w, s, i)
 	channels := v["channels"].(int64)
-	if asked == "1" || asked == "2" {
-		channels = int64(asked[0] - '0')
+	if requestedChannels == "1" || requestedChannels == "2" {
+		channels = int64(requestedChannels[0] - '0')
 	}
 	seconds := min(max(v["seconds"].(int64), 1), maxAudio)
 	tune := uint64(fake.RngFor(s.Seed, tagRecorded<<16|uint64(s.Account), i))
@@ -158,39 +158,39 @@ func Sound(w *world.World, s *world.Sequence, i int64, mp3 bool, asked string) (
 	return c, v["status"] == "completed"
 }
 
-// Transcriptions are what recordings say in words.
+// Transcriptions are the texts of recordings.
 var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
-	Generate: drawTranscription, Shape: "transcription",
+	Generate: generateTranscription, Shape: "transcription",
 	Count:        func(w *world.World) int64 { return w.Records / perRecording / perTranscription },
-	CreationTime: spokenAt,
-	Lifecycle:    transcriptionLife, Writes: world.Writes{CanDelete: true},
+	CreationTime: transcriptionTime,
+	Lifecycle:    transcriptionLifecycle, Writes: world.Writes{CanDelete: true},
 }
 
 var (
-	transcriptionDone   = []string{"in-progress", "completed", "completed"}
-	transcriptionFailed = []string{"in-progress", "failed"}
+	transcribedPlan = []string{"in-progress", "completed", "completed"}
+	failedPlan      = []string{"in-progress", "failed"}
 )
 
-// transcriptionLife is what a transcription goes through.
-func transcriptionLife(s *world.Sequence, i int64) world.Progress {
+// transcriptionLifecycle computes the statuses and durations of a transcription.
+func transcriptionLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	dwell := [8]int64{int64(10 + d.IntBelow(80)), int64(5 + d.IntBelow(55))}
 	if d.IntBelow(12) == 0 {
-		return world.Progress{Plan: transcriptionFailed, Dwell: dwell}
+		return world.Progress{Plan: failedPlan, Dwell: dwell}
 	}
-	return world.Progress{Plan: transcriptionDone, Dwell: dwell}
+	return world.Progress{Plan: transcribedPlan, Dwell: dwell}
 }
 
-// drawTranscription draws a transcription. Its price is a number, unlike that of a recording.
-func drawTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
-	p, all, spoken := s.Progress(i), s.Siblings[Recordings], spokenIn(s, i)
-	seconds := drawRecording(w, all, spoken)["seconds"].(int64)
+// generateTranscription computes the values of a transcription. Its price is a JSON number, unlike that of a recording.
+func generateTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
+	p, all, spoken := s.Progress(i), s.Siblings[Recordings], transcribedRecording(s, i)
+	seconds := generateRecording(w, all, spoken)["seconds"].(int64)
 	v := table.Values{
-		"created": p.Created, "updated": p.UpdateTime(), "status": p.Status(), "duration": someSeconds(seconds), "recording": w.SID(all, spoken),
+		"created": p.Created, "updated": p.UpdateTime(), "status": p.Status(), "duration": secondsText(seconds), "recording": w.SID(all, spoken),
 	}
 	if p.Status() == "completed" {
-		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's word for silence
+		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's text for silence
 	}
 	if p.IsPriced() {
 		v["price"] = format.Money(5000 * max((seconds+59)/60, 1))

@@ -1,4 +1,4 @@
-// Samples: what is heard and seen, made of embedded seconds and pictures.
+// Samples: audio and pictures, made of embedded files.
 package kinds
 
 import (
@@ -8,22 +8,21 @@ import (
 	"io"
 )
 
-// samples hold one second of the melody in each form, with one channel and with
-// two: a RIFF file of 16-bit PCM at 8 kHz, and 28 frames of MPEG-1 Layer III of
-// 32 kbit/s at 32 kHz. No frame refers to the one before, so they can be
-// repeated. A picture of each type stands beside them.
+// samples has one second of a melody in each format, with one and with two channels: a RIFF file of 16-bit
+// PCM at 8 kHz, and 28 frames of MPEG-1 Layer III with 32 kbit/s at 32 kHz. The frames do not depend
+// on each other, so they can be repeated. It also has a picture of each type.
 //
 //go:embed samples
 var samples embed.FS
 
 // Sizes of the samples, in bytes.
 const (
-	wavHead  = 44    // before the first moment
-	wavBytes = 16000 // of a second of one channel
-	mp3Frame = 144   // of 1152 moments
+	wavHead  = 44    // the header of a WAV file
+	wavBytes = 16000 // one second of one channel
+	mp3Frame = 144   // one frame, which has 1152 audio samples
 )
 
-// sampleNamed reads a sample.
+// sampleNamed returns the content of an embedded file.
 func sampleNamed(name string) []byte {
 	raw, err := samples.ReadFile("samples/" + name)
 	if err != nil {
@@ -32,7 +31,7 @@ func sampleNamed(name string) []byte {
 	return raw
 }
 
-// wavOf plays so many seconds, from a quarter of the sample that chance decides.
+// wavOf returns a WAV file of a length in seconds. chance decides at which quarter of the melody it begins.
 func wavOf(chance uint64, seconds, channels int64) *io.SectionReader {
 	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
 	data := seconds * wavBytes * channels
@@ -40,26 +39,26 @@ func wavOf(chance uint64, seconds, channels int64) *io.SectionReader {
 	binary.LittleEndian.PutUint32(head[4:], uint32(wavHead-8+data))
 	binary.LittleEndian.PutUint32(head[40:], uint32(data))
 	shift := int64(chance%4) * wavBytes * channels / 4
-	return io.NewSectionReader(&loop{head: head, sample: raw[wavHead:], shift: shift}, 0, wavHead+data)
+	return io.NewSectionReader(&loopReader{head: head, sample: raw[wavHead:], shift: shift}, 0, wavHead+data)
 }
 
-// mp3Of plays so many seconds, from a pair of frames that chance decides: over
-// two frames the signs of a steady tone repeat.
+// mp3Of returns an MP3 file of a length in seconds. chance decides at which pair of frames it begins. It begins at a
+// pair because the phase of a steady tone repeats every two frames.
 func mp3Of(chance uint64, seconds, channels int64) *io.SectionReader {
-	const rate, moments = 32000, 1152
+	const rate, samplesPerFrame = 32000, 1152
 	raw := sampleNamed(fmt.Sprintf("channels%d.mp3", channels))
-	frames := (seconds*rate + moments - 1) / moments
-	return io.NewSectionReader(&loop{sample: raw, shift: int64(chance%14) * 2 * mp3Frame}, 0, frames*mp3Frame)
+	frames := (seconds*rate + samplesPerFrame - 1) / samplesPerFrame
+	return io.NewSectionReader(&loopReader{sample: raw, shift: int64(chance%14) * 2 * mp3Frame}, 0, frames*mp3Frame)
 }
 
-// loop is a head and then a sample over and over.
-type loop struct {
+// loopReader is an endless file: a header and then a repeated sample.
+type loopReader struct {
 	head, sample []byte
-	shift        int64 // where in the sample it begins
+	shift        int64 // the offset in the sample where it begins, in bytes
 }
 
-// ReadAt copies bytes. A loop has no end.
-func (c *loop) ReadAt(p []byte, at int64) (n int, _ error) {
+// ReadAt reads bytes at an offset. It never returns io.EOF, because the file is endless.
+func (c *loopReader) ReadAt(p []byte, at int64) (n int, _ error) {
 	for n < len(p) {
 		next := c.head[min(at, int64(len(c.head))):]
 		if len(next) == 0 {
@@ -71,6 +70,5 @@ func (c *loop) ReadAt(p []byte, at int64) (n int, _ error) {
 	return n, nil
 }
 
-// maxAudio is how many seconds are to hear of a recording, however long it
-// says it is.
+// maxAudio is the maximum length of audio in seconds. The duration of a recording may be longer.
 const maxAudio = 30

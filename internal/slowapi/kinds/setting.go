@@ -1,4 +1,4 @@
-// Settings: numbers, addresses, applications, keys, caller ids and queues, which are set by hand.
+// Settings: kinds whose records are configured by people, such as numbers, addresses, applications and keys.
 package kinds
 
 import (
@@ -14,26 +14,26 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// rules say what the settings of one kind can hold.
+// rules define the fields of a kind of settings.
 type rules struct {
-	// Takes are the fields a write may set, each with what it may hold: nil means
-	// anything, a two-letter word the prefix of a SID, several words one of them.
+	// Takes are the fields that a write may set, with their valid values: nil means any value, a single
+	// word means a SID with this prefix, and several words mean one of them.
 	Takes map[string][]string
-	// Whole are fields that must be numbers from 1, with the highest each may be.
+	// Whole are fields that must be integers from 1, with the maximum of each.
 	Whole    map[string]int64
-	Needs    []string            // what a creation must say
-	Defaults map[string]string   // what a field holds that was never set
-	First    []map[string]string // those the main account begins with
+	Needs    []string            // the fields that a new record must have
+	Defaults map[string]string   // the values of fields that were never set
+	First    []map[string]string // the seeded records of the main account
 }
 
 //go:embed settings.json
 var rawRules []byte
 
-// allRules are the rules by the name of the kind.
+// allRules returns the rules of all kinds of settings, by the name of the kind.
 var allRules = format.DecodeEmbedded[map[string]*rules](rawRules)
 
-// settingKind completes a kind of settings, whose rules stand in settings.json. draw adds fields
-// to one of the first, and derive what a template shows beside the fields; nil for most kinds.
+// settingKind completes a kind of settings whose rules are in settings.json. draw adds fields to a seeded record, and
+// derive adds computed values for the template. Both are nil for most kinds.
 func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string),
 	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)) *world.Kind {
 	own := func() *rules { return allRules()[k.Name] }
@@ -82,24 +82,24 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 	return &k
 }
 
-// read takes the fields a write sets from its form.
+// read returns the fields that a form sets, or an error answer if one is invalid.
 func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
-	for name, most := range l.Whole {
+	for name, limit := range l.Whole {
 		switch n, ok := format.ParseWhole(form.Get(name)); {
 		case !form.Has(name):
 		case form.Get(name) == "0":
 			return nil, format.NewInvalid(name + " must be at least 1")
-		case !ok || n > most:
-			return nil, format.NewInvalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
+		case !ok || n > limit:
+			return nil, format.NewInvalid(fmt.Sprintf("%s must be a number from 0 to %d", name, limit))
 		}
 	}
 	fields := map[string]string{}
-	for name, one := range l.Takes {
+	for name, valid := range l.Takes {
 		if !form.Has(name) {
 			continue
 		}
 		value := form.Get(name)
-		if len(one) == 1 && value != "" && !format.IsSID(value, one[0]) || len(one) > 1 && !slices.Contains(one, value) {
+		if len(valid) == 1 && value != "" && !format.IsSID(value, valid[0]) || len(valid) > 1 && !slices.Contains(valid, value) {
 			return nil, format.NewInvalid(name + " is not valid")
 		}
 		fields[name] = value
@@ -110,13 +110,13 @@ func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 	return fields, nil
 }
 
-// text returns a value that is a text, or "".
+// text returns a value that is a string, or "".
 func text(v table.Values, name string) string {
 	s, _ := v[name].(string)
 	return s
 }
 
-// nameFilter asks for settings that people know by this name.
+// nameFilter is a filter on the displayed name: FriendlyName, or the phone number if that is empty.
 var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
@@ -128,8 +128,8 @@ var Addresses = settingKind(world.Kind{
 	},
 }, nil, nil)
 
-// DependOn are the numbers that name an address.
-func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
+// DependentNumbersOf returns the condition for the phone numbers that use an address.
+func DependentNumbersOf(w *world.World, s *world.Sequence, address int64) world.Condition {
 	sid := w.SID(w.Sequences[s.Account][Addresses], address)
 	return world.NewCondition(func(r *world.Row) bool {
 		return r.Value("AddressSid") == sid || r.Value("EmergencyAddressSid") == sid
@@ -142,16 +142,17 @@ var Applications = settingKind(world.Kind{
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
 }, nil, nil)
 
+// API keys and signing keys of an account.
 var (
 	ApiKeys     = keyKind("keys", tagKeys)
 	SigningKeys = keyKind("signing_keys", tagSigningKeys)
 )
 
-// keyKind returns a kind of keys. The answer to a creation has a real secret, 32
-// letters and digits, as Twilio's does; it opens nothing here.
+// keyKind returns a kind of keys. The answer to a creation has a secret of 32 letters and digits, as at
+// Twilio. This API does not accept it as a password.
 func keyKind(name string, tag uint64) *world.Kind {
 	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Writes: world.Writes{CanDelete: true}}, nil,
 		func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
-			v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
+			v["secret"] = generateHex("", world.TagSecrets<<8|tag, s, i)
 		})
 }

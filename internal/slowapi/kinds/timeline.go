@@ -1,5 +1,5 @@
-// How conferences, recordings and transcriptions lie among the calls the seed
-// makes: each follows from calls, so nothing has to be remembered.
+// The seeded conferences, recordings and transcriptions are computed from the seeded calls, so none of
+// them is stored.
 package kinds
 
 import (
@@ -9,22 +9,22 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Every twenty calls, counted from the newest backwards, are a block with one
-// conference and four recordings, in this order of creation:
+// Twenty calls, counted from the newest backwards, are a block. A block has one conference and
+// four recordings, in this order of creation:
 //
-//	call  0..4        5..8            9      10..14             15..19
-//	      one is      the conference         one is recorded    newest, some of
-//	      recorded    and its two                               them going on
-//	                  recordings
+//	call  0..4          5..8               9    10..14          15..19
+//	      one has a     the conference          one has a       the newest calls,
+//	      recording     and its two             recording       some unfinished
+//	                    recordings
 //
-// The calls older than the first block have a recording for every five.
+// Calls that are older than the first block have one recording for every five calls.
 const (
 	callsPerBlock      = 20
 	recordingsPerBlock = 4
-	perRecording       = 5 // calls one of which is recorded
+	perRecording       = 5 // the number of consecutive calls of which one has a recording
 )
 
-// Tags of what is drawn here.
+// Tags of the random generators in this file.
 const (
 	tagSeats    = 0x736561
 	tagRooms    = 0x726f6f
@@ -33,38 +33,37 @@ const (
 	tagSpoken   = 0x73706f
 )
 
-// olderCalls is how many calls are older than the first block. s is the conferences.
-func olderCalls(s *world.Sequence) int64 {
+// olderCallCount returns the number of calls that are older than the first block. s has the conferences.
+func olderCallCount(s *world.Sequence) int64 {
 	return s.Siblings[Calls].SeededCount - callsPerBlock*s.SeededCount
 }
 
-// firstCall is the index of the first call of a conference's block.
-func firstCall(s *world.Sequence, conference int64) int64 {
-	return olderCalls(s) + callsPerBlock*conference
+// firstBlockCall returns the index of the first call in the block of a conference.
+func firstBlockCall(s *world.Sequence, conference int64) int64 {
+	return olderCallCount(s) + callsPerBlock*conference
 }
 
-// anchor is the index of the call a conference the seed made begins with.
-func anchor(s *world.Sequence, conference int64) int64 {
+// conferenceStart returns the index of the call with which a seeded conference begins.
+func conferenceStart(s *world.Sequence, conference int64) int64 {
 	d := fake.RngFor(s.Seed, tagAnchors, conference)
-	return firstCall(s, conference) + 5 + int64(d.IntBelow(4))
+	return firstBlockCall(s, conference) + 5 + int64(d.IntBelow(4))
 }
 
-// answered is when a call was answered in the world as the seed left it, 0
-// when it was not.
-func answered(calls *world.Sequence, i int64) int64 {
+// answerTime returns when a call was answered, in Unix seconds, or 0 if it was not answered when the world began.
+func answerTime(calls *world.Sequence, i int64) int64 {
 	p := calls.InitialProgress(i)
 	return p.StatusTime("in-progress")
 }
 
-// subject is what a recording is of.
+// subject is the call or conference of a recording.
 type subject struct {
-	Call       int64 // the call, or the first one in the conference
-	Conference int64 // -1 when it is of a call alone
-	Since      int64 // when it began
-	lost       bool  // it was not answered: there is nothing to hear
+	Call       int64 // the index of the call, or of the first call in the conference
+	Conference int64 // the index of the conference, or -1 for a recording of a call
+	Since      int64 // when the recording began, in Unix seconds
+	unanswered bool  // the call was not answered, so there is no audio
 }
 
-// SubjectOf finds what one of the recordings is of.
+// SubjectOf returns the call or conference of a recording.
 func SubjectOf(s *world.Sequence, i int64) subject {
 	rooms := s.Siblings[Conferences]
 	extra := s.SeededCount - recordingsPerBlock*rooms.SeededCount
@@ -74,20 +73,20 @@ func SubjectOf(s *world.Sequence, i int64) subject {
 	room, part := (i-extra)/recordingsPerBlock, (i-extra)%recordingsPerBlock
 	switch part {
 	case 0:
-		return recordedCall(s, firstCall(rooms, room))
+		return recordedCall(s, firstBlockCall(rooms, room))
 	case 3:
-		return recordedCall(s, firstCall(rooms, room)+10)
+		return recordedCall(s, firstBlockCall(rooms, room)+10)
 	}
 	one := subject{Call: participantCall(rooms, room, 0), Conference: room, Since: rooms.CreationTime(room)}
-	if part == 2 { // begun later, by hand
+	if part == 2 { // the second recording was started later
 		d := fake.RngFor(s.Seed, tagRecorded, i)
-		one.Since = min(one.Since+int64(d.IntBelow(50)), s.Siblings[Calls].CreationTime(anchor(rooms, room)+1))
+		one.Since = min(one.Since+int64(d.IntBelow(50)), s.Siblings[Calls].CreationTime(conferenceStart(rooms, room)+1))
 	}
 	return one
 }
 
-// recordedCall picks an answered one of the five calls from an index on. What is
-// said to begin no later than the call after them, so that times never fall.
+// recordedCall chooses an answered call among the five calls from an index on. The recording begins no later than
+// the sixth call, so that creation times never decrease.
 func recordedCall(s *world.Sequence, from int64) subject {
 	all := s.Siblings[Calls]
 	d := fake.RngFor(s.Seed, tagRecorded, from)
@@ -97,86 +96,86 @@ func recordedCall(s *world.Sequence, from int64) subject {
 	}
 	for k := range int64(perRecording) {
 		i := from + (first+k)%perRecording
-		if at := answered(all, i); at != 0 {
+		if at := answerTime(all, i); at != 0 {
 			return subject{Call: i, Conference: -1, Since: min(at, until)}
 		}
 	}
 	i := from + first
-	return subject{Call: i, Conference: -1, Since: all.CreationTime(i), lost: true}
+	return subject{Call: i, Conference: -1, Since: all.CreationTime(i), unanswered: true}
 }
 
-// nothing is a condition no record meets.
-var nothing = world.Condition{Hi: -1}
+// matchNone is a condition that no record meets.
+var matchNone = world.Condition{Hi: -1}
 
-// RecordingsOfCall are those of a call, alone or as the first in a conference.
+// RecordingsOfCall returns the condition for the recordings of a call, or of the conference that began with it.
 func RecordingsOfCall(w *world.World, s *world.Sequence, call int64) world.Condition {
 	rooms, c := s.Siblings[Conferences], world.Condition{Lo: call / perRecording, Hi: call / perRecording}
 	extra := s.SeededCount - recordingsPerBlock*rooms.SeededCount
-	switch block := (call - olderCalls(rooms)) / callsPerBlock; {
+	switch block := (call - olderCallCount(rooms)) / callsPerBlock; {
 	case call >= s.Siblings[Calls].SeededCount:
-		return nothing
-	case call >= olderCalls(rooms):
+		return matchNone
+	case call >= olderCallCount(rooms):
 		c.Lo = extra + recordingsPerBlock*block
 		c.Hi = c.Lo + recordingsPerBlock - 1
 	case c.Lo >= extra:
-		return nothing
+		return matchNone
 	}
 	sid := w.SID(s.Siblings[Calls], call)
 	c.Test = func(r *world.Row) bool { return r.Value("call") == sid }
 	return c
 }
 
-// RecordingsOfConference are the two of a conference.
+// RecordingsOfConference returns the condition for the two recordings of a conference.
 func RecordingsOfConference(_ *world.World, s *world.Sequence, room int64) world.Condition {
 	rooms := s.Siblings[Conferences]
 	if room >= rooms.SeededCount {
-		return nothing
+		return matchNone
 	}
 	first := s.SeededCount - recordingsPerBlock*(rooms.SeededCount-room) + 1
 	return world.Condition{Lo: first, Hi: first + 1}
 }
 
-// perTranscription is how many recordings there are for each transcription.
+// perTranscription is the number of recordings for each transcription.
 const perTranscription = 10
 
-// spokenIn is the recording a transcription is of: one of ten, of a call.
-func spokenIn(s *world.Sequence, transcription int64) int64 {
+// transcribedRecording returns the index of a transcription's recording. It is one of ten, and of a call if possible.
+func transcribedRecording(s *world.Sequence, transcription int64) int64 {
 	all := s.Siblings[Recordings]
 	from := transcription * perTranscription
 	d := fake.RngFor(s.Seed, tagSpoken, transcription)
 	first := int64(d.IntBelow(perTranscription))
 	for k := range int64(perTranscription) {
 		i := from + (first+k)%perTranscription
-		if of := SubjectOf(all, i); of.Conference < 0 && !of.lost {
+		if of := SubjectOf(all, i); of.Conference < 0 && !of.unanswered {
 			return i
 		}
 	}
 	return from + first
 }
 
-// spokenAt is when a transcription was made: when its recording ended, but not
-// after the first recording that belongs to the next, so that times never fall.
-func spokenAt(s *world.Sequence, transcription int64) int64 {
+// transcriptionTime returns when a transcription was created: at the end of its recording, but not after the
+// first recording of the next transcription, so that creation times never decrease.
+func transcriptionTime(s *world.Sequence, transcription int64) int64 {
 	all := s.Siblings[Recordings]
-	i := spokenIn(s, transcription)
-	at, until := all.CreationTime(i)+recordingLife(all, i).Dwell[0], all.Newest
+	i := transcribedRecording(s, transcription)
+	at, until := all.CreationTime(i)+recordingLifecycle(all, i).Dwell[0], all.Newest
 	if next := (transcription + 1) * perTranscription; next < all.SeededCount {
 		until = all.CreationTime(next)
 	}
 	return min(at, until)
 }
 
-// TranscriptionsOf is the one of a recording, if it has one.
+// TranscriptionsOf returns the condition for the transcriptions of a recording, which are one or none.
 func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
 	i := recording / perTranscription
-	if i >= s.SeededCount || spokenIn(s, i) != recording {
-		return nothing
+	if i >= s.SeededCount || transcribedRecording(s, i) != recording {
+		return matchNone
 	}
 	return world.Condition{Lo: i, Hi: i}
 }
 
-// lengthOf is how long the call talked in a state of a life the seed drew.
-func lengthOf(l world.Progress, status string) int64 {
+// secondsIn returns the seconds that a record stays in a status, or 0 if its plan does not have that status.
+func secondsIn(l world.Progress, status string) int64 {
 	step := slices.Index(l.Plan, status)
 	if step < 0 {
 		return 0

@@ -1,4 +1,4 @@
-// Usage records: how much was used and what it cost, by category and by time, and the balance left.
+// Usage records: amounts and costs by category and period, and the balance of an account.
 package kinds
 
 import (
@@ -15,14 +15,14 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// UsageFilters narrow every list of usage; usage reads them, since they say
-// which rows there are rather than which to leave out.
+// UsageFilters are the filters of all usage lists. Usage reads them itself, because they decide which rows are
+// computed instead of filtering rows.
 var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
 
-const day = 86400
+const day = 86400 // seconds
 
-// UsageLists are the lists of usage by their names: of all time where they name no unit, else of
-// every unit in it, or of the only one that began so many units ago.
+// UsageLists are the usage lists by name. A list without a unit covers all time. Another list has a row for every
+// unit, or only for the unit that began some units ago.
 var UsageLists = map[string]struct {
 	unit  string
 	every bool
@@ -32,7 +32,7 @@ var UsageLists = map[string]struct {
 	"Today": {"day", false, 0}, "Yesterday": {"day", false, 1}, "ThisMonth": {"month", false, 0}, "LastMonth": {"month", false, 1},
 }
 
-// beginning returns when the day, month or year of a time begins, or the one so many later.
+// beginning returns when the day, month or year of a time begins, or a later one. Times are Unix seconds.
 func beginning(unit string, t int64, later int) int64 {
 	year, month, day := time.Unix(t, 0).UTC().Date()
 	switch unit {
@@ -46,13 +46,13 @@ func beginning(unit string, t int64, later int) int64 {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-// usageDate reads a date, or so many days from today: -30days, +1day.
+// usageDate reads a date, or a number of days relative to today, such as -30days or +1day.
 func usageDate(value string, today int64) (int64, bool) {
 	if d, ok := format.ParseDate(value); ok {
 		return beginning("day", d.From, 0), true
 	}
 	number, offset := strings.CutSuffix(strings.TrimSuffix(value, "s"), "day")
-	// A plus in a query that was not encoded is a space.
+	// A plus that the client did not encode is decoded as a space.
 	sign := map[byte]int64{'-': -1, '+': 1, ' ': 1}
 	if !offset || number == "" || sign[number[0]] == 0 {
 		return 0, false
@@ -61,8 +61,8 @@ func usageDate(value string, today int64) (int64, bool) {
 	return today + sign[number[0]]*min(n, 1e6)*day, ok
 }
 
-// usageTimes returns the times that the rows of a list are of, the newest first: what
-// StartDate and EndDate leave of them. An account's life lasts until the end of today.
+// usageTimes returns the periods of the rows in a list, the newest first. StartDate and EndDate limit them. life is
+// the time from the creation of the account to the end of today.
 func usageTimes(q format.Query, name string, life format.Span) (all []format.Span, _ *format.Answer) {
 	of, over, today := UsageLists[name], life, life.Until-day
 	if of.unit != "" && !of.every {
@@ -92,7 +92,7 @@ func usageTimes(q format.Query, name string, life format.Span) (all []format.Spa
 	return all, nil
 }
 
-// Usage answers one of the lists.
+// Usage answers the usage list with a name.
 func Usage(r *world.Request, name string) format.Answer {
 	w, q := r.World, r.Query
 	in := []int{r.Account}
@@ -106,7 +106,7 @@ func Usage(r *world.Request, name string) format.Answer {
 	}
 	shown := []*category{}
 	for i := range Categories() {
-		if asked := q.Given["Category"].Value; asked == "" || asked == Categories()[i].Name {
+		if wanted := q.Given["Category"].Value; wanted == "" || wanted == Categories()[i].Name {
 			shown = append(shown, &Categories()[i])
 		}
 	}
@@ -128,8 +128,8 @@ func Usage(r *world.Request, name string) format.Answer {
 	})
 }
 
-// usageValues are one category in one time. Its row has no SID; its URI asks for it
-// again.
+// usageValues returns the values of one category in one period. The row has no SID. Its URI requests
+// the same category and period.
 func usageValues(w *world.World, c *category, in []int, over format.Span) table.Values {
 	f := figuresOf(w, c, in, over)
 	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
@@ -144,40 +144,39 @@ func usageValues(w *world.World, c *category, in []int, over format.Span) table.
 	return v
 }
 
-// category is one thing that is counted. One with parts is their sum; any
-// other is a share of the records created in the time, or of the owned numbers.
+// category is one usage category. A category with parts is their sum. Any other category is a share of the
+// records created in a period, or of the owned numbers.
 type category struct {
-	Name, Says       string
-	Counts, Measures string // units
-	Parts            []string
+	Name, Says       string   // the name and the description
+	Counts, Measures string   // the units of count and of usage
+	Parts            []string // the names of the categories to add up
 
-	Kind  string
-	Share int64 // of a thousand records
-	Each  int64 // thousandths of a unit to one record
-	Price int64 // of a unit, in hundred-thousandths of a dollar
+	Kind  string // the kind of the counted records, or ""
+	Share int64  // the counted records of a thousand
+	Each  int64  // the usage of one record, in thousandths of a unit
+	Price int64  // the price of one unit, in hundred-thousandths of a dollar
 }
 
 //go:embed categories.json
 var rawCategories []byte
 
-// Categories are the world's, in the order lists show them. The figures are
-// shares of true counts, not sums over the records themselves.
+// Categories returns the categories in the order of the lists. Their amounts are computed from the number of records,
+// not from the records themselves.
 var Categories = format.DecodeEmbedded[[]category](rawCategories)
 
-// categoryNamed finds a category; nil for none.
+// categoryNamed returns the category with a name, or nil if there is none.
 func categoryNamed(name string) *category {
 	return find(Categories(), func(c *category) bool { return c.Name == name })
 }
 
-// figures are how much of a category there was.
+// figures are the amounts of a category.
 type figures struct {
 	count int64
-	usage int64 // thousandths
-	price int64 // hundred-thousandths of a dollar
+	usage int64 // in thousandths of a unit
+	price int64 // in hundred-thousandths of a dollar
 }
 
-// figuresOf counts a category in some accounts over a time, in Unix seconds.
-// The caller holds mu.
+// figuresOf returns the amounts of a category in some accounts over a period. The caller holds Mu.
 func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figures) {
 	for _, part := range c.Parts {
 		g := figuresOf(w, categoryNamed(part), in, time)
@@ -191,16 +190,16 @@ func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figur
 	}
 	for _, account := range in {
 		s := w.Sequence(w.KindNamed(c.Kind), account)
-		f.count += counted(w, c, s, time)
+		f.count += recordCount(w, c, s, time)
 	}
 	f.usage = f.count * c.Each
 	f.price = f.usage * c.Price / 1000
 	return f
 }
 
-// counted is how many records of a sequence belong to a category. Numbers are
-// paid for by the month: those there are, on the first of each month.
-func counted(w *world.World, c *category, s *world.Sequence, time format.Span) int64 {
+// recordCount returns the number of records that belong to a category. A phone number is counted on the first of
+// each month, because it is paid monthly.
+func recordCount(w *world.World, c *category, s *world.Sequence, time format.Span) int64 {
 	if s.Kind != Numbers {
 		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.Share / 1000
 	}
@@ -213,9 +212,8 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 	return firsts
 }
 
-// Balance tells what is left on an account: what the main one had when the world began,
-// less what its calls and messages have cost since. Those of other accounts begin at
-// nothing. Like real ones it may fall below that.
+// Balance answers the balance of an account: the balance when the world began, minus the cost of calls and
+// messages since. The balance of a subaccount begins at 0. A balance may be negative, as at Twilio.
 func Balance(r *world.Request) format.Answer {
 	w := r.World
 	had := int64(0)
@@ -223,12 +221,11 @@ func Balance(r *world.Request) format.Answer {
 		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
 		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // 100 to 150 dollars
 	}
-	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - spent(w, r.Account))}
+	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - totalCost(w, r.Account))}
 	return table.Show(table.Part{Template: Shapes()["balance"], Values: v}, "")
 }
 
-// NewToken answers POST to Tokens with a user name and a real password. Nothing
-// keeps them, and they open nothing here.
+// NewToken answers POST to Tokens with a user name and a password. They are not stored, and this API does not accept them.
 func NewToken(r *world.Request) format.Answer {
 	form := r.Incoming.Form
 	ttl, ok := int64(86400), true
@@ -247,21 +244,21 @@ func NewToken(r *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusCreated, Body: Shapes()["token"].Append(nil, v, "")}
 }
 
-// charge returns what a call or message costs by its rate, in hundred-thousandths of a dollar.
+// charge returns the price of a call or message in hundred-thousandths of a dollar.
 func charge(w *world.World, s *world.Sequence, i int64) int64 {
 	if s.Kind == Calls {
 		c := readCall(w, s, i)
 		return c.charge(w)
 	}
 	m := readMessage(w, s, i)
-	parts, _ := strconv.ParseInt(text(drawMessage(w, s, i), "segments"), 10, 64)
-	return m.rate(w) * parts
+	parts, _ := strconv.ParseInt(text(generateMessage(w, s, i), "segments"), 10, 64)
+	return m.segmentPrice(w) * parts
 }
 
-// spent returns what the calls and messages of an account have cost since the world began, in
-// hundred-thousandths of a dollar: the prices that have appeared since, and what edits
-// made of others. A deleted record stays paid for. The caller holds mu.
-func spent(w *world.World, account int) (amount int64) {
+// totalCost returns the cost of an account's calls and messages since the world began, in hundred-thousandths of a
+// dollar. It includes prices that appeared since then, price changes by edits, and deleted records.
+// The caller holds Mu.
+func totalCost(w *world.World, account int) (amount int64) {
 	for _, k := range []*world.Kind{Calls, Messages} {
 		s := w.Sequence(k, account)
 		first := max(s.SeededCount-world.UnfinishedWindow, 0)
@@ -277,7 +274,7 @@ func spent(w *world.World, account int) (amount int64) {
 	return amount
 }
 
-// costSince is what one record costs now, less what it cost when the world began.
+// costSince returns the current price of a record minus its price when the world began.
 func costSince(w *world.World, s *world.Sequence, i int64) (amount int64) {
 	text, edited := s.WrittenValue(i, world.EditedPrice)
 	first, now := s.InitialProgress(i), s.Progress(i)
@@ -296,8 +293,8 @@ func costSince(w *world.World, s *world.Sequence, i int64) (amount int64) {
 	return amount
 }
 
-// amountOf reads a price, which is written as a negative number of dollars, as
-// hundred-thousandths that were spent. A text that is none is nothing.
+// amountOf returns the cost that a price text says, in hundred-thousandths of a dollar. The text is a negative number
+// of dollars. The cost of an invalid text is 0.
 func amountOf(price string) int64 {
 	sign := int64(-1)
 	if rest, negative := strings.CutPrefix(price, "-"); negative {

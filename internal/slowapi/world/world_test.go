@@ -86,7 +86,7 @@ func TestTenMillion(t *testing.T) {
 		"of a call":     "/Calls/" + deep[2:] + "/Recordings.json",
 		"by its call":   "/Recordings.json?CallSid=" + deep[2:],
 		"spoken":        "/Transcriptions.json?Page=3900",
-		"media":         "/Messages/" + w.SID(w.Sequences[0][kinds.Messages], kinds.MediaPlace(1, 500_000)) + "/Media.json",
+		"media":         "/Messages/" + w.SID(w.Sequences[0][kinds.Messages], kinds.MediaMessage(1, 500_000)) + "/Media.json",
 		"message since": "/Messages.json?DateSent%3E=2026-05-31&PageSize=1000",
 	} {
 		begin := time.Now()
