@@ -136,11 +136,11 @@ func (v *aggregation) mustHaveAllRows(s *lang.KindView, t *columns.Table) bool {
 	t.Lock()
 	defer t.Unlock()
 	if v.measure != nil {
-		return s.Rule == nil && v.q.Cond.Rows(s, t) != nil
+		return s.Rule == nil && v.q.Cond.CompileRows(s, t) != nil
 	}
 	p := v.kept.parts[t]
 	return v.countOnly && !v.kept.incomplete && (p == nil || p.isDropped()) && canCountRows(v.q.Cond, s, t) &&
-		(t.IsComplete() || !v.q.Cond.Indexed())
+		(t.IsComplete() || !v.q.Cond.HasNumberIndex())
 }
 
 // isUnchanged reports whether no row has changed since the kept result was computed.
@@ -212,7 +212,7 @@ func (v *aggregation) complete(ctx context.Context) error {
 func (v *aggregation) addFromColumns(ctx context.Context, s *lang.KindView, t *columns.Table, st columns.State) bool {
 	goOn := func() bool { return ctx.Err() == nil }
 	if v.measure == nil {
-		if !v.countOnly || !t.IsComplete() && (st.Full || v.q.Cond.Indexed()) || !canCountRows(v.q.Cond, s, t) {
+		if !v.countOnly || !t.IsComplete() && (st.Full || v.q.Cond.HasNumberIndex()) || !canCountRows(v.q.Cond, s, t) {
 			return false
 		}
 		n := &tally{view: s, cond: v.q.Cond}
@@ -221,7 +221,7 @@ func (v *aggregation) addFromColumns(ctx context.Context, s *lang.KindView, t *c
 		}
 		return !n.full
 	}
-	test := v.q.Cond.Rows(s, t)
+	test := v.q.Cond.CompileRows(s, t)
 	if s.Rule != nil || test == nil {
 		return false
 	}
@@ -245,7 +245,7 @@ func (v *aggregation) beginPart(s *lang.KindView) *part {
 	o := v.measure.aggregateOptions(s, t)
 	var c lang.Candidate
 	cond := v.q.Cond
-	o.Records = func(r *understudy.Record) bool { return s.See(&c, r) && cond.Holds(&c) }
+	o.Records = func(r *understudy.Record) bool { return s.Read(&c, r) && cond.Match(&c) }
 	p := aggregate.New(t, o)
 	return v.keepPart(&part{table: t, watch: t.Watch(p), sum: p})
 }

@@ -57,9 +57,9 @@ func FuzzQuery(f *testing.F) {
 		}
 		for _, s := range q.Views {
 			var c lang.Candidate
-			if s.Kind.Name == "calls" && s.See(&c, record) {
-				holds := q.Cond.Holds(&c)
-				if (&lang.Cond{Op: lang.OpNot, Of: []*lang.Cond{q.Cond}}).Holds(&c) == holds {
+			if s.Kind.Name == "calls" && s.Read(&c, record) {
+				holds := q.Cond.Match(&c)
+				if (&lang.Cond{Op: lang.OpNot, Of: []*lang.Cond{q.Cond}}).Match(&c) == holds {
 					t.Fatalf("%q: neither", text)
 				}
 				_, _ = snippets(q, &c), score(q, &c)

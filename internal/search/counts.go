@@ -68,7 +68,7 @@ func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.
 	v := &aggregation{s: s, caller: c, q: q, memory: s.counts, countOnly: r.CountOnly}
 	v.key = fmt.Sprintf("%q %q %q %q %q %q %#v %d", c.Role(), c.Source, r.Source, r.Kinds, r.Text, r.Number, r.Where, s.annotationsVersion(q))
 	for _, s := range q.Views {
-		if q.Cond.Possible(s) {
+		if q.Cond.CanMatch(s) {
 			v.views = append(v.views, s)
 		}
 		if s.Rule != nil && !s.Rule.RecordOnly {
@@ -239,8 +239,8 @@ func (v *aggregation) canCountInStore() bool {
 	}
 	for _, p := range v.q.Cond.Parts() {
 		switch {
-		case p.Words():
-			for _, l := range p.Wanted(nil) {
+		case p.HasOnlyWords():
+			for _, l := range p.WordPredicates(nil) {
 				if l.Words.IsTruncated() {
 					return false
 				}

@@ -76,7 +76,7 @@ func (s *Searcher) scan(ctx context.Context, q *lang.BoundQuery, below query.Ord
 		if ctx.Err() != nil {
 			return false
 		}
-		if !f.view.See(&c, f.record) || !q.Cond.Holds(&c) {
+		if !f.view.Read(&c, f.record) || !q.Cond.Match(&c) {
 			return yield(f, nil)
 		}
 		c.Place = f.order
@@ -125,7 +125,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 			return true // an earlier page showed this match
 		}
 		e.record = *c
-		e.record.Held, e.record.Read = nil, false
+		e.record.TextFields, e.record.TextsRead = nil, false
 		first.offer(e, v.limit+1)
 		return true
 	})
@@ -188,9 +188,9 @@ func (v *execution) findByID(ctx context.Context) error {
 	if v.q.ID == "" {
 		return nil
 	}
-	for _, s := range v.q.Asked {
+	for _, s := range v.q.IDViews {
 		parts := strings.Split(v.q.ID, spec.IDSeparator)
-		if !s.SeesID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !canBeID(s.Kind, v.q.ID) {
+		if !s.CanSeeID() || len(parts) != len(s.Kind.ID) || len(parts) == 1 && !canBeID(s.Kind, v.q.ID) {
 			continue
 		}
 		if s.Rule != nil && !s.Rule.CanFindID(v.q.ID) {
@@ -199,7 +199,7 @@ func (v *execution) findByID(ctx context.Context) error {
 		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}}
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c lang.Candidate
-			if s.See(&c, f.Record) {
+			if s.Read(&c, f.Record) {
 				v.byID = append(v.byID, &c)
 			}
 			return false

@@ -174,7 +174,7 @@ func (v *execution) markPartial(looked int, why string) {
 
 // canSeeAll reports whether nothing in the kinds of the views is hidden from the caller.
 func canSeeAll(views []*lang.KindView) bool {
-	return !slices.ContainsFunc(views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
+	return !slices.ContainsFunc(views, func(s *lang.KindView) bool { return !s.AllFields && !s.Unnamed || s.Rule != nil })
 }
 
 // Annotations are the notes and marks that people wrote on records.
@@ -192,8 +192,8 @@ type Annotations interface {
 // annotationsOf returns the annotations of one kind in the form that package lang reads.
 func annotationsOf(all Annotations, src *spec.Source, k *spec.Kind) *lang.Annotations {
 	return &lang.Annotations{
-		Of:  func(id string) *understudy.Annotation { return all.Annotation(src.Name, k.Name, id) },
-		All: func() []*understudy.Annotation { return all.Annotations(src.Name, k.Name) },
+		Find: func(id string) *understudy.Annotation { return all.Annotation(src.Name, k.Name, id) },
+		All:  func() []*understudy.Annotation { return all.Annotations(src.Name, k.Name) },
 	}
 }
 
@@ -214,17 +214,17 @@ func (s *Searcher) newHit(caller understudy.Caller, q *lang.BoundQuery, c *lang.
 		return query.SearchHit{}, err
 	}
 	h := query.SearchHit{Source: r.Source, Kind: r.Kind, Shape: r.Shape, Body: body, Snippets: snippets(q, c)}
-	if c.View.SeesID() {
+	if c.View.CanSeeID() {
 		h.ID = r.ID
 		h.URL = "/" + url.PathEscape(r.Source) + "/" + url.PathEscape(r.Kind) + "/" + url.PathEscape(r.ID)
 	}
 	if c.View.Annotations != nil {
-		if a := c.View.Annotations.Of(r.ID); a != nil {
+		if a := c.View.Annotations.Find(r.ID); a != nil {
 			h.Notes, h.Handled = a.Notes, a.Handled
 		}
 	}
 	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
-		h.Clock = query.UnixTime(c.ClockAlone())
+		h.Clock = query.UnixTime(c.ClockField())
 	}
 	return h, nil
 }
@@ -238,13 +238,13 @@ func (s *Searcher) setUses(c understudy.Caller, src *spec.Source, view *lang.Kin
 		switch {
 		case !s.o.Gate.CanSee(c, src.Name, name) || one.Rule != nil:
 			why = "all " + name
-		case !one.Numbers():
+		case !one.CanSeeNumbers():
 			why = "every number and date of " + name
 		}
 	}
 	var mu sync.Mutex
 	known := map[string]bool{}
-	view.Uses(why, func(number string, since int64) bool {
+	view.SetUses(why, func(number string, since int64) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		key := fmt.Sprint(number, " ", since)
@@ -308,7 +308,7 @@ func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.Search
 func matchRecord(q *lang.BoundQuery, c *lang.Candidate, r *understudy.Record) bool {
 	for _, in := range q.Views {
 		if in.Source == r.Source && in.Kind.Name == r.Kind {
-			return in.See(c, r) && q.Cond.Holds(c)
+			return in.Read(c, r) && q.Cond.Match(c)
 		}
 	}
 	return false

@@ -159,7 +159,7 @@ func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(
 		}
 		all := known()
 		return nil, newInvalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, understudy.Clip(name),
-			lang.Stopped(lang.Hint(name, all)), strings.Join(all, ", "))
+			lang.EndSentence(lang.Hint(name, all)), strings.Join(all, ", "))
 	}
 	there = m.viewsWith(func(s *lang.KindView) bool {
 		f, several := s.Field(name)
@@ -168,7 +168,7 @@ func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(
 	if len(there) == 0 {
 		return nil, newInvalid("%s=%s cannot be asked; write one of %s", what, understudy.Clip(name), strings.Join(known(), ", "))
 	}
-	b := &lang.Binder{Text: name, Now: q.Now, Views: there, Every: func(func(*spec.Kind, bool) bool) {}}
+	b := &lang.Binder{Text: name, Now: q.Now, Views: there, AllKinds: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(name, 0, len(name), there)
 	if b.Err != nil {
 		return nil, fmt.Errorf("search: %w: %s=%s: %s", b.Err.Kind, what, understudy.Clip(name), b.Err.Why)
@@ -322,7 +322,7 @@ func (m *measure) dimension(s *lang.KindView, t *columns.Table, name, field stri
 	case name == lang.KindName:
 		return aggregate.Dimension{Key: func(int32) int64 { return 0 }, Text: func(int64) string { return s.Kind.Name }}
 	case aggregate.IsSpan(name):
-		return aggregate.Calendar(name, m.zone, lang.Clock(s.Kind, t))
+		return aggregate.Calendar(name, m.zone, lang.RowClock(s.Kind, t))
 	case strings.HasSuffix(name, lang.CountryOf):
 		return countryDimension(t.Column(field))
 	}

@@ -62,9 +62,9 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 		}
 		slices.Sort(known)
 		return o, newInvalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for "+
-			"the largest first", understudy.Clip(name), understudy.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
+			"the largest first", understudy.Clip(name), understudy.Clip(field), lang.EndSentence(lang.Hint(field, slices.Compact(known))))
 	}
-	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, Every: func(func(*spec.Kind, bool) bool) {}}
+	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, AllKinds: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(field, len(name)-len(field), len(name), q.Views)
 	if b.Err != nil {
 		if len(q.Views) == 0 {
@@ -186,7 +186,7 @@ const (
 // records do not change it.
 func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 	var all uint64
-	for _, l := range q.Cond.Wanted(nil) {
+	for _, l := range q.Cond.WordPredicates(nil) {
 		n := len(l.Words.Words())
 		weight := uint64(wordWeight * n)
 		switch {
@@ -195,8 +195,8 @@ func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 		case n > 1:
 			weight = uint64(phraseWeight * n)
 		}
-		for _, t := range c.Text() {
-			if field := l.In[c.View]; l.In != nil && field != t.Name {
+		for _, t := range c.Texts() {
+			if field := l.Fields[c.View]; l.Fields != nil && field != t.Name {
 				continue
 			}
 			often, covered := uint64(0), 0

@@ -213,7 +213,7 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 			return s.o.Masked.Equal(c, src.Name, k.Name, field, hash)
 		}
 	}
-	if all := s.o.Annotations; all != nil && all.CanSeeAnnotations(c, src.Name) && v.SeesID() {
+	if all := s.o.Annotations; all != nil && all.CanSeeAnnotations(c, src.Name) && v.CanSeeID() {
 		v.Annotations = annotationsOf(all, src, k)
 	}
 	if len(k.UsedIn) > 0 {
@@ -264,7 +264,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	if tree, err = lang.Where(tree, a.Where); err != nil {
+	if tree, err = lang.AddConditions(tree, a.Where); err != nil {
 		return nil, err
 	}
 	views, err := s.selectViews(c, a.Source, a.Kinds)
@@ -294,7 +294,7 @@ func (s *Searcher) bindLookup(c understudy.Caller, a *query.SearchRequest, views
 		return s.o.Masked == nil || s.o.Masked.CheckPermission(c, v.Source, lookupPermission) != nil
 	})
 	if len(views) > 0 {
-		return lang.Lookup(a.Number, views, now)
+		return lang.BindLookup(a.Number, views, now)
 	}
 	return nil, fmt.Errorf("search: %w: %s may look up no numbers", understudy.ErrForbidden, describeCaller(c))
 }
@@ -323,13 +323,13 @@ func (s *Searcher) CompileText(c understudy.Caller, t *spec.Target, text string)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(q.Views) == 0 || !q.Cond.Possible(q.Views[0]) {
+	if len(q.Views) == 0 || !q.Cond.CanMatch(q.Views[0]) {
 		return &query.Text{Op: query.TextNone}, func(*understudy.Record) bool { return false }, nil
 	}
 	in := q.Views[0]
 	test := func(r *understudy.Record) bool {
 		var c lang.Candidate
-		return in.See(&c, r) && q.Cond.Holds(&c)
+		return in.Read(&c, r) && q.Cond.Match(&c)
 	}
 	if in.Rule != nil {
 		return nil, test, nil // the amount of work must not reveal hidden records

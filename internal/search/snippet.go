@@ -21,17 +21,17 @@ const (
 
 // snippets returns the pieces of a record in which the query's words were found. Texts that people wrote come first.
 func snippets(q *lang.BoundQuery, c *lang.Candidate) []query.SearchSnippet {
-	wanted := q.Cond.Wanted(nil)
+	wanted := q.Cond.WordPredicates(nil)
 	if len(wanted) == 0 {
 		return nil
 	}
-	texts := slices.Clone(c.Text())
+	texts := slices.Clone(c.Texts())
 	slices.SortStableFunc(texts, func(a, b tokenizer.Field) int { return cmp.Compare(classRank(a.Class), classRank(b.Class)) })
 	var all []query.SearchSnippet
 	for _, t := range texts {
 		var marks [][2]int
 		for _, l := range wanted {
-			if field := l.In[c.View]; l.In != nil && field != t.Name {
+			if field := l.Fields[c.View]; l.Fields != nil && field != t.Name {
 				continue
 			}
 			for start, end := range l.Words.Find(t.Text) {

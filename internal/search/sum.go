@@ -83,7 +83,7 @@ func (v *aggregation) sumKey(r *query.SumRequest) string {
 	key := fmt.Sprintf("%q %q %q %q %q %q %#v %q %q %q %d %d", v.caller.Role(), v.caller.Source, a.Source, a.Kinds, a.Text, a.Number, a.Where,
 		r.Sum, r.By, v.measure.zone, r.Limit, v.s.annotationsVersion(v.q))
 	for _, s := range v.measure.views {
-		key += fmt.Sprintf(" %q/%q %d %t", s.Source, s.Kind.Name, len(s.Fields), s.All)
+		key += fmt.Sprintf(" %q/%q %d %t", s.Source, s.Kind.Name, len(s.Fields), s.Unnamed)
 		if s.Rule != nil {
 			key += fmt.Sprintf(" %q", v.caller.Name)
 		}

@@ -78,7 +78,7 @@ func (t *tally) UpdateRecord(record int64, r *understudy.Record) {
 		return
 	}
 	to := uint32(0)
-	if r != nil && t.view.See(&t.candidate, r) && t.cond.Holds(&t.candidate) {
+	if r != nil && t.view.Read(&t.candidate, r) && t.cond.Match(&t.candidate) {
 		to = t.group(&t.candidate)
 	}
 	t.assign(record, to)
@@ -124,7 +124,7 @@ func (t *tally) size() int64 {
 // reached.
 func (t *tally) group(c *lang.Candidate) uint32 {
 	day := ""
-	if c.View.ShowsTime() {
+	if c.View.CanSeeTime() {
 		day = dayOf(c.Clock())
 	}
 	return t.findGroup(c.View, day, c.TextOf)
@@ -180,7 +180,7 @@ func (t *tally) findGroup(in *lang.KindView, day string, textOf func(field strin
 // canCountRows reports whether the columns of a kind suffice to decide what matches and to read every counted value.
 // The table is locked.
 func canCountRows(cond *lang.Cond, s *lang.KindView, t *columns.Table) bool {
-	if s.Rule != nil || cond.Rows(s, t) == nil || s.ShowsTime() && lang.Clock(s.Kind, t) == nil {
+	if s.Rule != nil || cond.CompileRows(s, t) == nil || s.CanSeeTime() && lang.RowClock(s.Kind, t) == nil {
 		return false
 	}
 	return !slices.ContainsFunc(s.Counted, func(field string) bool {
@@ -192,10 +192,10 @@ func canCountRows(cond *lang.Cond, s *lang.KindView, t *columns.Table) bool {
 // fill counts the rows of a locked table that has a row for every record. It returns false if the tally has too many
 // groups, or if goOn returns false.
 func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
-	s, test := t.view, t.cond.Rows(t.view, table)
+	s, test := t.view, t.cond.CompileRows(t.view, table)
 	clock := func(int32) int64 { return 0 }
-	if s.ShowsTime() {
-		clock = lang.Clock(s.Kind, table)
+	if s.CanSeeTime() {
+		clock = lang.RowClock(s.Kind, table)
 	}
 	day := aggregate.Calendar("day", time.UTC, clock)
 	counted := make([]*columns.Column, len(s.Counted))

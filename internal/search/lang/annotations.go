@@ -1,4 +1,4 @@
-// Annotations: conditions on what people wrote on records: note, noted, handled.
+// Annotations: conditions on the notes and marks that people put on records: note, noted, handled.
 
 package lang
 
@@ -10,28 +10,28 @@ import (
 	"understudy/kit/tokenizer"
 )
 
-// Annotations are what people wrote on the records of one kind.
+// Annotations are the notes and marks that people put on the records of one kind.
 type Annotations struct {
-	Of  func(id string) *understudy.Annotation // nil: nothing
-	All func() []*understudy.Annotation
+	Find func(id string) *understudy.Annotation // the annotation of a record, or nil
+	All  func() []*understudy.Annotation
 }
 
-// mostNamed is how many records a condition asks for by their ids. Of more every record is looked at.
-const mostNamed = 500
+// maxListedIDs is how many annotated records the store is asked for by id. For more, every record is tested.
+const maxListedIDs = 500
 
-// The two values of noted: and handled: that are no name.
+// The values of noted: and handled: that are not names of people.
 const (
-	yes = "yes"
-	no  = "no"
+	anybody = "yes"
+	nobody  = "no"
 )
 
-// isAnnotation says whether a name is one of these conditions.
+// isAnnotation reports whether a name is note, noted or handled.
 func isAnnotation(name string) bool {
 	return name == noteName || name == notedName || name == handledName
 }
 
-// annotated binds note:WORDS, and noted: and handled: with yes, no or a name.
-func (b *Binder) annotated(n *Node, scope []*KindView) *predicate {
+// bindAnnotation binds note:WORDS, and noted: and handled: with yes, no or a name.
+func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *predicate {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		b.fail(syntaxError(b.Text, n.at, n.end, "%s has no order; write %s:%s", n.Name, n.Name, map[bool]string{true: "WORDS",
 			false: "yes, no or a name"}[n.Name == noteName]))
@@ -39,7 +39,7 @@ func (b *Binder) annotated(n *Node, scope []*KindView) *predicate {
 	}
 	var any []func(*understudy.Annotation) bool
 	for _, v := range n.Values {
-		test := writtenBy(n.Name, v)
+		test := authorTest(n.Name, v)
 		if n.Name == noteName {
 			words := tokenizer.Phrase(v.prefix, v.Text)
 			if words.IsEmpty() {
@@ -55,26 +55,26 @@ func (b *Binder) annotated(n *Node, scope []*KindView) *predicate {
 	holds := func(a *understudy.Annotation) bool {
 		return slices.ContainsFunc(any, func(test func(*understudy.Annotation) bool) bool { return test(a) })
 	}
-	l := &predicate{Node: n, In: map[*KindView]string{}}
-	l.whole = func(c *Candidate) bool {
-		a := c.View.Annotations.Of(c.Record.ID)
+	l := &predicate{Node: n, Fields: map[*KindView]string{}}
+	l.recordTest = func(c *Candidate) bool {
+		a := c.View.Annotations.Find(c.Record.ID)
 		if a == nil {
 			a = &understudy.Annotation{}
 		}
 		return holds(a)
 	}
-	if !b.annotatedIn(l, scope, holds) {
-		b.fail(refused(b.Text, n.at, n.end, "your role does not see what people wrote on records; take it out"))
+	if !b.addAnnotated(l, scope, holds) {
+		b.fail(forbiddenError(b.Text, n.at, n.end, "your role does not see what people wrote on records; take it out"))
 		return nil
 	}
 	b.annotations = true
 	return l
 }
 
-// annotatedIn says of which kinds something may fulfil the predicate, and which records
-// those are when they are few. It reports whether the caller sees annotations of any kind.
-func (b *Binder) annotatedIn(l *predicate, scope []*KindView, holds func(*understudy.Annotation) bool) (seen bool) {
-	others := holds(&understudy.Annotation{}) // records on which nothing is written fulfil it
+// addAnnotated adds the kinds whose records may match the predicate, and the ids of the matches if they are few. It
+// returns true if the caller sees annotations of any kind.
+func (b *Binder) addAnnotated(l *predicate, scope []*KindView, holds func(*understudy.Annotation) bool) (seen bool) {
+	others := holds(&understudy.Annotation{}) // records without an annotation match
 	for _, s := range scope {
 		if s.Annotations == nil {
 			continue
@@ -89,17 +89,17 @@ func (b *Binder) annotatedIn(l *predicate, scope []*KindView, holds func(*unders
 			}
 		}
 		if others || len(l.ids) > before {
-			l.In[s] = l.Node.Name
+			l.Fields[s] = l.Node.Name
 		}
 	}
-	if len(l.ids) > mostNamed {
+	if len(l.ids) > maxListedIDs {
 		l.ids = nil
 	}
 	return seen
 }
 
-// writtenBy is the test that something is written by somebody of a name, by anybody, or by nobody.
-func writtenBy(name string, v Value) func(*understudy.Annotation) bool {
+// authorTest returns the test of noted: or handled: for a person, for anybody, or for nobody.
+func authorTest(name string, v Value) func(*understudy.Annotation) bool {
 	is := func(by string) bool {
 		return strings.EqualFold(by, v.Text) || v.prefix && len(by) >= len(v.Text) && strings.EqualFold(by[:len(v.Text)], v.Text)
 	}
@@ -112,9 +112,9 @@ func writtenBy(name string, v Value) func(*understudy.Annotation) bool {
 		by = func(a *understudy.Annotation) bool { return a.Handled != nil && is(a.Handled.By) }
 	}
 	switch {
-	case v.Text == yes && !v.prefix:
+	case v.Text == anybody && !v.prefix:
 		return some
-	case v.Text == no && !v.prefix:
+	case v.Text == nobody && !v.prefix:
 		return func(a *understudy.Annotation) bool { return !some(a) }
 	}
 	return by

@@ -1,4 +1,4 @@
-// Bind: from names in a tree to the fields of kinds, for one caller.
+// Bind: resolves the names of a parsed query to fields of kinds, for one caller.
 
 package lang
 
@@ -16,46 +16,46 @@ import (
 
 // Binder resolves the names of one query.
 type Binder struct {
-	Text     string
-	Now      time.Time
-	Views    []*KindView                                    // every kind asked for that the caller sees
-	Every    func(yield func(k *spec.Kind, seen bool) bool) // every kind there is
-	exact    map[string]bool                                // names some seen kind has a field of
-	relative bool                                           // what is asked for depends on now
-	Err      *query.SyntaxError
+	Text       string
+	Now        time.Time
+	Views      []*KindView                                    // the requested kinds that the caller sees
+	AllKinds   func(yield func(k *spec.Kind, seen bool) bool) // every kind of the specs; seen says whether the caller sees it
+	fieldNames map[string]bool                                // the complete field names of the seen kinds
+	relative   bool                                           // the meaning of the query depends on Now
+	Err        *query.SyntaxError
 
-	hint        string // what to write instead, where nothing is found
-	annotations bool   // what people wrote on records is asked for
+	hint        string // a sentence with a better query, shown if nothing matches
+	annotations bool   // the query has a condition on annotations
 }
 
-// Bind resolves a tree's names. The error is a *understudy.SyntaxError.
+// Bind resolves the names of a tree. The error is a *query.SyntaxError.
 func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*BoundQuery, error) {
-	b := &Binder{Text: text, Now: now, Views: views, Every: every, exact: map[string]bool{}}
+	b := &Binder{Text: text, Now: now, Views: views, AllKinds: every, fieldNames: map[string]bool{}}
 	for _, s := range views {
 		for _, f := range s.Kind.Fields {
-			b.exact[f.Name] = true
+			b.fieldNames[f.Name] = true
 		}
 	}
 	tree = b.dropNumbers(tree, views)
-	c := b.node(tree, views)
+	c := b.bindNode(tree, views)
 	if b.Err != nil {
 		return nil, b.Err
 	}
-	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, Asked: views, Hint: b.hint}
+	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, IDViews: views, Hint: b.hint}
 	if tree.Op == opWords && !tree.prefix {
-		q.ID = b.fold(tree.text)
+		q.ID = b.foldID(tree.text)
 	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") {
 		q.ID = understudy.ParsePhone(n.Values[0].Text).Digits
 	}
 	for _, s := range views {
-		if c.Possible(s) {
+		if c.CanMatch(s) {
 			q.Views = append(q.Views, s)
 		}
 	}
 	return q, nil
 }
 
-// dropNumbers applies dropNumber to all parts of a tree.
+// dropNumbers applies dropNumber to every part of a tree.
 func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 	if words := dropNumber(n, scope); words != n || len(n.Of) == 0 {
 		return words
@@ -71,15 +71,15 @@ func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 	return &changed
 }
 
-// dropNumber returns the words alone for digits that may be a number or words, where no phone number that they
-// could be is looked in. A role that sees none may search for digits alone as a word.
+// dropNumber returns the words alone for digits that may be a phone number or words, if no searched kind has a phone
+// number that could match. So a role that sees no phone numbers can search for digits as a word.
 func dropNumber(tree *Node, scope []*KindView) *Node {
 	number, words := tree.Number()
-	if number == nil || number.at != number.Values[0].at { // number: was written
+	if number == nil || number.at != number.Values[0].at { // the user wrote number: explicitly
 		return tree
 	}
 	mayHave := func(s *KindView) bool { return len(s.phones) > 0 || len(s.masked) > 0 && words == nil }
-	if isNumber(number.Values[0].Text) && (slices.ContainsFunc(scope, mayHave) || hashedNumber(number, scope) != nil) {
+	if isNumber(number.Values[0].Text) && (slices.ContainsFunc(scope, mayHave) || numberHash(number, scope) != nil) {
 		return tree
 	}
 	if words != nil {
@@ -94,8 +94,8 @@ func dropNumber(tree *Node, scope []*KindView) *Node {
 	return join(opAnd, parts)
 }
 
-// Number returns the condition on a phone number that a tree consists of, and the same digits as
-// words, if they are beside it; nil: it is another tree.
+// Number returns the phone number condition that a tree consists of, and the same digits as words if the tree has both.
+// number is nil for any other tree.
 func (n *Node) Number() (number, words *Node) {
 	if n.Op == OpOr && len(n.Of) == 2 && n.Of[1].Op == opWords && n.Of[0].at == n.Of[1].at {
 		n, words = n.Of[0], n.Of[1]
@@ -113,11 +113,11 @@ func (b *Binder) fail(e *query.SyntaxError) *Cond {
 	return nil
 }
 
-// node binds a node; scope are the kinds that what stands beside it leaves.
-func (b *Binder) node(n *Node, scope []*KindView) *Cond {
-	if n.apart != "" {
+// bindNode binds a node. scope are the kinds that the neighbouring conditions leave.
+func (b *Binder) bindNode(n *Node, scope []*KindView) *Cond {
+	if n.conditionText != "" {
 		whole := b.Text
-		b.Text = n.apart
+		b.Text = n.conditionText
 		defer func() { b.Text = whole }()
 	}
 	switch n.Op {
@@ -128,18 +128,18 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 				understudy.Clip(n.text)))
 		}
 		c := &Cond{Op: opWords, Predicate: &predicate{Node: n, Words: p}}
-		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
+		if ids := b.idConditions(n, scope); len(ids) > 0 && !n.prefix {
 			c = &Cond{Op: OpOr, Of: append([]*Cond{c}, ids...)}
 		}
-		if ends := ending(n, scope); ends != nil {
-			return either(c, ends)
+		if ends := lastDigits(n, scope); ends != nil {
+			return joinOr(c, ends)
 		}
 		return c
 	case OpField:
 		if n.Name == idName || n.Name == NumberName {
 			return b.bindNamed(n, scope)
 		}
-		l := b.field(n, scope)
+		l := b.bindField(n, scope)
 		if b.Err != nil {
 			return nil
 		}
@@ -149,12 +149,12 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 	}
 	c := &Cond{Op: n.Op}
 	for _, o := range n.Of {
-		of := b.node(o, scope)
+		of := b.bindNode(o, scope)
 		if b.Err != nil {
 			return nil
 		}
 		if n.Op == OpOr {
-			c = either(c, of)
+			c = joinOr(c, of)
 		} else {
 			c.Of = append(c.Of, of)
 		}
@@ -162,8 +162,8 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 	return c
 }
 
-// either is the condition that one of two holds; what makes up an OR is asked for by itself.
-func either(one, other *Cond) *Cond {
+// joinOr returns the condition that one of two holds. The parts of a nested OR become parts of the result.
+func joinOr(one, other *Cond) *Cond {
 	c := &Cond{Op: OpOr}
 	for _, of := range []*Cond{one, other} {
 		if of.Op == OpOr {
@@ -175,12 +175,12 @@ func either(one, other *Cond) *Cond {
 	return c
 }
 
-// bindNamed binds id: and number:. A kind with a field of that name is asked for the field, all others
-// for the id and the phone numbers. Where one of the two cannot be asked for, the other one alone is.
+// bindNamed binds id: and number:. In a kind with a field of that name the condition is on the field; in other kinds it
+// is on the id or the phone numbers. If only one of the two can be bound, the result is that one.
 func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
-	own, types, fields, others := b.number, []string(nil), map[string][]*KindView{}, []*KindView(nil)
+	own, types, fields, others := b.bindNumber, []string(nil), map[string][]*KindView{}, []*KindView(nil)
 	if n.Name == idName {
-		own = b.id
+		own = b.bindID
 	}
 	for _, s := range scope {
 		f := s.Kind.Field(n.Name)
@@ -201,8 +201,8 @@ func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 	if b.Err = nil; meant != nil {
 		either = append(either, meant)
 	}
-	for _, t := range types { // each type by itself: the field may be a text in one kind and a number in another
-		l := b.field(n, fields[t])
+	for _, t := range types { // one condition for each type: the field may be a text in one kind and a number in another
+		l := b.bindField(n, fields[t])
 		if b.Err == nil {
 			either = append(either, &Cond{Op: OpField, Predicate: l})
 		} else if wrong == nil {
@@ -220,49 +220,51 @@ func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 	return &Cond{Op: OpOr, Of: either}
 }
 
-// leastID is how long a word must be to be looked for as an id, in bytes.
-const leastID = 10
+// minIDBytes is the minimum length of a word that is searched for as an id.
+const minIDBytes = 10
 
-// ids are the conditions on every field that names a record, when a word has the form of an id: ids are no text.
-func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
-	id := b.fold(n.text)
+// idConditions returns conditions on every field that names a record, if the word looks like an id. The index of words
+// does not contain ids.
+func (b *Binder) idConditions(n *Node, scope []*KindView) (all []*Cond) {
+	id := b.foldID(n.text)
 	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasIDPrefix(id) })
 	isNumber := id != "" && strings.Trim(id, "0123456789") == ""
-	if !isNumber && (!known || len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool {
-		return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-'
+	if !isNumber && (!known || len(id) < minIDBytes || strings.ContainsFunc(id, func(r rune) bool {
+		return r >= 128 || !isLetter(byte(r)) && !isDigit(byte(r)) && r != '~' && r != '-'
 	})) {
 		return nil
 	}
 	byName := map[string]*predicate{}
-	own := &predicate{Node: n, In: map[*KindView]string{}, ids: []string{id}, whole: func(c *Candidate) bool { return c.Record.ID == id }}
+	own := &predicate{Node: n, Fields: map[*KindView]string{}, ids: []string{id}}
+	own.recordTest = func(c *Candidate) bool { return c.Record.ID == id }
 	for _, s := range scope {
-		if s.SeesID() && len(s.Kind.ID) == strings.Count(id, spec.IDSeparator)+1 && (!isNumber || len(s.Kind.Prefixes) == 0) {
-			own.In[s] = s.Kind.ID[0]
+		if s.CanSeeID() && len(s.Kind.ID) == strings.Count(id, spec.IDSeparator)+1 && (!isNumber || len(s.Kind.Prefixes) == 0) {
+			own.Fields[s] = s.Kind.ID[0]
 		}
 		for _, f := range s.Kind.Fields {
-			if !s.mayName(f, id) || isNumber && f.Link == "" {
+			if !s.canHoldID(f, id) || isNumber && f.Link == "" {
 				continue
 			}
 			l := byName[f.Name]
 			if l == nil {
-				l = &predicate{Node: n, In: map[*KindView]string{}}
+				l = &predicate{Node: n, Fields: map[*KindView]string{}}
 				l.test, l.Term = query.OneOf{Texts: []string{id}}, &query.Predicate{Any: []string{id}}
 				byName[f.Name] = l
 				all = append(all, &Cond{Op: OpField, Predicate: l})
 			}
-			l.In[s] = f.Name
+			l.Fields[s] = f.Name
 		}
 	}
-	if len(own.In) > 0 {
+	if len(own.Fields) > 0 {
 		all = append(all, &Cond{Op: OpField, Predicate: own})
 	}
 	return all
 }
 
-// mayName says whether a field that is fully seen may hold an id, be it that of another record or a part of its own.
-func (s *KindView) mayName(f *spec.Field, id string) bool {
+// canHoldID reports whether a visible field may contain the id, either of another record or a part of its own.
+func (s *KindView) canHoldID(f *spec.Field, id string) bool {
 	_, seen := s.Fields[f.Name]
-	own := len(s.Kind.ID) == 1 && s.Kind.ID[0] == f.Name // that is asked for by the record's name
+	own := len(s.Kind.ID) == 1 && s.Kind.ID[0] == f.Name // the condition on the record's own id covers this field
 	if !seen || own || f.Type == spec.TypeSelect || SortOf(s.Kind, f) != sortExact {
 		return false
 	}
@@ -274,66 +276,67 @@ func (s *KindView) mayName(f *spec.Field, id string) bool {
 	return true
 }
 
-// selectKinds returns the kinds that the conditions on kinds alone let through.
+// selectKinds returns the kinds that satisfy the kind: conditions of a node.
 func (b *Binder) selectKinds(n *Node, scope []*KindView) []*KindView {
-	return slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.mayBe(n, s) })
+	return slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.canMatchKind(n, s) })
 }
 
-// mayBe says whether the conditions on kinds alone let a kind through.
-func (b *Binder) mayBe(n *Node, s *KindView) bool {
+// canMatchKind reports whether a kind satisfies the kind: conditions of a node.
+func (b *Binder) canMatchKind(n *Node, s *KindView) bool {
 	switch n.Op {
 	case opAnd:
-		return !slices.ContainsFunc(n.Of, func(o *Node) bool { return !b.mayBe(o, s) })
+		return !slices.ContainsFunc(n.Of, func(o *Node) bool { return !b.canMatchKind(o, s) })
 	case OpOr:
-		return slices.ContainsFunc(n.Of, func(o *Node) bool { return b.mayBe(o, s) })
+		return slices.ContainsFunc(n.Of, func(o *Node) bool { return b.canMatchKind(o, s) })
 	case OpNot:
 		if n.Of[0].Op == OpField && IsKind(n.Of[0].Name) {
-			return !b.mayBe(n.Of[0], s)
+			return !b.canMatchKind(n.Of[0], s)
 		}
 	case OpField:
 		if IsKind(n.Name) {
-			return slices.ContainsFunc(n.Values, func(v Value) bool { return called(s.Kind, v.Text) })
+			return slices.ContainsFunc(n.Values, func(v Value) bool { return isCalled(s.Kind, v.Text) })
 		}
 	}
 	return true
 }
 
+// IsKind reports whether a name is kind or in.
 func IsKind(name string) bool { return name == KindName || name == inName }
 
-// called says whether a kind goes by a name.
-func called(k *spec.Kind, name string) bool {
+// isCalled reports whether a name is the name, singular or title of a kind.
+func isCalled(k *spec.Kind, name string) bool {
 	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.Singular) || strings.EqualFold(name, k.Title)
 }
 
-// field binds a condition on a field.
-func (b *Binder) field(n *Node, scope []*KindView) *predicate {
+// bindField binds a condition on a field or pseudo-field.
+func (b *Binder) bindField(n *Node, scope []*KindView) *predicate {
 	switch name := n.Name; {
 	case IsKind(name):
-		return b.kind(n)
+		return b.bindKind(n)
 	case name == hasName || name == noName:
-		return b.presence(n, scope)
-	case b.exact[name]:
-	case strings.HasSuffix(name, CountryOf) && !slices.ContainsFunc(scope, func(s *KindView) bool { return s.has(name) }):
-		return b.country(n, scope)
+		return b.bindPresence(n, scope)
+	case b.fieldNames[name]:
+	case strings.HasSuffix(name, CountryOf) && !slices.ContainsFunc(scope, func(s *KindView) bool { return s.hasField(name) }):
+		return b.bindCountry(n, scope)
 	case name == DateName || name == ageName:
-		return b.date(n, scope)
+		return b.bindDate(n, scope)
 	case name == idleName:
-		return b.idle(n, scope)
+		return b.bindIdle(n, scope)
 	case isAnnotation(name):
-		return b.annotated(n, scope)
+		return b.bindAnnotation(n, scope)
 	}
-	if l := hashed(n, scope); l != nil {
+	if l := bindHash(n, scope); l != nil {
 		return l
 	}
 	in, fields := b.Fields(n.Name, n.at, n.at+len(n.Name), scope)
 	if b.Err != nil {
 		return nil
 	}
-	return b.typed(n, in, fields)
+	return b.bindTyped(n, in, fields)
 }
 
-// Fields finds the fields a name means in the kinds of a scope. A field that is
-// not fully seen in one of them may not be named.
+// Fields returns the fields that a name means in the kinds of a scope. It fails if the caller does not fully see the
+// field in one of the kinds.
 func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindView]string, []*spec.Field) {
 	in := map[*KindView]string{}
 	var fields []*spec.Field
@@ -351,20 +354,21 @@ func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindV
 			return nil, nil
 		}
 		if _, ok := s.Fields[f.Name]; !ok {
-			b.fail(refused(b.Text, at, end, "your role does not fully see %s of %s; take it out%s", f.Name, s.Kind.Name, b.elsewhere(name, scope)))
+			b.fail(forbiddenError(b.Text, at, end, "your role does not fully see %s of %s; take it out%s", f.Name, s.Kind.Name,
+				b.suggestKind(name, scope)))
 			return nil, nil
 		}
 		in[s] = f.Name
 		fields = append(fields, f)
 	}
 	if len(fields) == 0 {
-		b.fail(b.unknown(name, at, end, scope))
+		b.fail(b.unknownField(name, at, end, scope))
 	}
 	return in, fields
 }
 
-// elsewhere names a kind in which a field may be asked for.
-func (b *Binder) elsewhere(name string, scope []*KindView) string {
+// suggestKind returns the part of an error message that names a kind in which the field is visible.
+func (b *Binder) suggestKind(name string, scope []*KindView) string {
 	for _, s := range scope {
 		if f, _ := s.Field(name); f != nil {
 			if _, ok := s.Fields[f.Name]; ok {
@@ -375,8 +379,8 @@ func (b *Binder) elsewhere(name string, scope []*KindView) string {
 	return ""
 }
 
-// unknown is the error of a name that no field in scope has.
-func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.SyntaxError {
+// unknownField returns the error for a name that no field in scope has.
+func (b *Binder) unknownField(name string, at, end int, scope []*KindView) *query.SyntaxError {
 	var kinds []string
 	for _, s := range b.Views {
 		if f, _ := s.Field(name); f != nil {
@@ -388,7 +392,7 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 			strings.Join(kinds, ", "))
 	}
 	hidden := false
-	for k, seen := range b.Every {
+	for k, seen := range b.AllKinds {
 		if !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Name == name || strings.HasSuffix(f.Name, "."+name) }) {
 			continue
 		}
@@ -401,7 +405,7 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", understudy.Clip(name),
 			strings.Join(kinds, ", "))
 	case hidden:
-		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", understudy.Clip(name))
+		return forbiddenError(b.Text, at, end, "%s is a field of what your role does not see; take it out", understudy.Clip(name))
 	}
 	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName, noteName, notedName, handledName}
 	if slices.Contains(known, name) {
@@ -412,5 +416,5 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 	}
 	slices.Sort(known)
 	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", understudy.Clip(name),
-		Stopped(Hint(name, slices.Compact(known))))
+		EndSentence(Hint(name, slices.Compact(known))))
 }

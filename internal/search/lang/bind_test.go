@@ -174,7 +174,7 @@ func TestNumbersAreFoundAsTheyAreShown(t *testing.T) {
 		}
 		for _, v := range q.Views {
 			var c lang.Candidate
-			if v.Kind.Name == "calls" && v.See(&c, record) && q.Cond.Holds(&c) != want {
+			if v.Kind.Name == "calls" && v.Read(&c, record) && q.Cond.Match(&c) != want {
 				t.Errorf("%s holds: %v", text, !want)
 			}
 		}
@@ -210,13 +210,13 @@ func TestConditionsHoldForARecord(t *testing.T) {
 		}
 		for _, v := range q.Views {
 			var c lang.Candidate
-			if v.Kind.Name != "calls" || !v.See(&c, record) {
+			if v.Kind.Name != "calls" || !v.Read(&c, record) {
 				continue
 			}
-			if got := q.Cond.Holds(&c); got != want {
+			if got := q.Cond.Match(&c); got != want {
 				t.Errorf("%s holds: %v", text, got)
 			}
-			if got := (&lang.Cond{Op: lang.OpNot, Of: []*lang.Cond{q.Cond}}).Holds(&c); got == want {
+			if got := (&lang.Cond{Op: lang.OpNot, Of: []*lang.Cond{q.Cond}}).Match(&c); got == want {
 				t.Errorf("the opposite of %s holds: %v", text, got)
 			}
 		}

@@ -1,4 +1,4 @@
-// Conditions: what a bound query asks of a record, and whether one holds.
+// Conditions: what a bound query requires of a record.
 
 package lang
 
@@ -11,8 +11,8 @@ import (
 	"understudy/spec"
 )
 
-// Names that are no fields. A field of a spec by the same name goes before those from
-// DateName on; before idName and NumberName in its own kind alone.
+// Names of conditions that are not fields. A field of a spec with the same name takes precedence over the names from
+// DateName on. Over idName and NumberName it takes precedence only in its own kind.
 const (
 	KindName = "kind"
 	inName   = "in"
@@ -28,49 +28,48 @@ const (
 	handledName = "handled"
 )
 
-// Cond is a condition with its names resolved. It is not changed once made.
+// Cond is a condition with its names resolved. It is immutable.
 type Cond struct {
 	Op        op
 	Of        []*Cond
-	Predicate *predicate // opWords and opField
+	Predicate *predicate // set for opWords and OpField
 }
 
-// predicate is a condition that is not made of others.
+// predicate is a condition without parts.
 type predicate struct {
 	Node *Node
-	// words, when it is not empty, is looked for in every text, or in the field of in.
+	// Words, unless empty, is searched in every text, or in the field of Fields.
 	Words tokenizer.Pattern
-	// in are the fields meant, by kind; a kind that is not there has none, and
-	// nothing of it fulfils the condition. nil: no field is meant.
-	In   map[*KindView]string
-	test query.Test // of a value of that field; nil: words decide
-	cost query.Test // test for fields that are shown without their minus (spec.ShowCost); nil: test
-	// whole, when there is one, looks at more of the record than one field.
-	whole func(c *Candidate) bool
-	// rows is whole for rows of columns; nil: they do not decide it.
-	rows func(s *KindView, of RowTests) func(row int32) bool
-	// What a store can be asked for it; the zero values: nothing.
-	ids   []string // of one of these ids
-	Term  *query.Predicate
-	every bool // the term is of a field each kind has; else Field is put in when all call it the same
+	// Fields are the fields by kind. No record of a missing kind matches. If nil, the condition is on no field.
+	Fields   map[*KindView]string
+	test     query.Test // tests the value of the field; nil for a condition on words
+	costTest query.Test // replaces test for fields that are shown without their minus sign (spec.ShowCost)
+	// recordTest, if set, tests more of the record than one field.
+	recordTest func(c *Candidate) bool
+	// rowTest compiles recordTest to a test of column rows. If nil, rows cannot decide the condition.
+	rowTest func(s *KindView, of RowTests) func(row int32) bool
+	// What the store is asked for this condition; zero values mean nothing.
+	ids      []string // the record has one of these ids
+	Term     *query.Predicate
+	allKinds bool // Term applies to all kinds; otherwise its Field is set if every kind has the same field
 }
 
-// BoundQuery is a tree bound to what a caller sees.
+// BoundQuery is a query bound to what a caller sees.
 type BoundQuery struct {
 	text     string
 	Tree     *Node
 	Cond     *Cond
-	Views    []*KindView // the kinds something can be found of
+	Views    []*KindView // the kinds of which a record can match
 	Now      time.Time
-	Relative bool // what it means depends on now
-	// Annotations says that it asks for what people wrote on records.
+	Relative bool // the meaning of the query depends on Now
+	// Annotations says that the query has a condition on annotations.
 	Annotations bool
-	ID          string      // the whole text, when it may be an id: one word as ids are folded, or the digits of a number
-	Hint        string      // what to write instead, where nothing is found; "": nothing
-	Asked       []*KindView // the kinds that a record with that id may be of
+	ID          string      // the whole text if it may be an id: one word in the letter case of ids, or the digits of a number
+	Hint        string      // a sentence with a better query, shown if nothing matches
+	IDViews     []*KindView // the kinds in which ID is searched
 }
 
-// MaxMatches returns how many records can match, where the ids that the query lists bound that; 0: nothing does.
+// MaxMatches returns the maximum number of matches if the query lists ids, else 0.
 func (q *BoundQuery) MaxMatches() int {
 	if len(q.Views) != 1 { // kinds may share an id
 		return 0
@@ -78,6 +77,7 @@ func (q *BoundQuery) MaxMatches() int {
 	return q.Cond.maxMatches()
 }
 
+// maxMatches returns the number of ids that the condition lists, or 0 if it allows other records.
 func (c *Cond) maxMatches() (n int) {
 	switch c.Op {
 	case OpField:
@@ -100,77 +100,78 @@ func (c *Cond) maxMatches() (n int) {
 	return n
 }
 
-// Stopped ends a sentence after a hint, or without one.
-func Stopped(hint string) string {
+// EndSentence returns the hint, or a full stop if there is no hint.
+func EndSentence(hint string) string {
 	if hint == "" {
 		return "."
 	}
 	return hint
 }
 
-// Possible says whether something of a kind can fulfil a condition.
-func (c *Cond) Possible(s *KindView) bool {
+// CanMatch reports whether a record of a kind can match.
+func (c *Cond) CanMatch(s *KindView) bool {
 	switch c.Op {
 	case opAnd:
-		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Possible(s) })
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.CanMatch(s) })
 	case OpOr:
-		return slices.ContainsFunc(c.Of, func(o *Cond) bool { return o.Possible(s) })
+		return slices.ContainsFunc(c.Of, func(o *Cond) bool { return o.CanMatch(s) })
 	case OpNot:
 		l := c.Of[0].Predicate
-		return l == nil || !IsKind(l.Node.Name) || l.In[s] == ""
+		return l == nil || !IsKind(l.Node.Name) || l.Fields[s] == ""
 	}
-	if c.Predicate.In == nil {
+	if c.Predicate.Fields == nil {
 		return true
 	}
-	return c.Predicate.In[s] != ""
+	return c.Predicate.Fields[s] != ""
 }
 
-// Holds says whether a record fulfils a condition.
-func (c *Cond) Holds(r *Candidate) bool {
+// Match reports whether a record matches.
+func (c *Cond) Match(r *Candidate) bool {
 	switch c.Op {
 	case opAnd:
 		for _, o := range c.Of {
-			if !o.Holds(r) {
+			if !o.Match(r) {
 				return false
 			}
 		}
 		return true
 	case OpOr:
 		for _, o := range c.Of {
-			if o.Holds(r) {
+			if o.Match(r) {
 				return true
 			}
 		}
 		return false
 	case OpNot:
-		return !c.Of[0].Holds(r)
+		return !c.Of[0].Match(r)
 	}
-	return c.Predicate.holds(r)
+	return c.Predicate.match(r)
 }
 
-// testOf is the test for the field of a kind.
+// testOf returns the test for the field of a kind.
 func (l *predicate) testOf(s *KindView) query.Test {
-	if l.cost != nil && s.Kind.Field(l.In[s]).Show == spec.ShowCost {
-		return l.cost
+	if l.costTest != nil && s.Kind.Field(l.Fields[s]).Show == spec.ShowCost {
+		return l.costTest
 	}
 	return l.test
 }
 
-func (l *predicate) holds(r *Candidate) bool {
+// match reports whether a record matches the predicate.
+func (l *predicate) match(r *Candidate) bool {
 	field := ""
-	if l.In != nil {
-		if field = l.In[r.View]; field == "" {
+	if l.Fields != nil {
+		if field = l.Fields[r.View]; field == "" {
 			return false
 		}
 	}
 	switch {
-	case l.whole != nil:
-		return l.whole(r)
+	case l.recordTest != nil:
+		return l.recordTest(r)
 	case l.test != nil:
-		v, ok := r.value(field)
+		v, ok := r.visibleValue(field)
 		return ok && l.testOf(r.View).Match(v)
 	}
-	for _, t := range r.Text() {
+	for _, t := range r.Texts() {
 		if (field == "" || t.Name == field) && l.Words.MatchText(t.Text) {
 			return true
 		}
@@ -178,14 +179,14 @@ func (l *predicate) holds(r *Candidate) bool {
 	return false
 }
 
-// Wanted are the words of a condition that speak for a record.
-func (c *Cond) Wanted(into []*predicate) []*predicate {
+// WordPredicates appends the predicates on words, without those below a NOT.
+func (c *Cond) WordPredicates(into []*predicate) []*predicate {
 	switch c.Op {
 	case OpNot:
 		return into
 	case opAnd, OpOr:
 		for _, o := range c.Of {
-			into = o.Wanted(into)
+			into = o.WordPredicates(into)
 		}
 		return into
 	}

@@ -1,4 +1,4 @@
-// Fold: letter case that makes no difference, in ids and choices.
+// Fold: ids and choices match in any letter case.
 
 package lang
 
@@ -10,14 +10,14 @@ import (
 	"understudy/spec"
 )
 
-// fold returns an id as records spell it, when the letter case is all that differs; any other text stays.
-func (b *Binder) fold(typed string) string {
+// foldID returns an id in the letter case of the records. Any other text is returned unchanged.
+func (b *Binder) foldID(typed string) string {
 	if len(typed) < understudy.AnyIDText {
 		return typed
 	}
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
-		for k := range b.Every {
+		for k := range b.AllKinds {
 			if id, ok := k.NormalizeID(part); ok {
 				parts[i] = id
 				break
@@ -27,20 +27,20 @@ func (b *Binder) fold(typed string) string {
 	return strings.Join(parts, spec.IDSeparator)
 }
 
-// folded are the values of a condition as records may spell them: ids as their kind does, choices in small letters
-// and in capitals, too. Behind "=" a value is just what was typed.
-func (b *Binder) folded(l *predicate) []Value {
+// spellings returns the values of a condition as records may spell them: ids in the letter case of their kind, and
+// choices also in lower and upper case. After "=" the value is compared exactly as typed.
+func (b *Binder) spellings(l *predicate) []Value {
 	n := l.Node
 	if n.Rel != RelIs {
 		return n.Values
 	}
-	choice := false // in one of the kinds at least
-	for s, name := range l.In {
+	choice := false // the field is a choice in at least one kind
+	for s, name := range l.Fields {
 		choice = choice || s.Kind.Field(name).Type == spec.TypeSelect
 	}
 	var all []Value
 	for _, v := range n.Values {
-		spellings := []string{b.fold(v.Text)}
+		spellings := []string{b.foldID(v.Text)}
 		if choice {
 			spellings = []string{v.Text, strings.ToLower(v.Text), strings.ToUpper(v.Text)}
 		}

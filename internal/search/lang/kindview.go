@@ -1,4 +1,4 @@
-// KindView: what one caller sees of one kind, as far as searching goes.
+// KindView: what one caller sees of one kind.
 
 package lang
 
@@ -14,55 +14,55 @@ import (
 	"understudy/spec"
 )
 
-// Gate decides what a caller may see. cmd adapts access.Gate to it.
+// Gate decides what a caller may see. Package app adapts access.Gate to it.
 type Gate interface {
-	// Sees reports whether a caller sees anything of a kind.
+	// CanSee reports whether a caller sees anything of a kind.
 	CanSee(c understudy.Caller, source, kind string) bool
-	// Fully reports whether a caller sees a field of a kind unmasked. Only the role all
-	// sees fields that the spec does not name. No caller sees a secret.
+	// CanSeeField reports whether a caller sees a field unmasked. Only the role all sees fields that the spec does not
+	// name. No caller sees a secret.
 	CanSeeField(c understudy.Caller, source, kind, field string) bool
-	// View is a record's body as a caller sees it.
+	// MakeView returns a record's body as a caller sees it.
 	MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error)
-	// Rule says which records of a kind a caller may find; nil: all.
+	// Rule returns the rule that decides which records of a kind a caller may find; nil means all.
 	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }
 
-// KindView is what a caller sees of a kind. What is not fully seen is not there.
+// KindView is what a caller sees of a kind. It leaves out fields that are not fully visible.
 type KindView struct {
-	Source  string
-	spec    *spec.Spec
-	Kind    *spec.Kind
-	All     bool              // what the spec does not name is seen, too
-	Fields  map[string]string // the fields fully seen, each with its class
-	Whole   bool              // every field is
-	Rule    *query.RowRule
-	texts   TextRule
-	Counted []string // the fields whose values are counted: choices, codes, what is true or false, the root
-	visible []string // the fields of text that are fully seen
-	phones  []string // the fields of class phone that are fully seen, but for what is derived from one
-	masked  []string // the others, likewise
-	used    *use     // of numbers of our own; nil: the kind has none that are looked for
-	// Equal is the condition that a field has the value of a hash, or the last four digits of a
-	// number, when the caller may ask for it (access.Gate); nil: nothing of this may be asked for.
+	Source    string
+	spec      *spec.Spec
+	Kind      *spec.Kind
+	Unnamed   bool              // fields that the spec does not name are visible, too
+	Fields    map[string]string // the fully visible fields, with their classes
+	AllFields bool              // every field is fully visible
+	Rule      *query.RowRule
+	texts     TextRule
+	Counted   []string    // the fields whose values are counted as facets: choices, codes, booleans, the root
+	visible   []string    // the fully visible text fields
+	phones    []string    // the fully visible phone number fields, without fields derived from another number
+	masked    []string    // the other phone number fields, likewise
+	uses      *numberUses // the use of our own numbers; nil if the kind has no own numbers with records
+	// Equal returns the condition that a field has the value of a hash, or the last four digits of a number
+	// (access.Gate). If nil, the caller may use no such condition.
 	Equal func(field, hash string) (e query.Equality, ok bool)
-	// Annotations are what people wrote on its records; nil: the caller does not see it.
+	// Annotations are what people wrote on the records; nil if the caller does not see annotations.
 	Annotations *Annotations
 }
 
-// use says which numbers of our own are in use.
-type use struct {
-	why   string // what the caller does not see of the records that name them; "": nothing
-	since func(number string, since int64) bool
+// numberUses tells which of our own numbers are in use.
+type numberUses struct {
+	hidden      string // which of the records that use numbers are hidden from the caller; "" if none
+	isUsedSince func(number string, since int64) bool
 }
 
-// Uses says how it is told that a number of our own was in use since a time. why is what the
-// caller does not see of the records that tell it, "" when it sees all.
-func (s *KindView) Uses(why string, since func(number string, since int64) bool) {
-	s.used = &use{why, since}
+// SetUses sets the function that reports whether a number was used since a Unix time. why names the records that the
+// caller would have to see, or is "" if it sees them all.
+func (s *KindView) SetUses(why string, since func(number string, since int64) bool) {
+	s.uses = &numberUses{why, since}
 }
 
-// Numbers reports whether every phone number of the kind is fully seen, and its date.
-func (s *KindView) Numbers() bool {
+// CanSeeNumbers reports whether the caller fully sees every phone number of the kind and its date.
+func (s *KindView) CanSeeNumbers() bool {
 	for _, f := range query.TimeFields(s.Kind) {
 		if _, ok := s.Fields[f.Name]; !ok {
 			return false
@@ -71,14 +71,14 @@ func (s *KindView) Numbers() bool {
 	return len(s.masked) == 0 && len(s.phones) > 0
 }
 
-// numbers are the fields of class phone that are not derived from another.
-func (s *KindView) numbers() []string { return slices.Concat(s.phones, s.masked) }
+// numberFields returns all phone number fields that are not derived from another number.
+func (s *KindView) numberFields() []string { return slices.Concat(s.phones, s.masked) }
 
-// NewKindView returns a view of the fields that a caller sees of a kind, without a rule or lookups.
+// NewKindView returns a view of the fields that a caller sees of a kind, without rule and lookups.
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {
 	source := src.Name
-	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, All: c.Role() == understudy.RoleAll,
-		Fields: make(map[string]string, len(k.Fields)), Whole: true}
+	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, Unnamed: c.Role() == understudy.RoleAll,
+		Fields: make(map[string]string, len(k.Fields)), AllFields: true}
 	for _, f := range k.Fields {
 		if source := k.Field(f.DerivedFrom); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.CanSeeField(c, src.Name, k.Name, f.Name) {
@@ -103,18 +103,18 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 				}
 			}
 		case f.Class != spec.ClassSecret:
-			s.Whole = false
+			s.AllFields = false
 		}
 	}
 	return s
 }
 
-// hasManyFields reports whether the kind has more fields than the index of words tells apart.
+// hasManyFields reports whether the kind has too many fields for the index of words to tell apart.
 func (s *KindView) hasManyFields() bool { return len(s.Kind.Fields) > query.MaxTextFields }
 
-// sees says whether a field is fully seen.
-func (s *KindView) sees(name []byte) bool {
-	if _, ok := s.Fields[string(name)]; ok || !s.All {
+// canSeeField reports whether a field is fully visible.
+func (s *KindView) canSeeField(name []byte) bool {
+	if _, ok := s.Fields[string(name)]; ok || !s.Unnamed {
 		return ok
 	}
 	for outer := name; ; {
@@ -129,8 +129,8 @@ func (s *KindView) sees(name []byte) bool {
 	}
 }
 
-// Field is the kind's field of a name: the whole dotted one, or, when one field
-// alone ends so, its last part. Several is ambiguous.
+// Field returns the kind's field of a complete dotted name, or of its last part. If several fields end so, f is nil and
+// ambiguous lists them.
 func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	if f = s.Kind.Field(name); f != nil {
 		return f, nil
@@ -147,34 +147,34 @@ func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	return f, nil
 }
 
-// has reports whether the kind has a field of a name, or several.
-func (s *KindView) has(name string) bool {
+// hasField reports whether the kind has one or several fields of a name.
+func (s *KindView) hasField(name string) bool {
 	f, ambiguous := s.Field(name)
 	return f != nil || len(ambiguous) > 0
 }
 
-// Candidate is a record that may be one of those looked for.
+// Candidate is a record that may match.
 type Candidate struct {
-	Record *understudy.Record
-	View   *KindView
-	Place  query.OrderKey
-	doc    jsonspan.Value
-	Read   bool
-	Held   []tokenizer.Field // its texts, once they were asked for
+	Record     *understudy.Record
+	View       *KindView
+	Place      query.OrderKey
+	doc        jsonspan.Value
+	TextsRead  bool              // TextFields is filled in
+	TextFields []tokenizer.Field // the texts that the caller fully sees
 }
 
-// See makes a candidate of a record; false when its body is no document or a row rule keeps it from the caller.
-func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
+// Read sets c to a record. It returns false if the body is no JSON object or a row rule hides the record.
+func (s *KindView) Read(c *Candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Parse(r.Body)
 	if err != nil || doc.Kind != jsonspan.Object || s.Rule != nil && !s.Rule.CanFind(r) {
 		return false
 	}
-	*c = Candidate{Record: r, View: s, doc: doc, Held: c.Held[:0]}
+	*c = Candidate{Record: r, View: s, doc: doc, TextFields: c.TextFields[:0]}
 	return true
 }
 
-// find is the value of a field as the record has it.
-func (c *Candidate) find(name string) query.Value {
+// fieldValue returns the value of a field as the record has it.
+func (c *Candidate) fieldValue(name string) query.Value {
 	of := query.Field{Name: name}
 	if f := c.View.Kind.Field(name); f != nil {
 		of = query.FieldOf(f)
@@ -182,22 +182,22 @@ func (c *Candidate) find(name string) query.Value {
 	return query.Find(c.Record.Body, c.doc, of)
 }
 
-// value is the value of a field that is fully seen; false when it is absent, null or empty.
-func (c *Candidate) value(name string) (query.Value, bool) {
-	v := c.find(name)
+// visibleValue returns the value of a field that the caller fully sees. ok is false if it is absent, null or empty.
+func (c *Candidate) visibleValue(name string) (query.Value, bool) {
+	v := c.fieldValue(name)
 	if !v.IsNested() {
 		return v, query.Present{}.Match(v)
 	}
-	if !c.View.All { // what lies in it the spec does not name, and the gate hides
+	if !c.View.Unnamed { // the spec does not name the nested fields, so the gate hides them
 		return query.Value{}, false
 	}
 	text := v.Text()
 	return v, strings.Trim(text[1:len(text)-1], " \t\r\n") != ""
 }
 
-// TextOf is value as text.
+// TextOf returns the value of a fully visible field as text.
 func (c *Candidate) TextOf(name string) (string, bool) {
-	v, ok := c.value(name)
+	v, ok := c.visibleValue(name)
 	if !ok {
 		return "", false
 	}

@@ -1,5 +1,5 @@
-// Masked: conditions on fields of which the caller sees the hash or the last digits, and on numbers
-// that it looks up whole.
+// Masked: conditions on fields of which the caller sees the hash or the last digits, and lookups of complete phone
+// numbers.
 
 package lang
 
@@ -15,9 +15,9 @@ import (
 	"understudy/spec"
 )
 
-// hashed is the condition that a field has one of some hashes or last digits; nil when the values
-// are none, or when the caller may not ask for one of them in a kind of the scope.
-func hashed(n *Node, scope []*KindView) *predicate {
+// bindHash binds a condition on hashes or last digits of a field. It returns nil if the values are not of this form, or
+// if the caller may not use them in a kind of the scope.
+func bindHash(n *Node, scope []*KindView) *predicate {
 	fields := map[*KindView]string{}
 	for _, s := range scope {
 		switch f, several := s.Field(n.Name); {
@@ -27,20 +27,20 @@ func hashed(n *Node, scope []*KindView) *predicate {
 			fields[s] = f.Name
 		}
 	}
-	return hashedIn(n, fields)
+	return hashPredicate(n, fields)
 }
 
-// hashedIn is hashed for one field of each kind.
-func hashedIn(n *Node, fields map[*KindView]string) *predicate {
+// hashPredicate is bindHash for one resolved field of each kind.
+func hashPredicate(n *Node, fields map[*KindView]string) *predicate {
 	if len(fields) == 0 || n.Rel != RelIs && n.Rel != RelSame {
 		return nil
 	}
 	tests, endings := map[*KindView]query.Any{}, true
-	l := &predicate{Node: n, In: fields}
+	l := &predicate{Node: n, Fields: fields}
 	for s, field := range fields {
 		for _, v := range n.Values {
 			text := v.Text
-			if digits, four := lastFour(text); four && s.masks(field, query.LastFourMark+digits) { // more of it is not seen
+			if digits, four := lastFour(text); four && s.isMaskedEnding(field, query.LastFourMark+digits) { // the caller sees no more of the number
 				text = query.LastFourMark + digits
 			}
 			if s.Equal == nil || v.prefix {
@@ -57,23 +57,23 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 			}
 		}
 	}
-	l.whole = func(c *Candidate) bool {
-		return tests[c.View].Match(c.find(fields[c.View])) // the empty text has a hash, too
+	l.recordTest = func(c *Candidate) bool {
+		return tests[c.View].Match(c.fieldValue(fields[c.View])) // fieldValue, because an empty text has a hash, too
 	}
-	if endings { // no empty text ends so
-		l.rows = func(s *KindView, of RowTests) func(int32) bool { return of.Test(fields[s], tests[s]) }
+	if endings { // rows leave out empty texts, which cannot end in digits
+		l.rowTest = func(s *KindView, of RowTests) func(int32) bool { return of.Test(fields[s], tests[s]) }
 	}
 	return l
 }
 
-// hashedNumber is the condition that any phone number has one of some hashes or last digits; nil
-// when the values are none, or when the caller may not ask for them.
-func hashedNumber(n *Node, scope []*KindView) *Cond {
-	return hashedNumberIn(n, scope, (*KindView).offers)
+// numberHash returns the condition that any phone number has one of some hashes or last digits. It returns nil if the
+// values are not of this form, or if the caller may not use them.
+func numberHash(n *Node, scope []*KindView) *Cond {
+	return numberHashIn(n, scope, (*KindView).canCompareHash)
 }
 
-// offers reports whether the caller may ask whether a field has a hash or ends in digits.
-func (s *KindView) offers(field, text string) bool {
+// canCompareHash reports whether the caller may compare a field with a hash or last digits.
+func (s *KindView) canCompareHash(field, text string) bool {
 	if s.Equal == nil {
 		return false
 	}
@@ -81,14 +81,14 @@ func (s *KindView) offers(field, text string) bool {
 	return ok
 }
 
-// masks reports whether the caller may ask whether a number ends in digits, and does not see more of it.
-func (s *KindView) masks(field, ending string) bool {
+// isMaskedEnding reports whether the caller may compare the last digits of a number but does not see more of it.
+func (s *KindView) isMaskedEnding(field, ending string) bool {
 	_, seen := s.Fields[field]
-	return !seen && s.offers(field, ending)
+	return !seen && s.canCompareHash(field, ending)
 }
 
-// hashedNumberIn is hashedNumber for the fields that are wanted.
-func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, text string) bool) *Cond {
+// numberHashIn is numberHash for the fields for which want returns true.
+func numberHashIn(n *Node, scope []*KindView, want func(s *KindView, field, text string) bool) *Cond {
 	byName := map[string]map[*KindView]string{}
 	for _, s := range scope {
 		for _, f := range s.Kind.Fields {
@@ -96,7 +96,7 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 				continue
 			}
 			if from := s.Kind.Field(f.DerivedFrom); from != nil && from.Class == f.Class && want(s, f.DerivedFrom, n.Values[0].Text) {
-				continue // what is derived from a number is that number
+				continue // a field derived from a number is the same number
 			}
 			if byName[f.Name] == nil {
 				byName[f.Name] = map[*KindView]string{}
@@ -106,7 +106,7 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 	}
 	c := &Cond{Op: OpOr}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		l := hashedIn(n, byName[name])
+		l := hashPredicate(n, byName[name])
 		if l == nil {
 			return nil
 		}
@@ -121,15 +121,15 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 	return c
 }
 
-// lastFour returns the digits of a text that is four digits, or …4176. ok is false for any other.
+// lastFour returns the digits of a text that is four digits, or …4176. ok is false for any other text.
 func lastFour(text string) (digits string, ok bool) {
 	digits = strings.TrimPrefix(text, query.LastFourMark)
 	return digits, len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
 }
 
-// ending is the condition that a phone number, of which the caller sees the last four digits alone, ends in the
-// digits that a word is; nil when the word is no such digits, or no such number is looked in.
-func ending(n *Node, scope []*KindView) *Cond {
+// lastDigits returns the condition that a masked phone number ends in the digits of a word. It returns nil if the word
+// is not four digits, or if no such number is searched.
+func lastDigits(n *Node, scope []*KindView) *Cond {
 	digits, ok := lastFour(n.text)
 	if !ok || n.prefix {
 		return nil
@@ -137,45 +137,44 @@ func ending(n *Node, scope []*KindView) *Cond {
 	number := &Node{Op: OpField, Name: NumberName, at: n.at, end: n.end}
 	number.Values = []Value{{Text: query.LastFourMark + digits, at: n.at, end: n.end}}
 	if strings.HasPrefix(n.text, query.LastFourMark) {
-		return hashedNumber(number, scope)
+		return numberHash(number, scope)
 	}
-	return hashedNumberIn(number, scope, (*KindView).masks)
+	return numberHashIn(number, scope, (*KindView).isMaskedEnding)
 }
 
-// masked says how a number of which the caller sees the last four digits alone is asked for; "" when
-// no such number is looked in.
-func masked(scope []*KindView) string {
-	if ending(&Node{text: "0000"}, scope) == nil {
+// lastDigitsHint returns the part of a message that explains how to search a masked number, or "" if none is searched.
+func lastDigitsHint(scope []*KindView) string {
+	if lastDigits(&Node{text: "0000"}, scope) == nil {
 		return ""
 	}
 	return ", or ask for its last four digits: number:…1234"
 }
 
-// dialled is the test for a number by all its digits, however it is written.
-type dialled string
+// sameDigits tests for a phone number with exactly these digits, in any notation.
+type sameDigits string
 
-// Holds compares the digits.
-func (d dialled) Match(v query.Value) bool {
+// Match compares the digits.
+func (d sameDigits) Match(v query.Value) bool {
 	return understudy.ParsePhone(v.Text()).Digits == string(d)
 }
 
-// Lookup is the query for the records with a whole number in any field of class phone, whatever the caller sees of
-// these fields. The caller of Lookup has asked whether it may. The error is ErrInvalid.
-func Lookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
+// BindLookup returns the query for the records with a complete number in any phone number field, also fields hidden
+// from the caller. The caller of BindLookup has checked the permission. The error is ErrInvalid.
+func BindLookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
 	p := understudy.ParsePhone(number)
 	if !p.HasCountryCode {
 		return nil, fmt.Errorf("search: %w: a number is looked up whole; write it with + and the country's code, like +15550100123",
 			understudy.ErrInvalid)
 	}
-	l := &predicate{Node: &Node{Op: OpField, Name: NumberName}, In: map[*KindView]string{}, every: true}
+	l := &predicate{Node: &Node{Op: OpField, Name: NumberName}, Fields: map[*KindView]string{}, allKinds: true}
 	l.Term = &query.Predicate{Number: "+" + p.Digits}
-	l.whole = func(c *Candidate) bool {
-		return slices.ContainsFunc(c.View.numbers(), func(field string) bool { return dialled(p.Digits).Match(c.find(field)) })
+	l.recordTest = func(c *Candidate) bool {
+		return slices.ContainsFunc(c.View.numberFields(), func(field string) bool { return sameDigits(p.Digits).Match(c.fieldValue(field)) })
 	}
 	q := &BoundQuery{Tree: &Node{Op: opAnd}, Cond: &Cond{Op: OpField, Predicate: l}, Now: now}
 	for _, s := range views {
-		if all := s.numbers(); len(all) > 0 {
-			l.In[s] = all[0]
+		if all := s.numberFields(); len(all) > 0 {
+			l.Fields[s] = all[0]
 			q.Views = append(q.Views, s)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package lang reads the text of a search and binds it to what one caller sees:
-// tree, conditions, the questions to a store, and errors that point into the text.
+// Package lang parses the text of a search and binds it to what one caller sees. It has the tree, the conditions, the
+// queries to a store, and errors that point into the text.
 package lang
 
 import (
@@ -10,15 +10,15 @@ import (
 	"understudy/internal/query"
 )
 
-// Bounds of a query.
+// Limits of a query.
 const (
-	MaxText       = 2000 // bytes of its text
+	MaxText       = 2000 // bytes of the text
 	maxPredicates = 50   // words, phrases and conditions
-	maxDepth      = 20   // parentheses and minuses in each other
-	maxValues     = 50   // of one condition
+	maxDepth      = 20   // nested parentheses and minuses
+	maxValues     = 50   // values of one condition
 )
 
-// parser reads one text; the first error ends it.
+// parser parses one text. It stops at the first error.
 type parser struct {
 	text       string
 	pos        int
@@ -26,7 +26,7 @@ type parser struct {
 	err        *query.SyntaxError
 }
 
-// Parse reads a query. The error is a *understudy.SyntaxError.
+// Parse parses a query. The error is a *query.SyntaxError.
 func Parse(text string) (*Node, error) {
 	p := &parser{text: text}
 	if len(text) > MaxText {
@@ -36,8 +36,8 @@ func Parse(text string) (*Node, error) {
 	if n := p.wholeNumber(); n != nil && p.err == nil {
 		return n, nil
 	}
-	n := p.or(0)
-	p.space()
+	n := p.parseOr(0)
+	p.skipSpace()
 	if p.err == nil && p.pos < len(text) { // only a ")" ends an expression early
 		p.fail(p.pos, p.pos+1, "this parenthesis closes nothing; take it out, or put it in quotes to look for it")
 	}
@@ -47,7 +47,7 @@ func Parse(text string) (*Node, error) {
 	return n, nil
 }
 
-// check finds what no query holds.
+// check refuses invalid UTF-8 and control characters.
 func (p *parser) check() {
 	for i, r := range p.text {
 		if r == utf8.RuneError {
@@ -69,13 +69,13 @@ func (p *parser) fail(at, end int, format string, args ...any) {
 	}
 }
 
-// more says whether there is anything to come, after white space.
-func (p *parser) more() bool {
-	p.space()
+// hasMore skips white space and reports whether text is left.
+func (p *parser) hasMore() bool {
+	p.skipSpace()
 	return p.err == nil && p.pos < len(p.text)
 }
 
-func (p *parser) space() {
+func (p *parser) skipSpace() {
 	for p.pos < len(p.text) {
 		r, size := utf8.DecodeRuneInString(p.text[p.pos:])
 		if !unicode.IsSpace(r) {
@@ -85,68 +85,69 @@ func (p *parser) space() {
 	}
 }
 
-func (p *parser) or(depth int) *Node {
+// parseOr parses expressions separated by OR.
+func (p *parser) parseOr(depth int) *Node {
 	var parts []*Node
 	for {
 		at := p.pos
-		parts = append(parts, p.and(depth))
+		parts = append(parts, p.parseAnd(depth))
 		if p.err != nil {
 			return nil
 		}
-		if last := parts[len(parts)-1]; len(last.Of) == 0 && last.Op == opAnd && (len(parts) > 1 || p.keyword("OR")) {
+		if last := parts[len(parts)-1]; len(last.Of) == 0 && last.Op == opAnd && (len(parts) > 1 || p.isKeyword("OR")) {
 			p.fail(at, p.pos, "OR needs something on both sides; write a word there, or OR in quotes to look for it")
 			return nil
 		}
-		if !p.take("OR") {
+		if !p.takeKeyword("OR") {
 			return join(OpOr, parts)
 		}
 	}
 }
 
-func (p *parser) and(depth int) *Node {
+func (p *parser) parseAnd(depth int) *Node {
 	var parts []*Node
-	for p.more() && p.text[p.pos] != ')' && !p.keyword("OR") {
-		if at := p.pos; p.take("AND") {
-			if len(parts) == 0 || !p.more() || p.text[p.pos] == ')' || p.keyword("OR") || p.keyword("AND") {
+	for p.hasMore() && p.text[p.pos] != ')' && !p.isKeyword("OR") {
+		if at := p.pos; p.takeKeyword("AND") {
+			if len(parts) == 0 || !p.hasMore() || p.text[p.pos] == ')' || p.isKeyword("OR") || p.isKeyword("AND") {
 				p.fail(at, at+len("AND"), "AND needs something on both sides; write a word there, or AND in quotes to look for it")
 				return nil
 			}
 		}
-		if n := p.unary(depth); n != nil {
+		if n := p.parseUnary(depth); n != nil {
 			parts = append(parts, n)
 		}
 	}
 	return join(opAnd, parts)
 }
 
-// unary is a predicate, what stands in parentheses, or not that.
-func (p *parser) unary(depth int) *Node {
+// parseUnary parses a predicate, an expression in parentheses, or a negation of these.
+func (p *parser) parseUnary(depth int) *Node {
 	at := p.pos
 	if depth > maxDepth {
 		p.fail(at, at+1, "there are more than %d parentheses and minuses in each other; write it flatter", maxDepth)
 		return nil
 	}
 	switch {
-	case p.text[at] == '-' || p.keyword("NOT"):
-		if !p.take("NOT") {
+	case p.text[at] == '-' || p.isKeyword("NOT"):
+		if !p.takeKeyword("NOT") {
 			p.pos++
 		} else {
-			p.space()
+			p.skipSpace()
 		}
-		if r, _ := utf8.DecodeRuneInString(p.text[p.pos:]); p.pos == len(p.text) || unicode.IsSpace(r) || r == ')' || p.keyword("OR") ||
-			p.keyword("AND") {
+		if r, _ := utf8.DecodeRuneInString(p.text[p.pos:]); p.pos == len(p.text) || unicode.IsSpace(r) || r == ')' || p.isKeyword("OR") ||
+			p.isKeyword("AND") {
 			p.fail(at, p.pos, "nothing follows that could be left out; write the word right behind it, or put it in quotes to look for it")
 			return nil
 		}
-		n := p.unary(depth + 1)
+		n := p.parseUnary(depth + 1)
 		if n == nil {
 			return nil
 		}
 		return &Node{Op: OpNot, Of: []*Node{n}, at: at, end: n.end}
 	case p.text[at] == '(':
 		p.pos++
-		n := p.or(depth + 1)
-		p.space()
+		n := p.parseOr(depth + 1)
+		p.skipSpace()
 		switch {
 		case p.err != nil:
 			return nil
@@ -164,11 +165,11 @@ func (p *parser) unary(depth int) *Node {
 		p.fail(at, len(p.text), "a query has at most %d words and conditions; leave some out", maxPredicates)
 		return nil
 	}
-	return p.predicate()
+	return p.parsePredicate()
 }
 
-// keyword says whether one of the words AND, OR and NOT stands here alone.
-func (p *parser) keyword(word string) bool {
+// isKeyword reports whether the keyword AND, OR or NOT stands at the current position.
+func (p *parser) isKeyword(word string) bool {
 	rest, ok := strings.CutPrefix(p.text[p.pos:], word)
 	if !ok {
 		return false
@@ -177,10 +178,10 @@ func (p *parser) keyword(word string) bool {
 	return rest == "" || unicode.IsSpace(r) || r == '(' || r == ')' || r == '"'
 }
 
-// take goes over a keyword.
-func (p *parser) take(word string) bool {
-	p.space()
-	if !p.keyword(word) {
+// takeKeyword skips a keyword and reports whether it was there.
+func (p *parser) takeKeyword(word string) bool {
+	p.skipSpace()
+	if !p.isKeyword(word) {
 		return false
 	}
 	p.pos += len(word)

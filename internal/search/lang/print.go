@@ -1,4 +1,4 @@
-// Print: a tree as text, in the one form that parses to the same tree.
+// Print: writes a tree in the canonical form, which parses to the same tree.
 
 package lang
 
@@ -7,14 +7,14 @@ import (
 	"unicode"
 )
 
-// String is the query in its full form: parsed again it is the same tree.
+// String returns the canonical text of the query.
 func (n *Node) String() string {
 	var b strings.Builder
 	n.print(&b, OpOr)
 	return b.String()
 }
 
-// print writes a node into one of the operator around; a loose one stands in parentheses.
+// print writes a node below the operator around, in parentheses if it binds less tightly.
 func (n *Node) print(b *strings.Builder, around op) {
 	switch n.Op {
 	case opAnd, OpOr:
@@ -39,7 +39,7 @@ func (n *Node) print(b *strings.Builder, around op) {
 		b.WriteByte('-')
 		n.Of[0].print(b, OpNot)
 	case opWords:
-		if bareWord(n.text) {
+		if isBareWord(n.text) {
 			b.WriteString(n.text)
 		} else {
 			quote(b, n.text)
@@ -52,9 +52,10 @@ func (n *Node) print(b *strings.Builder, around op) {
 	}
 }
 
+// printField writes a condition on a field.
 func (n *Node) printField(b *strings.Builder) {
 	b.WriteString(n.Name)
-	b.WriteString(n.Rel.sign())
+	b.WriteString(n.Rel.symbol())
 	for i, v := range n.Values {
 		switch {
 		case i > 0 && n.Rel == relRange:
@@ -63,8 +64,8 @@ func (n *Node) printField(b *strings.Builder) {
 			b.WriteByte(',')
 		}
 		switch {
-		case n.Rel == relRange || bareValue(v.Text) || v.Text == "":
-			b.WriteString(v.Text) // a range's ends are read bare, and have one form
+		case n.Rel == relRange || isBareValue(v.Text) || v.Text == "":
+			b.WriteString(v.Text) // the ends of a range are never quoted
 		default:
 			quote(b, v.Text)
 		}
@@ -74,9 +75,9 @@ func (n *Node) printField(b *strings.Builder) {
 	}
 }
 
-// bareWord says whether a word needs no quotes: letters and digits, not digits
-// alone (a text of digits is a number, too), no keyword.
-func bareWord(s string) bool {
+// isBareWord reports whether a word needs no quotes: it has letters, perhaps digits, and is not a keyword. Digits alone
+// need quotes, because they could also be a phone number.
+func isBareWord(s string) bool {
 	if s == "AND" || s == "OR" || s == "NOT" {
 		return false
 	}
@@ -93,11 +94,11 @@ func bareWord(s string) bool {
 	return letters
 }
 
-// bareValue says whether a value needs no quotes.
-func bareValue(s string) bool {
+// isBareValue reports whether a value needs no quotes.
+func isBareValue(s string) bool {
 	for i := range len(s) {
 		c := s[i]
-		if !letter(c) && !digit(c) && c != '.' && c != ':' && c != '-' && c != '~' && c != '/' && (c != '+' || i == 0) {
+		if !isLetter(c) && !isDigit(c) && c != '.' && c != ':' && c != '-' && c != '~' && c != '/' && (c != '+' || i == 0) {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-// Pseudo-fields: conditions whose names are no fields: kind, has, no, number, id.
+// Pseudo-fields: conditions whose names are not fields: kind, has, no, number, id, country and idle.
 
 package lang
 
@@ -14,19 +14,19 @@ import (
 	"understudy/spec"
 )
 
-// kind binds kind: and in:.
-func (b *Binder) kind(n *Node) *predicate {
+// bindKind binds kind: and in:.
+func (b *Binder) bindKind(n *Node) *predicate {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		b.fail(syntaxError(b.Text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
 		return nil
 	}
-	l := &predicate{Node: n, In: map[*KindView]string{}, whole: func(*Candidate) bool { return true }}
-	l.rows = func(*KindView, RowTests) func(int32) bool { return func(int32) bool { return true } }
+	l := &predicate{Node: n, Fields: map[*KindView]string{}, recordTest: func(*Candidate) bool { return true }}
+	l.rowTest = func(*KindView, RowTests) func(int32) bool { return func(int32) bool { return true } }
 	for _, v := range n.Values {
 		found := false
 		for _, s := range b.Views {
-			if called(s.Kind, v.Text) && !v.prefix {
-				l.In[s], found = s.Kind.Name, true
+			if isCalled(s.Kind, v.Text) && !v.prefix {
+				l.Fields[s], found = s.Kind.Name, true
 			}
 		}
 		if !found {
@@ -37,14 +37,15 @@ func (b *Binder) kind(n *Node) *predicate {
 	return l
 }
 
+// unknownKind returns the error for a kind that does not exist, is hidden, or is not searched.
 func (b *Binder) unknownKind(v Value) *query.SyntaxError {
-	for k, seen := range b.Every {
+	for k, seen := range b.AllKinds {
 		switch {
-		case called(k, v.Text) && seen:
+		case isCalled(k, v.Text) && seen:
 			return syntaxError(b.Text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out",
 				understudy.Clip(v.Text))
-		case called(k, v.Text):
-			return refused(b.Text, v.at, v.end, "your role does not see %s; take it out", understudy.Clip(v.Text))
+		case isCalled(k, v.Text):
+			return forbiddenError(b.Text, v.at, v.end, "your role does not see %s; take it out", understudy.Clip(v.Text))
 		}
 	}
 	var known []string
@@ -53,17 +54,17 @@ func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", understudy.Clip(v.Text), Stopped(Hint(v.Text, known)),
+	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", understudy.Clip(v.Text), EndSentence(Hint(v.Text, known)),
 		strings.Join(known, ", "))
 }
 
-// presence binds has: and no:.
-func (b *Binder) presence(n *Node, scope []*KindView) *predicate {
+// bindPresence binds has: and no:.
+func (b *Binder) bindPresence(n *Node, scope []*KindView) *predicate {
 	if n.Rel != RelIs {
 		b.fail(syntaxError(b.Text, n.at, n.end, "write %s:FIELD", n.Name))
 		return nil
 	}
-	l := &predicate{Node: n, In: map[*KindView]string{}}
+	l := &predicate{Node: n, Fields: map[*KindView]string{}}
 	var each []map[*KindView]string
 	for _, v := range n.Values {
 		if v.prefix {
@@ -75,22 +76,22 @@ func (b *Binder) presence(n *Node, scope []*KindView) *predicate {
 			return nil
 		}
 		each = append(each, in)
-		maps.Copy(l.In, in)
+		maps.Copy(l.Fields, in)
 	}
 	want := n.Name == hasName
-	l.rows = func(s *KindView, of RowTests) func(int32) bool {
+	l.rowTest = func(s *KindView, of RowTests) func(int32) bool {
 		var any []func(int32) bool
 		for _, in := range each {
 			if field := in[s]; field != "" {
-				any = append(any, is(of.Test(field, query.Present{}), want))
+				any = append(any, negateRow(of.Test(field, query.Present{}), want))
 			}
 		}
-		return anyRow(any)
+		return joinRowTests(any)
 	}
-	l.whole = func(c *Candidate) bool {
+	l.recordTest = func(c *Candidate) bool {
 		for _, in := range each {
 			if field := in[c.View]; field != "" {
-				if _, ok := c.value(field); ok == want {
+				if _, ok := c.visibleValue(field); ok == want {
 					return true
 				}
 			}
@@ -100,13 +101,13 @@ func (b *Binder) presence(n *Node, scope []*KindView) *predicate {
 	return l
 }
 
-// number binds number: a phone number in any field of class phone. A kind of
-// which some numbers are hidden is asked for each of the others by its field.
-func (b *Binder) number(n *Node, scope []*KindView) *Cond {
+// bindNumber binds number:, a phone number in any field of class phone. In a kind with hidden numbers it makes one
+// condition for each visible field.
+func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		return b.fail(syntaxError(b.Text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
 	}
-	if c := hashedNumber(n, scope); c != nil {
+	if c := numberHash(n, scope); c != nil {
 		return c
 	}
 	for _, v := range n.Values {
@@ -119,7 +120,7 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 				understudy.Clip(v.Text)))
 		}
 	}
-	b.hintEnding(n)
+	b.addEndingHint(n)
 	fields, kinds := map[string]*predicate{}, false
 	for _, s := range scope {
 		kinds = kinds || s.phones != nil || len(s.masked) > 0
@@ -131,7 +132,7 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 			if fields[by] == nil {
 				fields[by] = numberPredicate(n, len(s.masked) == 0)
 			}
-			fields[by].In[s] = name
+			fields[by].Fields[s] = name
 		}
 	}
 	c := &Cond{Op: OpOr}
@@ -144,29 +145,30 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 	case len(c.Of) > 0:
 		return c
 	case kinds:
-		return b.fail(refused(b.Text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out%s", masked(scope)))
+		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out%s",
+			lastDigitsHint(scope)))
 	}
 	return b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no phone numbers"))
 }
 
-// numberPredicate wants a number in a field, or in every field of class phone.
+// numberPredicate returns the predicate for a number in one field, or in every visible phone number field.
 func numberPredicate(n *Node, every bool) *predicate {
-	l := &predicate{Node: n, In: map[*KindView]string{}, every: every, test: numbers(n.Values)}
+	l := &predicate{Node: n, Fields: map[*KindView]string{}, allKinds: every, test: newPhoneTest(n.Values)}
 	if every {
-		l.whole = func(c *Candidate) bool {
+		l.recordTest = func(c *Candidate) bool {
 			return slices.ContainsFunc(c.View.phones, func(field string) bool {
-				v, ok := c.value(field)
+				v, ok := c.visibleValue(field)
 				return ok && l.test.Match(v)
 			})
 		}
 	}
 	if every {
-		l.rows = func(s *KindView, of RowTests) func(int32) bool {
+		l.rowTest = func(s *KindView, of RowTests) func(int32) bool {
 			var any []func(int32) bool
 			for _, field := range s.phones {
 				any = append(any, of.Test(field, l.test))
 			}
-			return anyRow(any)
+			return joinRowTests(any)
 		}
 	}
 	if len(n.Values) == 1 {
@@ -175,34 +177,34 @@ func numberPredicate(n *Node, every bool) *predicate {
 	return l
 }
 
-// id binds id: the id of a record, of any kind in scope.
-func (b *Binder) id(n *Node, scope []*KindView) *Cond {
+// bindID binds id:, the id of a record of any kind in scope.
+func (b *Binder) bindID(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		return b.fail(syntaxError(b.Text, n.at, n.end, "an id has no order; write id:VALUE"))
 	}
-	values := b.folded(&predicate{Node: n})
+	values := b.spellings(&predicate{Node: n})
 	whole := func(c *Candidate) bool {
 		return slices.ContainsFunc(values, func(v Value) bool {
 			return c.Record.ID == v.Text || v.prefix && strings.HasPrefix(c.Record.ID, v.Text)
 		})
 	}
-	l := &predicate{Node: n, In: map[*KindView]string{}, whole: whole}
-	if term := exactly(values); term != nil {
+	l := &predicate{Node: n, Fields: map[*KindView]string{}, recordTest: whole}
+	if term := exactTerm(values); term != nil {
 		l.ids = term.Any
 	}
 	for _, s := range scope {
-		if s.SeesID() {
-			l.In[s] = s.Kind.ID[0]
+		if s.CanSeeID() {
+			l.Fields[s] = s.Kind.ID[0]
 		}
 	}
-	if len(l.In) == 0 {
-		return b.fail(refused(b.Text, n.at, n.end, "your role sees no ids; take it out"))
+	if len(l.Fields) == 0 {
+		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role sees no ids; take it out"))
 	}
 	return &Cond{Op: OpField, Predicate: l}
 }
 
-// SeesID says whether all fields an id is made of are fully seen.
-func (s *KindView) SeesID() bool {
+// CanSeeID reports whether the caller fully sees all fields of the id.
+func (s *KindView) CanSeeID() bool {
 	for _, name := range s.Kind.ID {
 		if _, ok := s.Fields[name]; !ok {
 			return false
@@ -211,20 +213,20 @@ func (s *KindView) SeesID() bool {
 	return len(s.Kind.ID) > 0
 }
 
-// CountryOf ends the name of the country of a phone number: from.country.
+// CountryOf is the suffix that names the country of a phone number field: from.country.
 const CountryOf = ".country"
 
-// countries are ISO 3166-1 codes, one of which the country of a phone number has.
+// countries tests whether the country of a phone number has one of these ISO 3166-1 codes.
 type countries []string
 
-// Holds reads the number.
+// Match parses the number and compares its country.
 func (c countries) Match(v query.Value) bool {
 	p := understudy.ParsePhone(v.Text())
 	return p.HasCountryCode && slices.Contains(c, e164.Country(p.Digits))
 }
 
-// country binds the country of a phone number.
-func (b *Binder) country(n *Node, scope []*KindView) *predicate {
+// bindCountry binds the country of a phone number.
+func (b *Binder) bindCountry(n *Node, scope []*KindView) *predicate {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		b.fail(syntaxError(b.Text, n.at, n.end, "a country has no order; write %s:US", n.Name))
 		return nil
@@ -247,11 +249,11 @@ func (b *Binder) country(n *Node, scope []*KindView) *predicate {
 			return nil
 		}
 	}
-	return &predicate{Node: n, In: in, test: test}
+	return &predicate{Node: n, Fields: in, test: test}
 }
 
-// idle binds the own numbers that no record has named for a time.
-func (b *Binder) idle(n *Node, scope []*KindView) *predicate {
+// bindIdle binds idle:, our own numbers that no record has named for a time.
+func (b *Binder) bindIdle(n *Node, scope []*KindView) *predicate {
 	length, ok := int64(0), false
 	if n.Rel == RelIs && len(n.Values) == 1 && !n.Values[0].prefix {
 		length, ok = parseDuration(n.Values[0].Text)
@@ -262,25 +264,26 @@ func (b *Binder) idle(n *Node, scope []*KindView) *predicate {
 	}
 	b.relative = true
 	since := b.Now.Unix() - length
-	l := &predicate{Node: n, In: map[*KindView]string{}}
+	l := &predicate{Node: n, Fields: map[*KindView]string{}}
 	for _, s := range scope {
-		if s.used == nil {
+		if s.uses == nil {
 			continue
 		}
 		field := s.Kind.OwnNumber
-		if _, sees := s.Fields[field]; !sees || s.used.why != "" {
-			b.fail(refused(b.Text, n.at, n.end, "your role does not see %s; take %s out", cmp.Or(s.used.why, field+" of "+s.Kind.Name), idleName))
+		if _, sees := s.Fields[field]; !sees || s.uses.hidden != "" {
+			b.fail(forbiddenError(b.Text, n.at, n.end, "your role does not see %s; take %s out",
+				cmp.Or(s.uses.hidden, field+" of "+s.Kind.Name), idleName))
 			return nil
 		}
-		l.In[s] = field
+		l.Fields[s] = field
 	}
-	if len(l.In) == 0 {
+	if len(l.Fields) == 0 {
 		b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no numbers of our own"))
 		return nil
 	}
-	l.whole = func(c *Candidate) bool {
-		number, ok := c.TextOf(l.In[c.View])
-		return ok && !c.View.used.since(number, since)
+	l.recordTest = func(c *Candidate) bool {
+		number, ok := c.TextOf(l.Fields[c.View])
+		return ok && !c.View.uses.isUsedSince(number, since)
 	}
 	return l
 }

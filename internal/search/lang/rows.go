@@ -1,4 +1,4 @@
-// Rows: conditions decided by a few fields of every record, kept in columns.
+// Rows: conditions that can be decided by a few fields of every record, kept in columns.
 
 package lang
 
@@ -7,27 +7,28 @@ import (
 	"understudy/spec"
 )
 
-// RowTests decides conditions on fields row by row. columns.Table does.
+// RowTests compiles tests of fields to tests of rows. columns.Table implements it.
 type RowTests interface {
-	// Test is a test of a field as a test of rows; nil when the rows do not decide it.
+	// Test returns a test of rows for a test of a field, or nil if the rows cannot decide it.
 	Test(field string, test query.Test) func(row int32) bool
-	// Times is the time a row has in a field, 0 for none; nil when the rows do not tell it.
+	// Times returns a function that reads the time of a row in a field, 0 for none. It returns nil if the rows do not
+	// have the field.
 	Times(field string) func(row int32) int64
 }
 
-// Rows is the condition for the rows of a kind; nil when they do not decide it: it looks at
-// words, or at fields that are not among the rows.
-func (c *Cond) Rows(s *KindView, of RowTests) func(row int32) bool {
+// CompileRows compiles the condition to a test of rows. It returns nil if the rows cannot decide it, because it is on
+// words or on fields without a column.
+func (c *Cond) CompileRows(s *KindView, of RowTests) func(row int32) bool {
 	switch c.Op {
 	case opAnd, OpOr:
 		all := make([]func(int32) bool, len(c.Of))
 		for i, o := range c.Of {
-			if all[i] = o.Rows(s, of); all[i] == nil {
+			if all[i] = o.CompileRows(s, of); all[i] == nil {
 				return nil
 			}
 		}
 		if c.Op == OpOr {
-			return anyRow(all)
+			return joinRowTests(all)
 		}
 		return func(row int32) bool {
 			for _, test := range all {
@@ -38,37 +39,37 @@ func (c *Cond) Rows(s *KindView, of RowTests) func(row int32) bool {
 			return true
 		}
 	case OpNot:
-		return is(c.Of[0].Rows(s, of), false)
+		return negateRow(c.Of[0].CompileRows(s, of), false)
 	}
-	return c.Predicate.inRows(s, of)
+	return c.Predicate.compileRows(s, of)
 }
 
-func (l *predicate) inRows(s *KindView, of RowTests) func(row int32) bool {
+func (l *predicate) compileRows(s *KindView, of RowTests) func(row int32) bool {
 	field := ""
-	if l.In != nil {
-		if field = l.In[s]; field == "" {
+	if l.Fields != nil {
+		if field = l.Fields[s]; field == "" {
 			return func(int32) bool { return false }
 		}
 	}
 	switch {
-	case l.rows != nil:
-		return l.rows(s, of)
-	case l.whole != nil || l.test == nil:
+	case l.rowTest != nil:
+		return l.rowTest(s, of)
+	case l.recordTest != nil || l.test == nil:
 		return nil
 	}
 	return of.Test(field, l.testOf(s))
 }
 
-// is is a test, or with false its opposite; nil stays nil.
-func is(test func(int32) bool, holds bool) func(int32) bool {
+// negateRow returns the test if holds is true, else its opposite. A nil test stays nil.
+func negateRow(test func(int32) bool, holds bool) func(int32) bool {
 	if test == nil || holds {
 		return test
 	}
 	return func(row int32) bool { return !test(row) }
 }
 
-// anyRow is a test that one of others holds; nil when one of them is nil.
-func anyRow(all []func(int32) bool) func(int32) bool {
+// joinRowTests returns a test that one of the tests holds, or nil if one of them is nil.
+func joinRowTests(all []func(int32) bool) func(int32) bool {
 	for _, test := range all {
 		if test == nil {
 			return nil
@@ -84,9 +85,9 @@ func anyRow(all []func(int32) bool) func(int32) bool {
 	}
 }
 
-// Clock is the time of a row of a kind: that of its clock or, while it has none, of its
-// order. It is nil when the rows do not tell it.
-func Clock(k *spec.Kind, of RowTests) func(row int32) int64 {
+// RowClock returns a function that reads the time of a row: the clock field, or the order field while the clock is
+// empty. It returns nil if the rows do not have these fields.
+func RowClock(k *spec.Kind, of RowTests) func(row int32) int64 {
 	var all []func(int32) int64
 	for _, f := range query.TimeFields(k) {
 		at := of.Times(f.Name)

@@ -1,5 +1,4 @@
-// Plan: from a bound query to the queries a store is asked. What they find is
-// never less than what fulfils the query; every record found is tested.
+// Plan: the store queries for a bound query. They find at least every match, and each found record is tested.
 
 package lang
 
@@ -11,20 +10,20 @@ import (
 	"understudy/kit/tokenizer"
 )
 
-// maxBranches bounds the store queries one OR is divided into.
+// maxBranches is the maximum number of store queries for one OR.
 const maxBranches = 24
 
-// StoreQuery is one Seek and the kinds it is about.
+// StoreQuery is one query to the store and the kinds it covers.
 type StoreQuery struct {
 	Query query.RecordQuery
-	Views map[string]*KindView // by kind
+	Views map[string]*KindView // by name of the kind
 }
 
-// Plan is what the store is asked for a query: the records of all store queries together.
+// Plan returns the store queries whose records together contain every match.
 //
-// What a caller does not see must not say how much is read. The index of words is asked only for the fields that the
-// caller sees. A rule on records is asked for with the query; where a store cannot be asked for the rule, it is not
-// asked for the query either, which is tested on what is read.
+// The amount of work must not reveal hidden values. So the index of words is searched only in fields that the caller
+// sees. A row rule becomes part of the store query. If the store cannot evaluate the rule, the query's conditions are
+// not sent either, but tested on the records read.
 func (q *BoundQuery) Plan() []StoreQuery {
 	bySource, ruled := map[string][]*KindView{}, false
 	for _, s := range q.Views {
@@ -34,8 +33,8 @@ func (q *BoundQuery) Plan() []StoreQuery {
 	var all []StoreQuery
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		for _, c := range q.Cond.branches() {
-			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *KindView) bool { return !c.Possible(s) })
-			for _, some := range c.alike(about) {
+			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *KindView) bool { return !c.CanMatch(s) })
+			for _, some := range c.groupViews(about) {
 				all = append(all, c.storeQueries(source, some)...)
 			}
 		}
@@ -46,11 +45,11 @@ func (q *BoundQuery) Plan() []StoreQuery {
 	return all
 }
 
-// alike divides kinds into those that can be asked about in one store query.
-func (c *Cond) alike(about []*KindView) (all [][]*KindView) {
+// groupViews groups the kinds that one store query can cover.
+func (c *Cond) groupViews(about []*KindView) (all [][]*KindView) {
 	var shared []*KindView
 	for _, s := range about {
-		if s.Rule != nil || c.named() { // ids are asked for kind by kind
+		if s.Rule != nil || c.hasIDs() { // one store query with ids covers one kind
 			all = append(all, []*KindView{s})
 		} else {
 			shared = append(shared, s)
@@ -62,18 +61,18 @@ func (c *Cond) alike(about []*KindView) (all [][]*KindView) {
 	return all
 }
 
-// storeQueries are what a store is asked about kinds that are alike.
+// storeQueries returns the store queries for one group of kinds.
 func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	rule := about[0].Rule
 	if rule == nil {
 		return []StoreQuery{c.storeQuery(source, about)}
 	}
-	if !rule.Complete && !c.named() {
+	if !rule.Complete && !c.hasIDs() {
 		c = &Cond{Op: opAnd}
 	}
 	all := []StoreQuery{c.storeQuery(source, about)}
 	q := &all[0].Query
-	if q.Text = nil; c.named() {
+	if q.Text = nil; c.hasIDs() {
 		q.Predicates = nil
 		q.IDs = slices.DeleteFunc(slices.Clone(q.IDs), func(id string) bool { return !rule.CanFindID(id) })
 		if len(q.IDs) == 0 {
@@ -94,11 +93,11 @@ func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	return all
 }
 
-// branches divides a condition at one OR, so that each part can be asked by terms and words of its own.
+// branches splits a condition at one OR, so that each branch can use its own terms and words.
 func (c *Cond) branches() []*Cond {
 	parts := c.Parts()
 	for i, p := range parts {
-		if p.Op != OpOr || len(p.Of) > maxBranches || p.Words() {
+		if p.Op != OpOr || len(p.Of) > maxBranches || p.HasOnlyWords() {
 			continue
 		}
 		var all []*Cond
@@ -120,29 +119,29 @@ func (c *Cond) branches() []*Cond {
 	return []*Cond{c}
 }
 
-// Words says whether a condition is of words alone, which a store can be asked for in one.
-func (c *Cond) Words() bool {
+// HasOnlyWords reports whether a condition consists of words only, which one store query can find.
+func (c *Cond) HasOnlyWords() bool {
 	switch c.Op {
 	case opAnd, OpOr:
-		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Words() })
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.HasOnlyWords() })
 	case OpNot:
 		return false
 	}
-	return c.Predicate.test == nil && c.Predicate.whole == nil
+	return c.Predicate.test == nil && c.Predicate.recordTest == nil
 }
 
-// Indexed reports whether an index of phone numbers gives all that a condition may find, sooner than every row is read.
-func (c *Cond) Indexed() bool {
+// HasNumberIndex reports whether the index of phone numbers finds every match faster than reading all rows.
+func (c *Cond) HasNumberIndex() bool {
 	switch c.Op {
 	case opAnd:
-		return slices.ContainsFunc(c.Of, (*Cond).Indexed)
+		return slices.ContainsFunc(c.Of, (*Cond).HasNumberIndex)
 	case OpOr:
-		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Indexed() })
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.HasNumberIndex() })
 	}
 	return c.Predicate != nil && c.Predicate.Term != nil && c.Predicate.Term.Number != ""
 }
 
-// Parts are the conditions all of which must hold.
+// Parts returns the conditions of an AND, or the condition itself.
 func (c *Cond) Parts() []*Cond {
 	if c.Op == opAnd {
 		return c.Of
@@ -150,12 +149,12 @@ func (c *Cond) Parts() []*Cond {
 	return []*Cond{c}
 }
 
-// named says whether a condition is on records of known ids.
-func (c *Cond) named() bool {
+// hasIDs reports whether a condition lists the ids of records.
+func (c *Cond) hasIDs() bool {
 	return slices.ContainsFunc(c.Parts(), func(p *Cond) bool { return p.Predicate != nil && len(p.Predicate.ids) > 0 })
 }
 
-// storeQuery makes the query for some kinds of a source.
+// storeQuery returns the query for some kinds of a source.
 func (c *Cond) storeQuery(source string, about []*KindView) StoreQuery {
 	q, views := query.RecordQuery{Source: source}, map[string]*KindView{}
 	for _, s := range about {
@@ -178,30 +177,30 @@ func (c *Cond) storeQuery(source string, about []*KindView) StoreQuery {
 			q.IDs = p.Predicate.ids
 		}
 	}
-	q.Text = joined(query.TextAnd, texts)
+	q.Text = joinTexts(query.TextAnd, texts)
 	return StoreQuery{q, views}
 }
 
-// StorePredicate is the term of the predicate for some kinds, nil when there is none they share.
+// StorePredicate returns the store's predicate for some kinds, or nil if they do not share a field.
 func (l *predicate) StorePredicate(about []*KindView) *query.Predicate {
 	if l.Term == nil {
 		return nil
 	}
 	t := *l.Term
-	if l.every {
+	if l.allKinds {
 		return &t
 	}
 	for i, s := range about {
-		if field := l.In[s]; i > 0 && field != t.Field || field == "" {
+		if field := l.Fields[s]; i > 0 && field != t.Field || field == "" {
 			return nil
 		}
-		t.Field = l.In[s]
+		t.Field = l.Fields[s]
 	}
 	return &t
 }
 
-// Text returns what of a condition a store's index of words can be asked for; nil:
-// nothing. A NOT is not asked for, but tested on every record found.
+// Text returns the part of a condition that the store's index of words can find, or nil. A NOT is not sent to the index
+// but tested on every record found.
 func (c *Cond) Text(about []*KindView) *query.Text {
 	switch c.Op {
 	case OpNot:
@@ -213,7 +212,7 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 				of = append(of, t)
 			}
 		}
-		return joined(query.TextAnd, of)
+		return joinTexts(query.TextAnd, of)
 	case OpOr:
 		var of []*query.Text
 		for _, o := range c.Of {
@@ -223,14 +222,14 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 			}
 			of = append(of, t)
 		}
-		return joined(query.TextOr, of)
+		return joinTexts(query.TextOr, of)
 	}
 	if c.Predicate.Words.IsEmpty() || slices.ContainsFunc(about, (*KindView).hasManyFields) {
 		return nil
 	}
-	t, fields := textOf(c.Predicate.Words, c.Predicate.Node), c.Predicate.In
-	if fields == nil && slices.ContainsFunc(about, func(s *KindView) bool { return s.All }) {
-		return t // what the spec does not name is searched, too
+	t, fields := textOf(c.Predicate.Words, c.Predicate.Node), c.Predicate.Fields
+	if fields == nil && slices.ContainsFunc(about, func(s *KindView) bool { return s.Unnamed }) {
+		return t // fields that the spec does not name are searched, too
 	}
 	t.Fields = map[string][]string{}
 	for _, s := range about {
@@ -244,7 +243,7 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 	return t
 }
 
-// textOf is a pattern as a store is asked for it.
+// textOf returns a pattern as a condition for the index.
 func textOf(p tokenizer.Pattern, n *Node) *query.Text {
 	text := n.text
 	if n.Op == OpField {
@@ -259,7 +258,7 @@ func textOf(p tokenizer.Pattern, n *Node) *query.Text {
 	return &query.Text{Op: query.TextWord, Words: []string{text}}
 }
 
-func joined(op query.TextOp, of []*query.Text) *query.Text {
+func joinTexts(op query.TextOp, of []*query.Text) *query.Text {
 	switch len(of) {
 	case 0:
 		return nil

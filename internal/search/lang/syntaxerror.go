@@ -1,4 +1,4 @@
-// SyntaxError: errors that point at the character.
+// SyntaxError: errors that point at a position of the text.
 
 package lang
 
@@ -11,7 +11,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// syntaxError returns the error of a query that cannot be parsed.
+// syntaxError returns the error for a query that cannot be parsed or bound.
 func syntaxError(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	at = min(max(at, 0), len(text))
 	end = min(max(end, at), len(text))
@@ -21,12 +21,12 @@ func syntaxError(text string, at, end int, format string, args ...any) *query.Sy
 	}
 }
 
-// refused is a query with a name in it that the caller may not use.
-func refused(text string, at, end int, format string, args ...any) *query.SyntaxError {
+// forbiddenError returns the error for a name that the caller may not use.
+func forbiddenError(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	e := syntaxError(text, at, end, format, args...)
 	e.Kind = understudy.ErrForbidden
 	return e
 }
 
-// Hint names the nearest known name.
+// Hint returns a sentence that suggests the most similar known name, or "".
 func Hint(name string, known []string) string { return suggest.Hint(understudy.Clip(name), known) }

@@ -1,4 +1,4 @@
-// Texts: what of a record is text, in which words are looked for.
+// Texts: the texts of a record in which words are searched.
 
 package lang
 
@@ -8,12 +8,13 @@ import (
 	"understudy/spec"
 )
 
-// noText is the class of what is no text.
+// noText is the class of fields that are not text.
 const noText = "-"
 
-// TextRule is the class of every field the spec names of a kind, or noText. The others are asked for by their field.
+// TextRule is the class of every field that the spec names, or noText. Words are searched in text fields only.
 type TextRule map[string]string
 
+// TextRuleOf returns the rule of a kind.
 func TextRuleOf(k *spec.Kind) TextRule {
 	rule := TextRule{}
 	for _, f := range k.Fields {
@@ -25,19 +26,20 @@ func TextRuleOf(k *spec.Kind) TextRule {
 	return rule
 }
 
-// Text are the texts of a record the caller fully sees.
-func (c *Candidate) Text() []tokenizer.Field {
-	if !c.Read {
-		c.Read = true
+// Texts returns the texts of a record that the caller fully sees.
+func (c *Candidate) Texts() []tokenizer.Field {
+	if !c.TextsRead {
+		c.TextsRead = true
 		cur := jsonspan.NewCursor(c.Record.Body, c.doc)
 		var name [64]byte
-		c.gather(&cur, name[:0], "")
+		c.gatherTexts(&cur, name[:0], "")
 	}
-	return c.Held
+	return c.TextFields
 }
 
-// gather adds the texts in the value to come; class is its own. What the spec does not name in it has none.
-func (c *Candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
+// gatherTexts adds the texts of the cursor's next value. class is the value's class; nested fields that the spec does
+// not name have no class.
+func (c *Candidate) gatherTexts(cur *jsonspan.Cursor, name []byte, class string) {
 	switch cur.Kind() {
 	case jsonspan.Object:
 		cur.Enter()
@@ -49,36 +51,36 @@ func (c *Candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 			inner = append(inner, jsonspan.Name(cur.Name())...)
 			of, named := c.View.texts[string(inner)]
 			switch {
-			case !named && !c.View.All, of == noText:
+			case !named && !c.View.Unnamed, of == noText:
 				cur.Skip()
 			case named:
-				c.gather(cur, inner, of)
+				c.gatherTexts(cur, inner, of)
 			default:
-				c.gather(cur, inner, "")
+				c.gatherTexts(cur, inner, "")
 			}
 		}
 	case jsonspan.Array:
 		cur.Enter()
 		for cur.Next() {
-			c.gather(cur, name, class)
+			c.gatherTexts(cur, name, class)
 		}
 	case jsonspan.String, jsonspan.Number:
 		v := cur.Skip()
 		if v.End-v.Start > 2 || v.Kind == jsonspan.Number {
-			c.add(name, class, v)
+			c.addText(name, class, v)
 		}
 	default:
 		cur.Skip()
 	}
 }
 
-func (c *Candidate) add(name []byte, class string, v jsonspan.Value) {
-	if !c.View.sees(name) {
+func (c *Candidate) addText(name []byte, class string, v jsonspan.Value) {
+	if !c.View.canSeeField(name) {
 		return
 	}
 	text := jsonspan.Text(c.Record.Body, v)
 	if v.Kind == jsonspan.String && class == "" && spec.IsTimeText(text) {
 		return
 	}
-	c.Held = append(c.Held, tokenizer.Field{Class: class, Name: string(name), Text: text})
+	c.TextFields = append(c.TextFields, tokenizer.Field{Class: class, Name: string(name), Text: text})
 }

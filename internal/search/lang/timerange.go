@@ -1,4 +1,4 @@
-// TimeRange: times as people type them, and conditions on them.
+// TimeRange: times as people type them, and conditions on times.
 
 package lang
 
@@ -11,14 +11,14 @@ import (
 	"understudy/internal/query"
 )
 
-// timeRange is the time [from, to) in Unix seconds: what 2026-05 means is a month, what -7d means a second.
+// timeRange is the range [from, to) in Unix seconds: 2026-05 is a month, -7d is one second.
 type timeRange struct {
 	from, to int64
-	since    bool // relative: with ":" everything since then is meant
+	relative bool // counted from now; after ":" it means everything since then
 }
 
-// forms of a time, each with the length of the range that it stands for.
-var forms = []struct {
+// timeForms are the layouts of a time, with the length of the range that each one means.
+var timeForms = []struct {
 	layout string
 	years  int
 	months int
@@ -30,7 +30,7 @@ var forms = []struct {
 	{"2006-01-02 15:04", 0, 0, time.Minute}, {"2006-01-02 15:04:05", 0, 0, time.Second},
 }
 
-// parseTimeRange reads a moment; times without a zone are UTC.
+// parseTimeRange parses a time. A time without a zone is in UTC.
 func parseTimeRange(text string, now time.Time) (timeRange, bool) {
 	now = now.UTC()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
@@ -50,7 +50,7 @@ func parseTimeRange(text string, now time.Time) (timeRange, bool) {
 	if len(text) > len(time.RFC3339) {
 		return timeRange{}, false
 	}
-	for _, f := range forms {
+	for _, f := range timeForms {
 		if t, err := understudy.ParseTime(text, time.UTC, f.layout); err == nil && t.Year() > 0 {
 			return timeRange{t.Unix(), t.AddDate(f.years, f.months, 0).Add(f.length).Unix(), false}, true
 		}
@@ -58,10 +58,10 @@ func parseTimeRange(text string, now time.Time) (timeRange, bool) {
 	return timeRange{}, false
 }
 
-// parseDuration reads a length of time as settings and flags do, in whole seconds.
+// parseDuration parses a length of time in the notation of settings and flags, in whole seconds.
 func parseDuration(text string) (seconds int64, ok bool) {
 	d, err := understudy.ParseDuration(text)
-	ok = err == nil && d >= 0 && d%time.Second == 0 && digit(text[0]) && !digit(text[len(text)-1])
+	ok = err == nil && d >= 0 && d%time.Second == 0 && isDigit(text[0]) && !isDigit(text[len(text)-1])
 	return int64(d / time.Second), ok
 }
 
@@ -70,7 +70,8 @@ const (
 	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d, 1d12h, 1.5d"
 )
 
-// timeRanges are what a condition on a time asks for: one of the ranges. 0 is open.
+// timeRanges returns the ranges of a condition on a time, one of which must contain it. math.MinInt64 and math.MaxInt64
+// mean an open end.
 func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 	read := make([]timeRange, len(n.Values))
 	for i, v := range n.Values {
@@ -81,7 +82,7 @@ func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no time; %s", understudy.Clip(v.Text), timeHelp))
 			return nil, false
 		}
-		b.relative = b.relative || !steady(v.Text)
+		b.relative = b.relative || !isAbsolute(v.Text)
 	}
 	switch n.Rel {
 	case relLess:
@@ -100,25 +101,25 @@ func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 		if n.Values[1].Text != "" {
 			s.to = read[1].to
 		}
-		// What is counted from now on one side alone is right one day and not the next.
-		if n.closed() && s.from >= s.to && steady(n.Values[0].Text) == steady(n.Values[1].Text) {
-			b.backwards(n)
+		// A range with one relative end may be empty today but not on another day, so it is allowed.
+		if n.isClosed() && s.from >= s.to && isAbsolute(n.Values[0].Text) == isAbsolute(n.Values[1].Text) {
+			b.refuseRange(n)
 			return nil, false
 		}
 		return []timeRange{s}, true
 	}
 	for i := range read {
-		if read[i].since && n.Rel == RelIs {
+		if read[i].relative && n.Rel == RelIs {
 			read[i].to = b.Now.Unix() + 1
 		}
 	}
 	return read, true
 }
 
-// steady says whether a time is the same whenever it is read.
-func steady(text string) bool { return text != "" && digit(text[0]) }
+// isAbsolute reports whether a time does not depend on now.
+func isAbsolute(text string) bool { return text != "" && isDigit(text[0]) }
 
-// ageRanges is timeRanges for age, which counts backwards from now.
+// ageRanges is timeRanges for age, which counts back from now.
 func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 	b.relative = true
 	at := make([]int64, len(n.Values))
@@ -150,8 +151,8 @@ func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 		if n.Values[1].Text != "" {
 			s.from = at[1]
 		}
-		if n.closed() && s.from >= s.to {
-			b.backwards(n)
+		if n.isClosed() && s.from >= s.to {
+			b.refuseRange(n)
 			return nil, false
 		}
 		return []timeRange{s}, true
@@ -160,26 +161,26 @@ func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 	return nil, false
 }
 
-// times is the test for one of some ranges.
-func times(ranges []timeRange) (t query.Times) {
+// newTimesTest returns the test that a time is in one of the ranges.
+func newTimesTest(ranges []timeRange) (t query.Times) {
 	for _, s := range ranges {
 		t = append(t, query.Span{From: s.from, To: s.to})
 	}
 	return t
 }
 
-// timed binds a condition on a field that holds a time.
-func (b *Binder) timed(l *predicate) {
+// bindTime binds a condition on a field of times.
+func (b *Binder) bindTime(l *predicate) {
 	ranges, ok := b.timeRanges(l.Node)
 	if !ok {
 		return
 	}
-	l.test = times(ranges)
-	l.Term = around(ranges)
+	l.test = newTimesTest(ranges)
+	l.Term = storeTimeRange(ranges)
 }
 
-// around is what a store can be asked of a time: the range around all ranges; nil: nothing.
-func around(ranges []timeRange) *query.Predicate {
+// storeTimeRange returns the store's condition for the smallest range around all ranges, or nil if it is open.
+func storeTimeRange(ranges []timeRange) *query.Predicate {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range ranges {
 		from, to = min(from, s.from), max(to, s.to)
@@ -196,8 +197,8 @@ func around(ranges []timeRange) *query.Predicate {
 	return &query.Predicate{From: from, To: to}
 }
 
-// date binds date and age: the time of a record's clock or, while it has none, of its order.
-func (b *Binder) date(n *Node, scope []*KindView) *predicate {
+// bindDate binds date and age: the time of a record's clock field, or of its order field while the clock is empty.
+func (b *Binder) bindDate(n *Node, scope []*KindView) *predicate {
 	ranges, ok := []timeRange(nil), false
 	if n.Name == ageName {
 		ranges, ok = b.ageRanges(n)
@@ -207,39 +208,39 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 	if !ok {
 		return nil
 	}
-	l := &predicate{Node: n, In: map[*KindView]string{}}
+	l := &predicate{Node: n, Fields: map[*KindView]string{}}
 	for _, s := range scope {
 		for _, name := range []string{s.Kind.Clock, s.Kind.Order} {
 			if name == "" {
 				continue
 			}
 			if _, ok := s.Fields[name]; !ok {
-				b.fail(refused(b.Text, n.at, n.at+len(n.Name), "your role does not fully see %s of %s, by which its date is told; take %s out", name,
-					s.Kind.Name, n.Name))
+				b.fail(forbiddenError(b.Text, n.at, n.at+len(n.Name), "your role does not fully see %s of %s, by which its date is told; take %s out",
+					name, s.Kind.Name, n.Name))
 				return nil
 			}
-			l.In[s] = name
+			l.Fields[s] = name
 		}
 	}
-	if len(l.In) == 0 {
+	if len(l.Fields) == 0 {
 		b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "what is looked in has no date"))
 		return nil
 	}
-	spans := times(ranges)
-	l.whole = func(c *Candidate) bool { return spans.Has(c.Clock()) }
-	l.rows = func(s *KindView, of RowTests) func(int32) bool {
-		at := Clock(s.Kind, of)
+	spans := newTimesTest(ranges)
+	l.recordTest = func(c *Candidate) bool { return spans.Has(c.Clock()) }
+	l.rowTest = func(s *KindView, of RowTests) func(int32) bool {
+		at := RowClock(s.Kind, of)
 		if at == nil {
 			return nil
 		}
 		return func(row int32) bool { return spans.Has(at(row)) }
 	}
-	l.Term, l.every = around(ranges), true
+	l.Term, l.allKinds = storeTimeRange(ranges), true
 	return l
 }
 
-// ShowsTime reports whether the caller sees the fields by which a date finds records of the kind.
-func (s *KindView) ShowsTime() bool {
+// CanSeeTime reports whether the caller sees the fields that date: compares in the kind.
+func (s *KindView) CanSeeTime() bool {
 	own := query.TimeFields(s.Kind)
 	for _, f := range own {
 		if _, ok := s.Fields[f.Name]; !ok {
@@ -249,13 +250,13 @@ func (s *KindView) ShowsTime() bool {
 	return len(own) > 0
 }
 
-// Clock is the time by which a date finds a record: of its clock or, while it has none, of its order.
+// Clock returns the time that date: compares: the clock field, or the order field while the clock is empty.
 func (c *Candidate) Clock() int64 {
 	for _, name := range []string{c.View.Kind.Clock, c.View.Kind.Order} {
 		if name == "" {
 			continue
 		}
-		if v, ok := c.value(name); ok {
+		if v, ok := c.visibleValue(name); ok {
 			if t := v.Unix(); t != 0 {
 				return t
 			}
@@ -264,8 +265,8 @@ func (c *Candidate) Clock() int64 {
 	return 0
 }
 
-// ClockAlone is the time of a record's clock, 0 while it has none.
-func (c *Candidate) ClockAlone() int64 {
-	v, _ := c.value(c.View.Kind.Clock)
+// ClockField returns the time in the clock field, or 0 if it is empty.
+func (c *Candidate) ClockField() int64 {
+	v, _ := c.visibleValue(c.View.Kind.Clock)
 	return v.Unix()
 }

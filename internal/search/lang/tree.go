@@ -1,33 +1,33 @@
-// Tree: a query as it was written, before anybody knows what its names mean.
+// Tree: a parsed query whose names are not resolved yet.
 
 package lang
 
-// op says what a node of the tree is.
+// op is the operator of a node.
 type op uint8
 
 const (
-	opAnd   op = iota // all of of; without any: everything
-	OpOr              // one of of
-	OpNot             // not of[0]
+	opAnd   op = iota // all of Of; without parts it matches everything
+	OpOr              // one of Of
+	OpNot             // not Of[0]
 	opWords           // text: its words one right after the other, in one field
-	OpField           // a condition on the field called name
+	OpField           // a condition on the field called Name
 )
 
-// relation is what stands between a field's name and its value.
+// relation is the comparison between a field and its value.
 type relation uint8
 
 const (
-	RelIs      relation = iota // ":" as the field's type has it: the value, the words, the stretch of time
-	RelSame                    // "=" the value itself
+	RelIs      relation = iota // ":" compares as the field's type requires: a value, words, or a range of time
+	RelSame                    // "=" compares the exact value
 	relLess                    // "<"
 	relAtMost                  // "<="
 	relMore                    // ">"
 	relAtLeast                 // ">="
-	relRange                   // ":a..b" from the first value to the second, both included
+	relRange                   // ":a..b" is from the first value to the second, both included
 )
 
-// sign is how a relation is written.
-func (r relation) sign() string {
+// symbol returns how a relation is written.
+func (r relation) symbol() string {
 	switch r {
 	case RelSame:
 		return "="
@@ -43,31 +43,31 @@ func (r relation) sign() string {
 	return ":"
 }
 
-// Node is one part of a query. A tree is never changed once it is parsed.
+// Node is one part of a query. A tree is immutable after parsing.
 type Node struct {
 	Op      op
 	Of      []*Node
-	at, end int // where it stands in the text, in bytes
+	at, end int // the position in the text, in bytes
 
 	text   string // opWords
-	prefix bool   // opWords: the last word may go on
+	prefix bool   // opWords: the last word is only the beginning of a word
 
-	Name   string // opField
+	Name   string // OpField
 	Rel    relation
-	Values []Value // opField: one of them, or the two ends of a range
+	Values []Value // OpField: one of several values, or the two ends of a range
 
-	apart string // the text it stands in, when that is not the text of the query
+	conditionText string // the text of a condition that is not part of the query's text
 }
 
-// Value is what a field is compared with.
+// Value is a value that a field is compared with.
 type Value struct {
 	Text    string // "" only as an open end of a range
-	prefix  bool   // a star stood behind it
+	prefix  bool   // a star follows the value
 	at, end int
 }
 
-// join makes one node of several of one operator; those of the same operator
-// are taken in, so that a tree has one form.
+// join returns a node with the given parts. Parts with the same operator are flattened, so that equal queries have
+// equal trees.
 func join(o op, parts []*Node) *Node {
 	var of []*Node
 	for _, p := range parts {

@@ -1,4 +1,4 @@
-// Typed: what a condition means for the type of its field.
+// Typed: conditions by the type of their field.
 
 package lang
 
@@ -13,20 +13,20 @@ import (
 	"understudy/spec"
 )
 
-// Sort of a field, as far as comparing goes.
+// Sort is how the values of a field are compared.
 type Sort uint8
 
 const (
 	sortText   Sort = iota // words
-	sortExact              // an id, a choice: the value itself
-	SortNumber             // digits, perhaps with a point
+	sortExact              // an id or a choice: the exact value
+	SortNumber             // a decimal number
 	SortTime
 	sortBool
-	sortPhone // a number, or words
-	sortMap   // nothing but being there
+	sortPhone // a phone number, or words
+	sortMap   // an object: only its presence can be tested
 )
 
-// SortOf is the sort of a kind's field.
+// SortOf returns the sort of a field.
 func SortOf(k *spec.Kind, f *spec.Field) Sort {
 	if spec.IsTimeType(f.Type) {
 		return SortTime
@@ -50,16 +50,16 @@ func SortOf(k *spec.Kind, f *spec.Field) Sort {
 	return sortText
 }
 
-// typed binds a condition on fields that are there; they are of one sort, or the condition is none they share.
-func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *predicate {
+// bindTyped binds a condition on fields. It fails if the fields are of different sorts that no comparison fits.
+func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Field) *predicate {
 	var of Sort
 	first := true
 	for s, name := range in {
 		f := s.Kind.Field(name)
 		is := SortOf(s.Kind, f)
 		if !first && is != of {
-			// A choice in one kind may be any text in another: what is typed has to be the value.
-			if textual(is) && textual(of) {
+			// A choice in one kind may be any text in another kind: compare the exact value.
+			if isTextual(is) && isTextual(of) {
 				is = sortExact
 			} else {
 				b.fail(syntaxError(b.Text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.Name))
@@ -68,7 +68,7 @@ func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *
 		}
 		of, first = is, false
 	}
-	if textual(of) || of == sortBool || of == sortMap {
+	if isTextual(of) || of == sortBool || of == sortMap {
 		if n.Rel != RelIs && n.Rel != RelSame {
 			b.fail(syntaxError(b.Text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.Name, n.Name))
 			return nil
@@ -80,39 +80,39 @@ func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *
 			}
 		}
 	}
-	l := &predicate{Node: n, In: in}
+	l := &predicate{Node: n, Fields: in}
 	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // field:*
 		l.test = query.Present{}
 		return l
 	}
 	switch of {
 	case SortNumber:
-		b.numeric(l, fields)
+		b.bindDecimal(l, fields)
 	case SortTime:
-		b.timed(l)
+		b.bindTime(l)
 	case sortBool:
-		b.boolean(l)
+		b.bindBool(l)
 	case sortExact:
-		b.same(l)
+		b.bindExact(l)
 	case sortMap:
 		b.fail(syntaxError(b.Text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.Name, n.Name, n.Name))
 	case sortPhone:
-		b.phone(l)
+		b.bindPhone(l)
 	default:
 		if n.Rel == RelSame {
-			b.same(l)
+			b.bindExact(l)
 		} else {
-			b.textual(l)
+			b.bindWords(l)
 		}
 	}
 	return l
 }
 
-func textual(s Sort) bool { return s == sortText || s == sortExact || s == sortPhone }
+func isTextual(s Sort) bool { return s == sortText || s == sortExact || s == sortPhone }
 
-// same wants the value itself, or its beginning.
-func (b *Binder) same(l *predicate) {
-	values := b.folded(l)
+// bindExact binds a condition on the exact value or its beginning.
+func (b *Binder) bindExact(l *predicate) {
+	values := b.spellings(l)
 	t := query.OneOf{}
 	for _, v := range values {
 		if v.prefix {
@@ -121,11 +121,11 @@ func (b *Binder) same(l *predicate) {
 			t.Texts = append(t.Texts, v.Text)
 		}
 	}
-	l.test, l.Term = t, exactly(values)
+	l.test, l.Term = t, exactTerm(values)
 }
 
-// exactly is the term for one of some values; nil when one of them is a beginning only.
-func exactly(values []Value) *query.Predicate {
+// exactTerm returns the store's condition for one of some values, or nil if a value is only a beginning.
+func exactTerm(values []Value) *query.Predicate {
 	t := &query.Predicate{}
 	for _, v := range values {
 		if v.prefix || v.Text == "" {
@@ -136,17 +136,17 @@ func exactly(values []Value) *query.Predicate {
 	return t
 }
 
-// anyWords wants the words of one of some patterns.
+// anyWords tests for the words of any of the patterns.
 type anyWords []tokenizer.Pattern
 
-// Holds looks for the words in the value's text.
+// Match searches the words in the text of the value.
 func (t anyWords) Match(v query.Value) bool {
 	text := v.Text()
 	return slices.ContainsFunc(t, func(p tokenizer.Pattern) bool { return p.MatchText(text) })
 }
 
-// textual wants words in the field.
-func (b *Binder) textual(l *predicate) {
+// bindWords binds a condition on words in the field.
+func (b *Binder) bindWords(l *predicate) {
 	var any anyWords
 	for _, v := range l.Node.Values {
 		p := tokenizer.Phrase(v.prefix, v.Text)
@@ -158,7 +158,7 @@ func (b *Binder) textual(l *predicate) {
 		any = append(any, p)
 	}
 	indexed := true
-	for s, name := range l.In {
+	for s, name := range l.Fields {
 		indexed = indexed && s.texts[name] != noText
 	}
 	if len(any) == 1 && indexed {
@@ -168,7 +168,7 @@ func (b *Binder) textual(l *predicate) {
 	l.test = any
 }
 
-func (b *Binder) boolean(l *predicate) {
+func (b *Binder) bindBool(l *predicate) {
 	t := &query.Predicate{}
 	for _, v := range l.Node.Values {
 		switch strings.ToLower(v.Text) {
@@ -184,9 +184,9 @@ func (b *Binder) boolean(l *predicate) {
 	l.test, l.Term = query.OneOf{Texts: t.Any}, t
 }
 
-// numeric compares numbers, also as pages show them: 0:24 for 24 seconds, $0.0248 for a cost that the API writes as
-// -0.0248. A condition with a minus compares what the API wrote.
-func (b *Binder) numeric(l *predicate, fields []*spec.Field) {
+// bindDecimal binds a comparison of numbers. It accepts the forms that pages show: 0:24 for 24 seconds, and $0.0248 for
+// a cost that the API writes as -0.0248. A value with a minus sign is compared with the API's number.
+func (b *Binder) bindDecimal(l *predicate, fields []*spec.Field) {
 	n, signed := l.Node, false
 	show := func(how string) bool {
 		return slices.ContainsFunc(fields, func(f *spec.Field) bool { return f.Show == how })
@@ -209,16 +209,16 @@ func (b *Binder) numeric(l *predicate, fields []*spec.Field) {
 		}
 		signed = signed || strings.HasPrefix(text, "-")
 	}
-	if n.Rel == relRange && n.closed() && want[0].Compare(*want[1]) > 0 {
-		b.backwards(n)
+	if n.Rel == relRange && n.isClosed() && want[0].Compare(*want[1]) > 0 {
+		b.refuseRange(n)
 		return
 	}
-	if l.test = decimals(n.Rel, want, false); !signed && show(spec.ShowCost) {
-		l.cost = decimals(n.Rel, want, true)
+	if l.test = newDecimalTest(n.Rel, want, false); !signed && show(spec.ShowCost) {
+		l.costTest = newDecimalTest(n.Rel, want, true)
 	}
 }
 
-// clockSeconds returns the seconds of 0:24 or 1:02:03, and any other text as it is.
+// clockSeconds returns the seconds of 0:24 or 1:02:03. Any other text is returned unchanged.
 func clockSeconds(text string) string {
 	sum, parts := 0, strings.Split(text, ":")
 	for i, part := range parts {
@@ -231,9 +231,9 @@ func clockSeconds(text string) string {
 	return strconv.Itoa(sum)
 }
 
-// decimals is the test for numbers that stand in a relation to others, or with negated for those of the other sign. An
-// end of a range that is nil is open.
-func decimals(rel relation, want []*query.Decimal, negated bool) query.Test {
+// newDecimalTest returns a test that compares a number with the wanted numbers. negated compares numbers of the
+// opposite sign. A nil end of a range is open.
+func newDecimalTest(rel relation, want []*query.Decimal, negated bool) query.Test {
 	switch one := (query.Range{From: want[0], To: want[len(want)-1], Negated: negated}); rel {
 	case relLess, relAtMost:
 		one.From, one.Exclusive = nil, rel == relLess
@@ -255,21 +255,21 @@ func example(n *Node) string {
 	if n.Rel == relRange {
 		return n.Name + ":10..60"
 	}
-	return n.Name + n.Rel.sign() + "60"
+	return n.Name + n.Rel.symbol() + "60"
 }
 
-// closed says whether a range has both its ends.
-func (n *Node) closed() bool { return n.Values[0].Text != "" && n.Values[1].Text != "" }
+// isClosed reports whether a range has both ends.
+func (n *Node) isClosed() bool { return n.Values[0].Text != "" && n.Values[1].Text != "" }
 
-// backwards refuses a range that nothing can lie in.
-func (b *Binder) backwards(n *Node) {
+// refuseRange fails with an error about a range that cannot contain any value.
+func (b *Binder) refuseRange(n *Node) {
 	from, to := n.Values[0], n.Values[1]
 	b.fail(syntaxError(b.Text, from.at, to.end, "the range ends before it begins; write %s:%s..%s",
 		n.Name, understudy.Clip(to.Text), understudy.Clip(from.Text)))
 }
 
-// phone wants a number in any form, or, when what is typed is none, words.
-func (b *Binder) phone(l *predicate) {
+// bindPhone binds a condition on a phone number in any notation, or on words if the value is not a number.
+func (b *Binder) bindPhone(l *predicate) {
 	values := l.Node.Values
 	dialled := 0
 	for _, v := range values {
@@ -279,38 +279,38 @@ func (b *Binder) phone(l *predicate) {
 	}
 	switch {
 	case l.Node.Rel == RelSame:
-		b.same(l)
+		b.bindExact(l)
 	case dialled == 0:
-		b.textual(l)
+		b.bindWords(l)
 	case dialled < len(values):
 		b.fail(syntaxError(b.Text, values[0].at, l.Node.end,
 			"some of these are phone numbers and some are not; write two conditions with OR between them"))
 	default:
-		l.test = numbers(values)
-		if b.hintEnding(l.Node); len(values) == 1 {
+		l.test = newPhoneTest(values)
+		if b.addEndingHint(l.Node); len(values) == 1 {
 			l.Term = &query.Predicate{Number: values[0].Text}
 		}
 	}
 }
 
-// leastShort is how many digits a short code has.
-const leastShort = 3
+// minShortCodeDigits is the minimum length of a short code.
+const minShortCodeDigits = 3
 
-// isNumber says whether a text is a phone number or a short code.
+// isNumber reports whether a text is a phone number or a short code.
 func isNumber(text string) bool {
-	return understudy.ParsePhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.MinPhoneDigits &&
+	return understudy.ParsePhone(text).Digits != "" || len(text) >= minShortCodeDigits && len(text) < understudy.MinPhoneDigits &&
 		strings.Trim(text, "0123456789") == ""
 }
 
-// hintEnding keeps what to write where a whole number of four digits is asked for, and is not there.
-func (b *Binder) hintEnding(n *Node) {
+// addEndingHint sets the hint for four digits that were searched as a complete number.
+func (b *Binder) addEndingHint(n *Node) {
 	if digits, ok := lastFour(n.Values[0].Text); ok {
 		b.hint = "No number is " + digits + " alone. For those that end so write " + n.Name + ":" + query.LastFourMark + digits + "."
 	}
 }
 
-// numbers is the test for one of some phone numbers in any form.
-func numbers(values []Value) (any query.Any) {
+// newPhoneTest returns the test for one of some phone numbers in any notation.
+func newPhoneTest(values []Value) (any query.Any) {
 	for _, v := range values {
 		any = append(any, query.NewPhoneNumber(v.Text))
 	}

@@ -1,4 +1,4 @@
-// Values: words, phrases, numbers and conditions on fields, as they are typed.
+// Values: parses words, phrases, phone numbers and conditions on fields.
 
 package lang
 
@@ -13,29 +13,29 @@ import (
 // NumberName is the name of the condition on a phone number in any field.
 const NumberName = "number"
 
-// predicate reads one word, phrase or condition; p.pos stands on its first character, which is no white space.
-func (p *parser) predicate() *Node {
+// parsePredicate parses one word, phrase or condition. p.pos is at its first character, which is not white space.
+func (p *parser) parsePredicate() *Node {
 	at := p.pos
 	if p.text[at] == '"' {
-		text, ok := p.quoted()
+		text, ok := p.parseQuoted()
 		if !ok {
 			return nil
 		}
-		n := &Node{Op: opWords, text: text, prefix: p.star(), at: at}
+		n := &Node{Op: opWords, text: text, prefix: p.takeStar(), at: at}
 		n.end = p.pos
 		return n
 	}
-	if name, rel, ok := p.name(); ok {
-		return p.condition(at, name, rel)
+	if name, rel, ok := p.parseName(); ok {
+		return p.parseCondition(at, name, rel)
 	}
-	if p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]) {
-		text, prefix := p.phone()
-		if prefix { // the beginning of one is a word
+	if p.text[at] == '+' && at+1 < len(p.text) && isDigit(p.text[at+1]) {
+		text, prefix := p.parsePhone()
+		if prefix { // the beginning of a number is searched as a word
 			return &Node{Op: opWords, text: text, prefix: true, at: at, end: p.pos}
 		}
 		return &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: text, at: at, end: p.pos}}, at: at, end: p.pos}
 	}
-	run, prefix := p.run("")
+	run, prefix := p.parseRun("")
 	if run == "" {
 		p.fail(at, p.pos, "a star stands behind the beginning of a word; write one before it")
 		return nil
@@ -43,29 +43,29 @@ func (p *parser) predicate() *Node {
 	return &Node{Op: opWords, text: run, prefix: prefix, at: at, end: p.pos}
 }
 
-// name goes over a field's name and the sign behind it.
-func (p *parser) name() (name string, rel relation, ok bool) {
+// parseName parses a field's name and the relation after it.
+func (p *parser) parseName() (name string, rel relation, ok bool) {
 	i := p.pos
-	for i < len(p.text) && (letter(p.text[i]) || digit(p.text[i]) && i > p.pos || p.text[i] == '.' && i > p.pos) {
+	for i < len(p.text) && (isLetter(p.text[i]) || isDigit(p.text[i]) && i > p.pos || p.text[i] == '.' && i > p.pos) {
 		i++
 	}
 	if name = p.text[p.pos:i]; name == "" {
 		return "", 0, false
 	}
 	for _, r := range []relation{relAtMost, relAtLeast, relLess, relMore, RelSame, RelIs} {
-		if strings.HasPrefix(p.text[i:], r.sign()) {
-			p.pos = i + len(r.sign())
+		if strings.HasPrefix(p.text[i:], r.symbol()) {
+			p.pos = i + len(r.symbol())
 			return name, r, true
 		}
 	}
 	return "", 0, false
 }
 
-// condition reads what stands behind a field's name and sign.
-func (p *parser) condition(at int, name string, rel relation) *Node {
+// parseCondition parses the values after a field's name and relation.
+func (p *parser) parseCondition(at int, name string, rel relation) *Node {
 	n := &Node{Op: OpField, Name: name, Rel: rel, at: at}
 	for {
-		if !p.value(n) {
+		if !p.parseValue(n) {
 			return nil
 		}
 		n.end = p.pos
@@ -85,15 +85,15 @@ func (p *parser) condition(at int, name string, rel relation) *Node {
 	return n
 }
 
-// value reads one value of a condition, or the two ends of a range.
-func (p *parser) value(n *Node) bool {
+// parseValue parses one value of a condition, or the two ends of a range.
+func (p *parser) parseValue(n *Node) bool {
 	at := p.pos
 	switch {
-	case at == len(p.text) || p.text[at] == ')' || p.text[at] == ',' || spaceAt(p.text, at):
+	case at == len(p.text) || p.text[at] == ')' || p.text[at] == ',' || isSpaceAt(p.text, at):
 		p.fail(n.at, at, "%s has no value; write it right behind the sign, or put it all in quotes to look for that text", n.Name)
 		return false
 	case p.text[at] == '"':
-		text, ok := p.quoted()
+		text, ok := p.parseQuoted()
 		if !ok {
 			return false
 		}
@@ -101,19 +101,19 @@ func (p *parser) value(n *Node) bool {
 			p.fail(at, p.pos, "the value is empty; to find records without one write no:%s", n.Name)
 			return false
 		}
-		prefix := p.star()
+		prefix := p.takeStar()
 		n.Values = append(n.Values, Value{Text: text, prefix: prefix, at: at, end: p.pos})
-		return p.ended(n.Name)
-	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.Rel == RelIs || n.Rel == RelSame) &&
-		p.opensAreaCode():
-		text, prefix := p.phone()
+		return p.checkEnd(n.Name)
+	case p.text[at] == '+' && at+1 < len(p.text) && isDigit(p.text[at+1]), p.text[at] == '(' && (n.Rel == RelIs || n.Rel == RelSame) &&
+		p.isAreaCode():
+		text, prefix := p.parsePhone()
 		n.Values = append(n.Values, Value{Text: text, prefix: prefix, at: at, end: p.pos})
-		return p.ended(n.Name)
+		return p.checkEnd(n.Name)
 	case p.text[at] == '(':
 		p.fail(at, at+1, "a value cannot stand in parentheses; write several with commas between them: %s:one,other", n.Name)
 		return false
 	}
-	run, prefix := p.run(",")
+	run, prefix := p.parseRun(",")
 	from, to, isRange := strings.Cut(run, "..")
 	switch {
 	case isRange && n.Rel == RelIs && strings.Contains(to, ".."):
@@ -134,17 +134,17 @@ func (p *parser) value(n *Node) bool {
 	return true
 }
 
-// ended sees that nothing is glued to a value in quotes, or to a number.
-func (p *parser) ended(name string) bool {
-	if p.pos < len(p.text) && p.text[p.pos] != ')' && p.text[p.pos] != ',' && !spaceAt(p.text, p.pos) {
+// checkEnd fails if text follows a quoted value or a number without a space.
+func (p *parser) checkEnd(name string) bool {
+	if p.pos < len(p.text) && p.text[p.pos] != ')' && p.text[p.pos] != ',' && !isSpaceAt(p.text, p.pos) {
 		p.fail(p.pos, p.pos+1, "something is glued to the value of %s; write a space before it", name)
 		return false
 	}
 	return true
 }
 
-// quoted reads a text in quotes; \" and \\ stand for what they hold.
-func (p *parser) quoted() (string, bool) {
+// parseQuoted parses a quoted text. \" and \\ stand for a quotation mark and a backslash.
+func (p *parser) parseQuoted() (string, bool) {
 	at := p.pos
 	var b strings.Builder
 	for i := at + 1; i < len(p.text); i++ {
@@ -163,8 +163,8 @@ func (p *parser) quoted() (string, bool) {
 	return "", false
 }
 
-// star goes over a star.
-func (p *parser) star() bool {
+// takeStar skips a star and reports whether it was there.
+func (p *parser) takeStar() bool {
 	if p.pos < len(p.text) && p.text[p.pos] == '*' {
 		p.pos++
 		return true
@@ -172,9 +172,9 @@ func (p *parser) star() bool {
 	return false
 }
 
-// run reads up to white space, a parenthesis, a quotation mark or one of the
-// given characters, and whether a star ended it.
-func (p *parser) run(ends string) (text string, prefix bool) {
+// parseRun parses up to white space, a parenthesis, a quotation mark or one of the characters in ends. prefix says that
+// a star ended the text.
+func (p *parser) parseRun(ends string) (text string, prefix bool) {
 	at := p.pos
 	for p.pos < len(p.text) {
 		r, size := utf8.DecodeRuneInString(p.text[p.pos:])
@@ -183,7 +183,7 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 		}
 		p.pos += size
 	}
-	shown := strings.TrimLeft(p.text[at:p.pos], "*•.") // masked, as it is shown
+	shown := strings.TrimLeft(p.text[at:p.pos], "*•.") // a masked number as pages show it
 	if digits, ok := lastFour(shown); ok && digits == shown && !strings.HasPrefix("..", p.text[at:p.pos-len(shown)]) {
 		return query.LastFourMark + digits, false
 	}
@@ -194,15 +194,15 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 	return text, prefix
 }
 
-// Digits of a phone number: the most there are, and from how many on a piece is taken for a whole one.
+// The digits of a phone number: the maximum, and how many make a complete number.
 const (
-	mostDigits  = 15
-	wholeDigits = 7
+	maxNumberDigits = 15
+	minNumberDigits = 7
 )
 
-// number reads a phone number as people write it. One that begins in small
-// pieces goes on over spaces: +1 555 010 0123.
-func (p *parser) number() string {
+// parseNumber parses a phone number as people write it. A number that begins with short groups of digits may contain
+// spaces: +1 555 010 0123.
+func (p *parser) parseNumber() string {
 	at, digits, open := p.pos, 0, 0
 	spaced := false
 	for p.pos < len(p.text) {
@@ -216,7 +216,7 @@ func (p *parser) number() string {
 		case r == ')' && open > 0:
 			open--
 		case r == ' ' || r == '\u00a0':
-			if digits >= wholeDigits && !spaced || !p.goesOn(p.pos+size, digits) {
+			if digits >= minNumberDigits && !spaced || !p.hasMoreDigits(p.pos+size, digits) {
 				return p.text[at:p.pos]
 			}
 			spaced = true
@@ -228,10 +228,10 @@ func (p *parser) number() string {
 	return p.text[at:p.pos]
 }
 
-// phone is a phone number, or with a star behind it the beginning of one, without the marks that stand in no record.
-func (p *parser) phone() (text string, prefix bool) {
-	text = spaced.Replace(p.number())
-	if prefix = p.star(); prefix {
+// parsePhone parses a phone number, or its beginning if a star follows, without marks that records do not contain.
+func (p *parser) parsePhone() (text string, prefix bool) {
+	text = marks.Replace(p.parseNumber())
+	if prefix = p.takeStar(); prefix {
 		text = strings.Map(func(r rune) rune {
 			if r == '+' || r >= '0' && r <= '9' {
 				return r
@@ -242,8 +242,8 @@ func (p *parser) phone() (text string, prefix bool) {
 	return text, prefix
 }
 
-// goesOn says whether a piece of a number comes next that still fits.
-func (p *parser) goesOn(i, digits int) bool {
+// hasMoreDigits reports whether the next group of digits still fits into the number.
+func (p *parser) hasMoreDigits(i, digits int) bool {
 	piece := p.text[i:]
 	if end := strings.IndexFunc(piece, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == ',' || r == '*' }); end >= 0 {
 		piece = piece[:end]
@@ -257,27 +257,27 @@ func (p *parser) goesOn(i, digits int) bool {
 			open++
 		case r == ')':
 			if open--; open < 0 {
-				return n > 0 && digits+n <= mostDigits
+				return n > 0 && digits+n <= maxNumberDigits
 			}
 		case strings.ContainsRune("-./\u2011", r):
 		default:
 			return false
 		}
 	}
-	return n > 0 && digits+n <= mostDigits
+	return n > 0 && digits+n <= maxNumberDigits
 }
 
-// spaced puts plain marks for those a keyboard does not have.
-var spaced = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
+// marks replaces marks that a keyboard does not have by plain marks.
+var marks = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
 
-// opensAreaCode says whether the parenthesis here opens an area code.
-func (p *parser) opensAreaCode() bool {
+// isAreaCode reports whether the parenthesis here contains only digits.
+func (p *parser) isAreaCode() bool {
 	inside, _, closed := strings.Cut(p.text[p.pos+1:], ")")
 	return closed && inside != "" && strings.Trim(inside, "0123456789") == ""
 }
 
-// wholeNumber returns the tree of a text that is a phone number and nothing else: the
-// number, or, when it is digits alone, also the word (see dropNumber).
+// wholeNumber returns the tree of a text that is nothing but a phone number. For digits alone the tree also contains
+// the word (see dropNumber).
 func (p *parser) wholeNumber() *Node {
 	text := strings.TrimSpace(p.text)
 	digits := 0
@@ -291,11 +291,11 @@ func (p *parser) wholeNumber() *Node {
 		}
 	}
 	isDigits := len(text) == digits
-	if digits < wholeDigits || digits > mostDigits+2 || isDigits && digits > mostDigits {
+	if digits < minNumberDigits || digits > maxNumberDigits+2 || isDigits && digits > maxNumberDigits {
 		return nil
 	}
 	at := strings.Index(p.text, text)
-	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at +
+	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: marks.Replace(text), at: at, end: at + len(text)}}, at: at, end: at +
 		len(text)}
 	if !isDigits {
 		return n
@@ -303,13 +303,13 @@ func (p *parser) wholeNumber() *Node {
 	return join(OpOr, []*Node{n, {Op: opWords, text: text, at: n.at, end: n.end}})
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func letter(c byte) bool {
+func isLetter(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-func spaceAt(text string, i int) bool {
+func isSpaceAt(text string, i int) bool {
 	r, _ := utf8.DecodeRuneInString(text[i:])
 	return unicode.IsSpace(r)
 }

@@ -1,22 +1,22 @@
-// Where: conditions beside the text of a query, which are never written.
+// Where: conditions that a request adds to the text of a query.
 
 package lang
 
 import "understudy/internal/query"
 
-// Where is a tree with conditions beside it, all of which must hold. The error is a
-// *query.SyntaxError, which points into the condition as the grammar writes it.
-func Where(tree *Node, all []query.FieldCondition) (*Node, error) {
+// AddConditions returns a tree that also requires the given conditions. The error is a *query.SyntaxError, which points
+// into the condition as the grammar writes it.
+func AddConditions(tree *Node, all []query.FieldCondition) (*Node, error) {
 	if len(all) == 0 {
 		return tree, nil
 	}
 	parts := []*Node{tree}
 	for _, c := range all {
 		n := &Node{Op: OpField, Name: c.Field, Rel: relationOf(c.Comparison), Values: []Value{{Text: c.Value, prefix: c.Prefix}}}
-		n.apart = n.String()
-		n.end = len(n.apart)
+		n.conditionText = n.String()
+		n.end = len(n.conditionText)
 		n.Values[0].end = n.end
-		p := &parser{text: n.apart}
+		p := &parser{text: n.conditionText}
 		if c.Value == "" {
 			p.fail(0, n.end, "the value is empty; to find records without one write no:%s", n.Name)
 		}
@@ -28,10 +28,10 @@ func Where(tree *Node, all []query.FieldCondition) (*Node, error) {
 	return join(opAnd, parts), nil
 }
 
-// relationOf is the relation that a comparison names.
+// relationOf returns the relation that a comparison names.
 func relationOf(c query.Comparison) relation {
 	for _, r := range []relation{RelSame, relLess, relAtMost, relMore, relAtLeast} {
-		if r.sign() == string(c) {
+		if r.symbol() == string(c) {
 			return r
 		}
 	}

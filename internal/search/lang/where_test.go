@@ -27,7 +27,7 @@ func TestWhereIsAsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Where(tree, c.where)
+		got, err := AddConditions(tree, c.where)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestWhereIsAsWritten(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"", "\x00", "\xff"} {
-		if _, err := Where(&Node{}, []query.FieldCondition{{Field: "to", Comparison: query.CompareSame, Value: value}}); err == nil {
+		if _, err := AddConditions(&Node{}, []query.FieldCondition{{Field: "to", Comparison: query.CompareSame, Value: value}}); err == nil {
 			t.Errorf("%q is a value", value)
 		}
 	}
@@ -49,7 +49,7 @@ func TestWhereIsAsWritten(t *testing.T) {
 // bare is a tree without where its nodes stand.
 func bare(n *Node) Node {
 	out := *n
-	out.at, out.end, out.apart, out.Of, out.Values = 0, 0, "", nil, nil
+	out.at, out.end, out.conditionText, out.Of, out.Values = 0, 0, "", nil, nil
 	for _, o := range n.Of {
 		b := bare(o)
 		out.Of = append(out.Of, &b)
