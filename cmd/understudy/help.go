@@ -1,4 +1,4 @@
-// Help: the help pages, and what is printed after a mistake in the command line.
+// Help: help and man pages, completions, and what is printed after a mistake in the command line.
 
 package main
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"understudy/cmd/understudy/reference"
 	"understudy/kit/suggest"
 )
 
@@ -28,6 +29,59 @@ func (c *helpCmd) Run(p *process) error {
 		return usageError{errors.New(explainParseError(err))}
 	}
 	return nil
+}
+
+type completionCmd struct {
+	Shell string   `arg:"" enum:"${shells}" help:"The shell: bash, zsh or fish."`
+	Words []string `arg:"" optional:"" help:"After --: the words of a command line. Prints what the last one may be, for the script."`
+}
+
+// Help returns what --help prints below the summary.
+func (c *completionCmd) Help() string {
+	return "Write the script where the shell reads completions, or read it at the start of the shell:\n\n" +
+		"    source <(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source"
+}
+
+// Run prints the script of a shell, or what the script asks for.
+func (c *completionCmd) Run(p *process) error {
+	text := reference.Scripts[c.Shell]
+	if len(c.Words) > 0 {
+		text = strings.Join(append(reference.Complete(reference.Describe(p.parser.Model), c.Shell, c.Words), ""), "\n")
+	}
+	_, err := io.WriteString(p.stdout, text)
+	return err
+}
+
+type manCmd struct {
+	Command []string `arg:"" optional:"" help:"The command, such as store verify (default: the overview)."`
+	Dir     string   `placeholder:"DIR" help:"Write the pages of all commands to this folder."`
+}
+
+// Help returns what --help prints below the summary.
+func (c *manCmd) Help() string {
+	return "To read a page: understudy man store verify | man -l -\n\nTo install all pages: understudy man --dir /usr/local/share/man/man1"
+}
+
+// Run prints the page of a command, or writes all pages.
+func (c *manCmd) Run(p *process) error {
+	root := reference.Describe(p.parser.Model)
+	if c.Dir != "" {
+		n, err := reference.WriteManPages(root, version(), c.Dir)
+		if err == nil {
+			_, err = fmt.Fprintf(p.stdout, "wrote %s to %s\n", countOf(n, "page"), c.Dir)
+		}
+		return err
+	}
+	path := strings.Join(c.Command, " ")
+	var paths []string
+	for _, command := range root.All() {
+		if command.Path == path {
+			_, err := io.WriteString(p.stdout, reference.ManPage(command, version()))
+			return err
+		}
+		paths = append(paths, command.Path)
+	}
+	return usageError{fmt.Errorf("unknown command %q%s", path, suggest.Hint(path, paths))}
 }
 
 // printHelp prints the help page of the selected command. The last line says how to get the help of another command.

@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"understudy"
+	"understudy/cmd/understudy/reference"
 	"understudy/internal/slowapi"
 )
 
@@ -63,6 +64,8 @@ type commands struct {
 	Hooks       hooksCmd         `cmd:"" group:"operate" name:"webhooks" help:"List, pause, resume and test the webhooks of a running server."`
 	Profile     profileCmd       `cmd:"" group:"operate" help:"Show which functions of a running server use memory or processor time."`
 	Help        helpCmd          `cmd:"" group:"other" help:"Print the help of a command."`
+	Completion  completionCmd    `cmd:"" group:"other" help:"Print a script that completes commands and flags in a shell."`
+	Man         manCmd           `cmd:"" group:"other" help:"Print the man page of a command, or write all man pages."`
 	Version     versionCmd       `cmd:"" group:"other" help:"Print the version."`
 	Quiet       bool             `short:"q" help:"Show no progress."`
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
@@ -86,7 +89,7 @@ func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*k
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
-		kong.Vars{"shape": slowapi.DefaultShape, "shapes": slowapi.Shapes, "version": "understudy " + version()},
+		kong.Vars{"shape": slowapi.DefaultShape, "shapes": slowapi.Shapes, "shells": reference.Shells, "version": "understudy " + version()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: maxHelpColumns}),
 		kong.Help(printHelp),

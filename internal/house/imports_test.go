@@ -12,11 +12,12 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". cmd/understudy/specs cmd/understudy/terminal follow internal/access internal/app internal/app/gctune " +
-		"internal/audit " +
+	"cmd/understudy": ". cmd/understudy/reference cmd/understudy/specs cmd/understudy/terminal follow internal/access " +
+		"internal/app internal/app/gctune internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/retry kit/suggest kit/touch mirror request spec",
+	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
 	"cmd/understudy/terminal":    "",

@@ -1,0 +1,133 @@
+// Pages: man pages in roff, and the page of commands in the documentation.
+
+package reference
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// PageName returns the name of a command's man page, such as understudy-store-verify.
+func PageName(c Command) string {
+	return strings.TrimSuffix("understudy-"+strings.ReplaceAll(c.Path, " ", "-"), "-")
+}
+
+// roff returns a text for roff, in which a backslash and a point at the beginning of a line have meanings.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ManPage returns the man page of a command of section 1. version is that of the program.
+func ManPage(c Command, version string) string {
+	var b strings.Builder
+	name := PageName(c)
+	summary, more, _ := strings.Cut(c.Summary, "\n\n")
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"understudy %s\" Understudy\n", roff(strings.ToUpper(name)), roff(version))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(strings.TrimSuffix(summary, ".")))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.nf\n%s\n.fi\n", roff(c.Usage))
+	if detail := strings.TrimSpace(more + "\n\n" + c.Detail); detail != "" {
+		fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", strings.ReplaceAll(roff(detail), "\n\n", "\n.PP\n"))
+	}
+	if len(c.Commands) > 0 {
+		b.WriteString(".SH COMMANDS\n")
+		for _, child := range c.Commands {
+			fmt.Fprintf(&b, ".TP\n.BR %s (1)\n%s\n", roff(PageName(child)), roff(child.Summary))
+		}
+	}
+	if len(c.Arguments) > 0 {
+		b.WriteString(".SH ARGUMENTS\n")
+		for _, a := range c.Arguments {
+			fmt.Fprintf(&b, ".TP\n.I %s\n%s\n", roff(a.Name), roff(a.Help))
+		}
+	}
+	b.WriteString(".SH OPTIONS\n")
+	group := ""
+	for _, f := range c.Flags {
+		if f.Group != group {
+			group = f.Group
+			fmt.Fprintf(&b, ".SS %s\n", roff(strings.TrimSuffix(group, ":")))
+		}
+		flag := `\fB` + roff(f.Name) + `\fR`
+		if f.Value != "" {
+			flag += `=\fI` + roff(f.Value) + `\fR`
+		}
+		if f.Short != "" {
+			flag = `\fB` + roff(f.Short) + `\fR, ` + flag
+		}
+		fmt.Fprintf(&b, ".TP\n%s\n%s\n", flag, roff(f.Help))
+	}
+	b.WriteString(".SH EXIT STATUS\n0 after success, 1 after a failure, 2 after a mistake in the command line.\n")
+	return b.String()
+}
+
+// WriteManPages writes the page of each command to a folder, which it creates, and returns their number.
+func WriteManPages(root Command, version, folder string) (n int, err error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return 0, err
+	}
+	for _, c := range root.All() {
+		if err := os.WriteFile(filepath.Join(folder, PageName(c)+".1"), []byte(ManPage(c, version)), 0o644); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// document matches the path of a page of the documentation.
+var document = regexp.MustCompile(`docs/([a-z-]+/[a-z-]+\.md)`)
+
+// markdown returns a text for Markdown, with links to the pages that it names.
+func markdown(text string) string {
+	text = strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(text)
+	return document.ReplaceAllString(text, "[$1](../$1)")
+}
+
+// Markdown returns the page of commands in the documentation. It has the commands, and not the groups of commands.
+func Markdown(root Command) string {
+	var b strings.Builder
+	b.WriteString("# Commands\n\nEach command has a help page: `understudy help store verify`. " +
+		"`understudy man` prints the same as a man page, " +
+		"and `understudy completion bash` a script that completes commands and flags (also for `zsh` and `fish`).\n\n" +
+		"All commands take `--help` (`-h`), `--version`, and `--quiet` (`-q`), which shows no progress. Long work shows a bar on a terminal, " +
+		"and elsewhere a line every 10 seconds on standard error.\n\n" +
+		"The exit code is 0 after success, 1 after a failure, and 2 after a mistake in the command line.\n\n" +
+		"With `--json` a command prints one object of JSON for other programs.\n")
+	for _, c := range root.All()[1:] {
+		if len(c.Commands) > 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```text\n%s\n```\n", c.Path, c.Summary, c.Usage)
+		if c.Detail != "" {
+			fmt.Fprintf(&b, "\n%s\n", markdown(c.Detail))
+		}
+		var rows strings.Builder
+		for _, a := range c.Arguments {
+			fmt.Fprintf(&rows, "| `%s` | %s |\n", strings.ReplaceAll(a.Name, "|", `\|`), markdown(a.Help))
+		}
+		for _, f := range c.Flags[len(root.Flags):] {
+			name := f.Name
+			if f.Value != "" {
+				name += " " + f.Value
+			}
+			if f.Short != "" {
+				name = f.Short + ", " + name
+			}
+			fmt.Fprintf(&rows, "| `%s` | %s |\n", name, markdown(f.Help))
+		}
+		if rows.Len() > 0 {
+			fmt.Fprintf(&b, "\n| argument or flag | means |\n|---|---|\n%s", rows.String())
+		}
+	}
+	return b.String()
+}
