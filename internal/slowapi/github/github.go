@@ -1,7 +1,7 @@
-// GitHub: the API as a whole: credentials, limits, versions, conditions.
+// The GitHub API: credentials, rate limits, versions, conditional requests and errors.
 
-// Package github is a made-up part of GitHub's REST API: repositories with issues,
-// pull requests, comments, labels, commits and releases.
+// Package github imitates a part of GitHub's REST API: repositories with issues, pull requests,
+// comments, labels, commits and releases.
 package github
 
 import (
@@ -21,73 +21,75 @@ import (
 )
 
 //go:embed shapes
-var files embed.FS
+var shapeFiles embed.FS
 
-// API is GitHub's API over one world.
+// API serves GitHub's API over one world.
 type API struct {
-	world   *table.World
-	builder builder
-	routes  table.Routes
-	knows   func(token string) bool
-	limits  limits
-	asked   sync.Map // repositories whose statistics were asked for: they are there now
+	world          *table.World
+	builder        builder
+	routes         table.Routes
+	isToken        func(token string) bool
+	limits         limits
+	requestedStats sync.Map // ids of the repositories whose statistics were requested before and so are available
 }
 
-// New makes a world of so many issues. knows tells whether a token is the account's.
-func New(w *table.World, knows func(token string) bool) *table.API {
+// New generates a world with w.Records issues. isToken reports whether a token is valid.
+func New(w *table.World, isToken func(token string) bool) *table.API {
 	w.Begin("users", "repos", "labels", "issues", "comments", "commits", "releases")
 	a := &API{
-		world:   w,
-		builder: builder{world: w, shapes: table.ParseAll(files, "shapes"), numbers: map[string]int{}, heads: map[string]string{}},
-		knows:   knows, limits: limits{set: usual, now: w.Now},
+		world: w,
+		builder: builder{
+			world: w, shapes: table.ParseAll(shapeFiles, "shapes"), newestIssues: map[string]int{}, newestCommits: map[string]string{},
+		},
+		isToken: isToken, limits: limits{bounds: defaultBounds, now: w.Now},
 	}
 	a.routes = a.paths()
-	a.builder.seed()
+	a.builder.generate()
 	next := w.Records
-	a.world.Creators["issues"] = func(now int64) { a.builder.issue(next, now); next++ }
-	a.world.Creators["commits"] = func(now int64) { a.builder.commit(next, now); next++ }
-	a.world.CheckEdit = a.edit
+	a.world.Creators["issues"] = func(now int64) { a.builder.generateIssue(next, now); next++ }
+	a.world.Creators["commits"] = func(now int64) { a.builder.generateCommit(next, now); next++ }
+	a.world.CheckEdit = a.readEdit
 	control := a.world.Controls()
 	control["/-/limits"] = a.limits.replace
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: control}
 }
 
-// answer answers one request.
-func (a *API) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
+// answer answers one request, for the field Answer of table.API.
+func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) format.Answer {
 	if unread != 0 {
 		return a.refusal(unread)
 	}
 	token, _ := credential(r)
-	if !a.knows(token) {
+	if !a.isToken(token) {
 		return a.refusal(http.StatusUnauthorized)
 	}
 	path := r.URL.Path
 	if refused := a.limits.take(path); refused != nil {
-		return a.signed(*refused, path)
+		return a.withHeaders(*refused, path)
 	}
 	if v := r.Header.Get("X-Github-Api-Version"); v != "" && v != apiVersion && v != "2026-03-10" {
-		return a.signed(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""), path)
+		return a.withHeaders(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""), path)
 	}
-	q := a.routes.Request(r, body, here)
+	q := a.routes.Request(r, body, baseURL)
 	if q == nil || q.Route.Handlers[q.Method] == nil {
-		return a.refusal(http.StatusNotFound) // what GitHub says of a method that a path does not take, too
+		return a.refusal(http.StatusNotFound) // GitHub answers 404 to a wrong method too
 	}
 	answer := a.world.Run(q, q.Route.Handlers[q.Method])
 	if q.Method == http.MethodGet && answer.Status == http.StatusOK {
 		sum := sha256.Sum256(answer.Body)
-		answer = with(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)
-		if matches(r.Header.Get("If-None-Match"), answer.Header["Etag"]) {
-			a.limits.back(path) // a 304 costs nothing
+		answer = withHeader(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)
+		if matchETag(r.Header.Get("If-None-Match"), answer.Header["Etag"]) {
+			a.limits.refund(path) // a 304 does not count against the limit
 			answer.Status, answer.Body = http.StatusNotModified, nil
 		}
 	}
-	return a.signed(answer, path)
+	return a.withHeaders(answer, path)
 }
 
-const apiVersion = "2022-11-28"
+const apiVersion = "2022-11-28" // the API version of all answers
 
-// credential is the token of a request: Authorization with token or Bearer, or
-// Basic, with the token as password or as user without one.
+// credential returns the token of a request. It is in an Authorization header with the scheme token or Bearer,
+// or in Basic credentials as the password, or as the user if there is no password.
 func credential(r *http.Request) (token string, ok bool) {
 	if user, password, basic := r.BasicAuth(); basic {
 		if password == "" || password == "x-oauth-basic" {
@@ -102,19 +104,19 @@ func credential(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), true
 }
 
-// matches compares weakly, as RFC 9110 wants for If-None-Match.
-func matches(asked, tag string) bool {
-	for one := range strings.SplitSeq(asked, ",") {
-		one = strings.TrimSpace(one)
-		if one == "*" || one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+// matchETag reports whether an If-None-Match header includes an entity tag. It compares weakly (RFC 9110).
+func matchETag(ifNoneMatch, tag string) bool {
+	for candidate := range strings.SplitSeq(ifNoneMatch, ",") {
+		candidate = strings.TrimSpace(candidate)
+		if candidate == "*" || candidate != "" && strings.TrimPrefix(candidate, "W/") == strings.TrimPrefix(tag, "W/") {
 			return true
 		}
 	}
 	return false
 }
 
-// with is an answer with one more header field.
-func with(a format.Answer, name, value string) format.Answer {
+// withHeader returns the answer with one more header field.
+func withHeader(a format.Answer, name, value string) format.Answer {
 	header := map[string]string{}
 	maps.Copy(header, a.Header)
 	header[name] = value
@@ -122,8 +124,8 @@ func with(a format.Answer, name, value string) format.Answer {
 	return a
 }
 
-// signed adds what every answer of GitHub carries to that of a path.
-func (a *API) signed(answer format.Answer, path string) format.Answer {
+// withHeaders returns the answer with the headers that every answer of GitHub has, including the limits of the path.
+func (a *API) withHeaders(answer format.Answer, path string) format.Answer {
 	header := map[string]string{}
 	if answer.Status != http.StatusNoContent {
 		header["Content-Type"] = "application/json; charset=utf-8"
@@ -141,27 +143,28 @@ func (a *API) signed(answer format.Answer, path string) format.Answer {
 	return answer
 }
 
-// refuse is an error in GitHub's form. Errors are members of "errors".
+// refuse returns an error answer in GitHub's format. about is the URL of the documentation, and errors are the
+// elements of "errors".
 func refuse(status int, message, about string, errors ...map[string]string) format.Answer {
 	if about == "" {
 		about = "https://docs.github.com/rest"
 	}
 	body := map[string]any{"message": message, "documentation_url": about}
 	if body["status"] = strconv.Itoa(status); len(errors) > 0 {
-		delete(body, "status") // as the document has validation errors
+		delete(body, "status") // GitHub's validation errors have no status
 		body["errors"] = errors
 	}
-	raw, _ := json.Marshal(body) // of texts: never fails
+	raw, _ := json.Marshal(body) // never fails, because it has only strings
 	return format.Answer{Status: status, Body: raw}
 }
 
-// invalid is the error of a parameter, in GitHub's form.
-func invalid(resource, field, code string) format.Answer {
+// newInvalid returns the error answer for an invalid field.
+func newInvalid(resource, field, code string) format.Answer {
 	return refuse(http.StatusUnprocessableEntity, "Validation Failed", "", map[string]string{"resource": resource, "field": field,
 		"code": code})
 }
 
-// refusal is GitHub's error for a status.
+// refusal returns GitHub's error answer for an HTTP status.
 func (a *API) refusal(status int) format.Answer {
 	message, known := map[int]string{
 		http.StatusUnauthorized: "Bad credentials", http.StatusNotFound: "Not Found", http.StatusForbidden: "Resource not accessible",
@@ -172,7 +175,7 @@ func (a *API) refusal(status int) format.Answer {
 	}
 	answer := refuse(status, message, "")
 	if status == http.StatusTooManyRequests {
-		answer = with(answer, "Retry-After", "1")
+		answer = withHeader(answer, "Retry-After", "1")
 	}
-	return a.signed(answer, "")
+	return a.withHeaders(answer, "")
 }

@@ -1,4 +1,4 @@
-// GraphQL: the documents that the command gh sends, answered from the same rows.
+// GraphQL: answers to the queries of the command gh.
 
 package github
 
@@ -14,8 +14,8 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// graphQL answers what gh asks for. It tells documents apart by their fields and shows all
-// that any of them asks for.
+// graphQL answers the queries of gh. It recognizes a query by the fields in it, and its answer has all
+// fields that any query of gh requests.
 func (a *API) graphQL(q *table.Request) format.Answer {
 	var in struct {
 		Query     string
@@ -31,14 +31,14 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 	}
 	v := &in.Variables
 	if strings.Contains(in.Query, "createIssue(") {
-		return a.graphIssue(q, v.Input)
+		return a.createGraphQLIssue(q, v.Input)
 	}
 	if strings.Contains(in.Query, "viewer") {
-		return graphData(map[string]any{"viewer": map[string]any{"login": a.world.Account}})
+		return graphQLData(map[string]any{"viewer": map[string]any{"login": a.world.Account}})
 	}
 	repo := a.world.Kinds["repos"].Find(strings.ToLower(v.Owner + "/" + v.Name + v.Repo))
 	if repo == nil || !strings.Contains(in.Query, "repository(") {
-		return graphError("NOT_FOUND", "Could not resolve to a Repository with the name '"+v.Owner+"/"+v.Name+v.Repo+"'.")
+		return graphQLError("NOT_FOUND", "Could not resolve to a Repository with the name '"+v.Owner+"/"+v.Name+v.Repo+"'.")
 	}
 	shown := map[string]any{
 		"id": repo.Values["node_id"], "name": repo.Values["name"], "description": repo.Values["description"], "hasIssuesEnabled": true,
@@ -51,16 +51,16 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 		from = max(0, min(from, len(rows)))
 		to, nodes := min(from+v.Limit, len(rows)), []any{}
 		for _, r := range rows[from:to] {
-			nodes = append(nodes, graphNode(r))
+			nodes = append(nodes, graphQLIssue(r))
 		}
 		shown["issues"] = map[string]any{"totalCount": len(rows), "nodes": nodes,
 			"pageInfo": map[string]any{"hasNextPage": to < len(rows), "endCursor": strconv.Itoa(to)}}
 	}
-	return graphData(map[string]any{"repository": shown})
+	return graphQLData(map[string]any{"repository": shown})
 }
 
-// graphNode is an issue as GraphQL shows it.
-func graphNode(r *table.Row) map[string]any {
+// graphQLIssue returns an issue in the format of GraphQL.
+func graphQLIssue(r *table.Row) map[string]any {
 	labels := []any{}
 	for _, p := range r.Values["labels"].([]table.Part) {
 		labels = append(labels, map[string]any{"id": p.Values["node_id"], "name": p.Values["name"], "description": p.Values["description"],
@@ -71,17 +71,17 @@ func graphNode(r *table.Row) map[string]any {
 		"state": strings.ToUpper(r.Text("state")), "stateReason": "", "labels": map[string]any{"nodes": labels, "totalCount": len(labels)}}
 }
 
-// graphIssue makes an issue.
-func (a *API) graphIssue(q *table.Request, input json.RawMessage) format.Answer {
+// createGraphQLIssue creates an issue and returns its id and URL.
+func (a *API) createGraphQLIssue(q *table.Request, input json.RawMessage) format.Answer {
 	var in struct{ RepositoryID string }
-	_ = json.Unmarshal(input, &in) // then no repository has the id
+	_ = json.Unmarshal(input, &in) // after an error no repository has the id ""
 	found := a.world.Kinds["repos"].Select(func(r *table.Row) bool { return r.Text("node_id") == in.RepositoryID }, "", false)
 	if len(found) == 0 {
-		return graphError("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.RepositoryID+"'")
+		return graphQLError("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.RepositoryID+"'")
 	}
 	var f fields
 	if f.read(input, "") != nil {
-		return graphError("UNPROCESSABLE", string(refuse(http.StatusBadRequest, "Problems parsing JSON", "").Body))
+		return graphQLError("UNPROCESSABLE", string(refuse(http.StatusBadRequest, "Problems parsing JSON", "").Body))
 	}
 	q.Parent = found[0]
 	answer := a.createIssue(q, &f)
@@ -90,17 +90,17 @@ func (a *API) graphIssue(q *table.Request, input json.RawMessage) format.Answer 
 		URL  string `json:"html_url"`
 	}
 	if json.Unmarshal(answer.Body, &issue) != nil || answer.Status != http.StatusCreated {
-		return graphError("UNPROCESSABLE", string(answer.Body))
+		return graphQLError("UNPROCESSABLE", string(answer.Body))
 	}
-	return graphData(map[string]any{"createIssue": map[string]any{"issue": map[string]any{"id": issue.Node, "url": issue.URL}}})
+	return graphQLData(map[string]any{"createIssue": map[string]any{"issue": map[string]any{"id": issue.Node, "url": issue.URL}}})
 }
 
-func graphData(data any) format.Answer {
-	raw, _ := json.Marshal(map[string]any{"data": data}) // of texts and numbers: never fails
+func graphQLData(data any) format.Answer {
+	raw, _ := json.Marshal(map[string]any{"data": data}) // never fails, because it has only strings and numbers
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }
 
-func graphError(sort, message string) format.Answer {
+func graphQLError(sort, message string) format.Answer {
 	raw, _ := json.Marshal(map[string]any{"data": nil, "errors": []any{map[string]any{"type": sort, "message": message}}}) // never fails
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }

@@ -1,4 +1,4 @@
-// Limits: the primary limits of requests an hour, of searches a minute, and the secondary one.
+// Rate limits: the primary limits of requests and searches, and the secondary limit.
 
 package github
 
@@ -15,69 +15,69 @@ import (
 
 const secondaryText = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
-// limits count requests. A primary limit is a number in a window that begins
-// with a request; searches have one of their own. The secondary limit, when there is one, is
-// a number a second, of all.
+// limits count requests. A primary limit is a number of requests in a window that begins with a request.
+// Searches have their own primary limit. The optional secondary limit is a number of requests a second.
 type limits struct {
-	set          bounds
+	bounds       bounds
 	mu           sync.Mutex
 	now          func() time.Time
 	core, search window
-	second       time.Time // of the secondary limit
-	within       int
-	until        time.Time // refused so long
+	secondStart  time.Time // when the current second of the secondary limit began
+	secondCount  int       // the requests in the current second
+	blockedUntil time.Time // until when the secondary limit refuses all requests
 }
 
-// bounds are what POST /-/limits sets.
+// bounds are the limits that POST /-/limits sets.
 type bounds struct {
-	Limit      int `json:"limit"`
-	Seconds    int `json:"seconds"`
-	Searches   int `json:"searches"`    // in a minute
-	Burst      int `json:"burst"`       // requests a second; 0: no secondary limit
-	RetryAfter int `json:"retry_after"` // seconds, of a refusal by it
+	Limit      int `json:"limit"`       // requests in a window, without searches
+	Seconds    int `json:"seconds"`     // the length of the window
+	Searches   int `json:"searches"`    // searches in a minute
+	Burst      int `json:"burst"`       // the secondary limit in requests a second; 0 means none
+	RetryAfter int `json:"retry_after"` // the seconds for which the secondary limit refuses requests
 }
 
-// usual are GitHub's own ("Rate limits for the REST API", "REST API endpoints for search").
-var usual = bounds{Limit: 5000, Seconds: 3600, Searches: 30}
+// defaultBounds are GitHub's own limits ("Rate limits for the REST API", "REST API endpoints for search").
+var defaultBounds = bounds{Limit: 5000, Seconds: 3600, Searches: 30}
 
-// window is one primary limit.
+// window is the state of one primary limit.
 type window struct {
-	resource string
+	resource string // the name of the limit in X-RateLimit-Resource
 	limit    int
-	lasts    time.Duration
+	length   time.Duration
 	used     int
-	ends     time.Time
+	end      time.Time
 }
 
-// of is the window of a path, begun anew when the last one is over. The caller holds mu.
-func (l *limits) of(path string) *window {
+// currentWindow returns the window of a path. It begins a new window if the last one has ended. The caller holds mu.
+func (l *limits) currentWindow(path string) *window {
 	w := &l.core
-	if w.resource, w.limit, w.lasts = "core", l.set.Limit, time.Duration(l.set.Seconds)*time.Second; strings.HasPrefix(path, "/search/") {
+	w.resource, w.limit, w.length = "core", l.bounds.Limit, time.Duration(l.bounds.Seconds)*time.Second
+	if strings.HasPrefix(path, "/search/") {
 		w = &l.search
-		w.resource, w.limit, w.lasts = "search", l.set.Searches, time.Minute
+		w.resource, w.limit, w.length = "search", l.bounds.Searches, time.Minute
 	}
-	if now := l.now(); !now.Before(w.ends) {
-		w.used, w.ends = 0, now.Add(w.lasts)
+	if now := l.now(); !now.Before(w.end) {
+		w.used, w.end = 0, now.Add(w.length)
 	}
 	return w
 }
 
-// take counts a request; the error is that of a limit that is reached.
+// take counts a request. It returns an error answer if a limit is reached, and nil otherwise.
 func (l *limits) take(path string) *format.Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, w := l.now(), l.of(path)
-	if l.set.Burst > 0 {
-		if now.Sub(l.second) >= time.Second {
-			l.second, l.within = now, 0
+	now, w := l.now(), l.currentWindow(path)
+	if l.bounds.Burst > 0 {
+		if now.Sub(l.secondStart) >= time.Second {
+			l.secondStart, l.secondCount = now, 0
 		}
-		l.within++
-		if l.within > l.set.Burst && !now.Before(l.until) {
-			l.until = now.Add(time.Duration(l.set.RetryAfter) * time.Second)
+		l.secondCount++
+		if l.secondCount > l.bounds.Burst && !now.Before(l.blockedUntil) {
+			l.blockedUntil = now.Add(time.Duration(l.bounds.RetryAfter) * time.Second)
 		}
-		if now.Before(l.until) {
-			return new(with(refuse(http.StatusForbidden, secondaryText, "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"),
-				"Retry-After", strconv.Itoa(int(l.until.Sub(now).Seconds())+1)))
+		if now.Before(l.blockedUntil) {
+			return new(withHeader(refuse(http.StatusForbidden, secondaryText, "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"),
+				"Retry-After", strconv.Itoa(int(l.blockedUntil.Sub(now).Seconds())+1)))
 		}
 	}
 	if w.used >= w.limit {
@@ -88,29 +88,29 @@ func (l *limits) take(path string) *format.Answer {
 	return nil
 }
 
-// back takes back the last request.
-func (l *limits) back(path string) {
+// refund subtracts a request that does not count against the primary limit.
+func (l *limits) refund(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.of(path)
+	w := l.currentWindow(path)
 	w.used = max(w.used-1, 0)
 }
 
-// header tells the state of the primary limit of a path.
+// header returns the headers with the state of the primary limit of a path.
 func (l *limits) header(path string) map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.of(path)
+	w := l.currentWindow(path)
 	return map[string]string{
 		"X-Ratelimit-Limit": strconv.Itoa(w.limit), "X-Ratelimit-Remaining": strconv.Itoa(w.limit - w.used),
-		"X-Ratelimit-Used": strconv.Itoa(w.used), "X-Ratelimit-Reset": strconv.FormatInt(w.ends.Unix(), 10),
+		"X-Ratelimit-Used": strconv.Itoa(w.used), "X-Ratelimit-Reset": strconv.FormatInt(w.end.Unix(), 10),
 		"X-Ratelimit-Resource": w.resource,
 	}
 }
 
-// show is the answer of /rate_limit, which costs nothing.
+// show answers /rate_limit, which does not count against the limit.
 func (l *limits) show(path string) format.Answer {
-	l.back(path)
+	l.refund(path)
 	rate := func(path string) string {
 		h := l.header(path)
 		return fmt.Sprintf(`{"limit":%s,"used":%s,"remaining":%s,"reset":%s}`, h["X-Ratelimit-Limit"], h["X-Ratelimit-Used"],
@@ -120,9 +120,9 @@ func (l *limits) show(path string) format.Answer {
 		Body: []byte(`{"resources":{"core":` + rate(path) + `,"search":` + rate("/search/") + `},"rate":` + rate(path) + `}`)}
 }
 
-// replace is POST /-/limits: other limits, and a new window.
+// replace handles POST /-/limits. It sets the limits and begins new windows.
 func (l *limits) replace(raw []byte) (any, error) {
-	in := usual
+	in := defaultBounds
 	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (l *limits) replace(raw []byte) (any, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.set = in
-	l.core, l.search, l.until = window{}, window{}, time.Time{}
+	l.bounds = in
+	l.core, l.search, l.blockedUntil = window{}, window{}, time.Time{}
 	return in, nil
 }

@@ -1,4 +1,4 @@
-// Lists: filters, order, pages and their links.
+// Lists: filters, order, pages and Link headers.
 
 package github
 
@@ -14,23 +14,23 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Pages: what GitHub takes when nothing is asked, and at most.
+// Records in a page: the default and the maximum of per_page.
 const (
-	usualPage = 30
-	maxPage   = 100
+	defaultPageSize = 30
+	maxPageSize     = 100
 )
 
-// cut is the page of rows that is asked for, and its Link header; what is no
-// number counts as the usual.
-func cut(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
-	number := func(name string, usual, most int) int {
+// selectPage returns the rows of the requested page and its Link header. An invalid per_page or page
+// means the default.
+func selectPage(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
+	number := func(name string, byDefault, limit int) int {
 		n, err := strconv.Atoi(q.Query.Get(name))
 		if err != nil || n < 1 {
-			return usual
+			return byDefault
 		}
-		return min(n, most)
+		return min(n, limit)
 	}
-	size, page := number("per_page", usualPage, maxPage), number("page", 1, 1<<30)
+	size, page := number("per_page", defaultPageSize, maxPageSize), number("page", 1, 1<<30)
 	last := max((len(rows)+size-1)/size, 1)
 	var links []string
 	link := func(page int, rel string) {
@@ -51,30 +51,30 @@ func cut(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
 	return rows[from:min(from+size, len(rows))], strings.Join(links, ", ")
 }
 
-// list answers with a page of rows as a template shows them.
+// list answers with the requested page of rows, each shown by a template.
 func (a *API) list(q *table.Request, shape string, rows []*table.Row) format.Answer {
-	return page(q, rows, func(r *table.Row) table.Part { return a.part(shape, r, q) }, func(parts []table.Part) any { return parts })
+	return answerPage(q, rows, func(r *table.Row) table.Part { return a.part(shape, r, q) }, func(parts []table.Part) any { return parts })
 }
 
-// page answers with what whole makes of a page of rows, and with links to the pages around it.
-func page(q *table.Request, rows []*table.Row, show func(*table.Row) table.Part, whole func([]table.Part) any) format.Answer {
-	rows, links := cut(q, rows)
+// answerPage answers with the requested page of rows and its links. whole returns the body for the shown rows.
+func answerPage(q *table.Request, rows []*table.Row, show func(*table.Row) table.Part, whole func([]table.Part) any) format.Answer {
+	rows, links := selectPage(q, rows)
 	answer := table.Show(whole(table.Parts(rows, show)), q.BaseURL)
 	if links != "" {
-		answer = with(answer, "Link", links)
+		answer = withHeader(answer, "Link", links)
 	}
 	return answer
 }
 
-// part is a record as a template shows it, with the texts that the media type asks
-// for: application/vnd.github.full+json has both, html and text one.
+// part returns a record with its template. It adds body_html and body_text as the Accept header requests: full+json
+// adds both, html+json and text+json add one.
 func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 	v := r.Values
 	accept, more := q.Header.Get("Accept"), table.Values{}
 	body, hasBody := v["body"].(string)
 	full := strings.Contains(accept, ".full+json")
 	if hasBody && (full || strings.Contains(accept, ".html+json")) {
-		more["body_html"] = "<p dir=\"auto\">" + escape.Replace(body) + "</p>"
+		more["body_html"] = "<p dir=\"auto\">" + htmlEscaper.Replace(body) + "</p>"
 	}
 	if hasBody && (full || strings.Contains(accept, ".text+json")) {
 		more["body_text"] = body
@@ -85,9 +85,9 @@ func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 	return table.Part{Template: a.builder.shapes[shape], Values: v}
 }
 
-var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// show answers with one record, or 404 for none.
+// show answers with one record, or 404 if r is nil.
 func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
@@ -95,19 +95,20 @@ func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	return table.Show(a.part(shape, r, q), q.BaseURL)
 }
 
-// order reads sort, which is created, updated or what the list calls the number of comments.
+// order returns the value by which the parameter sort orders a list. comments is the list's name for the order by
+// number of comments.
 func order(q *table.Request, comments string) (by string) {
-	switch asked := q.Query.Get("sort"); asked {
+	switch sort := q.Query.Get("sort"); sort {
 	case "updated":
-		return asked
+		return sort
 	case comments:
 		return "comments"
 	}
 	return "created"
 }
 
-// since reads a time; the zero time narrows nothing.
-func since(q *table.Request, name string) (int64, bool) {
+// readTime reads a time parameter as Unix seconds. It returns 0 if the parameter is missing, and false if it is invalid.
+func readTime(q *table.Request, name string) (int64, bool) {
 	text := q.Query.Get(name)
 	if text == "" {
 		return 0, true
@@ -116,16 +117,16 @@ func since(q *table.Request, name string) (int64, bool) {
 	return at.Unix(), err == nil
 }
 
-// listIssues is the list of a repository's issues, pull requests among them.
+// listIssues answers the list of a repository's issues, including pull requests.
 func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
-	from, ok := since(q, "since")
+	from, ok := readTime(q, "since")
 	state := cmp.Or(q.Query.Get("state"), "open")
 	if !ok || !slices.Contains([]string{"open", "closed", "all"}, state) {
-		return invalid("Issue", map[bool]string{true: "state", false: "since"}[ok], "invalid")
+		return newInvalid("Issue", map[bool]string{true: "state", false: "since"}[ok], "invalid")
 	}
 	var wanted []string
-	if asked := q.Query.Get("labels"); asked != "" {
-		wanted = strings.Split(asked, ",")
+	if labels := q.Query.Get("labels"); labels != "" {
+		wanted = strings.Split(labels, ",")
 	}
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
 		return r.Text("repo") == q.Parent.ID && (state == "all" || r.Text("state") == state) && r.Number("updated") >= from &&
@@ -136,7 +137,7 @@ func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "issue", rows)
 }
 
-// hasLabels tells whether an issue has all of these labels.
+// hasLabels reports whether an issue has all of these labels.
 func hasLabels(r *table.Row, wanted []string) bool {
 	parts, _ := r.Values["labels"].([]table.Part)
 	for _, name := range wanted {
@@ -150,13 +151,13 @@ func hasLabels(r *table.Row, wanted []string) bool {
 	return true
 }
 
-func isPerson(asked string, login any) bool { return asked == "" || login == asked }
+func isPerson(wanted string, login any) bool { return wanted == "" || login == wanted }
 
-// isChosen reads assignee or milestone: the text of a member of what an issue has under name,
-// none, or * for any.
-func isChosen(asked string, r *table.Row, name, member string) bool {
+// isChosen reports whether an issue matches the filter assignee or milestone. wanted is none, * for any, or
+// the text of a member of the issue's value name.
+func isChosen(wanted string, r *table.Row, name, member string) bool {
 	p, there := r.Values[name].(table.Part)
-	switch asked {
+	switch wanted {
 	case "":
 		return true
 	case "none":
@@ -164,10 +165,10 @@ func isChosen(asked string, r *table.Row, name, member string) bool {
 	case "*":
 		return there
 	}
-	return there && (&table.Row{Values: p.Values}).Text(member) == asked
+	return there && (&table.Row{Values: p.Values}).Text(member) == wanted
 }
 
-// listPulls is the list of a repository's pull requests.
+// listPulls answers the list of a repository's pull requests.
 func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
 	state := cmp.Or(q.Query.Get("state"), "open")
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
@@ -177,20 +178,19 @@ func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "pull", rows)
 }
 
-// isBranch compares a branch with REF or OWNER:REF.
-func isBranch(asked string, branch any) bool {
+// isBranch reports whether a branch is the wanted branch, which is REF, OWNER:REF, or "" for any.
+func isBranch(wanted string, branch any) bool {
 	p, _ := branch.(table.Part)
 	ref, _ := p.Values["ref"].(string)
 	login, _ := p.Values["login"].(string)
-	return asked == "" || asked == ref || asked == login+":"+ref
+	return wanted == "" || wanted == ref || wanted == login+":"+ref
 }
 
-// listComments is the list of an issue's comments, the oldest first, or of those of
-// a whole repository.
+// listComments answers the list of the comments of an issue, the oldest first, or of a repository.
 func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
-	from, ok := since(q, "since")
+	from, ok := readTime(q, "since")
 	if !ok {
-		return invalid("IssueComment", "since", "invalid")
+		return newInvalid("IssueComment", "since", "invalid")
 	}
 	of, by, ascending := "", "", true
 	if len(q.Vars) == 1 {
@@ -208,26 +208,26 @@ func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "comment", rows)
 }
 
-// listLabels is the list of a repository's labels, in the order of their names.
+// listLabels answers the list of a repository's labels, ordered by name.
 func (a *API) listLabels(q *table.Request, _ *fields) format.Answer {
-	rows := a.world.Kinds["labels"].Select(inside(q.Parent), "", true)
+	rows := a.world.Kinds["labels"].Select(matchRepo(q.Parent), "", true)
 	slices.SortStableFunc(rows, func(x, y *table.Row) int {
 		return strings.Compare(strings.ToLower(x.Text("name")), strings.ToLower(y.Text("name")))
 	})
 	return a.list(q, "label", rows)
 }
 
-// inside returns a test that passes the records of a repository.
-func inside(repo *table.Row) func(*table.Row) bool {
+// matchRepo returns a function that reports whether a record belongs to a repository.
+func matchRepo(repo *table.Row) func(*table.Row) bool {
 	return func(r *table.Row) bool { return r.Text("repo") == repo.ID }
 }
 
-// listCommits is the list of a repository's commits.
+// listCommits answers the list of a repository's commits.
 func (a *API) listCommits(q *table.Request, _ *fields) format.Answer {
-	from, ok := since(q, "since")
-	until, fine := since(q, "until")
+	from, ok := readTime(q, "since")
+	until, fine := readTime(q, "until")
 	if !ok || !fine {
-		return invalid("Commit", "since", "invalid")
+		return newInvalid("Commit", "since", "invalid")
 	}
 	rows := a.world.Kinds["commits"].Select(func(r *table.Row) bool {
 		at := r.Number("created")
@@ -236,14 +236,14 @@ func (a *API) listCommits(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "commit", rows)
 }
 
-// listReleases is the list of a repository's releases.
+// listReleases answers the list of a repository's releases.
 func (a *API) listReleases(q *table.Request, _ *fields) format.Answer {
-	return a.list(q, "release", a.world.Kinds["releases"].Select(inside(q.Parent), "", false))
+	return a.list(q, "release", a.world.Kinds["releases"].Select(matchRepo(q.Parent), "", false))
 }
 
-// repos answers with the list of all repositories, or of those of a person or an organization,
-// in the order of their names.
-func (a *API) repos(q *table.Request) format.Answer {
+// listRepos answers the list of all repositories, or of those of a user or an organization. They are ordered by
+// name unless the parameter sort says otherwise.
+func (a *API) listRepos(q *table.Request) format.Answer {
 	prefix := ""
 	if len(q.Vars) > 0 {
 		owner := a.world.Kinds["users"].Find(q.Vars[0])
@@ -264,7 +264,7 @@ func (a *API) repos(q *table.Request) format.Answer {
 		slices.Reverse(rows)
 	}
 	for i, r := range rows {
-		rows[i] = a.counted(r)
+		rows[i] = a.withOpenIssues(r)
 	}
 	return a.list(q, "repository", rows)
 }

@@ -1,4 +1,4 @@
-// Records: single ones, statistics and searches.
+// Single records, statistics and searches.
 
 package github
 
@@ -11,28 +11,28 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-func (a *API) me(q *table.Request) format.Answer {
-	me := a.world.Kinds["users"].Find(a.world.Account)
-	return a.show(q, "private_user", &table.Row{ID: me.ID, Values: me.Values.With(table.Values{"view": "private"})})
+func (a *API) showViewer(q *table.Request) format.Answer {
+	user := a.world.Kinds["users"].Find(a.world.Account)
+	return a.show(q, "private_user", &table.Row{ID: user.ID, Values: user.Values.With(table.Values{"view": "private"})})
 }
 
-// counted is a repository with the number of its open issues. The caller holds Mu.
-func (a *API) counted(repo *table.Row) *table.Row {
-	open := a.world.Kinds["issues"].Select(func(r *table.Row) bool { return inside(repo)(r) && r.Text("state") == "open" }, "", false)
+// withOpenIssues returns the repository with the number of its open issues. The caller holds Mu.
+func (a *API) withOpenIssues(repo *table.Row) *table.Row {
+	open := a.world.Kinds["issues"].Select(func(r *table.Row) bool { return matchRepo(repo)(r) && r.Text("state") == "open" }, "", false)
 	return &table.Row{ID: repo.ID, Values: repo.Values.With(table.Values{"open_issues": int64(len(open))})}
 }
 
-func (a *API) oneRepo(q *table.Request, _ *fields) format.Answer {
-	return a.show(q, "full_repository", a.counted(q.Parent))
+func (a *API) showRepo(q *table.Request, _ *fields) format.Answer {
+	return a.show(q, "full_repository", a.withOpenIssues(q.Parent))
 }
 
-// shows answers with the record of the path as a template shows it.
-func (a *API) shows(shape string) inRepo {
+// showRecord returns a handler that answers with the record of the path, shown by a template.
+func (a *API) showRecord(shape string) repoHandler {
 	return func(q *table.Request, _ *fields) format.Answer { return a.show(q, shape, q.Row) }
 }
 
-// issueAlone shows an issue or pull request. Alone it also says who closed it.
-func (a *API) issueAlone(q *table.Request, _ *fields) format.Answer {
+// showIssue answers with one issue or pull request. Unlike in a list it includes who closed the issue.
+func (a *API) showIssue(q *table.Request, _ *fields) format.Answer {
 	closedBy := any(nil)
 	if q.Row.Text("state") == "closed" {
 		closedBy = q.Row.Values["user"]
@@ -40,14 +40,14 @@ func (a *API) issueAlone(q *table.Request, _ *fields) format.Answer {
 	return a.show(q, "issue", &table.Row{ID: q.Row.ID, Values: q.Row.Values.With(table.Values{"closed_by": closedBy})})
 }
 
-func (a *API) onePull(q *table.Request, _ *fields) format.Answer {
+func (a *API) showPull(q *table.Request, _ *fields) format.Answer {
 	if q.Row.Values["pull_id"] == nil {
 		return a.refusal(http.StatusNotFound)
 	}
 	return a.show(q, "full_pull", q.Row)
 }
 
-func (a *API) labelsOfIssue(q *table.Request, _ *fields) format.Answer {
+func (a *API) listIssueLabels(q *table.Request, _ *fields) format.Answer {
 	r := a.record(q.Parent, "issues", q.Vars[0])
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
@@ -55,8 +55,8 @@ func (a *API) labelsOfIssue(q *table.Request, _ *fields) format.Answer {
 	return table.Show(r.Values["labels"], q.BaseURL)
 }
 
-// oneCommit shows a commit. Alone it has the changed files, too.
-func (a *API) oneCommit(q *table.Request, _ *fields) format.Answer {
+// showCommit answers with one commit. Unlike in a list it includes the changed files.
+func (a *API) showCommit(q *table.Request, _ *fields) format.Answer {
 	sha, commit, repo := q.Row.Text("tree"), q.Row.Text("sha"), q.Parent.ID
 	file := map[string]any{
 		"sha": sha, "filename": "README.md", "status": "modified", "additions": 3, "deletions": 1, "changes": 4,
@@ -69,20 +69,20 @@ func (a *API) oneCommit(q *table.Request, _ *fields) format.Answer {
 	})})
 }
 
-// oneRelease shows a release by its number, or the latest that is no prerelease.
-func (a *API) oneRelease(q *table.Request, _ *fields) format.Answer {
+// showRelease answers with the release with an id, or with the latest release that is not a prerelease.
+func (a *API) showRelease(q *table.Request, _ *fields) format.Answer {
 	if q.Vars[0] != "latest" {
 		return a.show(q, "release", a.record(q.Parent, "releases", q.Vars[0]))
 	}
-	stable := func(r *table.Row) bool { return inside(q.Parent)(r) && r.Values["prerelease"] == false }
+	stable := func(r *table.Row) bool { return matchRepo(q.Parent)(r) && r.Values["prerelease"] == false }
 	found := a.world.Kinds["releases"].Select(stable, "", false)
 	return a.show(q, "release", append(found, nil)[0])
 }
 
-// contributors are statistics: the first time that they are asked for they are
-// being computed, 202 with {}; then they are there.
-func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
-	if _, before := a.asked.LoadOrStore(q.Parent.ID, true); !before {
+// listContributors answers the statistics of a repository. The first request gets 202 and {}, because GitHub
+// computes them then. Later requests get the statistics.
+func (a *API) listContributors(q *table.Request, _ *fields) format.Answer {
+	if _, before := a.requestedStats.LoadOrStore(q.Parent.ID, true); !before {
 		return format.Answer{Status: http.StatusAccepted, Body: []byte("{}")}
 	}
 	type week struct {
@@ -117,31 +117,31 @@ func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
 	return table.Show(parts, q.BaseURL)
 }
 
-// search finds issues and pull requests: qualifiers repo, is, type, state, label and
-// author, and words that the title or body has.
-func (a *API) search(q *table.Request) format.Answer {
-	asked := strings.Fields(q.Query.Get("q"))
-	if len(asked) == 0 {
-		return invalid("Search", "q", "missing")
+// searchIssues answers a search for issues and pull requests. The query has words of the title or body, and the
+// qualifiers repo, is, type, state, label and author.
+func (a *API) searchIssues(q *table.Request) format.Answer {
+	words := strings.Fields(q.Query.Get("q"))
+	if len(words) == 0 {
+		return newInvalid("Search", "q", "missing")
 	}
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
-		for _, word := range asked {
-			if !matchesWord(r, word) {
+		for _, word := range words {
+			if !matchWord(r, word) {
 				return false
 			}
 		}
 		return true
 	}, order(q, "comments"), q.Query.Get("order") == "asc")
 	total := len(rows)
-	return page(q, rows[:min(total, 1000)], func(r *table.Row) table.Part {
+	return answerPage(q, rows[:min(total, 1000)], func(r *table.Row) table.Part {
 		return a.part("issue", &table.Row{ID: r.ID, Values: r.Values.With(table.Values{"score": 1})}, q)
-	}, func(items []table.Part) any { // Octokit takes the first member that it does not know for the list
+	}, func(items []table.Part) any { // Octokit takes the first unknown member as the list
 		return table.Part{Template: a.builder.shapes["search"], Values: table.Values{"total": total, "items": items}}
 	})
 }
 
-// matchesWord tells whether an issue is what one word of a search asks for.
-func matchesWord(r *table.Row, word string) bool {
+// matchWord reports whether an issue matches one word of a search.
+func matchWord(r *table.Row, word string) bool {
 	name, value, qualified := strings.Cut(word, ":")
 	switch {
 	case qualified && name == "repo":

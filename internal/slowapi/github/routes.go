@@ -1,4 +1,4 @@
-// Routes: the paths of the API, and which records each shows.
+// Routes: the paths of the API, and their handlers.
 
 package github
 
@@ -12,16 +12,17 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// inRepo answers a request below the repository q.Of, with what a write has in f.
-type inRepo = func(q *table.Request, f *fields) format.Answer
+// repoHandler answers a request to a path below the repository q.Parent. f has the fields in the body of a write.
+type repoHandler = func(q *table.Request, f *fields) format.Answer
 
-// keys are the ids of the records of a repository, made of its name and of what stands in a path.
-var keys = map[string]string{
+// idFormats are the formats of the ids of a repository's records. Their arguments are the name of the repository
+// and the name of the record in a path.
+var idFormats = map[string]string{
 	"issues": "%s#%s", "comments": "%[2]s", "labels": "%s/labels/%s", "commits": "%s/commits/%s", "releases": "%[2]s",
 }
 
-// paths returns the routes of all records. Those of a repository are there twice, as at GitHub: by its
-// name and by its number.
+// paths returns all routes. Each route below a repository exists twice, as at GitHub: by the name and by the
+// id of the repository.
 func (a *API) paths() table.Routes {
 	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
@@ -29,57 +30,57 @@ func (a *API) paths() table.Routes {
 			return format.Answer{Status: http.StatusOK, Body: []byte(`{"current_user_url":"` + q.BaseURL + `/user"}`)}
 		})},
 		{Pattern: "/graphql", Handlers: map[string]table.Handler{http.MethodPost: a.graphQL}},
-		{Pattern: "/user", Handlers: get(a.me)},
+		{Pattern: "/user", Handlers: get(a.showViewer)},
 		{Pattern: "/users/*", Handlers: get(func(q *table.Request) format.Answer {
 			return a.show(q, "public_user", a.world.Kinds["users"].Find(q.Vars[0]))
 		})},
 		{Pattern: "/rate_limit", Handlers: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},
-		{Pattern: "/user/repos", List: true, Handlers: get(a.repos)},
-		{Pattern: "/users/*/repos", List: true, Handlers: get(a.repos)},
-		{Pattern: "/orgs/*/repos", List: true, Handlers: get(a.repos)},
-		{Pattern: "/search/issues", List: true, Handlers: get(a.search)},
+		{Pattern: "/user/repos", List: true, Handlers: get(a.listRepos)},
+		{Pattern: "/users/*/repos", List: true, Handlers: get(a.listRepos)},
+		{Pattern: "/orgs/*/repos", List: true, Handlers: get(a.listRepos)},
+		{Pattern: "/search/issues", List: true, Handlers: get(a.searchIssues)},
 	}
-	for _, one := range []struct {
+	for _, p := range []struct {
 		suffix string
 		list   bool
-		kind   string // of the record that the last star names, which must be there
-		do     map[string]inRepo
+		kind   string // the kind of the record that the last star names and that must exist, or ""
+		do     map[string]repoHandler
 	}{
-		{"", false, "", map[string]inRepo{"GET": a.oneRepo}},
-		{"/issues", true, "", map[string]inRepo{"GET": a.listIssues, "POST": a.createIssue}},
-		{"/issues/comments", true, "", map[string]inRepo{"GET": a.listComments}},
+		{"", false, "", map[string]repoHandler{"GET": a.showRepo}},
+		{"/issues", true, "", map[string]repoHandler{"GET": a.listIssues, "POST": a.createIssue}},
+		{"/issues/comments", true, "", map[string]repoHandler{"GET": a.listComments}},
 		{"/issues/comments/*", false, "comments",
-			map[string]inRepo{"GET": a.shows("comment"), "PATCH": a.updateComment, "DELETE": a.deleteComment}},
-		{"/issues/*", false, "issues", map[string]inRepo{"GET": a.issueAlone, "PATCH": a.updateIssue}},
-		{"/issues/*/comments", true, "", map[string]inRepo{"GET": a.listComments, "POST": a.createComment}},
-		{"/issues/*/labels", true, "", map[string]inRepo{"GET": a.labelsOfIssue, "POST": a.addLabels}},
-		{"/labels", true, "", map[string]inRepo{"GET": a.listLabels, "POST": a.createLabel}},
-		{"/labels/*", false, "labels", map[string]inRepo{"GET": a.shows("label"), "DELETE": a.deleteLabel}},
-		{"/pulls", true, "", map[string]inRepo{"GET": a.listPulls}},
-		{"/pulls/*", false, "issues", map[string]inRepo{"GET": a.onePull}},
-		{"/commits", true, "", map[string]inRepo{"GET": a.listCommits}},
-		{"/commits/*", false, "commits", map[string]inRepo{"GET": a.oneCommit}},
-		{"/releases", true, "", map[string]inRepo{"GET": a.listReleases}},
-		{"/releases/*", false, "", map[string]inRepo{"GET": a.oneRelease}},
-		{"/stats/contributors", true, "", map[string]inRepo{"GET": a.contributors}},
+			map[string]repoHandler{"GET": a.showRecord("comment"), "PATCH": a.updateComment, "DELETE": a.deleteComment}},
+		{"/issues/*", false, "issues", map[string]repoHandler{"GET": a.showIssue, "PATCH": a.updateIssue}},
+		{"/issues/*/comments", true, "", map[string]repoHandler{"GET": a.listComments, "POST": a.createComment}},
+		{"/issues/*/labels", true, "", map[string]repoHandler{"GET": a.listIssueLabels, "POST": a.addLabels}},
+		{"/labels", true, "", map[string]repoHandler{"GET": a.listLabels, "POST": a.createLabel}},
+		{"/labels/*", false, "labels", map[string]repoHandler{"GET": a.showRecord("label"), "DELETE": a.deleteLabel}},
+		{"/pulls", true, "", map[string]repoHandler{"GET": a.listPulls}},
+		{"/pulls/*", false, "issues", map[string]repoHandler{"GET": a.showPull}},
+		{"/commits", true, "", map[string]repoHandler{"GET": a.listCommits}},
+		{"/commits/*", false, "commits", map[string]repoHandler{"GET": a.showCommit}},
+		{"/releases", true, "", map[string]repoHandler{"GET": a.listReleases}},
+		{"/releases/*", false, "", map[string]repoHandler{"GET": a.showRelease}},
+		{"/stats/contributors", true, "", map[string]repoHandler{"GET": a.listContributors}},
 	} {
 		do := map[string]table.Handler{}
-		for method, answer := range one.do {
-			do[method] = func(q *table.Request) format.Answer { return a.below(q, one.suffix, one.kind, answer) }
+		for method, answer := range p.do {
+			do[method] = func(q *table.Request) format.Answer { return a.answerInRepo(q, p.suffix, p.kind, answer) }
 		}
-		all = append(all, table.Route{Pattern: "/repos/*/*" + one.suffix, List: one.list, Handlers: do},
-			table.Route{Pattern: "/repositories/*" + one.suffix, List: one.list, Handlers: do})
+		all = append(all, table.Route{Pattern: "/repos/*/*" + p.suffix, List: p.list, Handlers: do},
+			table.Route{Pattern: "/repositories/*" + p.suffix, List: p.list, Handlers: do})
 	}
 	return all
 }
 
-// below finds the repository and the record of a path, and what a write sets. A name that
-// the repository had before leads to its number.
-func (a *API) below(q *table.Request, suffix, kind string, do inRepo) (answer format.Answer) {
+// answerInRepo finds the repository and the record of a path, reads the body of a write and calls do. A former name of
+// a repository is redirected to its id.
+func (a *API) answerInRepo(q *table.Request, suffix, kind string, do repoHandler) (answer format.Answer) {
 	if strings.HasPrefix(q.Path, "/repos/") {
 		name := strings.ToLower(q.Vars[0] + "/" + q.Vars[1])
 		if name == movedName {
-			return a.moved(q)
+			return a.redirectMoved(q)
 		}
 		q.Parent, q.Vars = a.world.Kinds["repos"].Find(name), q.Vars[2:]
 	} else {
@@ -102,26 +103,26 @@ func (a *API) below(q *table.Request, suffix, kind string, do inRepo) (answer fo
 			return a.refusal(http.StatusNotFound)
 		}
 	}
-	q.Path = "/repositories/" + q.Parent.Text("id") + suffix // where the links of lists lead
+	q.Path = "/repositories/" + q.Parent.Text("id") + suffix // the path in the links of lists
 	for _, part := range q.Vars {
 		q.Path = strings.Replace(q.Path, "*", part, 1)
 	}
 	return do(q, &f)
 }
 
-// record returns the record of a kind that a path below a repository names; nil for none.
+// record returns the record of a kind with a name in a repository's paths, or nil if there is none.
 func (a *API) record(repo *table.Row, kind, name string) *table.Row {
 	if kind == "labels" {
 		name = strings.ToLower(name)
 	}
-	if r := a.world.Kinds[kind].Find(fmt.Sprintf(keys[kind], repo.ID, name)); r != nil && r.Text("repo") == repo.ID {
+	if r := a.world.Kinds[kind].Find(fmt.Sprintf(idFormats[kind], repo.ID, name)); r != nil && r.Text("repo") == repo.ID {
 		return r
 	}
 	return nil
 }
 
-// moved leads from the name that a repository had before to its number.
-func (a *API) moved(q *table.Request) format.Answer {
+// redirectMoved redirects from the former name of a repository to its id.
+func (a *API) redirectMoved(q *table.Request) format.Answer {
 	rest := strings.SplitN(q.Path, "/", 5)
 	to := q.BaseURL + "/repositories/" + a.world.Kinds["repos"].Find(plan().Repositories[1].Name).Text("id")
 	if len(rest) == 5 {

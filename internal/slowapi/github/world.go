@@ -1,4 +1,4 @@
-// World: the made-up repositories, and what is in them.
+// The generated world: users, repositories and their records.
 
 package github
 
@@ -16,7 +16,7 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Tags of the draws, one for each sort of thing.
+// Tags of the random generators.
 const (
 	tagIssue = iota + 0x6769740000
 	tagComment
@@ -28,40 +28,41 @@ const (
 //go:embed world.json
 var rawPlan []byte
 
-// plan is what a world is drawn from. The moved name leads to the second repository.
+// plan returns the repositories, labels and titles from which a world is generated. movedName is a former name of the
+// second repository.
 var plan = format.DecodeEmbedded[struct {
 	Repositories []struct {
 		Name, About, Language string
-		Share                 int // of 100 issues
+		Share                 int // issues of 100
 	}
-	Labels [][3]string // name, color, description
-	Titles []string    // how titles begin
+	Labels [][3]string // name, color and description of each label
+	Titles []string    // the first words of issue titles
 }](rawPlan)
 
 const (
 	movedName = "acme/site"
-	forkName  = "robin/tracker" // a fork of the first, with the older half of its commits
+	forkName  = "robin/tracker" // a fork of the first repository, with the older half of its commits
 )
 
-// days are how many of the world's issues are spread over.
-const days = 700
+// issueDays is the number of days over which issues and commits are spread.
+const issueDays = 700
 
-// builder makes the records of a world. It has what the next of them are made of.
+// builder generates and adds the records of a world. After New, its callers hold World.Mu for writing.
 type builder struct {
-	world    *table.World
-	shapes   map[string]*table.Template
-	people   []*table.Row
-	numbers  map[string]int    // the newest issue of each repository
-	heads    map[string]string // the newest commit of each
-	comments int
+	world         *table.World
+	shapes        map[string]*table.Template
+	people        []*table.Row      // the users that write issues, comments and commits
+	newestIssues  map[string]int    // the number of the newest issue, by repository
+	newestCommits map[string]string // the SHA of the newest commit, by repository
+	commentCount  int               // the number of comments ever added
 }
 
-// seed fills the world.
-func (b *builder) seed() {
-	b.person(b.world.Account, "User")
-	b.person("acme", "Organization")
+// generate adds the users, repositories and records of a new world.
+func (b *builder) generate() {
+	b.addUser(b.world.Account, "User")
+	b.addUser("acme", "Organization")
 	for _, name := range fake.Names() {
-		b.person(plainLogin(name), "User")
+		b.addUser(plainLogin(name), "User")
 	}
 	b.people = b.world.Kinds["users"].Rows()[2:]
 	end := b.world.Epoch.Unix()
@@ -71,7 +72,7 @@ func (b *builder) seed() {
 		of := b.world.Kinds["users"].Find(owner)
 		v := table.Values{
 			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.Name, "owner": b.user(owner), "description": r.About,
-			"created": table.Stamp(end - (days+30)*86400), "updated": table.Stamp(end), "pushed": table.Stamp(end), "size": int64(4096),
+			"created": table.Stamp(end - (issueDays+30)*86400), "updated": table.Stamp(end), "pushed": table.Stamp(end), "size": int64(4096),
 			"fork": r.Name == forkName, "stars": int64(80 + n), "language": r.Language, "forks": int64(9), "open_issues": int64(0),
 		}
 		if of.Text("type") == "Organization" {
@@ -79,22 +80,22 @@ func (b *builder) seed() {
 		}
 		b.world.Kinds["repos"].Add(r.Name, v)
 		for i, l := range plan().Labels {
-			b.label(r.Name, l[0], l[1], l[2], int64(i+1), true)
+			b.addLabel(r.Name, l[0], l[1], l[2], int64(i+1), true)
 		}
 	}
 	for i := range b.world.Records {
-		at := end - int64(b.world.Records-1-i)*days*86400/int64(max(b.world.Records, 1))
-		b.issue(i, at)
+		at := end - int64(b.world.Records-1-i)*issueDays*86400/int64(max(b.world.Records, 1))
+		b.generateIssue(i, at)
 	}
 	for i := range b.world.Records / 2 {
-		b.commit(i, end-int64(b.world.Records/2-1-i)*days*86400/int64(max(b.world.Records/2, 1)))
+		b.generateCommit(i, end-int64(b.world.Records/2-1-i)*issueDays*86400/int64(max(b.world.Records/2, 1)))
 	}
 	for i := range max(b.world.Records/50, 1) {
-		b.release(i, end-int64(max(b.world.Records/50, 1)-i)*86400)
+		b.generateRelease(i, end-int64(max(b.world.Records/50, 1)-i)*86400)
 	}
 }
 
-// plainLogin makes a login of a name: letters of ASCII.
+// plainLogin returns the login of a person with a name, in ASCII letters.
 func plainLogin(name string) string {
 	name = strings.NewReplacer("é", "e", "á", "a", "í", "i", "ø", "o", "ë", "e", "'", "").Replace(strings.ToLower(name))
 	return name + "-dev"
@@ -105,8 +106,8 @@ func nodeID(prefix string, id int64) string {
 	return prefix + "kgDO" + string(d.Hex(nil, 6))
 }
 
-// person adds a user or an organization.
-func (b *builder) person(login, sort string) {
+// addUser adds a user or an organization, unless the login exists.
+func (b *builder) addUser(login, sort string) {
 	if b.world.Kinds["users"].Find(login) != nil {
 		return
 	}
@@ -117,7 +118,7 @@ func (b *builder) person(login, sort string) {
 	})
 }
 
-// user is a person as other records show it; nil for nobody.
+// user returns the user with a login as other records show it, or nil if there is none.
 func (b *builder) user(login string) any {
 	if r := b.world.Kinds["users"].Find(login); r != nil {
 		return table.Part{Template: b.shapes["user"], Values: r.Values}
@@ -125,8 +126,8 @@ func (b *builder) user(login string) any {
 	return nil
 }
 
-// label adds a label to a repository.
-func (b *builder) label(repo, name, color, about string, number int64, standard bool) *table.Row {
+// addLabel adds a label to a repository. number must be unique in the repository.
+func (b *builder) addLabel(repo, name, color, about string, number int64, standard bool) *table.Row {
 	id := b.world.Kinds["repos"].Find(repo).Number("id")*100 + number
 	v := table.Values{"id": id, "node_id": nodeID("LA_", id), "repo": repo, "path": url.PathEscape(name), "name": name, "color": color,
 		"default": standard, "description": nil}
@@ -136,24 +137,23 @@ func (b *builder) label(repo, name, color, about string, number int64, standard 
 	return b.world.Kinds["labels"].Add(repo+"/labels/"+strings.ToLower(name), v)
 }
 
-// labelled are the labels of a repository with these names; names that it has not
-// are made, as GitHub makes them.
-func (b *builder) labelled(repo string, names []string) []table.Part {
+// labelParts returns the labels of a repository with these names. It creates a missing label, as GitHub does.
+func (b *builder) labelParts(repo string, names []string) []table.Part {
 	parts := []table.Part{}
 	for _, name := range names {
 		r := b.world.Kinds["labels"].Find(repo + "/labels/" + strings.ToLower(name))
 		if r == nil {
-			r = b.label(repo, name, "ededed", "", int64(len(b.world.Kinds["labels"].Rows())), false)
+			r = b.addLabel(repo, name, "ededed", "", int64(len(b.world.Kinds["labels"].Rows())), false)
 		}
 		parts = append(parts, table.Part{Template: b.shapes["label"], Values: r.Values})
 	}
 	return parts
 }
 
-// add adds an issue to a repository under its next number.
-func (b *builder) add(repo string, v table.Values) *table.Row {
-	b.numbers[repo]++
-	n := int64(b.numbers[repo])
+// addIssue adds an issue with the next number to a repository.
+func (b *builder) addIssue(repo string, v table.Values) *table.Row {
+	b.newestIssues[repo]++
+	n := int64(b.newestIssues[repo])
 	id := 2_000_000_000 + 37*int64(len(b.world.Kinds["issues"].Rows()))
 	all := table.Values{
 		"repo": repo, "number": n, "id": id, "node_id": nodeID("I_", id), "place": "issues", "state": "open", "closed": table.Stamp(0),
@@ -163,8 +163,8 @@ func (b *builder) add(repo string, v table.Values) *table.Row {
 	return b.world.Kinds["issues"].Add(fmt.Sprintf("%s#%d", repo, n), all)
 }
 
-// issue makes the next issue, one in four of them a pull request, with its comments.
-func (b *builder) issue(i int, at int64) {
+// generateIssue adds an issue with its comments. One in four is a pull request.
+func (b *builder) generateIssue(i int, at int64) {
 	d := b.world.Random(tagIssue, i)
 	repo, share := plan().Repositories[0].Name, d.IntBelow(100)
 	for _, r := range plan().Repositories {
@@ -190,28 +190,28 @@ func (b *builder) issue(i int, at int64) {
 			names = append(names, name)
 		}
 	}
-	v["labels"] = b.labelled(repo, names)
+	v["labels"] = b.labelParts(repo, names)
 	if d.IntBelow(6) == 0 {
 		number := int64(1 + d.IntBelow(2))
 		v["milestone"] = table.Part{Template: b.shapes["milestone"], Values: table.Values{
 			"repo": repo, "number": number, "id": 9_000_000 + number,
 			"node_id": nodeID("MI_", number), "title": "v" + strconv.FormatInt(number, 10), "creator": b.user(author),
-			"created": table.Stamp(b.world.Epoch.Unix() - days*86400)}}
+			"created": table.Stamp(b.world.Epoch.Unix() - issueDays*86400)}}
 	}
 	if d.IntBelow(5) < 3 {
 		v["state"], v["closed"], v["state_reason"] = "closed", v["updated"], "completed"
 	}
-	r := b.add(repo, v)
+	r := b.addIssue(repo, v)
 	if d.IntBelow(4) == 0 {
 		b.makePull(r, &d)
 	}
 	for n := range d.IntBelow(4) {
-		b.comment(r, author, fake.Body(b.world.Random(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(b.world.Epoch.Unix(), at)))
+		b.addComment(r, author, fake.Body(b.world.Random(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(b.world.Epoch.Unix(), at)))
 	}
 	r.Values["updated"] = max(r.Values["updated"].(table.Stamp), table.Stamp(at))
 }
 
-// makePull makes a pull request of an issue.
+// makePull turns an issue into a pull request.
 func (b *builder) makePull(r *table.Row, d *fake.Rng) {
 	repo, number := r.Text("repo"), r.Number("number")
 	id, merged := 1_500_000_000+31*r.Number("id")%400_000_000, table.Stamp(0)
@@ -241,10 +241,10 @@ func (b *builder) makePull(r *table.Row, d *fake.Rng) {
 	}
 }
 
-// comment adds a comment to an issue.
-func (b *builder) comment(issue *table.Row, login, body string, at int64) *table.Row {
-	b.comments++
-	id, repo := 1_700_000_000+int64(b.comments), issue.Text("repo")
+// addComment adds a comment to an issue.
+func (b *builder) addComment(issue *table.Row, login, body string, at int64) *table.Row {
+	b.commentCount++
+	id, repo := 1_700_000_000+int64(b.commentCount), issue.Text("repo")
 	issue.Values = issue.Values.With(table.Values{"comments": issue.Number("comments") + 1, "updated": max(table.Stamp(at),
 		issue.Values["updated"].(table.Stamp))})
 	return b.world.Kinds["comments"].Add(strconv.FormatInt(id, 10), table.Values{
@@ -254,15 +254,15 @@ func (b *builder) comment(issue *table.Row, login, body string, at int64) *table
 	})
 }
 
-// commit adds a commit to a repository.
-func (b *builder) commit(i int, at int64) {
+// generateCommit adds a commit to a repository, and an older commit of the first repository also to its fork.
+func (b *builder) generateCommit(i int, at int64) {
 	d := b.world.Random(tagCommit, i)
 	repo := plan().Repositories[d.IntBelow(len(plan().Repositories)-1)].Name
 	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), b.people[d.IntBelow(len(b.people))].ID
-	message, last := fake.Body(d, false), b.heads[repo]
-	b.heads[repo] = sha
+	message, last := fake.Body(d, false), b.newestCommits[repo]
+	b.newestCommits[repo] = sha
 	in := []string{repo}
-	if repo == plan().Repositories[0].Name && at < b.world.Epoch.Unix()-days/2*86400 {
+	if repo == plan().Repositories[0].Name && at < b.world.Epoch.Unix()-issueDays/2*86400 {
 		in = append(in, forkName)
 	}
 	for n, repo := range in {
@@ -277,8 +277,8 @@ func (b *builder) commit(i int, at int64) {
 	}
 }
 
-// release adds a release to a repository.
-func (b *builder) release(i int, at int64) {
+// generateRelease adds a release to a repository.
+func (b *builder) generateRelease(i int, at int64) {
 	d := b.world.Random(tagRelease, i)
 	id, tag := int64(90_000_000+i), fmt.Sprintf("v%d.%d.0", 1+i/10, i%10)
 	b.world.Kinds["releases"].Add(strconv.FormatInt(id, 10), table.Values{

@@ -1,4 +1,4 @@
-// Writes: issues, comments and labels made, changed and deleted.
+// Writes: create, change and delete issues, comments and labels.
 
 package github
 
@@ -13,7 +13,7 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// fields are what a write of an issue, a comment or a label may have.
+// fields are the members in the body of a write. A member is nil if the body does not have it.
 type fields struct {
 	Title       *string   `json:"title"`
 	Body        *string   `json:"body"`
@@ -26,8 +26,8 @@ type fields struct {
 	Description *string   `json:"description"`
 }
 
-// read reads the JSON of a write to a path below a repository; a word that it does not know
-// it leaves out, as GitHub does. Of an issue's labels the names alone are taken, too.
+// read reads the JSON body of a write to a path below a repository. It ignores unknown members, as GitHub
+// does. The body for labels of an issue may also be an array of names.
 func (f *fields) read(body []byte, suffix string) error {
 	if suffix == "/issues/*/labels" && json.Unmarshal(body, &f.Labels) == nil {
 		return nil
@@ -36,14 +36,14 @@ func (f *fields) read(body []byte, suffix string) error {
 	return json.Unmarshal(body, f)
 }
 
-// created is an answer with 201 and the address of the record.
-func created(q *table.Request, answer format.Answer, path string) format.Answer {
+// withLocation returns the answer with status 201 and the URL of the new record.
+func withLocation(q *table.Request, answer format.Answer, path string) format.Answer {
 	answer.Status = http.StatusCreated
-	return with(answer, "Location", q.BaseURL+path)
+	return withHeader(answer, "Location", q.BaseURL+path)
 }
 
-// values are what the fields change of an issue. The caller holds Mu.
-func (a *API) values(repo string, f *fields, now int64) (table.Values, *format.Answer) {
+// changedValues returns the values of an issue that the fields change, or an error answer. The caller holds Mu.
+func (a *API) changedValues(repo string, f *fields, now int64) (table.Values, *format.Answer) {
 	v := table.Values{"updated": table.Stamp(now)}
 	if f.Title != nil {
 		v["title"] = *f.Title
@@ -52,7 +52,7 @@ func (a *API) values(repo string, f *fields, now int64) (table.Values, *format.A
 		v["body"] = *f.Body
 	}
 	if f.Labels != nil {
-		v["labels"] = a.builder.labelled(repo, *f.Labels)
+		v["labels"] = a.builder.labelParts(repo, *f.Labels)
 	}
 	if f.Assignees != nil {
 		who := []table.Part{}
@@ -78,48 +78,48 @@ func (a *API) values(repo string, f *fields, now int64) (table.Values, *format.A
 	case "open":
 		v["closed"], v["state_reason"] = table.Stamp(0), "reopened"
 	default:
-		return nil, new(invalid("Issue", "state", "invalid"))
+		return nil, new(newInvalid("Issue", "state", "invalid"))
 	}
 	return v, nil
 }
 
 func (a *API) createIssue(q *table.Request, f *fields) format.Answer {
 	if f.Title == nil || *f.Title == "" {
-		return invalid("Issue", "title", "missing_field")
+		return newInvalid("Issue", "title", "missing_field")
 	}
-	v, refused := a.values(q.Parent.ID, f, a.world.Clock())
+	v, refused := a.changedValues(q.Parent.ID, f, a.world.Clock())
 	if refused != nil {
 		return *refused
 	}
 	v["created"], v["user"], v["login"] = v["updated"], a.builder.user(a.world.Account), a.world.Account
-	q.Row = a.builder.add(q.Parent.ID, v)
-	return created(q, a.issueAlone(q, f), "/repos/"+q.Parent.ID+"/issues/"+q.Row.Text("number"))
+	q.Row = a.builder.addIssue(q.Parent.ID, v)
+	return withLocation(q, a.showIssue(q, f), "/repos/"+q.Parent.ID+"/issues/"+q.Row.Text("number"))
 }
 
 func (a *API) updateIssue(q *table.Request, f *fields) format.Answer {
-	v, refused := a.values(q.Parent.ID, f, a.world.Clock())
+	v, refused := a.changedValues(q.Parent.ID, f, a.world.Clock())
 	if refused != nil {
 		return *refused
 	}
 	q.Row.Values = q.Row.Values.With(v)
-	return a.issueAlone(q, f)
+	return a.showIssue(q, f)
 }
 
 func (a *API) createComment(q *table.Request, f *fields) format.Answer {
 	if f.Body == nil || *f.Body == "" {
-		return invalid("IssueComment", "body", "missing_field")
+		return newInvalid("IssueComment", "body", "missing_field")
 	}
 	issue := a.record(q.Parent, "issues", q.Vars[0])
 	if issue == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	r := a.builder.comment(issue, a.world.Account, *f.Body, a.world.Clock())
-	return created(q, a.show(q, "comment", r), "/repos/"+q.Parent.ID+"/issues/comments/"+r.ID)
+	r := a.builder.addComment(issue, a.world.Account, *f.Body, a.world.Clock())
+	return withLocation(q, a.show(q, "comment", r), "/repos/"+q.Parent.ID+"/issues/comments/"+r.ID)
 }
 
 func (a *API) updateComment(q *table.Request, f *fields) format.Answer {
 	if f.Body == nil || *f.Body == "" {
-		return invalid("IssueComment", "body", "missing_field")
+		return newInvalid("IssueComment", "body", "missing_field")
 	}
 	q.Row.Values = q.Row.Values.With(table.Values{"body": *f.Body, "updated": table.Stamp(a.world.Clock())})
 	return a.show(q, "comment", q.Row)
@@ -133,43 +133,45 @@ func (a *API) deleteComment(q *table.Request, _ *fields) format.Answer {
 	return format.Answer{Status: http.StatusNoContent}
 }
 
+// addLabels adds labels to an issue and answers with all its labels.
 func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
 	if f.Labels == nil {
-		return invalid("Label", "labels", "missing_field")
+		return newInvalid("Label", "labels", "missing_field")
 	}
 	r := a.record(q.Parent, "issues", q.Vars[0])
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
 	}
 	have := slices.Clone(r.Values["labels"].([]table.Part))
-	for _, p := range a.builder.labelled(q.Parent.ID, *f.Labels) {
+	for _, p := range a.builder.labelParts(q.Parent.ID, *f.Labels) {
 		if !hasLabels(r, []string{p.Values["name"].(string)}) {
 			have = append(have, p)
 		}
 	}
 	r.Values = r.Values.With(table.Values{"labels": have, "updated": table.Stamp(a.world.Clock())})
-	return a.labelsOfIssue(q, f)
+	return a.listIssueLabels(q, f)
 }
 
+// createLabel adds a label to a repository. The default color is ededed.
 func (a *API) createLabel(q *table.Request, f *fields) format.Answer {
 	if f.Name == nil || *f.Name == "" {
-		return invalid("Label", "name", "missing_field")
+		return newInvalid("Label", "name", "missing_field")
 	}
 	color, about := "ededed", ""
 	if f.Color != nil {
 		color = *f.Color
 	}
 	if len(color) != 6 || strings.Trim(strings.ToLower(color), "0123456789abcdef") != "" {
-		return invalid("Label", "color", "invalid")
+		return newInvalid("Label", "color", "invalid")
 	}
 	if f.Description != nil {
 		about = *f.Description
 	}
 	if a.record(q.Parent, "labels", *f.Name) != nil {
-		return invalid("Label", "name", "already_exists")
+		return newInvalid("Label", "name", "already_exists")
 	}
-	r := a.builder.label(q.Parent.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
-	return created(q, a.show(q, "label", r), "/repos/"+q.Parent.ID+"/labels/"+r.Text("path"))
+	r := a.builder.addLabel(q.Parent.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
+	return withLocation(q, a.show(q, "label", r), "/repos/"+q.Parent.ID+"/labels/"+r.Text("path"))
 }
 
 func (a *API) deleteLabel(q *table.Request, _ *fields) format.Answer {
@@ -185,9 +187,8 @@ func (a *API) deleteLabel(q *table.Request, _ *fields) format.Answer {
 	return format.Answer{Status: http.StatusNoContent}
 }
 
-// edit makes a change from outside: the title, body or state of an issue, the body
-// of a comment.
-func (a *API) edit(kind string, r *table.Row, set table.Values) (table.Values, error) {
+// readEdit returns the values that POST /-/edit sets in an issue or a comment.
+func (a *API) readEdit(kind string, r *table.Row, set table.Values) (table.Values, error) {
 	raw, err := json.Marshal(set)
 	if err != nil {
 		return nil, err
@@ -199,7 +200,7 @@ func (a *API) edit(kind string, r *table.Row, set table.Values) (table.Values, e
 	if kind != "issues" && kind != "comments" {
 		return nil, fmt.Errorf("only issues and comments are changed from outside")
 	}
-	v, refused := a.values(r.Text("repo"), &f, a.world.Clock())
+	v, refused := a.changedValues(r.Text("repo"), &f, a.world.Clock())
 	if refused != nil {
 		return nil, fmt.Errorf("%s", refused.Body)
 	}

@@ -1,5 +1,4 @@
-// Records: single ones, what is expanded in them, the balance, and what a search
-// asks for.
+// Single records, expanded records, the balance, and the search language.
 
 package stripe
 
@@ -17,7 +16,7 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// find is a record of the account that is asked; nil for none. The caller holds Mu.
+// find returns the record with an id in the account of the request, or nil if there is none. The caller holds Mu.
 func (a *API) find(q *table.Request, k *kind, id string) *table.Row {
 	if r := a.world.Kinds[k.name].Find(id); r != nil && r.Text("account") == q.Header.Get("Stripe-Account") {
 		return r
@@ -25,31 +24,31 @@ func (a *API) find(q *table.Request, k *kind, id string) *table.Row {
 	return nil
 }
 
-// retrieve shows one record.
+// retrieve answers with one record.
 func (a *API) retrieve(k *kind, q *table.Request) format.Answer {
 	for name := range q.Query {
 		if !strings.HasPrefix(name, "expand[") && name != "expand" {
-			return unknown(name)
+			return newUnknownParam(name)
 		}
 	}
 	r := a.find(q, k, q.Vars[0])
 	if r == nil {
-		return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
+		return newMissingRecord(http.StatusNotFound, k.object, q.Vars[0], "id")
 	}
 	return a.show(k, q, r)
 }
 
-// show is the answer of one record. The caller holds Mu.
+// show answers with a record as the request wants it expanded. The caller holds Mu.
 func (a *API) show(k *kind, q *table.Request, r *table.Row) format.Answer {
 	p := a.part(k, r, q)
 	return a.expand(q, p.Template.Append(nil, p.Values, q.BaseURL))
 }
 
-// expand puts records in place of their ids where the request wants it. The
-// stored record never changes. The caller holds Mu.
+// expand answers with a body in which ids are replaced by their records, as the request wants. The
+// stored records do not change. The caller holds Mu.
 func (a *API) expand(q *table.Request, body []byte) format.Answer {
-	asked := expansions(q)
-	if len(asked) == 0 {
+	paths := expansions(q)
+	if len(paths) == 0 {
 		return format.Answer{Status: http.StatusOK, Body: body}
 	}
 	var whole any
@@ -58,7 +57,7 @@ func (a *API) expand(q *table.Request, body []byte) format.Answer {
 	if err := d.Decode(&whole); err != nil {
 		return a.refusal(http.StatusInternalServerError)
 	}
-	for _, path := range asked {
+	for _, path := range paths {
 		if !a.expandAt(q, &whole, strings.Split(path, ".")) {
 			return refuse(http.StatusBadRequest, "invalid_request_error", "", "expand", "This property cannot be expanded ("+path+").")
 		}
@@ -70,7 +69,7 @@ func (a *API) expand(q *table.Request, body []byte) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }
 
-// expansions are the paths that a request wants expanded, in its query or form.
+// expansions returns the paths of members that a request wants expanded, from its query and form.
 func expansions(q *table.Request) []string {
 	all := maps.Clone(q.Query)
 	if form, err := url.ParseQuery(string(q.Body)); err == nil {
@@ -85,7 +84,7 @@ func expansions(q *table.Request) []string {
 	return paths
 }
 
-// expandAt goes along a path; false where nothing has such a member.
+// expandAt replaces the id at a path by its record. It returns false if the path does not exist or has no id.
 func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 	if id, isText := (*at).(string); isText {
 		k := kindOf(id)
@@ -99,7 +98,7 @@ func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 		p := a.part(k, r, q)
 		d := json.NewDecoder(strings.NewReader(string(p.Template.Append(nil, p.Values, q.BaseURL))))
 		d.UseNumber()
-		_ = d.Decode(at) // it was written here
+		_ = d.Decode(at) // the template writes valid JSON
 	}
 	if len(path) == 0 {
 		return true
@@ -124,7 +123,7 @@ func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 	return *at == nil
 }
 
-// balance adds up the charges and what was given back.
+// balance answers with the sum of captured charges minus refunds.
 func (a *API) balance(q *table.Request) format.Answer {
 	sum := int64(0)
 	for _, r := range a.world.Kinds["charges"].Rows() {
@@ -135,20 +134,20 @@ func (a *API) balance(q *table.Request) format.Answer {
 	return table.Show(table.Part{Template: a.shapes["balance"], Values: table.Values{"sum": sum}}, q.BaseURL)
 }
 
-// clause is one condition of a search: field:"text", field~"part", created>123,
-// metadata["key"]:"value", with a minus in front for its opposite.
-var clause = regexp.MustCompile(`^(-?)([a-z_0-9]+|metadata\["[^"]+"\])(:|~|>=|<=|>|<)` +
+// clausePattern matches one condition of a search, such as field:"text", field~"part", created>123 or
+// metadata["key"]:"value". A minus before it negates the condition.
+var clausePattern = regexp.MustCompile(`^(-?)([a-z_0-9]+|metadata\["[^"]+"\])(:|~|>=|<=|>|<)` +
 	`("[^"]*"|'[^']*'|[0-9]+|null)(\s+(?i:and)\s+|\s*$|\s+)`)
 
-// readSearch reads a search; its conditions are joined by AND. refusal is Stripe's text for
-// one that cannot be read; "": it was.
-func readSearch(text string) (finds func(*table.Row) bool, refusal string) {
+// readSearch reads a search whose conditions are joined by AND. match reports whether a record meets all of
+// them. refusal is Stripe's message if the search is invalid, and "" otherwise.
+func readSearch(text string) (match func(*table.Row) bool, refusal string) {
 	if strings.TrimSpace(text) == "" {
 		return nil, "We need a query to search for."
 	}
 	var tests []func(*table.Row) bool
 	for rest := strings.TrimSpace(text); rest != ""; {
-		m := clause.FindStringSubmatch(rest)
+		m := clausePattern.FindStringSubmatch(rest)
 		if m == nil {
 			return nil, "We were unable to parse your search query. Try using the format `metadata[\"key\"]:\"value\"`"
 		}
@@ -160,7 +159,7 @@ func readSearch(text string) (finds func(*table.Row) bool, refusal string) {
 	}, ""
 }
 
-// condition is one condition of a search.
+// condition returns a function that reports whether a record meets one condition of a search.
 func condition(not bool, field, op, want string) func(*table.Row) bool {
 	return func(r *table.Row) bool {
 		have := r.Text(field)
@@ -168,13 +167,13 @@ func condition(not bool, field, op, want string) func(*table.Row) bool {
 			metadata, _ := r.Values["metadata"].(map[string]string)
 			have = metadata[strings.TrimSuffix(key, `"]`)]
 		}
-		holds := strings.EqualFold(have, want)
+		met := strings.EqualFold(have, want)
 		if op == "~" {
-			holds = strings.Contains(strings.ToLower(have), strings.ToLower(want))
+			met = strings.Contains(strings.ToLower(have), strings.ToLower(want))
 		} else if compare, numeric := comparisons[map[string]string{">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}[op]]; numeric && op != ":" {
 			n, err := strconv.ParseInt(want, 10, 64)
-			holds = err == nil && compare(r.Number(field), n)
+			met = err == nil && compare(r.Number(field), n)
 		}
-		return holds != not
+		return met != not
 	}
 }

@@ -1,4 +1,4 @@
-// Kinds: the sorts of records, their paths, filters and parameters.
+// Kinds: the types of records with their paths, filters and parameters.
 
 package stripe
 
@@ -9,41 +9,40 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// kind is one sort of record.
+// kind is one type of record.
 type kind struct {
-	name   string // of its list, as in its path
-	one    string // the object's name, and its template's
-	prefix string // of ids
-	// filters are the parameters that compare with a value of the record; created
-	// is one of every list but those of the items of a subscription.
-	filters []string
-	// takes are the texts that a write may set.
-	takes  []string
-	search bool
+	name   string // the name of its list in paths
+	object string // the name of its object and of its template
+	prefix string // the prefix of its ids
+	// filters are the parameters that must equal a value of the record. Every list also has the
+	// filter created, except the list of subscription items.
+	filters   []string
+	writable  []string // the string values that a write may set; nil if records cannot be updated
+	hasSearch bool     // the kind has a search
 }
 
 var (
-	customers = &kind{name: "customers", one: "customer", prefix: "cus", filters: []string{"email"},
-		takes: []string{"name", "email", "phone", "description"}, search: true}
-	charges = &kind{name: "charges", one: "charge", prefix: "ch", filters: []string{"customer", "payment_intent"},
-		takes: []string{"description"}, search: true}
-	paymentIntents = &kind{name: "payment_intents", one: "payment_intent", prefix: "pi", filters: []string{"customer"},
-		takes: []string{"description"}, search: true}
-	refunds  = &kind{name: "refunds", one: "refund", prefix: "re", filters: []string{"charge", "payment_intent"}, takes: []string{}}
-	products = &kind{name: "products", one: "product", prefix: "prod", filters: []string{"active"}, takes: []string{"name",
-		"description"}, search: true}
-	prices = &kind{name: "prices", one: "price", prefix: "price", filters: []string{"active", "currency", "product", "type"},
-		takes: []string{"lookup_key"}, search: true}
-	subscriptions = &kind{name: "subscriptions", one: "subscription", prefix: "sub", filters: []string{"customer", "collection_method",
+	customers = &kind{name: "customers", object: "customer", prefix: "cus", filters: []string{"email"},
+		writable: []string{"name", "email", "phone", "description"}, hasSearch: true}
+	charges = &kind{name: "charges", object: "charge", prefix: "ch", filters: []string{"customer", "payment_intent"},
+		writable: []string{"description"}, hasSearch: true}
+	paymentIntents = &kind{name: "payment_intents", object: "payment_intent", prefix: "pi", filters: []string{"customer"},
+		writable: []string{"description"}, hasSearch: true}
+	refunds  = &kind{name: "refunds", object: "refund", prefix: "re", filters: []string{"charge", "payment_intent"}, writable: []string{}}
+	products = &kind{name: "products", object: "product", prefix: "prod", filters: []string{"active"}, writable: []string{"name",
+		"description"}, hasSearch: true}
+	prices = &kind{name: "prices", object: "price", prefix: "price", filters: []string{"active", "currency", "product", "type"},
+		writable: []string{"lookup_key"}, hasSearch: true}
+	subscriptions = &kind{name: "subscriptions", object: "subscription", prefix: "sub", filters: []string{"customer", "collection_method",
 		"status"},
-		takes: []string{"description"}, search: true}
-	subscriptionItems = &kind{name: "subscription_items", one: "subscription_item", prefix: "si", filters: []string{"subscription"}}
-	invoices          = &kind{name: "invoices", one: "invoice", prefix: "in",
-		filters: []string{"customer", "collection_method", "status", "subscription"}, takes: []string{"description"}, search: true}
-	events = &kind{name: "events", one: "event", prefix: "evt", filters: []string{"type"}}
+		writable: []string{"description"}, hasSearch: true}
+	subscriptionItems = &kind{name: "subscription_items", object: "subscription_item", prefix: "si", filters: []string{"subscription"}}
+	invoices          = &kind{name: "invoices", object: "invoice", prefix: "in",
+		filters: []string{"customer", "collection_method", "status", "subscription"}, writable: []string{"description"}, hasSearch: true}
+	events = &kind{name: "events", object: "event", prefix: "evt", filters: []string{"type"}}
 )
 
-// kinds are all of them.
+// kinds are all kinds.
 var kinds = []*kind{customers, charges, paymentIntents, refunds, products, prices, subscriptions, subscriptionItems, invoices, events}
 
 // paths returns all routes.
@@ -51,9 +50,9 @@ func (a *API) paths() table.Routes {
 	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
 		{Pattern: "/v1/balance", Handlers: get(a.balance)},
-		{Pattern: "/v2/core/events", List: true, Handlers: get(a.v2Events)},
-		{Pattern: "/v2/core/events/*", Handlers: get(a.v2Event)},
-		{Pattern: "/v1/invoices/*/lines", List: true, Handlers: get(a.lines)},
+		{Pattern: "/v2/core/events", List: true, Handlers: get(a.listV2Events)},
+		{Pattern: "/v2/core/events/*", Handlers: get(a.showV2Event)},
+		{Pattern: "/v1/invoices/*/lines", List: true, Handlers: get(a.listInvoiceLines)},
 	}
 	creates := map[*kind]func(*API, *table.Request, params) format.Answer{
 		customers: createCustomer, refunds: createRefund, subscriptions: createSubscription,
@@ -65,7 +64,7 @@ func (a *API) paths() table.Routes {
 		if create := creates[k]; create != nil {
 			list[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, create) }
 		}
-		if k.takes != nil {
+		if k.writable != nil {
 			one[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, update(k)) }
 		}
 		if remove := deletes[k]; remove != nil {
@@ -73,10 +72,10 @@ func (a *API) paths() table.Routes {
 				if r := a.find(q, k, q.Vars[0]); r != nil {
 					return remove(a, q, r)
 				}
-				return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
+				return newMissingRecord(http.StatusNotFound, k.object, q.Vars[0], "id")
 			}
 		}
-		if k.search {
+		if k.hasSearch {
 			all = append(all, table.Route{Pattern: "/v1/" + k.name + "/search", List: true,
 				Handlers: get(func(q *table.Request) format.Answer { return a.search(k, q) })})
 		}
@@ -86,7 +85,7 @@ func (a *API) paths() table.Routes {
 	return all
 }
 
-// kindOf is the kind of an id, nil for none.
+// kindOf returns the kind of the record with an id, by its prefix, or nil if no kind has the prefix.
 func kindOf(id string) *kind {
 	for _, k := range kinds {
 		if len(id) > len(k.prefix) && id[:len(k.prefix)+1] == k.prefix+"_" {

@@ -1,4 +1,4 @@
-// Lists: filters, cursors in both directions, searches, and the pages of v2.
+// Lists: filters, cursors in both directions, searches, and the pages of API v2.
 
 package stripe
 
@@ -14,32 +14,32 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Pages: what Stripe takes when nothing is asked, and at most.
+// Records in a page: the default and the maximum of limit.
 const (
-	usualPage = 10
-	maxPage   = 100
+	defaultPageSize = 10
+	maxPageSize     = 100
 )
 
-// size reads limit.
-func size(q *table.Request) (int, *format.Answer) {
+// readLimit returns the parameter limit or its default, or an error answer if it is invalid.
+func readLimit(q *table.Request) (int, *format.Answer) {
 	text := q.Query.Get("limit")
 	if text == "" {
-		return usualPage, nil
+		return defaultPageSize, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxPage {
+	if err != nil || n < 1 || n > maxPageSize {
 		return 0, new(refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", "limit", "Invalid integer: "+text))
 	}
 	return n, nil
 }
 
-// list is a page of a kind's records, the newest first.
+// list answers with one page of a kind's records, the newest first.
 func (a *API) list(k *kind, q *table.Request) format.Answer {
-	limit, refused := size(q)
+	limit, refused := readLimit(q)
 	if refused != nil {
 		return *refused
 	}
-	passes, refused := k.filter(q)
+	match, refused := k.filter(q)
 	if refused != nil {
 		return *refused
 	}
@@ -47,9 +47,9 @@ func (a *API) list(k *kind, q *table.Request) format.Answer {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_missing", "subscription",
 			"Missing required param: subscription.")
 	}
-	rows := a.world.Kinds[k.name].Select(passes, "", false)
+	rows := a.world.Kinds[k.name].Select(match, "", false)
 	after, before := q.Query.Get("starting_after"), q.Query.Get("ending_before")
-	page, more := cut(rows, limit)
+	page, more := firstPage(rows, limit)
 	if after != "" && before != "" {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "ending_before",
 			"You may only specify one of these parameters: starting_after, ending_before.")
@@ -59,23 +59,24 @@ func (a *API) list(k *kind, q *table.Request) format.Answer {
 			continue
 		}
 		if a.find(q, k, id) == nil {
-			return missing(http.StatusBadRequest, k.one, id, param)
+			return newMissingRecord(http.StatusBadRequest, k.object, id, param)
 		}
-		newer, older := a.around(k, rows, id)
-		if page, more = cut(older, limit); param == "ending_before" {
+		newer, older := a.splitAt(k, rows, id)
+		if page, more = firstPage(older, limit); param == "ending_before" {
 			page, more = newer[max(len(newer)-limit, 0):], len(newer) > limit
 		}
 	}
 	return a.records(q, k, page, "list", table.Values{"more": more, "url": "/v1/" + k.name})
 }
 
-func cut(rows []*table.Row, limit int) ([]*table.Row, bool) {
+// firstPage returns the first rows up to a limit, and whether there are more.
+func firstPage(rows []*table.Row, limit int) ([]*table.Row, bool) {
 	return rows[:min(limit, len(rows))], len(rows) > limit
 }
 
-// around are the rows that are newer than a record, which need not be one of them,
-// and those that are older. The caller holds Mu.
-func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*table.Row) {
+// splitAt returns the rows that are newer than a record, and the rows that are older. The record itself
+// need not be one of the rows. The caller holds Mu.
+func (a *API) splitAt(k *kind, rows []*table.Row, id string) (newer, older []*table.Row) {
 	at := 0
 	for _, r := range slices.Backward(a.world.Kinds[k.name].Rows()) {
 		there := at < len(rows) && rows[at] == r
@@ -93,15 +94,14 @@ func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*tab
 	return rows, nil
 }
 
-// records answers with records, what is to be expanded in them, and what a template shows
-// around them.
+// records answers with records, expanded as the request wants, inside the template of a list.
 func (a *API) records(q *table.Request, k *kind, rows []*table.Row, shape string, v table.Values) format.Answer {
 	v["data"] = table.Parts(rows, func(r *table.Row) table.Part { return a.part(k, r, q) })
 	return a.expand(q, a.shapes[shape].Append(nil, v, q.BaseURL))
 }
 
-// part is a record as the version of the request shows it: payment intents have a
-// list of their charges before 2022-11-15.
+// part returns a record with its template, in the API version of the request. Before version 2022-11-15 a payment
+// intent has a list of its charges.
 func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 	v := r.Values
 	if k == paymentIntents && version(q.Header) < "2022-11-15" {
@@ -111,15 +111,15 @@ func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 		}
 		v = v.With(table.Values{"charges": a.listOf(list, "/v1/charges?payment_intent="+r.ID, false)})
 	}
-	return table.Part{Template: a.shapes[k.one], Values: v}
+	return table.Part{Template: a.shapes[k.object], Values: v}
 }
 
-// listOf returns a list inside a record.
+// listOf returns a list object for use inside a record.
 func (a *API) listOf(rows []table.Part, url string, more bool) table.Part {
 	return table.Part{Template: a.shapes["list"], Values: table.Values{"data": rows, "url": url, "more": more}}
 }
 
-// filter reads the filters of a list.
+// filter reads the filters of a list and returns a function that reports whether a record matches them.
 func (k *kind) filter(q *table.Request) (func(*table.Row) bool, *format.Answer) {
 	account := q.Header.Get("Stripe-Account")
 	tests := []func(*table.Row) bool{func(r *table.Row) bool { return r.Text("account") == account }}
@@ -146,7 +146,7 @@ func (k *kind) filter(q *table.Request) (func(*table.Row) bool, *format.Answer) 
 			}
 			tests = append(tests, func(r *table.Row) bool { return compare(r.Number("created"), n) })
 		default:
-			return nil, new(unknown(name))
+			return nil, new(newUnknownParam(name))
 		}
 	}
 	return func(r *table.Row) bool {
@@ -167,15 +167,15 @@ var comparisons = map[string]func(a, b int64) bool{
 	"lte": func(a, b int64) bool { return a <= b },
 }
 
-// lines are those of an invoice.
-func (a *API) lines(q *table.Request) format.Answer {
-	limit, refused := size(q)
+// listInvoiceLines answers the list of an invoice's lines.
+func (a *API) listInvoiceLines(q *table.Request) format.Answer {
+	limit, refused := readLimit(q)
 	if refused != nil {
 		return *refused
 	}
 	r := a.find(q, invoices, q.Vars[0])
 	if r == nil {
-		return missing(http.StatusNotFound, invoices.one, q.Vars[0], "invoice")
+		return newMissingRecord(http.StatusNotFound, invoices.object, q.Vars[0], "invoice")
 	}
 	rows, _ := r.Values["lines"].([]table.Part)
 	named := func(id string) int {
@@ -191,13 +191,14 @@ func (a *API) lines(q *table.Request) format.Answer {
 	return table.Show(a.listOf(rows, "/v1/invoices/"+r.ID+"/lines", more), q.BaseURL)
 }
 
-// token hides how many records are before a page.
-func token(n int) string {
+// pageToken returns the token of a page that begins after n records.
+func pageToken(n int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("at:" + strconv.Itoa(n)))
 }
 
-// readToken is the number in a token; "" is 0.
-func readToken(text string) (int, bool) {
+// readPageToken returns the number of records before the page of a token, which is 0 for "". It returns false if the
+// token is invalid.
+func readPageToken(text string) (int, bool) {
 	if text == "" {
 		return 0, true
 	}
@@ -207,55 +208,54 @@ func readToken(text string) (int, bool) {
 	return n, err == nil && ok && bad == nil && n >= 0
 }
 
-// search finds records by a query.
+// search answers with one page of the records that match a search.
 func (a *API) search(k *kind, q *table.Request) format.Answer {
-	limit, refused := size(q)
+	limit, refused := readLimit(q)
 	if refused != nil {
 		return *refused
 	}
-	at, ok := readToken(q.Query.Get("page"))
+	at, ok := readPageToken(q.Query.Get("page"))
 	if !ok {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "page", "Invalid page token.")
 	}
 	for name := range q.Query {
 		if !slices.Contains([]string{"limit", "page", "query", "expand[]", "expand[0]", "expand[1]"}, name) {
-			return unknown(name)
+			return newUnknownParam(name)
 		}
 	}
-	passes, refusal := readSearch(q.Query.Get("query"))
+	match, refusal := readSearch(q.Query.Get("query"))
 	if refusal != "" {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "query", refusal)
 	}
 	account := q.Header.Get("Stripe-Account")
-	rows := a.world.Kinds[k.name].Select(func(r *table.Row) bool { return r.Text("account") == account && passes(r) }, "", false)
-	page, more := cut(rows[min(at, len(rows)):], limit)
+	rows := a.world.Kinds[k.name].Select(func(r *table.Row) bool { return r.Text("account") == account && match(r) }, "", false)
+	page, more := firstPage(rows[min(at, len(rows)):], limit)
 	v := table.Values{"more": more, "url": "/v1/" + k.name + "/search"}
 	if more {
-		v["next"] = token(at + limit)
+		v["next"] = pageToken(at + limit)
 	}
 	return a.records(q, k, page, "search_result", v)
 }
 
-// v2Events is a page of events as v2 has them: links lead on.
-func (a *API) v2Events(q *table.Request) format.Answer {
-	limit, refused := size(q)
-	at, ok := readToken(q.Query.Get("page"))
+// listV2Events answers with one page of events in the format of API v2, which has links to the adjacent pages.
+func (a *API) listV2Events(q *table.Request) format.Answer {
+	limit, refused := readLimit(q)
+	at, ok := readPageToken(q.Query.Get("page"))
 	if refused != nil || !ok {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "page", "Invalid limit or page.")
 	}
 	account, of := q.Header.Get("Stripe-Account"), q.Query.Get("object_id")
 	rows := a.world.Kinds["events"].Select(func(r *table.Row) bool {
-		return r.Text("account") == account && (of == "" ||
-			r.Text("of_id") == of)
+		return r.Text("account") == account && (of == "" || r.Text("of_id") == of)
 	}, "", false)
-	page, more := cut(rows[min(at, len(rows)):], limit)
+	page, more := firstPage(rows[min(at, len(rows)):], limit)
 	show := func(r *table.Row) table.Part { return table.Part{Template: a.shapes["v2_event"], Values: r.Values} }
 	v := table.Values{"data": table.Parts(page, show)}
 	link := func(name string, there bool, n int) {
 		if !there {
 			return
 		}
-		query := url.Values{"limit": {strconv.Itoa(limit)}, "page": {token(n)}}
+		query := url.Values{"limit": {strconv.Itoa(limit)}, "page": {pageToken(n)}}
 		if of != "" {
 			query.Set("object_id", of)
 		}
@@ -266,10 +266,10 @@ func (a *API) v2Events(q *table.Request) format.Answer {
 	return table.Show(table.Part{Template: a.shapes["v2_list"], Values: v}, q.BaseURL)
 }
 
-func (a *API) v2Event(q *table.Request) format.Answer {
+func (a *API) showV2Event(q *table.Request) format.Answer {
 	r := a.find(q, events, q.Vars[0])
 	if r == nil {
-		return missing(http.StatusNotFound, events.one, q.Vars[0], "id")
+		return newMissingRecord(http.StatusNotFound, events.object, q.Vars[0], "id")
 	}
 	return table.Show(table.Part{Template: a.shapes["v2_event"], Values: r.Values}, q.BaseURL)
 }

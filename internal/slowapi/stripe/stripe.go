@@ -1,7 +1,7 @@
-// Stripe: the API as a whole: credentials, accounts, versions, repeated writes.
+// The Stripe API: credentials, accounts, versions, idempotent writes and errors.
 
-// Package stripe is a made-up part of Stripe's REST API: customers, payments,
-// subscriptions, invoices, products and events.
+// Package stripe imitates a part of Stripe's REST API: customers, payments, subscriptions, invoices,
+// products and events.
 package stripe
 
 import (
@@ -20,52 +20,52 @@ import (
 )
 
 //go:embed shapes
-var files embed.FS
+var shapeFiles embed.FS
 
-// apiVersion is the version of answers to requests that name none.
+// apiVersion is the API version for requests without the header Stripe-Version.
 const apiVersion = "2026-08-26.dahlia"
 
-// API is Stripe's API over one world.
+// API serves Stripe's API over one world.
 type API struct {
-	world  *table.World
-	routes table.Routes
-	knows  func(token string) bool
-	shapes map[string]*table.Template
-	made   int // ids
-	mu     sync.Mutex
-	first  map[string]first // answers to writes, by account and Idempotency-Key
+	world        *table.World
+	routes       table.Routes
+	isSecret     func(token string) bool
+	shapes       map[string]*table.Template
+	idCount      int // the number of ids generated so far
+	mu           sync.Mutex
+	firstAnswers map[string]firstAnswer // the answers to the first writes, by account and Idempotency-Key
 }
 
-// first is the answer to the first write with a key.
-type first struct {
-	asked  [32]byte // the hash of what was asked
+// firstAnswer is the answer to the first write with an Idempotency-Key.
+type firstAnswer struct {
+	hash   [32]byte // the hash of the path and the body
 	answer format.Answer
 	at     time.Time
 }
 
-// Bounds of the answers that are kept for repeated writes.
+// Limits of the answers that are stored for repeated writes.
 const (
-	maxFirst = 10_000
-	keptFor  = 24 * time.Hour
+	maxFirstAnswers = 10_000         // when it is reached, all stored answers are forgotten
+	replayWindow    = 24 * time.Hour // how long a repeated write gets the first answer
 )
 
-// New makes a world of so many customers. knows tells whether a secret is the account's.
-func New(w *table.World, knows func(token string) bool) *table.API {
+// New generates a world with w.Records customers. isSecret reports whether a secret key is valid.
+func New(w *table.World, isSecret func(token string) bool) *table.API {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.name)
 	}
 	w.Begin(names...)
-	a := &API{world: w, knows: knows, shapes: table.ParseAll(files, "shapes"), first: map[string]first{}}
+	a := &API{world: w, isSecret: isSecret, shapes: table.ParseAll(shapeFiles, "shapes"), firstAnswers: map[string]firstAnswer{}}
 	a.routes = a.paths()
-	a.seed()
-	a.world.Creators["customers"] = func(now int64) { a.customer(w.Account, now) }
-	a.world.CheckEdit = a.edit
+	a.generate()
+	a.world.Creators["customers"] = func(now int64) { a.generateCustomer(w.Account, now) }
+	a.world.CheckEdit = a.readEdit
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Controls()}
 }
 
-// answer answers one request.
-func (a *API) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
+// answer answers one request, for the field Answer of table.API.
+func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) format.Answer {
 	if unread != 0 {
 		return a.refusal(unread)
 	}
@@ -73,41 +73,41 @@ func (a *API) answer(r *http.Request, body []byte, unread int, here string) form
 	if secret == "" || basic != "" {
 		secret, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	}
-	if !a.knows(secret) {
+	if !a.isSecret(secret) {
 		return a.refusal(http.StatusUnauthorized)
 	}
 	account := r.Header.Get("Stripe-Account")
 	if account == "" {
 		account = a.world.Account
 	}
-	if account != a.world.Account && account != connected {
-		return a.signed(r, refuse(http.StatusForbidden, "invalid_request_error", "account_invalid", "",
+	if account != a.world.Account && account != connectedAccount {
+		return a.withHeaders(r, refuse(http.StatusForbidden, "invalid_request_error", "account_invalid", "",
 			"The provided key does not have access to account '"+account+"' (or that account does not exist)."))
 	}
-	q := a.routes.Request(r, body, here)
+	q := a.routes.Request(r, body, baseURL)
 	if q == nil || q.Route.Handlers[q.Method] == nil {
-		return a.signed(r, refuse(http.StatusNotFound, "invalid_request_error", "", "",
+		return a.withHeaders(r, refuse(http.StatusNotFound, "invalid_request_error", "", "",
 			"Unrecognized request URL ("+r.Method+": "+r.URL.Path+")."))
 	}
 	q.Header = r.Header.Clone()
 	q.Header.Set("Stripe-Account", account)
 	if key := r.Header.Get("Idempotency-Key"); key != "" && q.Method == http.MethodPost {
-		return a.signed(r, a.once(q, account+" "+key))
+		return a.withHeaders(r, a.runOnce(q, account+" "+key))
 	}
-	return a.signed(r, a.world.Run(q, q.Route.Handlers[q.Method]))
+	return a.withHeaders(r, a.world.Run(q, q.Route.Handlers[q.Method]))
 }
 
-// once does a write, or gives the answer of the first write with its key.
-func (a *API) once(q *table.Request, key string) format.Answer {
+// runOnce carries out a write, or returns the stored answer of the first write with the same key.
+func (a *API) runOnce(q *table.Request, key string) format.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	asked := sha256.Sum256([]byte(q.Path + "\n" + string(q.Body)))
-	before, again := a.first[key]
+	hash := sha256.Sum256([]byte(q.Path + "\n" + string(q.Body)))
+	before, again := a.firstAnswers[key]
 	switch {
-	case again && a.world.Now().Sub(before.at) < keptFor && before.asked != asked:
+	case again && a.world.Now().Sub(before.at) < replayWindow && before.hash != hash:
 		return refuse(http.StatusBadRequest, "idempotency_error", "", "",
 			"Keys for idempotent requests can only be used with the same parameters they were first used with.")
-	case again && a.world.Now().Sub(before.at) < keptFor:
+	case again && a.world.Now().Sub(before.at) < replayWindow:
 		answer := before.answer
 		answer.Header = maps.Clone(answer.Header)
 		answer.Header["Idempotent-Replayed"] = "true"
@@ -115,11 +115,11 @@ func (a *API) once(q *table.Request, key string) format.Answer {
 	}
 	answer := a.world.Run(q, q.Route.Handlers[q.Method])
 	if answer.Status < 500 {
-		if len(a.first) >= maxFirst {
-			clear(a.first)
+		if len(a.firstAnswers) >= maxFirstAnswers {
+			clear(a.firstAnswers)
 		}
 		answer.Header = map[string]string{"Original-Request": a.requestID()}
-		a.first[key] = first{asked, answer, a.world.Now()}
+		a.firstAnswers[key] = firstAnswer{hash, answer, a.world.Now()}
 	}
 	return answer
 }
@@ -129,7 +129,7 @@ func (a *API) requestID() string {
 	return "req_" + string(d.Hex(nil, 7))
 }
 
-// version is the version a request wants.
+// version returns the API version that a request wants.
 func version(h http.Header) string {
 	if v := h.Get("Stripe-Version"); v != "" {
 		return v
@@ -137,8 +137,8 @@ func version(h http.Header) string {
 	return apiVersion
 }
 
-// signed adds what every answer of Stripe carries.
-func (a *API) signed(r *http.Request, answer format.Answer) format.Answer {
+// withHeaders returns the answer with the headers that every answer of Stripe has.
+func (a *API) withHeaders(r *http.Request, answer format.Answer) format.Answer {
 	header := map[string]string{"Content-Type": "application/json", "Request-Id": a.requestID(), "Stripe-Version": apiVersion,
 		"Cache-Control": "no-cache, no-store", "Vary": "Origin", "Access-Control-Max-Age": "300"}
 	if r != nil {
@@ -157,7 +157,7 @@ func (a *API) signed(r *http.Request, answer format.Answer) format.Answer {
 	return answer
 }
 
-// refuse is an error in Stripe's form; "" leaves a member out.
+// refuse returns an error answer in Stripe's format. An empty code or param is omitted.
 func refuse(status int, sort, code, param, message string) format.Answer {
 	in := map[string]string{"type": sort, "message": message}
 	if code != "" {
@@ -166,21 +166,22 @@ func refuse(status int, sort, code, param, message string) format.Answer {
 	if param != "" {
 		in["param"] = param
 	}
-	raw, _ := json.Marshal(map[string]any{"error": in}) // of texts: never fails
+	raw, _ := json.Marshal(map[string]any{"error": in}) // never fails, because it has only strings
 	return format.Answer{Status: status, Body: raw}
 }
 
-// unknown is the error of a parameter that is none.
-func unknown(name string) format.Answer {
+// newUnknownParam returns the error answer for a parameter that does not exist.
+func newUnknownParam(name string) format.Answer {
 	return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_unknown", name, "Received unknown parameter: "+name)
 }
 
-// missing is the error of a record that is not there. In a path the status is 404.
-func missing(status int, one, id, param string) format.Answer {
+// newMissingRecord returns the error answer for a record that does not exist. The status is 404 if the path
+// names the record.
+func newMissingRecord(status int, one, id, param string) format.Answer {
 	return refuse(status, "invalid_request_error", "resource_missing", param, "No such "+one+": '"+id+"'")
 }
 
-// refusal is Stripe's error for a status.
+// refusal returns Stripe's error answer for an HTTP status.
 func (a *API) refusal(status int) format.Answer {
 	sort, code, message := "invalid_request_error", "", http.StatusText(status)
 	switch {
@@ -191,5 +192,5 @@ func (a *API) refusal(status int) format.Answer {
 	case status >= 500:
 		sort = "api_error"
 	}
-	return a.signed(nil, refuse(status, sort, code, "", message))
+	return a.withHeaders(nil, refuse(status, sort, code, "", message))
 }

@@ -1,4 +1,4 @@
-// World: the made-up customers, and what they pay.
+// The generated world: products, customers and their payments.
 
 package stripe
 
@@ -12,41 +12,41 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Tags of the draws, one for each sort of thing.
+// Tags of the random generators.
 const (
 	tagID = iota + 0x7374720000
 	tagCustomer
 	tagPrice
 )
 
-// connected is an account of a platform: it is asked with Stripe-Account.
-const connected = "acct_1SlowapiConnect1"
+// connectedAccount is the id of a connected account. Requests name it in the header Stripe-Account.
+const connectedAccount = "acct_1SlowapiConnect1"
 
-// days are how many of the world's customers are spread over.
-const days = 400
+// customerDays is the number of days over which customers are spread.
+const customerDays = 400
 
-// seed fills the world: its own account, and a smaller one below it.
-func (a *API) seed() {
+// generate adds the records of a new world: those of its own account and fewer of the connected account.
+func (a *API) generate() {
 	end := a.world.Epoch.Unix()
-	for n, account := range []string{a.world.Account, connected} {
+	for n, account := range []string{a.world.Account, connectedAccount} {
 		for i := range 10 {
-			a.product(account, n*10+i, end-days*86400)
+			a.addProduct(account, n*10+i, end-customerDays*86400)
 		}
 		count := a.world.Records
 		if n > 0 {
 			count = max(a.world.Records/20, 3)
 		}
 		for i := range count {
-			a.customer(account, end-int64(count-1-i)*days*86400/int64(count))
+			a.generateCustomer(account, end-int64(count-1-i)*customerDays*86400/int64(count))
 		}
 	}
 }
 
-// id makes the next id with a prefix.
+// id returns a new id with a prefix.
 func (a *API) id(prefix string) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	a.made++
-	d := a.world.Random(tagID, a.made)
+	a.idCount++
+	d := a.world.Random(tagID, a.idCount)
 	size := 14
 	if prefix != "cus" && prefix != "prod" {
 		size = 24
@@ -58,7 +58,7 @@ func (a *API) id(prefix string) string {
 	return string(out)
 }
 
-// add adds a record; every one has these values.
+// add adds a record with the values that every record has and the values v.
 func (a *API) add(kind *kind, account string, at int64, v table.Values) *table.Row {
 	id := a.id(kind.prefix)
 	all := table.Values{"id": id, "account": account, "created": at, "metadata": map[string]string{}, "description": nil}
@@ -66,7 +66,8 @@ func (a *API) add(kind *kind, account string, at int64, v table.Values) *table.R
 	return a.world.Kinds[kind.name].Add(id, all)
 }
 
-func (a *API) product(account string, i int, at int64) {
+// addProduct adds a product with a monthly and a yearly price.
+func (a *API) addProduct(account string, i int, at int64) {
 	name := []string{"Basic", "Team", "Business", "Support", "Storage"}[i%5] + " " + strconv.Itoa(1+i/5)
 	product := a.add(products, account, at, table.Values{"active": true, "name": name, "default_price": nil})
 	for n, interval := range []string{"month", "year"} {
@@ -81,8 +82,8 @@ func (a *API) product(account string, i int, at int64) {
 	}
 }
 
-// customer makes a customer with a payment, and one in five with a subscription.
-func (a *API) customer(account string, at int64) {
+// generateCustomer adds a customer with a payment. One in five has a subscription.
+func (a *API) generateCustomer(account string, at int64) {
 	n := len(a.world.Kinds["customers"].Rows())
 	d := a.world.Random(tagCustomer, n)
 	name := fake.Names()[d.IntBelow(len(fake.Names()))] + " " + fake.Names()[d.IntBelow(len(fake.Names()))]
@@ -101,15 +102,15 @@ func (a *API) customer(account string, at int64) {
 		v["description"] = fake.Body(d, false)
 	}
 	c := a.add(customers, account, at, v)
-	a.event(c, "customer.created", at, "customer", nil)
-	a.payment(c, &d, at+60)
+	a.addEvent(c, "customer.created", at, "customer", nil)
+	a.generatePayment(c, &d, at+60)
 	if d.IntBelow(5) == 0 {
-		a.subscribe(c, at+120, a.somePrices(account, &d), nil)
+		a.subscribe(c, at+120, a.choosePrices(account, &d), nil)
 	}
 }
 
-// somePrices are one or two prices of an account.
-func (a *API) somePrices(account string, d *fake.Rng) []item {
+// choosePrices returns one or two random prices of an account.
+func (a *API) choosePrices(account string, d *fake.Rng) []item {
 	all := a.world.Kinds["prices"].Select(func(r *table.Row) bool { return r.Text("account") == account }, "", true)
 	at := d.IntBelow(len(all))
 	items := []item{{all[at], int64(1 + d.IntBelow(3))}}
@@ -119,9 +120,8 @@ func (a *API) somePrices(account string, d *fake.Rng) []item {
 	return items
 }
 
-// payment is a payment intent with its charge; one in ten fails, one in twenty is
-// given back.
-func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
+// generatePayment adds a payment intent with its charge. One in ten fails, and one in twenty is refunded.
+func (a *API) generatePayment(c *table.Row, d *fake.Rng, at int64) {
 	v := table.Values{
 		"amount": int64(500 + d.IntBelow(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.Values["name"],
 		"email": c.Values["email"], "phone": c.Values["phone"], "address": c.Values["address"], "payment_method": a.id("pm"),
@@ -144,13 +144,13 @@ func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
 	intent := a.add(paymentIntents, account, at, v)
 	charge := a.add(charges, account, at, v.With(table.Values{"payment_intent": intent.ID}))
 	intent.Values = intent.Values.With(table.Values{"latest_charge": charge.ID})
-	a.event(charge, "charge."+charge.Text("status"), at, "charge", nil)
+	a.addEvent(charge, "charge."+charge.Text("status"), at, "charge", nil)
 	if d.IntBelow(20) == 0 && charge.Values["paid"] == true {
 		a.refund(charge, charge.Number("amount"), "requested_by_customer", at+86400)
 	}
 }
 
-// refund gives a charge's money back.
+// refund adds a refund of a charge.
 func (a *API) refund(charge *table.Row, amount int64, reason any, at int64) *table.Row {
 	back := charge.Number("amount_refunded") + amount
 	charge.Values = charge.Values.With(table.Values{"amount_refunded": back, "refunded": back == charge.Number("amount")})
@@ -161,13 +161,13 @@ func (a *API) refund(charge *table.Row, amount int64, reason any, at int64) *tab
 	})
 }
 
-// item is a price that is subscribed to.
+// item is a price in a subscription.
 type item struct {
 	price    *table.Row
 	quantity int64
 }
 
-// subscribe makes a subscription with its invoice.
+// subscribe adds a subscription with its items and its paid invoice.
 func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[string]string) *table.Row {
 	account, total := c.Text("account"), int64(0)
 	sub := a.add(subscriptions, account, at, table.Values{
@@ -180,18 +180,18 @@ func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[strin
 	invoice := a.add(invoices, account, at, table.Values{"customer": c.ID, "subscription": sub.ID,
 		"collection_method": "charge_automatically"})
 	var shown, lines []table.Part
-	for _, one := range items {
+	for _, i := range items {
 		v := table.Values{
-			"period_start": at, "period_end": at + 30*86400, "price": table.Part{Template: a.shapes["price"], Values: one.price.Values},
-			"quantity": one.quantity, "subscription": sub.ID,
+			"period_start": at, "period_end": at + 30*86400, "price": table.Part{Template: a.shapes["price"], Values: i.price.Values},
+			"quantity": i.quantity, "subscription": sub.ID,
 		}
 		r := a.add(subscriptionItems, account, at, v)
-		amount := one.price.Number("unit_amount") * one.quantity
+		amount := i.price.Number("unit_amount") * i.quantity
 		total += amount
 		shown = append(shown, table.Part{Template: a.shapes["subscription_item"], Values: r.Values})
 		lines = append(lines, table.Part{Template: a.shapes["line_item"], Values: v.With(table.Values{
-			"id": a.id("il"), "amount": amount, "invoice": invoice.ID, "subscription_item": r.ID, "price": one.price.ID,
-			"product": one.price.Values["product"], "unit_amount": one.price.Values["unit_amount"],
+			"id": a.id("il"), "amount": amount, "invoice": invoice.ID, "subscription_item": r.ID, "price": i.price.ID,
+			"product": i.price.Values["product"], "unit_amount": i.price.Values["unit_amount"],
 			"description": nil, "metadata": map[string]string{},
 		})})
 	}
@@ -201,12 +201,12 @@ func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[strin
 		"name": c.Values["name"], "phone": c.Values["phone"],
 	})
 	sub.Values = sub.Values.With(table.Values{"items": shown, "latest_invoice": invoice.ID})
-	a.event(sub, "customer.subscription.created", at, "subscription", nil)
+	a.addEvent(sub, "customer.subscription.created", at, "subscription", nil)
 	return sub
 }
 
-// event tells of a record as it is now.
-func (a *API) event(of *table.Row, sort string, at int64, shape string, key any) {
+// addEvent adds an event of a type with a snapshot of its record.
+func (a *API) addEvent(of *table.Row, sort string, at int64, shape string, key any) {
 	a.add(events, of.Text("account"), at, table.Values{
 		"type": sort, "version": apiVersion, "request": nil, "idempotency_key": key,
 		"of":    table.Part{Template: a.shapes[shape], Values: of.Values},

@@ -1,4 +1,4 @@
-// Writes: nested forms, and what they make, change and delete.
+// Writes: nested forms, and the handlers that create, change and delete records.
 
 package stripe
 
@@ -16,11 +16,11 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// params are the parameters of a write, as they came: names have brackets, as in
-// metadata[key] and items[0][price].
+// params are the parameters of a write as received. Names may have brackets, as in metadata[key] and
+// items[0][price].
 type params = url.Values
 
-// membersOf are the members of a parameter: of metadata, those of metadata[x].
+// membersOf returns the members of a nested parameter by name. For metadata[x]=y it returns x: y.
 func membersOf(p params, name string) map[string]string {
 	found := map[string]string{}
 	for full, values := range p {
@@ -31,7 +31,7 @@ func membersOf(p params, name string) map[string]string {
 	return found
 }
 
-// write does a write and answers with its record.
+// write reads the form of a write, checks the names of its parameters and calls do.
 func (a *API) write(k *kind, q *table.Request, do func(*API, *table.Request, params) format.Answer) format.Answer {
 	p, err := url.ParseQuery(string(q.Body))
 	if err != nil {
@@ -39,32 +39,31 @@ func (a *API) write(k *kind, q *table.Request, do func(*API, *table.Request, par
 	}
 	for name := range p {
 		base, _, _ := strings.Cut(name, "[")
-		if !slices.Contains(k.takes, base) && !slices.Contains([]string{"metadata", "expand"}, base) && !slices.Contains(more[k.name], base) {
-			return unknown(name)
+		if base != "metadata" && base != "expand" && !slices.Contains(k.writable, base) && !slices.Contains(extraParams[k.name], base) {
+			return newUnknownParam(name)
 		}
 	}
 	return do(a, q, p)
 }
 
-// more are the parameters of a kind's creation that are no text of the record.
-var more = map[string][]string{
+// extraParams are the parameters of a write that are not string values of the record, by the name of the kind.
+var extraParams = map[string][]string{
 	"customers":     {"address"},
 	"refunds":       {"charge", "payment_intent", "amount", "reason"},
 	"subscriptions": {"customer", "items"},
 }
 
-// set are the values that parameters set. Metadata are added to those there were;
-// an empty value takes one out.
-func (k *kind) set(p params, was map[string]string) table.Values {
+// values returns the values that parameters set. New metadata is added to old; an empty value removes a key.
+func (k *kind) values(p params, old map[string]string) table.Values {
 	v, metadata := table.Values{}, map[string]string{}
-	maps.Copy(metadata, was)
+	maps.Copy(metadata, old)
 	for key, value := range membersOf(p, "metadata") {
 		if metadata[key] = value; value == "" {
 			delete(metadata, key)
 		}
 	}
 	v["metadata"] = metadata
-	for _, name := range k.takes {
+	for _, name := range k.writable {
 		if value, given := p[name]; given {
 			if v[name] = value[0]; value[0] == "" {
 				v[name] = nil
@@ -74,36 +73,36 @@ func (k *kind) set(p params, was map[string]string) table.Values {
 	return v
 }
 
-// update changes a record.
+// update returns a handler that changes a record of a kind.
 func update(k *kind) func(*API, *table.Request, params) format.Answer {
 	return func(a *API, q *table.Request, p params) format.Answer {
 		r := a.find(q, k, q.Vars[0])
 		if r == nil {
-			return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
+			return newMissingRecord(http.StatusNotFound, k.object, q.Vars[0], "id")
 		}
-		was, _ := r.Values["metadata"].(map[string]string)
-		v := k.set(p, was)
+		old, _ := r.Values["metadata"].(map[string]string)
+		v := k.values(p, old)
 		if k == customers {
-			maps.Copy(v, a.address(p))
+			maps.Copy(v, a.addressValues(p))
 		}
 		r.Values = r.Values.With(v)
 		if k == customers {
-			a.event(r, "customer.updated", a.world.Clock(), k.one, key(q))
+			a.addEvent(r, "customer.updated", a.world.Clock(), k.object, idempotencyKey(q))
 		}
 		return a.show(k, q, r)
 	}
 }
 
-// key is the Idempotency-Key of a write, nil for none.
-func key(q *table.Request) any {
+// idempotencyKey returns the Idempotency-Key of a write, or nil if there is none.
+func idempotencyKey(q *table.Request) any {
 	if k := q.Header.Get("Idempotency-Key"); k != "" {
 		return k
 	}
 	return nil
 }
 
-// address are the values of an address that a form has.
-func (a *API) address(p params) table.Values {
+// addressValues returns the address in a form as values of a customer, or nil if there is none.
+func (a *API) addressValues(p params) table.Values {
 	given := membersOf(p, "address")
 	if len(given) == 0 {
 		return nil
@@ -116,24 +115,25 @@ func (a *API) address(p params) table.Values {
 }
 
 func createCustomer(a *API, q *table.Request, p params) format.Answer {
-	v := customers.set(p, nil)
+	v := customers.values(p, nil)
 	v["invoice_prefix"] = strings.ToUpper(a.id("p")[2:10])
-	maps.Copy(v, a.address(p))
+	maps.Copy(v, a.addressValues(p))
 	r := a.add(customers, q.Header.Get("Stripe-Account"), a.world.Clock(), v)
-	a.event(r, "customer.created", a.world.Clock(), "customer", key(q))
+	a.addEvent(r, "customer.created", a.world.Clock(), "customer", idempotencyKey(q))
 	return a.show(customers, q, r)
 }
 
 func deleteCustomer(a *API, q *table.Request, r *table.Row) format.Answer {
-	a.event(r, "customer.deleted", a.world.Clock(), "customer", key(q))
+	a.addEvent(r, "customer.deleted", a.world.Clock(), "customer", idempotencyKey(q))
 	a.world.Kinds["customers"].Delete(r)
 	return format.Answer{Status: http.StatusOK, Body: []byte(`{"id":"` + r.ID + `","object":"customer","deleted":true}`)}
 }
 
+// createRefund refunds a charge. The default amount is everything that was not refunded yet.
 func createRefund(a *API, q *table.Request, p params) format.Answer {
 	charge := a.find(q, charges, p.Get("charge"))
 	if charge == nil {
-		return missing(http.StatusNotFound, charges.one, p.Get("charge"), "charge")
+		return newMissingRecord(http.StatusNotFound, charges.object, p.Get("charge"), "charge")
 	}
 	left := charge.Number("amount_captured") - charge.Number("amount_refunded")
 	amount := left
@@ -153,26 +153,27 @@ func createRefund(a *API, q *table.Request, p params) format.Answer {
 		reason = text
 	}
 	r := a.refund(charge, amount, reason, a.world.Clock())
-	r.Values = r.Values.With(refunds.set(p, nil))
+	r.Values = r.Values.With(refunds.values(p, nil))
 	return a.show(refunds, q, r)
 }
 
+// createSubscription subscribes a customer to prices. The default quantity of an item is 1.
 func createSubscription(a *API, q *table.Request, p params) format.Answer {
 	c := a.find(q, customers, p.Get("customer"))
 	if c == nil {
-		return missing(http.StatusBadRequest, customers.one, p.Get("customer"), "customer")
+		return newMissingRecord(http.StatusBadRequest, customers.object, p.Get("customer"), "customer")
 	}
 	var items []item
 	for n := 0; ; n++ {
-		one := membersOf(p, "items["+strconv.Itoa(n)+"]")
-		if len(one) == 0 {
+		members := membersOf(p, "items["+strconv.Itoa(n)+"]")
+		if len(members) == 0 {
 			break
 		}
-		price := a.find(q, prices, one["price"])
+		price := a.find(q, prices, members["price"])
 		if price == nil {
-			return missing(http.StatusBadRequest, prices.one, one["price"], fmt.Sprintf("items[%d][price]", n))
+			return newMissingRecord(http.StatusBadRequest, prices.object, members["price"], fmt.Sprintf("items[%d][price]", n))
 		}
-		quantity, err := strconv.ParseInt(one["quantity"], 10, 64)
+		quantity, err := strconv.ParseInt(members["quantity"], 10, 64)
 		if err != nil {
 			quantity = 1
 		}
@@ -187,15 +188,15 @@ func createSubscription(a *API, q *table.Request, p params) format.Answer {
 
 func cancelSubscription(a *API, q *table.Request, r *table.Row) format.Answer {
 	if r.Text("status") == "canceled" {
-		return missing(http.StatusNotFound, subscriptions.one, r.ID, "subscription")
+		return newMissingRecord(http.StatusNotFound, subscriptions.object, r.ID, "subscription")
 	}
 	r.Values = r.Values.With(table.Values{"status": "canceled", "canceled_at": a.world.Clock(), "cancel_reason": "cancellation_requested"})
-	a.event(r, "customer.subscription.deleted", a.world.Clock(), "subscription", key(q))
+	a.addEvent(r, "customer.subscription.deleted", a.world.Clock(), "subscription", idempotencyKey(q))
 	return a.show(subscriptions, q, r)
 }
 
-// edit makes a change from outside: the texts that a write takes, and metadata.
-func (a *API) edit(name string, _ *table.Row, set table.Values) (table.Values, error) {
+// readEdit returns the values that POST /-/edit sets in a record: string values that a write may set, and metadata.
+func (a *API) readEdit(name string, _ *table.Row, set table.Values) (table.Values, error) {
 	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
 	out := table.Values{}
 	for field, value := range set {
@@ -210,8 +211,8 @@ func (a *API) edit(name string, _ *table.Row, set table.Values) (table.Values, e
 				return nil, fmt.Errorf("metadata must be an object of texts")
 			}
 			out[field] = metadata
-		case !isText || !slices.Contains(kinds[i].takes, field):
-			return nil, fmt.Errorf("%s of %s cannot be set; only texts of %v, and metadata", field, name, kinds[i].takes)
+		case !isText || !slices.Contains(kinds[i].writable, field):
+			return nil, fmt.Errorf("%s of %s cannot be set; only texts of %v, and metadata", field, name, kinds[i].writable)
 		default:
 			out[field] = text
 		}
