@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -84,7 +85,11 @@ func (a *admin) send(ctx context.Context, method, path string, body any) (*http.
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("the server with viewer %s does not answer: %w", a.url, err)
+		var cause *url.Error
+		if errors.As(err, &cause) {
+			err = cause.Err // without the method and the address
+		}
+		return nil, fmt.Errorf("no server answers at %s: %w; start it with understudy serve, or name another one", a.url, err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
@@ -92,7 +97,7 @@ func (a *admin) send(ctx context.Context, method, path string, body any) (*http.
 	defer resp.Body.Close()
 	r := &refusal{Status: resp.StatusCode}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(r); err != nil || r.Text == "" {
-		r.Text = fmt.Sprintf("the server with viewer %s answered %s", a.url, resp.Status)
+		r.Text = fmt.Sprintf("the server at %s answered %s", a.url, resp.Status)
 	}
 	return nil, r
 }
@@ -121,7 +126,7 @@ func (a *admin) read(resp *http.Response, into any) error {
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("the server with viewer %s answered nothing that can be read: %w", a.url, err)
+		return fmt.Errorf("the server at %s did not answer with JSON: %w; see whether it is Understudy", a.url, err)
 	}
 	return nil
 }
@@ -162,7 +167,7 @@ func (c *place) work(ctx context.Context, p *process, offline bool, do func(ctx 
 		return err
 	}
 	if _, err := os.Stat(data); err != nil && (offline || c.Data != "" && c.Config == "") {
-		return fmt.Errorf("data folder: %w; name it with --data", err)
+		return fmt.Errorf("the data folder %s cannot be read: %w; name it with --data", data, pathCause(err))
 	}
 	server, dir, err := datadir.Hold(data)
 	switch {
@@ -174,11 +179,20 @@ func (c *place) work(ctx context.Context, p *process, offline bool, do func(ctx 
 	return errors.Join(c.alone(ctx, p, dir, offline, do), dir.Close())
 }
 
+// pathCause returns the cause of an error about a file, without the operation and the path.
+func pathCause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
 // alone starts a server for the command, in a folder no other uses.
 func (c *place) alone(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
 	do func(ctx context.Context, server *admin) error) error {
 	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil && !offline {
-		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy demo --data %s", dir.Path, dir.Path)
+		return fmt.Errorf("%s is the folder of a demo, whose simulated API has to run; start understudy demo --data %s", dir.Path, dir.Path)
 	}
 	cfg, folder, err := c.settings(p)
 	if err != nil {

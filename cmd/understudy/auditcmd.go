@@ -48,7 +48,7 @@ func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, head
 	}
 	r.Dir = filepath.Join(cfg.Data, datadir.AuditName)
 	if _, err := os.Stat(r.Dir); err != nil {
-		return r, "", fmt.Errorf("audit: there is no log: %w; name the data folder with --data", err)
+		return r, "", fmt.Errorf("the audit log %s cannot be read: %w; name the data folder with --data", r.Dir, pathCause(err))
 	}
 	r.Key, err = cfg.Audit.ReadKey(ctx, cfg.Data, config.FileSecrets(folder), false)
 	return r, config.AuditHeads(cfg.Data), err
@@ -221,11 +221,11 @@ type auditVerifyCmd struct {
 }
 
 // errUnsound is the error of a log that is not what was written.
-var errUnsound = errors.New("audit: the log is not what was written")
+var errUnsound = errors.New("the audit log was changed after it was written; the lines marked wrong say where")
 
 // errNothing is the error of a place where nothing was written.
-var errNothing = errors.New("audit: there is nothing to verify, neither an entry nor a checkpoint; " +
-	"see that --data names the folder of a server that has listed something")
+var errNothing = errors.New("there is nothing to verify, neither an entry nor a checkpoint; " +
+	"see whether --data names the folder of a server that has written entries")
 
 // Run prints a line for each chain, and what is wrong with it.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {

@@ -152,7 +152,11 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 			if err := json.Unmarshal(raw, &h); err != nil {
 				return fmt.Errorf("the server answered what cannot be read: %w", err)
 			}
-			rows = append(rows, h.row(a.Columns[h.Source+"/"+h.Kind]))
+			row := h.row(a.Columns[h.Source+"/"+h.Kind])
+			if noColor, _ := p.env("NO_COLOR"); noColor != "" {
+				row.what = terminal.StripStyle(row.what)
+			}
+			rows = append(rows, row)
 		}
 		printRows(out, rows, terminal.Width(p.stdout))
 		if err := out.Flush(); err != nil {
@@ -162,7 +166,7 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 		left -= len(a.Hits)
 		if a.Next == "" || left <= 0 {
 			if a.Next != "" {
-				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows them, --export jsonl gives all\n", min(most, math.MaxInt/10)*10)
+				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows more, --export jsonl all\n", min(most, math.MaxInt/10)*10)
 			}
 			return nil
 		}

@@ -38,7 +38,7 @@ func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 		return nil, fmt.Errorf("%w; name the data folder with --data", err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("%w; name a data folder with --data", err)
+		return nil, fmt.Errorf("the database %s cannot be read: %w; name a data folder with --data", path, pathCause(err))
 	}
 	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
 }

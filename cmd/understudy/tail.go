@@ -55,10 +55,11 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	}
 	var refused *follow.StatusError
 	if errors.As(err, &refused) {
-		refused.Text = terminal.Printable(refused.Text)
+		text := terminal.Printable(refused.Text)
 		if refused.Status == http.StatusBadRequest {
-			return usageError{err}
+			return usageError{errors.New(text)}
 		}
+		return fmt.Errorf("the server answered %d: %s", refused.Status, text)
 	}
 	return err
 }
@@ -72,7 +73,8 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 	o = follow.Options{URL: server.url, User: server.user, Secret: server.secret, HTTP: server.client, Source: c.Source, Kinds: c.Kind,
 		Fields: c.Field, After: c.After}
 	o.OnLost = func(err error, pause time.Duration) {
-		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", terminal.Printable(understudy.PlainText(err)), pause.Round(100*time.Millisecond))
+		text := terminal.Printable(understudy.PlainText(err))
+		fmt.Fprintf(p.stderr, "understudy: the connection was lost: %s; trying again in %v\n", text, pause.Round(100*time.Millisecond))
 	}
 	if c.Remote.URL == "" {
 		o.Locate = func(context.Context) (string, string, error) { // another port and token at every start

@@ -111,8 +111,11 @@ func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 		return err
 	})
 	if !result.Delivered {
-		return fmt.Errorf("the test message was not delivered: the receiver %s; check the webhook's url and secret in the settings",
-			result.Why)
+		why := result.Why
+		if result.Status > 0 {
+			why = fmt.Sprintf("the receiver answered %d", result.Status)
+		}
+		return fmt.Errorf("the test message was not delivered: %s; check the webhook's url and secret in the settings", why)
 	}
 	return err
 }

@@ -82,9 +82,12 @@ func escape(text string) int {
 	return 0
 }
 
-// Columns is how many columns of a terminal a text takes.
+// StripStyle returns a text without the signs for bold and plain.
+func StripStyle(text string) string { return strings.NewReplacer(Bold, "", Plain, "").Replace(text) }
+
+// Columns returns the number of columns that a text takes on a terminal.
 func Columns(text string) (n int) {
-	for _, r := range strings.NewReplacer(Bold, "", Plain, "").Replace(text) {
+	for _, r := range StripStyle(text) {
 		n += columnOf(r)
 	}
 	return n
