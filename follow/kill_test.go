@@ -95,7 +95,7 @@ func openSource(t *testing.T) *source {
 	}
 	f, err := feed.New(t.Context(), feed.Options{
 		Sources: []*spec.Source{{Name: storetest.Source, Spec: sp}}, Store: db, KV: db.KV,
-		Policy: feed.Policy{Gate: gate, Callers: everyone{}}, Limits: feed.Limits{Buffer: 64},
+		Policy: feed.Policy{Gate: gate, Callers: everyone{}}, Limits: feed.Limits{MaxBuffered: 64},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func (s *source) change(ctx context.Context, t *testing.T) {
 			t.Error(err)
 			return
 		}
-		s.feed.Ring(request.PageSaved{Page: saved.Page, Changes: saved.Changes})
+		s.feed.NotifyPage(request.PageSaved{Page: saved.Page, Changes: saved.Changes})
 	}
 }
 

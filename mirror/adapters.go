@@ -204,7 +204,7 @@ func (sp sharedPages) Load(ctx context.Context, key understudy.Key) (*understudy
 	}
 	k := sp.env.sources[key.Source].kinds[""]
 	before := k.writes.Changes()
-	p, err := sp.env.store.Page(ctx, key)
+	p, err := sp.env.store.ReadPage(ctx, key)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func benchKind(t testing.TB, src *spec.Source, client Upstream) *kind {
 // noStore holds nothing and saves at no cost.
 type noStore struct{}
 
-func (noStore) Page(context.Context, understudy.Key) (*understudy.Page, error) {
+func (noStore) ReadPage(context.Context, understudy.Key) (*understudy.Page, error) {
 	return nil, understudy.ErrNotFound
 }
 

@@ -223,7 +223,7 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 		if asked, by := s.since(n); asked != 0 {
 			t.Errorf("upstream was asked %d times, by reason %v", asked, by)
 		}
-		if _, err := s.store.Page(t.Context(), first.Key); !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.store.ReadPage(t.Context(), first.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("a list from records was saved: %v", err)
 		}
 	})

@@ -180,11 +180,11 @@ func (f *faulty) Save(ctx context.Context, p *understudy.Page) (request.SaveResu
 	return f.Store.Save(ctx, p)
 }
 
-func (f *faulty) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+func (f *faulty) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	if f.unreadable != nil && f.unreadable.Load() {
 		return nil, errors.New("store: cannot open the database file")
 	}
-	return f.Store.Page(ctx, key)
+	return f.Store.ReadPage(ctx, key)
 }
 
 // A store that cannot be read costs its answers, and not a line for each.

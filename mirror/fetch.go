@@ -101,7 +101,7 @@ func (fs *flights) pageWithETag(f *flight) *understudy.Page {
 			return p
 		}
 	}
-	if p, err := fs.env.store.Page(f.signals.ctx, f.origin.target.Key); good(p, err) {
+	if p, err := fs.env.store.ReadPage(f.signals.ctx, f.origin.target.Key); good(p, err) {
 		return p
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestFillRecordsOnly(t *testing.T) {
 		checktest.True(t, !landed.Page.Next.IsZero(), "landed: landed.Page.Next.IsZero() is true")
 		checktest.MustEqual(t, len(landed.Changes), 1, "landed: len(landed.Changes)")
 		checktest.Equal(t, landed.Changes[0].Type, understudy.Changed, "landed: landed.Changes[0].Type")
-		if _, err := s.memory.Page(t.Context(), big.Key); !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.memory.ReadPage(t.Context(), big.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("the page is held: %v", err)
 		}
 		// What showed the changed record is superseded, the record is as seen.

@@ -117,7 +117,7 @@ func TestGenericReadersShareAFlight(t *testing.T) {
 		if !s.IsReadyFor(target, http.Header{}) {
 			t.Error("it is not in memory")
 		}
-		p, err := s.memory.Page(t.Context(), target.Key)
+		p, err := s.memory.ReadPage(t.Context(), target.Key)
 		checktest.MustNoError(t, err, "the store has")
 		checktest.Equal(t, string(p.Body), "whole", "the store has: string(p.Body)")
 		checktest.Equal(t, p.HeaderField("Cache-Control"), "max-age=60",
@@ -138,8 +138,8 @@ type lateReads struct {
 	late atomic.Bool
 }
 
-func (s *lateReads) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	p, err := s.DB.Page(ctx, key)
+func (s *lateReads) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	p, err := s.DB.ReadPage(ctx, key)
 	if s.late.CompareAndSwap(true, false) {
 		time.Sleep(2 * time.Second)
 	}
@@ -198,7 +198,7 @@ func TestGenericStreamsAreNotShared(t *testing.T) {
 		checktest.Equal(t, got["stream"], 20, `got["stream"]`)
 		checktest.Equal(t, o.asked.Load(), 20, "o.asked.Load(); got %v", got)
 		checktest.Equal(t, o.open.Load(), 0, "o.open.Load(); got %v", got)
-		if _, err := s.memory.Page(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.memory.ReadPage(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("the store has it: %v", err)
 		}
 	})

@@ -172,7 +172,7 @@ func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPage, ok bool, err error) {
 	before := k.writes.Changes()
 	pending := t.ID != "" && k.writes.IsPending(t.ID) // read before the page: the store may be notified in between
-	p, err := hs.env.store.Page(ctx, t.Key)
+	p, err := hs.env.store.ReadPage(ctx, t.Key)
 	switch {
 	case err == nil:
 		h, ok = heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: true}, true

@@ -34,7 +34,7 @@ import (
 // Touch are called one at a time for each kind.
 type Store interface {
 	// Page returns the stored page of a key, with Superseded computed, or ErrNotFound.
-	Page(context.Context, understudy.Key) (*understudy.Page, error)
+	ReadPage(context.Context, understudy.Key) (*understudy.Page, error)
 	// Record returns the newest version of a record in one shape, or ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// Save stores a page and its records in one transaction. It returns ErrOutdated if a write came after the

@@ -152,7 +152,7 @@ func TestNoStoreLeavesNothing(t *testing.T) {
 				}
 				synctest.Wait()
 			}
-			if p, err := s.store.Page(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
+			if p, err := s.store.ReadPage(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
 				t.Errorf("the store has %v, %v", p, err)
 			}
 			if s.entries.hot.Find(target.Key) != nil {

@@ -175,7 +175,7 @@ func (fl *filler) checkSuperseded(ctx context.Context, f *flight, p *understudy.
 	if before == f.origin.began.Changes {
 		return p
 	}
-	kept, err := fl.env.store.Page(ctx, p.Key)
+	kept, err := fl.env.store.ReadPage(ctx, p.Key)
 	if err != nil || !kept.Superseded {
 		return p
 	}

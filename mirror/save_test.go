@@ -111,7 +111,7 @@ func TestAWriteDuringAFetchLeavesNothingForAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if _, err := s.memory.Page(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.memory.ReadPage(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("an answer from before the write is stored: %v", err)
 		}
 	})

@@ -262,7 +262,7 @@ func (co *composer) restoreWrites(ctx context.Context, k *kind) error {
 		if p.kind != k || !p.list.Whole {
 			continue
 		}
-		page, err := co.env.store.Page(ctx, key)
+		page, err := co.env.store.ReadPage(ctx, key)
 		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}

@@ -236,7 +236,7 @@ func (w *Crawler) restore(ctx context.Context, x *kindCrawl) error {
 	if !ok || x.tip.IsZero() {
 		return nil
 	}
-	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
+	if p, err := pages.ReadPage(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
 		return w.HandlePageSaved(ctx, request.PageSaved{Page: p})
 	}
 	return nil // without a stored page there is nothing to handle

@@ -461,4 +461,6 @@ type paged struct {
 	page *understudy.Page
 }
 
-func (p paged) Page(context.Context, understudy.Key) (*understudy.Page, error) { return p.page, nil }
+func (p paged) ReadPage(context.Context, understudy.Key) (*understudy.Page, error) {
+	return p.page, nil
+}

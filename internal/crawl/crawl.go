@@ -38,7 +38,7 @@ type Store interface {
 // Pages is an optional interface of a Store. With it, the crawler reads the newest
 // page of a list after a restart.
 type Pages interface {
-	Page(context.Context, understudy.Key) (*understudy.Page, error)
+	ReadPage(context.Context, understudy.Key) (*understudy.Page, error)
 }
 
 // Source is the part of package mirror that the crawler needs. Its counterpart is mirror.Coverage.

@@ -88,7 +88,7 @@ func BenchmarkPage(b *testing.B) {
 	db := warmDB(b)
 	pages := storetest.Pages(storetest.NewWorld(99, 10_000), 50, storetest.Epoch)
 	for i := 0; b.Loop(); i++ {
-		if _, err := db.Page(b.Context(), pages[i%len(pages)].Key); err != nil {
+		if _, err := db.ReadPage(b.Context(), pages[i%len(pages)].Key); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -53,7 +53,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatalf("%+v, %v", saved.Changes, err)
 	}
 	for _, p := range pages[:full+1] {
-		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
+		if got, err := db.ReadPage(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
 			t.Fatalf("page %s: %v", p.Key, err)
 		}
 	}

@@ -148,13 +148,13 @@ func checkKilled(t *testing.T, path string, pages []*understudy.Page, next *unde
 		newest[p.Key] = p
 	}
 	whole := false
-	got, err := db.Page(t.Context(), next.Key)
+	got, err := db.ReadPage(t.Context(), next.Key)
 	if err == nil && bytes.Equal(got.Body, next.Body) && got.At.Equal(next.At) {
 		whole = true
 		newest[next.Key] = next
 	}
 	for key, want := range newest {
-		got, err := db.Page(t.Context(), key)
+		got, err := db.ReadPage(t.Context(), key)
 		checktest.MustNoError(t, err, "page %s was committed and is not there", key)
 		checktest.MustTrue(t, bytes.Equal(got.Body, want.Body),
 			"page %s was committed and is not there: got.Body is %q, want %q", key, got.Body, want.Body)

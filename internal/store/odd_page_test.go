@@ -56,7 +56,7 @@ func TestASaveHasADeadline(t *testing.T) {
 	if want := "saving it took more than 1µs"; reason.ShortString() != want {
 		t.Errorf("the reason is %q, want %q", reason.ShortString(), want)
 	}
-	if _, err := db.Page(t.Context(), long.Key); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := db.ReadPage(t.Context(), long.Key); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("its page: %v, want nothing", err)
 	}
 	// The connection is of use to others, which have their own time.

@@ -26,7 +26,7 @@ func TestReopened(t *testing.T) {
 	for range 2 {
 		db := storetest.OpenAt(t, path)
 		for _, p := range pages {
-			got, err := db.Page(t.Context(), p.Key)
+			got, err := db.ReadPage(t.Context(), p.Key)
 			checktest.MustNoError(t, err, "page %s", p.Key)
 			checktest.MustTrue(t, bytes.Equal(got.Body, p.Body), "page %s: got.Body is %q, want %q", p.Key, got.Body,
 				p.Body)

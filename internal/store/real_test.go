@@ -93,7 +93,7 @@ func (w *wire) walk(list string, pageSize int) (records int, changes []understud
 
 func (w *wire) same(db *store.DB, p *understudy.Page) *understudy.Page {
 	w.Helper()
-	got, err := db.Page(w.Context(), p.Key)
+	got, err := db.ReadPage(w.Context(), p.Key)
 	checktest.MustNoError(w, err, "page %s does not come back", p.Key)
 	checktest.MustTrue(w, bytes.Equal(got.Body, p.Body), "page %s does not come back: got.Body is %q, want %q",
 		p.Key, got.Body, p.Body)

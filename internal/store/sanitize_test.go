@@ -34,7 +34,7 @@ func TestRemainsUnderLoad(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_, _ = db.Page(t.Context(), p.Key) // it may be replaced meanwhile
+				_, _ = db.ReadPage(t.Context(), p.Key) // it may be replaced meanwhile
 			}
 		})
 	}

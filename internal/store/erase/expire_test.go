@@ -91,13 +91,13 @@ func TestARetentionThatIsSetLaterDeletesPagesThatAreStoredWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Page(t.Context(), p.Key); err != nil {
+	if _, err := db.ReadPage(t.Context(), p.Key); err != nil {
 		t.Fatalf("before the records past their retention are looked for: %v", err)
 	}
 	if _, err := db.Expire(t.Context(), storetest.Source, "calls"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Page(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := db.ReadPage(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("the page is still there: %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 	db.Evictor.Wait()
 	held := 0
 	for _, p := range pages {
-		got, err := db.Page(t.Context(), p.Key)
+		got, err := db.ReadPage(t.Context(), p.Key)
 		switch {
 		case err == nil && bytes.Equal(got.Body, p.Body):
 			held++
@@ -175,7 +175,7 @@ func TestVersionsStay(t *testing.T) {
 		checktest.MustTrue(t, len(all[19].Body) != 0, "call %d: len(all[19].Body) is 0", i)
 	}
 	for _, p := range []*understudy.Page{last, kept} {
-		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
+		if got, err := db.ReadPage(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
 			t.Errorf("page %s: %v", p.Key, err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestReadsAreKept(t *testing.T) {
 	}
 	c.n.Store(int64(2 * time.Hour))
 	for _, p := range pages[:3] {
-		if _, err := db.Page(t.Context(), p.Key); err != nil {
+		if _, err := db.ReadPage(t.Context(), p.Key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,7 +245,7 @@ func TestReadsAreKept(t *testing.T) {
 	if n := reads(); n != 3 {
 		t.Errorf("%d reads were written with the next save, want 3", n)
 	}
-	if _, err := db.Page(t.Context(), pages[4].Key); err != nil {
+	if _, err := db.ReadPage(t.Context(), pages[4].Key); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -78,10 +78,10 @@ func NewReader(pool *sqlite.Pool, loader *Loader, noteRead func(page, before int
 	return &Reader{pool: pool, loader: loader, noteRead: noteRead}
 }
 
-// Page returns the stored page of a key. It is rebuilt from the versions that it refers to and checked against
-// its sum. So the result is byte for byte what was saved, or an error that names the page. Superseded is
-// computed anew each time; Took is 0. Page returns ErrNotFound if the page is not stored.
-func (r *Reader) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+// ReadPage returns the stored page of a key. It rebuilds the page from the versions that it refers to and checks its
+// sum. So the result is byte for byte the saved page, or an error that names the page. Superseded is computed anew each
+// time; Took is 0. ReadPage returns ErrNotFound if the page is not stored.
+func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
 		return nil, err

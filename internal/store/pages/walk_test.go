@@ -34,7 +34,7 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 			}
 			made += len(saved.Changes)
 			pages[p.Key] = p
-			got, err := db.Page(t.Context(), p.Key)
+			got, err := db.ReadPage(t.Context(), p.Key)
 			checktest.MustNoError(t, err, "page %s does not come back", p.Key)
 			checktest.MustTrue(t, bytes.Equal(got.Body, p.Body),
 				"page %s does not come back: got.Body is %q, want %q", p.Key, got.Body, p.Body)
@@ -72,7 +72,7 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 	db := storetest.OpenAt(t, path)
 	old := 0
 	for _, p := range pages {
-		got, err := db.Page(t.Context(), p.Key)
+		got, err := db.ReadPage(t.Context(), p.Key)
 		if err != nil || !bytes.Equal(got.Body, p.Body) {
 			t.Fatalf("page %s does not come back: %v", p.Key, err)
 		}

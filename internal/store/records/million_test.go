@@ -47,7 +47,7 @@ func TestBytesPerRecord(t *testing.T) {
 		checktest.MustEqual(t, k[0].Records, int64(records), "kinds: k[0].Records")
 	}
 	p, _ := w.List(50, 100, 5000, storetest.Epoch)
-	if _, err := db.Page(t.Context(), p.Key); err != nil {
+	if _, err := db.ReadPage(t.Context(), p.Key); err != nil {
 		t.Fatal(err)
 	}
 	if rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", w.ID(w.N/2)); err != nil || len(rec.Body) == 0 {

@@ -48,7 +48,7 @@ func TestLockedByAnother(t *testing.T) {
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("five more took %v", took)
 	}
-	if _, err := db.Page(t.Context(), p.Key); err != nil {
+	if _, err := db.ReadPage(t.Context(), p.Key); err != nil {
 		t.Errorf("a page cannot be read meanwhile: %v", err)
 	}
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {

@@ -103,7 +103,7 @@ func manyAtOnce(t *testing.T, s *suite) {
 				t.Errorf("save: %v", err)
 				return
 			}
-			got, err := s.Page(t.Context(), p.Key)
+			got, err := s.ReadPage(t.Context(), p.Key)
 			if err != nil || string(got.Body) != string(p.Body) {
 				t.Errorf("page: %v", err)
 				return
@@ -130,7 +130,7 @@ func contexts(t *testing.T, s *suite) {
 	if _, err := s.Save(ctx, list("/l", at(2), call(2, "x"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("save: %v", err)
 	}
-	if _, err := s.Page(ctx, key("/l")); !errors.Is(err, context.Canceled) {
+	if _, err := s.ReadPage(ctx, key("/l")); !errors.Is(err, context.Canceled) {
 		t.Errorf("page: %v", err)
 	}
 	if _, err := s.Record(ctx, Source, "calls", "calls", sid(1)); !errors.Is(err, context.Canceled) {
@@ -159,7 +159,7 @@ func closed(t *testing.T, s *suite) {
 		t.Errorf("closed twice: %v", err)
 	}
 	_, e1 := s.Save(t.Context(), list("/l", at(2), call(2, "x")))
-	_, e2 := s.Page(t.Context(), key("/l"))
+	_, e2 := s.ReadPage(t.Context(), key("/l"))
 	_, e3 := s.Record(t.Context(), Source, "calls", "calls", sid(1))
 	_, e4 := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls"})
 	_, e5 := s.ReadChanges(t.Context(), Source, 0, 1)

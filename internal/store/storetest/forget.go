@@ -13,7 +13,7 @@ import (
 // noPage makes sure that nothing is held under the key of p.
 func (s *suite) noPage(p *understudy.Page) {
 	s.Helper()
-	if _, err := s.Page(s.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.ReadPage(s.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
 		s.Fatalf("page %s: %v, want not found", p.Key, err)
 	}
 }

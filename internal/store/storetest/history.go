@@ -161,7 +161,7 @@ func (o *oracle) superseded(p *understudy.Page) bool {
 
 func (o *oracle) compare(rt *rapid.T, s *suite, base string, changed int64) {
 	for uri, p := range o.pages {
-		got, err := s.Page(s.Context(), key(uri))
+		got, err := s.ReadPage(s.Context(), key(uri))
 		if err != nil {
 			rt.Fatalf("page %s: %v", uri, err)
 		}

@@ -84,14 +84,14 @@ func twoKeys(t *testing.T, s *suite) {
 	s.page(a)
 	s.page(b)
 	for _, k := range []understudy.Key{key("/list"), key("/list?a=3"), {Source: "other", URI: "/list?a=1"}} {
-		if _, err := s.Page(t.Context(), k); !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.ReadPage(t.Context(), k); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("page %s: %v, want not found", k, err)
 		}
 	}
 }
 
 func nothingHeld(t *testing.T, s *suite) {
-	if _, err := s.Page(t.Context(), key("/x")); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.ReadPage(t.Context(), key("/x")); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("page: %v", err)
 	}
 	s.noRecord("calls", sid(1))
@@ -223,7 +223,7 @@ func notStored(t *testing.T, s *suite) {
 		!strings.HasPrefix(err.Error(), "store: save page") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := s.Page(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.ReadPage(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("page: %v", err)
 	}
 	for name, spoil := range map[string]func(p *understudy.Page){

@@ -107,7 +107,7 @@ func goesAndComes(t *testing.T, s *suite) {
 			t.Errorf("%d: kind %+v", i, k)
 		}
 		s.wantChanges(s.save(gone(fmt.Sprint("/i", i), at(10*i+2), r.id, status)).Changes)
-		_, err := s.Page(t.Context(), key(fmt.Sprint("/i", i)))
+		_, err := s.ReadPage(t.Context(), key(fmt.Sprint("/i", i)))
 		if kept := err == nil; kept != (status != 204) {
 			t.Errorf("status %d: page %v", status, err)
 		}
@@ -211,7 +211,7 @@ func writeAnswer(t *testing.T, s *suite) {
 		t.Errorf("page version %d, row %+v", saved.Page.Version, saved.Page.Rows[0])
 	}
 	s.record(call(1, "queued"))
-	if _, err := s.Page(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.ReadPage(t.Context(), p.Key); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("page: %v", err)
 	}
 	s.wantChanges(s.save(gone("", at(2), sid(1), 204)).Changes, "went "+sid(1))

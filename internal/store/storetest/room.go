@@ -140,7 +140,7 @@ func longestUnreadGoesFirst(t *testing.T, s *suite, w *watch) {
 	}
 	held := map[int]bool{}
 	for i, p := range pages {
-		if _, err := s.Page(t.Context(), p.Key); err == nil {
+		if _, err := s.ReadPage(t.Context(), p.Key); err == nil {
 			held[i] = true
 			s.page(p)
 		} else if !errors.Is(err, understudy.ErrNotFound) {
@@ -304,7 +304,7 @@ func (h *crowded) forget(id string) {
 
 // read looks at a page: it is what was saved last, or not there.
 func (h *crowded) read(uri string) {
-	got, err := h.Page(context.Background(), key(uri))
+	got, err := h.ReadPage(context.Background(), key(uri))
 	want := h.pages[uri]
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):

@@ -23,7 +23,7 @@ import (
 
 // Store is what every store can do.
 type Store interface {
-	Page(ctx context.Context, key understudy.Key) (*understudy.Page, error)
+	ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error)
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error)
 	Touch(ctx context.Context, t request.Invalidation) (generation int64, err error)
@@ -192,7 +192,7 @@ func (s *suite) saveIs(p *understudy.Page, kind error) {
 // page loads a page and compares it with what was saved.
 func (s *suite) page(want *understudy.Page) *understudy.Page {
 	s.Helper()
-	got, err := s.Page(s.Context(), want.Key)
+	got, err := s.ReadPage(s.Context(), want.Key)
 	if err != nil {
 		s.Fatalf("page %s: %v", want.Key, err)
 	}

@@ -20,7 +20,7 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 	p := whole("/a?x=1", call(1, "x"), call(2, "x"))
 	s.suite.wantChanges(s.suite.save(p).Changes)
 	s.suite.noRecord("calls", sid(1))
-	got, err := s.suite.Page(t.Context(), p.Key)
+	got, err := s.suite.ReadPage(t.Context(), p.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 	s.suite.save(unknown)
 	s.suite.save(gone("/7", at(4), sid(7), 404))
 	s.suite.noPage(unknown)
-	if _, err := s.suite.Page(t.Context(), other.Key); err != nil {
+	if _, err := s.suite.ReadPage(t.Context(), other.Key); err != nil {
 		t.Errorf("a page that shows other records went, too: %v", err)
 	}
 	s.suite.save(p)

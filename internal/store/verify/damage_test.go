@@ -110,7 +110,7 @@ func TestDamageIsFound(t *testing.T) {
 			}
 			db := storetest.OpenAt(t, path)
 			for _, p := range pages {
-				got, err := db.Page(t.Context(), p.Key)
+				got, err := db.ReadPage(t.Context(), p.Key)
 				if err == nil && !bytes.Equal(got.Body, p.Body) {
 					t.Fatalf("page %s came back wrong", p.Key)
 				}
@@ -161,7 +161,7 @@ func TestOverwrittenPages(t *testing.T) {
 	db := storetest.OpenAt(t, path)
 	failures := 0
 	for _, p := range pages {
-		got, err := db.Page(t.Context(), p.Key)
+		got, err := db.ReadPage(t.Context(), p.Key)
 		if err == nil && !bytes.Equal(got.Body, p.Body) {
 			t.Fatalf("page %s came back wrong", p.Key)
 		}
