@@ -168,7 +168,7 @@ func checkStored(t *testing.T, data string, clean func(string, []byte)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := db.Page(ctx, target.Key)
+	page, err := db.ReadPage(ctx, target.Key)
 	if err != nil {
 		t.Fatal(err)
 	}

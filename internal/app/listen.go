@@ -165,18 +165,18 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 		Enqueue: a.jobs.Enqueue, Seen: a.mirror.NoteReader,
 		Audit: a.audit, Now: time.Now, Logger: a.log,
 		Limits: feed.Limits{
-			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
-			Wait: c.Wait.Std(), Look: c.Look.Std(), Pause: c.Pause.Std(),
+			MaxSubscribers: c.Subscribers, MaxEach: c.SubscribersEach, MaxBuffered: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
+			Wait: c.Wait.Std(), PollInterval: c.Look.Std(), Pause: c.Pause.Std(),
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.saved.listen(f.Ring)
+	a.saved.listen(f.NotifyPage)
 	a.ports.servers[0].AddShutdownHook(f.End)
 	a.eraser.Erased = f.Forget
 	a.tasks = append(a.tasks, f.Run)
-	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.Tell))
+	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.SendMessage))
 }
 
 // openWatches reads the watches from the store.
@@ -188,12 +188,12 @@ func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) 
 	}
 	a.saved.listen(func(l request.PageSaved) {
 		if len(l.Changes) > 0 {
-			b.Ring()
+			b.Notify()
 		}
 	})
 	a.policies.watches = b
 	a.tasks = append(a.tasks, b.Run)
-	return b, a.jobs.Add(outbox.JobKind(watch.Kind, b.Tell))
+	return b, a.jobs.Add(outbox.JobKind(watch.Kind, b.Deliver))
 }
 
 // openCommands binds the port of a command that works in the data folder. The port accepts the same commands as

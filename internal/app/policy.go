@@ -156,5 +156,5 @@ func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) 
 func (r *policyReader) noteCaller(req *http.Request, c understudy.Caller) {
 	r.visitors.names.Note(c)
 	r.ports.profiles.MarkCaller(req, c)
-	r.watches.Seen(c)
+	r.watches.NoteOwner(c)
 }

@@ -79,7 +79,7 @@ func (c *crowd) leave() {
 // BenchmarkCrowd is one change to 1,000 subscribers: ns/op is until the last
 // has it, p99-ms and max-ms are over all of them.
 func BenchmarkCrowd(b *testing.B) {
-	r := open(b, newTable(), Options{Limits: Limits{Each: 1000}})
+	r := open(b, newTable(), Options{Limits: Limits{MaxEach: 1000}})
 	const n = 1000
 	c := r.gather(b, n, "after=now")
 	defer c.leave()
@@ -114,7 +114,7 @@ func cpu(t testing.TB) time.Duration {
 // Slow subscribers are dropped, and delay no other.
 func TestSlowSubscribers(t *testing.T) {
 	t.Parallel()
-	r := open(t, newTable(), Options{Limits: Limits{Buffer: 16, Stall: 2 * time.Second}})
+	r := open(t, newTable(), Options{Limits: Limits{MaxBuffered: 16, Stall: 2 * time.Second}})
 	var slow []net.Conn
 	for range 8 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(r.server.URL, "http://"))

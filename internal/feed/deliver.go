@@ -1,4 +1,4 @@
-// Deliver: the job that sends a webhook its new changes.
+// Deliver: the job that sends new changes to a webhook.
 
 package feed
 
@@ -16,13 +16,13 @@ import (
 
 const (
 	maxBatch      = 100       // changes in one request
-	maxBatchBytes = 256 << 10 // of them
-	maxScan       = 10_000    // looked through before the position is kept
+	maxBatchBytes = 256 << 10 // the size of the changes in one request
+	maxScanned    = 10_000    // the changes read before the position is saved
 )
 
-// Deliver sends the webhook of its job's key all new changes, batch by batch and in
-// order. A 2xx answer moves its position. An error is a batch that must be tried again.
-// nil: it has reached the newest change, or is paused, or no longer exists.
+// Deliver sends all new changes to the webhook that the job's key names, in order and in batches. A 2xx answer advances
+// the position. An error means that a batch must be sent again. Deliver returns nil when the webhook has received the
+// newest change, is paused, or no longer exists.
 func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	one := f.hooks.get(run.Job().Key)
 	if one == nil {
@@ -30,28 +30,27 @@ func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	}
 	err := one.progress.line.Deliver(ctx, func() error { return f.deliver(ctx, run, one) })
 	if err == nil {
-		f.readers[one.settings.Source].ring() // something may have come while the job was ending
+		f.readers[one.settings.Source].notify() // changes may have arrived while the job was ending
 	}
 	return err
 }
 
-// deliver also ends when other settings come into force: the rest is delivered by
-// these.
+// deliver sends batch after batch. It also ends when new settings come into force; then a new job delivers the rest.
 func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	for delivered := 0; ; {
 		one.progress.mu.Lock()
-		state, moves := one.progress.state, one.progress.moves
+		state, moves := one.progress.state, one.progress.resumes
 		one.progress.mu.Unlock()
 		if f.hooks.get(one.settings.Name) != one || state.Paused != "" || f.o.Now().Before(state.NotBefore) {
 			return nil
 		}
-		b, err := f.batch(ctx, one, state)
+		b, err := f.gatherBatch(ctx, one, state)
 		if err != nil {
 			return err
 		}
 		if b.until == state.After {
 			one.progress.mu.Lock()
-			if one.progress.scanned <= b.until { // else look knows of later changes
+			if one.progress.scanned <= b.until { // otherwise enqueueDue has read later changes
 				one.progress.scanned, one.progress.due = b.until, false
 			}
 			one.progress.mu.Unlock()
@@ -62,7 +61,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 				return err
 			}
 		}
-		err = f.change(ctx, one, moves, func(s *hookState) {
+		err = f.updateState(ctx, one, moves, func(s *hookState) {
 			s.After, s.Until = b.until, 0
 			if b.count > 0 {
 				s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
@@ -73,7 +72,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 		if err != nil {
 			return err
 		}
-		head, err := f.readers[one.settings.Source].last(ctx, b.until)
+		head, err := f.readers[one.settings.Source].readLast(ctx, b.until)
 		if err != nil {
 			return err
 		}
@@ -82,24 +81,23 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	}
 }
 
-// batch is what one request carries.
+// batch is the content of one request.
 type batch struct {
-	after, until int64 // the changes in (after, until] that are wanted
+	after, until int64 // the range of changes (after, until] from which the content was selected
 	count        int
-	ids          []string // of their records
+	ids          []string // the ids of the changed records
 	body         bytes.Buffer
 }
 
-// batch gathers the next changes: those of a batch that was sent before, or as
-// many as fit.
-func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, error) {
-	a, err := f.roleGroup(one.policy, one.settings.Source, one.settings.Role)
+// gatherBatch gathers the next changes: the same as in a batch that was sent before, or as many as fit.
+func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*batch, error) {
+	a, err := f.findRoleGroup(one.policy, one.settings.Source, one.settings.Role)
 	if err != nil {
 		return nil, err
 	}
-	b, at := &batch{after: state.After, until: state.After}, f.positionAt(f.readers[one.settings.Source], state.After)
-	for scanned := 0; scanned < maxScan || state.Until > 0; {
-		rows, recent, _, err := at.next(ctx)
+	b, at := &batch{after: state.After, until: state.After}, f.newPosition(f.readers[one.settings.Source], state.After)
+	for scanned := 0; scanned < maxScanned || state.Until > 0; {
+		rows, recent, _, err := at.readNext(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -108,29 +106,29 @@ func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, e
 		}
 		for i := range rows {
 			if state.Until > 0 && rows[i].N > state.Until {
-				return b.close(f, one, a), nil
+				return b.finish(f, one, a), nil
 			}
 			b.until = rows[i].N
 			scanned++
 			sight := a.view(&rows[i], recent)
-			if !sight.shown || !one.query.wants(&sight.seen) {
+			if !sight.visible || !one.query.matchChange(&sight.change) {
 				continue
 			}
 			if b.count > 0 {
 				b.body.WriteByte(',')
 			}
 			b.body.Write(sight.data)
-			b.ids = append(b.ids, sight.seen.ID)
+			b.ids = append(b.ids, sight.change.ID)
 			if b.count++; b.count == maxBatch || b.body.Len() > maxBatchBytes {
-				return b.close(f, one, a), nil
+				return b.finish(f, one, a), nil
 			}
 		}
 	}
-	return b.close(f, one, a), nil
+	return b.finish(f, one, a), nil
 }
 
-// close puts the rest of the message around the changes.
-func (b *batch) close(f *Feed, one *hook, a *roleGroup) *batch {
+// finish writes the message around the changes.
+func (b *batch) finish(f *Feed, one *hook, a *roleGroup) *batch {
 	changes := bytes.Clone(b.body.Bytes())
 	b.body.Reset()
 	name, source := quote(one.settings.Name), quote(one.settings.Source)
@@ -144,17 +142,17 @@ func (b *batch) close(f *Feed, one *hook, a *roleGroup) *batch {
 
 func quote(s string) string {
 	text, err := json.Marshal(s)
-	if err != nil { // a string marshals
+	if err != nil { // marshalling a string cannot fail
 		panic("feed: " + err.Error())
 	}
 	return string(text)
 }
 
-// send sends a batch and reports whether it was taken. Its end is kept first: another try sends the same one. A nil
-// error without that means that the webhook was paused.
+// send sends a batch and reports whether the receiver accepted it. It saves the end of the batch first, so that a retry
+// sends the same batch. If taken is false and err is nil, the webhook was paused.
 func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) (taken bool, err error) {
 	if state.Until != b.until {
-		if err := f.change(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
+		if err := f.updateState(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
 			return false, err
 		}
 	}
@@ -162,7 +160,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	err = understudy.RecordAudit(ctx, f.o.Audit, understudy.AuditEntry{
 		Caller: understudy.Caller{Name: "webhook " + h.Name, Source: h.Source, Grant: &understudy.Grant{Role: h.Role}},
 		Action: understudy.ActionList, What: "feed", Source: h.Source, IDs: b.ids, Rows: b.count})
-	if err != nil { // the receiver is not to blame
+	if err != nil { // not an error of the receiver, so the webhook's state stays
 		return false, fmt.Errorf("feed: webhook %s: %w", h.Name, err)
 	}
 	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
@@ -171,19 +169,19 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	if err == nil {
 		return true, nil
 	}
-	if ctx.Err() != nil { // the job was ended: the receiver is not to blame
+	if ctx.Err() != nil { // the job was cancelled: not an error of the receiver
 		return false, ctx.Err()
 	}
 	now := f.o.Now()
 	paused := ""
 	switch since := state.Failing; {
-	case answer.Gone():
+	case answer.IsGone():
 		paused = "the receiver answered 410: it wants no more"
 	case !since.IsZero() && now.Sub(since) >= f.o.Limits.Pause:
 		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
 	}
-	kept := f.change(ctx, one, moves, func(s *hookState) {
-		if s.Error = understudy.PlainText(err); s.Paused == "" { // else it was paused by hand meanwhile
+	kept := f.updateState(ctx, one, moves, func(s *hookState) {
+		if s.Error = understudy.PlainText(err); s.Paused == "" { // otherwise a person has paused it meanwhile
 			s.Paused = paused
 		}
 		if s.Failing.IsZero() {
@@ -201,29 +199,29 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	return false, fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
 }
 
-// change changes the state and saves it. If the position was set from outside
-// meanwhile, the change is dropped. The state is saved even while the job is ended.
-func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+// updateState changes a webhook's state and saves it, even if the job is cancelled. It drops the change if a person
+// moved the position meanwhile.
+func (f *Feed) updateState(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	one.progress.mu.Lock()
 	defer one.progress.mu.Unlock()
-	if one.progress.moves != moves {
+	if one.progress.resumes != moves {
 		return nil
 	}
-	if err := f.hooks.update(ctx, one, change); err != nil {
+	if err := f.hooks.saveState(ctx, one, change); err != nil {
 		return fmt.Errorf("feed: keep the place of webhook %s: %w", one.settings.Name, err)
 	}
 	return nil
 }
 
-// keepTime bounds saving a position.
-const keepTime = 5 * time.Second
+// saveTimeout is the time limit for saving a position.
+const saveTimeout = 5 * time.Second
 
-// Tell sends a webhook a message that is no change: once, under an id that is the same for
-// the same key. The error is one that another try may mend, but for ErrInvalid: there is
-// no such webhook, or it is paused.
-func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) error {
+// SendMessage sends a webhook a message that is not about changes. Its id depends on key alone, so the receiver can
+// detect a retry. It returns ErrInvalid if the webhook does not exist, is paused or answers 410. After any other error
+// the caller may try again.
+func (f *Feed) SendMessage(ctx context.Context, webhook, sort, key string, data any) error {
 	one := f.hooks.get(webhook)
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrInvalid, understudy.Clip(webhook))
@@ -243,7 +241,7 @@ func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) er
 	switch {
 	case err == nil:
 		return nil
-	case answer.Gone():
+	case answer.IsGone():
 		return fmt.Errorf("feed: %w: webhook %s: the receiver answered 410: it wants no more", understudy.ErrInvalid, one.settings.Name)
 	case answer.Wait > 0:
 		return &understudy.Snooze{Wait: answer.Wait, Err: err}

@@ -1,14 +1,14 @@
-// Feed: its parts and its routes.
+// Feed: its options, limits and policy, and how new changes are read.
 
-// Package feed tells subscribers what changed.
+// Package feed sends changes to subscribers and webhooks.
 //
-//	store ---rows---> reader (one a source) ---ring---> subscribers
+//	store ---rows---> reader (one a source) ---buffer---> subscribers
 //	  ^                  ^                                  |
-//	  |                wake: Ring, or a timer             gate, filters
-//	  '--- one that is far behind reads by itself <---------'
+//	  |             NotifyPage, or a timer                gate, filters
+//	  '--- a subscriber that is far behind <----------------'
 //
-// A change is written to the store with the page it came in. A notification only
-// wakes the reader: a lost one costs latency, never a change.
+// The store saves a change together with the page that caused it. A notification only
+// wakes the reader: a lost notification delays a change but never loses it.
 package feed
 
 import (
@@ -29,38 +29,39 @@ import (
 	"understudy/spec"
 )
 
-// Store keeps the changes. store.DB does.
+// Store keeps the changes. store.DB implements it.
 type Store interface {
-	// Changes are the source's changes above a number, in order.
+	// ReadChanges returns at most limit changes of a source above a number, in order.
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
-	// LastChange is the number of the last change, or 0.
+	// ReadLastChange returns the number of a source's last change, or 0.
 	ReadLastChange(ctx context.Context, source string) (int64, error)
 }
 
-// Callers finds the caller of a request.
+// Callers identifies the caller of a request.
 type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// Policy has the grants and webhooks of the settings in force.
+// Policy is the grants and webhooks of the current settings.
 type Policy struct {
 	Gate    *access.Gate
 	Callers Callers
-	Hooks   []Hook // where changes are delivered to
+	Hooks   []Hook // the webhooks that receive changes
 }
 
-// Limits bound the feed. A zero field is its default.
+// Limits bound the feed. A zero field means its default.
 type Limits struct {
-	Subscribers int           // streams and waiting requests at once; 1000
-	Each        int           // of one caller; 500
-	Buffer      int           // newest changes kept in memory, of each source; 4096
-	Heartbeat   time.Duration // a sign of life on a silent stream; 15 s
-	Stall       time.Duration // a subscriber that takes nothing for so long is let go; 30 s
-	Wait        time.Duration // the longest a request may wait; 1 min
-	Look        time.Duration // how often the store is read without a notification; 3 s
-	Pause       time.Duration // a webhook that has failed for so long is paused; 24 h
+	MaxSubscribers int           // concurrent streams and waiting requests; default 1000
+	MaxEach        int           // of these, for one caller; default 500
+	MaxBuffered    int           // the newest changes of each source kept in memory; default 4096
+	Heartbeat      time.Duration // the interval between heartbeats on a silent stream; default 15 s
+	Stall          time.Duration // a subscriber that reads nothing for so long is disconnected; default 30 s
+	Wait           time.Duration // the longest wait= of a request; default 1 min
+	PollInterval   time.Duration // how often the store is read without a notification; default 3 s
+	Pause          time.Duration // a webhook is paused after its receiver failed for so long; default 24 h
 }
 
+// withDefaults returns the limits with defaults in place of zero and negative values.
 func (l Limits) withDefaults() Limits {
 	orInt := func(v *int, d int) {
 		if *v <= 0 {
@@ -72,75 +73,71 @@ func (l Limits) withDefaults() Limits {
 			*v = d
 		}
 	}
-	orInt(&l.Subscribers, 1000)
-	orInt(&l.Each, 500)
-	orInt(&l.Buffer, 4096)
+	orInt(&l.MaxSubscribers, 1000)
+	orInt(&l.MaxEach, 500)
+	orInt(&l.MaxBuffered, 4096)
 	or(&l.Heartbeat, 15*time.Second)
 	or(&l.Stall, 30*time.Second)
 	or(&l.Wait, time.Minute)
-	or(&l.Look, 3*time.Second)
+	or(&l.PollInterval, 3*time.Second)
 	or(&l.Pause, 24*time.Hour)
 	return l
 }
 
-// Options are what a Feed is made of.
+// Options are the parts of a Feed.
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	KV      understudy.KV
 	Policy  Policy
 	Limits  Limits
-	// Enqueue makes a job, or finds the live one of its key; nil: webhooks are
-	// not delivered.
+	// Enqueue creates a job, or returns the live job of its key. If nil, webhooks receive nothing.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	// Audit lists what is done to webhooks, and who follows the feed; nil: nothing is
-	// listed.
+	// Audit records commands to webhooks and requests for the feed. If nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token lets a request from this machine that carries it see everything; "": no
-	// request.
+	// Token lets a local request that carries it see everything; "" disables this.
 	Token string
-	// Seen is called repeatedly while a source has a subscriber; nil: no call.
+	// Seen, if set, is called repeatedly while a source has a subscriber.
 	Seen   func(source string)
-	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: discard
+	Now    func() time.Time // if nil, time.Now
+	Logger *slog.Logger     // if nil, nothing is logged
 }
 
 // Feed serves /-/feed and delivers to webhooks. It is safe for concurrent use.
 type Feed struct {
-	o       Options
-	readers map[string]*reader
-	names   []string // of the sources, in order
-	places  places
-	limiter *limiter.Limiter // by caller
-	slow    chan struct{}    // a slot for each read of the store by a subscriber that is behind
-	mux     *http.ServeMux
+	o         Options
+	readers   map[string]*reader
+	names     []string // the names of the sources, in order
+	places    places
+	limiter   *limiter.Limiter // limits subscribers, in total and by caller
+	slowReads chan struct{}    // limits how many subscribers that are behind read the store at once
+	mux       *http.ServeMux
 
-	now     atomic.Pointer[policy]
-	mu      sync.Mutex // changing now
+	current atomic.Pointer[policy]
+	mu      sync.Mutex // serializes changes of current
 	hooks   *hooks
-	stalled atomic.Int64 // subscribers let go because they took nothing
+	dropped atomic.Int64 // subscribers disconnected because they read nothing
 }
 
-// policy is one policy in force; what is made under it goes with it.
+// policy is a Policy in force, with the role groups computed under it.
 type policy struct {
 	rules Policy
-	over  chan struct{} // closed when another policy is in force, or the feed ends
+	done  chan struct{} // closed when the policy is replaced or the feed ends
 
 	mu     sync.Mutex
 	ended  bool
 	groups map[roleGroupKey]*roleGroup
 }
 
-func newRegime(p Policy) *policy {
-	return &policy{rules: p, over: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
+func newPolicy(p Policy) *policy {
+	return &policy{rules: p, done: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
 }
 
-// slowReads is how many subscribers that are behind read the store at once, because
-// other readers need the store, too.
-const slowReads = 2
+// maxSlowReads is how many subscribers that are behind read the store at once. It is low because other readers need the
+// store, too.
+const maxSlowReads = 2
 
-// New makes a feed that begins at what the store holds. It begins nothing:
-// Run does.
+// New returns a Feed that starts after the changes already stored. It starts no goroutine; Run does.
 func New(ctx context.Context, o Options) (*Feed, error) {
 	if o.Store == nil || o.KV == nil || o.Policy.Gate == nil || o.Policy.Callers == nil || len(o.Sources) == 0 {
 		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
@@ -151,8 +148,8 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	f := &Feed{
-		o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads),
-		limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each),
+		o: o, readers: map[string]*reader{}, slowReads: make(chan struct{}, maxSlowReads),
+		limiter: limiter.New(o.Limits.MaxSubscribers, o.Limits.MaxEach),
 	}
 	var err error
 	if f.places.key, err = jsonapi.SealingKey(ctx, o.KV, "feed"); err != nil {
@@ -160,7 +157,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	}
 	heads := map[string]int64{}
 	for _, s := range o.Sources {
-		if f.readers[s.Name], err = newReader(ctx, s.Name, o.Store, o.Limits.Buffer); err != nil {
+		if f.readers[s.Name], err = newReader(ctx, s.Name, o.Store, o.Limits.MaxBuffered); err != nil {
 			return nil, err
 		}
 		f.names = append(f.names, s.Name)
@@ -170,40 +167,39 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		return nil, err
 	}
 	f.hooks = newHooks(f)
-	first := newRegime(o.Policy)
-	if err := f.hooks.set(ctx, first); err != nil {
+	first := newPolicy(o.Policy)
+	if err := f.hooks.replaceAll(ctx, first); err != nil {
 		return nil, err
 	}
-	f.now.Store(first)
-	f.route()
+	f.current.Store(first)
+	f.addRoutes()
 	return f, nil
 }
 
-// SetPolicy puts another policy in force. Streams that began under the former policy
-// end. Their subscribers come back at their position, with their present grants.
+// SetPolicy replaces the policy. Streams that began under the former policy end. Their subscribers reconnect at their
+// position, with their current grants.
 func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next := newRegime(p)
-	if err := f.hooks.set(ctx, next); err != nil {
+	next := newPolicy(p)
+	if err := f.hooks.replaceAll(ctx, next); err != nil {
 		return err
 	}
-	f.now.Swap(next).end()
+	f.current.Swap(next).end()
 	return nil
 }
 
-// End ends every stream and waiting request and refuses new ones: the server is about
-// to stop.
+// End ends every stream and waiting request and refuses new ones. The server calls it before it stops.
 func (f *Feed) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now.Load().end()
+	f.current.Load().end()
 }
 
-// isOver reports whether another policy is in force, or the feed has ended.
+// isOver reports whether the policy was replaced or the feed has ended.
 func (r *policy) isOver() bool {
 	select {
-	case <-r.over:
+	case <-r.done:
 		return true
 	default:
 		return false
@@ -215,46 +211,45 @@ func (r *policy) end() {
 	defer r.mu.Unlock()
 	if !r.ended {
 		r.ended = true
-		close(r.over)
+		close(r.done)
 	}
 }
 
-// Ring says that a page with changes was saved. It never blocks.
-func (f *Feed) Ring(l request.PageSaved) {
+// NotifyPage tells the feed that a page with changes was saved. It never blocks.
+func (f *Feed) NotifyPage(l request.PageSaved) {
 	if len(l.Changes) > 0 {
-		f.RingSource(l.Changes[0].Source)
+		f.NotifySource(l.Changes[0].Source)
 	}
 }
 
-// RingSource says that a source has new changes. It never blocks.
-func (f *Feed) RingSource(source string) {
+// NotifySource tells the feed that a source has new changes. It never blocks.
+func (f *Feed) NotifySource(source string) {
 	if r := f.readers[source]; r != nil {
-		r.ring()
+		r.notify()
 	}
 }
 
-// Run reads new changes and starts deliveries to webhooks, until ctx ends. Then it ends
-// every stream.
+// Run reads new changes and starts deliveries to webhooks until ctx ends. Then it ends every stream.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.End()
 	var wg sync.WaitGroup
 	for _, r := range f.readers {
 		wg.Go(func() { f.follow(ctx, r) })
-		wg.Go(func() { f.tend(ctx, r) })
+		wg.Go(func() { f.startDeliveries(ctx, r) })
 	}
 	wg.Wait()
 	return nil
 }
 
-// follow keeps one source's reader at the newest change.
+// follow keeps the reader of a source at the newest change.
 func (f *Feed) follow(ctx context.Context, r *reader) {
-	look := time.NewTicker(f.o.Limits.Look)
+	look := time.NewTicker(f.o.Limits.PollInterval)
 	defer look.Stop()
 	failing := false
 	for {
-		move := r.pass
-		if f.followed(r.source) {
-			move = r.pull
+		move := r.skipToNewest
+		if f.hasFollower(r.source) {
+			move = r.readNew
 		}
 		err := move(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
@@ -262,11 +257,11 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 		}
 		failing = err != nil
 		select {
-		case r.read <- struct{}{}:
+		case r.readDone <- struct{}{}:
 		default:
 		}
 		select {
-		case <-r.rung:
+		case <-r.wake:
 		case <-look.C:
 		case <-ctx.Done():
 			return
@@ -274,36 +269,35 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 	}
 }
 
-// followed reports whether anybody takes a source's changes as they come: a
-// subscriber, of any source, or a webhook.
-func (f *Feed) followed(source string) bool {
+// hasFollower reports whether a source has a webhook, or any source has a subscriber. Then the reader must keep new
+// changes.
+func (f *Feed) hasFollower(source string) bool {
 	return f.limiter.Load().InUse > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.settings.Source == source })
 }
 
-// tend starts deliveries to a source's webhooks after each read of follow. It is
-// another goroutine because enqueueing a job writes to the store, and streams must not
-// wait for that.
-func (f *Feed) tend(ctx context.Context, r *reader) {
+// startDeliveries enqueues deliveries to a source's webhooks after each read of follow. It runs in its own goroutine,
+// because enqueueing a job writes to the store and streams must not wait for that.
+func (f *Feed) startDeliveries(ctx context.Context, r *reader) {
 	for {
 		select {
-		case <-r.read:
-			f.hooks.look(ctx, r)
+		case <-r.readDone:
+			f.hooks.enqueueDue(ctx, r)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// Forget drops the changes in memory, because names of fields were erased from those in
-// the store. A reader that is behind reads the store again.
+// Forget drops the changes in memory, because field names in the stored changes were erased. Readers that are behind
+// read the store again.
 func (f *Feed) Forget(source string) {
 	if r := f.readers[source]; r != nil {
 		r.forget()
 	}
 }
 
-// Load returns the subscribers there are and may be. Dropped are those that took nothing.
+// Load returns how many subscribers there are, the limit, and how many were refused or disconnected.
 func (f *Feed) Load() request.Load {
 	l := f.limiter.Load()
-	return request.Load{Limit: int64(l.All), Now: int64(l.InUse), Refused: l.Refused + l.RefusedEach, Dropped: f.stalled.Load()}
+	return request.Load{Limit: int64(l.All), Now: int64(l.InUse), Refused: l.Refused + l.RefusedEach, Dropped: f.dropped.Load()}
 }

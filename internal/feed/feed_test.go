@@ -173,7 +173,7 @@ func TestForms(t *testing.T) {
 		"application/json, text/event-stream;q=0.5": true,
 		"application/json;q=0":                      false, "APPLICATION/JSON": true,
 	} {
-		if got := wantsPages([]string{accept}); got != pages {
+		if got := isJSONPreferred([]string{accept}); got != pages {
 			t.Errorf("Accept: %s means pages %v, want %v", accept, got, pages)
 		}
 	}
@@ -186,7 +186,7 @@ func TestForms(t *testing.T) {
 	if resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("a stream: %v", resp.Header)
 	}
-	run := "." + strconv.FormatInt(r.feed.places.runs.now(), 36)
+	run := "." + strconv.FormatInt(r.feed.places.runs.currentID(), 36)
 	want := "retry: 2000\nid: 6" + run + "\n\n" +
 		"id: 7" + run + "\ndata: " +
 		"{\"n\":7,\"source\":\"twilio\",\"kind\":\"calls\",\"id\":\"CA1\",\"what\":\"changed\",\"version\":1007,\"at\":" +
@@ -244,7 +244,7 @@ func TestLongPoll(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	r := open(t, some(), Options{Limits: Limits{Subscribers: 3, Each: 2}})
+	r := open(t, some(), Options{Limits: Limits{MaxSubscribers: 3, MaxEach: 2}})
 	r.listen(t, "all", "")
 	two := r.listen(t, "all", "")
 	full := func(role string) {
@@ -301,7 +301,7 @@ func TestGrantEndsStreams(t *testing.T) {
 
 func TestOneReaderForAll(t *testing.T) {
 	t.Parallel()
-	r := open(t, some(), Options{Limits: Limits{Look: time.Hour}})
+	r := open(t, some(), Options{Limits: Limits{PollInterval: time.Hour}})
 	var all []*listener
 	for range 20 {
 		all = append(all, r.listen(t, "all", ""))
@@ -323,7 +323,7 @@ func TestOneReaderForAll(t *testing.T) {
 
 func TestLostBell(t *testing.T) {
 	t.Parallel()
-	r := open(t, some(), Options{Limits: Limits{Look: 10 * time.Millisecond}})
+	r := open(t, some(), Options{Limits: Limits{PollInterval: 10 * time.Millisecond}})
 	l := r.listen(t, "all", "")
 	r.put("twilio", came("calls", "CA7")) // without a notification
 	if _, m := l.event(t); line(m) != "9 came calls CA7" {

@@ -187,13 +187,13 @@ func open(t testing.TB, tab *table, o Options) *rig {
 // make appends changes and notifies the feed.
 func (r *rig) make(changes ...understudy.Change) {
 	r.put("twilio", changes...)
-	r.feed.Ring(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
+	r.feed.NotifyPage(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
 }
 
 // heard waits until the feed has read what was made.
 func (r *rig) heard(t testing.TB) {
 	t.Helper()
-	if err := r.feed.readers["twilio"].pull(t.Context()); err != nil {
+	if err := r.feed.readers["twilio"].readNew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-// Hook: an address that changes are delivered to, and its position.
+// Hook: a webhook that receives changes, and its position.
 
 package feed
 
@@ -19,26 +19,24 @@ import (
 	"understudy/spec"
 )
 
-// DeliverKind is the kind of the jobs that deliver; their key is the webhook's
-// name.
+// DeliverKind is the kind of jobs that deliver changes. The key of such a job is the webhook's name.
 const DeliverKind = "deliver changes"
 
-// Hook is one webhook out, as the settings say.
+// Hook is the settings of one outgoing webhook.
 type Hook struct {
 	Name   string
 	URL    string
 	Secret understudy.Secret // whsec_ and base64, or base64 alone
 	Source string
-	Kinds  []string // only these; none: all the role sees
-	Fields []string // as the parameter field of the feed
-	Role   string   // as which the changes pass the gate
-	// AllowPrivate permits http and addresses of private networks and of this
-	// machine.
+	Kinds  []string // only these kinds; if empty, all that the role sees
+	Fields []string // only changes of these fields, as the feed's parameter field
+	Role   string   // the role whose view of the changes is sent
+	// AllowPrivate permits http and addresses of private networks and of this machine.
 	AllowPrivate bool
 }
 
-// CheckHook says what is wrong with a webhook's address, or with the kinds and fields
-// it wants: one that is unknown or hidden from its role would never come.
+// CheckHook returns an error if a webhook's address is not permitted, or if it asks for kinds or fields that are
+// unknown or hidden from its role.
 func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 	if err := webhook.CheckURL(h.URL, h.AllowPrivate); err != nil {
 		return err
@@ -47,49 +45,49 @@ func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 		return err
 	}
 	q := query{source: h.Source, kinds: h.Kinds, fields: h.Fields}
-	return q.allowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, sp)
+	return q.checkAllowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, sp)
 }
 
-// hookState is what is kept of a webhook, as a value.
+// hookState is the saved state of a webhook.
 type hookState struct {
 	Source string `json:"source"`
-	After  int64  `json:"after"` // everything up to it is delivered, or was not to be
-	// Until is the end of a batch that was sent once, so that another try sends
-	// the same batch under the same id; 0: none.
+	After  int64  `json:"after"` // every change up to this number was delivered or filtered out
+	// Until is the end of a batch that was sent once, so that a retry sends the same batch with the same id. 0 means
+	// that no batch was sent.
 	Until int64 `json:"until,omitempty"`
-	// Round counts replays. A change that is sent again on purpose has a new id, because a
-	// receiver drops ids that it knows.
+	// Round counts replays. A replayed change has a new message id, because receivers ignore ids that they already
+	// know.
 	Round     int64     `json:"round,omitempty"`
-	Paused    string    `json:"paused,omitempty"` // why; "": it is not
-	Error     string    `json:"error,omitempty"`  // of the last try, if that failed
-	Failing   time.Time `json:"failing,omitzero"` // since when every try has failed
+	Paused    string    `json:"paused,omitempty"` // why it is paused; "" if it is not paused
+	Error     string    `json:"error,omitempty"`  // the error of the last try; "" after a success
+	Failing   time.Time `json:"failing,omitzero"` // the first failure since the last success
 	NotBefore time.Time `json:"not_before,omitzero"`
-	Delivered int64     `json:"delivered"` // changes, ever; those of a replay again
+	Delivered int64     `json:"delivered"` // all delivered changes, including replays
 	At        time.Time `json:"at,omitzero"`
 }
 
 // hook is a webhook in force.
 type hook struct {
 	settings Hook
-	policy   *policy // whose gate its changes pass
+	policy   *policy // its gate decides what the receiver sees
 	sender   *webhook.Sender
 	query    query
 	progress *progress
 }
 
-// progress is the position of a webhook. It outlives the settings: a delivery that
-// began under the former ones saves its end here.
+// progress is the position of a webhook. It outlives the settings: a delivery that started under former settings saves
+// its end here.
 type progress struct {
 	line *outbox.Line
 
 	mu      sync.Mutex
 	state   hookState
-	moves   int   // rises when the position is set from outside
-	scanned int64 // the changes up to here have a job where they need one
-	due     bool  // there is something to deliver
+	resumes int   // counts how often a person resumed the webhook or moved its position
+	scanned int64 // changes up to this number need no further job
+	due     bool  // there may be changes to deliver
 }
 
-// hooks are those in force, by name.
+// hooks are the webhooks in force, by name.
 type hooks struct {
 	f      *Feed
 	mu     sync.Mutex
@@ -98,14 +96,14 @@ type hooks struct {
 
 func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} }
 
-func kvName(name string) string { return "feed/webhook/" + name }
+func hookKey(name string) string { return "feed/webhook/" + name }
 
-// set activates webhooks; if one is invalid it activates nothing. A new webhook
-// begins at the newest change; a known one continues at its position.
-func (h *hooks) set(ctx context.Context, under *policy) error {
+// replaceAll activates the webhooks of a policy, or none if one of them is invalid. A new webhook starts at the newest
+// change; a known webhook continues at its position.
+func (h *hooks) replaceAll(ctx context.Context, under *policy) error {
 	next := map[string]*hook{}
 	for _, one := range under.rules.Hooks {
-		made, err := h.make(ctx, one, under)
+		made, err := h.newHook(ctx, one, under)
 		if err != nil {
 			return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
 		}
@@ -123,7 +121,8 @@ func (h *hooks) set(ctx context.Context, under *policy) error {
 	return nil
 }
 
-func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error) {
+// newHook returns a webhook with its sender and its saved position.
+func (h *hooks) newHook(ctx context.Context, one Hook, under *policy) (*hook, error) {
 	r := h.f.readers[one.Source]
 	if r == nil {
 		return nil, fmt.Errorf("no source is called %q", one.Source)
@@ -144,7 +143,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		return made, nil
 	}
 	made.progress = &progress{line: outbox.NewLine(), due: true}
-	note, err := understudy.ReadValue(ctx, h.f.o.KV, kvName(one.Name))
+	note, err := understudy.ReadValue(ctx, h.f.o.KV, hookKey(one.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -154,20 +153,21 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		}
 	}
 	if made.progress.state.Source != one.Source {
-		last, err := r.last(ctx, 0)
+		last, err := r.readLast(ctx, 0)
 		if err != nil {
 			return nil, err
 		}
 		made.progress.state = hookState{Source: one.Source, After: last}
 	}
-	return made, h.update(ctx, made, func(*hookState) {})
+	return made, h.saveState(ctx, made, func(*hookState) {})
 }
 
-// update changes and saves the state. The caller holds one.progress.mu, or one is not shared yet.
-func (h *hooks) update(ctx context.Context, one *hook, change func(*hookState)) error {
+// saveState changes and saves the state. The caller holds one.progress.mu, unless no other goroutine knows the webhook
+// yet.
+func (h *hooks) saveState(ctx context.Context, one *hook, change func(*hookState)) error {
 	next := one.progress.state
 	change(&next)
-	if err := understudy.WriteJSON(ctx, h.f.o.KV, kvName(one.settings.Name), next); err != nil {
+	if err := understudy.WriteJSON(ctx, h.f.o.KV, hookKey(one.settings.Name), next); err != nil {
 		return err
 	}
 	one.progress.state = next
@@ -180,7 +180,7 @@ func (h *hooks) get(name string) *hook {
 	return h.byName[name]
 }
 
-// all are those in force, in order of their names.
+// all returns the webhooks in force, sorted by name.
 func (h *hooks) all() []*hook {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,41 +191,41 @@ func (h *hooks) all() []*hook {
 	return all
 }
 
-// look enqueues a job for every webhook of a source that has changes to deliver. A live
-// job of the webhook counts as that job.
-func (h *hooks) look(ctx context.Context, r *reader) {
+// enqueueDue enqueues a job for every webhook of a source that has changes to deliver. A live job of the webhook is
+// reused.
+func (h *hooks) enqueueDue(ctx context.Context, r *reader) {
 	if h.f.o.Enqueue == nil {
 		return
 	}
 	for _, one := range h.all() {
-		if one.settings.Source != r.source || !h.wakes(one, r) {
+		if one.settings.Source != r.source || !h.isDue(one, r) {
 			continue
 		}
-		err := one.progress.line.Enqueue(ctx, h.f.o.Enqueue, DeliverKind, one.settings.Name, h.f.o.Now(), h.f.o.Limits.Look)
+		err := one.progress.line.Enqueue(ctx, h.f.o.Enqueue, DeliverKind, one.settings.Name, h.f.o.Now(), h.f.o.Limits.PollInterval)
 		if err != nil && ctx.Err() == nil {
 			h.f.o.Logger.Error("feed: job for a webhook", "webhook", one.settings.Name, "err", err)
 		}
 	}
 }
 
-// wakes reports whether a webhook needs a job now.
-func (h *hooks) wakes(one *hook, r *reader) bool {
+// isDue reports whether a webhook needs a job now.
+func (h *hooks) isDue(one *hook, r *reader) bool {
 	one.progress.mu.Lock()
 	defer one.progress.mu.Unlock()
-	one.progress.due = one.progress.due || h.news(one, r)
+	one.progress.due = one.progress.due || h.hasNews(one, r)
 	return one.progress.due && one.progress.state.Paused == "" && !h.f.o.Now().Before(one.progress.state.NotBefore)
 }
 
-// news reports whether the changes since the last look concern the webhook. Most pages
-// do not, and need no job.
-func (h *hooks) news(one *hook, r *reader) bool {
-	a, err := h.f.roleGroup(one.policy, one.settings.Source, one.settings.Role)
+// hasNews reports whether changes after progress.scanned pass the webhook's filters. Most changes do not, so they need
+// no job.
+func (h *hooks) hasNews(one *hook, r *reader) bool {
+	a, err := h.f.findRoleGroup(one.policy, one.settings.Source, one.settings.Role)
 	if err != nil {
 		return true
 	}
 	rows := make([]understudy.Change, 64)
 	for {
-		n, head, _, held := r.since(one.progress.scanned, rows)
+		n, head, _, held := r.copySince(one.progress.scanned, rows)
 		if !held {
 			one.progress.scanned = head
 			return true
@@ -235,33 +235,33 @@ func (h *hooks) news(one *hook, r *reader) bool {
 		}
 		for i := range rows[:n] {
 			one.progress.scanned = rows[i].N
-			if sight := a.view(&rows[i], true); sight.shown && one.query.wants(&sight.seen) {
+			if sight := a.view(&rows[i], true); sight.visible && one.query.matchChange(&sight.change) {
 				return true
 			}
 		}
 	}
 }
 
-// move sets a webhook going again, after a change's number when after is not
-// nil. Errors: ErrNotFound, ErrInvalid.
-func (h *hooks) move(ctx context.Context, name string, after *int64) error {
+// resume ends a pause. If after is not nil, it also moves the position to that change. It returns ErrNotFound or
+// ErrInvalid.
+func (h *hooks) resume(ctx context.Context, name string, after *int64) error {
 	one := h.get(name)
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
 	}
 	r := h.f.readers[one.settings.Source]
 	if after != nil {
-		last, err := r.last(ctx, *after)
+		last, err := r.readLast(ctx, *after)
 		if err != nil {
 			return err
 		}
 		if *after < 0 || *after > last {
-			return invalid("after=%d: want 0 to %d, the newest change", *after, last)
+			return newInvalid("after=%d: want 0 to %d, the newest change", *after, last)
 		}
 	}
 	one.progress.mu.Lock()
 	defer one.progress.mu.Unlock()
-	err := h.update(ctx, one, func(s *hookState) {
+	err := h.saveState(ctx, one, func(s *hookState) {
 		if after != nil {
 			s.After, s.Until = *after, 0
 			s.Round++
@@ -271,25 +271,25 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
-	one.progress.moves++
+	one.progress.resumes++
 	one.progress.due = true
 	one.progress.line.Release()
-	r.ring()
+	r.notify()
 	return nil
 }
 
-// Resume sets a webhook going again, after a change's number when after is not nil.
-// Errors: ErrNotFound, ErrInvalid.
+// Resume ends the pause of a webhook. If after is not nil, deliveries continue after that change. It returns
+// ErrNotFound or ErrInvalid.
 func (f *Feed) Resume(ctx context.Context, name string, after *int64) error {
-	if err := f.hooks.move(ctx, name, after); err != nil {
+	if err := f.hooks.resume(ctx, name, after); err != nil {
 		return err
 	}
 	f.o.Logger.Info("webhook resumed", "webhook", name)
 	return nil
 }
 
-// Pause stops a webhook until it is resumed, and keeps by whom. What is being sent is still
-// sent; one that is paused stays as it is. Errors: ErrNotFound.
+// Pause stops a webhook until Resume, and records who paused it. A request that is being sent is still sent. A webhook
+// that is already paused stays unchanged. It returns ErrNotFound for an unknown name.
 func (f *Feed) Pause(ctx context.Context, name, by string) error {
 	one := f.hooks.get(name)
 	if one == nil {
@@ -304,14 +304,14 @@ func (f *Feed) Pause(ctx context.Context, name, by string) error {
 	if by != "" {
 		why += " by " + understudy.Clip(by)
 	}
-	if err := f.hooks.update(ctx, one, func(s *hookState) { s.Paused = why }); err != nil {
+	if err := f.hooks.saveState(ctx, one, func(s *hookState) { s.Paused = why }); err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
 	f.o.Logger.Info("webhook paused", "webhook", name, "why", why)
 	return nil
 }
 
-// Webhooks are all of them, by name.
+// Webhooks returns the state of all webhooks, sorted by name.
 func (f *Feed) Webhooks() []request.Webhook {
 	all := []request.Webhook{}
 	for _, one := range f.hooks.all() {

@@ -140,7 +140,7 @@ func hooked(t testing.TB, tab *table, h Hook) (*Feed, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tab.notes[kvName("crm")] == nil {
+	if tab.notes[hookKey("crm")] == nil {
 		t.Error("the place was not kept")
 	}
 	return f, c
@@ -148,7 +148,7 @@ func hooked(t testing.TB, tab *table, h Hook) (*Feed, *clock) {
 
 func (f *Feed) from(t testing.TB, after int64) {
 	t.Helper()
-	if err := f.hooks.move(t.Context(), "crm", &after); err != nil {
+	if err := f.hooks.resume(t.Context(), "crm", &after); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -192,7 +192,7 @@ func TestDelivery(t *testing.T) {
 	for i := range 250 {
 		tab.put("twilio", came("calls", fmt.Sprint("CA", i)))
 	}
-	if err := f.readers["twilio"].pull(t.Context()); err != nil {
+	if err := f.readers["twilio"].readNew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	note := ""
@@ -421,10 +421,10 @@ func TestJobsAreMadeWhenNeeded(t *testing.T) {
 	look := func(want int, why string) {
 		t.Helper()
 		r := f.readers["twilio"]
-		if err := r.pull(t.Context()); err != nil {
+		if err := r.readNew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f.hooks.look(t.Context(), r)
+		f.hooks.enqueueDue(t.Context(), r)
 		if asked != want {
 			t.Errorf("%s: %d jobs, want %d", why, asked, want)
 		}
@@ -457,7 +457,7 @@ func TestJobsAreMadeWhenNeeded(t *testing.T) {
 	deliver()
 	c.step(time.Hour)
 	look(4, "paused")
-	if err := f.hooks.move(t.Context(), "crm", nil); err != nil {
+	if err := f.hooks.resume(t.Context(), "crm", nil); err != nil {
 		t.Fatal(err)
 	}
 	look(5, "resumed")

@@ -1,4 +1,4 @@
-// Hook routes: the state of webhooks, and pausing, resuming or testing one.
+// Hook routes: show the state of webhooks, and pause, resume or test a webhook.
 
 package feed
 
@@ -14,8 +14,8 @@ import (
 	"understudy/request"
 )
 
-// maxCommand bounds the body of a command, in bytes.
-const maxCommand = 4 << 10
+// maxCommandBytes is the maximum size of a command's body.
+const maxCommandBytes = 4 << 10
 
 // listHooks answers with the state of every webhook.
 func (f *Feed) listHooks(context.Context, understudy.Caller, *http.Request) (any, error) {
@@ -24,8 +24,8 @@ func (f *Feed) listHooks(context.Context, understudy.Caller, *http.Request) (any
 	}{f.Webhooks()}, nil
 }
 
-// hookCommand is the body of a request that resumes a webhook: {"after":N} from behind that change,
-// {} from its position. {"pause":true} pauses it. {"test":true} sends it a test message.
+// hookCommand is the body of a command to a webhook. {"after":N} resumes deliveries after that change, {} at the saved
+// position. {"pause":true} pauses the webhook. {"test":true} sends a test message.
 type hookCommand struct {
 	After *int64 `json:"after"`
 	Pause bool   `json:"pause"`
@@ -36,13 +36,13 @@ type hookCommand struct {
 type HookTest struct {
 	Webhook      string `json:"webhook"`
 	Delivered    bool   `json:"delivered"`        // the receiver answered 2xx
-	Status       int    `json:"status,omitempty"` // of the receiver's answer; 0 if there was no answer
+	Status       int    `json:"status,omitempty"` // the status of the receiver's answer; 0 if there was no answer
 	Milliseconds int64  `json:"milliseconds"`
 	Why          string `json:"why,omitempty"` // why the message was not delivered
 }
 
-// sendTest sends a signed message of the type "test" to the webhook of that name, also if the webhook is paused. Its
-// position and its state stay as they are. The error is ErrNotFound.
+// sendTest sends a signed message of the type "test" to a webhook, even if the webhook is paused. It changes neither
+// the position nor the state. It returns ErrNotFound for an unknown name.
 func (f *Feed) sendTest(ctx context.Context, name string) (*HookTest, error) {
 	one := f.hooks.get(name)
 	if one == nil {
@@ -60,10 +60,10 @@ func (f *Feed) sendTest(ctx context.Context, name string) (*HookTest, error) {
 	return result, nil
 }
 
-// commandHook pauses, resumes or tests a webhook.
-func (f *Feed) commandHook(ctx context.Context, c understudy.Caller, r *http.Request, command *hookCommand) (any, error) {
+// handleCommand pauses, resumes or tests a webhook.
+func (f *Feed) handleCommand(ctx context.Context, c understudy.Caller, r *http.Request, command *hookCommand) (any, error) {
 	if command.Pause && command.After != nil || command.Test && (command.Pause || command.After != nil) {
-		return nil, invalid("a webhook is paused, tested, or sent what came after a change; write one of pause and after and test")
+		return nil, newInvalid("a webhook is paused, tested, or sent what came after a change; write one of pause and after and test")
 	}
 	name, what := r.PathValue("name"), "webhook resume "
 	switch {

@@ -44,7 +44,7 @@ func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 		checktest.Equal(t, strings.Count(got, "id:"), 1, `a stream: strings.Count(got, "id:")`)
 	}
 	w = httptest.NewRecorder()
-	r.feed.page(t.Context(), w, ask, page)
+	r.feed.answerPage(t.Context(), w, ask, page)
 	if got := strings.TrimSpace(w.Body.String()); !strings.HasPrefix(got, `{"changes":[],"next":"0.`) {
 		t.Errorf("a page: %q", got)
 	}
@@ -219,19 +219,19 @@ func TestOtherSites(t *testing.T) {
 // those it lacks by itself, and hears of what comes after.
 func TestNobodyFollows(t *testing.T) {
 	t.Parallel()
-	r := open(t, some(), Options{Limits: Limits{Look: time.Hour}})
+	r := open(t, some(), Options{Limits: Limits{PollInterval: time.Hour}})
 	one := r.feed.readers["twilio"]
 	r.put("twilio", came("calls", "CA8"), came("calls", "CA9"))
-	if r.feed.followed("twilio") {
+	if r.feed.hasFollower("twilio") {
 		t.Fatal("somebody follows")
 	}
-	if err := one.pass(t.Context()); err != nil {
+	if err := one.skipToNewest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.mu.Lock()
 	reads := r.reads
 	r.mu.Unlock()
-	n, head, moved, held := one.since(8, make([]understudy.Change, 4))
+	n, head, moved, held := one.copySince(8, make([]understudy.Change, 4))
 	checktest.Equal(t, reads, 0, "reads")
 	checktest.Equal(t, head, 10, "head")
 	checktest.MustTrue(t, !held, "held is true")
@@ -240,7 +240,7 @@ func TestNobodyFollows(t *testing.T) {
 		t.Errorf("after 8: %v", a.Changes)
 	}
 	l := r.listen(t, "all", "")
-	if !r.feed.followed("twilio") {
+	if !r.feed.hasFollower("twilio") {
 		t.Error("a stream does not follow")
 	}
 	r.make(came("calls", "CA10"))

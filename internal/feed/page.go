@@ -1,4 +1,4 @@
-// Page: changes as JSON, at once or after a wait.
+// Page: answers with changes as JSON, at once or after a wait.
 
 package feed
 
@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// page answers with the next changes and the position behind them. With wait, and no
-// change yet, it waits for the first.
-func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request, s *subscription) {
+// answerPage answers with the next changes and the cursor after them. With wait= and without a new change it waits for
+// the first one.
+func (f *Feed) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Request, s *subscription) {
 	control := http.NewResponseController(w)
-	// Both may be longer than a request usually takes.
+	// The wait may be longer than the usual time limits of a request.
 	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(f.o.Now().Add(max(s.query.wait, 0) + answerTime + f.o.Limits.Stall))
 	var end <-chan time.Time
@@ -33,11 +33,11 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 		ctx, cancel = context.WithTimeout(r.Context(), s.query.wait+answerTime)
 		defer cancel()
 	}
-	at := f.positionAt(s.reader, s.start)
+	at := f.newPosition(s.reader, s.start)
 	var body bytes.Buffer
 	body.WriteString(`{"changes":[`)
 	for {
-		count, last, moved, err := f.fill(ctx, &body, at, s)
+		count, last, moved, err := f.fillPage(ctx, &body, at, s)
 		if err != nil {
 			f.refuse(w, r, err)
 			return
@@ -46,12 +46,12 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 			select {
 			case <-moved:
 				select {
-				case <-end: // both: the time, or the grant, has ended
+				case <-end: // the wait or the grant has ended, too
 				default:
 					continue
 				}
 			case <-end:
-			case <-s.policy.over:
+			case <-s.policy.done:
 			case <-s.caller.Grant.Revoked:
 			case <-ctx.Done():
 			}
@@ -59,25 +59,25 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 		fmt.Fprintf(&body, "],\"next\":%q}\n", s.group.cursor(last))
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-		_, _ = w.Write(body.Bytes()) // the subscriber may have left
+		_, _ = w.Write(body.Bytes()) // the subscriber may have disconnected
 		return
 	}
 }
 
-// fill writes changes until the page is full, no more are there, or another policy is
-// in force, or the grant is revoked. last is the position behind them.
-func (f *Feed) fill(
+// fillPage writes changes until the page is full or no more are stored. It also stops when the policy is replaced or
+// the grant is revoked. last is the position after the written changes.
+func (f *Feed) fillPage(
 	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
 ) (count int, last int64, moved <-chan struct{}, err error) {
 	limit := s.query.limit
-	limit = cmp.Or(limit, defaultPage)
+	limit = cmp.Or(limit, defaultPageChanges)
 	for {
 		if s.isOver() {
 			return count, at.at, nil, nil
 		}
-		rows, recent, moved, err := at.next(ctx)
+		rows, recent, moved, err := at.readNext(ctx)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return count, at.at, nil, nil // many hidden changes and few others: the page ends here
+			return count, at.at, nil, nil // reading many hidden changes took too long: end the page here
 		}
 		if err != nil {
 			return 0, 0, nil, err
@@ -87,7 +87,7 @@ func (f *Feed) fill(
 		}
 		for i := range rows {
 			sight := s.group.view(&rows[i], recent)
-			if !sight.shown || !s.query.wants(&sight.seen) {
+			if !sight.visible || !s.query.matchChange(&sight.change) {
 				continue
 			}
 			if count > 0 {

@@ -119,7 +119,7 @@ func (v *subscriber) due(f *Feed, rows []understudy.Change) (want []string) {
 	caller := understudy.Caller{Name: v.role, Grant: &understudy.Grant{Role: v.role}}
 	q := query{kinds: v.query["kind"], fields: v.query["field"]}
 	for _, row := range rows[v.begun:] {
-		if seen, ok := f.now.Load().rules.Gate.RedactChange(caller, row); ok && q.wants(&seen) {
+		if seen, ok := f.current.Load().rules.Gate.RedactChange(caller, row); ok && q.matchChange(&seen) {
 			want = append(want, told(seen))
 		}
 	}
@@ -133,7 +133,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 	o.Policy = Policy{Gate: gate(t, o), Callers: people{}}
 	rapid.Check(t, func(t *rapid.T) {
 		tab := newTable()
-		o.Store, o.KV, o.Limits.Buffer = tab, tab, rapid.IntRange(1, 40).Draw(t, "buffer")
+		o.Store, o.KV, o.Limits.MaxBuffered = tab, tab, rapid.IntRange(1, 40).Draw(t, "buffer")
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
 			tab.put("twilio", anyChange(t))
 		}
@@ -148,7 +148,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 				for range rapid.IntRange(1, 30).Draw(t, "changes") {
 					tab.put("twilio", anyChange(t))
 				}
-				if err := f.readers["twilio"].pull(context.Background()); err != nil {
+				if err := f.readers["twilio"].readNew(context.Background()); err != nil {
 					t.Fatal(err)
 				}
 			case "save quietly":
@@ -160,7 +160,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 					v.query["kind"] = rapid.SliceOfN(rapid.SampledFrom(someKinds), 0, 2).Draw(t, "asked kinds")
 				}
 				if rapid.Bool().Draw(t, "now") {
-					v.begun, _ = f.readers["twilio"].last(context.Background(), 0)
+					v.begun, _ = f.readers["twilio"].readLast(context.Background(), 0)
 					v.at = "now"
 				}
 				if v.at == "now" {
@@ -173,7 +173,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 				}
 			}
 		}
-		if err := f.readers["twilio"].pull(context.Background()); err != nil {
+		if err := f.readers["twilio"].readNew(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range all {
@@ -191,7 +191,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 // Streams that stay, while changes come and others leave.
 func TestManyListenWhileChangesCome(t *testing.T) {
 	t.Parallel()
-	r := open(t, some(), Options{Limits: Limits{Buffer: 8}})
+	r := open(t, some(), Options{Limits: Limits{MaxBuffered: 8}})
 	rng := rand.New(rand.NewPCG(1, 2))
 	const total = 600
 	var wg sync.WaitGroup
@@ -204,12 +204,12 @@ func TestManyListenWhileChangesCome(t *testing.T) {
 				r.mu.Lock()
 				for len(r.rows["twilio"]) <= n {
 					r.mu.Unlock()
-					r.feed.RingSource("twilio")
+					r.feed.NotifySource("twilio")
 					r.mu.Lock()
 				}
 				row := r.rows["twilio"][n]
 				r.mu.Unlock()
-				seen, ok := r.feed.now.Load().rules.Gate.RedactChange(caller, row)
+				seen, ok := r.feed.current.Load().rules.Gate.RedactChange(caller, row)
 				if !ok {
 					continue
 				}
@@ -261,11 +261,11 @@ func FuzzQuery(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	all, err := feed.roleGroup(feed.now.Load(), "twilio", "all")
+	all, err := feed.findRoleGroup(feed.current.Load(), "twilio", "all")
 	if err != nil {
 		f.Fatal(err)
 	}
-	support, err := feed.roleGroup(feed.now.Load(), "twilio", "support")
+	support, err := feed.findRoleGroup(feed.current.Load(), "twilio", "support")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -279,16 +279,16 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		checktest.MustTrue(t, q.limit >= 0, "%q, %q: q.limit is %v, want >= 0", raw, last, q.limit)
-		checktest.MustTrue(t, q.limit <= maxPage, "%q, %q: q.limit is %v", raw, last, q.limit)
+		checktest.MustTrue(t, q.limit <= maxPageChanges, "%q, %q: q.limit is %v", raw, last, q.limit)
 		checktest.MustTrue(t, q.wait >= -1, "%q, %q: q.wait is %v, want >= -1", raw, last, q.wait)
 		checktest.MustTrue(t, len(q.kinds) <= maxNames, "%q, %q: len(q.kinds) is %v", raw, last, len(q.kinds))
 		checktest.MustTrue(t, len(q.fields) <= maxNames, "%q, %q: len(q.fields) is %v", raw, last, len(q.fields))
-		checktest.MustTrue(t, !(q.now && q.after != ""),
+		checktest.MustTrue(t, !(q.fromNow && q.after != ""),
 			`%q, %q: q.now && q.after != ""`, raw, last)
-		if n, err := all.place(q.after); err == nil && (n < 0 || place(q.after) != strconv.FormatInt(n, 10) && len(q.after) < sealedSize) {
+		if n, err := all.parseCursor(q.after); err == nil && (n < 0 || place(q.after) != strconv.FormatInt(n, 10) && len(q.after) < sealedSize) {
 			t.Fatalf("%q is the place %d, which is %q", q.after, n, all.cursor(n))
 		}
-		if n, err := support.place(q.after); err == nil && n != 0 && len(q.after) != sealedSize {
+		if n, err := support.parseCursor(q.after); err == nil && n != 0 && len(q.after) != sealedSize {
 			t.Fatalf("support's %q is the place %d", q.after, n)
 		}
 		r := httptest.NewRequest(http.MethodGet, "/-/feed.json", nil)

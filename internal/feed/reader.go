@@ -1,4 +1,4 @@
-// Reader: reads a source's changes once, for all subscribers.
+// Reader: reads a source's changes once for all subscribers.
 
 package feed
 
@@ -11,27 +11,27 @@ import (
 	"understudy"
 )
 
-// reader keeps the newest changes of a source in a ring. Subscribers copy from it
-// and never block it.
+// reader keeps the newest changes of a source in a ring buffer. Subscribers copy from the buffer and never block the
+// reader.
 type reader struct {
-	source string
-	store  Store
-	rung   chan struct{}
-	read   chan struct{} // told after each look
+	source   string
+	store    Store
+	wake     chan struct{}
+	readDone chan struct{} // receives a value after each read
 
-	pulling sync.Mutex // one reads the store at a time
+	reading sync.Mutex // serializes reads of the store
 
 	mu    sync.Mutex
-	rows  []understudy.Change // the ring; place (first+i)%len
+	rows  []understudy.Change // the ring buffer; row i is at (first+i)%len(rows)
 	first int
 	count int
-	head  int64         // the newest number read
-	floor int64         // every row above it, up to head, is in the ring
-	moved chan struct{} // closed when head moves
+	head  int64         // the number of the newest change read
+	floor int64         // the buffer has every change from floor+1 to head
+	moved chan struct{} // closed when head rises
 }
 
-// atOnce is how many rows are read from the store at once.
-const atOnce = 500
+// rowsPerRead is how many changes are read from the store at once.
+const rowsPerRead = 500
 
 func newReader(ctx context.Context, source string, store Store, buffer int) (*reader, error) {
 	head, err := store.ReadLastChange(ctx, source)
@@ -39,43 +39,43 @@ func newReader(ctx context.Context, source string, store Store, buffer int) (*re
 		return nil, fmt.Errorf("feed: %w", err)
 	}
 	return &reader{
-		source: source, store: store, rung: make(chan struct{}, 1), read: make(chan struct{}, 1),
+		source: source, store: store, wake: make(chan struct{}, 1), readDone: make(chan struct{}, 1),
 		rows: make([]understudy.Change, buffer), head: head, floor: head, moved: make(chan struct{}),
 	}, nil
 }
 
-// ring asks for a pull; asking twice is asking once.
-func (r *reader) ring() {
+// notify requests a read. Several requests before the next read count once.
+func (r *reader) notify() {
 	select {
-	case r.rung <- struct{}{}:
+	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// pull reads what is new.
-func (r *reader) pull(ctx context.Context) error {
-	r.pulling.Lock()
-	defer r.pulling.Unlock()
+// readNew reads all new changes from the store.
+func (r *reader) readNew(ctx context.Context) error {
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	for {
 		r.mu.Lock()
 		head := r.head
 		r.mu.Unlock()
-		rows, err := r.store.ReadChanges(ctx, r.source, head, atOnce)
+		rows, err := r.store.ReadChanges(ctx, r.source, head, rowsPerRead)
 		if err != nil {
 			return err
 		}
 		r.add(rows)
-		if len(rows) < atOnce {
+		if len(rows) < rowsPerRead {
 			return nil
 		}
 	}
 }
 
-// pass moves on to the newest change without the rows up to it, which nobody waits
-// for: a subscriber that comes and wants them reads the store.
-func (r *reader) pass(ctx context.Context) error {
-	r.pulling.Lock()
-	defer r.pulling.Unlock()
+// skipToNewest moves to the newest change without reading the changes before it. A new subscriber that wants them reads
+// the store.
+func (r *reader) skipToNewest(ctx context.Context) error {
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	last, err := r.store.ReadLastChange(ctx, r.source)
 	if err != nil {
 		return err
@@ -86,19 +86,19 @@ func (r *reader) pass(ctx context.Context) error {
 		return nil
 	}
 	r.head = last
-	r.empty()
+	r.clearRows()
 	close(r.moved)
 	r.moved = make(chan struct{})
 	return nil
 }
 
-// empty drops the rows in the ring; r.mu is held.
-func (r *reader) empty() {
+// clearRows empties the buffer. The caller holds r.mu.
+func (r *reader) clearRows() {
 	clear(r.rows)
 	r.first, r.count, r.floor = 0, 0, r.head
 }
 
-// add puts rows into the ring, over the oldest, and wakes waiting subscribers.
+// add appends rows to the buffer, overwrites the oldest, and wakes waiting subscribers.
 func (r *reader) add(rows []understudy.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,19 +121,18 @@ func (r *reader) add(rows []understudy.Change) {
 	}
 }
 
-// forget empties the ring. It waits for a reading of the store that began before.
+// forget empties the buffer. It waits for a running read of the store.
 func (r *reader) forget() {
-	r.pulling.Lock()
-	defer r.pulling.Unlock()
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.empty()
+	r.clearRows()
 }
 
-// since copies rows above a number into out, in order. held is false when the
-// ring does not go back that far. moved is closed when there are more than
-// head.
-func (r *reader) since(after int64, out []understudy.Change) (n int, head int64, moved <-chan struct{}, held bool) {
+// copySince copies rows above a number into out, in order. held is false if the buffer does not go back that far. moved
+// is closed when changes above head are read.
+func (r *reader) copySince(after int64, out []understudy.Change) (n int, head int64, moved <-chan struct{}, held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if after < r.floor {
@@ -147,16 +146,16 @@ func (r *reader) since(after int64, out []understudy.Change) (n int, head int64,
 	return n, r.head, r.moved, true
 }
 
-// last returns the newest number. If beyond is greater than what has been read, it
-// reads the store first: the notification may not have arrived yet.
-func (r *reader) last(ctx context.Context, beyond int64) (int64, error) {
+// readLast returns the number of the newest change. If beyond is greater than that number, it reads the store first,
+// because the notification may not have arrived yet.
+func (r *reader) readLast(ctx context.Context, beyond int64) (int64, error) {
 	r.mu.Lock()
 	head := r.head
 	r.mu.Unlock()
 	if beyond <= head {
 		return head, nil
 	}
-	if err := r.pull(ctx); err != nil {
+	if err := r.readNew(ctx); err != nil {
 		return 0, err
 	}
 	r.mu.Lock()
@@ -164,23 +163,23 @@ func (r *reader) last(ctx context.Context, beyond int64) (int64, error) {
 	return r.head, nil
 }
 
-// position is the position of one subscriber.
+// position is how far one subscriber has read.
 type position struct {
 	f    *Feed
 	r    *reader
-	at   int64 // the number read last
+	at   int64 // the number of the last change read
 	rows []understudy.Change
 }
 
-func (f *Feed) positionAt(r *reader, at int64) *position {
+func (f *Feed) newPosition(r *reader, at int64) *position {
 	return &position{f: f, r: r, at: at, rows: make([]understudy.Change, 64)}
 }
 
-// next are the rows above the position, in order; recent says that they came from the
-// ring. Without rows, moved is closed when there are some. The position moves past
-// them. The rows are valid until the next call.
-func (p *position) next(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
-	n, head, moved, held := p.r.since(p.at, p.rows)
+// readNext returns the rows above the position, in order, and advances the position. recent reports whether they came
+// from the buffer. If there are no rows, moved is closed when a new change arrives. The rows are valid until the next
+// call.
+func (p *position) readNext(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
+	n, head, moved, held := p.r.copySince(p.at, p.rows)
 	if held {
 		if n > 0 {
 			p.at = p.rows[n-1].N
@@ -188,16 +187,16 @@ func (p *position) next(ctx context.Context) (rows []understudy.Change, recent b
 		return p.rows[:n], true, moved, nil
 	}
 	select {
-	case p.f.slow <- struct{}{}:
-		defer func() { <-p.f.slow }()
+	case p.f.slowReads <- struct{}{}:
+		defer func() { <-p.f.slowReads }()
 	case <-ctx.Done():
 		return nil, false, nil, ctx.Err()
 	}
-	rows, err = p.r.store.ReadChanges(ctx, p.r.source, p.at, atOnce)
+	rows, err = p.r.store.ReadChanges(ctx, p.r.source, p.at, rowsPerRead)
 	switch {
 	case err != nil:
 		return nil, false, nil, fmt.Errorf("feed: %w", err)
-	case len(rows) == 0: // rows that were there are gone
+	case len(rows) == 0: // the rows were deleted from the store
 		p.at = max(p.at, head)
 		return nil, false, moved, nil
 	}

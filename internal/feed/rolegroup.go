@@ -1,4 +1,4 @@
-// Role group: the view of all subscribers of one role, made once for all of them.
+// Role group: the view of all subscribers of one role, computed once for all of them.
 
 package feed
 
@@ -17,25 +17,25 @@ import (
 
 type roleGroupKey struct{ source, role string }
 
-// roleGroup is a role before a source under one policy.
+// roleGroup is the view of a role of one source under one policy.
 type roleGroup struct {
-	gate   *access.Gate
-	caller understudy.Caller
-	source string
-	whole  bool     // sees every record: cursors show the number
-	ruled  bool     // row rules apply: the records that it may see can change at any time
-	seal   *cursors // of the cursors otherwise; a role that sees every record may use them, too
-	runs   runs
-	slots  []atomic.Pointer[maskedChange]
+	gate        *access.Gate
+	caller      understudy.Caller
+	source      string
+	seesAll     bool     // the role sees every record, so its cursors may show the number of a change
+	hasRowRules bool     // which records the role sees can change at any time
+	sealed      *cursors // cursors that hide the number; a role with seesAll may also use them
+	runs        runs
+	slots       []atomic.Pointer[maskedChange]
 }
 
-// maskedChange is a change as a role group sees it. It is shared and never changed.
+// maskedChange is a change as a role group sees it. It is shared and immutable.
 type maskedChange struct {
-	n     int64 // the change's number
-	shown bool
-	seen  understudy.Change
-	data  []byte // one line of JSON
-	event []byte // the same as an event of a stream, its id before it
+	n       int64 // the change's number
+	visible bool
+	change  understudy.Change
+	data    []byte // one line of JSON
+	event   []byte // the same JSON as a server-sent event, after its id
 }
 
 // change is the JSON of a change.
@@ -51,8 +51,8 @@ type change struct {
 	Cursor  string    `json:"cursor,omitempty"`
 }
 
-// roleGroup is the group of a role.
-func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
+// findRoleGroup returns the group of a role and creates it if needed.
+func (f *Feed) findRoleGroup(r *policy, source, role string) (*roleGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := roleGroupKey{source, role}
@@ -65,18 +65,18 @@ func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 	}
 	a := &roleGroup{
 		gate: r.rules.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
-		seal: &cursors{s}, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
+		sealed: &cursors{s}, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.MaxBuffered),
 	}
-	a.whole, a.ruled = a.gate.CanSeeAll(a.caller, source), a.gate.HasRowRules(a.caller, source)
+	a.seesAll, a.hasRowRules = a.gate.CanSeeAll(a.caller, source), a.gate.HasRowRules(a.caller, source)
 	r.groups[key] = a
 	return a, nil
 }
 
-// view is a change as the role group sees it. Recent views are kept for the others. Two
-// goroutines that make the same view at once differ only in its cursor. With row rules
-// no view is kept: a record that was visible may be hidden by now.
+// view returns a change as the role group sees it. Views of recent changes are cached. Two goroutines may compute the
+// same view at once; the results differ only in the cursor. With row rules nothing is cached, because a visible record
+// may become hidden.
 func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
-	recent = recent && !a.ruled
+	recent = recent && !a.hasRowRules
 	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
 	if recent {
 		if s := slot.Load(); s != nil && s.n == ch.N {
@@ -84,7 +84,7 @@ func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 		}
 	}
 	s := &maskedChange{n: ch.N}
-	if s.seen, s.shown = a.gate.RedactChange(a.caller, *ch); s.shown {
+	if s.change, s.visible = a.gate.RedactChange(a.caller, *ch); s.visible {
 		s.encode(a, ch.N)
 	}
 	if recent {
@@ -93,45 +93,45 @@ func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 	return s
 }
 
-// encode writes the change as it is sent.
+// encode sets the JSON and the event of a change.
 func (s *maskedChange) encode(a *roleGroup, n int64) {
 	c := change{
-		N: s.seen.N, Source: s.seen.Source, Kind: s.seen.Kind, ID: s.seen.ID, What: s.seen.Type.String(), Version: s.seen.Version,
-		At: s.seen.At.UTC(),
+		N: s.change.N, Source: s.change.Source, Kind: s.change.Kind, ID: s.change.ID, What: s.change.Type.String(), Version: s.change.Version,
+		At: s.change.At.UTC(),
 	}
-	for name := range s.seen.Fields.All() {
+	for name := range s.change.Fields.All() {
 		c.Fields = append(c.Fields, jsonspan.Name([]byte(name)))
 	}
 	cursor := a.cursor(n)
-	if !a.whole {
+	if !a.seesAll {
 		c.Cursor = cursor
 	}
 	data, err := json.Marshal(c)
-	if err != nil { // strings, numbers and a time marshal
+	if err != nil { // marshalling strings, numbers and a time cannot fail
 		panic("feed: " + err.Error())
 	}
 	s.event = fmt.Appendf(nil, "id: %s\ndata: %s\n\n", cursor, data)
 	s.data = s.event[bytes.IndexByte(s.event, '{') : len(s.event)-2]
 }
 
-// cursor is a position in the form that the role group may see.
+// cursor returns the cursor of a position in the form that the role group may see.
 func (a *roleGroup) cursor(n int64) string {
-	if a.whole {
-		return string(appendNumber(nil, n, a.runs.now()))
+	if a.seesAll {
+		return string(appendNumber(nil, n, a.runs.currentID()))
 	}
-	return string(a.seal.append(nil, n, a.runs.now()))
+	return string(a.sealed.append(nil, n, a.runs.currentID()))
 }
 
-// place reads a cursor. It accepts a number only from a role that sees numbers: another
-// role could count changes with it.
-func (a *roleGroup) place(cursor string) (int64, error) {
+// parseCursor returns the number of a cursor. It accepts a plain number only from a role that sees every record:
+// another role could count hidden changes with it.
+func (a *roleGroup) parseCursor(cursor string) (int64, error) {
 	if cursor == "0" {
 		return 0, nil
 	}
 	n, run, ok := readNumber(cursor)
-	if !ok || !a.whole {
+	if !ok || !a.seesAll {
 		var err error
-		if n, run, err = a.seal.open(cursor); err != nil && a.whole {
+		if n, run, err = a.sealed.open(cursor); err != nil && a.seesAll {
 			return 0, fmt.Errorf("feed: %w: after must be a place in the feed, the number of a change, 0 or now", understudy.ErrInvalid)
 		} else if err != nil {
 			return 0, err

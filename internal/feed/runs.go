@@ -1,4 +1,4 @@
-// Runs: which changes a cursor may name, also after a store was put back to an earlier state.
+// Runs: the starts of a feed, which show whether a cursor is still valid after the store was restored from a backup.
 
 package feed
 
@@ -14,25 +14,25 @@ import (
 	"understudy"
 )
 
-// runsKey is the value that holds the runs.
+// runsKey is the key under which the KV store keeps the runs.
 const runsKey = "feed/runs"
 
-// maxRuns bounds the runs that are kept.
+// maxRuns is how many runs are kept.
 const maxRuns = 64
 
-// run is a feed from its start to the next one's.
+// run is the time from one start of the feed to the next.
 type run struct {
-	ID    int64            `json:"id"`    // when it began, in milliseconds; each is above the one before
-	Heads map[string]int64 `json:"heads"` // the last change of each source at its start
+	ID    int64            `json:"id"`    // the start in Unix milliseconds; greater than the ID of the run before
+	Heads map[string]int64 `json:"heads"` // the number of each source's last change at the start
 }
 
-// runs are those of a store, the oldest first. A store that was put back to an earlier state gives
-// numbers again that it gave before, to other changes: it lacks the run that told the old ones, or
-// the run after that begins below them.
+// runs are the runs of a store, oldest first. A store that was restored from a backup reuses the numbers of lost
+// changes. A cursor of a lost change is detected, because the restored store either lacks its run, or the next run
+// starts below its number.
 type runs []run
 
-// openRuns reads the runs of a store and adds one. What cannot be written is logged: the cursors of
-// this run are refused after the next start.
+// openRuns reads the runs of a store and adds a new run. If the run cannot be saved, a warning is logged: the cursors
+// of this run are refused after the next start.
 func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
 	if err := understudy.ReadJSON(ctx, s, runsKey, &all); err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
@@ -47,11 +47,11 @@ func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[strin
 	return all, nil
 }
 
-// now returns the run under way.
-func (r runs) now() int64 { return r[len(r)-1].ID }
+// currentID returns the ID of the current run.
+func (r runs) currentID() int64 { return r[len(r)-1].ID }
 
-// isKnown reports whether a number of a source, told in a run, names the same change here. The
-// numbers of runs that are no longer kept lie below the oldest one that is.
+// isKnown reports whether a number from a cursor of the given run still names the same change. The runs that were
+// dropped had lower numbers than the oldest kept run.
 func (r runs) isKnown(source string, n, id int64) bool {
 	next, found := slices.BinarySearchFunc(r, id, func(one run, id int64) int { return cmp.Compare(one.ID, id) })
 	if found {
@@ -66,13 +66,13 @@ func (r runs) isKnown(source string, n, id int64) bool {
 	return !known || n <= end
 }
 
-// appendNumber writes a number and its run, for a role that may count changes.
+// appendNumber appends a number and its run, for a role that may count changes.
 func appendNumber(dst []byte, n, run int64) []byte {
 	dst = append(strconv.AppendInt(dst, n, 10), '.')
 	return strconv.AppendInt(dst, run, 36)
 }
 
-// readNumber reads what appendNumber wrote. A number alone has no run.
+// readNumber parses the text of appendNumber. A number without a run is also accepted; run is then 0.
 func readNumber(cursor string) (n, run int64, ok bool) {
 	number, id, told := strings.Cut(cursor, ".")
 	n, err := strconv.ParseInt(number, 10, 64)

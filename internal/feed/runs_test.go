@@ -71,7 +71,7 @@ func TestPlacesOfRunsThatAreNoLongerKept(t *testing.T) {
 	}{
 		{first.Heads["twilio"], first.ID - 1, true}, {first.Heads["twilio"] + 1, first.ID - 1, false},
 		{first.Heads["twilio"] + 10, first.ID, true}, {first.Heads["twilio"] + 11, first.ID, false},
-		{1e9, all.now(), true}, {1, all.now() + 1, false},
+		{1e9, all.currentID(), true}, {1, all.currentID() + 1, false},
 	} {
 		if got := all.isKnown("twilio", c.n, c.run); got != c.told {
 			t.Errorf("change %d of run %d: %v, want %v", c.n, c.run, got, c.told)

@@ -1,5 +1,4 @@
-// Cursor: a position in the feed that reveals no number, for roles that may not count
-// changes.
+// Cursor: an encrypted position in the feed, for roles that must not count changes.
 
 package feed
 
@@ -11,21 +10,20 @@ import (
 	"understudy/kit/token"
 )
 
-// places is what cursors are made with.
+// places holds what is needed to make cursors.
 type places struct {
-	key  []byte // cursors are sealed with keys made of it
+	key  []byte // the secret from which the keys of cursors are derived
 	runs runs
 }
 
-// cursors turns numbers into cursors and back, for one source and role alone. One
-// position has a new cursor each time: a cursor that stays the same would show that
-// nothing hidden happened.
+// cursors encrypts numbers into cursors and decrypts them, for one source and role. Each cursor of a position is
+// different: if it stayed the same, it would reveal that no hidden change happened.
 type cursors struct{ sealer *token.Sealer }
 
-// cursorSize is how many bytes are sealed: a number and the run that told it.
+// cursorSize is the number of encrypted bytes: a number and its run.
 const cursorSize = 16
 
-// append writes the cursor of a number.
+// append appends the cursor of a number.
 func (s *cursors) append(dst []byte, n, run int64) []byte {
 	var place [cursorSize]byte
 	binary.BigEndian.PutUint64(place[:8], uint64(n))
@@ -33,10 +31,10 @@ func (s *cursors) append(dst []byte, n, run int64) []byte {
 	return s.sealer.Append(dst, place[:])
 }
 
-// maxCursor bounds a text that may be a cursor, in bytes.
-const maxCursor = 64
+// maxCursorBytes is the maximum length of a cursor's text.
+const maxCursorBytes = 64
 
-// open returns the number of a cursor, and the run that told it.
+// open decrypts a cursor into its number and run.
 func (s *cursors) open(cursor string) (n, run int64, err error) {
 	place, err := s.sealer.Open(cursor, cursorSize)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Serve: the routes of the feed, its limits, and the form of its errors.
+// Serve: the routes of the feed and the form of their errors.
 
 package feed
 
@@ -16,28 +16,29 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Routes are the methods and paths Handler serves.
+// Routes returns the methods and paths that Handler serves.
 func Routes() []string {
 	return []string{"GET /-/feed", "GET /-/feed.json", "GET /-/webhooks", "POST /-/webhooks/{name}"}
 }
 
-func (f *Feed) route() {
-	forms, _ := jsonhttp.NewFormProtection("") // no address to read: no error
-	hooks := &jsonapi.Options{Who: f.mayCommand, Forms: forms, Foreign: "a page of another site asks",
-		MaxBody: maxCommand, JSON: true, Body: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `, Explain: f.explain}
+func (f *Feed) addRoutes() {
+	forms, _ := jsonhttp.NewFormProtection("") // an empty address causes no error
+	hooks := &jsonapi.Options{Who: f.authorizeCommand, Forms: forms, Foreign: "a page of another site asks",
+		MaxBody: maxCommandBytes, JSON: true, Body: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `, Explain: f.explain}
 	f.mux = http.NewServeMux()
-	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, wantsPages(r.Header["Accept"])) })
+	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, isJSONPreferred(r.Header["Accept"])) })
 	f.mux.HandleFunc("GET /-/feed.json", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, true) })
 	f.mux.Handle("GET /-/webhooks", jsonapi.Handle(hooks, f.listHooks))
-	f.mux.Handle("POST /-/webhooks/{name}", jsonapi.HandleBody(hooks, f.commandHook))
+	f.mux.Handle("POST /-/webhooks/{name}", jsonapi.HandleBody(hooks, f.handleCommand))
 }
 
-// Handler serves Routes; any other path is 404.
+// Handler returns the handler of Routes. Any other path is answered with 404.
 func (f *Feed) Handler() http.Handler { return f.mux }
 
-// answerTime bounds the reading for one answer, beside its waiting.
+// answerTime is the time limit for reading the changes of one answer, without its wait.
 const answerTime = 30 * time.Second
 
+// serve checks a request for the feed and answers with a page or a stream.
 func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	head := w.Header()
 	head.Set("Cache-Control", "no-store, no-transform")
@@ -73,7 +74,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	}
 	f.o.Seen(s.query.source)
 	if pages {
-		f.page(ctx, w, r, s)
+		f.answerPage(ctx, w, r, s)
 		return
 	}
 	f.stream(w, r, s)
@@ -86,9 +87,8 @@ func contentType(pages bool) string {
 	return "text/event-stream"
 }
 
-// wantsPages reads the Accept header (RFC 9110, 12.5.1). A client gets pages when it
-// names application/json and does not like text/event-stream at least as well.
-func wantsPages(accept []string) bool {
+// isJSONPreferred reports whether the Accept header prefers application/json to text/event-stream (RFC 9110, 12.5.1).
+func isJSONPreferred(accept []string) bool {
 	json, events := 0.0, 0.0
 	for _, field := range accept {
 		for part := range strings.SplitSeq(field, ",") {
@@ -112,23 +112,23 @@ func wantsPages(accept []string) bool {
 	return json > events
 }
 
-// errFull: every slot is taken.
+// errFull is returned when the limit of subscribers is reached.
 var errFull = errors.New("feed: too many subscribers; try again in a moment")
 
-// fullWait is when a refused client should come again, in seconds.
-const fullWait = "5"
+// fullRetryAfter is the Retry-After header of a refused subscriber, in seconds.
+const fullRetryAfter = "5"
 
-// refuse answers an error.
+// refuse answers a request with an error.
 func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	(&jsonapi.Options{Explain: f.explain}).Refuse(w, r, err)
 }
 
-// explain says when to come again, and hides errors of the store.
+// explain sets Retry-After and hides the errors of the store.
 func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	if a.Status != http.StatusServiceUnavailable {
 		return
 	}
-	if a.RetryAfter = fullWait; errors.Is(err, errFull) {
+	if a.RetryAfter = fullRetryAfter; errors.Is(err, errFull) {
 		return
 	}
 	if r.Context().Err() == nil {
@@ -137,9 +137,9 @@ func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	a.Error = "the changes cannot be read now"
 }
 
-// mayCommand admits requests with the token, and people who see everything.
-func (f *Feed) mayCommand(r *http.Request) (understudy.Caller, error) {
-	c, err := f.who(r, f.now.Load())
+// authorizeCommand returns the caller of a command. It permits the token, and people who see everything.
+func (f *Feed) authorizeCommand(r *http.Request) (understudy.Caller, error) {
+	c, err := f.identify(r, f.current.Load())
 	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {
 		err = fmt.Errorf("feed: %w: webhooks are for the role all", understudy.ErrForbidden)
 	}

@@ -1,4 +1,4 @@
-// Stream: changes as server-sent events (WHATWG HTML, 9.2).
+// Stream: sends changes as server-sent events (WHATWG HTML, 9.2).
 
 package feed
 
@@ -11,56 +11,57 @@ import (
 	"time"
 )
 
-// whyOver is what a stream says that ends with the policy it began under.
-const whyOver = "the settings changed or the server ends; come back"
+// endMessage is the last comment of a stream that ends with its policy.
+const endMessage = "the settings changed or the server ends; come back"
 
-// retry is when a subscriber whose stream ended comes back, in milliseconds.
-const retry = 2000
+// retryMillis is when a subscriber whose stream ended reconnects, in milliseconds.
+const retryMillis = 2000
 
-// stream sends events until the subscriber leaves, the policy changes, its
-// grant ends, or as many or as long as it asked for.
+// stream sends events until the subscriber disconnects, the policy is replaced, the grant ends, or the requested number
+// or time is reached.
 func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("X-Accel-Buffering", "no")
-	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.positionAt(s.reader, s.start)}
-	// The time a request may take to come is over, and must not end the stream.
-	_ = o.control.SetReadDeadline(time.Time{}) // without a deadline nothing has to be reset
-	ctx, cancel := o.bounds(r.Context())
+	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, position: f.newPosition(s.reader, s.start)}
+	// The read deadline of the request must not end the stream.
+	_ = o.control.SetReadDeadline(time.Time{}) // an error means that there is no deadline
+	ctx, cancel := o.grantContext(r.Context())
 	defer cancel()
 	err := o.run(ctx)
-	if errors.Is(err, os.ErrDeadlineExceeded) { // of a write
-		f.stalled.Add(1)
+	if errors.Is(err, os.ErrDeadlineExceeded) { // a write took too long
+		f.dropped.Add(1)
 	} else if err != nil && ctx.Err() == nil {
 		f.o.Logger.Debug("feed: stream", "caller", s.caller.Name, "err", err)
 	}
 }
 
-// stream is one connection that is sent changes as they come.
+// stream is one connection that receives changes.
 type stream struct {
-	f       *Feed
-	w       http.ResponseWriter
-	control *http.ResponseController
-	s       *subscription
-	place   *position
-	told    int64 // the position that the subscriber got last
-	sent    int
-	until   time.Time // the deadline of writes; zero: they have none yet
-	owed    int       // bytes written under it that were not flushed
+	f             *Feed
+	w             http.ResponseWriter
+	control       *http.ResponseController
+	s             *subscription
+	position      *position
+	sentPosition  int64     // the last position that the subscriber received
+	sent          int       // the number of changes sent
+	writeDeadline time.Time // zero before the first write
+	unflushed     int       // the bytes written since the last flush or new deadline
 }
 
-// bounds end with the grant.
-func (o *stream) bounds(ctx context.Context) (context.Context, context.CancelFunc) {
+// grantContext returns a context that ends with the grant.
+func (o *stream) grantContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if g := o.s.caller.Grant; !g.Expires.IsZero() {
 		return context.WithTimeout(ctx, g.Expires.Sub(o.f.o.Now()))
 	}
 	return context.WithCancel(ctx)
 }
 
+// run sends the position, then changes and heartbeats until the stream ends.
 func (o *stream) run(ctx context.Context) error {
-	// The position goes first, so that a subscriber whose connection breaks before the
-	// first change comes back to it.
-	if err := o.write(fmt.Appendf(nil, "retry: %d\nid: %s\n\n", retry, o.cursor())); err != nil {
+	// Send the position first. A subscriber whose connection breaks before the first change
+	// then reconnects there.
+	if err := o.write(fmt.Appendf(nil, "retry: %d\nid: %s\n\n", retryMillis, o.cursor())); err != nil {
 		return err
 	}
 	if err := o.flush(); err != nil {
@@ -75,59 +76,59 @@ func (o *stream) run(ctx context.Context) error {
 		end = timer.C
 	}
 	for {
-		moved, err := o.drain(ctx)
+		moved, err := o.sendAll(ctx)
 		switch {
-		case errors.Is(err, errOver):
-			return o.last(whyOver)
-		case err != nil || o.full():
+		case errors.Is(err, errPolicyEnded):
+			return o.sendEnd(endMessage)
+		case err != nil || o.isComplete():
 			return err
 		}
 		select {
 		case <-moved:
 		case <-beat.C:
-			if err := o.beat(); err != nil {
+			if err := o.sendHeartbeat(); err != nil {
 				return err
 			}
 		case <-end:
 			return nil
-		case <-o.s.policy.over:
-			return o.last(whyOver)
+		case <-o.s.policy.done:
+			return o.sendEnd(endMessage)
 		case <-o.s.caller.Grant.Revoked:
-			return o.last(whyOver)
+			return o.sendEnd(endMessage)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (o *stream) full() bool { return o.s.query.limit > 0 && o.sent >= o.s.query.limit }
+func (o *stream) isComplete() bool { return o.s.query.limit > 0 && o.sent >= o.s.query.limit }
 
-// drain sends everything there is; moved is closed when there is more.
-func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
+// sendAll sends all stored changes. moved is closed when there are more.
+func (o *stream) sendAll(ctx context.Context) (moved <-chan struct{}, err error) {
 	for {
-		if err := o.may(ctx); err != nil {
+		if err := o.checkOpen(ctx); err != nil {
 			return nil, err
 		}
-		rows, recent, moved, err := o.place.next(ctx)
+		rows, recent, moved, err := o.position.readNext(ctx)
 		if err != nil {
 			return nil, err
 		}
 		before := o.sent
 		for i := range rows {
-			if o.full() {
+			if o.isComplete() {
 				break
 			}
-			if err := o.may(ctx); err != nil {
+			if err := o.checkOpen(ctx); err != nil {
 				return nil, err
 			}
 			sight := o.s.group.view(&rows[i], recent)
-			if !sight.shown || !o.s.query.wants(&sight.seen) {
+			if !sight.visible || !o.s.query.matchChange(&sight.change) {
 				continue
 			}
 			if err := o.write(sight.event); err != nil {
 				return nil, err
 			}
-			o.told = sight.n
+			o.sentPosition = sight.n
 			o.sent++
 		}
 		if o.sent > before {
@@ -135,66 +136,64 @@ func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 				return nil, err
 			}
 		}
-		if len(rows) == 0 || o.full() {
+		if len(rows) == 0 || o.isComplete() {
 			return moved, nil
 		}
 	}
 }
 
-// errOver: another policy is in force.
-var errOver = errors.New("feed: the policy is over")
+// errPolicyEnded ends a stream whose policy was replaced.
+var errPolicyEnded = errors.New("feed: the policy is over")
 
-// may reports whether the subscriber may get more changes: none under a policy that has
-// ended, and none after its grant has ended.
-func (o *stream) may(ctx context.Context) error {
+// checkOpen returns an error if the subscriber must not receive more changes, because its policy or its grant has
+// ended.
+func (o *stream) checkOpen(ctx context.Context) error {
 	if o.s.isOver() {
-		return errOver
+		return errPolicyEnded
 	}
 	return ctx.Err()
 }
 
-// maxOwed is how much is written under one deadline, in bytes. A subscriber that takes
-// less in that time takes next to nothing.
-const maxOwed = 32 << 10
+// maxUnflushed is how many bytes are written under one deadline. A subscriber that reads less in that time is stalled.
+const maxUnflushed = 32 << 10
 
-// write sends bytes. A subscriber that takes nothing for long is dropped. Setting a
-// deadline costs as much as all else before the write itself, so a deadline with enough
-// time left stays.
+// write sends bytes and disconnects a stalled subscriber. Setting a deadline costs as much as the rest of a write, so a
+// deadline with enough time left is reused.
 func (o *stream) write(p []byte) error {
 	now := o.f.o.Now()
-	if o.owed > maxOwed || o.until.Sub(now) < o.f.o.Limits.Stall {
-		o.owed = 0
-		if err := o.deadline(now); err != nil {
+	if o.unflushed > maxUnflushed || o.writeDeadline.Sub(now) < o.f.o.Limits.Stall {
+		o.unflushed = 0
+		if err := o.setDeadline(now); err != nil {
 			return err
 		}
 	}
-	o.owed += len(p)
+	o.unflushed += len(p)
 	_, err := o.w.Write(p)
 	return err
 }
 
 func (o *stream) flush() error {
-	o.owed = 0
+	o.unflushed = 0
 	return o.control.Flush()
 }
 
-// deadline leaves a quarter more than the time that has to be left.
-func (o *stream) deadline(now time.Time) error {
+// setDeadline sets a write deadline a quarter later than Limits.Stall requires, so that several writes can use it.
+func (o *stream) setDeadline(now time.Time) error {
 	stall := o.f.o.Limits.Stall
-	o.until = now.Add(stall + stall/4)
-	err := o.control.SetWriteDeadline(o.until)
+	o.writeDeadline = now.Add(stall + stall/4)
+	err := o.control.SetWriteDeadline(o.writeDeadline)
 	if errors.Is(err, http.ErrNotSupported) {
-		return nil // a writer in memory does not stall
+		return nil // a writer in memory never blocks
 	}
 	return err
 }
 
-// beat sends a heartbeat with the position: always to a role that must not know whether
-// something hidden happened, and to others when it moved.
-func (o *stream) beat() error {
+// sendHeartbeat sends a heartbeat. It contains the position if the position changed, and always for a role that must
+// not know whether hidden changes happened.
+func (o *stream) sendHeartbeat() error {
 	o.f.o.Seen(o.s.query.source)
 	text := []byte(":\n\n")
-	if !o.s.group.whole || o.told != o.place.at {
+	if !o.s.group.seesAll || o.sentPosition != o.position.at {
 		text = fmt.Appendf(nil, "id: %s\n:\n\n", o.cursor())
 	}
 	if err := o.write(text); err != nil {
@@ -204,12 +203,12 @@ func (o *stream) beat() error {
 }
 
 func (o *stream) cursor() string {
-	o.told = o.place.at
-	return o.s.group.cursor(o.place.at)
+	o.sentPosition = o.position.at
+	return o.s.group.cursor(o.position.at)
 }
 
-// last says why the stream ends.
-func (o *stream) last(why string) error {
+// sendEnd sends a comment that says why the stream ends.
+func (o *stream) sendEnd(why string) error {
 	if err := o.write(fmt.Appendf(nil, ": %s\n\n", why)); err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func TestTell(t *testing.T) {
 	t.Cleanup(to.Close)
 	f, _ := hooked(t, some(), Hook{URL: to.URL, Role: "all"})
 	tell := func(key string) error {
-		return f.Tell(t.Context(), "crm", "forecast", key, map[string]string{"left": "3.20"})
+		return f.SendMessage(t.Context(), "crm", "forecast", key, map[string]string{"left": "3.20"})
 	}
 	for range 2 {
 		var later *understudy.Snooze
@@ -56,7 +56,7 @@ func TestTell(t *testing.T) {
 	checktest.Equal(t, ids[0], ids[2], "ids: ids[0]")
 	checktest.True(t, ids[2] != ids[3], "ids: ids[2] is %v", ids[2])
 	checktest.True(t, ids[3] != ids[4], "ids: ids[3] is %v", ids[3])
-	if err := f.Tell(t.Context(), "nobody", "forecast", "a", nil); !errors.Is(err, understudy.ErrInvalid) {
+	if err := f.SendMessage(t.Context(), "nobody", "forecast", "a", nil); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("no such webhook: %v", err)
 	}
 }

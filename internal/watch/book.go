@@ -1,4 +1,4 @@
-// Book: all watches, as they are kept.
+// Book: all watches, in memory and in the KV store.
 
 package watch
 
@@ -20,21 +20,20 @@ import (
 	"understudy/internal/outbox"
 )
 
-// kvStart begins the names of the values that watches are kept in.
-const kvStart = "watch/"
+// keyPrefix is the beginning of the keys under which the KV store keeps watches.
+const keyPrefix = "watch/"
 
-// Book is all watches. Each change is in the store when its method returns. Safe for
-// concurrent use.
+// Book is all watches. When a method that changes a watch returns, the change is stored. It is safe for concurrent use.
 type Book struct {
-	o      Options
-	policy atomic.Pointer[Policy]
-	owners atomic.Pointer[map[string]bool] // by name
-	wake   chan struct{}
-	tests  chan struct{} // a slot for each test message under way
-	making sync.Mutex    // one watch is made or removed at a time
+	o        Options
+	policy   atomic.Pointer[Policy]
+	owners   atomic.Pointer[map[string]bool] // the names of all owners, for NoteOwner
+	wake     chan struct{}
+	tests    chan struct{} // limits concurrent test messages
+	changing sync.Mutex    // serializes creating and removing watches
 
-	mu  sync.Mutex
-	all map[string]*entry
+	mu      sync.Mutex
+	watches map[string]*entry
 }
 
 // entry is a watch in memory.
@@ -42,69 +41,69 @@ type entry struct {
 	id   string
 	line *outbox.Line
 
-	mu     sync.Mutex
-	kept   kept
-	at     map[string]int64 // the last change looked at, by source; the value may be behind
-	dirty  bool             // the value is behind
-	tested time.Time        // the last test
-	gone   bool
+	mu       sync.Mutex
+	kept     kept
+	readUpTo map[string]int64 // the last change that was tested, by source; newer than the stored value if unsaved
+	unsaved  bool             // the stored value is older than the fields here
+	lastTest time.Time        // when the last test message was sent
+	removed  bool
 }
 
-// Open reads the watches of a store. SetPolicy comes before any other method; nothing
-// begins before Run.
+// Open reads the watches of a store. The caller calls SetPolicy before any other method. Open starts no goroutine; Run
+// does.
 func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.Records == nil || o.KV == nil || o.Enqueue == nil || len(o.Key) == 0 {
 		return nil, errors.New("watch: options need records, notes, jobs and a key")
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	b := &Book{o: o, wake: make(chan struct{}, 1), tests: make(chan struct{}, 4), all: map[string]*entry{}}
-	notes, err := o.KV.ReadValues(ctx, kvStart)
+	b := &Book{o: o, wake: make(chan struct{}, 1), tests: make(chan struct{}, 4), watches: map[string]*entry{}}
+	notes, err := o.KV.ReadValues(ctx, keyPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for name, value := range notes {
 		var k kept
-		if err := json.Unmarshal(value, &k); err != nil || kvStart+k.ID != name {
+		if err := json.Unmarshal(value, &k); err != nil || keyPrefix+k.ID != name {
 			return nil, fmt.Errorf("watch: the value of %s is no watch", understudy.Clip(name))
 		}
-		b.all[k.ID] = newEntry(k)
+		b.watches[k.ID] = newEntry(k)
 	}
-	b.count()
+	b.collectOwners()
 	return b, nil
 }
 
 func newEntry(k kept) *entry {
-	return &entry{id: k.ID, line: outbox.NewLine(), kept: k, at: maps.Clone(k.At)}
+	return &entry{id: k.ID, line: outbox.NewLine(), kept: k, readUpTo: maps.Clone(k.At)}
 }
 
-// SetPolicy puts another policy in force. Every watch is checked against it at once.
+// SetPolicy replaces the policy and wakes Run, which checks every watch against it.
 func (b *Book) SetPolicy(p Policy) {
 	p.Rules = p.Rules.withDefaults()
 	p.URL = strings.TrimSuffix(p.URL, "/")
 	b.policy.Store(&p)
-	b.Ring()
+	b.Notify()
 }
 
-// Channels are those on which the settings permit some destination.
+// Channels returns the channels on which the settings permit a destination.
 func (b *Book) Channels() []Channel { return b.policy.Load().Channels() }
 
-// Ring says that records may have changed. It never blocks.
-func (b *Book) Ring() {
+// Notify tells the book that records may have changed. It never blocks.
+func (b *Book) Notify() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Make makes a watch of a saved search of the caller. It begins with what comes now. One
-// that is there already is returned as it is. Errors: ErrInvalid, ErrNotFound: there is no
-// such search; those of the search; ErrNotStored.
+// Make creates a watch of a saved search of the caller, which finds matches from now on. If the same watch exists, its
+// id is returned. Make returns ErrInvalid, ErrNotFound for an unknown search, the errors of the search, or
+// ErrNotStored.
 func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to Destination) (id string, err error) {
 	p := b.policy.Load()
 	if c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
-		return "", invalid("you look through the role %s, and a watch would go by your own; end that first", c.Role())
+		return "", newInvalid("you look through the role %s, and a watch would go by your own; end that first", c.Role())
 	}
-	if err := p.check(to); err != nil {
+	if err := p.checkDestination(to); err != nil {
 		return "", err
 	}
 	saved, err := p.Search.FindSaved(ctx, c.Name, search)
@@ -115,42 +114,42 @@ func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to 
 		return "", err
 	}
 	k := kept{Watch: Watch{ID: strings.ToLower(rand.Text()[:12]), Owner: p.Owners.Owner(c), Search: search, To: to, Made: b.o.Now().UTC()}}
-	b.making.Lock()
-	defer b.making.Unlock()
+	b.changing.Lock()
+	defer b.changing.Unlock()
 	own := 0
 	for _, e := range b.entries() {
 		s := e.status()
-		if !owns(&s.Watch, c) {
+		if !isOwner(&s.Watch, c) {
 			continue
 		}
 		if own++; s.Watch.Search == search && s.Watch.To == to {
 			return s.Watch.ID, nil
 		}
 	}
-	if own >= mostEach || len(b.entries()) >= mostWatches {
-		return "", invalid("there are %d watches, %d of them yours, and no more are kept; remove one first", len(b.entries()), own)
+	if own >= maxWatchesEach || len(b.entries()) >= maxWatches {
+		return "", newInvalid("there are %d watches, %d of them yours, and no more are kept; remove one first", len(b.entries()), own)
 	}
-	if k.At, err = b.now(ctx); err != nil {
+	if k.At, err = b.readLastChanges(ctx); err != nil {
 		return "", err
 	}
 	e := newEntry(k)
-	if err := b.keep(ctx, &e.kept); err != nil {
+	if err := b.store(ctx, &e.kept); err != nil {
 		return "", err
 	}
 	b.mu.Lock()
-	b.all[k.ID] = e
+	b.watches[k.ID] = e
 	b.mu.Unlock()
-	b.count()
+	b.collectOwners()
 	return k.ID, nil
 }
 
-// owns reports whether a watch is a caller's.
-func owns(w *Watch, c understudy.Caller) bool {
+// isOwner reports whether the caller owns a watch.
+func isOwner(w *Watch, c understudy.Caller) bool {
 	return w.Owner.Name == c.Name && w.Owner.Source == c.Source
 }
 
-// now is the last change of every source.
-func (b *Book) now(ctx context.Context) (map[string]int64, error) {
+// readLastChanges returns the number of the last change of every source.
+func (b *Book) readLastChanges(ctx context.Context) (map[string]int64, error) {
 	at := map[string]int64{}
 	for _, src := range b.o.Sources {
 		n, err := b.o.Records.ReadLastChange(ctx, src.Name)
@@ -162,78 +161,77 @@ func (b *Book) now(ctx context.Context) (map[string]int64, error) {
 	return at, nil
 }
 
-// Remove removes a watch, with its log. Errors: ErrNotFound, ErrNotStored.
+// Remove deletes a watch and its log. It returns ErrNotFound or ErrNotStored.
 func (b *Book) Remove(ctx context.Context, id string) error {
-	b.making.Lock()
-	defer b.making.Unlock()
+	b.changing.Lock()
+	defer b.changing.Unlock()
 	e, err := b.find(id)
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
-	if err := b.o.KV.SetValue(ctx, kvStart+id, nil); err != nil {
+	if err := b.o.KV.SetValue(ctx, keyPrefix+id, nil); err != nil {
 		e.mu.Unlock()
 		return err
 	}
-	e.gone = true
+	e.removed = true
 	e.mu.Unlock()
 	b.mu.Lock()
-	delete(b.all, id)
+	delete(b.watches, id)
 	b.mu.Unlock()
-	b.count()
+	b.collectOwners()
 	return nil
 }
 
-// Pause stops a watch until Resume. Errors: ErrNotFound, ErrNotStored.
+// Pause stops a watch until Resume. It returns ErrNotFound or ErrNotStored.
 func (b *Book) Pause(ctx context.Context, id string) error {
 	e, err := b.find(id)
 	if err != nil {
 		return err
 	}
-	return b.stop(ctx, e, Paused, false)
+	return b.stopWatch(ctx, e, Paused, false)
 }
 
-// Resume sets a stopped watch going: one whose receiver failed goes on where it stopped,
-// any other begins with what comes now. Errors: ErrNotFound, ErrNotStored.
+// Resume restarts a stopped watch. A watch whose receiver failed continues where it stopped; any other finds matches
+// from now on. It returns ErrNotFound or ErrNotStored.
 func (b *Book) Resume(ctx context.Context, id string) error {
 	e, err := b.find(id)
 	if err != nil {
 		return err
 	}
-	at, err := b.now(ctx)
+	at, err := b.readLastChanges(ctx)
 	if err != nil {
 		return err
 	}
-	err = b.change(ctx, e, func(k *kept) {
-		if k.Stopped != "" && !k.Goes {
+	err = b.update(ctx, e, func(k *kept) {
+		if k.Stopped != "" && !k.Continues {
 			k.At, k.Pending, k.Batch = at, nil, 0
 		}
-		k.Stopped, k.Goes, k.Failing = "", false, time.Time{}
+		k.Stopped, k.Continues, k.Failing = "", false, time.Time{}
 	})
 	if err != nil {
 		return err
 	}
 	e.line.Release()
-	b.Ring()
+	b.Notify()
 	return nil
 }
 
-// stop stops a watch and says why. What it has still to tell is dropped, unless it is to
-// go on where it stopped.
-func (b *Book) stop(ctx context.Context, e *entry, why string, goes bool) error {
-	return b.change(ctx, e, func(k *kept) {
-		k.Stopped, k.Goes = why, goes
+// stopWatch stops a watch and records why. Matches that were not sent yet are dropped unless goes is true.
+func (b *Book) stopWatch(ctx context.Context, e *entry, why string, goes bool) error {
+	return b.update(ctx, e, func(k *kept) {
+		k.Stopped, k.Continues = why, goes
 		if !goes {
 			k.Pending, k.Batch = nil, 0
 		}
 	})
 }
 
-// Watches are those of a caller; all of them for everybody. The newest come first.
+// Watches returns the watches of a caller, or all watches if everybody is true, newest first.
 func (b *Book) Watches(c understudy.Caller, everybody bool) []Status {
 	var all []Status
 	for _, e := range b.entries() {
-		if s := e.status(); everybody || owns(&s.Watch, c) {
+		if s := e.status(); everybody || isOwner(&s.Watch, c) {
 			all = append(all, s)
 		}
 	}
@@ -246,20 +244,20 @@ func (b *Book) Watches(c understudy.Caller, everybody bool) []Status {
 func (b *Book) entries() []*entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Collect(maps.Values(b.all))
+	return slices.Collect(maps.Values(b.watches))
 }
 
 func (b *Book) find(id string) (*entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.all[id]; e != nil {
+	if e := b.watches[id]; e != nil {
 		return e, nil
 	}
 	return nil, fmt.Errorf("watch: %w: no watch is called %q", understudy.ErrNotFound, understudy.Clip(id))
 }
 
-// count notes who owns watches, for Seen.
-func (b *Book) count() {
+// collectOwners updates owners.
+func (b *Book) collectOwners() {
 	names := map[string]bool{}
 	for _, e := range b.entries() {
 		names[e.status().Watch.Owner.Name] = true
@@ -273,32 +271,32 @@ func (e *entry) status() Status {
 	return Status{Watch: e.kept.Watch, State: e.kept.State, Pending: len(e.kept.Pending), Log: slices.Clone(e.kept.Log)}
 }
 
-// change changes a watch and saves it, also while the caller ends. On an error it stays as
-// it was. ErrNotFound: it was removed.
-func (b *Book) change(ctx context.Context, e *entry, change func(*kept)) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+// update changes and saves a watch, even if ctx is cancelled. After an error the watch is unchanged. It returns
+// ErrNotFound if the watch was removed.
+func (b *Book) update(ctx context.Context, e *entry, change func(*kept)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.gone {
+	if e.removed {
 		return fmt.Errorf("watch: %w: it was removed", understudy.ErrNotFound)
 	}
 	next := e.kept
 	next.Pending, next.Log = slices.Clone(next.Pending), slices.Clone(next.Log)
-	next.At = maps.Clone(e.at)
+	next.At = maps.Clone(e.readUpTo)
 	change(&next)
-	if err := b.keep(ctx, &next); err != nil {
+	if err := b.store(ctx, &next); err != nil {
 		return err
 	}
-	e.kept, e.dirty, e.at = next, false, maps.Clone(next.At)
+	e.kept, e.unsaved, e.readUpTo = next, false, maps.Clone(next.At)
 	return nil
 }
 
-// keepTime bounds saving a watch.
-const keepTime = 5 * time.Second
+// saveTimeout is the time limit for saving a watch.
+const saveTimeout = 5 * time.Second
 
-func (b *Book) keep(ctx context.Context, k *kept) error {
-	if err := understudy.WriteJSON(ctx, b.o.KV, kvStart+k.ID, k); err != nil {
+func (b *Book) store(ctx context.Context, k *kept) error {
+	if err := understudy.WriteJSON(ctx, b.o.KV, keyPrefix+k.ID, k); err != nil {
 		return fmt.Errorf("watch: save %s: %w", k.ID, err)
 	}
 	return nil

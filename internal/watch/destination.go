@@ -1,4 +1,4 @@
-// Destinations: where a watch tells, and which the settings permit.
+// Destinations: the addresses to which a watch may send, and which of them the settings permit.
 
 package watch
 
@@ -14,30 +14,30 @@ import (
 	"understudy/internal/webhook"
 )
 
-// Channel is the way messages take.
+// Channel is how a message is sent.
 type Channel string
 
 // The channels.
 const (
-	Webhook Channel = "webhook" // JSON, signed
-	Slack   Channel = "slack"   // JSON with a text, as Slack's incoming webhooks take it
+	Webhook Channel = "webhook" // signed JSON
+	Slack   Channel = "slack"   // JSON with a text, the format of Slack's incoming webhooks
 	Mail    Channel = "mail"
 )
 
-// Bounds of an address, in bytes; of mail: RFC 5321, 4.5.3.1.3.
+// The maximum length of an address in bytes. For mail see RFC 5321, 4.5.3.1.3.
 const (
-	maxURL  = 500
-	maxMail = 254
+	maxURLBytes  = 500
+	maxMailBytes = 254
 )
 
-// Destination is where a watch tells.
+// Destination is where a watch sends its messages.
 type Destination struct {
 	Channel Channel `json:"channel"`
-	To      string  `json:"to"`               // a URL, or a mail address; a URL may hold a token
+	To      string  `json:"to"`               // a URL, which may contain a secret token, or a mail address
 	Secret  string  `json:"secret,omitempty"` // signs webhooks
 }
 
-// Host is the receiver without what its address may hold of secrets.
+// Host returns the receiver without the parts of its address that may be secret.
 func (d Destination) Host() string {
 	if d.Channel == Mail {
 		return d.To
@@ -49,14 +49,13 @@ func (d Destination) Host() string {
 	return u.Host
 }
 
-// Rules say where watches may tell, and how often. Nothing is permitted that they do not
-// name.
+// Rules say where watches may send messages, and how often. Destinations that they do not name are refused.
 type Rules struct {
-	Hosts        []string      // of URLs, as "host" or "host:port"
-	Mail         []string      // domains of mail addresses
-	AllowPrivate bool          // http, private networks and this machine
-	Every        time.Duration // between two messages of a watch by Slack or mail; 0: a minute
-	Pause        time.Duration // a watch that failed for so long is stopped; 0: a day
+	Hosts        []string      // permitted hosts of URLs, as "host" or "host:port"
+	Mail         []string      // permitted domains of mail addresses
+	AllowPrivate bool          // permits http, private networks and this machine
+	Every        time.Duration // the time between two messages of a watch by Slack or mail; 0 means a minute
+	Pause        time.Duration // a watch is stopped after its receiver failed for so long; 0 means a day
 }
 
 func (r Rules) withDefaults() Rules {
@@ -69,7 +68,7 @@ func (r Rules) withDefaults() Rules {
 	return r
 }
 
-// Channels are those on which some destination is permitted.
+// Channels returns the channels on which a destination is permitted.
 func (p *Policy) Channels() []Channel {
 	var all []Channel
 	if len(p.Rules.Hosts) > 0 {
@@ -81,38 +80,39 @@ func (p *Policy) Channels() []Channel {
 	return all
 }
 
-// check refuses a destination that is malformed or not permitted, as ErrInvalid.
-func (p *Policy) check(d Destination) error {
+// checkDestination returns ErrInvalid for a destination that is malformed or not permitted.
+func (p *Policy) checkDestination(d Destination) error {
 	switch d.Channel {
 	case Mail:
 		return p.checkMail(d)
 	case Webhook, Slack:
 		return p.Rules.checkURL(d)
 	}
-	return invalid("%q is no way to tell; choose webhook, slack or mail", understudy.Clip(string(d.Channel)))
+	return newInvalid("%q is no way to tell; choose webhook, slack or mail", understudy.Clip(string(d.Channel)))
 }
 
+// checkURL checks the address of a webhook and, except for Slack, its secret.
 func (r *Rules) checkURL(d Destination) error {
-	if len(d.To) > maxURL {
-		return invalid("the address is longer than %d bytes", maxURL)
+	if len(d.To) > maxURLBytes {
+		return newInvalid("the address is longer than %d bytes", maxURLBytes)
 	}
 	if err := webhook.CheckURL(d.To, r.AllowPrivate); err != nil {
-		return invalid("%w", err)
+		return newInvalid("%w", err)
 	}
 	u, err := url.Parse(d.To)
 	if err != nil {
-		return invalid("the address is no URL")
+		return newInvalid("the address is no URL")
 	}
 	host := strings.ToLower(u.Host)
 	if u.Port() == "443" && u.Scheme == "https" {
 		host = strings.ToLower(u.Hostname())
 	}
 	if !slices.Contains(r.Hosts, host) {
-		return invalid("the settings do not permit watches to tell %s; an administrator may add it to watches.hosts", understudy.Clip(host))
+		return newInvalid("the settings do not permit watches to tell %s; an administrator may add it to watches.hosts", understudy.Clip(host))
 	}
 	if d.Channel == Webhook {
 		if err := webhook.CheckSecret(understudy.NewSecret(d.Secret)); err != nil {
-			return invalid("%w", err)
+			return newInvalid("%w", err)
 		}
 	}
 	return nil
@@ -125,27 +125,27 @@ func (p *Policy) checkMail(d Destination) error {
 	domain := d.To[strings.LastIndexByte(d.To, '@')+1:]
 	switch {
 	case p.Mailer == nil:
-		return invalid("this server sends no mail; an administrator may name a server under mail in the settings")
+		return newInvalid("this server sends no mail; an administrator may name a server under mail in the settings")
 	case !slices.Contains(p.Rules.Mail, strings.ToLower(domain)):
-		return invalid("the settings do not permit mail to %s; an administrator may add it to watches.mail", understudy.Clip(domain))
+		return newInvalid("the settings do not permit mail to %s; an administrator may add it to watches.mail", understudy.Clip(domain))
 	}
 	return nil
 }
 
-// checkAddress takes a bare address of ASCII letters alone, without a name and without
-// quotes: nothing in it can end a header line or a command.
+// checkAddress checks a mail address. It permits only a bare ASCII address without name and quotes, so that the address
+// cannot end a header line or a command.
 func checkAddress(to string) error {
 	at := strings.LastIndexByte(to, '@')
 	odd := strings.ContainsFunc(to, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),:;<>[\]`, r)
 	})
 	parsed, err := mail.ParseAddress(to)
-	if err != nil || odd || at < 1 || len(to) > maxMail || parsed.Name != "" || parsed.Address != to {
-		return invalid("%q is no mail address, such as desk@example.com", understudy.Clip(to))
+	if err != nil || odd || at < 1 || len(to) > maxMailBytes || parsed.Name != "" || parsed.Address != to {
+		return newInvalid("%q is no mail address, such as desk@example.com", understudy.Clip(to))
 	}
 	return nil
 }
 
-func invalid(format string, args ...any) error {
+func newInvalid(format string, args ...any) error {
 	return fmt.Errorf("watch: %w: %w", understudy.ErrInvalid, fmt.Errorf(format, args...))
 }

@@ -214,16 +214,16 @@ func (job) SetProgress(int64, int64, string) {}
 // Time passes where a job says that it waits.
 func (r *rig) round() error {
 	r.Helper()
-	if err := r.book.look(r.Context()); err != nil {
+	if err := r.book.readChanges(r.Context()); err != nil {
 		r.Fatal(err)
 	}
 	var errs []error
 	for id := range r.asked {
-		err := r.book.Tell(r.Context(), job(id))
+		err := r.book.Deliver(r.Context(), job(id))
 		var later *understudy.Snooze
 		for errors.As(err, &later) && errors.Unwrap(later).Error() == "one message was sent a moment ago" {
 			r.clock = r.clock.Add(later.Wait)
-			err = r.book.Tell(r.Context(), job(id))
+			err = r.book.Deliver(r.Context(), job(id))
 		}
 		if err == nil {
 			delete(r.asked, id)

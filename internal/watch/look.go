@@ -1,4 +1,4 @@
-// Look: what changed, and which watches it concerns.
+// Look: reads new changes and finds the watches that they match.
 
 package watch
 
@@ -14,31 +14,31 @@ import (
 	"understudy/kit/retry"
 )
 
-// How often watches look.
+// The intervals of Run.
 const (
-	lookEvery = 3 * time.Second // without being told
-	lookPause = time.Second     // at least, between two looks
-	saveEvery = time.Minute     // places in the changes
-	askEvery  = time.Minute     // a job that may be lost is asked for again
-	seenEvery = time.Hour       // the last request of an owner is noted
+	pollInterval    = 3 * time.Second // changes are read at least so often, also without Notify
+	minPollInterval = time.Second     // the pause between two reads
+	saveInterval    = time.Minute     // positions in the changes are saved
+	enqueueInterval = time.Minute     // a job that may have been lost is enqueued again
+	ownerInterval   = time.Hour       // the time of an owner's last request is updated
 )
 
-// Run looks at what changes and has it told, until ctx ends.
+// Run reads new changes and enqueues jobs that send matches, until ctx ends.
 func (b *Book) Run(ctx context.Context) error {
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	saved, failing := b.o.Now(), false
 	for {
-		err := b.look(ctx)
+		err := b.readChanges(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			b.o.Logger.Error("watch: look at changes", "err", err)
 		}
 		failing = err != nil
-		if now := b.o.Now(); now.Sub(saved) >= saveEvery {
+		if now := b.o.Now(); now.Sub(saved) >= saveInterval {
 			saved = now
 			b.save(ctx)
 		}
-		_ = retry.Sleep(ctx, lookPause)
+		_ = retry.Sleep(ctx, minPollInterval)
 		select {
 		case <-b.wake:
 		case <-look.C:
@@ -49,38 +49,38 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 }
 
-// save writes what is newer in memory: where watches stand, and when owners were here.
+// save stores what is newer in memory: positions in the changes, and when owners made their last request.
 func (b *Book) save(ctx context.Context) {
 	for _, e := range b.entries() {
 		e.mu.Lock()
-		dirty := e.dirty
+		dirty := e.unsaved
 		e.mu.Unlock()
 		if !dirty {
 			continue
 		}
-		if err := b.change(ctx, e, func(*kept) {}); err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		if err := b.update(ctx, e, func(*kept) {}); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			b.o.Logger.Warn("watch: save", "watch", e.id, "err", err)
 		}
 	}
 }
 
-// Seen notes that an owner is here, with the role it has. It is cheap for anybody else and
-// writes nothing itself.
-func (b *Book) Seen(c understudy.Caller) {
+// NoteOwner records that an owner made a request, and the owner's current role. It returns quickly for other callers
+// and does not write to the store itself.
+func (b *Book) NoteOwner(c understudy.Caller) {
 	if !(*b.owners.Load())[c.Name] || c.Grant.IssuedBy == understudy.IssuedByViewAs {
 		return
 	}
 	for _, e := range b.entries() {
 		e.mu.Lock()
 		o := &e.kept.Owner
-		if owns(&e.kept.Watch, c) && (b.o.Now().Sub(o.LastSeen) >= seenEvery || o.Role != c.Role()) {
-			*o, e.dirty = b.policy.Load().Owners.Owner(c), true
+		if isOwner(&e.kept.Watch, c) && (b.o.Now().Sub(o.LastSeen) >= ownerInterval || o.Role != c.Role()) {
+			*o, e.unsaved = b.policy.Load().Owners.Owner(c), true
 		}
 		e.mu.Unlock()
 	}
 }
 
-// watcher is a watch that looks, as its owner may now.
+// watcher is an active watch with its compiled search and the current rights of its owner.
 type watcher struct {
 	entry   *entry
 	caller  understudy.Caller
@@ -88,15 +88,15 @@ type watcher struct {
 	test    func(*understudy.Record) bool
 }
 
-// look looks at all changes since the last look, and asks for the jobs that tell.
-func (b *Book) look(ctx context.Context) error {
+// readChanges tests all changes since the last call against the watches, and enqueues jobs for the matches.
+func (b *Book) readChanges(ctx context.Context) error {
 	var all []*watcher
 	for _, e := range b.entries() {
-		w, err := b.watcher(ctx, e)
+		w, err := b.newWatcher(ctx, e)
 		if err != nil {
 			return err
 		}
-		if w != nil && w.entry.room() {
+		if w != nil && w.entry.hasRoom() {
 			all = append(all, w)
 		}
 	}
@@ -109,11 +109,11 @@ func (b *Book) look(ctx context.Context) error {
 	return errors.Join(append(errs, b.enqueue(ctx))...)
 }
 
-// watcher is a watch with the rights its owner has now, nil when it is stopped. One whose
-// owner may not search so any more is stopped.
-func (b *Book) watcher(ctx context.Context, e *entry) (*watcher, error) {
+// newWatcher returns a watch with the current rights of its owner, or nil if the watch is stopped. It stops a watch
+// whose owner may not run the search any more.
+func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	e.mu.Lock()
-	stopped, owner, name := e.kept.Stopped != "" || e.gone, e.kept.Owner, e.kept.Search
+	stopped, owner, name := e.kept.Stopped != "" || e.removed, e.kept.Owner, e.kept.Search
 	e.mu.Unlock()
 	if stopped {
 		return nil, nil
@@ -122,7 +122,7 @@ func (b *Book) watcher(ctx context.Context, e *entry) (*watcher, error) {
 	stop := func(format string, args ...any) (*watcher, error) {
 		why := fmt.Sprintf(format, args...)
 		b.o.Logger.Warn("watch stopped", "watch", e.id, "why", why)
-		err := b.stop(ctx, e, why, false)
+		err := b.stopWatch(ctx, e, why, false)
 		if errors.Is(err, understudy.ErrNotFound) {
 			err = nil
 		}
@@ -149,34 +149,33 @@ func (b *Book) watcher(ctx context.Context, e *entry) (*watcher, error) {
 	return w, nil
 }
 
-// room reports whether all of a page may match.
-func (e *entry) room() bool {
+// hasRoom reports whether a whole page of changes could match without exceeding maxPending.
+func (e *entry) hasRoom() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.kept.Pending)+pageSize <= mostPending
+	return len(e.kept.Pending)+changesPerRead <= maxPending
 }
 
-// place is the last change of a source that an entry has looked at.
-func (e *entry) place(source string) int64 {
+// readPosition returns the last change of a source that was tested.
+func (e *entry) readPosition(source string) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.at[source]
+	return e.readUpTo[source]
 }
 
-// follow brings watches to the last change of a source, page by page. One that is ahead of
-// others waits for them.
+// follow tests the changes of a source page by page until the last one. Watches that are ahead of others wait for them.
 func (b *Book) follow(ctx context.Context, source string, all []*watcher) error {
 	for len(all) > 0 && ctx.Err() == nil {
-		after := all[0].entry.place(source)
+		after := all[0].entry.readPosition(source)
 		for _, w := range all {
-			after = min(after, w.entry.place(source))
+			after = min(after, w.entry.readPosition(source))
 		}
-		page, err := b.o.Records.ReadChanges(ctx, source, after, pageSize)
+		page, err := b.o.Records.ReadChanges(ctx, source, after, changesPerRead)
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		s := sifting{b: b, source: source, watchers: all, found: map[*watcher][]match{}}
-		if err := s.sift(ctx, page); err != nil {
+		s := pageFilter{b: b, source: source, watchers: all, found: map[*watcher][]match{}}
+		if err := s.findMatches(ctx, page); err != nil {
 			return err
 		}
 		last := page[len(page)-1].N
@@ -185,26 +184,26 @@ func (b *Book) follow(ctx context.Context, source string, all []*watcher) error 
 				return err
 			}
 		}
-		all = slices.DeleteFunc(all, func(w *watcher) bool { return !w.entry.room() })
+		all = slices.DeleteFunc(all, func(w *watcher) bool { return !w.entry.hasRoom() })
 	}
 	return ctx.Err()
 }
 
-// advance moves a watch to a change, with what matched up to it. Without a match that is
-// in memory only: after a crash the same changes are looked at again.
+// advance moves a watch to a change and adds the matches found up to it. Without a match the new position stays in
+// memory, so after a crash the same changes are tested again.
 func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64, found []match) error {
 	w.entry.mu.Lock()
-	was := w.entry.at[source]
-	if to <= was || w.entry.gone {
+	was := w.entry.readUpTo[source]
+	if to <= was || w.entry.removed {
 		w.entry.mu.Unlock()
 		return nil
 	}
-	w.entry.at[source], w.entry.dirty = to, true
+	w.entry.readUpTo[source], w.entry.unsaved = to, true
 	w.entry.mu.Unlock()
 	if len(found) == 0 {
 		return nil
 	}
-	err := b.change(ctx, w.entry, func(k *kept) {
+	err := b.update(ctx, w.entry, func(k *kept) {
 		if k.Stopped == "" {
 			k.Pending = append(k.Pending, found...)
 		}
@@ -213,21 +212,21 @@ func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64,
 		return nil
 	}
 	w.entry.mu.Lock()
-	w.entry.at[source] = was
+	w.entry.readUpTo[source] = was
 	w.entry.mu.Unlock()
 	return err
 }
 
-// enqueue asks for a job for each watch that has something to tell.
+// enqueue enqueues a job for each watch that has matches to send.
 func (b *Book) enqueue(ctx context.Context) error {
 	for _, e := range b.entries() {
 		e.mu.Lock()
-		due := len(e.kept.Pending) > 0 && e.kept.Stopped == "" && !e.gone
+		due := len(e.kept.Pending) > 0 && e.kept.Stopped == "" && !e.removed
 		e.mu.Unlock()
 		if !due {
 			continue
 		}
-		if err := e.line.Enqueue(ctx, b.o.Enqueue, Kind, e.id, b.o.Now(), askEvery); err != nil {
+		if err := e.line.Enqueue(ctx, b.o.Enqueue, Kind, e.id, b.o.Now(), enqueueInterval); err != nil {
 			return err
 		}
 	}

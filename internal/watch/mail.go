@@ -1,4 +1,4 @@
-// Mail: one message to one address, by a server that the settings name.
+// Mail: sends one message to one address through the SMTP server of the settings.
 
 package watch
 
@@ -19,31 +19,31 @@ import (
 	"understudy/internal/webhook"
 )
 
-// How long a mail may take: each step, and all of it.
+// The time limits for one step of sending a mail and for the whole mail.
 const (
-	mailStep = 30 * time.Second
-	mailTime = 2 * time.Minute
+	mailStepTimeout = 30 * time.Second
+	mailTimeout     = 2 * time.Minute
 )
 
-// The ways of Mailer.TLS.
+// The values of Mailer.TLS.
 const (
-	tlsStart = "starttls" // the connection is encrypted before anything is sent, or nothing is
-	tlsWhole = "tls"      // from its first byte
-	tlsNone  = "none"
+	tlsStart  = "starttls" // STARTTLS before anything else; sending fails without it
+	tlsDirect = "tls"      // TLS from the first byte
+	tlsNone   = "none"
 )
 
-// Mailer sends mail by an SMTP server (RFC 5321). Safe for concurrent use.
+// Mailer sends mail through an SMTP server (RFC 5321). It is safe for concurrent use.
 type Mailer struct {
 	Server string // HOST:PORT
-	From   string // an address, with or without a name
-	User   string // "": without a sign-in
+	From   string // a mail address, with or without a name
+	User   string // "" means no sign-in
 	Secret understudy.Secret
-	TLS    string // starttls, tls or none; "": none for a server on this machine without a user, else starttls
-	// Roots are the certificates that are trusted; nil: those of this machine.
+	TLS    string // starttls, tls or none; "" means none for a server on this machine without a user, else starttls
+	// Roots are the trusted certificates; nil means those of this machine.
 	Roots *tls.Config
 }
 
-// Check says what is wrong with the settings.
+// Check returns an error if the settings are wrong.
 func (m *Mailer) Check() error {
 	host, port, err := net.SplitHostPort(m.Server)
 	number, bad := strconv.ParseUint(port, 10, 16)
@@ -53,24 +53,24 @@ func (m *Mailer) Check() error {
 		return fmt.Errorf("server: %q: write HOST:PORT, as in smtp.example.com:587", understudy.Clip(m.Server))
 	case wrong != nil || checkAddress(from.Address) != nil:
 		return fmt.Errorf("from: %q is no mail address, such as understudy@example.com", understudy.Clip(m.From))
-	case m.TLS != "" && m.TLS != tlsStart && m.TLS != tlsWhole && m.TLS != tlsNone:
-		return fmt.Errorf("tls: %q is not known; write %s, %s or %s", understudy.Clip(m.TLS), tlsStart, tlsWhole, tlsNone)
-	case m.TLS == tlsNone && m.User != "" && !loopback(host):
+	case m.TLS != "" && m.TLS != tlsStart && m.TLS != tlsDirect && m.TLS != tlsNone:
+		return fmt.Errorf("tls: %q is not known; write %s, %s or %s", understudy.Clip(m.TLS), tlsStart, tlsDirect, tlsNone)
+	case m.TLS == tlsNone && m.User != "" && !isLoopback(host):
 		return errors.New("tls: none would send the secret as it is; write starttls or tls")
 	}
 	return nil
 }
 
-// loopback reports whether a server is on this machine.
-func loopback(host string) bool {
+// isLoopback reports whether a server is on this machine.
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// refusedError is what a server says of a message that it will never take.
+// refusedError is a server's answer to a message that it will never accept.
 type refusedError struct{ words string }
 
-// Error is the server's words.
+// Error returns the words of the server.
 func (e *refusedError) Error() string { return e.words }
 
 // letter is a mail.
@@ -79,16 +79,16 @@ type letter struct {
 	at                    time.Time
 }
 
-// send sends a mail and returns what the server said. An error is a *refusedError when
-// the server answered the message with 5xx; any other may go another time.
+// send sends a mail and returns the server's answer. The error is a *refusedError if the server refused the message
+// with a 5xx code. After any other error the caller may try again.
 func (m *Mailer) send(ctx context.Context, l letter) (said string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, mailTime)
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
-	message, err := m.message(l)
+	message, err := m.newMessage(l)
 	if err != nil {
 		return "", err
 	}
-	client, err := m.client(ctx)
+	client, err := m.newClient(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +97,7 @@ func (m *Mailer) send(ctx context.Context, l letter) (said string, err error) {
 		return "", errors.New(webhook.Printable(err.Error()))
 	}
 	err = client.SendWithSMTPClient(connection, message)
-	// A message that was taken is taken, however the connection ends.
+	// The message counts as sent even if closing the connection fails.
 	_ = client.CloseWithSMTPClient(connection)
 	if message.IsDelivered() {
 		return webhook.Printable(message.ServerResponse()), nil
@@ -114,8 +114,8 @@ func (m *Mailer) send(ctx context.Context, l letter) (said string, err error) {
 	return "", err
 }
 
-// message is a mail as it is sent. The library encodes what stands in its headers.
-func (m *Mailer) message(l letter) (*gomail.Msg, error) {
+// newMessage returns a mail for the mail library, which encodes the headers.
+func (m *Mailer) newMessage(l letter) (*gomail.Msg, error) {
 	message := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP))
 	if err := message.From(m.From); err != nil {
 		return nil, fmt.Errorf("from: %w", err)
@@ -127,13 +127,13 @@ func (m *Mailer) message(l letter) (*gomail.Msg, error) {
 	message.SetDateWithValue(l.at)
 	domain := m.From[strings.LastIndexByte(m.From, '@')+1:]
 	message.SetMessageIDWithValue(l.id + "@" + strings.TrimSuffix(domain, ">"))
-	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no one answers it by machine
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
 	message.SetBodyString(gomail.TypeTextPlain, l.text)
 	return message, nil
 }
 
-// client connects once; the connection ends with ctx.
-func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
+// newClient returns a client for one connection, which ends with ctx.
+func (m *Mailer) newClient(ctx context.Context) (*gomail.Client, error) {
 	host, port, err := net.SplitHostPort(m.Server)
 	if err != nil {
 		return nil, err
@@ -148,12 +148,12 @@ func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 	}
 	config.ServerName, config.MinVersion = host, tls.VersionTLS12
 	policy := gomail.TLSMandatory
-	if m.TLS == tlsNone || m.TLS == tlsWhole || m.TLS == "" && m.User == "" && loopback(host) {
+	if m.TLS == tlsNone || m.TLS == tlsDirect || m.TLS == "" && m.User == "" && isLoopback(host) {
 		policy = gomail.NoTLS
 	}
-	options := []gomail.Option{gomail.WithPort(number), gomail.WithTimeout(mailStep), gomail.WithTLSPolicy(policy),
+	options := []gomail.Option{gomail.WithPort(number), gomail.WithTimeout(mailStepTimeout), gomail.WithTLSPolicy(policy),
 		gomail.WithTLSConfig(config), gomail.WithDialContextFunc(m.dial(ctx, config))}
-	if m.TLS == tlsWhole {
+	if m.TLS == tlsDirect {
 		options = append(options, gomail.WithSSL())
 	}
 	if m.User != "" {
@@ -163,11 +163,12 @@ func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 	return gomail.NewClient(host, options...)
 }
 
-// dial connects. The library bounds each step; the connection ends with whole, too.
+// dial returns a function that connects to the server. The library limits the time of each step; the connection also
+// ends with whole.
 func (m *Mailer) dial(whole context.Context, config *tls.Config) gomail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
-		dialer := &net.Dialer{Timeout: mailStep}
-		if m.TLS == tlsWhole {
+		dialer := &net.Dialer{Timeout: mailStepTimeout}
+		if m.TLS == tlsDirect {
 			c, err = (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, address)
 		} else {
 			c, err = dialer.DialContext(ctx, network, address)

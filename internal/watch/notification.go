@@ -1,4 +1,4 @@
-// Notification: what a message says, on each channel.
+// Notification: the text of a message, for each channel.
 
 package watch
 
@@ -16,33 +16,33 @@ import (
 	"understudy/spec"
 )
 
-// Bounds of what people read.
+// Limits of a message that people read.
 const (
-	mostListed = 20  // matches
-	mostFacts  = 5   // of one
-	maxFact    = 100 // characters
+	maxListed         = 20 // listed matches
+	maxFacts          = 5  // values listed for one match
+	maxFactCharacters = 100
 )
 
-// notification is a message before it has a form.
+// notification is a message, independent of its channel.
 type notification struct {
 	ID      string
 	Watch   Watch
 	Request query.SearchRequest
 	At      time.Time
-	URL     string // of the viewer; "": no links
+	URL     string // the viewer's address; "" means no links
 	Test    bool
 	Matches []query.SearchHit // as the owner sees them
 	sources []*spec.Source
 }
 
-// matchJSON is a record in a webhook.
+// matchJSON is a matching record in the JSON of a webhook.
 type matchJSON struct {
 	query.SearchHit
 	URL string `json:"url,omitempty"`
 }
 
-// json is the body of a webhook: as those of the feed, a type, a time and data.
-func (n *notification) json() []byte {
+// webhookBody returns the body of a webhook: a type, a time and data, as in webhooks of the feed.
+func (n *notification) webhookBody() []byte {
 	type data struct {
 		Watch   string      `json:"watch"`
 		Search  string      `json:"search"`
@@ -51,9 +51,10 @@ func (n *notification) json() []byte {
 		Count   int         `json:"count"`
 		Matches []matchJSON `json:"matches"`
 	}
-	d := data{Watch: n.Watch.ID, Search: n.Watch.Search, Query: n.Request.Text, URL: n.page(), Count: len(n.Matches), Matches: []matchJSON{}}
+	d := data{Watch: n.Watch.ID, Search: n.Watch.Search, Query: n.Request.Text, URL: n.watchURL(), Count: len(n.Matches),
+		Matches: []matchJSON{}}
 	for _, h := range n.Matches {
-		d.Matches = append(d.Matches, matchJSON{h, n.link(&h)})
+		d.Matches = append(d.Matches, matchJSON{h, n.recordURL(&h)})
 	}
 	kind := "watch.matches"
 	if n.Test {
@@ -64,29 +65,29 @@ func (n *notification) json() []byte {
 		Timestamp time.Time `json:"timestamp"`
 		Data      data      `json:"data"`
 	}{kind, n.At, d})
-	if err != nil { // views are JSON
+	if err != nil { // marshalling the views cannot fail, because they are JSON
 		panic("watch: " + err.Error())
 	}
 	return body
 }
 
-// page is the address of the watch.
-func (n *notification) page() string {
+// watchURL returns the address of the watch's page, or "".
+func (n *notification) watchURL() string {
 	if n.URL == "" {
 		return ""
 	}
 	return n.URL + "/-/watches/" + url.PathEscape(n.Watch.ID)
 }
 
-// link is the address of a record, "" when the role does not see its id.
-func (n *notification) link(h *query.SearchHit) string {
+// recordURL returns the address of a record's page, or "" if the role does not see the id.
+func (n *notification) recordURL(h *query.SearchHit) string {
 	if n.URL == "" || h.URL == "" {
 		return ""
 	}
 	return n.URL + h.URL
 }
 
-// title says how much was found.
+// title returns a line that says how many matches there are.
 func (n *notification) title() string {
 	switch {
 	case n.Test:
@@ -97,79 +98,79 @@ func (n *notification) title() string {
 	return "“" + n.Watch.Search + "” has " + strconv.Itoa(len(n.Matches)) + " new matches"
 }
 
-// testText is what a test says.
+// testText is the text of a test message.
 const testText = "This is a test. Nothing was found; messages of this watch arrive here."
 
-// more says how many matches are not listed.
-func (n *notification) more() string {
-	if left := len(n.Matches) - mostListed; left > 0 {
+// moreText returns a line that says how many matches are not listed, or "".
+func (n *notification) moreText() string {
+	if left := len(n.Matches) - maxListed; left > 0 {
 		return fmt.Sprintf("… and %d more", left)
 	}
 	return ""
 }
 
-// slackSigns are what Slack reads as its own (its documents: formatting text for app
-// surfaces, "escaping text").
-var slackSigns = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+// slackEscapes escapes the characters that Slack interprets (Slack documentation: formatting text for app surfaces,
+// "escaping text").
+var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// slack is the body of an incoming webhook of Slack, and of those that read the same.
-func (n *notification) slack() []byte {
+// slackBody returns the body for an incoming webhook of Slack or a compatible service.
+func (n *notification) slackBody() []byte {
 	var b strings.Builder
-	b.WriteString("*" + slackSigns.Replace(n.title()) + "*")
+	b.WriteString("*" + slackEscapes.Replace(n.title()) + "*")
 	if n.Test {
 		b.WriteString("\n" + testText)
 	}
-	for i := range n.Matches[:min(len(n.Matches), mostListed)] {
+	for i := range n.Matches[:min(len(n.Matches), maxListed)] {
 		h := &n.Matches[i]
-		name := slackSigns.Replace(strings.ReplaceAll(n.name(h), "|", "/"))
-		if link := n.link(h); link != "" {
-			name = "<" + slackSigns.Replace(link) + "|" + name + ">"
+		name := slackEscapes.Replace(strings.ReplaceAll(n.name(h), "|", "/"))
+		if link := n.recordURL(h); link != "" {
+			name = "<" + slackEscapes.Replace(link) + "|" + name + ">"
 		}
 		b.WriteString("\n• " + name)
 		if facts := n.facts(h); len(facts) > 0 {
-			b.WriteString(" · " + slackSigns.Replace(strings.Join(facts, " · ")))
+			b.WriteString(" · " + slackEscapes.Replace(strings.Join(facts, " · ")))
 		}
 	}
-	if more := n.more(); more != "" {
+	if more := n.moreText(); more != "" {
 		b.WriteString("\n" + more)
 	}
-	if at := n.page(); at != "" {
-		b.WriteString("\n<" + slackSigns.Replace(at) + "|The watch>")
+	if at := n.watchURL(); at != "" {
+		b.WriteString("\n<" + slackEscapes.Replace(at) + "|The watch>")
 	}
 	body, err := json.Marshal(map[string]string{"text": b.String()})
-	if err != nil { // a text marshals
+	if err != nil { // marshalling a text cannot fail
 		panic("watch: " + err.Error())
 	}
 	return body
 }
 
-// letter is the mail.
+// letter returns the message as a mail.
 func (n *notification) letter() letter {
 	var b strings.Builder
 	b.WriteString(n.title() + ".\n")
 	if n.Test {
 		b.WriteString("\n" + testText + "\n")
 	}
-	for i := range n.Matches[:min(len(n.Matches), mostListed)] {
+	for i := range n.Matches[:min(len(n.Matches), maxListed)] {
 		h := &n.Matches[i]
 		b.WriteString("\n" + n.name(h) + "\n")
 		for _, f := range n.facts(h) {
 			b.WriteString("  " + f + "\n")
 		}
-		if link := n.link(h); link != "" {
+		if link := n.recordURL(h); link != "" {
 			b.WriteString("  " + link + "\n")
 		}
 	}
-	if more := n.more(); more != "" {
+	if more := n.moreText(); more != "" {
 		b.WriteString("\n" + more + "\n")
 	}
-	if at := n.page(); at != "" {
+	if at := n.watchURL(); at != "" {
 		b.WriteString("\nThe watch, its log and how it ends: " + at + "\n")
 	}
 	return letter{to: n.Watch.To.To, subject: "[Understudy] " + n.title(), text: b.String(), id: n.ID, at: n.At}
 }
 
-// name is a record in words: its kind and, if the role sees it, its id.
+// name returns the kind of a record and, if the role sees it, the id.
 func (n *notification) name(h *query.SearchHit) string {
 	kind := h.Kind
 	if k := n.kind(h); k != nil && k.Singular != "" {
@@ -187,7 +188,7 @@ func (n *notification) kind(h *query.SearchHit) *spec.Kind {
 	return nil
 }
 
-// facts are the first values of the columns of a record's kind, as the role sees them.
+// facts returns the first values of the columns of a record's kind, as the role sees them.
 func (n *notification) facts(h *query.SearchHit) (all []string) {
 	k := n.kind(h)
 	if k == nil {
@@ -201,14 +202,14 @@ func (n *notification) facts(h *query.SearchHit) (all []string) {
 		if value := valueOf(body, column); value != "" && value != h.ID {
 			all = append(all, strings.ReplaceAll(column, "_", " ")+" "+value)
 		}
-		if len(all) == mostFacts {
+		if len(all) == maxFacts {
 			break
 		}
 	}
 	return all
 }
 
-// valueOf is a value of a body in one line, "" when it is empty or no single value.
+// valueOf returns a value of a JSON body in one line, or "" if the value is empty or has parts.
 func valueOf(body map[string]any, field string) string {
 	name, rest, inner := strings.Cut(field, ".")
 	if _, whole := body[field]; whole {
@@ -231,8 +232,8 @@ func valueOf(body map[string]any, field string) string {
 
 func oneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if utf8.RuneCountInString(s) > maxFact {
-		s = string([]rune(s)[:maxFact]) + "…"
+	if utf8.RuneCountInString(s) > maxFactCharacters {
+		s = string([]rune(s)[:maxFactCharacters]) + "…"
 	}
 	return s
 }

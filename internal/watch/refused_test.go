@@ -151,7 +151,7 @@ func FuzzLetter(f *testing.F) {
 			URL: "https://desk.example.com", Test: true}
 		l := n.letter()
 		l.text += text
-		message, err := m.message(l)
+		message, err := m.newMessage(l)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -145,14 +145,14 @@ func TestDestinations(t *testing.T) {
 		len(r.book.Watches(r.desk(), false)) != 6 {
 		t.Errorf("the same again: %v, %d", err, len(r.book.Watches(r.desk(), false)))
 	}
-	for n := range mostEach {
+	for n := range maxWatchesEach {
 		_, _ = r.book.Make(t.Context(), r.desk(), "all", Destination{Slack, "https://hooks.example.com/" + strings.Repeat("y", n), ""})
 	}
-	if n := len(r.book.Watches(r.desk(), false)); n != mostEach {
+	if n := len(r.book.Watches(r.desk(), false)); n != maxWatchesEach {
 		t.Errorf("%d watches of one owner", n)
 	}
 	other := understudy.Caller{Name: "other", Grant: &understudy.Grant{Role: understudy.RoleAll}}
-	if n, m := len(r.book.Watches(other, false)), len(r.book.Watches(other, true)); n != 0 || m != mostEach {
+	if n, m := len(r.book.Watches(other, false)), len(r.book.Watches(other, true)); n != 0 || m != maxWatchesEach {
 		t.Errorf("another sees %d, and %d of all", n, m)
 	}
 	// A destination that the settings permit no more gets nothing.
@@ -161,7 +161,7 @@ func TestDestinations(t *testing.T) {
 	r.put(message(1, "inbound", "failed"))
 	_ = r.round()
 	for _, s := range r.book.Watches(r.desk(), false) {
-		if !strings.Contains(s.State.Stopped, "an administrator may add it") || !s.State.Goes {
+		if !strings.Contains(s.State.Stopped, "an administrator may add it") || !s.State.Continues {
 			t.Errorf("%s: stopped for %q", s.Watch.To.To, s.State.Stopped)
 		}
 	}

@@ -1,4 +1,4 @@
-// Sift: the records of a page of changes that begin to match.
+// Sift: finds the records in a page of changes that begin to match.
 
 package watch
 
@@ -13,25 +13,25 @@ import (
 	"understudy/internal/query"
 )
 
-// sifting is one page of changes before some watches.
-type sifting struct {
+// pageFilter tests one page of changes against some watches.
+type pageFilter struct {
 	b        *Book
 	source   string
 	watchers []*watcher
-	found    map[*watcher][]match // in the order of the changes
+	found    map[*watcher][]match // the matches in the order of their changes
 }
 
-// candidate is a record that matches now, and the changes of it that its watch has not seen.
+// candidate is a record that matches now, with those of its changes that the watch has not tested.
 type candidate struct {
 	watcher *watcher
 	changes []understudy.Change
 	shape   string
 }
 
-// sift finds what begins to match: it matches as it is now, and one of the versions that
-// its changes replaced did not. So it makes no difference how many changes are looked at
-// together. What time alone makes match is no change.
-func (s *sifting) sift(ctx context.Context, page []understudy.Change) error {
+// findMatches finds the records that begin to match: the current version matches, and a version that one of the changes
+// replaced did not. So the result does not depend on how many changes are in one page. A record that matches only
+// because time passed has no change and is not found.
+func (s *pageFilter) findMatches(ctx context.Context, page []understudy.Change) error {
 	byKind := map[string]map[string][]understudy.Change{}
 	for _, c := range page {
 		if byKind[c.Kind] == nil {
@@ -39,14 +39,14 @@ func (s *sifting) sift(ctx context.Context, page []understudy.Change) error {
 		}
 		byKind[c.Kind][c.ID] = append(byKind[c.Kind][c.ID], c)
 	}
-	former := map[int64]*understudy.Record{} // by the number of the change
+	former := map[int64]*understudy.Record{} // the records before a change, by the number of the change
 	for kind, changes := range byKind {
-		all, err := s.candidates(ctx, kind, changes)
+		all, err := s.findCandidates(ctx, kind, changes)
 		if err != nil {
 			return err
 		}
 		for i := range all {
-			if err := s.judge(ctx, &all[i], former); err != nil {
+			if err := s.addMatch(ctx, &all[i], former); err != nil {
 				return err
 			}
 		}
@@ -57,12 +57,12 @@ func (s *sifting) sift(ctx context.Context, page []understudy.Change) error {
 	return nil
 }
 
-// judge notes a candidate that did not match before one of its changes.
-func (s *sifting) judge(ctx context.Context, c *candidate, former map[int64]*understudy.Record) (err error) {
+// addMatch adds a candidate to the matches if it did not match before one of its changes.
+func (s *pageFilter) addMatch(ctx context.Context, c *candidate, former map[int64]*understudy.Record) (err error) {
 	for _, change := range c.changes {
 		before, known := former[change.N]
 		if !known {
-			if before, err = s.before(ctx, c.shape, change); err != nil {
+			if before, err = s.readBefore(ctx, c.shape, change); err != nil {
 				return err
 			}
 			former[change.N] = before
@@ -75,15 +75,15 @@ func (s *sifting) judge(ctx context.Context, c *candidate, former map[int64]*und
 	return nil
 }
 
-// candidates are the changed records of a kind that match now.
-func (s *sifting) candidates(ctx context.Context, kind string, changes map[string][]understudy.Change) (all []candidate, err error) {
+// findCandidates returns the changed records of a kind that match now.
+func (s *pageFilter) findCandidates(ctx context.Context, kind string, changes map[string][]understudy.Change) (all []candidate, err error) {
 	q := query.RecordQuery{Source: s.source, Kinds: []string{kind}}
 	for id := range changes {
 		q.IDs = append(q.IDs, id)
 	}
 	err = s.b.o.Records.Seek(ctx, q, func(f query.Hit) bool {
 		for _, w := range s.watchers {
-			after := w.entry.place(s.source)
+			after := w.entry.readPosition(s.source)
 			some := changes[f.Record.ID]
 			for len(some) > 0 && some[0].N <= after {
 				some = some[1:]
@@ -97,9 +97,9 @@ func (s *sifting) candidates(ctx context.Context, kind string, changes map[strin
 	return all, errors.Join(err, ctx.Err())
 }
 
-// before is a record as it was before a change; nil: it was not there, or what it looked
-// like had to make room.
-func (s *sifting) before(ctx context.Context, shape string, c understudy.Change) (*understudy.Record, error) {
+// readBefore returns a record as it was before a change. It returns nil if the record did not exist, or if that version
+// was deleted to save space.
+func (s *pageFilter) readBefore(ctx context.Context, shape string, c understudy.Change) (*understudy.Record, error) {
 	if c.Type == understudy.Appeared {
 		return nil, nil
 	}

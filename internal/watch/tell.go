@@ -1,4 +1,4 @@
-// Tell: the job that sends what a watch has found.
+// Tell: the job that sends the matches of a watch.
 
 package watch
 
@@ -16,38 +16,39 @@ import (
 	"understudy/internal/webhook"
 )
 
-// Kind is the kind of the jobs that tell; their key is the watch's id.
+// Kind is the kind of jobs that send matches. The key of such a job is the watch's id.
 const Kind = "tell matches"
 
-// most is how many matches one message is about.
-func most(c Channel) int {
+// maxMatches returns the maximum number of matches in one message.
+func maxMatches(c Channel) int {
 	if c == Webhook {
-		return 100 // it lists them all
+		return 100 // a webhook lists every match
 	}
 	return 500
 }
 
-// Tell sends what the watch of its job's key has found, message by message. An error is a
-// message that must be tried again. nil: all is told, or the watch is stopped or gone.
-func (b *Book) Tell(ctx context.Context, run outbox.Run) error {
+// Deliver sends the matches of the watch that the job's key names, message by message. An error means that a message
+// must be sent again. Deliver returns nil when everything was sent, or when the watch is stopped or removed.
+func (b *Book) Deliver(ctx context.Context, run outbox.Run) error {
 	e, err := b.find(run.Job().Key)
 	if err != nil {
-		return nil // it was removed
+		return nil // the watch was removed
 	}
 	err = e.line.Deliver(ctx, func() error {
-		err := b.tell(ctx, run, e)
+		err := b.sendPending(ctx, run, e)
 		if errors.Is(err, understudy.ErrNotFound) {
 			return nil
 		}
 		return err
 	})
 	if err == nil {
-		b.Ring() // something may have come while the job was ending
+		b.Notify() // matches may have arrived while the job was ending
 	}
 	return err
 }
 
-func (b *Book) tell(ctx context.Context, run outbox.Run, e *entry) error {
+// sendPending sends messages until no matches are pending.
+func (b *Book) sendPending(ctx context.Context, run outbox.Run, e *entry) error {
 	for told := int64(0); ; {
 		s := e.status()
 		if s.Pending == 0 || s.State.Stopped != "" {
@@ -59,7 +60,7 @@ func (b *Book) tell(ctx context.Context, run outbox.Run, e *entry) error {
 				return &understudy.Snooze{Wait: wait, Err: errors.New("one message was sent a moment ago")}
 			}
 		}
-		n, err := b.message(ctx, p, e)
+		n, err := b.sendNext(ctx, p, e)
 		if err != nil {
 			return err
 		}
@@ -68,16 +69,16 @@ func (b *Book) tell(ctx context.Context, run outbox.Run, e *entry) error {
 	}
 }
 
-// message sends the next message of a watch and returns how many matches it was about.
-func (b *Book) message(ctx context.Context, p *Policy, e *entry) (n int64, err error) {
-	w, err := b.watcher(ctx, e)
+// sendNext sends the next message of a watch and returns the number of matches in it.
+func (b *Book) sendNext(ctx context.Context, p *Policy, e *entry) (n int64, err error) {
+	w, err := b.newWatcher(ctx, e)
 	if err != nil {
 		return 0, err
 	}
 	if w == nil {
 		return 0, errStopped
 	}
-	batch, err := b.batch(ctx, e)
+	batch, err := b.chooseBatch(ctx, e)
 	if err != nil || len(batch) == 0 {
 		return 0, err
 	}
@@ -87,34 +88,33 @@ func (b *Book) message(ctx context.Context, p *Policy, e *entry) (n int64, err e
 		return 0, err
 	}
 	if len(note.Matches) > 0 {
-		if err := b.audit(ctx, w.caller, note); err != nil {
+		if err := b.recordAudit(ctx, w.caller, note); err != nil {
 			return 0, fmt.Errorf("watch %s: %w", e.id, err)
 		}
 		if err := b.send(ctx, p, e, &s, note); err != nil {
 			return 0, err
 		}
 	}
-	return int64(len(note.Matches)), b.change(ctx, e, func(k *kept) {
+	return int64(len(note.Matches)), b.update(ctx, e, func(k *kept) {
 		k.Pending, k.Batch = slices.Delete(k.Pending, 0, min(len(batch), len(k.Pending))), 0
 		k.Told += int64(len(note.Matches))
 	})
 }
 
-// batch is what the next message is about. Its length is kept first, so that another try
-// sends the same.
-func (b *Book) batch(ctx context.Context, e *entry) (batch []match, err error) {
+// chooseBatch returns the matches of the next message. It saves their number first, so that a retry sends the same
+// message.
+func (b *Book) chooseBatch(ctx context.Context, e *entry) (batch []match, err error) {
 	e.mu.Lock()
 	n, pending, channel := e.kept.Batch, slices.Clone(e.kept.Pending), e.kept.To.Channel
 	e.mu.Unlock()
 	if n == 0 {
-		n = min(len(pending), most(channel))
-		err = b.change(ctx, e, func(k *kept) { k.Batch = min(n, len(k.Pending)) })
+		n = min(len(pending), maxMatches(channel))
+		err = b.update(ctx, e, func(k *kept) { k.Batch = min(n, len(k.Pending)) })
 	}
 	return pending[:min(n, len(pending))], err
 }
 
-// compose reads the records of a batch as the owner sees them now. Those that do not match
-// any more are left out.
+// compose reads the records of a batch as the owner sees them now. Records that no longer match are left out.
 func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, batch []match) (*notification, error) {
 	var matches strings.Builder
 	for _, m := range batch {
@@ -130,7 +130,7 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 			return nil, err
 		}
 		if len(changes) == 0 || changes[0].N != m.N {
-			continue // it was erased
+			continue // the change was erased
 		}
 		c := &changes[0]
 		key := query.NamedTarget{Source: m.Source, Kind: c.Kind, ID: c.ID}
@@ -156,9 +156,9 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 	return note, nil
 }
 
-// audit lists the records that a message takes away, as an export of the watch's owner. An
-// error is a message that must not be sent now: the receiver is not to blame.
-func (b *Book) audit(ctx context.Context, owner understudy.Caller, note *notification) error {
+// recordAudit records the records in a message as an export by the watch's owner. After an error the message must not
+// be sent now; the error is not the receiver's.
+func (b *Book) recordAudit(ctx context.Context, owner understudy.Caller, note *notification) error {
 	var all []understudy.AuditEntry
 	for _, h := range note.Matches {
 		i := slices.IndexFunc(all, func(e understudy.AuditEntry) bool { return e.Source == h.Source && e.Kind == h.Kind })
@@ -177,16 +177,16 @@ func (b *Book) audit(ctx context.Context, owner understudy.Caller, note *notific
 	return nil
 }
 
-// send sends a message and logs what became of it. An error is a message that must be
-// tried again; a watch that is stopped for it ends the job with none.
+// send sends a message and logs the delivery. An error means that the message must be sent again. If the watch is
+// stopped because of its receiver, send returns errStopped.
 func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *notification) error {
 	d, wait, err := b.try(ctx, p, &s.Watch, note)
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // the job was ended: the receiver is not to blame
+		return ctx.Err() // the job was cancelled: not an error of the receiver
 	}
 	if err == nil {
-		return b.change(ctx, e, func(k *kept) {
-			k.log(d)
+		return b.update(ctx, e, func(k *kept) {
+			k.addDelivery(d)
 			k.Failing, k.Sent = time.Time{}, d.At
 		})
 	}
@@ -197,9 +197,9 @@ func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *n
 	case !s.State.Failing.IsZero() && d.At.Sub(s.State.Failing) >= p.Rules.Pause:
 		why = fmt.Sprintf("Every try has failed since %s; the last: %s", s.State.Failing.Format(time.RFC3339), d.Said)
 	}
-	kept := b.change(ctx, e, func(k *kept) {
-		k.log(d)
-		if k.Stopped, k.Goes = why, why != ""; k.Failing.IsZero() {
+	kept := b.update(ctx, e, func(k *kept) {
+		k.addDelivery(d)
+		if k.Stopped, k.Continues = why, why != ""; k.Failing.IsZero() {
 			k.Failing = d.At
 		}
 	})
@@ -215,24 +215,23 @@ func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *n
 	return fmt.Errorf("watch %s: %w", e.id, err)
 }
 
-// errStopped ends a job of a watch that was stopped for what its receiver said. It is not
-// found any more, as one that was removed.
+// errStopped ends the job of a stopped watch. It wraps ErrNotFound, so Deliver ends the job without an error.
 var errStopped = fmt.Errorf("%w: it is stopped", understudy.ErrNotFound)
 
-// log adds a delivery. Another try of the newest takes its place.
-func (k *kept) log(d Delivery) {
+// addDelivery adds a delivery to the log. A retry replaces the delivery of the same message.
+func (k *kept) addDelivery(d Delivery) {
 	if len(k.Log) > 0 && k.Log[0].ID == d.ID {
 		d.Tries += k.Log[0].Tries
 		k.Log[0] = d
 		return
 	}
 	k.Log = slices.Insert(k.Log, 0, d)
-	k.Log = k.Log[:min(len(k.Log), mostLog)]
+	k.Log = k.Log[:min(len(k.Log), maxLogged)]
 }
 
-// try sends a message and returns what became of it. The outcome is Refused when no other try would change it.
+// try sends a message and returns the result as a Delivery. Its outcome is Refused if a retry cannot succeed.
 func (b *Book) try(ctx context.Context, p *Policy, w *Watch, note *notification) (d Delivery, wait time.Duration, err error) {
-	said, wait, err := b.deliver(ctx, p, w, note)
+	said, wait, err := b.post(ctx, p, w, note)
 	d = Delivery{At: b.o.Now().UTC(), ID: note.ID, Test: note.Test, Matches: len(note.Matches), Outcome: Delivered, Said: said, Tries: 1}
 	if err != nil {
 		d.Outcome, d.Said = Failed, sentence(err)
@@ -243,10 +242,10 @@ func (b *Book) try(ctx context.Context, p *Policy, w *Watch, note *notification)
 	return d, wait, err
 }
 
-// deliver sends a message where the watch tells, if the settings still permit it. An error
-// is a *refusedError or ErrInvalid when no other try would change it.
-func (b *Book) deliver(ctx context.Context, p *Policy, w *Watch, note *notification) (said string, wait time.Duration, err error) {
-	if err := p.check(w.To); err != nil {
+// post sends a message to the watch's destination if the settings still permit it. The error is a *refusedError or
+// ErrInvalid if a retry cannot succeed.
+func (b *Book) post(ctx context.Context, p *Policy, w *Watch, note *notification) (said string, wait time.Duration, err error) {
+	if err := p.checkDestination(w.To); err != nil {
 		return "", 0, err
 	}
 	if w.To.Channel == Mail {
@@ -254,9 +253,9 @@ func (b *Book) deliver(ctx context.Context, p *Policy, w *Watch, note *notificat
 		return said, 0, err
 	}
 	o := webhook.Options{URL: w.To.To, AllowPrivate: p.Rules.AllowPrivate, Now: b.o.Now}
-	body := note.slack()
+	body := note.slackBody()
 	if w.To.Channel == Webhook {
-		o.Secret, body = understudy.NewSecret(w.To.Secret), note.json()
+		o.Secret, body = understudy.NewSecret(w.To.Secret), note.webhookBody()
 	}
 	sender, err := webhook.New(o)
 	if err != nil {
@@ -268,7 +267,7 @@ func (b *Book) deliver(ctx context.Context, p *Policy, w *Watch, note *notificat
 		said = fmt.Sprintf("%d %s", a.Status, a.Text)
 	}
 	switch {
-	case a.Gone():
+	case a.IsGone():
 		return said, 0, &refusedError{"410: it wants no more."}
 	case err != nil && said != "":
 		err = errors.New("it answered " + said)

@@ -1,4 +1,4 @@
-// Trial: a message of no match, to see whether it arrives.
+// Trial: a test message, which shows whether messages of a watch arrive.
 
 package watch
 
@@ -12,11 +12,11 @@ import (
 	"understudy"
 )
 
-// testPause is the least time between two tests of a watch.
-const testPause = 5 * time.Second
+// testInterval is the minimum time between two tests of a watch.
+const testInterval = 5 * time.Second
 
-// Test sends a message that says it is a test, and returns what became of it. Errors:
-// ErrNotFound, ErrTooMany, ErrNotStored. A message that did not arrive is no error.
+// Test sends a test message and returns its delivery. It returns ErrNotFound, ErrTooMany or ErrNotStored. A message
+// that did not arrive is not an error.
 func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	e, err := b.find(id)
 	if err != nil {
@@ -24,13 +24,13 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	}
 	now := b.o.Now()
 	e.mu.Lock()
-	soon := !e.tested.IsZero() && now.Sub(e.tested) < testPause
+	soon := !e.lastTest.IsZero() && now.Sub(e.lastTest) < testInterval
 	if !soon {
-		e.tested = now
+		e.lastTest = now
 	}
 	e.mu.Unlock()
 	if soon {
-		return Delivery{}, fmt.Errorf("watch: %w: it was tested a moment ago; wait %s", understudy.ErrTooMany, testPause)
+		return Delivery{}, fmt.Errorf("watch: %w: it was tested a moment ago; wait %s", understudy.ErrTooMany, testInterval)
 	}
 	select {
 	case b.tests <- struct{}{}:
@@ -47,10 +47,10 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	if err != nil {
 		d.Outcome = Refused
 	}
-	return d, b.change(ctx, e, func(k *kept) { k.log(d) })
+	return d, b.update(ctx, e, func(k *kept) { k.addDelivery(d) })
 }
 
-// sentence returns what an error says to people, cut for the log.
+// sentence returns the text of an error for people, cut to the log's limit.
 func sentence(err error) string {
 	text := understudy.PlainText(err)
 	const most = 300

@@ -218,11 +218,11 @@ func TestBurst(t *testing.T) {
 		}
 		r.put(some...)
 	}
-	if err := r.book.look(t.Context()); err != nil {
+	if err := r.book.readChanges(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{hook, slack} {
-		if n := r.status(id).Pending; n != mostPending {
+		if n := r.status(id).Pending; n != maxPending {
 			t.Errorf("%d wait to be told", n)
 		}
 	}
@@ -236,7 +236,7 @@ func TestBurst(t *testing.T) {
 			seen[id]++
 		}
 		if g.path == "/slack" {
-			if texts++; strings.Count(g.body, "•") != mostListed {
+			if texts++; strings.Count(g.body, "•") != maxListed {
 				t.Errorf("a text lists %d", strings.Count(g.body, "•"))
 			}
 		} else if len(g.ids) > 100 {
@@ -263,12 +263,12 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, do := range []func(){
-		func() { r.book.Seen(r.desk()) },
+		func() { r.book.NoteOwner(r.desk()) },
 		func() { _ = r.book.Watches(r.desk(), true) },
 		func() { _ = r.book.Pause(t.Context(), id) },
 		func() { _ = r.book.Resume(t.Context(), id) },
-		func() { _ = r.book.look(t.Context()) },
-		func() { _ = r.book.Tell(t.Context(), job(id)) },
+		func() { _ = r.book.readChanges(t.Context()) },
+		func() { _ = r.book.Deliver(t.Context(), job(id)) },
 		func() {
 			to := Destination{Channel: Slack, To: r.url}
 			if one, err := r.book.Make(t.Context(), r.desk(), "webhook status:failed", to); err == nil {

@@ -1,7 +1,7 @@
-// Address: the addresses that a webhook may connect to. Names are not trusted: the
-// address is checked after each name is resolved, for every connection.
+// Address: the addresses that a webhook may connect to. Each connection is checked after its name is resolved, because
+// names cannot be trusted.
 
-// Package webhook sends signed messages to receivers that nobody vouches for.
+// Package webhook sends signed messages to receivers that are not trusted.
 package webhook
 
 import (
@@ -10,36 +10,36 @@ import (
 	"syscall"
 )
 
-// Guard returns a dialer's Control that refuses addresses that are not public. With
-// private, addresses of private networks and of this machine are allowed.
+// Guard returns a dialer's Control that refuses addresses that are not public. If private is true, addresses of private
+// networks and of this machine are permitted.
 func Guard(private bool) func(network, address string, _ syscall.RawConn) error {
 	return func(network, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil || network != "tcp4" && network != "tcp6" {
 			return fmt.Errorf("address not permitted: %s", network)
 		}
-		if why := forbidden(at.Addr(), private); why != "" {
+		if why := forbiddenReason(at.Addr(), private); why != "" {
 			return fmt.Errorf("address not permitted: it is %s", why)
 		}
 		return nil
 	}
 }
 
-// block is a range of addresses and what it is.
-type block struct {
+// addressBlock is a range of addresses with its purpose.
+type addressBlock struct {
 	prefix  netip.Prefix
 	what    string
-	private bool // allowed where private ones are
+	private bool // permitted if private addresses are
 }
 
 // blocks are the special-purpose addresses of IANA's registries (RFC 6890), and the
 // metadata addresses of clouds.
-var blocks = [...]block{
+var blocks = [...]addressBlock{
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback", true},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private", true},
 	{netip.MustParsePrefix("172.16.0.0/12"), "private", true},
 	{netip.MustParsePrefix("192.168.0.0/16"), "private", true},
-	{netip.MustParsePrefix("100.100.100.200/32"), "metadata", false}, // before the carrier's range it is in
+	{netip.MustParsePrefix("100.100.100.200/32"), "metadata", false}, // stands before the carrier's range, which contains it
 	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier", true},
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network", false},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local or metadata", false},
@@ -59,22 +59,22 @@ var blocks = [...]block{
 	{netip.MustParsePrefix("2001:db8::/32"), "for documents", false},
 	{netip.MustParsePrefix("2002::/16"), "a relay", false}, // 6to4
 	{netip.MustParsePrefix("3fff::/20"), "for documents", false},
-	{netip.MustParsePrefix("2000::/3"), "", false}, // the rest of it is the Internet
+	{netip.MustParsePrefix("2000::/3"), "", false}, // the rest of this range is public
 }
 
-// translated are the IPv4 addresses behind NAT64 (RFC 6052): the last 32 bits.
-var translated = netip.MustParsePrefix("64:ff9b::/96")
+// nat64 are the IPv6 addresses of IPv4 hosts behind NAT64 (RFC 6052); the IPv4 address is the last 32 bits.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// forbidden says what is wrong with an address, "" when nothing is. Of IPv6
-// only global unicast (2000::/3) is known to be the Internet.
-func forbidden(a netip.Addr, private bool) string {
+// forbiddenReason returns why an address is not permitted, or "". Of IPv6, only global unicast (2000::/3) is known to
+// be public.
+func forbiddenReason(a netip.Addr, private bool) string {
 	a = a.Unmap()
 	if a.Zone() != "" {
 		return "link-local"
 	}
-	if translated.Contains(a) {
+	if nat64.Contains(a) {
 		b := a.As16()
-		return forbidden(netip.AddrFrom4([4]byte(b[12:])), false)
+		return forbiddenReason(netip.AddrFrom4([4]byte(b[12:])), false)
 	}
 	for i := range blocks {
 		if b := &blocks[i]; b.prefix.Contains(a) {

@@ -37,7 +37,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"4000::1": {},
 	} {
 		a := netip.MustParseAddr(address)
-		if got := [2]bool{forbidden(a, false) == "", forbidden(a, true) == ""}; got != want {
+		if got := [2]bool{forbiddenReason(a, false) == "", forbiddenReason(a, true) == ""}; got != want {
 			t.Errorf("%s is permitted %v, want %v", address, got, want)
 		}
 	}

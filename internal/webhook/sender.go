@@ -1,4 +1,4 @@
-// Sender: one signed request to an untrusted receiver.
+// Sender: sends one signed request to an untrusted receiver.
 
 package webhook
 
@@ -26,34 +26,34 @@ import (
 )
 
 const (
-	sendTime  = 30 * time.Second // for one request, all in all
-	dialTime  = 10 * time.Second
-	firstByte = 20 * time.Second
-	maxAnswer = 64 << 10  // bytes of an answer that are read
-	maxText   = 200       // bytes of an answer that are repeated
-	maxWait   = time.Hour // the longest Retry-After that is believed
+	sendTimeout    = 30 * time.Second // the time limit of a whole request
+	dialTimeout    = 10 * time.Second
+	headerTimeout  = 20 * time.Second
+	maxAnswerBytes = 64 << 10  // the bytes of an answer that are read
+	maxTextBytes   = 200       // the bytes of an answer that are reported
+	maxWait        = time.Hour // the longest Retry-After that is obeyed
 )
 
-// Options say where a Sender sends.
+// Options are the settings of a Sender.
 type Options struct {
 	URL string
-	// Secret signs what is sent: whsec_ and base64, or base64 alone; empty: no signature.
+	// Secret signs messages: whsec_ and base64, or base64 alone. If empty, messages are not signed.
 	Secret understudy.Secret
 	// AllowPrivate permits http and addresses of private networks and of this machine.
 	AllowPrivate bool
 	Now          func() time.Time
 }
 
-// Sender sends to one address. Safe for concurrent use.
+// Sender sends messages to one address. It is safe for concurrent use.
 type Sender struct {
 	url       string
-	signature *standardwebhooks.Webhook // nil: none
+	signature *standardwebhooks.Webhook // nil if messages are not signed
 	client    *http.Client
 	now       func() time.Time
 }
 
-// CheckURL says what is wrong with a webhook's address, as far as it can be told
-// without resolving it.
+// CheckURL returns an error if a webhook's address is not permitted, as far as this is known without resolving its
+// name.
 func CheckURL(address string, private bool) error {
 	u, err := url.Parse(address)
 	switch {
@@ -65,37 +65,36 @@ func CheckURL(address string, private bool) error {
 		return errors.New("url: only https, unless allow_private is set")
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-		if why := forbidden(a, private); why != "" {
+		if why := forbiddenReason(a, private); why != "" {
 			return fmt.Errorf("url: the address is %s", why)
 		}
 	}
 	return nil
 }
 
-// leastKey is the shortest key that signs, in bytes; the specification asks for
-// it.
-const leastKey = 24
+// minKeyBytes is the minimum length of a signing key, required by the specification of Standard Webhooks.
+const minKeyBytes = 24
 
-// errSecret says no part of the secret.
-var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random bytes", leastKey)
+// errSecret contains no part of the secret.
+var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random bytes", minKeyBytes)
 
-// MakeSecret returns a new random secret, in the form that receivers of Standard Webhooks take.
+// MakeSecret returns a new random secret in the form of Standard Webhooks.
 func MakeSecret() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
-// CheckSecret says what is wrong with a webhook's secret.
+// CheckSecret returns an error if a secret is malformed or too short.
 func CheckSecret(s understudy.Secret) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.Reveal(), "whsec_"))
-	if err != nil || len(key) < leastKey {
+	if err != nil || len(key) < minKeyBytes {
 		return errSecret
 	}
 	return nil
 }
 
-// New checks the address and, unless it is empty, the secret.
+// New returns a Sender. It checks the address and, unless it is empty, the secret.
 func New(o Options) (*Sender, error) {
 	if err := CheckURL(o.URL, o.AllowPrivate); err != nil {
 		return nil, err
@@ -107,44 +106,44 @@ func New(o Options) (*Sender, error) {
 		}
 		var err error
 		if signature, err = standardwebhooks.NewWebhook(o.Secret.Reveal()); err != nil {
-			return nil, errSecret // the cause would repeat it
+			return nil, errSecret // the cause would contain the secret
 		}
 	}
-	return &Sender{url: o.URL, signature: signature, now: o.Now, client: NewClient(Guard(o.AllowPrivate), firstByte)}, nil
+	return &Sender{url: o.URL, signature: signature, now: o.Now, client: NewClient(Guard(o.AllowPrivate), headerTimeout)}, nil
 }
 
-// NewClient returns a client for Post. It connects where permitted returns nil, and waits firstByte for the head of an
-// answer, 0: without a bound of its own. It follows no redirects.
+// NewClient returns a client for Post. It connects to an address only if permitted returns nil, and waits at most
+// firstByte for the head of an answer; 0 means no separate limit. It does not follow redirects.
 func NewClient(permitted func(network, address string, c syscall.RawConn) error, firstByte time.Duration) *http.Client {
-	dialer := &net.Dialer{Timeout: dialTime, Control: permitted}
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: permitted}
 	return &http.Client{
-		Timeout:       sendTime,
+		Timeout:       sendTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		// No proxy: one of the environment's would resolve the name instead of us.
+		// No proxy from the environment: it would resolve the name, so the address could not be checked.
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: firstByte,
-			MaxResponseHeaderBytes: maxAnswer, MaxIdleConns: 2, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: firstByte,
+			MaxResponseHeaderBytes: maxAnswerBytes, MaxIdleConns: 2, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 			DisableCompression: true,
 		},
 	}
 }
 
-// Close ends the connections that wait for a next request.
+// Close closes idle connections.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// Answer is what a receiver said.
+// Answer is the answer of a receiver.
 type Answer struct {
-	Status int           // 0: there was no answer
-	Wait   time.Duration // it asked for so long a pause, at most an hour
-	// Text is the beginning of the body, in printable characters. It may be anything.
+	Status int           // 0 if there was no answer
+	Wait   time.Duration // the requested pause before the next try, at most an hour
+	// Text is the beginning of the body in printable characters. It comes from the receiver and is not trusted.
 	Text string
 }
 
-// Gone reports a 410: the receiver wants no more.
-func (a Answer) Gone() bool { return a.Status == http.StatusGone }
+// IsGone reports whether the receiver answered 410 and wants no more messages.
+func (a Answer) IsGone() bool { return a.Status == http.StatusGone }
 
-// Send sends one message, JSON under an id; nil is a 2xx. The error holds no part of the
-// answer's body. Redirects are not followed: they are an error.
+// Send sends one JSON message with an id. It returns nil for a 2xx answer. The error contains no part of the answer's
+// body. Redirects are not followed but returned as errors.
 func (s *Sender) Send(ctx context.Context, id string, body []byte) (Answer, error) {
 	now, header := s.now(), http.Header{"Content-Type": {"application/json"}, "User-Agent": {"understudy-webhook"}}
 	header.Set(standardwebhooks.HeaderWebhookID, id)
@@ -159,8 +158,8 @@ func (s *Sender) Send(ctx context.Context, id string, body []byte) (Answer, erro
 	return Post(ctx, s.client, s.url, header, body)
 }
 
-// Post sends a body by a client of NewClient; nil is a 2xx. The error holds neither the address, which may hold a
-// token, nor a part of the answer's body.
+// Post sends a body with a client of NewClient. It returns nil for a 2xx answer. The error contains neither the
+// address, which may contain a token, nor a part of the answer's body.
 func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -176,9 +175,9 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 		return Answer{}, err
 	}
 	defer resp.Body.Close()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxText)) // what came counts
-	// The rest is read so that the connection can be used again.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxTextBytes)) // an error still leaves the bytes received so far
+	// The rest is read so that the connection can be reused.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswerBytes))
 	a := Answer{Status: resp.StatusCode, Text: Printable(string(head))}
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		a.Wait = min(time.Duration(min(seconds, int(maxWait/time.Second)))*time.Second, maxWait)
@@ -189,10 +188,9 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 	return a, fmt.Errorf("answered %d", resp.StatusCode)
 }
 
-// Printable is foreign text without what cannot be printed, in one line and cut to 200
-// bytes.
+// Printable returns the printable characters of foreign text in one line of at most 200 bytes.
 func Printable(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxText)], "")
+	s = strings.ToValidUTF8(s[:min(len(s), maxTextBytes)], "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsPrint(r):

@@ -155,7 +155,7 @@ func serveOne(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	p := onePage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Goes}
+	p := onePage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Continues}
 	if isOwn(q, &s) && q.V.Options.Shelf != nil {
 		if saved, ok, err := findSearch(q, s.Watch.Search); err != nil {
 			return err
