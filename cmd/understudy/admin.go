@@ -169,7 +169,7 @@ func (c *place) work(ctx context.Context, p *process, offline bool, do func(ctx 
 	if _, err := os.Stat(data); err != nil && (offline || c.Data != "" && c.Config == "") {
 		return fmt.Errorf("the data folder %s cannot be read: %w; name it with --data", data, pathCause(err))
 	}
-	server, dir, err := datadir.Hold(data)
+	server, dir, err := datadir.OpenOrFindServer(data)
 	switch {
 	case err != nil:
 		return err

@@ -173,7 +173,7 @@ func lane(ts *testscript.TestScript, config string) {
 	if config == "" {
 		return
 	}
-	on, err := sample.Lane(ts.Name(), config)
+	on, err := sample.ChooseLane(ts.Name(), config)
 	ts.Check(err)
 	if !on {
 		ts.Logf("no express lane")

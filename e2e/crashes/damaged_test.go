@@ -70,7 +70,7 @@ var panicked = regexp.MustCompile(`goroutine \d|panic:|panic while|runtime error
 func TestDamagedFileEndsInASentence(t *testing.T) {
 	t.Parallel()
 	files, served := sample.Count(40, 2000), 13
-	if sample.Whole() {
+	if sample.IsFullRun() {
 		served = 7 // each of the damages
 	}
 	seed := uint64(time.Now().UnixNano())

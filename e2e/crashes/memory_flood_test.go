@@ -27,7 +27,7 @@ import (
 // TestUnreadAnswersKeepTheMemoryLimit has 100 connections ask for 16 lists of 1,000 records each and read
 // nothing: pipelined, as HTTP/2 streams in tunnels, and in batches. An honest reader is answered meanwhile.
 func TestUnreadAnswersKeepTheMemoryLimit(t *testing.T) {
-	if !sample.Whole() {
+	if !sample.IsFullRun() {
 		t.Skip("takes two minutes; a part of make prove")
 	}
 	const connections, lists = 100, 16

@@ -21,7 +21,7 @@ import (
 // TestAMemoryLimitIsKept syncs 55,000 records under the smallest limit while 16 readers read lists, pages
 // and sums. It is a part of make prove.
 func TestAMemoryLimitIsKept(t *testing.T) {
-	if !sample.Whole() {
+	if !sample.IsFullRun() {
 		t.Skip("takes a minute; a part of make prove")
 	}
 	const limit = 192 << 20

@@ -317,7 +317,7 @@ func (g *garden) chance(n uint64, of string) uint64 {
 // some says whether one of many requests of a kind is made: one in n in `make
 // test`, all in `make prove`.
 func (g *garden) some(n uint64, request string) bool {
-	return !g.few && sample.Whole() || g.chance(n, request) == 0
+	return !g.few && sample.IsFullRun() || g.chance(n, request) == 0
 }
 
 // oddField writes a field in an unexpected form.

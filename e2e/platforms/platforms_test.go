@@ -34,7 +34,7 @@ type listedPackage struct {
 // costs seconds where a compiler takes minutes for the first build of SQLite.
 func TestEveryPlatformHasItsTypes(t *testing.T) {
 	platforms := []string{"windows/amd64"}
-	if sample.Whole() {
+	if sample.IsFullRun() {
 		platforms = append(platforms, "windows/arm64", "darwin/arm64", "freebsd/amd64", "linux/arm64")
 	}
 	for _, platform := range platforms {

@@ -20,7 +20,7 @@ import (
 // writes so into the settings in dir. A demo, which has no settings, has the lane.
 func ChooseLane(t testing.TB, dir string) bool {
 	t.Helper()
-	on, err := sample.Lane(t.Name(), filepath.Join(dir, "understudy.yml"))
+	on, err := sample.ChooseLane(t.Name(), filepath.Join(dir, "understudy.yml"))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestPackagesWalkThroughTunnels(t *testing.T) {
 	t.Parallel()
 	more := []string{"--arrivals", "0"}
-	if sample.Whole() {
+	if sample.IsFullRun() {
 		more = append(more, "--records", "300")
 	}
 	s := rig.StartTunnels(t, "role: all", more...)
@@ -39,7 +39,7 @@ func TestPackagesWalkThroughTunnels(t *testing.T) {
 		"npm stripe":    {"stripe", nodeDir, "node", "stripe.mjs", "https://api.stripe.com", "sk_test_" + rig.APIToken, "walk"},
 		"PyPI stripe":   {"stripe", pythonDir, pythonProgram, "stripe_walk.py", "https://api.stripe.com", "sk_test_" + rig.APIToken, "walk"},
 	} {
-		if one.dir == pythonDir && one.source != "twilio" && !sample.Whole() {
+		if one.dir == pythonDir && one.source != "twilio" && !sample.IsFullRun() {
 			continue // it takes ten seconds, most of it Python's own; TestZeroCode walks one list
 		}
 		t.Run(name, func(t *testing.T) {

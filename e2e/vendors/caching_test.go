@@ -27,7 +27,7 @@ var cachingSample = []string{"freshness-max-age", "freshness-none", "cc-resp-no-
 // With UNDERSTUDY_PROVE all tests are run. What fails is named in docs/limits.md.
 func TestCaching(t *testing.T) {
 	t.Parallel()
-	all, chosen := sample.Whole(), cachingSample
+	all, chosen := sample.IsFullRun(), cachingSample
 	if all {
 		chosen = nil
 	}

@@ -81,7 +81,7 @@ func writeSettings(t testing.TB, dir, text string) {
 func (g *genericAnswers) run(chance *rand.Rand, senderOf func(n int) sender) {
 	g.Helper()
 	took, every := time.Duration(sample.Count(4, 60))*time.Second, 250*time.Millisecond
-	if sample.Whole() {
+	if sample.IsFullRun() {
 		every = time.Second
 	}
 	ctx, stop := context.WithTimeout(context.Background(), took)
@@ -139,7 +139,7 @@ func (g *genericAnswers) told() {
 		g.refused.Load(), g.broken.Load(), g.behind.Load(), g.wrong.Load(), g.origin.failed.Load(), g.origin.renewed.Load())
 	g.some(map[string]int64{"right": g.right.Load(), "hit": g.hits.Load(), "part": g.parts.Load(), "without a body": g.bare.Load(),
 		"acknowledged write": g.acknowledged.Load(), "confirmed": g.origin.renewed.Load()})
-	if sample.Whole() { // a short run may be without
+	if sample.IsFullRun() { // a short run may be without
 		g.some(map[string]int64{"stale": g.stale.Load(), "in an outage": g.excused.Load(), "purge": g.purged.Load(),
 			"refused": g.refused.Load(), "broken off": g.broken.Load()})
 	}

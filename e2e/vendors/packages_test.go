@@ -60,7 +60,7 @@ func TestPackagesGetTheSame(t *testing.T) {
 
 // TestPackagesOfWholeDocuments walks with the documents that the vendors publish.
 func TestPackagesOfWholeDocuments(t *testing.T) {
-	if !sample.Whole() {
+	if !sample.IsFullRun() {
 		t.Skip("the whole documents are for make prove")
 	}
 	folder := os.Getenv("UNDERSTUDY_OPENAPI")

@@ -172,7 +172,7 @@ func TestBrowserRowsChangeInPlace(t *testing.T) {
 			return tr ? %s : "no row" })()`, sid, what))
 	}
 	paths := []string{"/twilio/calls", "/twilio/calls?Status=completed"}
-	if sample.Whole() {
+	if sample.IsFullRun() {
 		paths = append(paths, "/twilio/calls?understudy.q=status%3Acompleted")
 	}
 	for _, path := range paths {

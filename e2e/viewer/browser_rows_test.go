@@ -118,7 +118,7 @@ func TestBrowserTablesFit(t *testing.T) {
 			t.Errorf("%s at 1280 px has rows of %v px, want one line", path, heights)
 		}
 	}
-	if tables == 0 || sample.Whole() && tables < 15 {
+	if tables == 0 || sample.IsFullRun() && tables < 15 {
 		t.Errorf("%d of %q are tables", tables, lists)
 	}
 	b.calm("tables")

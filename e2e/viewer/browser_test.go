@@ -44,7 +44,7 @@ type tab struct {
 func openTab(t *testing.T, home string) *tab {
 	t.Helper()
 	limit := 4 * time.Minute
-	if sample.Whole() {
+	if sample.IsFullRun() {
 		limit = 15 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -88,7 +88,7 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(store.StartError(o.Dir.Database(o.Settings.Store.DSN), err), a.close())
+			err = errors.Join(store.StartError(o.Dir.DatabasePath(o.Settings.Store.DSN), err), a.close())
 		}
 	}()
 	if a.sources, err = o.Settings.ReadSources(o.Folder); err != nil {

@@ -79,7 +79,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	}
 	e.install(d)
 	a.closers = append(a.closers, func() error { return e.inForce.Load().Close() })
-	return a.opts.Dir.Announce(a.Viewer())
+	return a.opts.Dir.WriteRunning(a.Viewer())
 }
 
 // openFrontends creates what is behind the ports and outlives a policy.

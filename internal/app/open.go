@@ -44,7 +44,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	cfg := a.opts.Settings
 	a.eraser = &operations.Eraser{Delay: cfg.Store.EraseAfter.Std(), Retention: cfg.RetentionTimes(), Wake: make(chan struct{}, 1),
 		Sources: a.sources, Now: time.Now, Log: a.log}
-	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.Database(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
+	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.DatabasePath(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
 		Retention: cfg.RetentionTimes(), ToErase: a.eraser.Notify, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ var waysThatMove = []string{
 func TestAWalkOverPagesThatMoveMissesNothing(t *testing.T) {
 	seed := draw.Seed(t)
 	rounds := 20
-	if draw.Whole() {
+	if draw.IsFullRun() {
 		rounds = 500
 	}
 	for i, way := range waysThatMove {

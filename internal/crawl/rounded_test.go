@@ -67,7 +67,7 @@ var roundedShelves = map[string]*proof{
 func TestAWalkOverRoundedOffsetsSaysWhatIsTrueOfItsEnd(t *testing.T) {
 	t.Parallel()
 	proveAll(t, roundedShelves)
-	for rows := 30; rows < 50 && draw.Whole(); rows += 3 {
+	for rows := 30; rows < 50 && draw.IsFullRun(); rows += 3 {
 		for _, step := range []int{0, 4, 5, 7, 9, 13, 19, 20, 21, 25, 29} {
 			for name, paging := range map[string]string{"sized": byLimit, "not sized": unsized} {
 				s := &shelf{paging: paging, rows: rows, answer: rounded(step, silent)}

@@ -1,5 +1,5 @@
-// Package datadir is the data folder: its lock, its files and what it says of the
-// server that uses it.
+// Package datadir manages the data folder of a server: its lock, the names of its files, and run.json, which
+// tells commands how to reach the server.
 package datadir
 
 import (
@@ -18,26 +18,26 @@ import (
 type Dir struct {
 	Path  string
 	lock  *os.File
-	temp  bool   // removed at the end
-	Token string // what commands to the server have to bear
+	temp  bool   // Close removes the folder
+	Token string // the token that commands send to the server
 }
 
-// Running is what run.json says of the server that holds a folder. Whoever may
-// read it may tell the server what to do.
+// Running is the content of run.json: how to reach the server that uses a data folder. A program that can read
+// the file can send commands to the server.
 type Running struct {
 	PID    int    `json:"pid"`
-	Viewer string `json:"viewer"`
+	Viewer string `json:"viewer"` // the URL of the viewer
 	Token  string `json:"token"`
 }
 
-// HeldError is that of a folder another server holds.
-type HeldError struct {
+// InUseError is the error of Open if another server uses the folder.
+type InUseError struct {
 	error
-	by Running // zero: it did not say
+	server Running // the other server; zero if run.json could not be read
 }
 
-// Open makes the folder when it is missing and locks it. A second server
-// gets a HeldError that names the first.
+// Open locks the data folder and creates it if needed. If another server uses the folder, it returns a
+// InUseError that names that server. With temp, Close removes the folder.
 func Open(path string, temp bool) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
@@ -62,16 +62,15 @@ func Open(path string, temp bool) (*Dir, error) {
 	if err == nil {
 		who = fmt.Sprintf("the server with viewer %s (process %d)", info.Viewer, info.PID)
 	}
-	return nil, HeldError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), info}
+	return nil, InUseError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), info}
 }
 
-// ownFiles are what the names of everything in a data folder begin with.
+// ownFiles are the prefixes of the names of all files that Understudy creates in a data folder.
 var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
 	AuthorityFile, AuthorityKeyFile, "intents", "profiles", ".new-"}
 
-// tighten takes the rights of others from a data folder that holds nothing but
-// our files. One that holds more has another use too: what is ours
-// in it has its own mode.
+// tighten removes the rights of group and others from a data folder that has only Understudy's files. A folder with
+// other files keeps its mode, because it has another purpose too. Understudy's files in it have their own mode.
 func tighten(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
@@ -92,8 +91,8 @@ func tighten(path string) error {
 	return nil
 }
 
-// Announce writes run.json, readable by its owner alone.
-func (f *Dir) Announce(viewer string) error {
+// WriteRunning writes run.json, which only its owner can read. viewer is the URL of the viewer.
+func (f *Dir) WriteRunning(viewer string) error {
 	data, err := json.Marshal(Running{PID: os.Getpid(), Viewer: viewer, Token: f.Token})
 	if err != nil {
 		return err
@@ -101,6 +100,7 @@ func (f *Dir) Announce(viewer string) error {
 	return WriteFile(filepath.Join(f.Path, "run.json"), append(data, '\n'))
 }
 
+// ReadRunning reads run.json in a data folder.
 func ReadRunning(path string) (Running, error) {
 	var info Running
 	data, err := os.ReadFile(filepath.Join(path, "run.json"))
@@ -110,13 +110,13 @@ func ReadRunning(path string) (Running, error) {
 	return info, json.Unmarshal(data, &info)
 }
 
-// WriteFile replaces a file whole, or leaves it as it was.
+// WriteFile replaces a file atomically. After an error or a crash the file has its old content.
 func WriteFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // nothing to remove once renamed
+	defer os.Remove(tmp.Name()) // fails after the file was renamed
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Sync()
 	}
@@ -129,10 +129,10 @@ func WriteFile(path string, data []byte) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// close gives the folder back, and removes a temporary one.
+// Close unlocks the folder and removes run.json. It removes a temporary folder.
 func (f *Dir) Close() error {
 	if f.temp {
-		err := f.lock.Close() // first: Windows removes no open file
+		err := f.lock.Close() // before removing the folder, because Windows cannot remove an open file
 		return errors.Join(err, os.RemoveAll(f.Path))
 	}
 	err := os.Remove(filepath.Join(f.Path, "run.json"))
@@ -142,41 +142,41 @@ func (f *Dir) Close() error {
 	return errors.Join(err, f.lock.Close())
 }
 
-// Hold is the server that holds a data folder or, when none does, the folder,
-// which the caller closes.
-func Hold(data string) (server *Running, dir *Dir, err error) {
+// OpenOrFindServer opens a data folder. If a server uses the folder, it returns that server instead and dir is nil.
+// The caller closes dir.
+func OpenOrFindServer(data string) (server *Running, dir *Dir, err error) {
 	dir, err = Open(data, false)
-	var held HeldError
-	if errors.As(err, &held) && held.by.Viewer != "" {
-		return &held.by, nil, nil
+	var held InUseError
+	if errors.As(err, &held) && held.server.Viewer != "" {
+		return &held.server, nil, nil
 	}
 	return nil, dir, err
 }
 
-// store is the path of the database.
-func (f *Dir) Database(dsn string) string {
+// DatabasePath returns the path of the database, or dsn if it is not empty.
+func (f *Dir) DatabasePath(dsn string) string {
 	if dsn != "" {
 		return dsn
 	}
 	return filepath.Join(f.Path, StoreFile)
 }
 
-// StoreFile is the database's name in the data folder.
+// StoreFile is the name of the database in the data folder.
 const StoreFile = "understudy.db"
 
-// MediaFolder holds the contents of records in the data folder.
+// MediaFolder is the name of the folder for the contents of records, such as audio files.
 const MediaFolder = "media"
 
-// AuditName is what the audit log's folder is called in the data folder. Its key and the
-// newest checkpoints lie beside it, in files whose names begin so.
+// AuditName is the name of the audit log's folder, and the prefix of the files with its key and its newest
+// checkpoints beside it.
 const AuditName = "audit"
 
-// AuthorityFile and AuthorityKeyFile are the certificate and the key of the certificate
-// authority for tunnels. The key is for nobody else to read.
+// AuthorityFile and AuthorityKeyFile are the files with the certificate and the key of the certificate
+// authority for tunnels. Only the owner can read the key.
 const (
 	AuthorityFile    = "ca.pem"
 	AuthorityKeyFile = "ca.key"
 )
 
-// DemoFile is where a demo's data folder remembers its world.
+// DemoFile is the name of the file in which a demo stores the settings of its imitated API.
 const DemoFile = "demo.json"

@@ -45,7 +45,7 @@ func TestFolderIsHeldOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Announce("http://127.0.0.1:4114"); err != nil {
+	if err := f.WriteRunning("http://127.0.0.1:4114"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir, false); err == nil || !strings.Contains(err.Error(), "held by the server with viewer http://127.0.0.1:4114") {

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Lock: one server at a time holds a data folder, by flock.
+// Locking a data folder with flock.
 
 package datadir
 
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// TryLock takes the lock of an open file without waiting; held says that
-// another process has it. The lock ends with the file or the process.
+// TryLock locks an open file without waiting. held is true if another process has the lock. The lock ends
+// when the file is closed or the process exits.
 func TryLock(f *os.File) (held bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK), err

@@ -1,4 +1,4 @@
-// Lock: one server at a time holds a data folder, by LockFileEx.
+// Locking a data folder with LockFileEx.
 
 package datadir
 
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// TryLock takes the lock of an open file without waiting; held says that
-// another process has it. The lock ends with the file or the process.
+// TryLock locks an open file without waiting. held is true if another process has the lock. The lock ends
+// when the file is closed or the process exits.
 func TryLock(f *os.File) (held bool, err error) {
 	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
 		new(windows.Overlapped))

@@ -123,7 +123,7 @@ func stepsOf(t *testing.T) map[string][]string {
 						all[name] = append(all[name], fmt.Sprintf("1/%d:1", number(1)))
 					case "storetest.FewerChecks":
 						all[name] = append(all[name], fmt.Sprintf("1/%d:1", number(1)))
-					case "sample.Whole":
+					case "sample.IsFullRun":
 						all[name] = append(all[name], "part:whole")
 					case "sample.CountFrom":
 						all[name] = append(all[name], proved.counts(t, f.dir, fn.Name.Name, call.Args[0], number(1))...)

@@ -44,7 +44,7 @@ const fixedSeed = 20260728
 func TestRandomAPIsAreCompleteOnlyWhenAllIsHeld(t *testing.T) {
 	run := sample.OneIn(t, 50)
 	first := judge(t, sample.Seed(t), run)
-	if !sample.Whole() {
+	if !sample.IsFullRun() {
 		return
 	}
 	second := judge(t, fixedSeed, run)
@@ -116,7 +116,7 @@ func judge(t *testing.T, seed uint64, run func() bool) string {
 	figures := fmt.Sprintf("seed %d: %d random APIs, %d falsely complete, %d of the %d that prove their end complete, %d prove none",
 		seed, len(chosen), falsely, complete, proving, unproved)
 	t.Log(figures)
-	if sample.Whole() && complete*100 < proving*95 {
+	if sample.IsFullRun() && complete*100 < proving*95 {
 		t.Errorf("seed %d: %d of %d are complete, want 95 %%", seed, complete, proving)
 	}
 	return figures

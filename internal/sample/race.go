@@ -2,5 +2,5 @@
 
 package sample
 
-// UnderRace says whether the race detector is built in, under which SQLite is many times slower.
+// UnderRace is true if the race detector is on. SQLite is many times slower then.
 const UnderRace = true

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Whole reports whether the test runs all its cases: UNDERSTUDY_PROVE is set.
-func Whole() bool { return os.Getenv("UNDERSTUDY_PROVE") != "" }
+// IsFullRun reports whether tests run all their cases, because UNDERSTUDY_PROVE is set.
+func IsFullRun() bool { return os.Getenv("UNDERSTUDY_PROVE") != "" }
 
-// Count returns full with UNDERSTUDY_PROVE, else usual. internal/house/steps.txt lists both counts of every test.
+// Count returns full if UNDERSTUDY_PROVE is set, and usual otherwise. internal/house/steps.txt lists both counts of each test.
 func Count(usual, full int) int {
-	if Whole() {
+	if IsFullRun() {
 		return full
 	}
 	return usual
 }
 
-// CountFrom returns the number in an environment variable that `make prove` sets, and usual when there is none.
+// CountFrom returns the number in an environment variable that `make prove` sets, or usual if it is not set.
 func CountFrom(variable string, usual int) int {
-	n, _ := strconv.Atoi(os.Getenv(variable)) // 0 for what is no number
+	n, _ := strconv.Atoi(os.Getenv(variable)) // 0 if it is not a number
 	return cmp.Or(n, usual)
 }
 
@@ -41,11 +41,11 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// OneIn returns a function that reports of each case, as it comes, whether it runs: all with UNDERSTUDY_PROVE, else one
-// in n, chosen by Seed. The function is for one goroutine.
+// OneIn returns a function that a test calls before each case, and that reports whether to run the case. It chooses one
+// case in n by Seed, or all if UNDERSTUDY_PROVE is set. Only one goroutine may call the function.
 func OneIn(t testing.TB, n int) func() bool {
 	t.Helper()
-	if Whole() {
+	if IsFullRun() {
 		return func() bool { return true }
 	}
 	chance := rand.New(rand.NewPCG(Seed(t), uint64(n)))
@@ -54,7 +54,7 @@ func OneIn(t testing.TB, n int) func() bool {
 		if left--; left >= 0 {
 			return false
 		}
-		left = n - 1 + chance.IntN(3) - 1 // a fixed step might always miss the same cases
+		left = n - 1 + chance.IntN(3) - 1 // a fixed step might always skip the same cases
 		return true
 	}
 }

@@ -46,7 +46,7 @@ func TestLane(t *testing.T) {
 		}
 		for range 2 {
 			var err error
-			if on, err = sample.Lane(test, file); err != nil {
+			if on, err = sample.ChooseLane(test, file); err != nil {
 				t.Fatal(err)
 			}
 		}

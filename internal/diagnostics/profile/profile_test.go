@@ -137,7 +137,7 @@ func readings(t *testing.T) (before, after *profile.Profile) {
 // What grew equals the difference pprof makes of the same two files, by function
 // and in total.
 func TestTheDifferenceEqualsPprofs(t *testing.T) {
-	if !sample.Whole() {
+	if !sample.IsFullRun() {
 		t.Skip("UNDERSTUDY_PROVE is not set: go tool pprof is compiled at its first use")
 	}
 	before, after := readings(t)
