@@ -69,7 +69,7 @@ func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool,
 	if r.held.page != nil {
 		want.newerThan = r.held.page.At
 	}
-	// No third lookup, and none if the request may reject the age of the completed page.
+	// Do not look up a third time, and not at all if the request may reject the age of the completed page.
 	want.skipCacheCheck = r.secondLook || ageLimit(&r.request) != math.MaxInt64
 	return rd.flights.join(r.request.Target, r.source, r.kind, want)
 }

@@ -82,7 +82,7 @@ type signals struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	kept     context.Context           // ends when the fetched page leaves memory; it outlasts ctx
-	free     context.CancelFunc        // ends kept
+	free     context.CancelFunc        // the function that ends the context kept
 	timeout  *time.Timer               // ends the flight after its maximum time
 	promote  chan struct{}             // closed when a reader joins a background flight
 	tried    chan struct{}             // closed when the first try has failed

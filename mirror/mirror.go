@@ -33,7 +33,7 @@ import (
 // Store is the part of the store that the mirror needs. Many goroutines call its methods at once. Save and
 // Touch are called one at a time for each kind.
 type Store interface {
-	// Page returns the stored page of a key, with Superseded computed, or ErrNotFound.
+	// ReadPage returns the stored page of a key, with Superseded computed, or ErrNotFound.
 	ReadPage(context.Context, understudy.Key) (*understudy.Page, error)
 	// Record returns the newest version of a record in one shape, or ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)

@@ -257,9 +257,9 @@ func (m *Mirror) SetRate(source string, rate float64) error {
 
 // PollCost is how many requests a day the polls of one source send.
 type PollCost struct {
-	Read int // with readers, while the lists change little
-	Busy int // while every poll finds something new
-	Idle int // without readers
+	Read int // polls while there are readers and the lists change little
+	Busy int // polls while every poll finds something new
+	Idle int // polls while there are no readers
 }
 
 // PollsPerDay returns the cost of polling that many lists of a source. A zero field of ages and a rate of 0

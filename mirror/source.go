@@ -46,7 +46,7 @@ type kind struct {
 
 	writes *writes.Set
 
-	// saveLock is held to save or touch; one goroutine has it at a time.
+	// saveLock lets one goroutine at a time save pages of the kind or touch it.
 	saveLock chan struct{}
 
 	// startGeneration is the generation at the start. writesRestored says that restoreWrites has checked

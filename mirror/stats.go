@@ -42,13 +42,13 @@ func (c *counts) countExchange(x *request.Exchange, a *request.ExchangeResponse,
 // increase.
 type Stats struct {
 	Requests int64 // requests that were answered or refused with an error
-	Warm     int64 // answered with a fresh page
-	Stale    int64 // answered with a stale page
-	Cold     int64 // answered with a fetched page
-	Composed int64 // answered with a fresh page made from records
-	Failed   int64 // ended with an error
+	Warm     int64 // requests answered with a fresh page
+	Stale    int64 // requests answered with a stale page
+	Cold     int64 // requests answered with a fetched page
+	Composed int64 // requests answered with a fresh page made from records
+	Failed   int64 // requests that ended with an error
 
-	Coalesced  int64 // part of Cold: joined a fetch under way
+	Coalesced  int64 // requests counted in Cold that joined a running fetch
 	NotStored  int64 // pages and writes that could not be stored
 	Prefetched int64 // pages fetched before a reader asked
 	Writes     int64 // writes sent to upstream

@@ -1,4 +1,4 @@
-// This file decides what an observation of a record means: it came, it changed, it is gone, or nothing is new.
+// This file decides what an observation of a record means: the record is new, changed, deleted or unchanged.
 // The rules know no SQL.
 
 package store
@@ -14,7 +14,7 @@ import (
 // currentState is the stored state of a record before a page is saved.
 type currentState struct {
 	number  int64 // the record's number, or 0 if it was never seen
-	held    bool  // whether it has a row in the page's shape; the next six fields come from that row
+	held    bool  // the record has a row in the page's shape; the next six fields come from that row
 	version int64
 	hash    int64
 	seen    int64 // Unix nanoseconds
@@ -22,10 +22,10 @@ type currentState struct {
 	period  int64 // the number of the current period in this shape
 	since   int64 // when the period began; 0 means when the block of its version was created
 
-	position order.Position // the position in the list, the same in every shape
+	position order.Position // the record's position in the list, equal in every shape
 
-	inOtherShape bool  // whether it is present in another shape
-	lastGone     int64 // when it was last seen as gone in another shape, or 0
+	inOtherShape bool  // the record is present in another shape
+	lastGone     int64 // when the record was last seen as deleted in another shape, or 0
 }
 
 // isPresent reports whether the record is present in any shape.
@@ -36,9 +36,9 @@ func (p *currentState) isPresent() bool {
 // decision says what to do about an observation.
 type decision struct {
 	late   bool                  // the store has a newer observation; nothing changes
-	change understudy.ChangeType // 0: no change
-	write  bool                  // write the held row
-	touch  bool                  // only update Seen
+	change understudy.ChangeType // the change to record; 0 means no change
+	write  bool                  // the record's row must be written
+	touch  bool                  // only the time Seen must be updated
 	state  int64
 }
 

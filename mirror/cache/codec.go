@@ -74,8 +74,8 @@ type codecs struct {
 	dictionariesLeft int // number of dictionaries that may still be created
 	plain            *codec
 	created          atomic.Int64
-	frames           sync.Pool // of *scratch
-	gzips            sync.Pool // of *gzip.Writer
+	frames           sync.Pool // buffers (*scratch)
+	gzips            sync.Pool // writers (*gzip.Writer)
 }
 
 // scratch is the working memory for packing or unpacking one page.

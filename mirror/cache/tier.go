@@ -28,7 +28,7 @@ const (
 	shardCount   = 64
 	PromoteAfter = 2 // number of uses after which a packed page is encoded
 	maxUses      = 3
-	slotCost     = 40 // bytes of an element in a shard's map, at its usual load
+	slotCost     = 40 // the memory of one entry in a shard's map, in bytes
 )
 
 // Tier is the hot tier.
@@ -69,10 +69,10 @@ type Entry struct {
 	Bounds                         *httpcache.Bounds // limits by upstream's headers; nil if none
 
 	// What has happened since Put:
-	NextRenew  atomic.Int64                     // when it may be renewed again
+	NextRenew  atomic.Int64                     // when the page may be renewed again
 	Superseded atomic.Int64                     // when it was superseded, as monotonic nanoseconds; 0 if it was not
 	Changed    atomic.Pointer[understudy.Names] // the fields known to have changed
-	NextFollow atomic.Int64                     // when its next page may be queued again
+	NextFollow atomic.Int64                     // when the next page of this page may be queued again
 
 	uses  atomic.Int32
 	ready atomic.Pointer[Encoded]

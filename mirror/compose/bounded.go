@@ -29,7 +29,7 @@ type Bounded struct {
 	CoveredFrom     int64     // older records are not covered; 0 if all are
 	ForgottenBefore int64     // upstream has dropped older records; 0 if it drops none
 
-	ReachedUncovered bool // an older record was reached
+	ReachedUncovered bool // a record older than CoveredFrom was reached
 	Invalid          bool // a write touched a record
 	FoundUnseen      bool // a record does not say which account it belongs to, and the walk did not see it
 

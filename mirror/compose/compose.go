@@ -82,7 +82,7 @@ type position struct {
 	token      string // the page token of the request
 	start      string // the record that the token names
 	backward   bool   // the page ends before that record
-	upward     bool   // the list continues above it (paging.Rules.Back)
+	upward     bool   // the list continues above that record (paging.Rules.Back)
 	trimmed    bool   // an upward page that is read downward has rows before its first one
 	form       paging.TokenForm
 	stop       query.OrderKey

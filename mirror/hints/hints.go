@@ -50,7 +50,7 @@ type Queue struct {
 	mu      sync.Mutex
 	hints   map[name]*hint
 	refused int64
-	running chan struct{} // limits the fetches at once
+	running chan struct{} // limits concurrent fetches
 }
 
 // New returns a queue without hints.
@@ -61,7 +61,7 @@ func New(o Options) *Queue {
 // hint is the fetch of one record: it waits, runs, or ended less than a second ago.
 type hint struct {
 	record   Record
-	required bool     // a failed fetch is tried again
+	required bool     // the fetch is repeated until it succeeds
 	ends     []func() // functions that end the intents of writes
 	started  bool
 	repeat   bool // a hint came after the fetch started

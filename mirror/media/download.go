@@ -53,7 +53,7 @@ type download struct {
 	loadTime     time.Duration
 
 	done    chan struct{}
-	status  int   // 404 and 410: the content was deleted
+	status  int   // the status of upstream; 404 and 410 mean that the content was deleted
 	isKept  bool  // a file is stored that upstream has just sent or confirmed
 	readErr error // upstream broke off the body
 	err     error // the error of the request to upstream

@@ -41,7 +41,7 @@ type Upstream interface {
 type Files interface {
 	// Get opens the content stored under a key, or returns ErrNotFound.
 	Get(context.Context, understudy.Key) (request.Content, io.ReadSeekCloser, error)
-	// Put stores a whole content or nothing; ErrNotStored.
+	// Put stores a complete content. If it returns ErrNotStored, nothing is stored.
 	Put(context.Context, request.Content, io.Reader) (request.Content, error)
 	// Confirm stores when upstream confirmed that a content is unchanged.
 	Confirm(key understudy.Key, at time.Time) error
@@ -60,7 +60,7 @@ type Readers interface {
 
 // Ages are limits on the age of a content and on how long a reader waits.
 type Ages struct {
-	Final time.Duration // the fresh time
+	Final time.Duration // how long a content stays fresh
 	Hard  time.Duration // the age from which a content is never answered
 	Wait  time.Duration // how long a reader waits if there is a stored file
 	Try   time.Duration // how much longer a reader waits if there is none
@@ -94,7 +94,7 @@ type Cache struct {
 	sources map[string]*source
 	ctx     context.Context // ends when the cache is closed
 	cancel  context.CancelFunc
-	work    sync.WaitGroup // the downloads
+	work    sync.WaitGroup // the running downloads
 
 	mu        sync.Mutex
 	downloads downloads

@@ -17,7 +17,7 @@ type Answers string
 // The values of Answers. With Auto a list is answered from upstream first until SamplesNeeded samples in a
 // row were equal. After a different sample it is answered from upstream first again.
 const (
-	Auto     Answers = "auto" // also ""
+	Auto     Answers = "auto" // the default; "" means the same
 	Upstream Answers = "upstream"
 	Records  Answers = "records"
 )

@@ -34,7 +34,7 @@ func (ls *Lists) Find(t *spec.Target) *List {
 type List struct {
 	kind   *spec.Kind
 	list   *spec.List
-	checks *checks // those of its source
+	checks *checks // the checks of the list's source
 
 	answers   atomic.Value // the setting, of type Answers
 	hasAgreed atomic.Bool  // SamplesNeeded samples in a row were equal

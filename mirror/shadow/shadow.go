@@ -36,10 +36,10 @@ type Sample struct {
 
 // Options are the settings of shadow reads. The functions are required.
 type Options struct {
-	// FromRecords returns what records answer to a sample's request. It returns nil if the list is not
-	// covered, or if something was saved since.
+	// FromRecords returns the page that records give for a sample's request. It returns nil if the list is not
+	// covered, or if the kind has changed since the sample's page was saved.
 	FromRecords func(context.Context, Sample) *understudy.Page
-	// Recheck has records fetched again that records showed and upstream did not. It returns at once.
+	// Recheck starts to fetch the records gone again: composed shows them, but upstream did not. It returns at once.
 	Recheck func(s Sample, composed *understudy.Page, gone []string)
 
 	KV     understudy.KV // nil if the agreement is not stored

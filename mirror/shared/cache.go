@@ -116,7 +116,7 @@ func (c *Cache) AddSource(name string, up Upstream) { c.sources[name] = &source{
 type source struct {
 	Upstream
 	ignoredUntil  atomic.Int64 // answers stored until then are ignored, as Unix nanoseconds
-	invalidations atomic.Int64 // number of invalidations of its URIs
+	invalidations atomic.Int64 // counts the invalidations of the source's URIs
 }
 
 // Exchange sends a request to upstream. It returns an error for a 304 to a request without a condition (RFC

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// SameMoment is the maximum time between the fetches of two pages that count as consistent. A walk
-	// directly over upstream takes as long between pages.
+	// SameMoment is the maximum time between the fetches of two pages that count as consistent. A client
+	// that reads directly from upstream takes about as long between two pages.
 	SameMoment = 2 * time.Second
 	// readerWindow is how long a reader may take to go from one page to the next.
 	readerWindow = time.Minute
@@ -46,7 +46,7 @@ type Lists struct {
 
 // list is one list: a path with filters and a page size.
 type list struct {
-	movedAt  int64 // when it was last known to have moved, in Unix nanoseconds
+	movedAt  int64 // when the list was last known to have moved, in Unix nanoseconds
 	pages    map[understudy.Key]*page
 	previous map[understudy.Key]understudy.Key // the page before, by the next page
 	rows     int64                             // number of remembered rows
@@ -63,8 +63,8 @@ type reading struct {
 // copies of the page.
 type givenPage struct {
 	first int64 // time of the oldest copy given
-	until int64 // until when the reader may continue from it
-	open  int   // how often it was given, minus how often the next page was given
+	until int64 // until when the reader may continue from the page
+	open  int   // how often the page was answered, minus how often the next page was
 	rows  Rows  // the page's rows; nil if unknown or if the copies differ
 }
 
@@ -72,8 +72,8 @@ type givenPage struct {
 type page struct {
 	fetch      fetch
 	lastFetch  fetch // the fetch before, whose page is in use until this one is saved
-	changedAt  int64 // when upstream gave it with other rows than before
-	wasRead    bool  // it was given to a reader as fetched
+	changedAt  int64 // when upstream last answered the page with different rows
+	wasRead    bool  // the fetched page was answered to a reader
 	mayHaveGap bool  // rows may lie between the page before it and this one
 	rows       Rows
 	older      []older
@@ -85,7 +85,7 @@ type fetch struct{ start, at int64 }
 // older are the rows of a page before the list moved.
 type older struct {
 	rows  Rows
-	until int64 // until when readers may continue from it
+	until int64 // until when readers may continue from the page
 }
 
 // Rows are the hashes of a page's row ids, in order.

@@ -17,7 +17,7 @@ const (
 type Budget struct {
 	mu           sync.Mutex
 	rate         float64 // polls a second
-	pendingPolls float64 // polls sent and not yet made up for
+	pendingPolls float64 // polls sent whose tokens have not been refilled yet
 	at           time.Time
 }
 

@@ -9,7 +9,7 @@ const (
 	speedUp    = 0.7 // factor on the time after a poll that finds something new
 	slowDown   = 1.5 // factor on the time after several polls that find nothing new
 	maxTimes   = 4.0 // largest factor, for lists without readers
-	quietPolls = 3   // number of such polls in a row
+	quietPolls = 3   // after so many polls in a row that find nothing new, the interval grows by slowDown
 )
 
 // Pace is how often a list is polled. Only one goroutine may use it.

@@ -36,7 +36,7 @@ type Journal interface {
 
 // Set is what is known about writes to the records of one kind. Many goroutines may use it at once.
 type Set struct {
-	about   request.Invalidation // source and kind; without a kind, pages are not stored
+	about   request.Invalidation // the source and kind of the records; without a kind, pages are not stored
 	journal Journal              // nil if writes under way may be lost in a crash
 
 	generation atomic.Int64 // increases with every write, before the write is answered
@@ -49,7 +49,7 @@ type Set struct {
 	underWay       map[string]*group // by record
 	lastWrite      time.Time         // time of the last write
 	unseen         map[string]bool   // records that were written and not seen since
-	unseenOverflow bool              // there are more such records
+	unseenOverflow bool              // more records were written than unseen can hold
 	pending        map[string]*Pending
 	pendingBytes   int // bytes of pending bodies
 }
@@ -65,7 +65,7 @@ type Pending struct {
 	ID         string             // "" if only lists are outdated
 	Generation int64              // the generation of the last write
 	Versions   []*understudy.Page // the pages that the writes' responses show, oldest first
-	intents    []int64            // numbers in the journal
+	intents    []int64            // the numbers of the writes in the journal of intents
 	recheck    bool               // upstream must be asked for the present state of the record
 }
 

@@ -54,7 +54,7 @@ type Catalog struct {
 	parents map[int64]string // the parent rule by shape number
 
 	opened    bool    // Load was called; kinds that are loaded later have no records yet
-	kindList  []*Kind // replaced, never changed in place
+	kindList  []*Kind // all kinds; the slice is replaced, never modified
 	shapeList []*Shape
 }
 

@@ -31,7 +31,7 @@ type Entry struct {
 // most of the body.
 type Delta struct {
 	Base      int64  // the number of the later version
-	Patch     []byte // see patch.go
+	Patch     []byte // the delta to the later version, in the format of patch.go
 	Clock     int64  // the clock of this version minus that of the later one
 	Parent    *string
 	Completed bool // the entry already has its body

@@ -11,9 +11,9 @@ const (
 	// MaxDepth is the maximum length of a chain of deltas. Reading the oldest version of a chain builds as many
 	// bodies.
 	MaxDepth = 8
-	// sameAgain is how many equal bytes show that two bodies are the same again after a difference.
+	// sameAgain is how many equal bytes in a row end a difference between two bodies.
 	sameAgain = 8
-	// maxApart is how many bytes of both bodies together are searched for that.
+	// maxApart is how many bytes of both bodies together are searched for the end of a difference.
 	maxApart = 320
 )
 

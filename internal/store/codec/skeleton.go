@@ -17,7 +17,7 @@ type Skeleton struct {
 	URI         string // the URI of the page's key; the row has only a hash of it
 	ContentType string
 	Charset     string
-	InitialAge  time.Duration // in whole seconds
+	InitialAge  time.Duration // the age of the page when it was fetched, in whole seconds
 	Kept        string        // the page's Header
 	ID          string        // the record that the path of an instance names
 	Next        string        // the URI of the next page, or ""; set by Assemble

@@ -65,13 +65,13 @@ type Files struct {
 	slots chan struct{} // limits the open files
 
 	disk sync.Mutex // held while files are created or removed
-	left []*file    // forgotten, but still on the disk; guarded by disk
+	left []*file    // files of forgotten contents that are still on the disk; guarded by disk
 
 	mu      sync.Mutex // guards the fields below; never held while waiting for disk
 	byKey   map[fileKey]*file
 	refs    map[[32]byte]int // the number of keys that share a content
 	loading loading
-	recent  *list.List // of *file, most recently read first
+	recent  *list.List // the files (*file), most recently read first
 	bytes   int64      // bytes of all contents, each counted once
 	putting map[*putting]struct{}
 	stats   FilesStats
@@ -85,7 +85,7 @@ type file struct {
 	key     fileKey
 	sum     [32]byte
 	size    int64
-	record  uint64   // the tag of the record that it belongs to
+	record  uint64   // the tag of the record that the content belongs to
 	within  []uint64 // the tags of the other records in its path
 	touched time.Time
 	at      *list.Element
@@ -94,18 +94,18 @@ type file struct {
 // putting is a content that is being stored.
 type putting struct {
 	file    file
-	spoiled bool // its record was forgotten meanwhile, so it must not be stored
+	spoiled bool // the record was forgotten meanwhile, so the content must not be stored
 }
 
 // FilesStats counts contents. All counts only grow, except Files and Bytes.
 type FilesStats struct {
 	Files     int64 // stored keys
-	Bytes     int64 // bytes of their contents
+	Bytes     int64 // bytes of all contents
 	Limit     int64
 	Most      int64 // maximum bytes of one content
 	Kept      int64 // contents stored
-	Evicted   int64 // removed to stay under the limit
-	Forgotten int64 // removed because their record was forgotten
+	Evicted   int64 // the number of contents removed to stay under the limit
+	Forgotten int64 // the number of contents removed because their record was forgotten
 	Failed    int64 // not stored, for example too large or the disk was full
 }
 

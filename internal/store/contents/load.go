@@ -23,7 +23,7 @@ const loadWait = 30 * time.Second
 // index file, nothing is evicted, and a content without a known key is kept until the sweep at the end.
 type loading struct {
 	done      chan struct{} // closed when Load has ended
-	on        bool          // byKey is not complete yet
+	on        bool          // Load is running, so byKey is not complete yet
 	forgotten []recordTags  // records forgotten meanwhile
 }
 

@@ -27,7 +27,7 @@ import (
 // Kind is a kind of records with its number in the store.
 type Kind struct {
 	Number int64
-	Prefix string // the common prefix of its ids
+	Prefix string // the common prefix of the kind's ids
 	Name   string
 	Spec   *spec.Kind // nil if the spec does not name it
 }

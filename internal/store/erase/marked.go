@@ -20,9 +20,9 @@ var (
 
 // The states of a row of table erasing.
 const (
-	stateMarked = 0 // to erase; it is not stored again
-	stateTaken  = 1 // its texts are removed from every row
-	stateListed = 2 // to erase, and not marked yet
+	stateMarked = 0 // the record is to be erased; it is not stored again
+	stateTaken  = 1 // the texts of the record are removed from every row
+	stateListed = 2 // the record is to be erased and not marked yet
 )
 
 // EraseNumber finds what belongs to a number (see Find) and lists it for erasing in one transaction, so a crash

@@ -24,7 +24,7 @@ const (
 	CauseDeleted  Cause = iota + 1 // the upstream reported that the record is gone
 	CauseRedacted                  // the upstream emptied a field: erase earlier versions
 	CauseAsked                     // a person asked to erase a number or a record
-	CauseAged                      // older than the retention of its kind
+	CauseAged                      // the record was older than the retention of its kind
 )
 
 // String returns "deleted", "redacted", "asked" or "aged".
@@ -43,11 +43,11 @@ type Erasure struct {
 	// Hash is a keyed hash of the requested number, in hexadecimal. It is "" for every other cause.
 	Hash     string
 	Begun    time.Time
-	Done     time.Time // zero while in progress
+	Done     time.Time // when the erasure was finished; zero while in progress
 	Records  int64
-	Versions int64 // erased bodies
+	Versions int64 // the number of erased bodies
 	Pages    int64
-	Files    int64 // erased contents
+	Files    int64 // the number of erased contents
 }
 
 // Waiting says how many records are listed and not erased yet.

@@ -24,7 +24,7 @@ const (
 // candidates are versions that are not the newest of their record, with a mark for those that a page needs.
 type candidates struct {
 	sync.Mutex
-	versions []int64 // in ascending order
+	versions []int64 // numbers of versions in ascending order
 	needed   []bool
 }
 

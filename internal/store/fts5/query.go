@@ -16,9 +16,9 @@ type Op int
 
 const (
 	AnyPhrase          Op = iota // one of Phrases is in the row; the query has no parts
-	AllParts                     // at least one part
-	AnyPart                      // at least one part
-	FirstWithoutSecond           // two parts
+	AllParts                     // every part matches; there is at least one part
+	AnyPart                      // one of the parts matches; there is at least one part
+	FirstWithoutSecond           // the first of two parts matches and the second does not
 )
 
 // Query describes rows. Its zero value matches no row.

@@ -31,7 +31,7 @@ type window struct {
 	shape    *catalog.Shape
 	parent   int64
 	from, to int64                // clocks from from up to, but not including, to
-	below    records.ClockPosting // only what comes after it in descending order
+	below    records.ClockPosting // only postings that follow this posting in descending order
 }
 
 // bounds returns the first clock of a range and the clock after the last.

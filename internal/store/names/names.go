@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// recentIDs is the number of new ids that are collected before they move on together.
+	// recentIDs is the number of new ids that are collected before they move together to name_middle.
 	recentIDs = int64(1000)
 	// middleIDs is the number of ids that name_middle keeps. Ids leave it in the order of the tree, recentIDs
 	// at a time, so that they share leaves of the largest table.

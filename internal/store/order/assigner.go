@@ -34,11 +34,11 @@ type Assigner struct {
 	// The occupied positions from least to most, if known is set.
 	known       bool
 	least, most int64
-	taken       []int64 // ascending
+	taken       []int64 // positions in use, in ascending order
 
 	// Shifted maps records that moved to make room to their positions before.
 	Shifted map[int64]int64
-	Stands  map[int64]int64 // the current positions of those records
+	Stands  map[int64]int64 // the current positions of the records in Shifted
 }
 
 // NewAssigner returns an Assigner for a kind. It makes epoch odd when it moves records to make room.

@@ -15,12 +15,12 @@ import (
 
 // Assignment is a row of a page, or the record that the page follows, with its position.
 type Assignment struct {
-	At     int64 // its position, or Nowhere
-	Shown  bool  // a page has shown it there; otherwise only its clock has placed it
-	Second int64 // the second of its time, or NoSecond
+	At     int64 // the position of the record, or Nowhere
+	Shown  bool  // a page has shown the record at At; otherwise its position follows from its clock
+	Second int64 // the time of the record in seconds, or NoSecond
 
-	fixed bool // it keeps its position
-	fits  bool // its second fits between those of its neighbours
+	fixed bool // the record keeps its position
+	fits  bool // Second lies between the seconds of the neighbours
 }
 
 // Store holds the positions of a kind's records.
@@ -118,7 +118,7 @@ func (g *Page) choose(all []*Assignment) {
 		}
 		return p.weight()
 	}
-	// First by seconds, which may be equal, then by positions.
+	// Compare the rows first by seconds, which may be equal, then by positions.
 	timed = heaviestDescent(timed, (*Assignment).currentSecond, weight, false)
 	var placed []*Assignment
 	for _, p := range timed {

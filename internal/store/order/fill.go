@@ -117,11 +117,11 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 		if second == NoSecond {
 			return g.placeOver(rows, below, most)
 		}
-		// Not above their second: a row that comes alone later goes above all of that second.
+		// The rows stay within their second. A single row that is saved later goes above all rows of that second.
 		_, last := postings.SecondBounds(second)
 		most = min(most, last+1)
 		if above != nil || !g.After {
-			// The rows are the newest of their second. So they go above records of it that are deleted now.
+			// The rows are the newest of their second. So they go above deleted records of that second.
 			switch taken, err := g.FindBelow(last+1, below.At); {
 			case err != nil:
 				return err

@@ -210,9 +210,9 @@ type Scan struct {
 	Up   bool
 	Row  func(int64) int64 // converts a posting to the statement's number and back; nil means they are equal
 
-	spots []int64 // read and not passed yet
+	spots []int64 // postings that were read but not returned yet
 	Size  int     // number of postings of the last read; at first half of the first size
-	ended bool    // there is nothing after spots
+	ended bool    // no postings follow those in spots
 }
 
 func (r *Scan) Advance(from int64) (int64, bool, error) {

@@ -46,7 +46,7 @@ type ClockPosting struct{ Clock, Record int64 }
 type ClockScan struct {
 	Shape     int64
 	Parent    int64 // the number of the parent; 0 means under any parent
-	Old       bool  // search earlier clocks of records instead of current ones
+	Old       bool  // search the earlier clocks of records instead of their current clocks
 	From, To  int64
 	Unclocked bool // include records without a clock, which have the clock 0
 }

@@ -19,7 +19,7 @@ const Slots = 64
 // The bits of a held row's state.
 const (
 	Final     = 1 << iota // the record is in one of the spec's final states
-	Invalid               // a write touched the record later
+	Invalid               // a write touched the record after it was last seen
 	Gone                  // the upstream no longer has the record
 	Forgotten             // the body was purged; the next observation stores it again
 )
@@ -63,12 +63,12 @@ func ReadCreation(c *sqlite.Conn, version int64) (at int64, err error) {
 	return at, err
 }
 
-// Period is a time in which a record looked the same in one shape, or was gone (Version 0).
+// Period is a time in which a record looked the same in one shape, or was deleted (Version 0).
 type Period struct {
 	Held, Number, Version int64
-	Since                 int64 // Unix nanoseconds
-	Until                 int64 // Unix nanoseconds, or 0 for the current period
-	Seen, State           int64 // only of the current period
+	Since                 int64 // when the period began, in Unix nanoseconds
+	Until                 int64 // when the period ended, in Unix nanoseconds, or 0 for the current period
+	Seen, State           int64 // when the record was last seen, and its state bits; only of the current period
 }
 
 var (

@@ -32,7 +32,7 @@ type bodies struct {
 	o       *records.Blocks
 	waiting []awaited
 	blocks  map[int64]*unpacking
-	order   []*unpacking // in the order in which they were read
+	order   []*unpacking // the blocks being unpacked, in the order in which they were read
 	buffers *sync.Pool   // of *[]byte, to unpack into
 	free    [][]byte     // free buffers of this read
 	queue   chan *unpacking
@@ -51,7 +51,7 @@ type unpacking struct {
 	packed  records.Packed
 	buffer  []byte
 	users   int         // the number of records that wait for it
-	claimed atomic.Bool // a goroutine unpacks it or has unpacked it
+	claimed atomic.Bool // a goroutine unpacks the block or has unpacked it
 	done    chan struct{}
 	err     error
 }

@@ -16,9 +16,9 @@ type everyShape struct {
 	byShape map[int64]*kindPlan
 
 	group  []int64 // postings of one position, in order
-	at     int64   // that position
+	at     int64   // the position of the postings in group
 	begun  bool
-	closed bool // there is nothing after at
+	closed bool // no postings follow the position at
 }
 
 // Advance implements postings.Iterator.

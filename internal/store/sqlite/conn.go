@@ -22,7 +22,7 @@ import (
 // its address, so declare each statement once.
 type Statement struct {
 	Head, Tuple, Tail string
-	Reads             Part // the part of the file that the statement's rows belong to
+	Reads             Part // the part of the file that contains the statement's rows
 }
 
 // Part is a part of the file, for counting reads.

@@ -19,7 +19,7 @@ const (
 // treePage is one parsed page of a tree.
 type treePage struct {
 	kind     byte
-	children []uint32 // only of an interior page
+	children []uint32 // the numbers of the child pages; only of an interior page
 	chains   []chain  // the payloads that continue in other pages
 	used     []bool   // for each byte, whether it is in use
 }

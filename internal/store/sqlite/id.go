@@ -12,7 +12,7 @@ import (
 
 // The first byte of a stored id gives its form.
 const (
-	idText   = 0 // the text itself
+	idText   = 0 // the id is stored as its text
 	idUsual  = 1 // 16 bytes; the prefix is the kind's prefix
 	idPrefix = 2 // one or more groups of 2 bytes prefix and 16 bytes, joined by IDSeparator in the text
 )

@@ -14,8 +14,8 @@ import (
 type way uint8
 
 const (
-	byValue  way = iota // by its value
-	byNumber            // by the digits of a phone number; other values by value
+	byValue  way = iota // the term is the value of the field
+	byNumber            // the term is the digits of a phone number, or the value if it is not a number
 	byTime              // by the record's position, or by day and month if the time is far from the position
 )
 

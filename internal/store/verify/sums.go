@@ -28,7 +28,7 @@ type indexSums struct {
 	parts [verifyParts]uint64
 	only  map[uint64]bool  // parts to check posting by posting, or nil in the first pass
 	spots map[int64]uint64 // the sums of single postings in those parts
-	names map[int64]string // the names of their records, where there is a record
+	names map[int64]string // the names of the records of these postings, where there is a record
 }
 
 func (s *indexSums) part(spot int64) uint64 {

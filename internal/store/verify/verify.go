@@ -19,7 +19,7 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	Pages    int64    `json:"pages"` // how many were checked, as of blocks, versions and changes
+	Pages    int64    `json:"pages"` // the number of checked pages, as Blocks, Versions and Changes count theirs
 	Blocks   int64    `json:"blocks"`
 	Versions int64    `json:"versions"`
 	Changes  int64    `json:"changes"`
