@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	defaultPageChanges = 100  // the changes on a page without limit=
-	maxPageChanges     = 1000 // the highest limit=
-	maxNames           = 50   // the kinds or fields in one request
+	defaultPageChanges = 100  // the number of changes on a page without the parameter limit
+	maxPageChanges     = 1000 // the maximum of the parameter limit
+	maxNames           = 50   // the maximum number of kinds or fields in one request
 	maxQueryBytes      = 8 << 10
 )
 
 // query is the parsed parameters of a request. Nothing in it is checked against the caller yet.
 type query struct {
 	source  string
-	after   string // a cursor, or ""
-	fromNow bool   // after=now: only changes from now on
+	after   string // the cursor after which to start, or ""
+	fromNow bool   // the client sent after=now and wants only new changes
 	kinds   []string
 	fields  []string
-	limit   int           // 0 if not given
-	wait    time.Duration // negative if not given
+	limit   int           // the maximum number of changes; 0 if the client sent none
+	wait    time.Duration // how long to wait for changes; negative if the client sent none
 }
 
 func newInvalid(format string, args ...any) error {
@@ -96,7 +96,7 @@ type subscription struct {
 	policy *policy
 	group  *roleGroup
 	reader *reader
-	start  int64 // the number of the change after which it begins
+	start  int64 // the number of the change after which the subscription starts
 }
 
 // isOver reports whether the policy was replaced, the feed has ended, or the caller's grant was revoked.

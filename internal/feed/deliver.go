@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	maxBatch      = 100       // changes in one request
-	maxBatchBytes = 256 << 10 // the size of the changes in one request
-	maxScanned    = 10_000    // the changes read before the position is saved
+	maxBatch      = 100       // the maximum number of changes in one request
+	maxBatchBytes = 256 << 10 // the maximum size of the changes in one request
+	maxScanned    = 10_000    // how many changes are read before the position is saved
 )
 
 // Deliver sends all new changes to the webhook that the job's key names, in order and in batches. A 2xx answer advances
@@ -160,7 +160,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	err = understudy.RecordAudit(ctx, f.o.Audit, understudy.AuditEntry{
 		Caller: understudy.Caller{Name: "webhook " + h.Name, Source: h.Source, Grant: &understudy.Grant{Role: h.Role}},
 		Action: understudy.ActionList, What: "feed", Source: h.Source, IDs: b.ids, Rows: b.count})
-	if err != nil { // not an error of the receiver, so the webhook's state stays
+	if err != nil { // the receiver made no error, so the webhook's state is unchanged
 		return false, fmt.Errorf("feed: webhook %s: %w", h.Name, err)
 	}
 	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
@@ -169,7 +169,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	if err == nil {
 		return true, nil
 	}
-	if ctx.Err() != nil { // the job was cancelled: not an error of the receiver
+	if ctx.Err() != nil { // the job was cancelled, so the receiver made no error
 		return false, ctx.Err()
 	}
 	now := f.o.Now()

@@ -51,12 +51,12 @@ type Policy struct {
 
 // Limits bound the feed. A zero field means its default.
 type Limits struct {
-	MaxSubscribers int           // concurrent streams and waiting requests; default 1000
-	MaxEach        int           // of these, for one caller; default 500
-	MaxBuffered    int           // the newest changes of each source kept in memory; default 4096
+	MaxSubscribers int           // the maximum number of streams and waiting requests; default 1000
+	MaxEach        int           // the maximum number of streams and waiting requests of one caller; default 500
+	MaxBuffered    int           // how many of the newest changes of each source are kept in memory; default 4096
 	Heartbeat      time.Duration // the interval between heartbeats on a silent stream; default 15 s
 	Stall          time.Duration // a subscriber that reads nothing for so long is disconnected; default 30 s
-	Wait           time.Duration // the longest wait= of a request; default 1 min
+	Wait           time.Duration // the maximum of a request's parameter wait; default 1 min
 	PollInterval   time.Duration // how often the store is read without a notification; default 3 s
 	Pause          time.Duration // a webhook is paused after its receiver failed for so long; default 24 h
 }
@@ -99,8 +99,8 @@ type Options struct {
 	Token string
 	// Seen, if set, is called repeatedly while a source has a subscriber.
 	Seen   func(source string)
-	Now    func() time.Time // if nil, time.Now
-	Logger *slog.Logger     // if nil, nothing is logged
+	Now    func() time.Time // the clock; if nil, time.Now
+	Logger *slog.Logger     // the logger; if nil, nothing is logged
 }
 
 // Feed serves /-/feed and delivers to webhooks. It is safe for concurrent use.
@@ -116,7 +116,7 @@ type Feed struct {
 	current atomic.Pointer[policy]
 	mu      sync.Mutex // serializes changes of current
 	hooks   *hooks
-	dropped atomic.Int64 // subscribers disconnected because they read nothing
+	dropped atomic.Int64 // counts subscribers disconnected because they read nothing
 }
 
 // policy is a Policy in force, with the role groups computed under it.

@@ -26,10 +26,10 @@ const DeliverKind = "deliver changes"
 type Hook struct {
 	Name   string
 	URL    string
-	Secret understudy.Secret // whsec_ and base64, or base64 alone
+	Secret understudy.Secret // the signing secret: whsec_ and base64, or base64 alone
 	Source string
-	Kinds  []string // only these kinds; if empty, all that the role sees
-	Fields []string // only changes of these fields, as the feed's parameter field
+	Kinds  []string // the kinds whose changes are sent; if empty, all that the role sees
+	Fields []string // the fields whose changes are sent, as in the feed's parameter field
 	Role   string   // the role whose view of the changes is sent
 	// AllowPrivate permits http and addresses of private networks and of this machine.
 	AllowPrivate bool
@@ -58,18 +58,18 @@ type hookState struct {
 	// Round counts replays. A replayed change has a new message id, because receivers ignore ids that they already
 	// know.
 	Round     int64     `json:"round,omitempty"`
-	Paused    string    `json:"paused,omitempty"` // why it is paused; "" if it is not paused
-	Error     string    `json:"error,omitempty"`  // the error of the last try; "" after a success
-	Failing   time.Time `json:"failing,omitzero"` // the first failure since the last success
+	Paused    string    `json:"paused,omitempty"` // why the webhook is paused, or "" if it is not
+	Error     string    `json:"error,omitempty"`  // the error of the last try, or "" after a success
+	Failing   time.Time `json:"failing,omitzero"` // when the tries began to fail; zero after a success
 	NotBefore time.Time `json:"not_before,omitzero"`
-	Delivered int64     `json:"delivered"` // all delivered changes, including replays
+	Delivered int64     `json:"delivered"` // the number of delivered changes, including replays
 	At        time.Time `json:"at,omitzero"`
 }
 
 // hook is a webhook in force.
 type hook struct {
 	settings Hook
-	policy   *policy // its gate decides what the receiver sees
+	policy   *policy // the policy whose gate decides what the receiver sees
 	sender   *webhook.Sender
 	query    query
 	progress *progress

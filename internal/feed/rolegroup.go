@@ -23,7 +23,7 @@ type roleGroup struct {
 	caller      understudy.Caller
 	source      string
 	seesAll     bool     // the role sees every record, so its cursors may show the number of a change
-	hasRowRules bool     // which records the role sees can change at any time
+	hasRowRules bool     // the records that the role sees can change at any time
 	sealed      *cursors // cursors that hide the number; a role with seesAll may also use them
 	runs        runs
 	slots       []atomic.Pointer[maskedChange]
@@ -34,8 +34,8 @@ type maskedChange struct {
 	n       int64 // the change's number
 	visible bool
 	change  understudy.Change
-	data    []byte // one line of JSON
-	event   []byte // the same JSON as a server-sent event, after its id
+	data    []byte // the change as one line of JSON
+	event   []byte // the change as a server-sent event, with its id
 }
 
 // change is the JSON of a change.

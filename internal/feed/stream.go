@@ -45,7 +45,7 @@ type stream struct {
 	position      *position
 	sentPosition  int64     // the last position that the subscriber received
 	sent          int       // the number of changes sent
-	writeDeadline time.Time // zero before the first write
+	writeDeadline time.Time // the deadline of the next write; zero before the first write
 	unflushed     int       // the bytes written since the last flush or new deadline
 }
 

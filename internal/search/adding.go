@@ -16,7 +16,7 @@ import (
 // Limits of reading matches in the background.
 const (
 	backgroundReadTime  = 2 * time.Minute
-	matchesPerRoomCheck = 1 << 12 // after so many matches the column set is asked for more room
+	matchesPerRoomCheck = 1 << 12 // how many matches are added between two requests for more memory
 	// maxRecounted is how many records a count may read again although no record changed. A count under a row rule that
 	// looks beyond the record is read again every minute, a count that depends on the time of day each time.
 	maxRecounted = 100_000

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxCounts  = 500 // how many small counts are kept
-	minCounted = 30  // so many matches are counted even after the time limit
+	minCounted = 30  // how many matches are counted even after the time limit
 
 	// maxRuleAge is the maximum age of a kept result under a row rule that looks beyond the record, and of a sum that
 	// depends on the time of day.
@@ -37,7 +37,7 @@ func (v *execution) count(ctx context.Context) error {
 		v.result.Facets[i].Values = slices.Clone(v.result.Facets[i].Values)
 	}
 	if n.partial {
-		v.settleCounts() // uses the hits of this search
+		v.settleCounts() // settleCounts compares the counts with the hits
 	}
 	return nil
 }

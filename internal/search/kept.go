@@ -38,7 +38,7 @@ type keptRun struct {
 	timedOut   bool      // matches are missing because reading took too long
 	startedAt  time.Time // when counting began
 	versions   map[*columns.Table]int64
-	result     *answer // the answer computed for these versions, or nil
+	result     *answer // the last computed answer, or nil; valid while the tables have these versions
 }
 
 // part is the sum or the count of the matches of one kind.

@@ -30,7 +30,7 @@ type kindMeasure struct {
 	field   string // the summed field, or "" if only matches are counted
 	unit    string
 	elapsed *spec.Elapsed
-	by      [aggregate.MaxDimensions]string // the grouping fields; "" for a grouping by kind or time
+	by      [aggregate.MaxDimensions]string // the grouping fields; "" if the grouping is the kind or a time
 }
 
 // measureOf resolves the names of a sum request. It returns ErrInvalid, or ErrForbidden for a field that the caller

@@ -132,7 +132,7 @@ func (o *order) compare(a, b *position) int {
 	if by != 0 {
 		return by
 	}
-	return cmp.Compare(b.Place, a.Place) // newest first
+	return cmp.Compare(b.Place, a.Place) // the newest match first
 }
 
 // topN is a heap that keeps the first n of many matches, with the last of the n on top.
@@ -178,7 +178,7 @@ func (b *topN) drain() []*entry {
 const (
 	phraseWeight, wordWeight, prefixWeight = 6, 4, 1
 	wholeTextFactor                        = 4 // multiplies the weight if the match is the whole text
-	maxOccurrences                         = 8 // how often one word counts in one text
+	maxOccurrences                         = 8 // the maximum number of occurrences of a word that count in one text
 )
 
 // score returns how well a record matches the words of a query: how often they occur in the fields that the role sees,

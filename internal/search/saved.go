@@ -19,8 +19,8 @@ import (
 
 const (
 	savedPrefix   = "search/saved/"
-	maxSavedName  = 60  // characters
-	maxKeyBytes   = 512 // the longest key in the KV store
+	maxSavedName  = 60  // the maximum length of a name in characters
+	maxKeyBytes   = 512 // the maximum length of a key in the KV store
 	noSavedFormat = "search: %w: there is no saved search %q; understudy search --saved lists them"
 )
 

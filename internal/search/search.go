@@ -57,10 +57,10 @@ type Limits struct {
 	Count         time.Duration // the time limit of one count, default 50ms; then the count is "at least"
 	Facets        time.Duration // the time limit of all counts of an answer, default 300ms
 	Sum           time.Duration // how long a caller waits for a complete sum, default 400ms
-	MaxConcurrent int           // concurrent searches, default 32; one caller may have half of them
+	MaxConcurrent int           // the maximum number of concurrent searches, default 32; half of them for one caller
 	Silence       time.Duration // an export ends if the store yields nothing for so long, default 30s
-	MaxSaved      int           // saved searches of all owners, default 1000
-	MaxSavedEach  int           // saved searches of one owner, default 100
+	MaxSaved      int           // the maximum number of saved searches, default 1000
+	MaxSavedEach  int           // the maximum number of saved searches of one owner, default 100
 }
 
 func (l Limits) withDefaults() Limits {
@@ -88,13 +88,13 @@ type Options struct {
 	Annotations Annotations
 	Key         []byte // the secret from which the keys of cursors are derived; see func Key
 	Limits      Limits
-	Exports     *export.Exports // limits concurrent exports; if nil, 4, and 2 for each caller
+	Exports     *export.Exports // the limit of concurrent exports; if nil, 4 in total and 2 for each caller
 	Columns     *columns.Set    // columns for sums; if nil, the Searcher creates a set
 	// Completeness reports whether all records of a kind are stored, and when the newest were read. If nil, all are
 	// stored.
 	Completeness func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
-	Now          func() time.Time // if nil, time.Now
-	Logger       *slog.Logger     // if nil, nothing is logged
+	Now          func() time.Time // the clock; if nil, time.Now
+	Logger       *slog.Logger     // the logger; if nil, nothing is logged
 }
 
 // Searcher answers searches under one policy. It is safe for concurrent use.
@@ -247,7 +247,7 @@ func describeCaller(c understudy.Caller) string {
 // Limits of a request besides its text.
 const (
 	maxKinds = 50
-	maxName  = 100 // the length of a kind, source or sort in bytes
+	maxName  = 100 // the maximum length of a kind, source or sort in bytes
 )
 
 // read checks a request and binds its text. now is the time of the first page of hits.

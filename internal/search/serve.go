@@ -73,8 +73,8 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 }
 
 const (
-	maxQuery = 16 << 10 // the length of a URL query in bytes
-	maxBody  = 16 << 10 // the length of a request body in bytes
+	maxQuery = 16 << 10 // the maximum length of a URL query in bytes
+	maxBody  = 16 << 10 // the maximum length of a request body in bytes
 )
 
 // search answers GET /-/search: a search, a sum or an export.

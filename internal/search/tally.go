@@ -20,12 +20,12 @@ import (
 
 // Limits of a tally and of its listed values.
 const (
-	maxGroups        = 1 << 16 // the groups of one tally
-	recordsPerPage   = 256     // records in one page of a tally
+	maxGroups        = 1 << 16 // the maximum number of groups of a tally
+	recordsPerPage   = 256     // the number of records in one page of a tally
 	maxUnreadChanges = 1000    // a tally is emptied after so many changes without a request
 	maxFacets        = 12
-	maxListedValues  = 20   // the listed values of one facet
-	maxCountedValues = 1000 // the counted values of one facet
+	maxListedValues  = 20   // the maximum number of listed values of a facet
+	maxCountedValues = 1000 // the maximum number of counted values of a facet
 	maxValueBytes    = 100  // longer values are not counted one by one
 )
 
@@ -48,7 +48,7 @@ type tally struct {
 	// pages hold the group of each counted record, by the store's number of the record; 0 means no group. A tally that
 	// receives no changes has no pages.
 	pages  map[int64]*[recordsPerPage]uint32
-	page   *[recordsPerPage]uint32 // the page used last, with number pageAt
+	page   *[recordsPerPage]uint32 // the page that was used last; its number is pageAt
 	pageAt int64
 }
 
@@ -202,7 +202,7 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 	for i, field := range s.Counted {
 		counted[i] = table.Column(field)
 	}
-	groups := map[string]uint32{} // by the day and the column codes of a row
+	groups := map[string]uint32{} // the group of a row, by its day and its codes in the counted columns
 	var key []byte
 	looked := 0
 	table.VisitRecords(func(record int64, row int32) bool {

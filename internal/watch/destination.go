@@ -19,8 +19,8 @@ type Channel string
 
 // The channels.
 const (
-	Webhook Channel = "webhook" // signed JSON
-	Slack   Channel = "slack"   // JSON with a text, the format of Slack's incoming webhooks
+	Webhook Channel = "webhook" // sends signed JSON
+	Slack   Channel = "slack"   // sends JSON with a text, the format of Slack's incoming webhooks
 	Mail    Channel = "mail"
 )
 
@@ -33,8 +33,8 @@ const (
 // Destination is where a watch sends its messages.
 type Destination struct {
 	Channel Channel `json:"channel"`
-	To      string  `json:"to"`               // a URL, which may contain a secret token, or a mail address
-	Secret  string  `json:"secret,omitempty"` // signs webhooks
+	To      string  `json:"to"`               // the receiver: a mail address, or a URL, which may contain a secret token
+	Secret  string  `json:"secret,omitempty"` // the secret that signs webhooks
 }
 
 // Host returns the receiver without the parts of its address that may be secret.

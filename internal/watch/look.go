@@ -16,11 +16,11 @@ import (
 
 // The intervals of Run.
 const (
-	pollInterval    = 3 * time.Second // changes are read at least so often, also without Notify
-	minPollInterval = time.Second     // the pause between two reads
-	saveInterval    = time.Minute     // positions in the changes are saved
-	enqueueInterval = time.Minute     // a job that may have been lost is enqueued again
-	ownerInterval   = time.Hour       // the time of an owner's last request is updated
+	pollInterval    = 3 * time.Second // the maximum time between two reads of the changes
+	minPollInterval = time.Second     // the minimum time between two reads of the changes
+	saveInterval    = time.Minute     // how often positions in the changes are saved
+	enqueueInterval = time.Minute     // after this time a job that may have been lost is enqueued again
+	ownerInterval   = time.Hour       // how often the time of an owner's last request is updated
 )
 
 // Run reads new changes and enqueues jobs that send matches, until ctx ends.

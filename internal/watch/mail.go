@@ -27,16 +27,16 @@ const (
 
 // The values of Mailer.TLS.
 const (
-	tlsStart  = "starttls" // STARTTLS before anything else; sending fails without it
-	tlsDirect = "tls"      // TLS from the first byte
+	tlsStart  = "starttls" // the connection is upgraded by STARTTLS; sending fails if it cannot be
+	tlsDirect = "tls"      // the connection uses TLS from the first byte
 	tlsNone   = "none"
 )
 
 // Mailer sends mail through an SMTP server (RFC 5321). It is safe for concurrent use.
 type Mailer struct {
-	Server string // HOST:PORT
-	From   string // a mail address, with or without a name
-	User   string // "" means no sign-in
+	Server string // the server's address, HOST:PORT
+	From   string // the sender's mail address, with or without a name
+	User   string // the user name for signing in; "" means no sign-in
 	Secret understudy.Secret
 	TLS    string // starttls, tls or none; "" means none for a server on this machine without a user, else starttls
 	// Roots are the trusted certificates; nil means those of this machine.

@@ -18,8 +18,8 @@ import (
 
 // Limits of a message that people read.
 const (
-	maxListed         = 20 // listed matches
-	maxFacts          = 5  // values listed for one match
+	maxListed         = 20 // the maximum number of listed matches
+	maxFacts          = 5  // the maximum number of values listed for one match
 	maxFactCharacters = 100
 )
 
@@ -31,7 +31,7 @@ type notification struct {
 	At      time.Time
 	URL     string // the viewer's address; "" means no links
 	Test    bool
-	Matches []query.SearchHit // as the owner sees them
+	Matches []query.SearchHit // the matching records as the owner sees them
 	sources []*spec.Source
 }
 

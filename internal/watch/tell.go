@@ -182,7 +182,7 @@ func (b *Book) recordAudit(ctx context.Context, owner understudy.Caller, note *n
 func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *notification) error {
 	d, wait, err := b.try(ctx, p, &s.Watch, note)
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // the job was cancelled: not an error of the receiver
+		return ctx.Err() // the job was cancelled, so the receiver made no error
 	}
 	if err == nil {
 		return b.update(ctx, e, func(k *kept) {

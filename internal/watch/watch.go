@@ -24,11 +24,11 @@ import (
 
 // Limits of watches.
 const (
-	maxWatchesEach = 20   // watches of one owner
-	maxWatches     = 500  // watches of all owners
-	maxPending     = 1000 // matches that wait to be sent; then the watch tests no more changes
-	changesPerRead = 500  // changes that are read and tested together
-	maxLogged      = 30   // deliveries in the log of a watch
+	maxWatchesEach = 20   // the maximum number of watches of one owner
+	maxWatches     = 500  // the maximum number of watches of all owners
+	maxPending     = 1000 // how many matches may wait to be sent; then the watch tests no more changes
+	changesPerRead = 500  // how many changes are read and tested together
+	maxLogged      = 30   // the maximum number of deliveries in the log of a watch
 )
 
 // Records are the stored records and their changes. store.DB implements it.
@@ -65,7 +65,7 @@ type Policy struct {
 	Search Searcher
 	Owners Owners
 	Rules  Rules
-	Mailer *Mailer // nil if no mail is sent
+	Mailer *Mailer // the sender of mail, or nil if no mail is sent
 	URL    string  // the viewer's address for people; links begin with it
 }
 
@@ -78,8 +78,8 @@ type Options struct {
 	// Enqueue creates a job of Kind, or returns the live job of its key.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
 	Audit   understudy.Auditor // records each message as an export by its owner; if nil, nothing is recorded
-	Now     func() time.Time   // if nil, time.Now
-	Logger  *slog.Logger       // if nil, nothing is logged
+	Now     func() time.Time   // the clock; if nil, time.Now
+	Logger  *slog.Logger       // the logger; if nil, nothing is logged
 }
 
 // Watch is a saved search that sends messages about new matches.
@@ -96,7 +96,7 @@ type State struct {
 	// Stopped is why the watch is stopped; "" means it is active.
 	Stopped   string    `json:"stopped,omitempty"`
 	Continues bool      `json:"goes,omitempty"`   // Resume continues where the watch stopped; otherwise it starts with new changes
-	Failing   time.Time `json:"failing,omitzero"` // the first failure since the last success
+	Failing   time.Time `json:"failing,omitzero"` // when the tries began to fail; zero after a success
 	Told      int64     `json:"told,omitempty"`   // the number of all matches sent
 	Sent      time.Time `json:"sent,omitzero"`    // when the last message was sent
 }
@@ -106,7 +106,7 @@ const Paused = "It was paused."
 
 // Delivery is a message in the log of a watch.
 type Delivery struct {
-	At      time.Time `json:"at"` // when it was last tried
+	At      time.Time `json:"at"` // when the message was last tried
 	ID      string    `json:"id"`
 	Test    bool      `json:"test,omitempty"`
 	Matches int       `json:"matches,omitempty"`
@@ -121,8 +121,8 @@ type Outcome string
 // The outcomes.
 const (
 	Delivered Outcome = "delivered"
-	Failed    Outcome = "failed"  // it is sent again
-	Refused   Outcome = "refused" // it is not sent again
+	Failed    Outcome = "failed"  // the delivery failed and is tried again
+	Refused   Outcome = "refused" // the receiver refused the message, which is not sent again
 )
 
 // Status is a watch with its state and log, for people.
@@ -130,7 +130,7 @@ type Status struct {
 	Watch   Watch
 	State   State
 	Pending int
-	Log     []Delivery // newest first
+	Log     []Delivery // the deliveries, newest first
 }
 
 // kept is the stored form of a watch.

@@ -29,7 +29,7 @@ func Guard(private bool) func(network, address string, _ syscall.RawConn) error 
 type addressBlock struct {
 	prefix  netip.Prefix
 	what    string
-	private bool // permitted if private addresses are
+	private bool // the range is permitted if private addresses are
 }
 
 // blocks are the special-purpose addresses of IANA's registries (RFC 6890), and the

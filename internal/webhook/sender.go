@@ -29,9 +29,9 @@ const (
 	sendTimeout    = 30 * time.Second // the time limit of a whole request
 	dialTimeout    = 10 * time.Second
 	headerTimeout  = 20 * time.Second
-	maxAnswerBytes = 64 << 10  // the bytes of an answer that are read
-	maxTextBytes   = 200       // the bytes of an answer that are reported
-	maxWait        = time.Hour // the longest Retry-After that is obeyed
+	maxAnswerBytes = 64 << 10  // the maximum number of bytes read from an answer
+	maxTextBytes   = 200       // the maximum number of bytes of an answer that are reported
+	maxWait        = time.Hour // the maximum Retry-After that is obeyed
 )
 
 // Options are the settings of a Sender.
@@ -47,7 +47,7 @@ type Options struct {
 // Sender sends messages to one address. It is safe for concurrent use.
 type Sender struct {
 	url       string
-	signature *standardwebhooks.Webhook // nil if messages are not signed
+	signature *standardwebhooks.Webhook // signs messages; nil if they are not signed
 	client    *http.Client
 	now       func() time.Time
 }
@@ -81,7 +81,7 @@ var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random
 // MakeSecret returns a new random secret in the form of Standard Webhooks.
 func MakeSecret() string {
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
@@ -133,7 +133,7 @@ func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
 // Answer is the answer of a receiver.
 type Answer struct {
-	Status int           // 0 if there was no answer
+	Status int           // the HTTP status; 0 if there was no answer
 	Wait   time.Duration // the requested pause before the next try, at most an hour
 	// Text is the beginning of the body in printable characters. It comes from the receiver and is not trusted.
 	Text string

@@ -26,7 +26,7 @@ type group struct {
 	values    int64     // the number of rows that have a value
 	sum       int64     // the sum of values that fit in a cell, in millionths
 	large     *big.Rat  // the sum of values that do not fit in a cell; nil means 0
-	durations durations // counts of elapsed seconds
+	durations durations // the counts of elapsed seconds
 }
 
 // value is what a row adds to its group.

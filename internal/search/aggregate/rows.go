@@ -11,7 +11,7 @@ import (
 
 // Row sums up the matches that have the same values in every dimension.
 type Row struct {
-	By     [MaxDimensions]string // the common values; "" for rows without a value
+	By     [MaxDimensions]string // the texts of the row's keys; "" for a dimension without a value
 	Unit   string
 	Count  int64
 	Values int64 // how many matches have a value
@@ -33,8 +33,8 @@ func (r *Row) Durations(shares ...float64) (mean float64, quantiles []float64, o
 // Table is the rows of a sum.
 type Table struct {
 	Rows   []Row
-	Others []Row // the sums of what is not in Rows, one for each unit
-	Totals []Row // the sums of everything, one for each unit
+	Others []Row // the sums of all groups that are not in Rows, one row for each unit
+	Totals []Row // the sums of all groups, one row for each unit
 }
 
 // rowName holds the texts that identify a row.

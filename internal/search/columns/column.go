@@ -17,7 +17,7 @@ type Sort uint8
 const (
 	Word   Sort = iota // a value shared by many records, such as a choice, a code or a phone number
 	Number             // an exact decimal in millionths
-	Time               // Unix seconds
+	Time               // a time in Unix seconds
 )
 
 // Scale is the factor between a number and its cell, which holds millionths.
@@ -28,7 +28,7 @@ const (
 	noNumber    = math.MinInt32
 	largeNumber = math.MinInt32 + 1 // the value is in Column.large
 	noTime      = 0
-	largeTime   = 1 // the value is in Column.large
+	largeTime   = 1 // the time is in Column.large
 )
 
 // Column is one field of every record. The lock of its table guards it.

@@ -54,7 +54,7 @@ type Table struct {
 
 	progress progress
 
-	pages    map[int64]*[recordsPerPage]int32 // the row + 1 of a record, by the store's number of the record
+	pages    map[int64]*[recordsPerPage]int32 // the row of a record plus 1, by the store's number of the record
 	freeRows []int32
 	usedRows []uint64 // the rows in use, one bit each
 	// unreadable holds, for each row, the columns that cannot keep its value, one bit each.

@@ -25,8 +25,8 @@ type Store interface {
 // Limits of the background work on a table.
 const (
 	workTime        = 10 * time.Minute
-	recordsPerBatch = 256    // records added under one lock
-	changesPerRead  = 1000   // changes read at once
+	recordsPerBatch = 256    // how many records are added under one lock
+	changesPerRead  = 1000   // how many changes are read at once
 	maxChanges      = 50_000 // after more changes the table is reset, because reading them one by one takes too long
 )
 

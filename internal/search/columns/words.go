@@ -12,8 +12,8 @@ import (
 // valueTable assigns codes to values, starting with 1. A value without records is deleted at once and its code is
 // reused.
 type valueTable struct {
-	raw     []string // as JSON
-	text    []string // decoded
+	raw     []string // the values as JSON, by code
+	text    []string // the values as text, by code
 	country []string
 	refs    []uint32 // how many records have the value
 	free    []uint32

@@ -71,7 +71,7 @@ type BoundQuery struct {
 
 // MaxMatches returns the maximum number of matches if the query lists ids, else 0.
 func (q *BoundQuery) MaxMatches() int {
-	if len(q.Views) != 1 { // kinds may share an id
+	if len(q.Views) != 1 { // records of several kinds may have the same id
 		return 0
 	}
 	return q.Cond.maxMatches()

@@ -40,7 +40,7 @@ type KindView struct {
 	Counted   []string    // the fields whose values are counted as facets: choices, codes, booleans, the root
 	visible   []string    // the fully visible text fields
 	phones    []string    // the fully visible phone number fields, without fields derived from another number
-	masked    []string    // the other phone number fields, likewise
+	masked    []string    // the masked phone number fields, without fields derived from another number
 	uses      *numberUses // the use of our own numbers; nil if the kind has no own numbers with records
 	// Equal returns the condition that a field has the value of a hash, or the last four digits of a number
 	// (access.Gate). If nil, the caller may use no such condition.
@@ -159,7 +159,7 @@ type Candidate struct {
 	View       *KindView
 	Place      query.OrderKey
 	doc        jsonspan.Value
-	TextsRead  bool              // TextFields is filled in
+	TextsRead  bool              // reports whether TextFields is filled in
 	TextFields []tokenizer.Field // the texts that the caller fully sees
 }
 

@@ -12,10 +12,10 @@ import (
 
 // Limits of a query.
 const (
-	MaxText       = 2000 // bytes of the text
-	maxPredicates = 50   // words, phrases and conditions
-	maxDepth      = 20   // nested parentheses and minuses
-	maxValues     = 50   // values of one condition
+	MaxText       = 2000 // the maximum length of a query in bytes
+	maxPredicates = 50   // the maximum number of words, phrases and conditions
+	maxDepth      = 20   // the maximum depth of nested parentheses and minuses
+	maxValues     = 50   // the maximum number of values in one condition
 )
 
 // parser parses one text. It stops at the first error.

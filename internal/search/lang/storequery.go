@@ -16,7 +16,7 @@ const maxBranches = 24
 // StoreQuery is one query to the store and the kinds it covers.
 type StoreQuery struct {
 	Query query.RecordQuery
-	Views map[string]*KindView // by name of the kind
+	Views map[string]*KindView // the views of the kinds, by the name of the kind
 }
 
 // Plan returns the store queries whose records together contain every match.

@@ -6,10 +6,10 @@ package lang
 type op uint8
 
 const (
-	opAnd   op = iota // all of Of; without parts it matches everything
-	OpOr              // one of Of
-	OpNot             // not Of[0]
-	opWords           // text: its words one right after the other, in one field
+	opAnd   op = iota // all parts in Of must match; without parts it matches everything
+	OpOr              // one of the parts in Of must match
+	OpNot             // the part Of[0] must not match
+	opWords           // the words in text must follow each other in one field
 	OpField           // a condition on the field called Name
 )
 
@@ -49,19 +49,19 @@ type Node struct {
 	Of      []*Node
 	at, end int // the position in the text, in bytes
 
-	text   string // opWords
-	prefix bool   // opWords: the last word is only the beginning of a word
+	text   string // the text of opWords
+	prefix bool   // for opWords: the last word is only the beginning of a word
 
-	Name   string // OpField
+	Name   string // the field's name, for OpField
 	Rel    relation
-	Values []Value // OpField: one of several values, or the two ends of a range
+	Values []Value // for OpField: one of several values, or the two ends of a range
 
 	conditionText string // the text of a condition that is not part of the query's text
 }
 
 // Value is a value that a field is compared with.
 type Value struct {
-	Text    string // "" only as an open end of a range
+	Text    string // the text of the value; "" only as an open end of a range
 	prefix  bool   // a star follows the value
 	at, end int
 }

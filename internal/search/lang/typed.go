@@ -17,7 +17,7 @@ import (
 type Sort uint8
 
 const (
-	sortText   Sort = iota // words
+	sortText   Sort = iota // a text that is compared by its words
 	sortExact              // an id or a choice: the exact value
 	SortNumber             // a decimal number
 	SortTime
@@ -81,7 +81,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 		}
 	}
 	l := &predicate{Node: n, Fields: in}
-	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // field:*
+	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // the condition field:* only requires a value
 		l.test = query.Present{}
 		return l
 	}
