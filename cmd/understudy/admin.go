@@ -1,5 +1,5 @@
-// Admin: the commands of a server, asked over its viewer's port. When no server
-// holds the data folder, the command starts one for itself, without other ports.
+// Admin: requests to a server over the port of its viewer. If no server uses the data folder, the command starts
+// one for itself, without other ports.
 
 package main
 
@@ -27,31 +27,31 @@ import (
 	"understudy/kit/retry"
 )
 
-// admin is a server that a command asks.
+// admin is a server that a command sends requests to.
 type admin struct {
-	url, user, secret string // without user the secret is a token
+	url, user, secret string // a secret without a user is a token
 	client            *http.Client
 }
 
-// here is a server on this machine.
-func here(run datadir.Running) *admin {
-	return &admin{url: run.Viewer, secret: run.Token, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}} // no proxy
+// newLocalAdmin returns the running server of a data folder on this machine. Its client uses no proxy.
+func newLocalAdmin(run datadir.Running) *admin {
+	return &admin{url: run.Viewer, secret: run.Token, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// refusal is a request that was not answered as asked.
+// refusal is the error of a request that the server refused.
 type refusal struct {
 	Status int    `json:"-"`
 	Text   string `json:"error"`
-	At     *int   `json:"at"` // of the part of query that is wrong, with End
+	At     *int   `json:"at"` // first byte of the wrong part of query, which ends before End
 	End    *int   `json:"end"`
 	query  string
 }
 
-// Error is what the server said, with carets below the part of a query.
+// Error returns the message of the server, with carets below the wrong part of the query.
 func (r *refusal) Error() string {
 	text := terminal.Printable(r.Text)
 	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(r.query) && utf8.ValidString(r.query) {
-		text += "\n" + terminal.Underlined(r.query, *r.At, *r.End)
+		text += "\n" + terminal.Underline(r.query, *r.At, *r.End)
 	}
 	return text
 }
@@ -61,8 +61,8 @@ func (r *refusal) isMistake() bool {
 	return r.Status == http.StatusBadRequest || r.Status == http.StatusNotFound
 }
 
-// send sends a request with body as JSON, none when nil; the caller closes the
-// answer. An answer of an error is a refusal.
+// send sends a request and returns the response, which the caller closes. body is sent as JSON, unless it is
+// nil. A response with an error status is a refusal.
 func (a *admin) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var data []byte
 	if body != nil {
@@ -103,14 +103,14 @@ func (a *admin) send(ctx context.Context, method, path string, body any) (*http.
 }
 
 const (
-	askTime    = 2 * time.Minute        // for one answer
-	mostAnswer = 256 << 20              // bytes of one
-	lookEvery  = 100 * time.Millisecond // between two looks at how far a server is
+	askTimeout     = 2 * time.Minute        // limit for one response
+	maxAnswerBytes = 256 << 20              // largest body of a response that is read
+	pollInterval   = 100 * time.Millisecond // pause between two requests for the state of long work
 )
 
-// ask sends a request and reads the answer into what is given, unless it is nil.
+// ask sends a request and decodes the JSON of the response into the value of into. A nil into ignores the body.
 func (a *admin) ask(ctx context.Context, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	resp, err := a.send(ctx, method, path, body)
 	if err != nil {
@@ -119,19 +119,20 @@ func (a *admin) ask(ctx context.Context, method, path string, body, into any) er
 	return a.read(resp, into)
 }
 
-// read reads an answer, unless into is nil, and closes it.
+// read decodes the JSON of a response into the value of into, and closes the response. A nil into ignores the
+// body.
 func (a *admin) read(resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent || into == nil {
 		return nil
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswerBytes)).Decode(into); err != nil {
 		return fmt.Errorf("the server at %s did not answer with JSON: %w; see whether it is Understudy", a.url, err)
 	}
 	return nil
 }
 
-// setQuery sets the parameters of a query that have a value.
+// setQuery sets the parameters whose value is not empty.
 func setQuery(values url.Values, parameters map[string]string) {
 	for name, value := range parameters {
 		if value != "" {
@@ -140,47 +141,46 @@ func setQuery(values url.Values, parameters map[string]string) {
 	}
 }
 
-// poll looks until it is done, a look fails or ctx ends.
+// poll calls look every pollInterval until look returns true or an error, or ctx ends.
 func poll(ctx context.Context, look func() (done bool, err error)) error {
 	for {
 		if done, err := look(); done || err != nil {
 			return err
 		}
-		if err := retry.Sleep(ctx, lookEvery); err != nil {
+		if err := retry.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// place are the flags that name a data folder.
+// place has the flags that name a data folder.
 type place struct {
 	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml). The folder of a demo needs none."`
 	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
-// work has do ask the server that holds the folder or, when none does, one that
-// is started for it. Offline that one never asks upstream, and the folder must be
-// there; else one that the settings name is made.
-func (c *place) work(ctx context.Context, p *process, offline bool, do func(ctx context.Context, server *admin) error) error {
-	data, err := c.data(p)
+// askServer calls do with the server that uses the data folder. If there is none, askServer starts one for the
+// time of the call. With offline set, that server sends nothing to the provider, and the data folder must exist.
+func (c *place) askServer(ctx context.Context, p *process, offline bool, do func(ctx context.Context, server *admin) error) error {
+	data, err := c.findData(p)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(data); err != nil && (offline || c.Data != "" && c.Config == "") {
-		return fmt.Errorf("the data folder %s cannot be read: %w; name it with --data", data, pathCause(err))
+		return fmt.Errorf("the data folder %s cannot be read: %w; name it with --data", data, stripPath(err))
 	}
 	server, dir, err := datadir.OpenOrFindServer(data)
 	switch {
 	case err != nil:
 		return err
 	case server != nil:
-		return do(ctx, here(*server))
+		return do(ctx, newLocalAdmin(*server))
 	}
-	return errors.Join(c.alone(ctx, p, dir, offline, do), dir.Close())
+	return errors.Join(c.runServer(ctx, p, dir, offline, do), dir.Close())
 }
 
-// pathCause returns the cause of an error about a file, without the operation and the path.
-func pathCause(err error) error {
+// stripPath returns the cause of an error about a file, without the operation and the path.
+func stripPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -188,13 +188,13 @@ func pathCause(err error) error {
 	return err
 }
 
-// alone starts a server for the command, in a folder no other uses.
-func (c *place) alone(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
+// runServer starts a server in a data folder that no other server uses, calls do, and stops the server.
+func (c *place) runServer(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
 	do func(ctx context.Context, server *admin) error) error {
 	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil && !offline {
 		return fmt.Errorf("%s is the folder of a demo, whose simulated API has to run; start understudy demo --data %s", dir.Path, dir.Path)
 	}
-	cfg, folder, err := c.settings(p)
+	cfg, folder, err := c.readSettings(p)
 	if err != nil {
 		return err
 	}
@@ -207,29 +207,29 @@ func (c *place) alone(ctx context.Context, p *process, dir *datadir.Dir, offline
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		defer stop() // nothing is done any more
+		defer stop() // a request of do can't be answered any more
 		ended <- a.Serve(ctx, nil, nil)
 	}()
-	err = do(ctx, here(a.Commands()))
+	err = do(ctx, newLocalAdmin(a.Commands()))
 	stop()
 	return errors.Join(err, <-ended)
 }
 
-// data is the data folder.
-func (c *place) data(p *process) (string, error) {
+// findData returns the path of the data folder, from the flags or else from the settings.
+func (c *place) findData(p *process) (string, error) {
 	if c.Data != "" {
 		return c.Data, nil
 	}
-	cfg, _, err := c.settings(p)
+	cfg, _, err := c.readSettings(p)
 	if err != nil {
 		return "", err
 	}
 	return cfg.Data, nil
 }
 
-// settings are those of the server that uses the folder: a demo's folder says
-// so itself.
-func (c *place) settings(p *process) (cfg *config.Settings, folder string, err error) {
+// readSettings returns the settings of the server that uses the data folder, and the folder of the settings
+// file. The folder of a demo has its own settings.
+func (c *place) readSettings(p *process) (cfg *config.Settings, folder string, err error) {
 	if c.Config == "" && c.Data != "" {
 		if _, err := os.Stat(filepath.Join(c.Data, datadir.DemoFile)); err == nil {
 			cfg, err = config.Parse(demoSettings, p.env)
@@ -249,15 +249,15 @@ func (c *place) settings(p *process) (cfg *config.Settings, folder string, err e
 	return cfg, filepath.Dir(path), nil
 }
 
-// running are the flags that name the folder of a server that runs.
+// running has the flags that name a running server by its data folder.
 type running struct {
 	Config string `group:"server" placeholder:"FILE" help:"Settings file of the running server (default understudy.yml)."`
 	Data   string `group:"server" placeholder:"DIR" help:"Data folder of the running server (default: data of the settings file)."`
 }
 
-// find is the server that holds the folder.
-func (c *running) find(p *process) (datadir.Running, error) {
-	data, err := (*place)(c).data(p)
+// findServer returns the address and the token of the server that uses the data folder.
+func (c *running) findServer(p *process) (datadir.Running, error) {
+	data, err := (*place)(c).findData(p)
 	if err != nil {
 		return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 	}
@@ -268,7 +268,7 @@ func (c *running) find(p *process) (datadir.Running, error) {
 	return run, err
 }
 
-// remote are the flags that name a server, here or elsewhere.
+// remote has the flags that name a running server, on this machine or on another one.
 type remote struct {
 	Running running `embed:""`
 	URL     string  `group:"server" name:"url" placeholder:"URL" help:"Address of the viewer of another server, instead of a data folder."`
@@ -276,16 +276,16 @@ type remote struct {
 	Secret  string  `group:"server" placeholder:"file:PATH" help:"With --url: the secret of the credential, as file:PATH or cmd:COMMAND."`
 }
 
-// server is the one that is named.
-func (c *remote) server(ctx context.Context, p *process) (*admin, error) {
+// findServer returns the server that the flags name.
+func (c *remote) findServer(ctx context.Context, p *process) (*admin, error) {
 	switch {
 	case c.URL != "" && (c.Running.Data != "" || c.Running.Config != ""):
 		return nil, usageError{errors.New("--url names a server; leave out --data and --config")}
 	case c.URL == "" && (c.User != "" || c.Secret != ""):
 		return nil, usageError{errors.New("--user and --secret need --url")}
 	case c.URL == "":
-		run, err := c.Running.find(p)
-		return here(run), err
+		run, err := c.Running.findServer(p)
+		return newLocalAdmin(run), err
 	}
 	a := &admin{url: strings.TrimSuffix(c.URL, "/"), user: c.User, client: http.DefaultClient}
 	if c.Secret != "" {

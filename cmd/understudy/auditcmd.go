@@ -31,15 +31,16 @@ type auditCmd struct {
 	Verify auditVerifyCmd `cmd:"" help:"Verify that nobody changed the log."`
 }
 
-// auditPlace are the flags that name an audit log.
+// auditPlace has the flags that name an audit log.
 type auditPlace struct {
 	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml)."`
 	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
-// open finds the log and its key. A data folder that is named needs no settings.
+// open returns a reader of the log, with its key, and the path of the newest checkpoints. --data alone needs no
+// settings file.
 func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, heads string, err error) {
-	cfg, folder, err := (*place)(c).settings(p)
+	cfg, folder, err := (*place)(c).readSettings(p)
 	if _, none := os.Stat("understudy.yml"); err != nil && none != nil && c.Data != "" && c.Config == "" {
 		cfg, folder, err = &config.Settings{Data: c.Data}, ".", nil
 	}
@@ -48,7 +49,7 @@ func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, head
 	}
 	r.Dir = filepath.Join(cfg.Data, datadir.AuditName)
 	if _, err := os.Stat(r.Dir); err != nil {
-		return r, "", fmt.Errorf("the audit log %s cannot be read: %w; name the data folder with --data", r.Dir, pathCause(err))
+		return r, "", fmt.Errorf("the audit log %s cannot be read: %w; name the data folder with --data", r.Dir, stripPath(err))
 	}
 	r.Key, err = cfg.Audit.ReadKey(ctx, cfg.Data, config.FileSecrets(folder), false)
 	return r, config.AuditHeads(cfg.Data), err
@@ -80,7 +81,7 @@ func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
 		if err != nil {
 			return err
 		}
-		if err := out.entries(found.Entries, true); err != nil {
+		if err := out.printEntries(found.Entries, true); err != nil {
 			return err
 		}
 		for _, e := range found.Entries {
@@ -90,15 +91,15 @@ func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
 	if !c.Follow {
 		return nil
 	}
-	err = poll(ctx, func() (bool, error) { return false, later(r, last, out) })
+	err = poll(ctx, func() (bool, error) { return false, printLater(r, last, out) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// later prints the entries behind the last ones.
-func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
+// printLater prints the entries after the last printed entry of each chain, and updates last.
+func printLater(r audit.Reader, last map[string]uint64, out auditPrinter) error {
 	ids, err := audit.ListChains(r.Dir)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
 	for _, id := range ids {
 		for line, err := range r.Lines(id, last[id]+1) {
 			if err != nil {
-				break // it is being written
+				break // the server is writing this line
 			}
 			var e audit.Entry
 			last[id] = line.Number
@@ -116,7 +117,7 @@ func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
 			}
 		}
 	}
-	return out.entries(all, false)
+	return out.printEntries(all, false)
 }
 
 type auditSearchCmd struct {
@@ -133,7 +134,7 @@ type auditSearchCmd struct {
 	Place  auditPlace `embed:""`
 }
 
-// Run prints what was found, the newest first.
+// Run prints the entries that match, the newest first.
 func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 	f := audit.Filter{Caller: c.Who, Action: understudy.Action(c.Action), ID: c.Record, Source: c.Source, Kind: c.Kind, Value: c.Value}
 	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
@@ -159,7 +160,7 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 		f.Limit = min(left, audit.MaxFound)
 		found, err := r.Search(ctx, f)
 		if err == nil {
-			err = out.entries(found.Entries, false)
+			err = out.printEntries(found.Entries, false)
 		}
 		if err != nil || found.Next == "" || ctx.Err() != nil {
 			return err
@@ -175,7 +176,7 @@ type auditExportCmd struct {
 	Place auditPlace `embed:""`
 }
 
-// Run prints the lines of one chain after the other.
+// Run prints all lines, one chain after the other.
 func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 	r, _, err := c.Place.open(ctx, p)
 	if err != nil {
@@ -186,7 +187,7 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	w, found := bufio.NewWriter(p.stdout), false
-	progress := terminal.NewProgress(p.stderr, "audit export", p.quiet || terminal.Is(p.stdout))
+	progress := terminal.NewProgress(p.stderr, "audit export", p.quiet || terminal.IsTerminal(p.stdout))
 	defer progress.End()
 	for _, id := range ids {
 		if c.Chain != "" && c.Chain != id {
@@ -220,14 +221,14 @@ type auditVerifyCmd struct {
 	Place       auditPlace `embed:""`
 }
 
-// errUnsound is the error of a log that is not what was written.
-var errUnsound = errors.New("the audit log was changed after it was written; the lines marked wrong say where")
+// errChanged is the error for a log that differs from what was written.
+var errChanged = errors.New("the audit log was changed after it was written; the lines marked wrong say where")
 
-// errNothing is the error of a place where nothing was written.
-var errNothing = errors.New("there is nothing to verify, neither an entry nor a checkpoint; " +
+// errNothingWritten is the error for a folder without entries and checkpoints.
+var errNothingWritten = errors.New("there is nothing to verify, neither an entry nor a checkpoint; " +
 	"see whether --data names the folder of a server that has written entries")
 
-// Run prints a line for each chain, and what is wrong with it.
+// Run prints a line for each chain, and below it what is wrong.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	r, heads, err := c.Place.open(ctx, p)
 	if err != nil {
@@ -251,14 +252,14 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 		var f *os.File
 		if f, err = smallfile.Open(c.File); err == nil {
 			all, err = v.VerifyLines(f)
-			_ = f.Close() // nothing was written
+			_ = f.Close() // the file was only read
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		return errNothing
+		return errNothingWritten
 	}
 	progress.End()
 	faults := slices.ContainsFunc(all, func(one audit.Report) bool { return len(one.Faults) > 0 })
@@ -282,21 +283,21 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	case err != nil:
 		return err
 	case faults:
-		return errUnsound
+		return errChanged
 	case !c.Output.JSON:
 		_, err = fmt.Fprintln(p.stdout, "the log is unchanged")
 	}
 	return err
 }
 
-// auditPrinter prints entries as a table or as JSON.
+// auditPrinter prints entries as a table or as lines of JSON.
 type auditPrinter struct {
 	w    io.Writer
 	json bool
 }
 
-// entries prints entries in their order, or with reverse the last first.
-func (p auditPrinter) entries(all []audit.Entry, reverse bool) error {
+// printEntries prints entries in their order, or in the opposite order with reverse.
+func (p auditPrinter) printEntries(all []audit.Entry, reverse bool) error {
 	var table terminal.Table
 	for i := range all {
 		e := &all[i]
@@ -310,7 +311,7 @@ func (p auditPrinter) entries(all []audit.Entry, reverse bool) error {
 			continue
 		}
 		cells := []string{e.At.UTC().Format(time.RFC3339), e.Caller, e.Role, string(e.Action), strings.Trim(e.Source+"/"+e.Kind, "/"),
-			fmt.Sprint(e.Rows), recordsOf(e), e.What, e.Request}
+			fmt.Sprint(e.Rows), describeRecords(e), e.What, e.Request}
 		for i, text := range cells {
 			if cells[i] = terminal.Printable(text); text == "" {
 				cells[i] = "-"
@@ -321,8 +322,8 @@ func (p auditPrinter) entries(all []audit.Entry, reverse bool) error {
 	return table.Print(p.w)
 }
 
-// recordsOf is the first record of an entry, and how many more there are.
-func recordsOf(e *audit.Entry) string {
+// describeRecords returns the id of the first record of an entry, and the number of the others.
+func describeRecords(e *audit.Entry) string {
 	switch n := len(e.IDs); {
 	case e.Count > 0:
 		return fmt.Sprintf("%d answers", e.Count)

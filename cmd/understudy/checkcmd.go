@@ -33,7 +33,7 @@ type checkCmd struct {
 	Output output `embed:""`
 }
 
-// Run prints what the settings mean, or what is wrong with them.
+// Run prints what the settings mean. If the settings are wrong, it returns the first error.
 func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	cfg, sources, gate, err := readPolicy(c.Config, p)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
 		}
 	}
-	slices.Sort(blanks) // a file that several settings name is there several times
+	slices.Sort(blanks) // so that Compact removes the repeated warnings about a file that several settings name
 	var creds []callers.Credential
 	for _, cred := range cfg.Credentials {
 		secret, err := read(ctx, cred.Secret)
@@ -103,11 +103,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	return nil
 }
 
-// checkResult is what settings mean.
+// checkResult is what settings mean. Finds and Does have a map of sources for each role.
 type checkResult struct {
 	Sources     []checkedSource                `json:"sources"`
-	Finds       map[string]map[string][]string `json:"finds,omitempty"` // by role and source: the rules that say which records it finds
-	Does        map[string]map[string][]string `json:"does,omitempty"`  // by role and source: the actions that it may take
+	Finds       map[string]map[string][]string `json:"finds,omitempty"` // rules for the records that the role finds
+	Does        map[string]map[string][]string `json:"does,omitempty"`  // actions that the role can take
 	Users       int                            `json:"users"`
 	Credentials int                            `json:"credentials"`
 	Roles       int                            `json:"roles"`
@@ -123,10 +123,10 @@ type checkedSource struct {
 	DropIn   string   `json:"drop_in"`
 	Kinds    int      `json:"kinds"`
 	Polls    []string `json:"polls"`
-	Cost     string   `json:"cost,omitempty"` // how many requests a day the polls send
+	Cost     string   `json:"cost,omitempty"` // the number of requests per day that the polls send, in words
 }
 
-// describeSettings returns what settings mean.
+// describeSettings returns the sources, the roles and their rules.
 func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access.Gate) *checkResult {
 	policy := cfg.Policy()
 	r := &checkResult{Finds: map[string]map[string][]string{}, Does: policy.Do, Credentials: len(cfg.Credentials), Roles: len(cfg.Roles),
@@ -140,7 +140,7 @@ func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access
 		}
 		if lists, cost := s.PollCost(src, config.Ages(&cfg.Mirror)); lists > 0 {
 			one.Cost = fmt.Sprintf("polls of %s: about %d requests a day while people read (up to %d while every poll finds something new), "+
-				"about %d when nobody has read for %d minutes", countOf(lists, "list"), cost.Read, cost.Busy, cost.Idle,
+				"about %d when nobody has read for %d minutes", formatCount(lists, "list"), cost.Read, cost.Busy, cost.Idle,
 				int(mirror.IdleAfter.Minutes()))
 		}
 		r.Sources = append(r.Sources, one)
@@ -154,7 +154,8 @@ func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access
 	return r
 }
 
-// write prints the result for people. withUsers adds the number of users, withTotals the last line.
+// write prints the result as tables and sentences. withTotals adds the last line, and withUsers adds the number
+// of users to that line.
 func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
 	var table terminal.Table
 	table.Add("SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM")
@@ -192,26 +193,26 @@ func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
 	}
 	signIn := ""
 	if withUsers {
-		signIn = countOf(r.Users, "user") + ", "
+		signIn = formatCount(r.Users, "user") + ", "
 	}
-	_, err := fmt.Fprintf(w, "%s%s, %s; viewer on %s; data in %s\n", signIn, countOf(r.Credentials, "credential"), countOf(r.Roles, "role"),
-		r.Viewer, r.Data)
+	_, err := fmt.Fprintf(w, "%s%s, %s; viewer on %s; data in %s\n", signIn, formatCount(r.Credentials, "credential"),
+		formatCount(r.Roles, "role"), r.Viewer, r.Data)
 	return err
 }
 
-// readPolicy reads settings, specs and roles.
+// readPolicy reads a settings file, the specs of its sources, and its roles.
 func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.Source, gate *access.Gate, err error) {
 	if cfg, err = config.Read(path, p.env); err != nil {
 		return nil, nil, nil, err
 	}
-	if sources, gate, err = gateOf(cfg, filepath.Dir(path)); err != nil {
+	if sources, gate, err = readGate(cfg, filepath.Dir(path)); err != nil {
 		err = fmt.Errorf("%s: %w", path, understudy.StripPrefixes(err))
 	}
 	return cfg, sources, gate, err
 }
 
-// gateOf reads the specs and roles of settings.
-func gateOf(cfg *config.Settings, folder string) (sources []*spec.Source, gate *access.Gate, err error) {
+// readGate reads the specs of the sources, and returns the gate of the roles.
+func readGate(cfg *config.Settings, folder string) (sources []*spec.Source, gate *access.Gate, err error) {
 	if sources, err = cfg.ReadSources(folder); err != nil {
 		return nil, nil, err
 	}
@@ -225,8 +226,8 @@ func gateOf(cfg *config.Settings, folder string) (sources []*spec.Source, gate *
 	return sources, gate, err
 }
 
-// checkHook looks at what needs the spec and the roles, and at a secret that is
-// a file.
+// checkHook checks a webhook against the spec and the roles. It also checks the secret, if the secret is in a
+// file.
 func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *spec.Spec, folder string) error {
 	if err := feed.CheckHook(w.Hook(), gate, sp); err != nil {
 		return err
@@ -241,8 +242,8 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 	return webhook.CheckSecret(secret)
 }
 
-// checkSecret reads a file's secret but runs no command: checking settings has
-// no effects.
+// checkSecret reads a secret from a file. It runs no command, because checking the settings must have no effect;
+// the secret of a command is empty.
 func checkSecret(ctx context.Context, ref config.SecretRef, folder string) (understudy.Secret, error) {
 	if command, ok := strings.CutPrefix(string(ref), "cmd:"); ok && strings.TrimSpace(command) != "" {
 		return understudy.Secret{}, nil
@@ -250,13 +251,13 @@ func checkSecret(ctx context.Context, ref config.SecretRef, folder string) (unde
 	return config.ReadSecret(ctx, ref, folder)
 }
 
-// specCmd has the commands about one spec.
+// specCmd has the commands about specs.
 type specCmd struct {
 	From specFromCmd `cmd:"" help:"Write a spec from an OpenAPI document, or from the answers of an API."`
 	Try  specTryCmd  `cmd:"" help:"Ask the API for two pages of each list of a spec, and print what differs."`
 }
 
-// asCaller is how requests to an API name their caller.
+// asCaller has the flags with the credential for an API.
 type asCaller struct {
 	User   string `placeholder:"USER" help:"User for Basic authentication. Without a user the secret is sent as a bearer token."`
 	Secret string `placeholder:"file:PATH" help:"Secret of the API, as file:PATH or cmd:COMMAND."`
@@ -283,19 +284,19 @@ type specFromCmd struct {
 	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document, use only the lists at this path and below. May be repeated."`
 }
 
-// Run writes the spec to standard output and what is doubtful to standard error.
+// Run writes the spec to standard output, and its doubts to standard error.
 func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 	as, err := c.As.read(ctx)
 	if err != nil {
 		return err
 	}
 	as.Auth = c.Auth
-	if as.Send, err = specs.ReadHeaders(c.Header); err != nil {
+	if as.Headers, err = specs.ReadHeaders(c.Header); err != nil {
 		return usageError{err}
 	}
-	as.Progress = terminal.NewProgress(p.stderr, "spec from", p.quiet || terminal.Is(p.stdout) && !terminal.Is(p.stderr))
+	as.Progress = terminal.NewProgress(p.stderr, "spec from", p.quiet || terminal.IsTerminal(p.stdout) && !terminal.IsTerminal(p.stderr))
 	defer as.Progress.End()
-	return specs.From(ctx, c.From, c.Path, as, p.stdout, p.stderr)
+	return specs.Draw(ctx, c.From, c.Path, as, p.stdout, p.stderr)
 }
 
 type specTryCmd struct {
@@ -307,7 +308,7 @@ type specTryCmd struct {
 	Rate     float64  `default:"5" placeholder:"N" help:"Requests per second (default ${default})."`
 }
 
-// Run prints a table, one line a list.
+// Run prints a table with two lines for each list.
 func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 	as, err := c.As.read(ctx)
 	if err != nil {
@@ -323,7 +324,7 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 	return specs.Try(ctx, trial, p.stdout)
 }
 
-// caCmd is how the certificate of the proxy comes to where programs find it.
+// caCmd prints the certificate of the proxy.
 type caCmd place
 
 // Help returns what --help prints below the summary.
@@ -335,7 +336,7 @@ func (c *caCmd) Help() string {
 
 // Run prints the certificate.
 func (c *caCmd) Run(p *process) error {
-	data, err := (*place)(c).data(p)
+	data, err := (*place)(c).findData(p)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// The credentials commands: those of programs, made while a server runs.
+// The credentials commands: credentials of programs, which are created while a server runs.
 
 package main
 
@@ -53,7 +53,7 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 		}
 		m.Expires = at.Format(time.RFC3339Nano)
 	}
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var shown credentials.Shown
 		if err := server.ask(ctx, http.MethodPost, credentialsPath, m, &shown); err != nil {
 			return err
@@ -74,7 +74,7 @@ type credentialsListCmd struct {
 
 // Run prints the credentials.
 func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var list diagnostics.CredentialList
 		if err := server.ask(ctx, http.MethodGet, credentialsPath, nil, &list); err != nil {
 			return err
@@ -83,6 +83,7 @@ func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
+// printCredentials prints a table with a line for each secret of each credential.
 func printCredentials(w io.Writer, all []credentials.Credential) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "No credential was created with understudy credentials make. Those in the settings file are not listed here.")
@@ -129,9 +130,9 @@ type credentialsRotateCmd struct {
 	Place   place         `embed:""`
 }
 
-// Run has the server rotate it.
+// Run has the server replace the secret.
 func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var shown credentials.Shown
 		body := diagnostics.RotateCredential{Overlap: c.Overlap.String()}
 		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/rotate", body, &shown); err != nil {
@@ -146,9 +147,9 @@ type credentialsRevokeCmd struct {
 	Place place  `embed:""`
 }
 
-// Run has the server revoke it.
+// Run has the server revoke the credential.
 func (c *credentialsRevokeCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/revoke", struct{}{}, nil); err != nil {
 			return err
 		}

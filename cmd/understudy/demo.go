@@ -72,7 +72,7 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	for _, src := range cfg.Sources {
 		src.Upstream = slow.URL()
 	}
-	h, err := app.Build(ctx, app.Options{Settings: cfg, Secrets: demoSecrets, Dir: dir, By: "demo", World: w.String(), Version: version(),
+	h, err := app.Build(ctx, app.Options{Settings: cfg, Secrets: readDemoSecret, Dir: dir, By: "demo", World: w.String(), Version: version(),
 		Stderr: p.stderr})
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -105,8 +105,8 @@ var demoSettings []byte
 // demoScheme is the prefix of the secrets in the demo's settings.
 const demoScheme = "demo:"
 
-// demoSecrets returns the secret of a "demo:" reference. The demo's own settings have no other references.
-func demoSecrets(_ context.Context, ref config.SecretRef) (understudy.Secret, error) {
+// readDemoSecret returns the secret of a "demo:" reference. The demo's own settings have no other references.
+func readDemoSecret(_ context.Context, ref config.SecretRef) (understudy.Secret, error) {
 	text, ok := strings.CutPrefix(string(ref), demoScheme)
 	if !ok {
 		return understudy.Secret{}, fmt.Errorf("the demo's secrets begin with %s", demoScheme)
@@ -132,7 +132,7 @@ type world struct {
 	Epoch   time.Time `json:"epoch"`
 }
 
-// String returns the world's name in the store and in messages.
+// String returns the name of the world in the store and in messages.
 func (w world) String() string {
 	return fmt.Sprintf("the simulated API with seed %d, %d records, epoch %s", w.Seed, w.Records, w.Epoch.Format(time.RFC3339))
 }

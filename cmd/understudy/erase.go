@@ -1,5 +1,4 @@
-// Erase and purge: what is taken out of every file, and what is only forgotten, in a
-// running server or its folder.
+// The erase and purge commands: erase deletes records for good, purge deletes the copy alone.
 
 package main
 
@@ -31,8 +30,8 @@ type eraseCmd struct {
 }
 
 const (
-	eraseWait   = time.Hour // for the receipt
-	eraseRounds = 5         // a number that goes on calling is not followed for ever
+	eraseTimeout   = time.Hour // limit for the wait for a receipt
+	maxEraseRounds = 5         // new records of the number can come while the command runs; after so many rounds it gives up
 )
 
 // Help returns what --help prints below the summary.
@@ -42,22 +41,22 @@ func (c *eraseCmd) Help() string {
 		"Described in docs/how-to/erase.md."
 }
 
-// Run has the server count, erase or tell of it.
+// Run counts, erases, or lists the receipts.
 func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error { return c.erase(ctx, p, server) })
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error { return c.erase(ctx, p, server) })
 }
 
-// erase erases, counts or lists. Records that come while it erases are erased as well.
+// erase counts, erases, or lists the receipts. It repeats until no record of the number is left.
 func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 	if c.List {
 		return c.printReceipts(ctx, p.stdout, server)
 	}
 	w := p.stdout
 	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes, Own: c.Own}
-	for round := range eraseRounds {
+	for round := range maxEraseRounds {
 		var got diagnostics.Erasing
 		err := server.ask(ctx, http.MethodPost, "/-/erase", e, &got)
 		if err != nil {
@@ -77,7 +76,7 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 				fmt.Fprintln(w, "this is one of the account's own numbers: it would erase every record of it, whoever called")
 				add = "--yes --own"
 			}
-			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add %s to do it\n", kindsOf(got.Found), add)
+			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add %s to do it\n", describeKinds(got.Found), add)
 			return err
 		}
 		progress := terminal.NewProgress(p.stderr, "erase", p.quiet)
@@ -92,7 +91,7 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 			}
 			continue
 		}
-		fmt.Fprintf(w, "erased %s\nreceipt %s\n", kindsOf(got.Found), receiptLine(r))
+		fmt.Fprintf(w, "erased %s\nreceipt %s\n", describeKinds(got.Found), describeReceipt(r))
 		if round == 0 {
 			fmt.Fprintln(w, "The provider still has these records: delete them there, too. Its answers with them are passed on but not stored.")
 		}
@@ -100,12 +99,12 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 	return errors.New("new records with the number keep coming; run the command again")
 }
 
-// awaitReceipt waits until an erasure is done.
+// awaitReceipt waits until the erasure with this receipt is finished, at most eraseTimeout.
 func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnostics.Receipt, err error) {
-	ctx, cancel := context.WithTimeout(ctx, eraseWait)
+	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
 	defer cancel()
 	err = poll(ctx, func() (bool, error) {
-		all, err := receipts(ctx, server, number+1, 1)
+		all, err := readReceipts(ctx, server, number+1, 1)
 		if err != nil || len(all.Erasures) != 1 || all.Erasures[0].Number != number {
 			return false, err
 		}
@@ -119,8 +118,8 @@ func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnosti
 	return r, err
 }
 
-// kindsOf is "2 calls, 1 recordings", in the order of the names.
-func kindsOf(found map[string]int) string {
+// describeKinds returns the number of records of each kind, such as "2 calls, 1 recordings", sorted by kind.
+func describeKinds(found map[string]int) string {
 	var words []string
 	for _, kind := range slices.Sorted(maps.Keys(found)) {
 		words = append(words, fmt.Sprintf("%d %s", found[kind], kind))
@@ -128,13 +127,14 @@ func kindsOf(found map[string]int) string {
 	return strings.Join(words, ", ")
 }
 
-func receiptLine(r diagnostics.Receipt) string {
+func describeReceipt(r diagnostics.Receipt) string {
 	done := "under way"
 	if !r.Done.IsZero() {
 		done = r.Done.UTC().Format(time.RFC3339)
 	}
 	line := fmt.Sprintf("%d  %s  %s %s: %s, %s, %s, %s", r.Number, done, r.Source, r.Cause,
-		countOf(int(r.Records), "record"), countOf(int(r.Versions), "version"), countOf(int(r.Pages), "page"), countOf(int(r.Files), "file"))
+		formatCount(int(r.Records), "record"), formatCount(int(r.Versions), "version"), formatCount(int(r.Pages), "page"),
+		formatCount(int(r.Files), "file"))
 	if r.Hash != "" {
 		line += "  " + r.Hash
 	}
@@ -144,7 +144,7 @@ func receiptLine(r diagnostics.Receipt) string {
 // printReceipts prints the newest receipts.
 func (c *eraseCmd) printReceipts(ctx context.Context, w io.Writer, server *admin) error {
 	const maxShown = 1000
-	all, err := receipts(ctx, server, 0, maxShown)
+	all, err := readReceipts(ctx, server, 0, maxShown)
 	if err != nil {
 		return err
 	}
@@ -152,18 +152,19 @@ func (c *eraseCmd) printReceipts(ctx context.Context, w io.Writer, server *admin
 		return json.NewEncoder(w).Encode(all)
 	}
 	for _, r := range all.Erasures {
-		fmt.Fprintln(w, receiptLine(r))
+		fmt.Fprintln(w, describeReceipt(r))
 	}
 	if n := all.Waiting.Records; n > 0 {
-		fmt.Fprintf(w, "%s to be erased since %s\n", countOf(int(n), "record"), all.Waiting.Since.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "%s to be erased since %s\n", formatCount(int(n), "record"), all.Waiting.Since.UTC().Format(time.RFC3339))
 	} else if len(all.Erasures) == 0 {
 		fmt.Fprintln(w, "nothing was erased yet")
 	}
 	return nil
 }
 
-// receipts are the newest before a number, 0 for all.
-func receipts(ctx context.Context, server *admin, before int64, limit int) (all diagnostics.Receipts, err error) {
+// readReceipts returns at most limit receipts with numbers below before, the newest first. 0 as before returns
+// the newest.
+func readReceipts(ctx context.Context, server *admin, before int64, limit int) (all diagnostics.Receipts, err error) {
 	path := "/-/erasures?limit=" + strconv.Itoa(limit)
 	if before > 0 {
 		path += "&before=" + strconv.FormatInt(before, 10)
@@ -185,9 +186,9 @@ func (c *purgeCmd) Help() string {
 		"fetches it from the provider again, where nothing is changed.\n\nExamples are in docs/how-to/purge.md."
 }
 
-// Run has the server forget it.
+// Run has the server delete its copy.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var done diagnostics.Purged
 		err := server.ask(ctx, http.MethodPost, "/-/purge", diagnostics.Purge{Source: c.Source, What: c.What}, &done)
 		if err != nil {
@@ -204,14 +205,14 @@ func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 	}
 	samples := ""
 	if done.Samples > 0 {
-		samples = ", " + countOf(done.Samples, "sample")
+		samples = ", " + formatCount(done.Samples, "sample")
 	}
-	_, err := fmt.Fprintf(w, "deleted: %s, %s, %s%s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"),
-		countOf(done.Files, "file"), samples)
+	_, err := fmt.Fprintf(w, "deleted: %s, %s, %s%s\n", formatCount(done.Pages, "page"), formatCount(done.Versions, "version"),
+		formatCount(done.Files, "file"), samples)
 	return err
 }
 
-func countOf(n int, what string) string {
+func formatCount(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}

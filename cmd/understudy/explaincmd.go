@@ -22,15 +22,15 @@ type explainCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run prints what a role sees of each field, and which line of the settings says so; of a
-// record it prints the values, too, and whether the role may find it.
+// Run prints what a role sees of each field, and which line of the settings decides it. For a record it also
+// prints the values, and whether the role finds the record.
 func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	source, what, _ := strings.Cut(c.What, "/")
 	kind, id, one := strings.Cut(what, "/")
 	if one {
-		return c.record(ctx, p, source, kind, id)
+		return c.explainRecord(ctx, p, source, kind, id)
 	}
-	gate, err := c.gate(p)
+	gate, err := c.readGate(p)
 	if err != nil {
 		return err
 	}
@@ -64,20 +64,20 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// gate is that of the settings.
-func (c *explainCmd) gate(p *process) (*access.Gate, error) {
-	cfg, folder, err := c.Place.settings(p)
+// readGate returns the gate of the settings.
+func (c *explainCmd) readGate(p *process) (*access.Gate, error) {
+	cfg, folder, err := c.Place.readSettings(p)
 	if err != nil {
 		return nil, err
 	}
-	_, gate, err := gateOf(cfg, folder)
+	_, gate, err := readGate(cfg, folder)
 	return gate, err
 }
 
-// record asks the running server, or the data folder, for a record.
-func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id string) error {
+// explainRecord prints what a role sees of a stored record.
+func (c *explainCmd) explainRecord(ctx context.Context, p *process, source, kind, id string) error {
 	ask := url.Values{"role": {c.Role}, "source": {source}, "kind": {kind}, "id": {id}}
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var e access.RecordExplanation
 		if err := server.ask(ctx, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id st
 	})
 }
 
-// printReasons says whether a role may find a record, and why.
+// printReasons prints whether a role finds a record, and the rules that decide it.
 func printReasons(out io.Writer, e *access.RecordExplanation) error {
 	word := map[bool]string{true: "yes", false: "no"}
 	fmt.Fprintf(out, "finds it: %s\n", word[e.Found])

@@ -1,4 +1,4 @@
-// Forecast command: when a sampled number reaches a level, and the same of any price.
+// The forecast command: when a sampled number, or a price, reaches a level.
 
 package main
 
@@ -38,10 +38,10 @@ func (c *forecastCmd) Help() string {
 		"field with sample: 1h.\n\nWhat the figures mean, and what they do not, is in docs/how-to/forecast.md."
 }
 
-// year is what the deviation of a price is of.
+// year is the time to which the deviation and the drift of a price refer.
 const year = 365 * 24 * time.Hour
 
-// Run prints one forecast, or what can be asked for.
+// Run prints one forecast, or the list of sampled numbers.
 func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 	if err := c.check(); err != nil {
 		return usageError{err}
@@ -51,9 +51,9 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 		percent = *c.Percent
 	}
 	if c.Price != nil {
-		return c.price(p.stdout, percent)
+		return c.printPrice(p.stdout, percent)
 	}
-	server, err := c.Remote.server(ctx, p)
+	server, err := c.Remote.findServer(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 	return c.Output.print(p.stdout, f, func(w io.Writer) error { return printForecast(w, &f) })
 }
 
-// check refuses flags that do not go together, and figures that make no sense.
+// check refuses flags that do not go together, and figures outside their range.
 func (c *forecastCmd) check() error {
 	switch {
 	case c.Percent != nil && !(*c.Percent > 0 && *c.Percent < 1):
@@ -102,8 +102,9 @@ func (c *forecastCmd) check() error {
 	return nil
 }
 
-// price prints what a price falls to, and what an article's formula makes of the same.
-func (c *forecastCmd) price(w io.Writer, percent float64) error {
+// printPrice prints the level that a price reaches, and the level by the formula of an article, see
+// touch.ArticlePrice.
+func (c *forecastCmd) printPrice(w io.Writer, percent float64) error {
 	within := 1.0
 	if c.By != "" {
 		d, err := forecast.ParseWithin(c.By)
@@ -129,7 +130,7 @@ func (c *forecastCmd) price(w io.Writer, percent float64) error {
 	})
 }
 
-// printForecast writes a forecast for people.
+// printForecast prints a forecast as a table of two columns.
 func printForecast(w io.Writer, f *forecast.Forecast) error {
 	var table terminal.Table
 	line := func(what, format string, args ...any) { table.Add(what, fmt.Sprintf(format, args...)) }
@@ -143,7 +144,7 @@ func printForecast(w io.Writer, f *forecast.Forecast) error {
 		}
 		return at.Local().Format(form)
 	}
-	samples := countOf(f.Samples, "sample")
+	samples := formatCount(f.Samples, "sample")
 	if f.Value != "" {
 		const form = time.DateOnly + " 15:04"
 		samples = f.Value + " at " + f.At.Local().Format(form) + ", " + samples + " since " + f.Since.Local().Format(form)
@@ -174,7 +175,7 @@ func printForecast(w io.Writer, f *forecast.Forecast) error {
 			percent(f.Percent), f.BacktestWithin)
 	}
 	if f.LeftOut > 0 {
-		line("left out", "%s away from the level", countOf(f.LeftOut, "jump"))
+		line("left out", "%s away from the level", formatCount(f.LeftOut, "jump"))
 	}
 	return table.Print(w)
 }

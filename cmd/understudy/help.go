@@ -23,7 +23,7 @@ type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command, such as store verify (default: all commands)."`
 }
 
-// Run prints the help of a command, or of all.
+// Run prints the help of a command, or the list of all commands.
 func (c *helpCmd) Run(p *process) error {
 	if _, err := p.parser.Parse(append(slices.Clone(c.Command), "--help")); err != nil && !p.hasExited() {
 		return usageError{errors.New(explainParseError(err))}
@@ -42,7 +42,7 @@ func (c *completionCmd) Help() string {
 		"    source <(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source"
 }
 
-// Run prints the script of a shell, or what the script asks for.
+// Run prints the script for a shell. With words it prints the candidates for the last word.
 func (c *completionCmd) Run(p *process) error {
 	text := reference.Scripts[c.Shell]
 	if len(c.Words) > 0 {
@@ -62,13 +62,13 @@ func (c *manCmd) Help() string {
 	return "To read a page: understudy man store verify | man -l -\n\nTo install all pages: understudy man --dir /usr/local/share/man/man1"
 }
 
-// Run prints the page of a command, or writes all pages.
+// Run prints the man page of a command, or writes all man pages.
 func (c *manCmd) Run(p *process) error {
 	root := reference.Describe(p.parser.Model)
 	if c.Dir != "" {
 		n, err := reference.WriteManPages(root, version(), c.Dir)
 		if err == nil {
-			_, err = fmt.Fprintf(p.stdout, "wrote %s to %s\n", countOf(n, "page"), c.Dir)
+			_, err = fmt.Fprintf(p.stdout, "wrote %s to %s\n", formatCount(n, "page"), c.Dir)
 		}
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *manCmd) Run(p *process) error {
 	return usageError{fmt.Errorf("unknown command %q%s", path, suggest.Hint(path, paths))}
 }
 
-// printHelp prints the help page of the selected command. The last line says how to get the help of another command.
+// printHelp prints the help of the selected command. The last line of the overview names the help command.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	var page strings.Builder
 	stdout := ctx.Stdout

@@ -36,7 +36,7 @@ type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
-	began          time.Time   // when the process started
+	startedAt      time.Time   // when the process started
 	quiet          bool        // no progress is shown
 	hasExited      func() bool // reports whether a flag such as --help has ended the parsing
 	parser         *kong.Kong
@@ -75,7 +75,7 @@ func main() {
 	// net/http logs unexpected bytes of the upstream through the standard logger. The bytes may be secret, so that
 	// logger is silent. Understudy itself logs through slog.
 	log.SetOutput(io.Discard)
-	os.Exit(run(process{began: time.Now(), args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
+	os.Exit(run(process{startedAt: time.Now(), args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }
 
 // description is the first paragraph of the help.
@@ -141,9 +141,9 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// sameSignal is the longest time between two signals that count as one: a program such as timeout signals its child and
+// maxSignalGap is the longest time between two signals that count as one: a program such as timeout signals its child and
 // then the whole process group.
-const sameSignal = 100 * time.Millisecond
+const maxSignalGap = 100 * time.Millisecond
 
 // signals returns a context that the first SIGINT or SIGTERM ends. The second signal ends the process at once.
 func signals() (context.Context, context.CancelFunc) {
@@ -162,7 +162,7 @@ func signals() (context.Context, context.CancelFunc) {
 		for {
 			select {
 			case <-ch:
-				if time.Since(first) > sameSignal {
+				if time.Since(first) > maxSignalGap {
 					os.Exit(exitFailed)
 				}
 			case <-done:

@@ -30,7 +30,7 @@ sources:
 	never := func(context.Context, *admin) error { t.Error("a server is asked"); return nil }
 	p := &process{env: emptyEnv, stderr: io.Discard}
 	for _, c := range []place{{Config: file}, {Config: file, Data: data}} {
-		if err := c.work(t.Context(), p, true, never); err == nil || !strings.Contains(err.Error(), "name it with --data") {
+		if err := c.askServer(t.Context(), p, true, never); err == nil || !strings.Contains(err.Error(), "name it with --data") {
 			t.Errorf("no folder: %v", err)
 		}
 	}
@@ -39,7 +39,7 @@ sources:
 	}
 	c, mine := place{Config: file}, errors.New("mine")
 	for range 2 { // the second time shows that the first gave it back
-		err := c.work(t.Context(), p, true, func(ctx context.Context, server *admin) error {
+		err := c.askServer(t.Context(), p, true, func(ctx context.Context, server *admin) error {
 			if _, err := os.Stat(filepath.Join(data, datadir.StoreFile)); err != nil {
 				t.Error(err)
 			}
@@ -51,7 +51,7 @@ sources:
 				refused.Status != http.StatusUnauthorized {
 				t.Errorf("a command without the token: %v", err)
 			}
-			if err := c.work(ctx, p, true, never); err == nil || !strings.Contains(err.Error(), "is held by another server") {
+			if err := c.askServer(ctx, p, true, never); err == nil || !strings.Contains(err.Error(), "is held by another server") {
 				t.Errorf("a folder that is held by nobody who can be asked: %v", err)
 			}
 			return mine
@@ -67,7 +67,7 @@ sources:
 	if err := dir.WriteRunning("http://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
-	err = c.work(t.Context(), p, true, func(_ context.Context, server *admin) error {
+	err = c.askServer(t.Context(), p, true, func(_ context.Context, server *admin) error {
 		if server.url != "http://127.0.0.1:1" || server.secret != dir.Token {
 			t.Errorf("%+v", server)
 		}

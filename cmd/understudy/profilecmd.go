@@ -1,4 +1,4 @@
-// Profile command: where a running server spends memory and processor time.
+// The profile command: where a running server uses memory and processor time.
 
 package main
 
@@ -37,10 +37,10 @@ func (c *profileCmd) Help() string {
 		"Described in docs/reference/diagnostics.md."
 }
 
-// profileWait bounds an answer beyond the length of the profile.
-const profileWait = time.Minute
+// profileGrace is how much longer than the profile a response may take.
+const profileGrace = time.Minute
 
-// Run does what the words ask for.
+// Run takes a profile, prints a stored one, lists the stored ones, or stops the running one.
 func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	takes := c.What == profile.Allocs || c.What == profile.CPU
 	switch {
@@ -49,7 +49,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	case c.Held && c.What == profile.CPU:
 		return usageError{errors.New("--held is for allocs")}
 	}
-	s, err := c.Remote.server(ctx, p)
+	s, err := c.Remote.findServer(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -82,16 +82,16 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	return c.Output.print(p.stdout, report, func(w io.Writer) error { return report.Print(w, terminal.Printable) })
 }
 
-// report takes a profile, or reads a kept one.
+// report takes a profile, or reads a stored one.
 func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile.Report, error) {
 	q := url.Values{"format": {"json"}}
 	setQuery(q, map[string]string{"since": c.Since, "function": c.Function})
 	if c.Held {
 		q.Set("measure", "held")
 	}
-	path, wait := "/-/profile/"+c.What, c.For+profileWait
+	path, wait := "/-/profile/"+c.What, c.For+profileGrace
 	if c.ID != "" {
-		path, wait = "/-/profile", profileWait
+		path, wait = "/-/profile", profileGrace
 		q.Set("id", c.ID)
 	} else {
 		q.Set("for", c.For.String())
@@ -106,10 +106,10 @@ func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile
 	defer cancel()
 	if c.ID == "" {
 		done := make(chan struct{})
-		// Ctrl-C asks the server to end it; the answer then comes at once.
+		// Ctrl-C asks the server to end the profile. The response with the result then comes at once.
 		stop := context.AfterFunc(ctx, func() {
 			defer close(done)
-			_ = s.ask(asked, http.MethodPost, "/-/profile/stop", nil, nil) // else it comes in time
+			_ = s.ask(asked, http.MethodPost, "/-/profile/stop", nil, nil) // after an error the profile ends at its normal time
 		})
 		defer func() {
 			if !stop() {
@@ -125,14 +125,14 @@ func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile
 	return &report, s.read(resp, &report)
 }
 
-// save writes a kept profile to a file.
+// save writes a stored profile to the file of --out.
 func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 	resp, err := s.send(context.WithoutCancel(ctx), http.MethodGet, "/-/profile/kept/"+url.PathEscape(id), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
@@ -142,7 +142,7 @@ func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 	return nil
 }
 
-// printProfiles lists what is kept.
+// printProfiles prints the running profile and a table of the stored ones.
 func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 	if t := list.Taking; t != nil {
 		fmt.Fprintf(out, "being taken: %s for %s, until %s\n", terminal.Printable(t.Kind), terminal.Printable(t.By),

@@ -1,5 +1,4 @@
-// Search command: finds records in a running server, as a table, as JSON lines
-// or as an export.
+// The search command: finds records in a running server. It prints a table, lines of JSON, or an export.
 
 package main
 
@@ -45,16 +44,16 @@ func (c *searchCmd) Help() string {
 		"The grammar and examples are in docs/reference/search.md."
 }
 
-// mostHits is how many hits one answer may hold.
-const mostHits = 500
+// maxPageHits is the largest number of hits in one response of the server.
+const maxPageHits = 500
 
-// Run does what the flags ask for. An error in a query is pointed at.
+// Run searches, exports, or manages saved searches. An error in the query is marked with carets.
 func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	query := strings.Join(c.Query, " ")
 	if err := c.check(query); err != nil {
 		return usageError{err}
 	}
-	server, err := c.Remote.server(ctx, p)
+	server, err := c.Remote.findServer(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 	}
-	err = c.act(ctx, server, values, p)
+	err = c.execute(ctx, server, values, p)
 	var r *refusal
 	if errors.As(err, &r) {
 		r.query = values.Get("q")
@@ -76,8 +75,8 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// act does one thing of several.
-func (c *searchCmd) act(ctx context.Context, server *admin, values url.Values, p *process) error {
+// execute does what the flags ask for.
+func (c *searchCmd) execute(ctx context.Context, server *admin, values url.Values, p *process) error {
 	switch {
 	case c.Saved:
 		return listSaved(ctx, server, p.stdout, c.JSON)
@@ -93,7 +92,7 @@ func (c *searchCmd) act(ctx context.Context, server *admin, values url.Values, p
 	return c.find(ctx, server, values, p)
 }
 
-// check refuses flags that do not go together: none is ignored.
+// check refuses flags that do not go together, so that no flag is ignored.
 func (c *searchCmd) check(query string) error {
 	acts := 0
 	for _, set := range []bool{c.Export != "", c.Save != "", c.Saved, c.Forget != ""} {
@@ -122,23 +121,23 @@ func (c *searchCmd) check(query string) error {
 	return nil
 }
 
-// usualHits is how many hits are shown by default.
-const usualHits = 50
+// defaultHits is the number of hits without --limit.
+const defaultHits = 50
 
-// find prints hits until there are enough.
+// find prints hits, page by page, up to the limit.
 func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
-	onTerminal := terminal.Is(p.stdout) && !c.JSON
+	onTerminal := terminal.IsTerminal(p.stdout) && !c.JSON
 	if c.Facets {
 		values.Set("facets", "true")
 	}
-	most := usualHits
+	most := defaultHits
 	if c.Limit != nil {
 		most = *c.Limit
 	}
 	for left := most; ; {
-		values.Set("limit", strconv.Itoa(min(left, mostHits)))
-		var a findings
+		values.Set("limit", strconv.Itoa(min(left, maxPageHits)))
+		var a searchAnswer
 		if err := server.ask(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil, &a); err != nil {
 			return err
 		}
@@ -148,7 +147,7 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 				fmt.Fprintf(out, "%s\n", raw)
 				continue
 			}
-			var h found
+			var h searchHit
 			if err := json.Unmarshal(raw, &h); err != nil {
 				return fmt.Errorf("the server answered what cannot be read: %w", err)
 			}
@@ -162,7 +161,7 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		a.tell(p.stderr)
+		a.printNotes(p.stderr)
 		left -= len(a.Hits)
 		if a.Next == "" || left <= 0 {
 			if a.Next != "" {
@@ -175,16 +174,16 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 	}
 }
 
-// exportHits copies every match that is held to out, and fails when that was not all of them. It
-// says on warn which kinds are not held whole.
+// exportHits writes every match to standard output. It fails if the export was cut off. A note on standard error
+// names the kinds that are not complete.
 func exportHits(ctx context.Context, server *admin, values url.Values, p *process) error {
 	resp, err := server.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	// A bar would be drawn over an export to the terminal.
-	progress := terminal.NewProgress(p.stderr, "search --export", p.quiet || terminal.Is(p.stdout))
+	// On a terminal a bar would be drawn over the lines of the export.
+	progress := terminal.NewProgress(p.stderr, "search --export", p.quiet || terminal.IsTerminal(p.stdout))
 	defer progress.End()
 	if _, err := io.Copy(io.MultiWriter(p.stdout, lineCounter{progress}), resp.Body); err != nil {
 		return fmt.Errorf("the export ended too early: %w", err)

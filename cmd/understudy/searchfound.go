@@ -1,4 +1,4 @@
-// Search found: what the server said, as a table, and the searches that were saved.
+// Search results: the server's answer as a table, and saved searches.
 
 package main
 
@@ -20,40 +20,40 @@ import (
 	"understudy/internal/query"
 )
 
-// found is a hit as the server says it.
-type found query.SearchHit
+// searchHit is a hit in the JSON of the server.
+type searchHit query.SearchHit
 
-// findings is an answer of the server; a hit stays as it was sent.
-type findings struct {
+// searchAnswer is the server's answer to a search. Hits keep their bytes, for the output as JSON.
+type searchAnswer struct {
 	query.SearchResult
 	Hits []json.RawMessage `json:"hits"`
 }
 
-func countText(n query.Count) string {
+func describeCount(n query.Count) string {
 	if n.AtLeast {
 		return "at least " + strconv.FormatInt(n.N, 10)
 	}
 	return strconv.FormatInt(n.N, 10)
 }
 
-// tell prints what is said beside the hits.
-func (a *findings) tell(w io.Writer) {
+// printNotes prints the notes, the total and the counts by value.
+func (a *searchAnswer) printNotes(w io.Writer) {
 	for _, note := range a.Notes {
 		fmt.Fprintln(w, "understudy:", terminal.Printable(note))
 	}
 	if a.Total != nil {
-		fmt.Fprintf(w, "%s found\n", countText(*a.Total))
+		fmt.Fprintf(w, "%s found\n", describeCount(*a.Total))
 	}
 	for _, f := range a.Facets {
 		fmt.Fprintf(w, "%s:\n", terminal.Printable(f.Name))
 		for _, v := range f.Values {
-			fmt.Fprintf(w, "  %-30s %s\n", terminal.Printable(v.Term), countText(query.Count{N: v.N, AtLeast: v.AtLeast}))
+			fmt.Fprintf(w, "  %-30s %s\n", terminal.Printable(v.Term), describeCount(query.Count{N: v.N, AtLeast: v.AtLeast}))
 		}
 	}
 }
 
-// savedOne is a saved search as the server says it.
-type savedOne struct {
+// savedSearch is a saved search in the JSON of the server.
+type savedSearch struct {
 	Name   string   `json:"name"`
 	Owner  string   `json:"owner"`
 	Shared bool     `json:"shared"`
@@ -63,21 +63,21 @@ type savedOne struct {
 	Sort   string   `json:"sort"`
 }
 
-func readSaved(ctx context.Context, server *admin) (all []savedOne, err error) {
+func readSaved(ctx context.Context, server *admin) (all []savedSearch, err error) {
 	var a struct {
-		Saved []savedOne `json:"saved"`
+		Saved []savedSearch `json:"saved"`
 	}
 	err = server.ask(ctx, http.MethodGet, "/-/search/saved", nil, &a)
 	return a.Saved, err
 }
 
-// findSaved returns the parameters of a saved search.
+// findSaved returns a saved search as the parameters of a search.
 func findSaved(ctx context.Context, server *admin, name string) (url.Values, error) {
 	all, err := readSaved(ctx, server)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(n savedOne) bool { return n.Name == name })
+	i := slices.IndexFunc(all, func(n savedSearch) bool { return n.Name == name })
 	if i < 0 {
 		return nil, usageError{fmt.Errorf("there is no saved search %q; understudy search --saved lists them", understudy.Clip(name))}
 	}
@@ -115,17 +115,16 @@ func listSaved(ctx context.Context, server *admin, out io.Writer, asJSON bool) e
 	return table.Print(out)
 }
 
-// hitRow is a hit on a terminal.
+// hitRow is a hit in the columns of the table: its time, kind, id and text.
 type hitRow struct{ at, kind, id, what string }
 
-// leastWhat is how much room, in columns, what a hit says must have beside its
-// name; where there is less it stands on a line of its own.
-const leastWhat, indent = 32, "    "
+// minWhat is the least number of columns for the text of a hit beside its name. With less room the text is on a
+// line of its own, behind indent.
+const minWhat, indent = 32, "    "
 
-// printRows writes rows in columns, each no wider than a terminal; width 0: as
-// wide as they are.
+// printRows prints rows in lines of at most width columns. With width 0 the lines have any length.
 func printRows(out io.Writer, rows []hitRow, width int) {
-	var names, starts terminal.Table // without the id of a hit, and with it
+	var names, starts terminal.Table // the columns without and with the id
 	for _, r := range rows {
 		names.Add(r.at, r.kind, "")
 		starts.Add(r.at, r.kind, r.id, "")
@@ -136,17 +135,17 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 		switch {
 		case width == 0:
 			fmt.Fprintln(out, start[i]+r.what)
-		case room >= leastWhat:
-			fmt.Fprintln(out, start[i]+terminal.Fitted(r.what, room))
+		case room >= minWhat:
+			fmt.Fprintln(out, start[i]+terminal.Shorten(r.what, room))
 		default:
 			lines := []string{name + r.id, r.what}
-			if terminal.Columns(lines[0]) > width { // an id that is cut short is none
+			if terminal.Columns(lines[0]) > width { // the id is never cut
 				lines = []string{strings.TrimRight(name, " "), r.id, r.what}
 			}
 			before := ""
 			for _, line := range lines {
 				if line != "" {
-					fmt.Fprintln(out, before+terminal.Fitted(line, width-len(before)))
+					fmt.Fprintln(out, before+terminal.Shorten(line, width-len(before)))
 				}
 				before = indent
 			}
@@ -154,16 +153,16 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 	}
 }
 
-// row is a hit as a line of a table: when, what, and where the words were found
-// or else what it says.
-func (h *found) row(columns []string) hitRow {
+// row returns a hit as a row of the table. Its text is the first snippet, or the values of the columns if there
+// is no snippet.
+func (h *searchHit) row(columns []string) hitRow {
 	row := hitRow{kind: terminal.Printable(h.Kind), id: terminal.Printable(h.ID)}
 	if h.Clock != 0 {
 		row.at = h.Clock.Time().Local().Format(time.DateTime)
 	}
 	if len(h.Snippets) > 0 {
 		s := h.Snippets[0]
-		row.what = marked(s.Text, s.Marks)
+		row.what = markWords(s.Text, s.Marks)
 		if s.Before {
 			row.what = "…" + row.what
 		}
@@ -173,7 +172,7 @@ func (h *found) row(columns []string) hitRow {
 		row.what = terminal.Printable(s.Field) + ": " + row.what
 	} else {
 		var values map[string]json.RawMessage
-		_ = json.Unmarshal(h.Body, &values) // what is no object shows nothing
+		_ = json.Unmarshal(h.Body, &values) // a body that is not an object shows no values
 		var parts []string
 		for _, name := range columns {
 			var text string
@@ -181,7 +180,7 @@ func (h *found) row(columns []string) hitRow {
 				text = string(raw)
 			}
 			if text != "" {
-				parts = append(parts, short(terminal.Printable(text)))
+				parts = append(parts, shortenValue(terminal.Printable(text)))
 			}
 		}
 		row.what = strings.Join(parts, "  ")
@@ -189,18 +188,18 @@ func (h *found) row(columns []string) hitRow {
 	return row
 }
 
-// shortest is how long a value in a table is, in characters.
-const shortest = 80
+// maxValue is the maximum length of a value in the table, in characters.
+const maxValue = 80
 
-func short(text string) string {
-	if r := []rune(text); len(r) > shortest {
-		return string(r[:shortest]) + "…"
+func shortenValue(text string) string {
+	if r := []rune(text); len(r) > maxValue {
+		return string(r[:maxValue]) + "…"
 	}
 	return text
 }
 
-// marked is a snippet with its words in bold.
-func marked(text string, marks [][2]int) string {
+// markWords returns a snippet with its words in bold. marks has the first byte and the end of each word.
+func markWords(text string, marks [][2]int) string {
 	var b strings.Builder
 	at := 0
 	for _, m := range marks {

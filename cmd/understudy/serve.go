@@ -1,4 +1,4 @@
-// Serve: from flags to a running server.
+// The serve command: reads the settings and runs the server.
 
 package main
 
@@ -30,7 +30,7 @@ type serveCmd struct {
 	Connect string      `placeholder:"HOST:PORT" help:"Address of the proxy that answers for the sources' own hosts (default: no proxy)."`
 }
 
-// listenFlags are the flags that say where a server listens.
+// listenFlags are the flags with the addresses of a server.
 type listenFlags struct {
 	Viewer string   `placeholder:"HOST:PORT" help:"Address of the pages for people (default 127.0.0.1:4114)."`
 	DropIn []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Address where programs reach a source. May be repeated."`
@@ -44,14 +44,14 @@ func (c *serveCmd) Help() string {
 
 // Run serves until the first signal.
 func (c *serveCmd) Run(ctx context.Context, p *process) error {
-	cfg, folderPath, secrets, err := c.settings(p)
+	cfg, folderPath, secrets, err := c.readSettings(p)
 	if err != nil {
 		return err
 	}
 	hup, stop := hangups()
 	defer stop()
 	again := func() (*config.Settings, error) {
-		cfg, _, _, err := c.settings(p)
+		cfg, _, _, err := c.readSettings(p)
 		return cfg, err
 	}
 	dir, err := datadir.Open(cfg.Data, false)
@@ -69,8 +69,8 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	return errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))}), dir.Close())
 }
 
-// settings returns the settings of the file, or of --generic, with the flags over them.
-func (c *serveCmd) settings(p *process) (cfg *config.Settings, folder string, secrets config.Secrets, err error) {
+// readSettings returns the settings of the file, or of --generic, with the flags over them.
+func (c *serveCmd) readSettings(p *process) (cfg *config.Settings, folder string, secrets config.Secrets, err error) {
 	if cfg, folder, secrets, err = c.readFile(p); err != nil {
 		return nil, "", nil, err
 	}
@@ -130,15 +130,16 @@ func (f *listenFlags) apply(cfg *config.Settings) error {
 // printAnswering prints the first line: the time from the start of the process until it answers, in milliseconds.
 // Every port is bound by then, and the system queues connections.
 func printAnswering(p *process, now time.Time) {
-	fmt.Fprintf(p.stdout, "answering after %d ms\n", now.Sub(p.began).Milliseconds())
+	fmt.Fprintf(p.stdout, "answering after %d ms\n", now.Sub(p.startedAt).Milliseconds())
 }
 
 // printReady prints the last line before requests are served. Scripts wait for it.
 func printReady(w io.Writer) { fmt.Fprintln(w, "Ctrl-C ends it") }
 
-// hangups returns a channel of the signals that ask the server to read its settings again. The function ends it.
+// hangups returns a channel that receives SIGHUP, which asks the server to read its settings again, and a
+// function that ends it.
 func hangups() (<-chan os.Signal, func()) {
-	ch := make(chan os.Signal, 1) // a waiting signal stands for all that follow it
+	ch := make(chan os.Signal, 1) // one waiting signal is enough: the settings are read after it
 	signal.Notify(ch, syscall.SIGHUP)
 	return ch, func() { signal.Stop(ch) }
 }

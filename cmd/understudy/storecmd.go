@@ -1,4 +1,4 @@
-// The store commands: look at the database of a data folder.
+// The store commands: statistics, verification and repair of the database in a data folder.
 
 package main
 
@@ -27,10 +27,10 @@ type storeCmd struct {
 	Verify  storeVerifyCmd  `cmd:"" help:"Read the whole database and print what is damaged."`
 }
 
-// openStore opens the database of the folder, which must be there.
+// openStore opens the database, which must exist.
 func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 	path := filepath.Join(c.Data, datadir.StoreFile)
-	cfg, _, err := c.settings(p)
+	cfg, _, err := c.readSettings(p)
 	switch {
 	case err == nil:
 		path = cmp.Or(cfg.Store.DSN, filepath.Join(cfg.Data, datadir.StoreFile))
@@ -38,7 +38,7 @@ func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 		return nil, fmt.Errorf("%w; name the data folder with --data", err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("the database %s cannot be read: %w; name a data folder with --data", path, pathCause(err))
+		return nil, fmt.Errorf("the database %s cannot be read: %w; name a data folder with --data", path, stripPath(err))
 	}
 	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
 }
@@ -48,7 +48,7 @@ type storeStatsCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run prints a table by kind and the file's size.
+// Run prints a table of the kinds, and the sizes of the file.
 func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 	db, err := c.Place.openStore(ctx, p)
 	if err != nil {
@@ -62,6 +62,7 @@ func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 	return c.Output.print(p.stdout, s, func(w io.Writer) error { return printStats(w, s) })
 }
 
+// printStats prints a table of the kinds, and below it the sizes of the file in bytes.
 func printStats(out io.Writer, s store.Stats) error {
 	var table terminal.Table
 	table.Add("SOURCE", "KIND", "RECORDS", "VERSIONS", "CHANGES", "AS SENT", "PACKED")
@@ -88,7 +89,7 @@ type storeVerifyCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run verifies and prints what was read.
+// Run verifies the database, and prints what was checked and what is damaged.
 func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	db, err := c.Place.openStore(ctx, p)
 	if err != nil {
@@ -116,9 +117,9 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	indexes := func(problem string) bool { return strings.HasSuffix(problem, "run understudy store rebuild") }
 	switch n := len(r.Problems); {
 	case n > 0 && !slices.ContainsFunc(r.Problems, func(problem string) bool { return !indexes(problem) }):
-		return fmt.Errorf("%s found, all in the indexes; run understudy store rebuild", countOf(n, "problem"))
+		return fmt.Errorf("%s found, all in the indexes; run understudy store rebuild", formatCount(n, "problem"))
 	case n > 0:
-		return fmt.Errorf("%s found; keep a copy of the data folder, and start the server with a new one", countOf(n, "problem"))
+		return fmt.Errorf("%s found; keep a copy of the data folder, and start the server with a new one", formatCount(n, "problem"))
 	case !c.Output.JSON:
 		_, err = fmt.Fprintln(p.stdout, "no damage found")
 	}
@@ -136,9 +137,9 @@ func (c *storeRebuildCmd) Help() string {
 		"indexes are complete. After an interruption the next start of a server goes on with it."
 }
 
-// Run has the server rebuild the indexes, and shows how far it is.
+// Run has the server rebuild the indexes, and shows the progress.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		progress := terminal.NewProgress(p.stderr, "store rebuild", p.quiet)
 		defer progress.End()
 		var at diagnostics.Indexed
@@ -157,7 +158,7 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 		return c.Output.print(p.stdout, at, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "the indexes are complete: %s\n", countOf(int(at.Total), "record"))
+			_, err := fmt.Fprintf(w, "the indexes are complete: %s\n", formatCount(int(at.Total), "record"))
 			return err
 		})
 	})

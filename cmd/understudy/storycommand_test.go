@@ -49,7 +49,7 @@ func runCommands(in io.Reader, out io.Writer) error {
 		}
 		var stdout, stderr commandOutput
 		code := run(process{
-			began: time.Now(), args: line.Args, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, env: os.LookupEnv,
+			startedAt: time.Now(), args: line.Args, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, env: os.LookupEnv,
 		})
 		if err := results.Encode(commandResult{code, stdout.take(), stderr.take()}); err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Sync: has a kind held whole, by the running server or in its folder.
+// The sync command: fetches all records of a kind and keeps the kind complete.
 
 package main
 
@@ -23,8 +23,8 @@ type syncCmd struct {
 	Place  place  `embed:""`
 }
 
-// syncPatience is how long upstream may be down, or the walk come no further,
-// before the command gives up; the server does not.
+// syncPatience is how long the command waits while the provider is down or the walk makes no progress. The
+// server goes on after that.
 const syncPatience = 2 * time.Minute
 
 // Help returns what --help prints below the summary.
@@ -34,19 +34,20 @@ func (c *syncCmd) Help() string {
 		"Described in docs/explanation/sync.md."
 }
 
-// Run has the server begin or end it, and shows how far it is.
+// Run has the server start or end the sync, and shows the progress.
 func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	source, kind, ok := strings.Cut(c.What, "/")
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
 		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
 	o := crawl.Command{Source: source, Kind: kind, End: c.End}
-	return c.Place.work(ctx, p, false, func(ctx context.Context, server *admin) error {
+	return c.Place.askServer(ctx, p, false, func(ctx context.Context, server *admin) error {
 		return watchSync(ctx, p, c.Output, o, server.sync(o))
 	})
 }
 
-// sync asks to begin or end at first, then how far it is.
+// sync returns a function for watchSync. With first set the function starts or ends the sync; otherwise it asks
+// for the state.
 func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (crawl.Report, error) {
 	return func(ctx context.Context, first bool) (r crawl.Report, err error) {
 		if first {
@@ -58,8 +59,8 @@ func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (cra
 	}
 }
 
-// watchSync shows how far a sync is until the kind is complete or cannot be completed. What delays the sync is printed at
-// once.
+// watchSync shows the progress of a sync. It returns when the kind is complete, or with the reason why it cannot
+// be completed. The cause of a delay is printed at once.
 func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
 	ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	name := o.Source + "/" + o.Kind
@@ -80,7 +81,7 @@ func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
 					_, err := fmt.Fprintf(w, "%s is not kept complete any more; its stored records are kept\n", name)
 					return err
 				}
-				_, err := fmt.Fprintf(w, "%s is complete: %s\n", name, countOf(int(r.Progress.Done), "record"))
+				_, err := fmt.Fprintf(w, "%s is complete: %s\n", name, formatCount(int(r.Progress.Done), "record"))
 				return err
 			})
 		case r.Failed:
@@ -109,7 +110,7 @@ func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
 	return err
 }
 
-// syncState returns how far a sync is.
+// syncState returns the progress that a report of the server tells.
 func syncState(r crawl.Report) terminal.State {
 	s := terminal.State{Unit: "records", Note: r.Why}
 	if p := r.Progress; p != nil && p.Running {

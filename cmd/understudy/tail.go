@@ -1,4 +1,4 @@
-// Tail: follows what comes, changes and goes, on a terminal or as JSON lines.
+// The tail command: prints the changes of records as they are noticed.
 
 package main
 
@@ -33,16 +33,16 @@ func (c *tailCmd) Help() string {
 		"the record, and the fields that changed.\n\nDescribed in docs/reference/feed.md."
 }
 
-// Run follows until the first signal.
+// Run prints changes until the first signal.
 func (c *tailCmd) Run(ctx context.Context, p *process) error {
-	o, err := c.options(ctx, p)
+	o, err := c.makeOptions(ctx, p)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(p.stdout)
-	show := plainLine
+	show := printLine
 	if c.JSON {
-		show = jsonLine
+		show = printJSON
 	}
 	err = follow.Receive(ctx, o, func(ch follow.Change) error {
 		if err := show(out, ch); err != nil {
@@ -64,9 +64,9 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// options say where the server is, and with which credential.
-func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, err error) {
-	server, err := c.Remote.server(ctx, p)
+// makeOptions returns the server, the credential and the filters for following the feed.
+func (c *tailCmd) makeOptions(ctx context.Context, p *process) (o follow.Options, err error) {
+	server, err := c.Remote.findServer(ctx, p)
 	if err != nil {
 		return o, err
 	}
@@ -77,20 +77,21 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 		fmt.Fprintf(p.stderr, "understudy: the connection was lost: %s; trying again in %v\n", text, pause.Round(100*time.Millisecond))
 	}
 	if c.Remote.URL == "" {
-		o.Locate = func(context.Context) (string, string, error) { // another port and token at every start
-			run, err := c.Remote.Running.find(p)
+		o.Locate = func(context.Context) (string, string, error) { // a restarted server has another port and another token
+			run, err := c.Remote.Running.findServer(p)
 			return run.Viewer, run.Token, err
 		}
 	}
 	return o, nil
 }
 
-// plainLine is a line for people; columns stand under each other.
-func plainLine(w io.Writer, ch follow.Change) error {
+// printLine prints a change in columns.
+func printLine(w io.Writer, ch follow.Change) error {
 	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), terminal.Printable(ch.What),
 		terminal.Printable(ch.Kind), terminal.Printable(ch.ID), terminal.Printable(strings.Join(ch.Fields, ", ")))
 	_, err := fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
 }
 
-func jsonLine(w io.Writer, ch follow.Change) error { return json.NewEncoder(w).Encode(ch) }
+// printJSON prints a change as a line of JSON.
+func printJSON(w io.Writer, ch follow.Change) error { return json.NewEncoder(w).Encode(ch) }

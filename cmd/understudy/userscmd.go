@@ -1,4 +1,4 @@
-// The users commands: who may sign in at the viewer.
+// The users commands: the people who can sign in at the viewer with a password.
 
 package main
 
@@ -28,12 +28,12 @@ type usersCmd struct {
 	Remove usersRemoveCmd `cmd:"" help:"Remove a user, and end the user's sessions."`
 }
 
-// usersFile is the flag that leads to the file of users.
+// usersFile is the flag with the settings file, which names the file of users.
 type usersFile struct {
 	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file, which names the file of users (default ${default})."`
 }
 
-// read reads the settings and finds the file.
+// read reads the settings and returns the path of the file of users.
 func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err error) {
 	if cfg, err = config.Read(c.Config, p.env); err != nil {
 		return nil, "", err
@@ -44,7 +44,7 @@ func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err err
 	return cfg, path, nil
 }
 
-// change changes the file, then has a running server read it.
+// change changes the file, and has a running server read it again. done says what was changed.
 func (c *usersFile) change(ctx context.Context, p *process, done string, change func(*signin.Users) error) error {
 	cfg, path, err := c.read(p)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *usersFile) change(ctx context.Context, p *process, done string, change 
 		_, err = fmt.Fprintf(p.stdout, "%s in %s; no server runs\n", done, path)
 		return err
 	case err == nil:
-		err = here(run).ask(ctx, http.MethodPost, "/-/reload", nil, nil)
+		err = newLocalAdmin(run).ask(ctx, http.MethodPost, "/-/reload", nil, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("%s in %s, but the running server does not know of it yet: %w", done, path, err)
@@ -68,12 +68,12 @@ func (c *usersFile) change(ctx context.Context, p *process, done string, change 
 	return err
 }
 
-// password is the flag that leads to a password.
+// password is the flag that says where a password is read from.
 type password struct {
 	Password string `placeholder:"file:PATH" help:"Password, as file:PATH or cmd:COMMAND (default: ask, or read a line of standard input)."`
 }
 
-// read reads a password, twice from a terminal.
+// read reads a password from the flag's file or command, or from standard input. On a terminal it asks twice.
 func (c *password) read(ctx context.Context, p *process) (string, error) {
 	if c.Password != "" {
 		secret, err := config.ReadSecret(ctx, config.SecretRef(c.Password), ".")
@@ -92,6 +92,7 @@ func (c *password) read(ctx context.Context, p *process) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
+// askTwice asks for a password on a terminal without showing it, and for the same password again.
 func askTwice(w io.Writer, terminal int) (string, error) {
 	var said [2][]byte
 	for i, prompt := range []string{"Password: ", "Once more: "} {

@@ -35,14 +35,14 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 		return usageError{fmt.Errorf("unknown command \"webhooks %s\"; write webhooks list %s, or pause, resume or test in place of list",
 			c.Name, c.Name)}
 	}
-	run, err := c.Running.find(p)
+	run, err := c.Running.findServer(p)
 	if err != nil {
 		return err
 	}
 	var all struct {
 		Webhooks []request.Webhook `json:"webhooks"`
 	}
-	if err := here(run).ask(ctx, http.MethodGet, hooksPath, nil, &all); err != nil {
+	if err := newLocalAdmin(run).ask(ctx, http.MethodGet, hooksPath, nil, &all); err != nil {
 		return err
 	}
 	if c.Name != "" {
@@ -95,12 +95,12 @@ func (c *hooksTestCmd) Help() string {
 
 // Run sends a test message and prints the receiver's answer.
 func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
-	run, err := c.Running.find(p)
+	run, err := c.Running.findServer(p)
 	if err != nil {
 		return err
 	}
 	var result feed.HookTest
-	if err := here(run).ask(ctx, http.MethodPost, hooksPath+"/"+c.Name, map[string]any{"test": true}, &result); err != nil {
+	if err := newLocalAdmin(run).ask(ctx, http.MethodPost, hooksPath+"/"+c.Name, map[string]any{"test": true}, &result); err != nil {
 		return err
 	}
 	err = c.Output.print(p.stdout, result, func(w io.Writer) error {
@@ -122,12 +122,12 @@ func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 
 // change changes a webhook and prints its new state.
 func (c *running) change(ctx context.Context, p *process, o output, name string, how map[string]any) error {
-	run, err := c.find(p)
+	run, err := c.findServer(p)
 	if err != nil {
 		return err
 	}
 	var one request.Webhook
-	if err := here(run).ask(ctx, http.MethodPost, hooksPath+"/"+name, how, &one); err != nil {
+	if err := newLocalAdmin(run).ask(ctx, http.MethodPost, hooksPath+"/"+name, how, &one); err != nil {
 		return err
 	}
 	return o.print(p.stdout, one, func(w io.Writer) error { return printHooks(w, []request.Webhook{one}) })

@@ -168,7 +168,7 @@ func walk(t *testing.T, a *randomapitest.API) (o outcome) {
 		}
 	}
 	var text, unsure bytes.Buffer
-	o.failed = specs.From(t.Context(), []string{from}, nil, specs.Caller{}, &text, &unsure)
+	o.failed = specs.Draw(t.Context(), []string{from}, nil, specs.Caller{}, &text, &unsure)
 	o.spec = text.String() + "\n" + unsure.String()
 	if o.failed != nil {
 		return o

@@ -1,6 +1,6 @@
-// From: a spec from an OpenAPI document, or from what an API's lists answer.
+// From: a spec from an OpenAPI document, or from the answers of an API's lists.
 
-// Package specs is the work of the spec commands: it draws a spec, and tries one.
+// Package specs does the work of the spec commands: it drafts the spec of an API, and compares a spec with an API.
 package specs
 
 import (
@@ -29,17 +29,17 @@ import (
 	"understudy/upstream"
 )
 
-// Caller is how requests to an API name their caller. The zero Caller names none.
+// Caller is the credential for an API. The zero Caller sends requests without a credential.
 type Caller struct {
-	Auth   string // the style, as a spec writes it; "" = basic with a user, else bearer
-	User   string
-	Secret understudy.Secret
-	Send   map[string]string // header fields that the API demands
+	Auth    string // how the credential is sent, as in a spec; "" is basic with a user, and else bearer
+	User    string
+	Secret  understudy.Secret
+	Headers map[string]string // header fields that the API requires
 
-	Progress *terminal.Progress // counts the requests
+	Progress *terminal.Progress // counts the requests; may be nil
 }
 
-// ReadHeaders reads NAME: VALUE.
+// ReadHeaders parses header fields in the form NAME: VALUE.
 func ReadHeaders(texts []string) (map[string]string, error) {
 	send := map[string]string{}
 	for _, text := range texts {
@@ -56,7 +56,7 @@ func ReadHeaders(texts []string) (map[string]string, error) {
 	return h.Send, nil
 }
 
-// style is how the credential is sent.
+// style returns how the credential is sent, as a spec names it.
 func (c Caller) style() string {
 	switch {
 	case c.Auth != "" || c.Secret.IsEmpty():
@@ -67,19 +67,19 @@ func (c Caller) style() string {
 	return "bearer"
 }
 
-// askTime bounds one request; longestWait is how long it waits at a limit of the API, and
-// mostWaits how often.
+// Limits of a request to the API: the time for one request, the longest wait that the API may ask for, and the
+// number of such waits.
 const (
-	askTime     = 30 * time.Second
-	longestWait = 90 * time.Second
-	mostWaits   = 3
+	askTimeout = 30 * time.Second
+	maxWait    = 90 * time.Second
+	maxWaits   = 3
 )
 
-// From draws a spec from a document, which is a file or at a URL, or from the answers of
-// lists at URLs: of a document only the lists at paths and below, if there are any. It
-// writes the spec to out and what it doubts to doubts. The spec compiles.
-func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.Writer) error {
-	draft, err := drawn(ctx, what, paths, as)
+// Draw drafts a spec from an OpenAPI document, which is a file or a URL, or from the answers of the lists at
+// several URLs. If paths are given, a document's other lists are left out. Draw writes the spec to out, and what
+// is uncertain to doubts. The spec compiles.
+func Draw(ctx context.Context, what, paths []string, as Caller, out, doubts io.Writer) error {
+	draft, err := drawSpec(ctx, what, paths, as)
 	as.Progress.End()
 	if err != nil {
 		return err
@@ -102,8 +102,9 @@ func From(ctx context.Context, what, paths []string, as Caller, out, doubts io.W
 	return nil
 }
 
-// fromDocument draws a document until the context is done: a large one can take minutes.
-func fromDocument(ctx context.Context, doc *openapi.Document, name string, paths []string) (*infer.Draft, error) {
+// drawDocument drafts a spec from a document. It returns early if ctx ends, because a large document can take
+// minutes.
+func drawDocument(ctx context.Context, doc *openapi.Document, name string, paths []string) (*infer.Draft, error) {
 	var draft *infer.Draft
 	drawn := make(chan error, 1)
 	go func() {
@@ -121,7 +122,8 @@ func fromDocument(ctx context.Context, doc *openapi.Document, name string, paths
 	return nil, fmt.Errorf("%s is not drawn: %w", understudy.Clip(name), ctx.Err())
 }
 
-func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, error) {
+// drawSpec reads the document or the lists, and drafts the spec. An address is a document if its answer is one.
+func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, error) {
 	if !strings.HasPrefix(what[0], "http://") && !strings.HasPrefix(what[0], "https://") {
 		if len(what) > 1 {
 			return nil, errors.New("one document, or the URLs of an API's lists")
@@ -139,7 +141,7 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what[0], err)
 		}
-		return fromDocument(ctx, doc, what[0], paths)
+		return drawDocument(ctx, doc, what[0], paths)
 	}
 	first, err := as.ask(ctx, what[0])
 	switch {
@@ -151,21 +153,21 @@ func drawn(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, 
 		return nil, fmt.Errorf("%s: it is a page for people, in HTML: give the address of the document itself, or of a list of the API",
 			understudy.Clip(what[0]))
 	}
-	doc, err := as.document(ctx, what[0], first)
+	doc, err := as.readDocument(ctx, what[0], first)
 	if isDocument := doc != nil || !errors.Is(err, openapi.ErrNoDocument); isDocument && len(what) == 1 {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", understudy.Clip(what[0]), err)
 		}
-		return fromDocument(ctx, doc, what[0], paths)
+		return drawDocument(ctx, doc, what[0], paths)
 	}
 	if len(paths) > 0 {
 		return nil, errors.New("--path is for a document: of answers each URL is a list that is drawn")
 	}
-	return infer.FromAnswers(ctx, what, infer.Live{Ask: as.ask, Auth: as.style(), User: as.User, Send: as.Send})
+	return infer.FromAnswers(ctx, what, infer.Live{Ask: as.ask, Auth: as.style(), User: as.User, Send: as.Headers})
 }
 
-// document reads the document at an address, and the files beside it at the same host.
-func (c Caller) document(ctx context.Context, address string, first *infer.Answer) (*openapi.Document, error) {
+// readDocument reads the document at an address. Files that the document refers to are read from the same host.
+func (c Caller) readDocument(ctx context.Context, address string, first *infer.Answer) (*openapi.Document, error) {
 	at, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -182,7 +184,7 @@ func (c Caller) document(ctx context.Context, address string, first *infer.Answe
 	})
 }
 
-// hint says what a refusal may want.
+// hint returns what to do about a refused request, or "".
 func (c Caller) hint(a *infer.Answer) string {
 	switch {
 	case a.Status == http.StatusUnauthorized && c.Secret.IsEmpty():
@@ -195,20 +197,21 @@ func (c Caller) hint(a *infer.Answer) string {
 	return ""
 }
 
-// isPage reports whether an answer is a page for people.
+// isPage reports whether an answer is an HTML page.
 func isPage(a *infer.Answer) bool {
 	begin := bytes.ToLower(bytes.TrimSpace(a.Body[:min(len(a.Body), 500)]))
 	return strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") || bytes.HasPrefix(begin, []byte("<!doctype html")) ||
 		bytes.HasPrefix(begin, []byte("<html"))
 }
 
+// readFile reads a document from a file. HTML is an error.
 func readFile(path string) ([]byte, error) {
 	f, err := smallfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := bounded(f)
+	data, err := readDocumentBytes(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -218,8 +221,8 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// bounded reads what a document may have at most, and refuses more.
-func bounded(r io.Reader) ([]byte, error) {
+// readDocumentBytes reads at most openapi.MaxSize bytes. More is an error.
+func readDocumentBytes(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, openapi.MaxSize+1))
 	if err == nil && len(data) > openapi.MaxSize {
 		err = fmt.Errorf("larger than %d MiB, the most that is read of a document", openapi.MaxSize>>20)
@@ -227,18 +230,18 @@ func bounded(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// ask sends one GET, again where the API asked to wait and that is not long.
+// ask sends a GET request. If the API asks to wait for a short time, ask waits and sends the request again.
 func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) {
 	for waits := 0; ; waits++ {
-		a, err := c.once(ctx, address)
+		a, err := c.askOnce(ctx, address)
 		if err != nil {
 			return nil, err
 		}
-		wait, limited := limitOf(a)
+		wait, limited := parseLimit(a)
 		if !limited {
 			return a, nil
 		}
-		if wait > longestWait || waits == mostWaits {
+		if wait > maxWait || waits == maxWaits {
 			return nil, fmt.Errorf("%s: status %d: it takes no more requests for %s: try again then", understudy.Clip(address), a.Status, wait)
 		}
 		if err := retry.Sleep(ctx, wait); err != nil {
@@ -247,8 +250,8 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 	}
 }
 
-// limitOf says how long an answer asks to wait, if it does.
-func limitOf(a *infer.Answer) (wait time.Duration, limited bool) {
+// parseLimit reports whether an answer says that a rate limit is reached, and how long the API asks to wait.
+func parseLimit(a *infer.Answer) (wait time.Duration, limited bool) {
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	told := err == nil && seconds >= 0 && seconds < 1e6
 	if !told {
@@ -258,14 +261,14 @@ func limitOf(a *infer.Answer) (wait time.Duration, limited bool) {
 	return time.Duration(seconds) * time.Second, limited
 }
 
-// once sends one GET. A redirect to another host is not followed: it would get the
+// askOnce sends one GET request. A redirect to another host is an error, because that host would receive the
 // credential.
-func (c Caller) once(ctx context.Context, address string) (*infer.Answer, error) {
+func (c Caller) askOnce(ctx context.Context, address string) (*infer.Answer, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" {
 		return nil, fmt.Errorf("%q is no URL", understudy.Clip(address))
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -277,7 +280,7 @@ func (c Caller) once(ctx context.Context, address string) (*infer.Answer, error)
 	if err != nil {
 		return nil, fmt.Errorf("--auth: %w", err)
 	}
-	for name, value := range c.Send {
+	for name, value := range c.Headers {
 		req.Header.Set(name, value)
 	}
 	for _, s := range schemes {
@@ -295,7 +298,7 @@ func (c Caller) once(ctx context.Context, address string) (*infer.Answer, error)
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := bounded(resp.Body)
+	body, err := readDocumentBytes(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}

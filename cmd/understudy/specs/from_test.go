@@ -39,7 +39,7 @@ var documents = map[string]string{
 func draw(t *testing.T, as Caller, what ...string) (text, doubts string, err error) {
 	t.Helper()
 	var out, errs strings.Builder
-	err = From(t.Context(), what, nil, as, &out, &errs)
+	err = Draw(t.Context(), what, nil, as, &out, &errs)
 	return out.String(), errs.String(), err
 }
 
@@ -78,7 +78,7 @@ func TestFromEndsWhenItIsInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := From(ctx, []string{at}, nil, Caller{}, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := Draw(ctx, []string{at}, nil, Caller{}, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -204,7 +204,7 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 	if _, _, err := draw(t, Caller{}, write(t, "a.yaml", ""), "b.yaml"); err == nil || !strings.Contains(err.Error(), "one document") {
 		t.Error(err)
 	}
-	if err := From(t.Context(), []string{srv.URL + "/one"}, []string{"/one"}, Caller{}, io.Discard, io.Discard); err == nil ||
+	if err := Draw(t.Context(), []string{srv.URL + "/one"}, []string{"/one"}, Caller{}, io.Discard, io.Discard); err == nil ||
 		!strings.Contains(err.Error(), "--path is for a document") {
 		t.Error(err)
 	}
@@ -234,7 +234,7 @@ func TestFromSendsAndWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := Caller{Secret: understudy.NewSecret("key"), Send: send}
+	as := Caller{Secret: understudy.NewSecret("key"), Headers: send}
 	drawn, _, err := draw(t, as, srv.URL+"/number?page=1&n=10", srv.URL+"/cursor", srv.URL+"/token")
 	checktest.MustNoError(t, err, "")
 	checktest.MustContains(t, drawn, `send: {Shelf-Version: "7"}`, "drawn")

@@ -1,4 +1,4 @@
-// Try: two pages of each list of a spec, as the API gives them now.
+// Try: compares two pages of each list of a spec with the answers of the API.
 
 package specs
 
@@ -24,31 +24,31 @@ import (
 	"understudy/upstream"
 )
 
-// Trial is what is tried.
+// Trial is the spec to try, and how.
 type Trial struct {
-	Spec     string // a spec file, or the name of a built-in one
-	Upstream string // the API's URL; "" = the spec's hosts
+	Spec     string // path of a spec file, or name of a built-in spec
+	Upstream string // URL of the API; "" uses the hosts of the spec
 	As       Caller
 	Vars     map[string]string // values of path variables
-	Rate     float64           // requests a second
+	Rate     float64           // requests per second
 	Progress *terminal.Progress
-	JSON     bool // the result is JSON instead of a table
+	JSON     bool // print JSON instead of a table
 }
 
-// tryTime bounds a request with its tries.
-const tryTime = 60 * time.Second
+// tryTimeout limits a request with its retries.
+const tryTimeout = 60 * time.Second
 
-// trial is one run.
+// trial is a running Trial.
 type trial struct {
-	o      Trial
-	spec   *spec.Spec
-	client *upstream.Client
-	seen   map[string]string  // the id of a record by the path of a list that has it, see listPath
-	pages  []*understudy.Page // of the list that is tried
+	options Trial
+	spec    *spec.Spec
+	client  *upstream.Client
+	ids     map[string]string  // id of one record of each list, by describePath of the list
+	pages   []*understudy.Page // pages of the current list
 }
 
-// Try walks two pages of each list of a spec, compares them and one record with what the
-// spec says, and writes a table. The error says how many lists are otherwise.
+// Try fetches two pages of each list and one record, compares them with the spec, and prints a table. If lists
+// differ from the spec, the error has their number.
 func Try(ctx context.Context, o Trial, out io.Writer) error {
 	sp, err := readSpec(o.Spec)
 	if err != nil {
@@ -63,10 +63,10 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	defer client.Close()
 	t := &trial{o, sp, client, map[string]string{}, nil}
 	var all summary
-	lists := t.order()
+	lists := t.orderLists()
 	for i, one := range lists {
 		o.Progress.Set(terminal.State{Done: int64(i), Total: int64(len(lists)), Unit: "lists"})
-		r := t.list(ctx, one.kind, one.list)
+		r := t.tryList(ctx, one.kind, one.list)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -87,7 +87,7 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	return nil
 }
 
-// summary is the result of all lists.
+// summary has the results of all lists, and how many lists had each result.
 type summary struct {
 	Lists   []listResult `json:"lists"`
 	Tried   int          `json:"tried"`
@@ -96,7 +96,7 @@ type summary struct {
 	Left    int          `json:"left_out"`
 }
 
-// listResult is the result of one list, in words.
+// listResult is the result of one list, in the words of the table.
 type listResult struct {
 	Kind   string `json:"kind"`
 	Path   string `json:"path"`
@@ -111,21 +111,21 @@ type listResult struct {
 // add adds the result of a list.
 func (s *summary) add(one listOf, r *result) {
 	switch {
-	case r.left:
+	case r.isLeftOut:
 		s.Left++
-	case r.refused:
+	case r.isRefused:
 		s.Refused++
 	default:
 		s.Tried++
 	}
-	if len(r.wrong) > 0 {
+	if len(r.faults) > 0 {
 		s.Wrong++
 	}
 	word, remark := r.outcome()
 	s.Lists = append(s.Lists, listResult{one.kind.Name, one.list.Path, r.pages, r.rows, r.clock, r.record, word, remark})
 }
 
-// print writes a table with the path of each list below its line, or JSON.
+// print prints JSON, or a table with the path and the remark of each list below its line.
 func (s *summary) print(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(s)
@@ -149,7 +149,7 @@ func (s *summary) print(out io.Writer, asJSON bool) error {
 	return err
 }
 
-// readSpec reads a built-in spec, or a file.
+// readSpec reads a spec file, or a built-in spec.
 func readSpec(name string) (*spec.Spec, error) {
 	if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" {
 		return upstream.ReadBuiltIn(name)
@@ -165,14 +165,15 @@ func readSpec(name string) (*spec.Spec, error) {
 	return sp, nil
 }
 
+// listOf is a list of a kind.
 type listOf struct {
 	kind *spec.Kind
 	list *spec.List
 }
 
-// order are the lists, those with fewer path variables first: their records fill the
-// variables of the others.
-func (t *trial) order() (all []listOf) {
+// orderLists returns the lists, sorted by the number of path variables. The records of earlier lists fill the
+// variables of later lists.
+func (t *trial) orderLists() (all []listOf) {
 	for _, k := range t.spec.Kinds {
 		for _, l := range k.Lists {
 			all = append(all, listOf{k, l})
@@ -182,86 +183,87 @@ func (t *trial) order() (all []listOf) {
 	return all
 }
 
-// result is a line of the table.
+// result is the result of one list.
 type result struct {
 	pages, rows, clock, record string
-	wrong                      []string
-	left                       bool // it was not asked for
-	refused                    bool // the API does not give it to this caller
+	faults                     []string
+	isLeftOut                  bool // no request was sent, because a variable is missing
+	isRefused                  bool // the API refused the request
 	note                       string
 }
 
-// outcome returns how a list is, in one or two words, and what there is to say of it behind its path.
+// outcome returns the result in one or two words, and a remark or "".
 func (r *result) outcome() (word, remark string) {
 	word, remark = "ok", r.note
 	switch {
-	case len(r.wrong) > 0:
-		word, remark = "wrong", strings.Join(r.wrong, "; ")
-	case r.left:
+	case len(r.faults) > 0:
+		word, remark = "wrong", strings.Join(r.faults, "; ")
+	case r.isLeftOut:
 		word = "left out"
-	case r.refused:
+	case r.isRefused:
 		word = "refused"
 	}
 	return word, terminal.Printable(remark)
 }
 
-func (r *result) bad(format string, args ...any) {
-	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+// addFault adds a difference between the API and the spec.
+func (r *result) addFault(format string, args ...any) {
+	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
-// list tries one list.
-func (t *trial) list(ctx context.Context, k *spec.Kind, l *spec.List) *result {
+// tryList fetches two pages of a list and one record, and compares them with the spec.
+func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result {
 	r := &result{pages: "-", rows: "-", clock: "-", record: "-"}
 	path, missing := t.fill(l.Template(), nil)
 	if missing != "" {
-		r.left, r.note = true, fmt.Sprintf("{%s} is not known; give --var %s=VALUE", missing, missing)
+		r.isLeftOut, r.note = true, fmt.Sprintf("{%s} is not known; give --var %s=VALUE", missing, missing)
 		return r
 	}
-	query, missing := t.demanded(l)
+	query, missing := t.requiredQuery(l)
 	if missing != "" {
-		r.left, r.note = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
+		r.isLeftOut, r.note = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
 		return r
 	}
 	t.pages = nil
-	first, err := t.page(ctx, path, query)
+	first, err := t.fetchPath(ctx, path, query)
 	var refused statusError
 	switch {
 	case errors.As(err, &refused) && (refused < 300 || refused >= 400 && refused < 500):
-		r.refused, r.note = true, "the API does not give it: "+understudy.PlainText(err)
+		r.isRefused, r.note = true, "the API does not give it: "+understudy.PlainText(err)
 		return r
 	case err != nil:
-		r.bad("%s", err)
+		r.addFault("%s", err)
 		return r
 	}
 	r.pages, r.rows = "1", strconv.Itoa(countRows(l, first))
 	if len(first.Rows) > 0 {
-		t.seen[listPath(l.Template().Segments())] = first.Rows[0].ID
+		t.ids[describePath(l.Template().Segments())] = first.Rows[0].ID
 	}
 	if len(k.ID) == 0 {
 		r.note = "kept as whole pages"
 	}
 	if id := first.ConflictingID(); id != "" {
-		r.bad("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
+		r.addFault("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
 	}
 	rows := first.Rows
-	if second := t.second(ctx, r, k, l, path, query, first); second != nil {
+	if second := t.fetchSecond(ctx, r, k, l, path, query, first); second != nil {
 		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", countRows(l, first), countRows(l, second))
 		rows = slices.Concat(rows, second.Rows)
 	}
-	t.lacking(r, l)
+	t.checkPlaces(r, l)
 	if k.Clock != "" && len(rows) > 0 {
-		r.clock = clockOf(r, k, rows)
+		r.clock = checkClock(r, k, rows)
 	}
 	if len(first.Rows) > 0 && len(k.ID) > 0 {
-		t.instance(ctx, r, k, l, path, query, first)
+		t.compareRecord(ctx, r, k, l, path, query, first)
 	}
-	defaults(r, l, first)
-	t.names(r, k, first)
+	checkDefaults(r, l, first)
+	t.noteUnnamed(r, k, first)
 	return r
 }
 
-// defaults says which filter's default a row of a list without the filter contradicts.
-func defaults(r *result, l *spec.List, page *understudy.Page) {
+// checkDefaults adds a fault if a list without a filter has a row that the default of the filter would exclude.
+func checkDefaults(r *result, l *spec.List, page *understudy.Page) {
 	for _, f := range l.Filters {
 		if f.Default == "" || f.Op != "is" || f.Field == "" {
 			continue
@@ -273,7 +275,7 @@ func defaults(r *result, l *spec.List, page *understudy.Page) {
 			}
 			value := jsonspan.Text(page.Body, v)
 			if but := f.ExcludedValue(); but == "" && !strings.EqualFold(value, f.Default) || but != "" && value == but {
-				r.bad("without %s the list has a row whose %s is %s, against the default %s: take the default out",
+				r.addFault("without %s the list has a row whose %s is %s, against the default %s: take the default out",
 					f.Name, f.Field, understudy.Clip(value), f.Default)
 				break
 			}
@@ -281,19 +283,19 @@ func defaults(r *result, l *spec.List, page *understudy.Page) {
 	}
 }
 
-// countRows returns how many rows a page has, also one of a kind without an id.
+// countRows returns the number of rows of a page. It also counts rows of a kind without an id.
 func countRows(l *spec.List, p *understudy.Page) int {
 	n, _ := l.CountRows(p)
 	return n
 }
 
-// statusError is an answer's status that is none of a page.
+// statusError is the status of an answer that is not a page.
 type statusError int
 
 func (e statusError) Error() string { return "status " + strconv.Itoa(int(e)) }
 
-// page asks for one page.
-func (t *trial) page(ctx context.Context, path, query string) (*understudy.Page, error) {
+// fetchPath fetches the page of a path and a query.
+func (t *trial) fetchPath(ctx context.Context, path, query string) (*understudy.Page, error) {
 	target, err := t.spec.Resolve("try", path, query)
 	if err != nil {
 		return nil, err
@@ -301,10 +303,12 @@ func (t *trial) page(ctx context.Context, path, query string) (*understudy.Page,
 	return t.fetch(ctx, target)
 }
 
+// fetch fetches a page, with retries, and adds it to the pages of the current list. An answer that is not a
+// usable page is an error.
 func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	page, err := t.client.Fetch(ctx, request.Fetch{Target: target, RetryWindow: tryTime / 2})
+	page, err := t.client.Fetch(ctx, request.Fetch{Target: target, RetryWindow: tryTimeout / 2})
 	var up *understudy.UpstreamError
 	switch {
 	case errors.As(err, &up) && up.Page != nil:
@@ -324,8 +328,8 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	return page, nil
 }
 
-// clockOf says of how many rows the clock is a time, and how they are ordered by it.
-func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
+// checkClock returns how many rows have a time in the clock field, and whether the rows are sorted by it.
+func checkClock(r *result, k *spec.Kind, rows []understudy.Row) string {
 	timed, up, down := 0, true, true
 	for i, row := range rows {
 		if row.Clock != 0 {
@@ -338,7 +342,7 @@ func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
 	said := fmt.Sprintf("%d of %d", timed, len(rows))
 	switch {
 	case timed == 0:
-		r.bad("%s is a time in no row", k.Clock)
+		r.addFault("%s is a time in no row", k.Clock)
 	case down:
 		said += ", newest first"
 	case up:
@@ -349,20 +353,20 @@ func clockOf(r *result, k *spec.Kind, rows []understudy.Row) string {
 	return said
 }
 
-// names notes the members of a row that the spec does not name: roles do not see them.
-func (t *trial) names(r *result, k *spec.Kind, first *understudy.Page) {
+// noteUnnamed adds a remark about members of a row that the spec does not name. Roles do not see such members.
+func (t *trial) noteUnnamed(r *result, k *spec.Kind, first *understudy.Page) {
 	if len(first.Rows) == 0 {
 		return
 	}
-	unnamed := slices.Sorted(maps.Keys(members(first, 0)))
+	unnamed := slices.Sorted(maps.Keys(readMembers(first, 0)))
 	unnamed = slices.DeleteFunc(unnamed, func(name string) bool { return k.Field(name) != nil })
 	if len(unnamed) > 0 && r.note == "" {
-		r.note = "the spec does not name " + few(unnamed)
+		r.note = "the spec does not name " + joinNames(unnamed)
 	}
 }
 
-// few are the first of some names.
-func few(names []string) string {
+// joinNames returns the first three names, and the number of the others.
+func joinNames(names []string) string {
 	const shown = 3
 	for i, name := range names {
 		names[i] = understudy.Clip(name)

@@ -1,4 +1,4 @@
-// Pages: the second page of a list that is tried, compared with the first.
+// Pages: compares the second page of a list with the first.
 
 package specs
 
@@ -14,25 +14,25 @@ import (
 	"understudy/spec"
 )
 
-// second returns the page after the first, after comparing the two. Where the first is the only one
-// and has several rows, half of them are asked for, so that there is another.
-func (t *trial) second(
+// fetchSecond compares the first page with the second, and returns the second. If the list has one page with
+// several rows, fetchSecond asks for pages of half the size and compares those; it then returns nil.
+func (t *trial) fetchSecond(
 	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
 ) *understudy.Page {
 	paging, end := t.spec.PagingOf(l), first.OpenEnd()
 	if end.Kind == understudy.OpenRefuted {
-		r.bad("%s", end.Why)
+		r.addFault("%s", end.Why)
 		return nil
 	}
 	if !first.Next.IsZero() {
 		second, err := t.follow(ctx, first)
 		if err != nil {
-			r.bad("the second page: %s", err)
+			r.addFault("the second page: %s", err)
 			return nil
 		}
-		again := func() (*understudy.Page, error) { return t.page(ctx, path, query) }
-		if twice := inBoth(second, first); len(twice) > 0 && len(twice) > arrivals(again, first) {
-			r.bad("%s is on the first page and on the second", understudy.Clip(twice[0]))
+		again := func() (*understudy.Page, error) { return t.fetchPath(ctx, path, query) }
+		if twice := findCommon(second, first); len(twice) > 0 && len(twice) > countArrivals(again, first) {
+			r.addFault("%s is on the first page and on the second", understudy.Clip(twice[0]))
 		}
 		if len(second.Rows) > 0 || len(first.Rows) == 0 {
 			return second
@@ -41,7 +41,7 @@ func (t *trial) second(
 	if paging.Size == "" || len(first.Rows) < 2 || paging.IsOnePage() {
 		full := paging.IsOnePage() && end.Kind != "" && paging.Max > 0 && len(first.Rows) >= paging.Max
 		if full {
-			r.bad("the page is full (%d rows), and by the spec the list does not go on", len(first.Rows))
+			r.addFault("the page is full (%d rows), and by the spec the list does not go on", len(first.Rows))
 		} else if paging.IsOnePage() && paging.Size != "" {
 			r.note = "one page as the spec says; it takes " + paging.Size
 		}
@@ -51,23 +51,23 @@ func (t *trial) second(
 		return nil
 	}
 	half := (len(first.Rows) + 1) / 2
-	less, err := t.page(ctx, path, strings.TrimPrefix(query+"&"+url.Values{paging.Size: {strconv.Itoa(half)}}.Encode(), "&"))
+	less, err := t.fetchPath(ctx, path, strings.TrimPrefix(query+"&"+url.Values{paging.Size: {strconv.Itoa(half)}}.Encode(), "&"))
 	switch {
 	case err != nil:
-		r.bad("with %s=%d: %s", paging.Size, half, err)
+		r.addFault("with %s=%d: %s", paging.Size, half, err)
 	case len(less.Rows) > half:
-		r.bad("%s=%d gives %d rows", paging.Size, half, len(less.Rows))
+		r.addFault("%s=%d gives %d rows", paging.Size, half, len(less.Rows))
 	case less.Next.IsZero() && len(less.Rows) < len(first.Rows):
-		r.bad("%s=%d gives %d of %d rows and no next page", paging.Size, half, len(less.Rows), len(first.Rows))
+		r.addFault("%s=%d gives %d of %d rows and no next page", paging.Size, half, len(less.Rows), len(first.Rows))
 	default:
-		t.halves(ctx, r, k, first, less, func() (*understudy.Page, error) { return t.page(ctx, path, query) })
+		t.compareHalves(ctx, r, k, first, less, func() (*understudy.Page, error) { return t.fetchPath(ctx, path, query) })
 	}
 	return nil
 }
 
-// lacking says which place of the spec no page with rows had that says whether the list goes on. The
-// next page need not be named where none leads on.
-func (t *trial) lacking(r *result, l *spec.List) {
+// checkPlaces adds a fault if the spec names a place for the total or the next page that no page has. If no page
+// leads to another, a missing next page is a remark only.
+func (t *trial) checkPlaces(r *result, l *spec.List) {
 	paging := t.spec.PagingOf(l)
 	for _, place := range []string{paging.Total, paging.Next} {
 		with, without, goesOn := 0, 0, false
@@ -83,15 +83,15 @@ func (t *trial) lacking(r *result, l *spec.List) {
 		switch {
 		case place == "" || with > 0 || without == 0:
 		case goesOn || place == paging.Total:
-			r.bad("no page had %s, which the spec names: take it out, or correct it", place)
+			r.addFault("no page had %s, which the spec names: take it out, or correct it", place)
 		default:
 			r.note = "no page had " + place + ", which says whether there is more"
 		}
 	}
 }
 
-// inBoth returns the ids of a page's rows that another page has, too.
-func inBoth(page, other *understudy.Page) (ids []string) {
+// findCommon returns the ids of the rows of a page that are also on another page.
+func findCommon(page, other *understudy.Page) (ids []string) {
 	for _, row := range page.Rows {
 		if row.ID != "" && slices.ContainsFunc(other.Rows, func(o understudy.Row) bool { return o.ID == row.ID }) {
 			ids = append(ids, row.ID)
@@ -100,40 +100,40 @@ func inBoth(page, other *understudy.Page) (ids []string) {
 	return ids
 }
 
-// arrivals reads a page again and returns how many rows it has that it did not have before: as many
-// have moved to the next page meanwhile.
-func arrivals(again func() (*understudy.Page, error), before *understudy.Page) int {
+// countArrivals reads a page again and returns how many of its rows are new. As many rows have moved to the next
+// page.
+func countArrivals(again func() (*understudy.Page, error), before *understudy.Page) int {
 	now, err := again()
 	if err != nil {
 		return 0
 	}
-	return len(now.Rows) - len(inBoth(now, before))
+	return len(now.Rows) - len(findCommon(now, before))
 }
 
-// halves compares two pages of half the size with the whole one.
-func (t *trial) halves(
+// compareHalves compares two pages of half the size with the whole page.
+func (t *trial) compareHalves(
 	ctx context.Context, r *result, k *spec.Kind, whole, less *understudy.Page, again func() (*understudy.Page, error),
 ) {
 	rest, err := t.follow(ctx, less)
 	if err != nil {
-		r.bad("the second page: %s", err)
+		r.addFault("the second page: %s", err)
 		return
 	}
 	r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(less.Rows), len(rest.Rows))
 	both := slices.Concat(less.Rows, rest.Rows)
 	for i, row := range whole.Rows {
 		if len(k.ID) > 0 && (i >= len(both) || both[i].ID != row.ID) {
-			if arrivals(again, whole) > 0 {
+			if countArrivals(again, whole) > 0 {
 				r.note = "its pages are not compared: rows have come meanwhile"
 				return
 			}
-			r.bad("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))
+			r.addFault("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))
 			return
 		}
 	}
 }
 
-// follow returns the page after a page.
+// follow fetches the next page.
 func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
 	target, err := t.spec.ResolveLink(p.Next.Source, p.Next.URI)
 	if err != nil {

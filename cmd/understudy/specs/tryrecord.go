@@ -1,4 +1,4 @@
-// Record: a record that is tried by itself, compared with its row.
+// Record: compares a record that is fetched by its id with its row in a list.
 
 package specs
 
@@ -14,8 +14,8 @@ import (
 	"understudy/spec"
 )
 
-// instance asks for the first row's record by its own path, and compares the two.
-func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page) {
+// compareRecord fetches the record of the first row by its own path, and compares it with the row.
+func (t *trial) compareRecord(ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page) {
 	target, err := t.spec.Resolve("try", path, "")
 	if err != nil {
 		return
@@ -24,7 +24,7 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 	for _, v := range target.Vars {
 		vars[v.Name] = v.Value
 	}
-	// A path below the list first, then one with few variables that are of other records.
+	// Paths below the list come first, then paths with few variables of other records.
 	others := func(in *spec.Instance) (n int) {
 		for _, name := range in.Template().Vars() {
 			if vars[name] == "" && !slices.Contains(in.ID, name) {
@@ -47,59 +47,61 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 		}
 		to, missing := t.fill(in.Template(), vars)
 		if in.Address != "" {
-			to, missing = t.addressOf(in, first), ""
+			to, missing = t.readAddress(in, first), ""
 		}
 		if missing != "" || to == "" {
 			continue
 		}
-		one, err := t.page(ctx, to, "")
+		one, err := t.fetchPath(ctx, to, "")
 		if err != nil {
-			r.bad("%s: %s", in.Path, err)
+			r.addFault("%s: %s", in.Path, err)
 			return
 		}
-		again := func() (*understudy.Page, error) { return t.page(ctx, path, query) }
-		t.compare(r, in, l, first, one, again)
+		again := func() (*understudy.Page, error) { return t.fetchPath(ctx, path, query) }
+		t.compareRow(r, in, l, first, one, again)
 		return
 	}
 }
 
-// addressOf returns the path of the first row's record as the row itself says it; "" when that is none of the
-// instance's. What names the record there fills the paths of lists below it: an issue's number, where its id is another.
-func (t *trial) addressOf(in *spec.Instance, first *understudy.Page) string {
+// readAddress returns the path of the first row's record from the address in the row, or "" if that address is
+// not one of the instance. The name of the record in the address fills the paths of lists below it, such as the
+// number of an issue whose id is another one.
+func (t *trial) readAddress(in *spec.Instance, first *understudy.Page) string {
 	var said string
-	_ = json.Unmarshal(members(first, 0)[in.Address], &said) // the field is a text, or it is no address
+	_ = json.Unmarshal(readMembers(first, 0)[in.Address], &said) // a field that is not a text is no address
 	own, err := t.spec.ResolveLink("try", said)
 	if err != nil || own.Instance != in {
 		return ""
 	}
 	segments := in.Template().Segments()
-	t.seen[listPath(segments[:len(segments)-1])] = own.Vars[len(own.Vars)-1].Value
+	t.ids[describePath(segments[:len(segments)-1])] = own.Vars[len(own.Vars)-1].Value
 	return own.Key.Path()
 }
 
-// compare says how a record differs from its row. A row that differs is read again: the record may
-// have changed between the two requests. What has changed in the row is not judged, as it may change with
-// every request.
-func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page, again func() (*understudy.Page, error)) {
+// compareRow adds a fault if a record differs from its row. The list is read again first, because the record may
+// have changed between the two requests. Members that change with every request are ignored.
+func (t *trial) compareRow(
+	r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page, again func() (*understudy.Page, error),
+) {
 	if one.ID != first.Rows[0].ID {
-		r.bad("%s shows another record than %s", in.Path, understudy.Clip(first.Rows[0].ID))
+		r.addFault("%s shows another record than %s", in.Path, understudy.Clip(first.Rows[0].ID))
 		return
 	}
 	if in.Shape == l.Shape {
-		t.envelope(r, in, one) // a shape of its own is kept as it came
+		t.compareEnvelope(r, in, one) // a record with a shape of its own is stored with its envelope
 	}
-	other := differences(first, one, one.ID)
+	other := listDifferences(first, one, one.ID)
 	if len(other) > 0 && in.Shape == l.Shape {
 		newer, err := again()
 		if err != nil {
 			r.record = "not compared: " + understudy.PlainText(err)
 			return
 		}
-		if other = differences(newer, one, one.ID); other == nil {
+		if other = listDifferences(newer, one, one.ID); other == nil {
 			r.record = "not compared: its row has moved"
 			return
 		}
-		changing := differences(newer, first, one.ID)
+		changing := listDifferences(newer, first, one.ID)
 		other = slices.DeleteFunc(other, func(name string) bool { return slices.Contains(changing, name) })
 	}
 	switch {
@@ -109,18 +111,18 @@ func (t *trial) compare(r *result, in *spec.Instance, l *spec.List, first, one *
 		r.record = "own shape"
 	default:
 		r.record = "differs"
-		r.bad("%s differs from its row in %s: give it a shape of its own", in.Path, few(other))
+		r.addFault("%s differs from its row in %s: give it a shape of its own", in.Path, joinNames(other))
 	}
 }
 
-// differences returns the members in which the first record of a page differs from the row of that
-// id on another; nil when that does not have the row.
-func differences(page, one *understudy.Page, id string) []string {
+// listDifferences returns the names of the members in which the record of one differs from the row with that id
+// on page. It returns nil if page has no such row.
+func listDifferences(page, one *understudy.Page, id string) []string {
 	i := slices.IndexFunc(page.Rows, func(row understudy.Row) bool { return row.ID == id })
 	if i < 0 {
 		return nil
 	}
-	row, record := members(page, i), members(one, 0)
+	row, record := readMembers(page, i), readMembers(one, 0)
 	all := maps.Clone(row)
 	maps.Copy(all, record)
 	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool {
@@ -130,19 +132,19 @@ func differences(page, one *understudy.Page, id string) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(all))...)
 }
 
-// members returns the members of a row's record.
-func members(page *understudy.Page, row int) map[string]json.RawMessage {
+// readMembers returns the members of a row by name.
+func readMembers(page *understudy.Page, row int) map[string]json.RawMessage {
 	record := map[string]json.RawMessage{}
 	_ = json.Unmarshal(page.Body[page.Rows[row].Start:page.Rows[row].End], &record) // a row is an object
 	return record
 }
 
-// envelope compares what an answer has around its record with what the spec says.
-func (t *trial) envelope(r *result, in *spec.Instance, one *understudy.Page) {
+// compareEnvelope adds a fault if the JSON around a record differs from what the spec says.
+func (t *trial) compareEnvelope(r *result, in *spec.Instance, one *understudy.Page) {
 	var said, is any
 	where, _ := t.spec.BuildURL(one.Key, "")
 	made, _, _ := in.Wrap(one.Body[one.Rows[0].Start:one.Rows[0].End], one.Key.URI, where)
 	if json.Unmarshal(made, &said) != nil || json.Unmarshal(one.Body, &is) != nil || !reflect.DeepEqual(said, is) {
-		r.bad("%s has something else around its record: give it an answer", in.Path)
+		r.addFault("%s has something else around its record: give it an answer", in.Path)
 	}
 }

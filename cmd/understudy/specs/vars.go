@@ -1,4 +1,4 @@
-// Vars: what fills the variables of paths, and the parameters that lists require.
+// Vars: values for the variables of paths, and for required parameters of lists.
 
 package specs
 
@@ -11,8 +11,8 @@ import (
 	"understudy/spec"
 )
 
-// listPath is a path without the names of its variables and the ending of its last segment.
-func listPath(segments []spec.Segment) string {
+// describePath returns a path without the names of its variables, and without the extension of its last segment.
+func describePath(segments []spec.Segment) string {
 	var b strings.Builder
 	for i, s := range segments {
 		text := s.Head
@@ -27,17 +27,16 @@ func listPath(segments []spec.Segment) string {
 	return b.String()
 }
 
-// fill puts values in place of a path's variables: those given, those of the command line,
-// the user, and else the id of a record of the list at the path before the variable.
-// missing is one that is not known.
+// fill replaces the variables of a path. The first value of these is used: also, --var, the user, and the id of
+// a record of the list before the variable. missing is the name of a variable without a value.
 func (t *trial) fill(template spec.Template, also map[string]string) (path, missing string) {
 	at := -1
 	path, _ = template.FillEscaped(func(name string) (string, bool) {
 		for at++; template.Segments()[at].Name == ""; at++ {
 		}
-		values := []string{also[name], t.o.Vars[name], "", t.seen[listPath(template.Segments()[:at])]}
+		values := []string{also[name], t.options.Vars[name], "", t.ids[describePath(template.Segments()[:at])]}
 		if t.spec.Vars[name] == "user" {
-			values[2] = t.o.As.User
+			values[2] = t.options.As.User
 		}
 		if i := slices.IndexFunc(values, func(v string) bool { return v != "" }); i >= 0 {
 			return values[i], true
@@ -48,12 +47,11 @@ func (t *trial) fill(template spec.Template, also map[string]string) (path, miss
 	return path, missing
 }
 
-// demanded is the query without which the API refuses a list. missing is a parameter that is
-// not given.
-func (t *trial) demanded(l *spec.List) (query, missing string) {
+// requiredQuery returns a query with the required parameters of a list. missing is a parameter without a value.
+func (t *trial) requiredQuery(l *spec.List) (query, missing string) {
 	q := url.Values{}
 	for _, f := range l.Filters {
-		switch value := t.o.Vars[f.Name]; {
+		switch value := t.options.Vars[f.Name]; {
 		case !f.Required:
 		case value == "":
 			return "", f.Name
@@ -64,7 +62,7 @@ func (t *trial) demanded(l *spec.List) (query, missing string) {
 	return q.Encode(), ""
 }
 
-// ReadVars reads NAME=VALUE.
+// ReadVars parses values in the form NAME=VALUE.
 func ReadVars(texts []string) (map[string]string, error) {
 	vars := map[string]string{}
 	for _, text := range texts {

@@ -45,7 +45,7 @@ type Progress struct {
 // NewProgress starts to show progress on out, which is standard error: a bar if out is a terminal, a line every 10 seconds
 // if not, and nothing if quiet is set. The caller calls End.
 func NewProgress(out io.Writer, name string, quiet bool) *Progress {
-	p := &Progress{out: out, name: name, isBar: Is(out), began: time.Now(), done: make(chan struct{}), ended: make(chan struct{})}
+	p := &Progress{out: out, name: name, isBar: IsTerminal(out), began: time.Now(), done: make(chan struct{}), ended: make(chan struct{})}
 	if quiet {
 		p.out = nil
 		close(p.ended)
@@ -135,7 +135,7 @@ func (p *Progress) draw(now time.Time) {
 		if width == 0 {
 			width = DefaultWidth
 		}
-		line := Fitted(p.name+" "+p.state.bar()+p.state.describe(p.first, elapsed), width-1)
+		line := Shorten(p.name+" "+p.state.bar()+p.state.describe(p.first, elapsed), width-1)
 		fmt.Fprintf(p.out, "\r%s%s", line, strings.Repeat(" ", max(p.drawn-Columns(line), 0)))
 		p.drawn = Columns(line)
 	default:

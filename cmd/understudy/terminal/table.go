@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// minColumn is how narrow a column may become, and columnGap what lies between two, in columns of
-// the terminal.
+// minColumn is the smallest width to which a column is cut. columnGap is the space between two columns. Both are
+// in columns of the terminal.
 const minColumn, columnGap = 6, 2
 
-// Table is rows of cells that stand in columns.
+// Table has rows of cells, which are printed in columns.
 type Table [][]string
 
 // Add adds a row.
 func (t *Table) Add(cells ...string) { *t = append(*t, cells) }
 
-// Print writes the table, as wide as it is. On a terminal the widest columns are cut until the
-// table fits.
+// Print prints the table. On a terminal the widest columns are cut until the table fits; elsewhere nothing is
+// cut.
 func (t Table) Print(out io.Writer) error {
 	for _, line := range t.Lines(Width(out)) {
 		if _, err := fmt.Fprintln(out, line); err != nil {
@@ -29,7 +29,7 @@ func (t Table) Print(out io.Writer) error {
 	return nil
 }
 
-// Lines returns the rows as lines of at most so many columns; 0: as wide as they are.
+// Lines returns the rows as lines of at most width columns. With width 0 nothing is cut.
 func (t Table) Lines(width int) []string {
 	var widths []int
 	for _, row := range t {
@@ -59,7 +59,7 @@ func (t Table) Lines(width int) []string {
 	lines := make([]string, len(t))
 	for n, row := range t {
 		for i, cell := range row {
-			cell = Fitted(cell, widths[i])
+			cell = Shorten(cell, widths[i])
 			if i < len(row)-1 {
 				cell += strings.Repeat(" ", widths[i]+columnGap-Columns(cell))
 			}

@@ -1,4 +1,4 @@
-// Text on a terminal: its columns, cut, padded and safe to print.
+// Terminal: the width of text, and text that is safe to print.
 
 // Package terminal measures text in columns of a terminal and makes it safe to print there.
 package terminal
@@ -13,32 +13,31 @@ import (
 	"golang.org/x/term"
 )
 
-// How words are set off.
+// The signs that begin and end bold text.
 const Bold, Plain = "\x1b[1m", "\x1b[0m"
 
-// mostBeside is how much of a long query stands before and behind the place that
-// is wrong, in columns.
-const mostBeside = 36
+// maxBeside is how many columns of a long query are shown before and after the wrong part.
+const maxBeside = 36
 
-// Underlined is a query as a line, and below it carets under its bytes from at to
-// end. Of a long one only what stands around them is shown.
-func Underlined(query string, at, end int) string {
-	before, under, after := plainSpaces(query[:at]), plainSpaces(query[at:end]), plainSpaces(query[end:])
-	if over := Columns(before) - mostBeside; over > 0 {
+// Underline returns a query on one line, and a line with carets below its bytes from at to end. Of a long query
+// only the part around these bytes is shown.
+func Underline(query string, at, end int) string {
+	before, under, after := flattenSpaces(query[:at]), flattenSpaces(query[at:end]), flattenSpaces(query[end:])
+	if over := Columns(before) - maxBeside; over > 0 {
 		for over >= 0 {
 			r, n := utf8.DecodeRuneInString(before)
-			before, over = before[n:], over-columnOf(r)
+			before, over = before[n:], over-runeColumns(r)
 		}
 		before = "…" + before
 	}
-	under = Fitted(under, mostBeside)
-	return "  " + before + under + Fitted(after, mostBeside) + "\n  " + strings.Repeat(" ", Columns(before)) +
+	under = Shorten(under, maxBeside)
+	return "  " + before + under + Shorten(after, maxBeside) + "\n  " + strings.Repeat(" ", Columns(before)) +
 		strings.Repeat("^", max(Columns(under), 1))
 }
 
-// plainSpaces is a text on one line: tabs and line ends are spaces, what cannot be
-// printed is marked.
-func plainSpaces(text string) string {
+// flattenSpaces returns a text on one line, with spaces in place of tabs and line ends. Characters that cannot
+// be printed become question marks.
+func flattenSpaces(text string) string {
 	return Printable(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
@@ -47,19 +46,19 @@ func plainSpaces(text string) string {
 	}, text))
 }
 
-// Fitted is a text cut to so many columns, with an ellipsis where it was cut.
-func Fitted(text string, width int) string {
+// Shorten cuts a text to a width in columns, and ends a cut text with an ellipsis.
+func Shorten(text string, width int) string {
 	if Columns(text) <= width {
 		return text
 	}
-	at, end, used := 0, 0, 0 // where it is cut, and what came before
+	at, end, used := 0, 0, 0 // the next byte, the byte where the text is cut, and the columns up to there
 	for at < len(text) {
-		if n := escape(text[at:]); n > 0 {
+		if n := styleLength(text[at:]); n > 0 {
 			at += n
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(text[at:])
-		if used += columnOf(r); used > width-1 {
+		if used += runeColumns(r); used > width-1 {
 			break
 		}
 		at += n
@@ -72,8 +71,8 @@ func Fitted(text string, width int) string {
 	return cut + "…"
 }
 
-// escape is how long the sign for bold or plain is that a text begins with.
-func escape(text string) int {
+// styleLength returns the length of the sign for bold or plain at the beginning of a text, or 0.
+func styleLength(text string) int {
 	for _, sign := range []string{Bold, Plain} {
 		if strings.HasPrefix(text, sign) {
 			return len(sign)
@@ -88,14 +87,14 @@ func StripStyle(text string) string { return strings.NewReplacer(Bold, "", Plain
 // Columns returns the number of columns that a text takes on a terminal.
 func Columns(text string) (n int) {
 	for _, r := range StripStyle(text) {
-		n += columnOf(r)
+		n += runeColumns(r)
 	}
 	return n
 }
 
-// columnOf is one, none for marks on the character before, two for those of
-// East Asia and emoji.
-func columnOf(r rune) int {
+// runeColumns returns the width of a character: 0 for combining marks, 2 for East Asian characters and emoji,
+// and else 1.
+func runeColumns(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
@@ -110,7 +109,7 @@ func columnOf(r rune) int {
 // DefaultWidth is the number of columns of a terminal whose width is not known.
 const DefaultWidth = 80
 
-// Width is how many columns a terminal has, 0 when that is not known.
+// Width returns the number of columns of a terminal, or 0 if w is not a terminal.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -123,7 +122,8 @@ func Width(w io.Writer) int {
 	return columns
 }
 
-func Is(w io.Writer) bool {
+// IsTerminal reports whether w is a terminal or another character device.
+func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
@@ -132,7 +132,8 @@ func Is(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Printable keeps what upstream wrote from steering a terminal.
+// Printable replaces characters that could control a terminal with question marks. Use it for text of a
+// provider.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

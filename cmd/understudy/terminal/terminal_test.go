@@ -25,7 +25,7 @@ func TestFitted(t *testing.T) {
 		{"a " + Bold + "word" + Plain + " b", 7, "a " + Bold + "word…" + Plain},
 		{"a " + Bold + "word" + Plain + " b", 5, "a " + Bold + "wo…" + Plain},
 	} {
-		if got := Fitted(c.text, c.width); got != c.want {
+		if got := Shorten(c.text, c.width); got != c.want {
 			t.Errorf("%q in %d: %q, want %q", c.text, c.width, got, c.want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestUnderlined(t *testing.T) {
 		{"\x1b ", "(", "", "  ? (\n    ^"},
 		{long, "(", long, "  …" + strings.Repeat("word ", 7) + "(" + strings.Repeat("word ", 7) + "…\n" + strings.Repeat(" ", 38) + "^"},
 	} {
-		if got := Underlined(c.before+c.wrong+c.after, len(c.before), len(c.before)+len(c.wrong)); got != c.want {
+		if got := Underline(c.before+c.wrong+c.after, len(c.before), len(c.before)+len(c.wrong)); got != c.want {
 			t.Errorf("%.30q %q:\n%s\nwant\n%s", c.before, c.wrong, got, c.want)
 		}
 	}
