@@ -23,17 +23,17 @@ import (
 type answer struct {
 	status  int
 	header  http.Header
-	body    []byte        // decompressed body
-	bodyErr error         // why body is not complete, or nil
-	at      time.Time     // when the body was complete
-	took    time.Duration // time from sending the request to the last byte
+	body    []byte        // the decompressed body
+	bodyErr error         // the error that made body incomplete, or nil
+	at      time.Time     // the time at which the body was complete
+	took    time.Duration // the time from sending the request to the last byte of the body
 
-	allowance    throttle.Allowance // what the response says about upstream's limit
-	hasAllowance bool               // whether the response has limits
+	allowance    throttle.Allowance // the rate limit that the response header reports
+	hasAllowance bool               // whether the response header reports a rate limit
 
-	firstByte   time.Duration // time from sending the request to the header
+	firstByte   time.Duration // the time from sending the request to the response header
 	signature   signature     // the credential of its request
-	longestWait time.Duration // longest wait for data: for the header, or between two reads
+	longestWait time.Duration // the longest wait for the header, or between two reads of the body
 }
 
 func (a *answer) contentType() string { return a.header.Get("Content-Type") }

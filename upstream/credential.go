@@ -29,16 +29,16 @@ type Tokens interface {
 // for concurrent use.
 type credential struct {
 	schemes []auth.Scheme // how requests carry the credential
-	tokens  Tokens        // nil if the secrets themselves are sent
+	tokens  Tokens        // exchanges secrets for tokens; nil if requests carry the secrets themselves
 	now     func() time.Time
 	log     *slog.Logger
-	life    context.Context // the client's lifetime
+	life    context.Context // ends when the client is closed
 
 	mu      sync.RWMutex
 	user    string
 	members []*member
 	next    int      // index of the member whose turn it is
-	traces  [][]byte // forms of the credential that must not appear in a body
+	traces  [][]byte // encoded forms of the secrets, which must not appear in a body
 }
 
 // member is one secret of the source. The credential's lock guards it.
@@ -47,17 +47,17 @@ type member struct {
 	token   understudy.Secret // the token that is sent; empty before the first one
 	made    time.Time
 	ends    time.Time     // when the token expires; zero if unknown
-	making  chan struct{} // closed when the running token request ends; nil if none is running
-	err     error         // why the last token request failed
-	blocked time.Time     // other members are preferred until then: the limit is reached, or the secret was refused
+	making  chan struct{} // closed when the running token request ends; nil if no token request is running
+	err     error         // the error of the last token request, or nil
+	blocked time.Time     // until when other members are preferred, because the limit is reached or the secret was refused
 	quotas  map[string]*quota
 }
 
 // quota is what upstream has said about one of its limits for a secret.
 type quota struct {
-	blocked time.Time // other members are preferred until then: nothing remains
+	blocked time.Time // until when other members are preferred, because nothing remains of the limit
 	left    throttle.Allowance
-	until   time.Time // how long left is valid
+	until   time.Time // the time at which left becomes invalid
 }
 
 // quota returns the quota of a limit and creates it if needed.
@@ -93,8 +93,8 @@ type signature struct {
 const (
 	tokenRenewTime  = 5 * time.Minute  // a token is replaced this long before it expires, or a tenth of its life if that is less
 	tokenMinLeft    = 5 * time.Second  // a token is not used this long before it expires
-	maxTokenWait    = 30 * time.Second // for one token request
-	tokenRetryPause = time.Second      // pause after a token request failed
+	maxTokenWait    = 30 * time.Second // the longest wait for one token request
+	tokenRetryPause = time.Second      // the pause after a failed token request
 	minRevokedAge   = 10 * time.Second // a token refused at a lower age is not considered revoked
 	refusedPause    = 5 * time.Minute  // how long other secrets are preferred to a refused one
 )

@@ -83,13 +83,13 @@ func (c *Client) readLimits(a *answer, place string) {
 // learned from answers. The zero value is ready for use. It is safe for concurrent use.
 type resources struct {
 	mu     sync.Mutex
-	places map[string]string // limit of each place
+	places map[string]string // the name of the limit that counts requests, by place
 	sizes  map[string]int64
-	main   string // the largest limit
-	spent  bool   // whether nothing remained of the limit in the last answer
+	main   string // the name of the largest limit
+	spent  bool   // whether the last answer reported that nothing remains of its limit
 }
 
-const maxPlaces = 1024 // number of places whose limit is remembered
+const maxPlaces = 1024 // the maximum number of places whose limit is remembered
 
 // sortOf returns the sort of the requests for a target. Answers of one sort take about as long. All paths that
 // the spec does not name are one sort.
@@ -133,7 +133,7 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 		r.main = a.Of
 	}
 	if _, known := r.places[place]; !known && len(r.places) >= maxPlaces {
-		for other := range r.places { // any place will do, because it can be learned again
+		for other := range r.places { // drop any one of them, because the next answer names its limit again
 			delete(r.places, other)
 			break
 		}

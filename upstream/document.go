@@ -19,10 +19,10 @@ import (
 
 // document is a body that is one complete JSON document.
 type document struct {
-	body    []byte         // UTF-8, unless it could not be decoded
-	charset string         // encoding of the body on the wire; "" if unchanged
+	body    []byte         // the text in UTF-8, or the original bytes if they could not be decoded
+	charset string         // the encoding of the body on the wire; "" if it was UTF-8
 	doc     jsonspan.Value // the outermost value in body; None if body is not UTF-8
-	why     string         // why it cannot be stored without loss, or ""
+	why     string         // why the document cannot be stored without loss, or ""
 }
 
 // readDocument checks that a body is a complete JSON document and decodes it. It empties the secrets and

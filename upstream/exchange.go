@@ -46,7 +46,7 @@ func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 		err = c.resources.publicFailure(failure)
 	}
 	if err != nil || got.Stream == nil {
-		_ = s.Close() // no more of it is read
+		_ = s.Close() // the rest of the body is not needed
 	}
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (c *Client) newForwardRequest(ctx context.Context, x *request.Exchange) (*h
 		delete(h, name)
 	}
 	if h["User-Agent"] == nil {
-		h["User-Agent"] = []string{""} // keeps net/http from sending its own
+		h["User-Agent"] = []string{""} // prevents net/http from sending its own User-Agent
 	}
 	if lines := h["Via"]; len(lines) > 0 {
 		h["Via"] = []string{strings.Join(append(lines, via), ", ")}

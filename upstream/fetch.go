@@ -72,12 +72,12 @@ type attempt struct {
 	reason   request.Reason // becomes Waiting if a reader begins to wait
 	key      string
 	sent     bool
-	retryEnd time.Time // until when tries may begin
+	retryEnd time.Time // the time after which no new try may begin
 	// replaced means that the last try was refused with a credential that was replaced meanwhile, or that
 	// another secret is free. That refusal is not a failed try.
 	replaced       bool
-	tries          int  // number of tries sent
-	silentTries    int  // number of tries that ended without any data
+	tries          int  // the number of tries that were sent
+	silentTries    int  // the number of tries that received no data
 	connectionLost bool // whether upstream answered other requests during the last silent try
 }
 
@@ -354,7 +354,7 @@ func (c *Client) sendOnce(ctx context.Context, reason request.Reason, e httpRequ
 		c.noteLimits(a, sort)
 		return a, nil, nil
 	}
-	if sent { // no header arrived, or not before the reader left
+	if sent { // no header arrived, or the reader left before it arrived
 		c.budget.Observe(throttle.Observation{Sort: sort, Began: began, Took: c.o.Now().Sub(began), Lost: true})
 	}
 	switch {
@@ -363,7 +363,7 @@ func (c *Client) sendOnce(ctx context.Context, reason request.Reason, e httpRequ
 	case errors.Is(err, understudy.ErrInvalid):
 		return nil, nil, err
 	case errors.As(err, &failed):
-		return nil, failed, nil // there is no token
+		return nil, failed, nil // no token could be obtained
 	case isHeaderTooLong(err):
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}, nil
 	}

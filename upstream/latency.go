@@ -15,8 +15,8 @@ import (
 
 // The parameters of a try's deadline.
 const (
-	minDeadline    = time.Second // the earliest deadline
-	minAnswers     = 3           // number of answers needed before deadlines are computed
+	minDeadline    = time.Second // the shortest deadline of a try
+	minAnswers     = 3           // the number of answers needed before deadlines are computed
 	deadlineFactor = 3           // a try ends after this many times the usual time
 	hedgeFactor    = 1.5         // a second request is sent after this many times the usual time
 	largePage      = 200         // a page with more rows is large
@@ -27,27 +27,27 @@ const (
 type latencies struct {
 	mu    sync.Mutex
 	kinds map[string]*kindLatency
-	all   estimate // all kinds and sizes, for a kind and size without history
+	all   estimate // the times of all kinds and sizes, used for a kind and size without history
 }
 
 // kindLatency has the times of a kind; "" is the kind of paths that the spec does not name.
 type kindLatency struct {
 	reasons [request.ReasonCount]*answerTimes
-	sizes   [3]estimate // for one record, a page, a large page
+	sizes   [3]estimate // the times of single records, of pages and of large pages
 }
 
 // answerTimes are the times of answers for one kind and reason, in seconds, since the client was created.
 type answerTimes struct {
 	first, whole onlinestat.Stat
-	lost         int64 // number of tries that ended without any data
+	lost         int64 // the number of tries that received no data
 }
 
 // estimate has the times of at least the last 256 answers of one kind and size, in seconds.
 type estimate struct {
-	silence onlinestat.Window // longest wait for data, also for the first byte
+	silence onlinestat.Window // the longest waits for data, including the first byte
 	whole   onlinestat.Window
-	last    float64 // silence of the newest answer
-	lost    int     // number of deadlines in a row that passed; each was twice the previous one
+	last    float64 // the longest wait for data in the newest answer
+	lost    int     // the number of deadlines passed in a row; each deadline is twice the previous one
 }
 
 // sizeOf returns the index of a target's estimate in kindLatency.sizes.
@@ -115,19 +115,19 @@ func (p *latencies) addSilence(t *spec.Target, r request.Reason, l tryLimits) {
 
 // tryLimits are how long one try may receive no data.
 type tryLimits struct {
-	first, stall time.Duration // until the first byte, and between two reads
+	first, stall time.Duration // the time limits for the first byte and between two reads
 	hedges       bool          // whether a second request may be sent beside the first
-	hedge        time.Duration // wait before the second request; 0 means none is sent
+	hedge        time.Duration // the wait before the second request; 0 means that none is sent
 	early        bool          // whether the limits are shorter than the settings'
 	grown        bool          // whether early limits have reached their maximum
-	lost         int           // number of deadlines in a row that passed before
+	lost         int           // the number of deadlines passed in a row before this try
 }
 
 // tryTimes are the times that a fetch has for its next try.
 type tryTimes struct {
-	left    time.Duration // in which the next try must begin; 0 means no limit
-	most    time.Duration // the longest deadline, half of what the reader has; 0 means any
-	tries   int           // number of this fetch's tries whose deadline passed, without the first
+	left    time.Duration // the time within which the next try must begin; 0 means no limit
+	most    time.Duration // the longest deadline, which is half of the reader's remaining time; 0 means no limit
+	tries   int           // the number of this fetch's tries whose deadline passed, not counting the first
 	dropped bool          // whether upstream answered other requests during the last silent try
 	setting tryLimits
 }
@@ -214,7 +214,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 type Times struct {
 	Kind         string
 	Reason       request.Reason
-	First, Whole onlinestat.Summary // seconds to the first and to the last byte
+	First, Whole onlinestat.Summary // the seconds to the first and to the last byte of an answer
 	Lost         int64
 }
 

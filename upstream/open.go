@@ -159,7 +159,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 			return resp, by, away, nil
 		}
 		next, err := c.media.resolveRedirect(at, resp.Header.Get("Location"))
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be reused
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short rest, so that the connection can be reused
 		_ = resp.Body.Close()
 		if err == nil && hops == maxRedirects {
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
@@ -205,7 +205,7 @@ func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, e
 		return checkFinal(c.media.outside.RoundTrip(req))
 	}
 	for name, value := range c.o.Source.Spec.Headers.Send {
-		if name != "Accept" { // media content has another type
+		if name != "Accept" { // media contents are not JSON
 			h.Set(name, value)
 		}
 	}

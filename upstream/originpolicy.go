@@ -23,13 +23,13 @@ import (
 )
 
 // originPolicy decides where media are read: on the source's own hosts, and where these redirect.
-type originPolicy struct { // maximum size of one content, in bytes
-	limit   int64         // one entry for each open stream
-	slots   chan struct{} // streams at once
+type originPolicy struct {
+	limit   int64         // the maximum size of one content, in bytes
+	slots   chan struct{} // has one element for each open stream
 	homes   []homeOrigin
-	base    *url.URL // where media requests begin; nil for the spec's hosts
+	base    *url.URL // the URL at which media requests begin; nil means the spec's hosts
 	outside http.RoundTripper
-	own     *http.Transport // nil if the transport was given
+	own     *http.Transport // the policy's own transport, or nil if one was given
 }
 
 var errPrivateAddress = errors.New("an address inside this network, where only the source's own may be")
@@ -216,13 +216,13 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline)
 		case len(seen) > maxRedirects:
 			return resp, fmt.Errorf("more than %d redirects", maxRedirects), nil
 		}
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be reused
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short rest, so that the connection can be reused
 		_ = resp.Body.Close()
 		seen = append(seen, to.String())
 		quiet.Reset(e.limits.first)
 		req = req.Clone(req.Context())
 		req.URL, req.Host = to, ""
-		e.by.sign(req) // the link lacks a key that is sent in the query
+		e.by.sign(req) // a redirect does not keep a credential that is sent in the query
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 // found is what readList and readRecord found in a body.
 type found struct {
 	rows  []understudy.Row
-	count int            // number of rows, including rows that are no records
-	array jsonspan.Value // the array of the rows; None if it is the body, or if there is none
-	next  jsonspan.Value // the value at the spec's paging.next; None if absent
+	count int            // the number of rows, including rows that are not records
+	array jsonspan.Value // the array of the rows; None if the body is the array, or has none
+	next  jsonspan.Value // the value that the spec's paging.next names; None if it is missing
 	why   string         // why the records of the body cannot be stored, or ""
 }
 
@@ -105,7 +105,7 @@ func cutName(dotted string) want {
 // memberValue is the value of a dotted name, found while the members of its object are read one by one.
 type memberValue struct {
 	value jsonspan.Value
-	whole bool // whether a member has the complete name, so that its parts are not searched
+	whole bool // whether a member has the complete dotted name, so that its parts are not searched
 }
 
 // read reads a member and reports whether it has the name, or may contain the name's value.
@@ -133,7 +133,7 @@ func findInside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
 // The limits of records. A page with more rows would delay every other save; a longer text is no id.
 const (
 	maxRows = 50_000
-	maxID   = 512 // bytes
+	maxID   = 512 // the longest id of a record, in bytes
 )
 
 // rowReader reads rows. It reuses places for each row.
@@ -141,7 +141,7 @@ type rowReader struct {
 	found  found
 	plan   *plan
 	body   []byte
-	under  jsonspan.Value // the last parent value that a row had
+	under  jsonspan.Value // the parent value of the last row that had one
 	parent string         // the text of under
 	places [16]memberValue
 }
@@ -278,19 +278,19 @@ func unixTime(body []byte, v jsonspan.Value, typ string) int64 {
 // plan says which fields of a kind's records the reader needs. It does not change after newPlan.
 type plan struct {
 	kind    *spec.Kind
-	wants   []want   // the fields, each once
-	lengths uint64   // lengths of the names and of their first parts, for canEnd
-	id      []int    // indexes into wants, in the kind's order
-	roots   []string // for each part of the id that is a root's name: its path (Field.RootPath)
+	wants   []want   // the needed fields, without duplicates
+	lengths uint64   // a bit set of the lengths of names and of their first parts, for canEnd
+	id      []int    // the id fields as indexes into wants, in the kind's order
+	roots   []string // the path (Field.RootPath) of each id part that is a root's name
 	clock   int      // index into wants; -1 if none
 	parent  int      // index into wants; -1 if none
-	typ     string   // type of the clock field
-	final   []state  // states of which any makes a record final
+	typ     string   // the type of the clock field
+	final   []state  // the states that make a record final; one of them is enough
 	secrets []secret // the secrets to empty in pages of this kind
 
-	absolute map[*spec.List][]fieldPath // paths of absolute URLs in lists
-	one      map[string][]fieldPath     // paths of absolute URLs in answers with one record, by its key
-	next     map[*spec.List][]fieldPath // path of the link to the next page in the body
+	absolute map[*spec.List][]fieldPath // the paths of absolute URLs in list bodies
+	one      map[string][]fieldPath     // the paths of absolute URLs in bodies with one record, by the key of the record
+	next     map[*spec.List][]fieldPath // the path of the link to the next page in list bodies
 }
 
 // want is a field by its dotted name, with the name's first part and the rest.
@@ -298,7 +298,7 @@ type want struct{ name, head, rest string }
 
 // state is a spec.State whose fields are indexes into wants.
 type state struct {
-	field int // -1 if none
+	field int // the index of the field in wants, or -1
 	in    []string
 	set   []int
 }

@@ -58,14 +58,14 @@ func envelopePaths(key string, envelope []*spec.Field) (out []fieldPath) {
 
 // redaction is what is changed in a body before other code reads it.
 type redaction struct {
-	secrets  []secret    // names of members that are emptied at any depth
-	envelope []fieldPath // members of the envelope that are no secrets, whatever their names
-	absolute []fieldPath // paths of URLs in which origins are replaced
-	named    []string    // patterns of names of such URLs, at any depth
+	secrets  []secret    // the names of members whose values are emptied at any depth
+	envelope []fieldPath // members of the envelope that are never emptied, whatever their names are
+	absolute []fieldPath // the paths of URLs in which origins are replaced
+	named    []string    // name patterns of members at any depth whose URLs are replaced too
 	// path of the link to the next page, in which any origin is replaced, because readers follow it with their
 	// credential
 	next    []fieldPath
-	origins *origins // nil if no origin is replaced
+	origins *origins // the origins to replace, or nil if none is replaced
 }
 
 // clean returns body with the value of every secret member as "" (null and "" stay) and upstream's address in
@@ -129,10 +129,10 @@ type redactor struct {
 	secretLengths, nextLengths uint64
 
 	body  []byte
-	path  [jsonspan.MaxDepth][]byte // names of the open members, outermost first
+	path  [jsonspan.MaxDepth][]byte // the names of the members being read, the outermost first
 	depth int
 	cuts  []replacement
-	more  int // upper limit of the body's growth, in bytes
+	more  int // the number of bytes by which the body grows at most
 }
 
 func (w *redactor) cut(start, end int, text []byte) {

@@ -18,7 +18,7 @@ import (
 type origins struct {
 	theirs []origin
 	ours   string // the source's public URL without a final slash; if "", no URL is changed
-	text   []byte // ours in the form it has inside a JSON string
+	text   []byte // ours as it is written inside a JSON string
 }
 
 // origin is the beginning of a URL. Scheme, host and port are compared without letter case, the path exactly.

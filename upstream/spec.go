@@ -209,7 +209,7 @@ func (r *specReader) readScalar(n *yaml.Node, v reflect.Value, where string) err
 // specKey is a key that a spec file may have: a yaml tag of one of the spec's structs.
 type specKey struct {
 	name  string
-	index []int // index of the struct's field, as reflect counts through embedded structs
+	index []int // the index path of the struct's field, for reflect.Value.FieldByIndex
 }
 
 // keysOf returns the keys that a spec file may have for a struct type.

@@ -27,8 +27,8 @@ type stream struct {
 	done   func()
 	quiet  *throttle.Deadline
 	body   io.ReadCloser
-	away   bool  // whether another host than the source's sends it
-	left   int64 // bytes that may still follow
+	away   bool  // whether a host outside the source sends the content
+	left   int64 // the number of bytes that may still follow
 	broken bool
 	once   sync.Once
 	placed bool
@@ -71,7 +71,7 @@ func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.cancel(nil)
 		if s.body != nil {
-			_ = s.body.Close() // an error says only that the body was not read to its end
+			_ = s.body.Close() // the error only means that the body was not read to its end
 		}
 		s.quiet.Stop()
 		s.done()
@@ -83,8 +83,8 @@ func (s *stream) Close() error {
 }
 
 const (
-	defaultMedia = 1 << 30          // default of MaxMedia, in bytes
-	mediaQueue   = 10 * time.Second // longest wait for the budget, and for a stream slot
+	defaultMedia = 1 << 30          // the default of Options.MaxMedia, in bytes
+	mediaQueue   = 10 * time.Second // the longest wait for the request budget and for a stream slot
 )
 
 // enter takes a stream slot. It returns an error if none is free in time.

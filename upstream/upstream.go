@@ -24,35 +24,35 @@ import (
 )
 
 // Options are a client's settings. A zero value means the default that is given.
-type Options struct { // required; its spec must be compiled
-	Source *spec.Source      // with a compiled spec; required
-	Base   string            // upstream's URL; "" for the spec's hosts
-	User   string            // user of Basic authentication; "" for the source's user
-	Secret understudy.Secret // password or bearer token
+type Options struct {
+	Source *spec.Source      // the source, whose spec must be compiled; required
+	Base   string            // upstream's URL; "" means the spec's hosts
+	User   string            // the user of Basic authentication; "" means the source's user
+	Secret understudy.Secret // the password or the bearer token
 	// Pool are more secrets of the same account. They are used beside Secret, and their limits add up.
 	Pool   []understudy.Secret
-	Tokens Tokens // nil if the secrets themselves are sent
+	Tokens Tokens // exchanges secrets for tokens; nil if requests carry the secrets themselves
 
-	Rate        float64 // requests a second; default 10
-	Concurrency int     // requests at the same time; default 20
-	Queue       int     // requests that may wait for the budget; default 1000
+	Rate        float64 // the maximum number of requests a second; default 10
+	Concurrency int     // the maximum number of requests at the same time; default 20
+	Queue       int     // the maximum number of requests that wait for the budget; default 1000
 	// Prefetch is how long a prefetch may wait for the budget before it is dropped; default 2 s.
 	Prefetch time.Duration
-	MaxBody  int64 // size of a body in bytes, on the wire and decompressed; default 64 MiB
+	MaxBody  int64 // the maximum size of a body in bytes, on the wire and decompressed; default 64 MiB
 	// MaxMedia is the size of a media content in bytes; default 1 GiB.
 	MaxMedia int64
 
-	Connect   time.Duration // time for a connection, with TLS; default 5 s
-	FirstByte time.Duration // time from the connection to the answer's header; default 25 s
-	Stall     time.Duration // time between two reads of a body; default 10 s
-	Total     time.Duration // time for one try; default 30 s
+	Connect   time.Duration // the time limit for connecting, including TLS; default 5 s
+	FirstByte time.Duration // the time limit from the connection to the response header; default 25 s
+	Stall     time.Duration // the time limit between two reads of a body; default 10 s
+	Total     time.Duration // the time limit for one try; default 30 s
 
-	Bodies *semaphore.Weighted // memory for bodies that are being read; if nil, MaxBody for this client
+	Bodies *semaphore.Weighted // the memory budget for bodies being read; nil means MaxBody for this client alone
 
-	Transport http.RoundTripper // if nil, the client's own, which uses no proxy
-	Now       func() time.Time  // time.Now if nil
-	Logger    *slog.Logger      // gets a line when upstream's state changes; if nil, nothing is logged
-	UserAgent string            // default "understudy"
+	Transport http.RoundTripper // nil means the client's own transport, which uses no proxy
+	Now       func() time.Time  // the clock; nil means time.Now
+	Logger    *slog.Logger      // receives a line when upstream's state changes; nil means no log
+	UserAgent string            // the User-Agent header; default "understudy"
 }
 
 // The defaults of settings that may change while a client runs.
@@ -149,7 +149,7 @@ func (c *Client) SetCredential(user string, secret understudy.Secret, pool ...un
 // Close ends running requests with ErrClosed and closes idle connections. The client must not be used
 // afterwards.
 func (c *Client) Close() error {
-	c.budget.Close() // first, so that a caller whose request ends and who tries again is refused
+	c.budget.Close() // before the requests end, so that callers that try again are refused
 	c.life.end()
 	c.connections.close()
 	c.media.close()
@@ -171,11 +171,11 @@ func (l *lifetime) withLifetime(ctx context.Context) (context.Context, func()) {
 
 // Health is the state of a source, for people.
 type Health struct {
-	State     string          // ok, down, credential, limited
+	State     string          // ok, down, credential or limited
 	Why       string          // the last failure; "" if State is ok
 	Since     time.Time       // when the state began
 	NextProbe time.Time       // when the next probe is sent; zero if State is ok
-	Recent    []time.Duration // the last 120 answer times at most, oldest first
+	Recent    []time.Duration // the times of up to 120 last answers, the oldest first
 }
 
 // Queue returns how full the queue is.

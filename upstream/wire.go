@@ -48,18 +48,18 @@ func newTransport(o *Options) *http.Transport {
 // httpRequest is one request to send.
 type httpRequest struct {
 	method      string
-	uri         string // as in the key
+	uri         string // the request target, as in the key
 	body        []byte
 	contentType string
-	header      http.Header // more fields, by the spec; may be nil
+	header      http.Header // additional header fields that the spec names; may be nil
 	purpose     purpose
-	weigh       func(context.Context, int64) error // the Reserve of a Fetch; may be nil
-	keeps       context.Context                    // a good body counts until this ends; if nil, until it is read
-	park        func()                             // frees the slot in the budget; may be called from another goroutine, and twice
-	like        string                             // name of requests whose bodies have about the same length
-	limits      tryLimits                          // zero for the settings' limits
+	weigh       func(context.Context, int64) error // reserves memory for a body, as Fetch.Reserve does; may be nil
+	keeps       context.Context                    // a good body reserves memory until this context ends; nil means until it was read
+	park        func()                             // frees the slot in the budget; any goroutine may call it, several times
+	like        string                             // a name shared by requests whose bodies have about the same length
+	limits      tryLimits                          // the time limits; zero means those of the settings
 	by          signature                          // the credential of the request
-	lastData    *moment                            // set when data arrives, unless nil
+	lastData    *moment                            // receives the time of the last data; may be nil
 }
 
 // purpose is why and for whom a request is sent.
@@ -96,7 +96,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	if e.by, err = c.credential.take(ctx, c.resources.limitFor(placeOf(e.purpose.target))); err != nil {
 		return nil, false, throttle.CauseOf(ctx, err)
 	}
-	quiet.Reset(c.o.Connect + e.limits.first) // requesting a token may have taken time
+	quiet.Reset(c.o.Connect + e.limits.first) // restart the timer, because requesting a token may have taken time
 	req, err := c.request(ctx, e)
 	if err != nil {
 		return nil, false, err
@@ -114,7 +114,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	e.lastData.set(now)
 	c.connections.lastData.set(now)
 	a.firstByte, a.longestWait = now.Sub(began), now.Sub(connected.timeAfter(began))
-	waited := time.Duration(0) // time waited for memory, which does not count against upstream
+	waited := time.Duration(0) // the time spent waiting for memory, which does not count against upstream
 	if c.isBodyNeeded(resp.StatusCode) {
 		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Max: c.o.MaxBody}
 		s.Pause = func() func() {

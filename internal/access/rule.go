@@ -19,8 +19,8 @@ import (
 // their own.
 type RowRules map[string]RowRule
 
-// RowRule says which records of a kind a role may find. All it says must hold.
-type RowRule struct { // RowRule says which records of a kind a role may find. A record must fulfil all its conditions.
+// RowRule says which records of a kind a role may find. A record must fulfil all its conditions.
+type RowRule struct {
 	// Word, if set, is the whole rule: "all", "none", or "parent" for records below a record that the role may
 	// find.
 	Word string

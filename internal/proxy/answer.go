@@ -89,14 +89,14 @@ func encodeView(view *access.View) *access.View {
 	if view.Charset == "" {
 		return view
 	}
-	out := *view // the charset lacks a character: the response stays UTF-8 and its content type says so
+	out := *view
 	body, ok := charset.Charset(view.Charset).Encode(view.Body)
-	if !ok { // a character the encoding lacks: the answer says what it is instead
+	if !ok { // the charset lacks a character, so the response stays UTF-8 and its content type says so
 		out.ContentType = "application/json"
 		return &out
 	}
 	sum := sha256.Sum256(body)
-	out.Body, out.Unredacted = body, false // the mirror's compressed form is in UTF-8
+	out.Body, out.Unredacted = body, false // the mirror's compressed form cannot be used, because it is in UTF-8
 	copy(out.Sum[:], sum[:])
 	return &out
 }
@@ -116,7 +116,7 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	if !p.Next.IsZero() {
 		name, value = paged.NextHeader(v.proxy.linkTo(p.Next.RequestURI(), t.OwnParams))
 	}
-	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
+	kept, _ := understudy.ParseQuery(p.Header) // Query.String made the query, so it can be parsed
 	params := func(relation string) string {
 		text, _ := kept.Get(paging.ParamsField(relation))
 		return text
@@ -175,7 +175,7 @@ func (v *exchange) start(a *request.Response) {
 		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
 	}
 	switch {
-	case !v.isWhole(): // the time in the store would reveal something about hidden data
+	case !v.isWhole(): // omit the time of storing, because it would reveal something about hidden data
 		if a.UpstreamTime > 0 {
 			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.UpstreamTime))}
 		}

@@ -29,12 +29,12 @@ const batchPath = "/-/batch"
 
 // The limits of a batch.
 const (
-	maxBatch       = 100       // requests in a batch
-	maxBatchBody   = 256 << 10 // bytes of the request body
-	maxBatchAtOnce = 16        // requests processed at once, whose responses wait in memory to be sent
-	maxBatchReply  = 8 << 20   // bytes of one response
-	maxBatchBytes  = 32 << 20  // bytes of all responses of a batch
-	maxBatches     = 16        // batches processed at once; one caller may have half of them
+	maxBatch       = 100       // the maximum number of requests in a batch
+	maxBatchBody   = 256 << 10 // the maximum size of the request body, in bytes
+	maxBatchAtOnce = 16        // the number of requests processed at once; their responses wait in memory until they are sent
+	maxBatchReply  = 8 << 20   // the maximum size of one response, in bytes
+	maxBatchBytes  = 32 << 20  // the maximum size of all responses of a batch, in bytes
+	maxBatches     = 16        // the maximum number of batches processed at once; one caller may have half of them
 )
 
 // batchRequest is one request of a batch.
@@ -55,7 +55,7 @@ type batchResponse struct {
 // batch is a request that contains several requests.
 type batch struct {
 	exchange *exchange
-	bytes    *atomic.Int64 // size of the bodies of all responses so far
+	bytes    *atomic.Int64 // the size of the bodies of all responses so far, in bytes
 }
 
 // errManyBatches is the error for a batch while too many are processed.
@@ -128,15 +128,15 @@ func (v batch) answer(all []batchRequest) {
 // keptAnswer is the text of a response that waits for its turn.
 type keptAnswer struct {
 	text  []byte
-	leave func() // ends the counting of its bytes
+	leave func() // stops counting the bytes of the batch
 }
 
 // keep encodes a response as it will be sent. If clients leave too many responses unread, cut ends the batch.
 func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 	var text bytes.Buffer
 	as := json.NewEncoder(&text)
-	as.SetEscapeHTML(false) // URLs in bodies stay as they are
-	_ = as.Encode(a)        // an error is impossible: a body that is no JSON is a text
+	as.SetEscapeHTML(false) // do not change URLs in bodies
+	_ = as.Encode(a)        // cannot fail, because a body that is not JSON is sent as a string
 	kept := keptAnswer{text.Bytes(), func() {}}
 	if unread := v.exchange.proxy.o.Unread; unread != nil {
 		kept.leave = unread.Count(text.Cap(), cut)
@@ -185,7 +185,7 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
 	w := &batchWriter{header: http.Header{}, all: v.bytes}
 	defer func() {
-		if recover() != nil { // the panic was logged, after the response had begun
+		if recover() != nil { // the response had begun; the panic was logged where it happened
 			out = batchResponse{Status: http.StatusInternalServerError,
 				Headers: map[string]string{jsonhttp.ErrorHeader: "internal server error"}}
 		}
@@ -235,7 +235,7 @@ type batchWriter struct {
 	status int
 	body   bytes.Buffer
 	long   bool
-	all    *atomic.Int64 // size of all bodies of the batch
+	all    *atomic.Int64 // the size of all bodies of the batch, in bytes
 }
 
 func (w *batchWriter) Header() http.Header { return w.header }

@@ -15,7 +15,7 @@ type directives struct {
 	onlyIfCached bool
 	maxAge       limit
 	minFresh     limit
-	maxStale     limit // less than 0 means any time
+	maxStale     limit // the value of max-stale; less than 0 means any time
 }
 
 // limit is a duration, if the request has one.

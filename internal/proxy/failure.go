@@ -50,7 +50,7 @@ func (v *exchange) fail(err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
-	jsonhttp.SignError(h, f.Status, f.Message) // the same for hidden and missing records
+	jsonhttp.SignError(h, f.Status, f.Message) // this header is the same for hidden and missing records
 	switch f.Status {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = v.proxy.fields.challenge
@@ -118,7 +118,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
 	switch {
-	case errors.Is(err, understudy.ErrUnknownOutcome): // the cause of the unknown outcome does not count
+	case errors.Is(err, understudy.ErrUnknownOutcome): // the outcome is unknown, whatever its cause was
 		return f, false
 	case errors.As(err, &tooLarge):
 		v.proxy.o.TooLarge()

@@ -98,7 +98,7 @@ const maxStreamTime = 24 * time.Hour
 // forwardTarget returns the target of the request line, unchanged.
 func (v generic) forwardTarget() (*spec.Target, error) {
 	uri := v.exchange.r.RequestURI
-	if !strings.HasPrefix(uri, "/") { // an absolute URL, as clients send it to proxies
+	if !strings.HasPrefix(uri, "/") { // an absolute URL, as a client sends it to a proxy
 		uri = v.exchange.r.URL.RequestURI()
 	}
 	v.exchange.line.RedactedTarget = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
@@ -301,7 +301,7 @@ func (v generic) stream(a *request.ExchangeResponse) error {
 	v.exchange.sent, v.exchange.line.Status = true, a.Response.Page.Status
 	v.exchange.w.WriteHeader(a.Response.Page.Status)
 	control := http.NewResponseController(v.exchange.w)
-	_ = control.Flush() // a writer that cannot flush sends everything at the end
+	_ = control.Flush() // if the writer cannot flush, the server sends everything at the end
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := a.Stream.Read(buf)
@@ -312,7 +312,7 @@ func (v generic) stream(a *request.ExchangeResponse) error {
 				return nil // the caller has left
 			}
 			v.exchange.line.Bytes += int64(n)
-			if v.exchange.line.Bytes != a.Length { // not all was sent
+			if v.exchange.line.Bytes != a.Length { // more data follows later, so send this part at once
 				_ = control.Flush()
 			}
 		}

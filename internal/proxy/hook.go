@@ -22,10 +22,10 @@ import (
 
 // The limits of a callback.
 const (
-	maxHookBody   = 64 << 10 // bytes of a form
-	maxHookParams = 512      // name and value pairs in it
-	maxHookIDs    = 16       // ids that are used of one callback
-	maxHookID     = 128      // bytes of an id
+	maxHookBody   = 64 << 10 // the maximum size of a form, in bytes
+	maxHookParams = 512      // the maximum number of parameters in a form
+	maxHookIDs    = 16       // the maximum number of ids that one callback may name
+	maxHookID     = 128      // the maximum length of an id, in bytes
 	hookPath      = "/-/hook/"
 )
 
@@ -82,7 +82,7 @@ func (h *hook) receive(w http.ResponseWriter, r *http.Request) int {
 	}
 	secret := h.options.Secret(name)
 	if secret.IsEmpty() {
-		return http.StatusNotFound // without a key anybody could sign
+		return http.StatusNotFound // without a key anybody could sign a callback
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -92,8 +92,8 @@ func (h *hook) receive(w http.ResponseWriter, r *http.Request) int {
 		return http.StatusUnsupportedMediaType
 	}
 	if len(r.Header.Values(s.Spec.Hook.Header)) != 1 {
-		return http.StatusForbidden // not worth a body
-	} // no body is read
+		return http.StatusForbidden // refuse a missing signature before reading the body
+	}
 	if r.ContentLength > maxHookBody {
 		return http.StatusRequestEntityTooLarge // refuse before a 100 (Continue) invites the body
 	}
@@ -123,7 +123,7 @@ func (h *hook) isSigned(r *http.Request, s *spec.Source, form url.Values, secret
 	given := r.Header.Get(s.Spec.Hook.Header) // receive has checked that there is exactly one
 	target := r.URL.EscapedPath()
 	if strings.HasPrefix(r.RequestURI, "/") {
-		target = r.RequestURI // as the request has it, with the query
+		target = r.RequestURI // the target as in the request line, with the query
 	} else if r.URL.RawQuery != "" {
 		target += "?" + r.URL.RawQuery
 	}

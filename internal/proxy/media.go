@@ -117,8 +117,8 @@ func (v *exchange) sendMedia(m *request.MediaResponse, err error) error {
 	case err != nil:
 		if v.r.Context().Err() != nil {
 			v.line.Status = statusClientLeft
-		} // so that a part never looks complete
-		panic(http.ErrAbortHandler) // never a part that looks whole
+		}
+		panic(http.ErrAbortHandler) // end the connection, so that a partial content never looks complete
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func negotiate(lines []string) (best form, must bool) {
 	if len(lines) == 0 {
 		return plainForm, false
 	}
-	gzip, zstd, star, identity := -1, -1, -1, -1 // thousandths; -1: not named
+	gzip, zstd, star, identity := -1, -1, -1, -1 // quality values in thousandths; -1 means not named
 	for item := range header.Items(lines) {
 		name, params, _ := strings.Cut(item, ";")
 		switch q := weight(params); strings.ToLower(strings.Trim(name, " \t")) {

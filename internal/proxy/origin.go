@@ -115,7 +115,7 @@ func (u *upstreamOrigin) rewriteAddress(address string) string {
 // anchor, and after a space outside quotes. The URI of a relation is in quotes and stays.
 func (u *upstreamOrigin) rewriteLink(line string) string {
 	var out strings.Builder
-	begins, quoted := true, false // begins: only spaces and quotes have followed one of these places
+	begins, quoted := true, false // begins is true while only spaces and quotes have followed a place where a URL may begin
 	for i := 0; i < len(line); i++ {
 		if begins || !quoted && (line[i-1] == ' ' || line[i-1] == '\t') {
 			if n := u.lengthIn(line[i:]); n > 0 {
@@ -130,7 +130,7 @@ func (u *upstreamOrigin) rewriteLink(line string) string {
 		case '=':
 			begins = strings.EqualFold(line[max(0, i-len("anchor")):i], "anchor")
 		case '"':
-			quoted = !quoted && strings.IndexByte(line[i+1:], '"') >= 0 // an unclosed quote quotes nothing
+			quoted = !quoted && strings.IndexByte(line[i+1:], '"') >= 0 // a quote that is never closed is ignored
 		case '\'', ' ', '\t':
 		default:
 			begins = false

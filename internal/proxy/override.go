@@ -100,7 +100,7 @@ func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	default:
 		return body, false
 	}
-	in := bytes.NewReader(body) // an io.ByteReader, so that gzip reads no byte too many
+	in := bytes.NewReader(body) // bytes.Reader is an io.ByteReader, so gzip does not read beyond its end
 	packed, err := gzip.NewReader(in)
 	if err != nil {
 		return body, false
@@ -156,7 +156,7 @@ func overridesOfParts(body []byte) (methods []string) {
 	for part := range strings.SplitSeq(parts, "\n--") {
 		head, value, _ := strings.Cut(part, "\n\n")
 		for _, name := range partName.FindAllStringSubmatch(head, -1) {
-			plain, err := url.PathUnescape(name[1]) // as name* has it
+			plain, err := url.PathUnescape(name[1]) // the form name*= percent-encodes the name (RFC 8187)
 			if isMethodParam(name[1]) || err == nil && isMethodParam(plain) {
 				methods = append(methods, value)
 			}
@@ -226,7 +226,7 @@ func readOverrides(in *json.Decoder) (methods []string, err error) {
 // isMethodParam reports whether a parameter names another method: _method, _HttpMethod, httpMethod, !method,
 // _method[]. Many APIs have ordinary parameters named method or http_method; these do not count.
 func isMethodParam(name string) bool {
-	name, _, _ = strings.Cut(name, "\x00") // where a C string ends
+	name, _, _ = strings.Cut(name, "\x00") // some frameworks end a name at a NUL byte, as C does
 	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")
 	switch word := strings.TrimLeft(name, "_.$!@ "); strings.ToLower(word) {
 	case "httpmethod":

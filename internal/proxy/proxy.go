@@ -95,7 +95,7 @@ type Options struct {
 	// Admit returns the caller of a request, and a faster check for later requests with the same credential.
 	// Both give the same result as Callers. If Admit or later is nil, there is no faster check.
 	Admit func(r *http.Request, source string) (c understudy.Caller, later func(*http.Request) (understudy.Caller, error))
-	Media Media // the media contents of records; if nil, media paths are 404
+	Media Media // reads the media contents of records; nil means that media paths are 404
 	// Rate returns how many more requests upstream accepts of the target's sort (nil: any) at a time. ok is
 	// false if upstream does not say. nil means that it never does.
 	Rate func(t *spec.Target, now time.Time) (r understudy.Rate, ok bool)
@@ -121,7 +121,7 @@ type Options struct {
 	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any
 	// number.
 	LastChange func(ctx context.Context, source string) (int64, error)
-	Health     http.Handler   // answers /-/health; if nil, the path is 404
+	Health     http.Handler   // answers /-/health; nil means that the path is 404
 	MaxBody    int64          // maximum size of a write's body in bytes; 0 means 1 MiB
 	Cache      int64          // memory for compressed bodies in bytes; 0 means 16 MiB, less than 0 none
 	Log        *accesslog.Log // one line for each request; nil means no log
@@ -133,8 +133,8 @@ type Options struct {
 	// Took is called with the outcome of each response, as in the access log, and its duration. It may be nil.
 	// It is called from many goroutines and must not block.
 	Took   func(how string, took time.Duration)
-	Logger *slog.Logger     // if nil, nothing is logged
-	Now    func() time.Time // time.Now if nil
+	Logger *slog.Logger     // receives log messages; nil means no log
+	Now    func() time.Time // the clock; nil means time.Now
 }
 
 // Proxy is the drop-in frontend of one source, an http.Handler. It is safe for concurrent use.
@@ -142,30 +142,30 @@ type Proxy struct {
 	o               Options
 	ids             *accesslog.IDGenerator
 	fields          fields
-	carriers        auth.Carriers                    // where requests carry credentials
-	targets         *lru.Cache[string, parsedTarget] // targets by request line
+	carriers        auth.Carriers                    // the places in which requests carry credentials
+	targets         *lru.Cache[string, parsedTarget] // parsed targets by request line
 	representations *lru.Cache[representationKey, *representation]
 	fresh           *freshLimiter
-	writes, batches *limiter.Limiter              // by caller
-	zstd            func() (*zstd.Encoder, error) // created at the first use
+	writes, batches *limiter.Limiter              // limit the writes and batches of each caller
+	zstd            func() (*zstd.Encoder, error) // returns the zstd encoder and creates it at the first use
 	// upstream's origin for a path, for callers that use upstream's addresses (At); nil for this port's own
 	origin func(path string) string
 }
 
 // fields are values of header fields that are the same for many responses.
 type fields struct {
-	challenge []string                    // WWW-Authenticate
-	vary      []string                    // Vary
-	rate      *atomic.Pointer[rateFields] // the last rate that was sent
+	challenge []string                    // the values of the header WWW-Authenticate
+	vary      []string                    // the values of the header Vary
+	rate      *atomic.Pointer[rateFields] // the header fields of the last rate limit that was sent
 }
 
 // Limits of what is kept between requests.
 const (
-	maxTargets   = 4 << 20 // bytes of request targets
-	defaultCache = 16 << 20
-	maxBody      = 1 << 20
-	maxWrites    = 64
-	targetWeight = 1 << 10 // bytes of one target beside its text
+	maxTargets   = 4 << 20  // the size of all cached request targets, in bytes
+	defaultCache = 16 << 20 // the default of Options.Cache, in bytes
+	maxBody      = 1 << 20  // the default of Options.MaxBody, in bytes
+	maxWrites    = 64       // the default of Options.MaxWrites
+	targetWeight = 1 << 10  // the assumed size of a cached target without its text, in bytes
 )
 
 // New creates the frontend of one source.
@@ -229,8 +229,8 @@ func challenges(s *spec.Spec, taken []auth.Scheme) (all []string) {
 type exchange struct {
 	proxy    *Proxy
 	w        http.ResponseWriter
-	r        *http.Request // without the credentials that carriers name
-	original *http.Request // with the credentials
+	r        *http.Request // the request without the credentials of this server
+	original *http.Request // the request with all its credentials
 	caller   understudy.Caller
 	target   *spec.Target
 	sight    access.Visibility // what the caller may see of the target; zero before it is looked up
@@ -238,10 +238,10 @@ type exchange struct {
 	// response is the memory for the response to a cache hit.
 	response request.Response
 	leave    func() // releases the place of a list; nil if there is none
-	sent     bool   // the header was sent
-	read     bool   // the body was read to its end
-	queries  bool   // the body is a GraphQL query that the spec does not name
-	foreign  bool   // the request line is not of this API, so the connection ends after the response
+	sent     bool   // whether the response header was sent
+	read     bool   // whether the request body was read to its end
+	queries  bool   // whether the body is a GraphQL query that the spec does not name
+	foreign  bool   // whether the request line is not of this API, so that the connection ends after the response
 }
 
 // exchanges are unused exchanges.
@@ -329,7 +329,7 @@ func (v *exchange) end() {
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.proxy.o.Took(v.line.Outcome, v.line.Took) // how long a caller plays media is no response time
+		v.proxy.o.Took(v.line.Outcome, v.line.Took) // media is not measured, because a caller may play it for any time
 	}
 	v.proxy.o.Log.Add(&v.line)
 	if why != nil {
@@ -412,7 +412,7 @@ func (v *exchange) serve() (err error) {
 		v.foreign = true
 		return err
 	}
-	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.IsGraphQLPath(t.Key.Path()) { // its query was not read
+	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.IsGraphQLPath(t.Key.Path()) { // the query in its body was not read
 		return fmt.Errorf("proxy: %w: GraphQL is asked by POST %s, spelt so", understudy.ErrInvalid, t.Key.Path())
 	}
 	if reads {

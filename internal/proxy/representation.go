@@ -20,7 +20,7 @@ import (
 // representation has what a response says about its body. All responses with the same bytes share it, for every
 // caller. Roles that see different data get different bytes.
 type representation struct {
-	tag         string // the ETag without its quotes
+	tag         string // the value of the ETag without its quotes
 	etags       [forms][]string
 	length      []string
 	contentType []string

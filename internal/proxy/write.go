@@ -93,7 +93,7 @@ func (v *exchange) pass() (*request.Response, error) {
 		Header: v.proxy.o.Source.Spec.Headers.FilterWriteHeader(v.r.Header), Flow: v.caller.Flow, ReadOnly: v.queries,
 	})
 	switch {
-	case err != nil && v.queries: // a failed read has changed nothing
+	case err != nil && v.queries: // a failed GraphQL query has changed nothing
 		return nil, err
 	case err != nil:
 		return nil, unsentError{err}
@@ -107,7 +107,7 @@ func (v *exchange) pass() (*request.Response, error) {
 func numbersIn(body []byte) (all []string) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil // the body is no form
+		return nil // the body is not a form
 	}
 	for _, values := range form {
 		for _, value := range values {

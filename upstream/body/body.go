@@ -21,7 +21,7 @@ import (
 type Reader struct {
 	most     int64     // maximum size of a body, in bytes
 	tooLarge error     // the error for a larger body
-	buffers  sync.Pool // *bytes.Buffer
+	buffers  sync.Pool // reused values of type *bytes.Buffer
 	lengths  lengths
 	codings  codings
 }

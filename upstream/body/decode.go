@@ -33,7 +33,7 @@ type codings struct{ gzip, zstd, brotli sync.Pool }
 // decoder decodes one body. done returns the decoder for reuse; it must not be used afterwards.
 type decoder struct {
 	io.Reader
-	coding string // name for errors, such as "gzip "; "" if the body is not encoded
+	coding string // the name of the encoding in errors, such as "gzip "; "" if the body is not encoded
 	done   func()
 }
 

@@ -37,15 +37,15 @@ type Quota struct {
 	Ctx    context.Context
 	Weigh  func(context.Context, int64) error
 	Pause  func() (resume func()) // stops the time limits of the request
-	Park   func()                 // frees the slot of the budget; may be nil
+	Park   func()                 // frees the slot in the request budget; may be nil
 	Length int64                  // upstream's Content-Length; -1 if unknown
-	Max    int64                  // maximum length of a body
+	Max    int64                  // the maximum length of a body, in bytes
 
 	coded         bool
-	fullyRead     bool  // whether all of it was read from the connection
-	read          int64 // bytes read from the connection
-	grown         int64 // bytes decoded
-	reservedBytes int64 // bytes reserved so far
+	fullyRead     bool  // whether the whole body was read from the connection
+	read          int64 // the number of bytes read from the connection
+	grown         int64 // the number of decoded bytes
+	reservedBytes int64 // the number of bytes reserved so far
 }
 
 // WeighError is an error of Weigh. It ends the fetch and is no failure of upstream.

@@ -32,15 +32,15 @@ var Kinds = []string{ClientCredentials, RefreshToken, AppInstallation}
 // Options are the settings of an Issuer.
 type Options struct {
 	Kind   string
-	Source string // name of the source, for errors and for stored tokens
-	URL    string // address of the token endpoint
-	Client string // id of the client or of the app
+	Source string // the name of the source, used in errors and for stored tokens
+	URL    string // the URL of the token endpoint
+	Client string // the id of the client or of the app
 	Secret understudy.Secret
-	Scope  string        // requested scope; "" for the client's default
+	Scope  string        // the requested scope; "" means the client's default
 	KV     understudy.KV // stores changed refresh tokens; required for RefreshToken
 
-	Transport http.RoundTripper // if nil, the issuer's own, without a proxy
-	Now       func() time.Time  // time.Now if nil
+	Transport http.RoundTripper // nil means the issuer's own transport, which uses no proxy
+	Now       func() time.Time  // the clock; nil means time.Now
 }
 
 // Issuer exchanges secrets for tokens. It is safe for concurrent use.
