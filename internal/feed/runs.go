@@ -74,12 +74,12 @@ func appendNumber(dst []byte, n, run int64) []byte {
 
 // readNumber parses the text of appendNumber. A number without a run is also accepted; run is then 0.
 func readNumber(cursor string) (n, run int64, ok bool) {
-	number, id, told := strings.Cut(cursor, ".")
+	number, id, hasRun := strings.Cut(cursor, ".")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 {
 		return 0, 0, false
 	}
-	if !told {
+	if !hasRun {
 		return n, 0, strconv.FormatInt(n, 10) == cursor
 	}
 	run, err = strconv.ParseInt(id, 36, 64)

@@ -273,18 +273,18 @@ func (v *aggregation) awaitRead(read []*lang.KindView) error {
 		}
 		v.kept.background = f
 	}
-	var late <-chan time.Time
+	var timeout <-chan time.Time
 	if v.measure == nil && !v.countOnly {
 		timer := time.NewTimer(v.s.o.Limits.Count)
 		defer timer.Stop()
-		late = timer.C
+		timeout = timer.C
 	}
 	done := false
 	err := v.waitUnlocked(func() {
 		select {
 		case <-f.done:
 			done = true
-		case <-late:
+		case <-timeout:
 		case <-v.deadline:
 		}
 	})

@@ -121,14 +121,14 @@ func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 // reading records.
 func (v *aggregation) countNow(ctx context.Context) (*answer, error) {
 	now, limits := v.s.o.Now(), v.s.o.Limits
-	end, late := now.Add(limits.Facets), now.Add(limits.Count)
+	end, countEnd := now.Add(limits.Facets), now.Add(limits.Count)
 	// On a busy machine the first match may take longer than the limit. It is counted nevertheless.
 	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
 	defer cancel()
 	var t tally
 	broken := false
 	err := v.s.scan(looking, v.q, 0, false, func(_ found, c *lang.Candidate) bool {
-		broken = t.full || t.total >= minCounted && v.s.o.Now().After(late)
+		broken = t.full || t.total >= minCounted && v.s.o.Now().After(countEnd)
 		if !broken && c != nil {
 			t.add(c)
 		}

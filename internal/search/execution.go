@@ -52,11 +52,11 @@ func (v *execution) run(ctx context.Context) error {
 		return true
 	})
 	v.position.Place = last
-	late := errors.Is(err, context.DeadlineExceeded)
-	if err != nil && !late {
+	timedOut := errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !timedOut {
 		return err
 	}
-	if more || late {
+	if more || timedOut {
 		return errors.Join(v.setNextCursor(), err)
 	}
 	return nil
@@ -94,7 +94,7 @@ func (v *execution) isFoundByID(r *understudy.Record) bool {
 func (v *execution) runWindow(ctx context.Context) error {
 	first := topN{order: &v.order}
 	matched, looked := 0, 0
-	var late bool
+	var timedOut bool
 	top, bottom := v.position.Top, v.position.Bottom
 	started := v.request.Cursor != ""
 	err := v.s.scan(ctx, v.q, 0, v.order.oldestFirst, func(f found, c *lang.Candidate) bool {
@@ -106,7 +106,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 			return false
 		}
 		if looked++; looked > v.s.o.Limits.MaxRecords && bottom == 0 {
-			late = true
+			timedOut = true
 			return false
 		}
 		if c == nil || v.isFoundByID(c.Record) {
@@ -133,7 +133,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if late || err != nil {
+	if timedOut || err != nil {
 		v.result.More = true
 		v.markPartial(looked, "that is the most for one answer; what was found was put in order")
 	} else if v.result.More {

@@ -52,7 +52,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStoreSilent) })
 	defer watch.Stop()
-	var told error
+	var stopErr error
 	looked := 0
 	err = s.scan(ctx, q, 0, o.oldestFirst, func(_ found, m *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
@@ -62,24 +62,24 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 		}
 		if looked++; m == nil {
 			if looked%recordsPerIdle == 0 {
-				told = idle()
+				stopErr = idle()
 			}
-			return told == nil
+			return stopErr == nil
 		}
 		h, err := s.newHit(c, q, m)
 		switch {
 		case errors.Is(err, understudy.ErrForbidden): // the caller's grant ended
-			told = err
+			stopErr = err
 		case err == nil:
-			if told = each(&h); told == nil {
+			if stopErr = each(&h); stopErr == nil {
 				n++
 			}
 		}
-		return told == nil
+		return stopErr == nil
 	})
 	switch {
-	case told != nil:
-		return n, told
+	case stopErr != nil:
+		return n, stopErr
 	case ctx.Err() != nil:
 		return n, fmt.Errorf("search: export: %w", context.Cause(ctx))
 	case err != nil:

@@ -107,7 +107,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 			return nil, err
 		}
 	}
-	if most := v.q.MaxMatches(); v.result.Next == "" && !v.result.Partial && (most == 0 || len(v.result.Hits) < most) {
+	if maxMatches := v.q.MaxMatches(); v.result.Next == "" && !v.result.Partial && (maxMatches == 0 || len(v.result.Hits) < maxMatches) {
 		v.result.Incomplete = v.s.incompleteNote(ctx, v.q.Views)
 	}
 	return &v.result, nil
@@ -156,7 +156,7 @@ func (v *execution) markTimeout(ctx context.Context, err error) error {
 }
 
 // markPartial marks the result as partial and notes why. The number of records read includes hidden records, so only a
-// caller that sees everything is told that number.
+// caller that sees everything gets that number.
 func (v *execution) markPartial(looked int, why string) {
 	if v.result.Partial {
 		return // the result is already marked
@@ -284,19 +284,19 @@ func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.Search
 		return err
 	}
 	var one lang.Candidate
-	var told error
+	var yieldErr error
 	err = s.o.Store.Seek(ctx, query.RecordQuery{Source: source, Kinds: []string{kind}, IDs: ids}, func(f query.Hit) bool {
 		if !matchRecord(q, &one, f.Record) {
 			return true
 		}
 		var h query.SearchHit
-		if h, told = s.newHit(c, q, &one); told == nil {
+		if h, yieldErr = s.newHit(c, q, &one); yieldErr == nil {
 			yield(h)
 		}
-		return told == nil
+		return yieldErr == nil
 	})
 	if err == nil {
-		err = told
+		err = yieldErr
 	}
 	if err != nil {
 		return fmt.Errorf("search: show: %w", err)

@@ -120,7 +120,6 @@ func (m *measure) groupBy(q *lang.BoundQuery, i int, name string) error {
 	return err
 }
 
-// canSum reports whether a field can be summed.
 func canSum(s *lang.KindView, f *spec.Field) bool { return hasColumn(s, f, columns.Number) }
 
 // groupFilter returns a test of fields by which matches can be grouped: by value, or by country of a phone number.
@@ -228,7 +227,6 @@ func (m *measure) sumNames() []string {
 	return slices.Compact(sortFrom(all, 1))
 }
 
-// kindSumNames returns what can be summed in one kind.
 func kindSumNames(s *lang.KindView) (all []string) {
 	for _, f := range s.Kind.Fields {
 		if hasColumn(s, f, columns.Number) && canSee(s, f.Name) && (f.Unit == "" || canSee(s, f.Unit)) {
@@ -329,7 +327,6 @@ func (m *measure) dimension(s *lang.KindView, t *columns.Table, name, field stri
 	return wordDimension(t.Column(field))
 }
 
-// wordDimension groups rows by the values of a column.
 func wordDimension(c *columns.Column) aggregate.Dimension {
 	return aggregate.Dimension{
 		Key:  func(row int32) int64 { return int64(c.Word(row)) },

@@ -27,8 +27,8 @@ import (
 type Store interface {
 	// Seek calls yield with the records of a query, ordered by place. It may also yield records that do not match.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
-	// Count counts the records of a query, up to most, and stops at the time by.
-	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
+	// Count counts the records of a query, up to limit, and stops at the time by.
+	Count(ctx context.Context, q query.RecordQuery, limit int64, by time.Time) (query.Count, error)
 	// ReadEdition returns the version of a source's records. A result computed from the records stays valid while both
 	// numbers stay. change is the number of the last change. silent rises when records are added or deleted without a
 	// change.
@@ -337,7 +337,6 @@ func (s *Searcher) CompileText(c understudy.Caller, t *spec.Target, text string)
 	return q.Cond.Text(q.Views), test, nil
 }
 
-// sourceOf returns the source of a name, or nil.
 func (s *Searcher) sourceOf(name string) *spec.Source {
 	for _, src := range s.o.Sources {
 		if src.Name == name {

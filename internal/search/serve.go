@@ -191,13 +191,13 @@ func parseParameters(r *http.Request, known ...string) (url.Values, error) {
 // acceptedForm returns the format with the highest weight in an Accept header (RFC 9110, 12.5.1), or the first of
 // several equal formats.
 func acceptedForm(accept []string) string {
-	best, most := formJSON, 0.0
+	best, bestWeight := formJSON, 0.0
 	for _, field := range accept {
 		for part := range strings.SplitSeq(field, ",") {
 			name, params, _ := strings.Cut(part, ";")
 			if form := mediaForm(strings.ToLower(strings.TrimSpace(name))); form != "" {
-				if w := qualityWeight(params); w > most {
-					best, most = form, w
+				if w := qualityWeight(params); w > bestWeight {
+					best, bestWeight = form, w
 				}
 			}
 		}

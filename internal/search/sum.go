@@ -132,9 +132,9 @@ func (v *aggregation) fillRows(tables *aggregate.Tables, out *query.SumResult) {
 	for i, name := range v.measure.request.By {
 		timed[i] = aggregate.IsSpan(name)
 	}
-	most := v.measure.request.Limit
-	most = cmp.Or(most, query.MaxSums)
-	table := tables.Table(most, v.measure.request.Sum != query.SumCount, timed)
+	limit := v.measure.request.Limit
+	limit = cmp.Or(limit, query.MaxSums)
+	table := tables.Table(limit, v.measure.request.Sum != query.SumCount, timed)
 	out.Rows, out.Totals, out.Others = make([]query.SumRow, 0, len(table.Rows)), v.sumRows(table.Totals), v.sumRows(table.Others)
 	for i := range table.Rows {
 		r := v.sumRow(&table.Rows[i])

@@ -64,7 +64,6 @@ type facetValue struct {
 	long         bool
 }
 
-// add counts a record.
 func (t *tally) add(c *lang.Candidate) { t.move(t.group(c), +1) }
 
 // UpdateRecord moves a record from its former group to the group of its current values; r is nil after deletion. The
@@ -248,7 +247,6 @@ func newFacets() *facets {
 	return &facets{by: map[string]*query.SearchFacet{}, places: map[facetValue]int{}}
 }
 
-// add adds the counts of a tally.
 func (a *facets) add(t *tally) {
 	a.total += t.total
 	for _, g := range t.groups {

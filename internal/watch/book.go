@@ -256,7 +256,6 @@ func (b *Book) find(id string) (*entry, error) {
 	return nil, fmt.Errorf("watch: %w: no watch is called %q", understudy.ErrNotFound, understudy.Clip(id))
 }
 
-// collectOwners updates owners.
 func (b *Book) collectOwners() {
 	names := map[string]bool{}
 	for _, e := range b.entries() {

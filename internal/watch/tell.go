@@ -49,7 +49,7 @@ func (b *Book) Deliver(ctx context.Context, run outbox.Run) error {
 
 // sendPending sends messages until no matches are pending.
 func (b *Book) sendPending(ctx context.Context, run outbox.Run, e *entry) error {
-	for told := int64(0); ; {
+	for sent := int64(0); ; {
 		s := e.status()
 		if s.Pending == 0 || s.State.Stopped != "" {
 			return nil
@@ -64,8 +64,8 @@ func (b *Book) sendPending(ctx context.Context, run outbox.Run, e *entry) error 
 		if err != nil {
 			return err
 		}
-		told += n
-		run.SetProgress(told, 0, fmt.Sprintf("%d matches told", told))
+		sent += n
+		run.SetProgress(sent, 0, fmt.Sprintf("%d matches told", sent))
 	}
 }
 

@@ -62,7 +62,6 @@ func (g *group) add(v value, by int64, timed bool) (rows int64) {
 	return g.rows
 }
 
-// merge adds the sums of another group.
 func (g *group) merge(o *group) {
 	g.rows, g.values, g.sum = g.rows+o.rows, g.values+o.values, g.sum+o.sum
 	if o.large != nil {
@@ -76,7 +75,6 @@ func (g *group) merge(o *group) {
 	}
 }
 
-// valueSum returns the exact sum of the values.
 func (g *group) valueSum() *big.Rat {
 	r := big.NewRat(g.sum, columns.Scale)
 	if g.large != nil {

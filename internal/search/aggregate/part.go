@@ -116,7 +116,6 @@ func (p *Part) RemoveRow(row int32) {
 	}
 }
 
-// hasBit reports whether a row is in a bit set.
 func hasBit(of []uint64, row int32) bool {
 	return int(row)/64 < len(of) && of[row/64]>>(row%64)&1 != 0
 }

@@ -75,7 +75,6 @@ func (d *Dimension) keyText(key int64) string {
 	return d.Text(key)
 }
 
-// mergeInto adds a group to the group of a name.
 func mergeInto[N comparable](all map[N]*group, n N, g *group) {
 	if all[n] == nil {
 		all[n] = &group{}
@@ -84,8 +83,8 @@ func mergeInto[N comparable](all map[N]*group, n N, g *group) {
 }
 
 // Table returns the rows: sorted by time if a dimension is a time, else by sum if values are summed, else by count. It
-// returns at most most rows and keeps the newest times. inTime says which dimensions are times.
-func (t *Tables) Table(most int, summed bool, inTime [MaxDimensions]bool) Table {
+// returns at most limit rows and keeps the newest times. inTime says which dimensions are times.
+func (t *Tables) Table(limit int, summed bool, inTime [MaxDimensions]bool) Table {
 	rows := make([]Row, 0, len(t.all))
 	totals, others := map[string]*group{}, map[string]*group{}
 	for n, g := range t.all {
@@ -109,11 +108,11 @@ func (t *Tables) Table(most int, summed bool, inTime [MaxDimensions]bool) Table 
 		return cmp.Or(by, cmp.Compare(b.Count, a.Count), slices.Compare(a.By[:], b.By[:]), strings.Compare(a.Unit, b.Unit))
 	})
 	out := Table{Rows: rows, Totals: unitRows(totals)}
-	if len(rows) > most {
-		for _, r := range rows[most:] {
+	if len(rows) > limit {
+		for _, r := range rows[limit:] {
 			mergeInto(others, r.Unit, r.group)
 		}
-		out.Rows = rows[:most:most]
+		out.Rows = rows[:limit:limit]
 	}
 	out.Others = unitRows(others)
 	if inTime[0] || inTime[1] { // the newest rows were kept; show them oldest first

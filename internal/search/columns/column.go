@@ -145,12 +145,12 @@ func (c *Column) clear(row int32, doubtful bool) {
 
 // parseMillionths parses a decimal with at most six places whose millionths fit in a cell.
 func parseMillionths(text string) (int32, bool) {
-	const most = 16 // bytes
+	const maxBytes = 16 // bytes
 	i, negative := 0, false
 	if text != "" && (text[0] == '-' || text[0] == '+') {
 		negative, i = text[0] == '-', 1
 	}
-	if len(text) > most || i == len(text) {
+	if len(text) > maxBytes || i == len(text) {
 		return 0, false
 	}
 	n, places, digits := int64(0), -1, 0

@@ -74,7 +74,6 @@ type progress struct {
 	err      error         // the error of the last work
 }
 
-// hasEdition reports whether the rows belong to a store's edition.
 func (p *progress) hasEdition(silent int64) bool { return p.started && p.silent == silent }
 
 const (
@@ -108,7 +107,6 @@ func columnFields(k *spec.Kind) iter.Seq2[*spec.Field, Sort] {
 	}
 }
 
-// removeAll deletes all rows.
 func (t *Table) removeAll() {
 	empty := newTable(t.Source, t.Kind)
 	t.columns, t.byField = empty.columns, empty.byField

@@ -304,19 +304,19 @@ func (s *Set) follow(ctx context.Context, t *Table) error {
 
 // applyChanges reads the records of some changes and updates or deletes their rows.
 func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes []understudy.Change) error {
-	gone := map[int64]bool{}
+	deleted := map[int64]bool{}
 	q := query.RecordQuery{Source: t.Source, Kinds: []string{t.Kind.Name}}
 	for _, c := range changes {
-		if c.Kind == t.Kind.Name && !gone[c.Record] {
-			gone[c.Record] = true
+		if c.Kind == t.Kind.Name && !deleted[c.Record] {
+			deleted[c.Record] = true
 			q.IDs = append(q.IDs, c.ID)
 		}
 	}
-	var held []*understudy.Record
+	var stored []*understudy.Record
 	if len(q.IDs) > 0 {
 		err := s.store.Seek(ctx, q, func(h query.Hit) bool {
-			held = append(held, h.Record)
-			delete(gone, h.Record.Number)
+			stored = append(stored, h.Record)
+			delete(deleted, h.Record.Number)
 			return ctx.Err() == nil
 		})
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -325,10 +325,10 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 	}
 	err := errFull
 	if t.mustAddRows() {
-		err = s.putRecords(t, silent, held)
+		err = s.putRecords(t, silent, stored)
 	}
 	if errors.Is(err, errFull) {
-		err = s.replaceRows(t, silent, held)
+		err = s.replaceRows(t, silent, stored)
 	}
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 	if !t.progress.hasEdition(silent) {
 		return errReset
 	}
-	for record := range gone {
+	for record := range deleted {
 		t.applyRecord(record, nil)
 	}
 	last := changes[len(changes)-1].N
@@ -347,7 +347,7 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 		t.progress.version++ // a follower's record may change without a row
 	}
 	for w := range t.watchers {
-		w.notifyFollower(held, gone)
+		w.notifyFollower(stored, deleted)
 		if w.Ready {
 			w.watermark = max(w.watermark, last)
 		}
@@ -356,14 +356,14 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 }
 
 // notifyFollower sends stored and deleted records to a follower.
-func (w *Watch) notifyFollower(held []*understudy.Record, gone map[int64]bool) {
+func (w *Watch) notifyFollower(stored []*understudy.Record, deleted map[int64]bool) {
 	if w.follower == nil {
 		return
 	}
-	for _, r := range held {
+	for _, r := range stored {
 		w.follower.UpdateRecord(r.Number, r)
 	}
-	for record := range gone {
+	for record := range deleted {
 		w.follower.UpdateRecord(record, nil)
 	}
 }
@@ -380,13 +380,13 @@ func (t *Table) mustAddRows() bool {
 }
 
 // replaceRows updates the rows of records that already have one.
-func (s *Set) replaceRows(t *Table, silent int64, held []*understudy.Record) error {
+func (s *Set) replaceRows(t *Table, silent int64, stored []*understudy.Record) error {
 	t.Lock()
 	defer t.Unlock()
 	if !t.progress.hasEdition(silent) {
 		return errReset
 	}
-	for _, r := range held {
+	for _, r := range stored {
 		_, there := t.Row(r.Number)
 		if there {
 			t.applyRecord(r.Number, r)

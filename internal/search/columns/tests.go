@@ -31,7 +31,6 @@ func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 	return nil
 }
 
-// hasValue reports whether a row has a value.
 func (c *Column) hasValue(row int32) bool {
 	if c.Sort == Number {
 		return int32(c.cells[row]) != noNumber
@@ -39,7 +38,6 @@ func (c *Column) hasValue(row int32) bool {
 	return c.cells[row] != 0
 }
 
-// isNumberTest reports whether a test compares numbers only.
 func isNumberTest(test query.Test) bool {
 	switch test := test.(type) {
 	case query.Range:

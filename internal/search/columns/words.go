@@ -64,7 +64,6 @@ func (w *valueTable) release(n uint32) {
 	w.free = append(w.free, n)
 }
 
-// valueOf parses a value from its JSON.
 func valueOf(raw, typ string) query.Value {
 	body := []byte(raw)
 	doc, err := jsonspan.Parse(body)

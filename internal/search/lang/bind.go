@@ -55,7 +55,6 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	return q, nil
 }
 
-// dropNumbers applies dropNumber to every part of a tree.
 func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 	if words := dropNumber(n, scope); words != n || len(n.Of) == 0 {
 		return words

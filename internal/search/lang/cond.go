@@ -84,17 +84,17 @@ func (c *Cond) maxMatches() (n int) {
 		return len(c.Predicate.ids)
 	case opAnd:
 		for _, of := range c.Of {
-			if most := of.maxMatches(); most > 0 && (n == 0 || most < n) {
-				n = most
+			if limit := of.maxMatches(); limit > 0 && (n == 0 || limit < n) {
+				n = limit
 			}
 		}
 	case OpOr:
 		for _, of := range c.Of {
-			most := of.maxMatches()
-			if most == 0 {
+			limit := of.maxMatches()
+			if limit == 0 {
 				return 0
 			}
-			n += most
+			n += limit
 		}
 	}
 	return n
@@ -148,7 +148,6 @@ func (c *Cond) Match(r *Candidate) bool {
 	return c.Predicate.match(r)
 }
 
-// testOf returns the test for the field of a kind.
 func (l *predicate) testOf(s *KindView) query.Test {
 	if l.costTest != nil && s.Kind.Field(l.Fields[s]).Show == spec.ShowCost {
 		return l.costTest

@@ -112,7 +112,6 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 // hasManyFields reports whether the kind has too many fields for the index of words to tell apart.
 func (s *KindView) hasManyFields() bool { return len(s.Kind.Fields) > query.MaxTextFields }
 
-// canSeeField reports whether a field is fully visible.
 func (s *KindView) canSeeField(name []byte) bool {
 	if _, ok := s.Fields[string(name)]; ok || !s.Unnamed {
 		return ok
@@ -147,7 +146,6 @@ func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	return f, nil
 }
 
-// hasField reports whether the kind has one or several fields of a name.
 func (s *KindView) hasField(name string) bool {
 	f, ambiguous := s.Field(name)
 	return f != nil || len(ambiguous) > 0

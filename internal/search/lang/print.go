@@ -94,7 +94,6 @@ func isBareWord(s string) bool {
 	return letters
 }
 
-// isBareValue reports whether a value needs no quotes.
 func isBareValue(s string) bool {
 	for i := range len(s) {
 		c := s[i]

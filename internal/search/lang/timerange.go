@@ -161,7 +161,6 @@ func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 	return nil, false
 }
 
-// newTimesTest returns the test that a time is in one of the ranges.
 func newTimesTest(ranges []timeRange) (t query.Times) {
 	for _, s := range ranges {
 		t = append(t, query.Span{From: s.from, To: s.to})
@@ -169,7 +168,6 @@ func newTimesTest(ranges []timeRange) (t query.Times) {
 	return t
 }
 
-// bindTime binds a condition on a field of times.
 func (b *Binder) bindTime(l *predicate) {
 	ranges, ok := b.timeRanges(l.Node)
 	if !ok {

@@ -26,7 +26,6 @@ const (
 	relRange                   // ":a..b" is from the first value to the second, both included
 )
 
-// symbol returns how a relation is written.
 func (r relation) symbol() string {
 	switch r {
 	case RelSame:

@@ -258,7 +258,6 @@ func example(n *Node) string {
 	return n.Name + n.Rel.symbol() + "60"
 }
 
-// isClosed reports whether a range has both ends.
 func (n *Node) isClosed() bool { return n.Values[0].Text != "" && n.Values[1].Text != "" }
 
 // refuseRange fails with an error about a range that cannot contain any value.
@@ -309,7 +308,6 @@ func (b *Binder) addEndingHint(n *Node) {
 	}
 }
 
-// newPhoneTest returns the test for one of some phone numbers in any notation.
 func newPhoneTest(values []Value) (any query.Any) {
 	for _, v := range values {
 		any = append(any, query.NewPhoneNumber(v.Text))

@@ -28,7 +28,6 @@ func AddConditions(tree *Node, all []query.FieldCondition) (*Node, error) {
 	return join(opAnd, parts), nil
 }
 
-// relationOf returns the relation that a comparison names.
 func relationOf(c query.Comparison) relation {
 	for _, r := range []relation{RelSame, relLess, relAtMost, relMore, relAtLeast} {
 		if r.symbol() == string(c) {
