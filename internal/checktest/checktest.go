@@ -38,7 +38,7 @@ func MustTrue(t T, ok bool, format string, args ...any) {
 func Equal[V comparable](t T, got, want V, format string, args ...any) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s is %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+		t.Errorf("%s is %s", fmt.Sprintf(format, args...), difference(got, want))
 	}
 }
 
@@ -46,7 +46,7 @@ func Equal[V comparable](t T, got, want V, format string, args ...any) {
 func MustEqual[V comparable](t T, got, want V, format string, args ...any) {
 	t.Helper()
 	if got != want {
-		t.Fatalf("%s is %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+		t.Fatalf("%s is %s", fmt.Sprintf(format, args...), difference(got, want))
 	}
 }
 
@@ -96,6 +96,21 @@ func MustLacks(t T, text, part, format string, args ...any) {
 	if strings.Contains(text, part) {
 		t.Fatalf("%s contains %q: %s", fmt.Sprintf(format, args...), part, shown(text))
 	}
+}
+
+// difference returns both values. Of two long texts it returns what begins shortly before their first difference.
+func difference(got, want any) string {
+	a, isText := got.(string)
+	b, _ := want.(string)
+	if !isText || max(len(a), len(b)) <= maxShown {
+		return shown(got) + ", want " + shown(want)
+	}
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	at := max(0, i-80)
+	return fmt.Sprintf("%q from byte %d on, want %q", a[at:min(len(a), i+200)], at, b[at:min(len(b), i+200)])
 }
 
 // shown returns a value as a failure shows it: texts are quoted and cut after maxShown bytes.

@@ -340,7 +340,7 @@ func (w *World) ReadEdition(context.Context, string) (change, silent int64, err 
 	return 1, 0, nil
 }
 
-// History is what was seen of a record that is held: two versions.
+// ReadHistory returns two versions of a stored record.
 func (w *World) ReadHistory(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	rec := w.Newest(source, kind, id)
 	if rec == nil {

@@ -147,15 +147,6 @@ func TestHiddenRecordsAreOnNoPage(t *testing.T) {
 	}
 }
 
-// differs is where a text parts from another.
-func differs(a, b string) string {
-	i := 0
-	for i < min(len(a), len(b)) && a[i] == b[i] {
-		i++
-	}
-	return "…" + a[max(0, i-80):min(len(a), i+160)]
-}
-
 func TestFoundRecordsAreOnTheirPages(t *testing.T) {
 	w, v := openHidden(t, "age", true)
 	for _, kind := range []string{"calls", "messages", "conferences", "recordings", "alerts"} {

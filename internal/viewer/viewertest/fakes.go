@@ -24,7 +24,7 @@ type History struct {
 	Change   int64 // what ReadEdition returns; 0: it is not known
 }
 
-// History returns the versions of a record that it was given, the newest first.
+// ReadHistory returns the versions that were given for a record, the newest first.
 func (a *History) ReadHistory(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	a.Limits = append(a.Limits, limit)
 	all := a.Versions[source+"/"+kind+"/"+id]
