@@ -77,7 +77,7 @@ func (g *Gate) CanSeePage(c understudy.Caller, source, kind string, p *understud
 func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	key := s.RecordKey(p)
 	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).IsWrapped() {
-		return nil // the response to a write, in which no record was found
+		return nil // a response to a write in which no record was found
 	}
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
@@ -170,7 +170,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.isPathEnough(a.Target))
 	key, former := listKey{rule: f, list: a.Target.Key}, foundList{made: new(request.ListCache)}
 	if keep {
-		if f.isTimeDependent() { // the time is rounded up to a second, so that the kept list serves that second
+		if f.isTimeDependent() { // round the time up to a second, so that the cached list can be used for that second
 			now = now.Truncate(time.Second).Add(time.Second)
 			key.second = now.Unix()
 		}
@@ -184,7 +184,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 			w = *a.Local
 		}
 		w.CanFind = f.recordFilter(now, !a.AsOf.IsZero(), w.CanFind)
-		if a.AsOf.IsZero() { // a list of now: the store compares the current version of each record
+		if a.AsOf.IsZero() { // for a list of the present the store compares the current version of each record
 			f.narrow(&w, now)
 			w.NoIndex = !f.isIndexed() || len(f.wanted) > 1
 		}
@@ -214,13 +214,13 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 type listKey struct {
 	rule   *rowFilter
 	list   understudy.Key
-	second int64 // Unix time of the second for which the rule was applied; 0 if only the records decide
+	second int64 // the Unix time for which the rule was applied; 0 if the rule does not depend on the time
 }
 
 // foundList is a kept list in which the caller may find every record.
 type foundList struct {
-	sum  [16]byte         // checksum of a page that upstream sent; zero if the list was made from records
-	page *understudy.Page // the page, if it was made from records
+	sum  [16]byte         // the checksum of the page that upstream sent; zero if the list was made from stored records
+	page *understudy.Page // the page, if the list was made from stored records
 	made *request.ListCache
 }
 
@@ -230,8 +230,8 @@ func (l *foundList) isSame(p *understudy.Page) bool {
 }
 
 const (
-	maxLists  = 16 << 20 // total size of the kept lists, in bytes
-	rowWeight = 256      // size of a row beside its bytes in the body, in bytes
+	maxLists  = 16 << 20 // the maximum size of all cached lists, in bytes
+	rowWeight = 256      // the assumed size of a row without its bytes in the body, in bytes
 )
 
 // keep stores a page in which the caller may find every record. For a list that its path decides, keep stores

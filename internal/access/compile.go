@@ -18,7 +18,7 @@ import (
 
 // Options are the settings and data from which a Gate is built.
 type Options struct {
-	Specs map[string]*spec.Spec // compiled, by source name
+	Specs map[string]*spec.Spec // the compiled specs, by the name of the source
 	Roles Roles
 	// Rows are the roles' row rules, by role and source. Each role must also be in Roles.
 	Rows map[string]map[string]RowRules
@@ -44,8 +44,8 @@ type Options struct {
 	// Hasher computes the hashes of values. Equal values have equal hashes in all gates that share a Hasher. If
 	// Hasher is nil, the gate creates its own.
 	Hasher *Hasher
-	Cache  int64            // size of the kept views in bytes; 0 means DefaultCache, less than 0 keeps none
-	Now    func() time.Time // time.Now if nil
+	Cache  int64            // the maximum size of all cached views in bytes; 0 means DefaultCache, less than 0 means no cache
+	Now    func() time.Time // the clock; nil means time.Now
 }
 
 // DefaultCache is the size of the views kept in memory, in bytes.

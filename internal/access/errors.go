@@ -27,8 +27,8 @@ const (
 type Failure struct {
 	Word    string // the name of the error in the spec's codes and messages
 	Status  int
-	Code    string // as JSON; if "", the spec's code for Word, else Status
-	Message string // if "", the spec's message for Word, else the usual text of the status
+	Code    string // the error code as JSON; "" means the spec's code for Word or else Status
+	Message string // the message; "" means the spec's message for Word or else the usual text of the status
 	Path    string // replaces {path} in the spec's message
 }
 
@@ -108,7 +108,7 @@ func errorWord(status int) string {
 
 // errorShape is the place of the code in a source's error bodies.
 type errorShape struct {
-	code string // dotted name of the field; "" if the bodies have no code
+	code string // the dotted name of the code's field; "" if error bodies have no code
 	of   *spec.Errors
 }
 

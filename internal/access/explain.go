@@ -101,7 +101,7 @@ type FieldExplanation struct {
 	Class string `json:"class,omitempty"`
 	Level string `json:"level"`
 	Line  string `json:"line"`
-	Value string `json:"value,omitempty"` // JSON; "" if the record has no such field
+	Value string `json:"value,omitempty"` // the value of the field as JSON; "" if the record has no such field
 }
 
 // ExplainRecord returns whether a role finds a stored record and why, and what it sees of each field. Its

@@ -21,7 +21,7 @@ import (
 type Gate struct {
 	now    func() time.Time
 	specs  map[string]*spec.Spec
-	roles  map[string]map[string]*grants // by role and source; a role without an entry sees nothing
+	roles  map[string]map[string]*grants // the grants by role and source; a role without an entry sees nothing
 	policy string
 	stated Options // the options for the policy: specs, roles, row rules and permissions
 	views  viewCache
@@ -151,10 +151,10 @@ type Visibility struct {
 	caller understudy.Caller
 	source string
 	kind   string
-	spec   *spec.Spec // nil if the source does not exist
-	plan   *plan      // nil if the caller sees everything, or if err is set
+	spec   *spec.Spec // the source's spec; nil if the source does not exist
+	plan   *plan      // how fields are hidden; nil if the caller sees everything, or if err is set
 	all    bool       // whether the caller has the built-in role all
-	ruled  *grants    // nil if no row rules limit the caller in this source
+	ruled  *grants    // the row rules; nil if no row rules limit the caller in this source
 	err    error      // why the caller may see nothing of the kind
 }
 

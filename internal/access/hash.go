@@ -35,10 +35,10 @@ import (
 // The format of a hash.
 const (
 	hashPrefix = "h:"
-	tagSize    = 10 // bytes; among 10^9 values the chance that two share a tag is about 1 in 2 million
-	sealedSize = 7  // bytes of a sealed number, which has at most 15 digits
-	textHash   = 16 // letters of the hash of a text
-	numberHash = 28 // letters of the hash of a number
+	tagSize    = 10 // the length of a tag, in bytes; among 10^9 values two share a tag with a probability of 1 in 2 million
+	sealedSize = 7  // the length of a sealed number of up to 15 digits, in bytes
+	textHash   = 16 // the length of the hash of a text, in letters
+	numberHash = 28 // the length of the hash of a number, in letters
 )
 
 // hashLetters encodes the bytes of a hash in lower-case letters and digits.
@@ -46,7 +46,7 @@ var hashLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 
 // Hasher computes the hashes of one installation. After Open it is safe for concurrent use.
 type Hasher struct {
-	macs  sync.Pool // of hash.Hash
+	macs  sync.Pool // reused values of type hash.Hash
 	block cipher.Block
 }
 
@@ -56,7 +56,7 @@ const kvKey = "access/hash key"
 // NewHasher creates a Hasher with a new random key.
 func NewHasher() (*Hasher, error) {
 	key := make([]byte, token.KeySize)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // crypto/rand returns no error; it ends the program instead
 	h := &Hasher{}
 	return h, h.derive(key)
 }
@@ -147,7 +147,7 @@ func (h *Hasher) number(text string) string {
 // pack encodes a number in 7 bytes: 50 bits for the digits, one bit for the country code, 4 bits for the number
 // of digits.
 func pack(p understudy.Phone) (packed [sealedSize]byte) {
-	n, _ := strconv.ParseUint(p.Digits, 10, 64) // 15 digits at most
+	n, _ := strconv.ParseUint(p.Digits, 10, 64) // cannot fail, because there are at most 15 digits
 	n |= uint64(len(p.Digits)) << 51
 	if p.HasCountryCode {
 		n |= 1 << 50

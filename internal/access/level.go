@@ -21,7 +21,7 @@ type Level uint8
 
 // The levels. The zero value hides.
 const (
-	Hide    Level = iota // null in an API response
+	Hide    Level = iota // null in a response
 	Hash                 // a text that replaces the value; equal values have equal texts
 	Country              // a fixed mask, then the country of a phone number
 	Last4                // a fixed mask, then the last four digits of a phone number with at least 8 digits

@@ -13,9 +13,9 @@ import (
 
 // node is one place in a body: a field, or the body itself.
 type node struct {
-	level Level            // whether it is a phone number
-	phone bool             // whether this value or a value inside it is shown
-	open  bool             // something here or inside is shown
+	level Level            // the level at which this value is shown
+	phone bool             // whether this value is a phone number
+	open  bool             // whether this value or a value inside it is shown
 	named map[string]*node // the fields inside that the spec names; nil if none
 }
 
@@ -69,12 +69,12 @@ func (n *node) find(dotted string) *node {
 // plan is how much of each field of a kind a role sees.
 type plan struct {
 	spec        *spec.Spec
-	kind        *spec.Kind // nil for a path that the spec does not name
+	kind        *spec.Kind // the kind of the path; nil if the spec does not name the path
 	record      *node
-	outsideBody map[string]Level // levels of the fields that are not in the body: media fields and the root
+	outsideBody map[string]Level // the levels of fields that are not in the body: media fields and the root
 	// listBodies are the nodes of list bodies, with their records and envelope, by paging.
 	listBodies   map[*spec.Paging]*node
-	recordBodies map[string]*node        // the nodes of bodies with one record, by the key of the record
+	recordBodies map[string]*node        // the rewrite nodes of bodies with one record, by the key of the record
 	listKeys     []string                // the keys of the records in list bodies; "" if the body is the array
 	seesAll      bool                    // whether every field that the spec names is shown
 	seesFinal    bool                    // whether the fields that make a record final are fully shown

@@ -53,10 +53,10 @@ var ruleWords = []string{FindAll, FindNone, FindParent}
 // ancestor is a field that names a record above.
 type ancestor struct {
 	field      string
-	kind       *spec.Kind // nil if the prefix of the id tells the kind
+	kind       *spec.Kind // the kind of the record above; nil if the prefix of the id decides the kind
 	root       bool       // whether the value is the name of a root
 	byPathOnly bool       // with root: whether no field names the record, only a list's path
-	at         int        // index of the field among the fields that a filter reads
+	at         int        // the index of the field among the fields that a filter reads
 }
 
 // rowFilter is a role's row rule for one kind, prepared for use. A nil rowFilter finds every record.
@@ -69,17 +69,17 @@ type rowFilter struct {
 	fields query.Fields // the fields that the rule reads
 
 	// How young a record must be:
-	age    time.Duration // maximum age; 0 means any age
-	clocks []int         // indexes of the clock field and of the field used if the clock is null
+	age    time.Duration // the maximum age of a record; 0 means any age
+	clocks []int         // the indexes of the clock field, and of the field that replaces a clock of null
 
 	// Which phone numbers it must have:
-	ownNumbers bool            // whether our own numbers are among them
-	wanted     map[string]bool // the numbers as digits, or as written if they have other characters
-	phones     []int           // indexes of the phone fields; empty if any number will do
+	ownNumbers bool            // whether the account's own numbers are wanted too
+	wanted     map[string]bool // the wanted numbers as digits, or as written if they have other characters
+	phones     []int           // the indexes of the phone fields; empty if any number is allowed
 
 	where      []condition
 	above      []ancestor
-	needsAbove bool // whether there must be a record above; otherwise only hidden records above count
+	needsAbove bool // whether a record above must exist; otherwise the rule only requires that no record above is hidden
 	// whether the role finds no record of the kind
 	findsNone     bool
 	decidedByName bool // for the kind of the roots: whether its name decides if a record is found

@@ -44,9 +44,9 @@ type lookups struct {
 type sharedLookup struct {
 	when   time.Time
 	done   chan struct{}
-	answer *request.Response // a record that the caller may find, or a response without a record
+	answer *request.Response // a response with a record that the caller may find, or without a record
 	err    error
-	left   bool // whether the request's own caller left before the end
+	left   bool // whether the caller of the request left before its end
 }
 
 // seek requests a record from upstream that is not stored, or that is stored but hidden from the caller. Both

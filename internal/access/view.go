@@ -19,13 +19,13 @@ import (
 
 // View is what one role sees of one page. It is shared and never changed.
 type View struct {
-	Body        []byte // the page's own bytes if Unredacted
-	Unredacted  bool   // whether nothing had to be hidden
+	Body        []byte // the shown body, which is the page's own bytes if Unredacted is true
+	Unredacted  bool   // whether nothing in the body had to be hidden
 	ContentType string
 	Charset     string   // the charset of the body for a program (see understudy.Page)
-	Sum         [16]byte // first half of Body's SHA-256, for an ETag
+	Sum         [16]byte // the first half of Body's SHA-256, for an ETag
 
-	plan *plan // nil if the role sees everything
+	plan *plan // how the body was rewritten; nil if the role sees everything
 	kind *spec.Kind
 	list bool
 	key  string // the key of the one record in Body; "" if it is Body
@@ -36,9 +36,9 @@ type View struct {
 type viewKey struct {
 	sum  [16]byte
 	plan *plan
-	list *spec.Paging // nil if the page is no list
-	key  string       // the key of the one record
-	set  string       // the page's charset
+	list *spec.Paging // the paging of the list; nil if the page is not a list
+	key  string       // the key under which the body has its one record
+	set  string       // the charset of the page
 }
 
 // kept is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no
@@ -245,7 +245,7 @@ func sum(body []byte) (half [16]byte) {
 type rewriter struct {
 	data []byte
 	out  []byte
-	from int // start of the part of data that is not copied yet
+	from int // the offset of the part of data that is not copied yet
 	hash *Hasher
 }
 

@@ -25,17 +25,17 @@ const (
 
 // Value is a value of a row, as far as it is shown.
 type Value struct {
-	Name  string // dotted name
-	Text  string // decoded text, or JSON for arrays and objects; "" unless State is Masked or Seen
+	Name  string // the dotted name of the field
+	Text  string // the decoded text, or JSON for arrays and objects; "" unless State is Masked or Seen
 	State State
 	Level Level       // the level of a Masked value
-	Field *spec.Field // nil if the spec does not name the field
+	Field *spec.Field // the spec's field; nil if the spec does not name it
 }
 
 // Row is one record of a view. All its data comes from the view's body, so it contains nothing hidden.
 type Row struct {
-	ID         string // "" if the role does not see the fields of the id
-	Start, End int    // position in View.Body, in bytes
+	ID         string // the id of the record; "" if the role does not see the fields of the id
+	Start, End int    // the position of the row in View.Body, in bytes
 
 	view *View
 }
@@ -187,7 +187,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 		if n := p.record.find(v.Name); n != nil {
 			partly = n.level
 			if level = n.level; n.open && level < See {
-				level = Last4 // stands for Hash and Country too, which also show only texts
+				level = Last4 // Last4 represents Hash and Country too, which also show only texts
 			}
 		}
 	}
@@ -195,7 +195,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 	case at.Kind == jsonspan.Null && level == See:
 		v.State = Null
 	case at.Kind == jsonspan.Null && level == Last4 && v.Field != nil && isTextual(v.Field.Type):
-		v.State = Null // at this level null means that the value is not a text, and this type is one
+		v.State = Null // only values that are not texts are hidden as null, so this null of a text field is upstream's
 	case at.Kind == jsonspan.Null || level == Hide:
 		v.State = Hidden
 	default:

@@ -43,7 +43,7 @@ type Options struct {
 	Secrets  config.Secrets
 	Dir      *datadir.Dir
 	By       string // who defines the grants: "config" or "demo"
-	World    string // the name of the demo's data; "": the upstream's address and account
+	World    string // the name of the demo's data; "" means the upstream's address and account
 	Stderr   io.Writer
 	// Again reads the settings again; nil: they are never read again.
 	Again    func() (*config.Settings, error)
@@ -65,9 +65,9 @@ type App struct {
 	policies  *policyReader
 	db        *store.DB
 	files     *contents.Files
-	audit     auditLog // nil if nothing is listed
+	audit     auditLog // the audit log; nil if nothing is recorded
 	issuer    *issuer
-	clients   map[string]*upstream.Client // by source
+	clients   map[string]*upstream.Client // the upstream clients by source
 	saved     *savedPages
 	mirror    *mirror.Mirror
 	jobs      *jobs.Runner
@@ -75,7 +75,7 @@ type App struct {
 	walker    *crawl.Crawler
 	eraser    *operations.Eraser
 	ports     *ports
-	enforcer  *enforcer // nil in a command
+	enforcer  *enforcer // rebuilds the policy after changes; nil in a command
 }
 
 // Build opens everything in the order in which the packages depend on each other. After an error it closes what
@@ -116,8 +116,8 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 			return a, err
 		}
 	}
-	if p.people != nil { // the policy was built before the log was opened
-		p.people.Audit = a.audit // the policy is older than the log
+	if p.people != nil { // the policy was built before the audit log was opened
+		p.people.Audit = a.audit
 	}
 	if o.Headless {
 		err = a.openCommands(ctx)

@@ -16,7 +16,7 @@ import (
 type issuer struct {
 	made     *credentials.Book
 	settings *liveSettings
-	folder   string                          // of the settings file
+	folder   string                          // the folder of the settings file
 	enforce  func(ctx context.Context) error // rebuilds the policy with the credentials of the book
 }
 

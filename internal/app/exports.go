@@ -22,14 +22,14 @@ type exports struct {
 	viewer, search *limiter.Limiter
 
 	mu      sync.Mutex
-	now     policy // the policy in force
+	now     policy // the current policy
 	running map[*runningExport]bool
 }
 
 // runningExport is a running export.
 type runningExport struct {
 	caller      understudy.Caller
-	fingerprint string // the fingerprint of the caller's policy at the begin
+	fingerprint string // the fingerprint of the caller's policy when the export began
 	end         context.CancelFunc
 }
 
@@ -87,7 +87,7 @@ func (e *exports) judge(u *runningExport) {
 // fingerprint returns the fingerprint of what a caller may see under this policy. It returns "" if the policy
 // does not know the caller.
 func (p *policy) fingerprint(c understudy.Caller) string {
-	if c.Source == "" && c.Name == understudy.CommandCaller.Name { // its token is valid as long as the process runs
+	if c.Source == "" && c.Name == understudy.CommandCaller.Name { // the token of commands is valid as long as the process runs
 		return p.gate.PolicyFingerprint(c)
 	}
 	now, ok := p.book.Recheck(c)

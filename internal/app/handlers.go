@@ -34,7 +34,7 @@ type handlerSet struct {
 	policy   policy
 	viewer   *viewer.Viewer
 	search   *search.Searcher
-	proxies  map[string]*proxy.Proxy // by source
+	proxies  map[string]*proxy.Proxy // the proxies by source
 	watches  watch.Policy
 	inside   http.Handler // the handler of requests in tunnels; nil if there are no tunnels
 }

@@ -88,7 +88,7 @@ func viewerTime(s onlinestat.Summary) page.Times {
 
 // traffic counts the responses of the drop-in ports.
 type traffic struct {
-	recent   map[string]*recent       // by source
+	recent   map[string]*recent       // the latest response times, by source
 	noPlace  map[string]*atomic.Int64 // writes refused because too many were running, by source
 	tooLarge atomic.Int64             // bodies of writes that exceeded the limit
 	day      *lastday.Days
@@ -102,7 +102,7 @@ const recentCount = 120
 type recent struct {
 	n           atomic.Uint64
 	times       [recentCount]atomic.Int64
-	held, asked *onlinestat.Sharded // seconds, of responses from the store and of responses for which the upstream was asked
+	held, asked *onlinestat.Sharded // response times in seconds, of responses from the store and of responses that needed an upstream request
 }
 
 func newRecent() *recent {

@@ -33,7 +33,7 @@ import (
 // openPort binds a port.
 func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
 	cfg, express := a.opts.Settings, int64(0)
-	if cfg.Sources[name] != nil { // only the ports of sources have an express lane
+	if cfg.Sources[name] != nil { // only ports of sources have an express lane
 		express = cfg.Shares(os.ReadFile).Express
 	}
 	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express)

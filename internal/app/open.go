@@ -100,7 +100,7 @@ func (a *App) openAudit(ctx context.Context) error {
 	}
 	o.Now, o.Logger = time.Now, a.log
 	if a.opts.Headless || a.opts.Offline {
-		o.Send = audit.SendOptions{} // the server sends the log
+		o.Send = audit.SendOptions{} // only the server sends the audit log, not a command
 	}
 	o.Send.KV = a.db.KV
 	o.Send.Host, _ = os.Hostname() // without a name syslog gets none

@@ -33,10 +33,10 @@ type policy struct {
 	own  []callers.Credential // additional credentials for callers in tunnels
 	// tunnelled knows the callers in tunnels.
 	tunnelled *callers.Book
-	people    *signin.People // the people who can sign in by a form; nil: nobody can
+	people    *signin.People // the people who can sign in with a form; nil if nobody can
 	hooks     []feed.Hook
 	alerts    []forecast.Alert
-	mailer    *watch.Mailer // nil if no mail is sent
+	mailer    *watch.Mailer // sends mail to people; nil if no mail is sent
 }
 
 func (p policy) feed() feed.Policy {
@@ -52,9 +52,9 @@ type policyReader struct {
 	visitors visitors
 	log      *slog.Logger
 
-	made    *credentials.Book  // set when the store is open
-	auditor understudy.Auditor // nil if nothing is listed
-	watches *watch.Book        // set before any request
+	made    *credentials.Book  // the credentials made in the viewer; set when the store is open
+	auditor understudy.Auditor // the audit log; nil if nothing is recorded
+	watches *watch.Book        // the watches of people; set before the first request
 }
 
 func newPolicyReader(opts Options, sources []*spec.Source, ports *ports, log *slog.Logger) (*policyReader, error) {
@@ -120,7 +120,7 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.NewestOrDeleted, r.lookups.AddressedID
 	gate, err := access.NewWith(o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", "roles", understudy.StripPrefixes(err)) // named after the setting
+		return nil, fmt.Errorf("%s: %w", "roles", understudy.StripPrefixes(err)) // the error begins with the name of the setting
 	}
 	return gate, nil
 }

@@ -28,11 +28,11 @@ import (
 type ports struct {
 	limits   *config.Limits
 	log      *slog.Logger
-	servers  []*frontend.Server // the viewer's server first
-	tunnels  *tunnels           // nil if there are none
+	servers  []*frontend.Server // the servers of all ports, the viewer's server first
+	tunnels  *tunnels           // the tunnels; nil if the settings have none
 	profiles *profile.Recorder
 	access   *accesslog.Log
-	file     *accesslog.File // of the access log; nil: it goes to standard error, or nowhere
+	file     *accesslog.File // the file of the access log; nil if the log goes to standard error or is off
 	unread   *frontend.Unread
 	ending   atomic.Bool
 }
@@ -171,7 +171,7 @@ type tunnels struct {
 	proxy  *connect.Proxy
 	inside *frontend.Server // a server without a port
 	serves []*spec.Source
-	bases  map[string]*config.Source // by the source's name
+	bases  map[string]*config.Source // the sources by name
 }
 
 // connectPort is the name of the proxy's port. No source has this name.

@@ -33,7 +33,7 @@ type liveSettings struct {
 	now      atomic.Pointer[config.Settings]
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
-	policies atomic.Int64 // how many policies were put in force
+	policies atomic.Int64 // the number of policies that became current
 
 	mu   sync.Mutex
 	last diagnostics.Settings
@@ -82,7 +82,7 @@ type enforcer struct {
 	build    func(*config.Settings, policy) (*handlerSet, error)
 
 	mu      sync.Mutex                 // held while settings are read
-	inForce atomic.Pointer[handlerSet] // nil until the first policy
+	inForce atomic.Pointer[handlerSet] // the current handlers; nil until the first policy
 
 	// The following parts accept new settings while they run.
 	ports     *ports
@@ -90,7 +90,7 @@ type enforcer struct {
 	mirror    *mirror.Mirror
 	columns   *columns.Set
 	exports   *exports
-	audit     auditLog // nil if nothing is listed
+	audit     auditLog // the audit log; nil if nothing is recorded
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
 	watches   *watch.Book
@@ -292,7 +292,7 @@ func (e *enforcer) install(d *handlerSet) {
 			e.log.Error("close the former viewer", "err", err)
 		}
 	})
-	if who := d.policy.people; who != nil { // ends the sessions of people who may no longer sign in
+	if who := d.policy.people; who != nil { // end the sessions of people who may no longer sign in
 		ctx, cancel := context.WithTimeout(context.Background(), kvTimeout)
 		defer cancel()
 		if err := who.EndGone(ctx); err != nil {

@@ -45,7 +45,7 @@ type figures struct {
 	walker   *crawl.Crawler
 	jobs     *jobs.Runner
 	feed     *feed.Feed
-	audit    auditLog // nil if nothing is listed
+	audit    auditLog // the audit log; nil if nothing is recorded
 	ports    *ports
 	names    *callers.Names
 	exports  *exports

@@ -29,7 +29,7 @@ type History interface {
 // time of a change in hidden data is not revealed.
 type Version struct {
 	Version understudy.Version
-	Row     access.Row // empty if the record was deleted or Kept is false
+	Row     access.Row // the record as the caller sees it; empty if the record was deleted or Kept is false
 	Kept    bool       // whether the body of the version is stored
 	Fields  []access.Value
 	Before  *Version // the version before it in the same shape
@@ -88,8 +88,8 @@ func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (P
 func (r Reader) filterVersions(source, kind string, versions []understudy.Version, cut bool) (Past, error) {
 	var p Past
 	whole := r.Gate.CanSeeAll(r.Caller, source)
-	last := map[string]*Version{}  // by shape
-	lost := map[string]time.Time{} // by shape: when the first version began whose body is not stored
+	last := map[string]*Version{}  // the newest version so far, by shape
+	lost := map[string]time.Time{} // when the first version without a stored body began, by shape
 	gone := false
 	for i, v := range slices.Backward(versions) {
 		beyond := cut && i == len(versions)-1
@@ -201,7 +201,7 @@ func ChangedFields(before, after *Version) []Difference {
 // if the record was deleted at that moment. VersionAt returns nil if no version of the shape was stored yet, or
 // if the history was not read that far back.
 func (p Past) VersionAt(t time.Time, shape string) (s *Version, gone bool) {
-	for _, s := range p.Versions { // newest first
+	for _, s := range p.Versions { // the versions are ordered from newest to oldest
 		if s.Version.From.After(t) || !s.Version.Gone && s.Version.Shape != shape {
 			continue
 		}

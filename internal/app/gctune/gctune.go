@@ -37,7 +37,7 @@ func readMemory() (resident, counted int64) {
 // it; one with a large hot tier would let as much garbage gather as it holds.
 // So the room for garbage is a constant instead of a share.
 const (
-	garbageRoom = 18 << 20 // bytes
+	garbageRoom = 18 << 20 // the garbage that may always accumulate, in bytes
 	paceEvery   = time.Second
 	minPercent  = 40
 	maxPercent  = 400
@@ -54,7 +54,7 @@ func Task(env func(string) (string, bool), limit int64) func(ctx context.Context
 		tick := time.NewTicker(paceEvery)
 		defer tick.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		now := 0 // not set yet
+		now := 0 // the percentage that is set; 0 before the first time
 		for {
 			if limit > 0 {
 				resident, counted := readMemory()

@@ -26,7 +26,7 @@ const (
 // Counts are numbers of responses by their outcome, and of requests to the upstream. Readers counts requests
 // for which a client waited, Walks requests of walks through all records, Upstream all requests.
 type Counts struct {
-	Start    int64 `json:"start"` // the Unix time of the hour; 0 if the counts are not of a single hour
+	Start    int64 `json:"start"` // the Unix time at which the hour begins; 0 if the counts are not of a single hour
 	Warm     int64 `json:"warm,omitempty"`
 	Stale    int64 `json:"stale,omitempty"`
 	Cold     int64 `json:"cold,omitempty"`
@@ -62,7 +62,7 @@ type Days struct {
 	o Options
 
 	mu      sync.Mutex
-	hours   map[string][]Counts // by source, the oldest first
+	hours   map[string][]Counts // the counts of the last hours by source, the oldest hour first
 	seen    map[string]Counts   // the result of Read at the last update
 	changed bool                // whether there are counts that are not saved
 }

@@ -24,7 +24,7 @@ type Lookups struct {
 	sources map[string]*source
 	db      *store.DB
 	log     *slog.Logger
-	stale   chan struct{} // signals that own numbers may have changed
+	stale   chan struct{} // receives a value when the account's own numbers may have changed
 }
 
 // source is a source with its own numbers; own is nil before the first read.

@@ -34,7 +34,7 @@ const (
 	eraseJob  = "erase records"
 	expireJob = "expire records"
 
-	eraseInterval  = time.Hour // in case a wake-up was lost
+	eraseInterval  = time.Hour // the interval of additional runs, in case a wake-up was lost
 	expireInterval = 24 * time.Hour
 )
 
@@ -43,13 +43,13 @@ const (
 type Eraser struct {
 	Delay     time.Duration                       // the wait before a job, so that one job erases many entries
 	Retention map[string]map[string]time.Duration // the maximum age of records by source and kind
-	Wake      chan struct{}                       // has a buffer of one
+	Wake      chan struct{}                       // wakes the eraser; its buffer has one element
 	Sources   []*spec.Source
 	DB        *store.DB
 	Files     *contents.Files
 	Mirror    *mirror.Mirror
 	Jobs      *jobs.Runner
-	Erased    func(source string) // called after records of a source were erased; nil: no call
+	Erased    func(source string) // called after records of a source were erased; may be nil
 	Now       func() time.Time
 	Log       *slog.Logger
 
