@@ -36,7 +36,7 @@ type flights struct {
 	running    map[understudy.Key]*flight
 	background int            // number of flights that go on without a waiter
 	waiters    int            // number of readers that wait
-	flows      map[uint64]int // number of waiting readers by turn
+	flows      map[uint64]int // the number of waiting readers of each flow
 	refused    refused
 	polling    bool // the polls have started
 	// suspended are keys whose last background fetch failed, with the time when the next may start.
@@ -95,7 +95,7 @@ type signals struct {
 
 	// The fetched page, for readers that do not wait until it is saved.
 	offered chan struct{}
-	unsaved *understudy.Page // set before offered is closed
+	unsaved *understudy.Page // the fetched page before it is saved; set before offered is closed
 }
 
 // waiting are the waiters of a flight. The lock of flights guards all fields except followed.

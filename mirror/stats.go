@@ -91,12 +91,12 @@ func (m *Mirror) Stats(source string) Stats {
 
 // Limits are the maximum numbers of what may happen at once. A zero field takes its default.
 type Limits struct {
-	Waiters    int // readers that wait for upstream; 1024
-	PerTurn    int // readers with the same Flow that wait for upstream; 256
-	Flights    int // fetches under way, of all sources; 512
-	Background int // fetches under way without a reader; 256
-	Hints      int // records with a recent hint; 1024
-	Lists      int // lists being composed; 32, fixed when New is called
+	Waiters    int // the maximum number of readers that wait for upstream; default 1024
+	PerTurn    int // the maximum number of these readers with the same Flow; default 256
+	Flights    int // the maximum number of running fetches of all sources; default 512
+	Background int // the maximum number of running fetches without a reader; default 256
+	Hints      int // the maximum number of records with a recent hint; default 1024
+	Lists      int // the maximum number of lists being composed; default 32, fixed when New is called
 }
 
 // withDefaults returns the limits with defaults for fields that are not positive.

@@ -72,7 +72,7 @@ type forgetting struct {
 	db      *DB
 	kind    *catalog.Kind
 	id      string
-	record  int64 // 0: the record was never seen
+	record  int64 // the number of the record, or 0 if it was never seen
 	deleted struct{ pages, versions int }
 
 	versions  map[int64]bool // all versions of the record

@@ -17,7 +17,7 @@ import (
 
 const (
 	maxDictionaries   = 8         // shapes with their own dictionary; the first ones get it
-	dictionarySize    = 32 << 10  // a larger dictionary gains nothing
+	dictionarySize    = 32 << 10  // the size of a dictionary in bytes; a larger one compresses no better
 	minDictionaryText = 12 << 10  // a shorter text makes a poor dictionary
 	windowSize        = 128 << 10 // large enough for a typical page
 	codecCost         = 1300 << 10

@@ -72,7 +72,7 @@ func (l *ring) take(r *Encoded) {
 // ghosts remembers the hashes of entries recently evicted from the small queue. An entry that returns so soon
 // goes into the main queue.
 type ghosts struct {
-	order []uint64 // oldest first, beginning at head
+	order []uint64 // the queued keys, oldest first, beginning at head
 	head  int
 	seen  map[uint64]bool
 }

@@ -35,7 +35,7 @@ const (
 type Tier struct {
 	seed    maphash.Seed
 	shards  [shardCount]shard
-	wanted  chan *Entry // entries to encode
+	wanted  chan *Entry // the queue of entries to encode
 	crowded atomic.Bool // an encoded page was evicted for lack of memory
 	codecs  codecs
 
@@ -306,7 +306,7 @@ func (h *Tier) size() int64 {
 type Usage struct {
 	Entries, Ready            int
 	Bytes, ReadyBytes, Codecs int64 // all bytes, and of these the bytes of encoded pages and of codecs
-	Limit                     int64 // the limit of Bytes
+	Limit                     int64 // the maximum of Bytes
 }
 
 // Usage returns what the tier contains.

@@ -52,7 +52,7 @@ type List struct {
 	req   listRequest
 	place position
 	tests []query.Condition
-	match *query.Matcher // compiled from tests
+	match *query.Matcher // the matcher compiled from tests
 	seek  query.RecordQuery
 
 	isEmpty   bool // upstream shows nothing here, or no record can match

@@ -32,7 +32,7 @@ type name struct{ source, kind, id string }
 
 // Options are the settings of a Queue.
 type Options struct {
-	Context context.Context // ends with the mirror
+	Context context.Context // a context that ends when the mirror is closed
 	Now     func() time.Time
 	// Wait waits until d after from. It returns an error if the mirror ends first.
 	Wait func(from time.Time, d time.Duration) error

@@ -18,8 +18,8 @@ import (
 // Request is a request without its body.
 type Request struct {
 	Method string
-	URI    string      // path and query
-	Header http.Header // with canonical names
+	URI    string      // the path and query of the request
+	Header http.Header // the header fields of the request, with canonical names
 }
 
 // Decision says how a stored answer may be used.

@@ -16,7 +16,7 @@ import (
 // Response is an answer of upstream without its body.
 type Response struct {
 	Status int
-	Header http.Header // end-to-end fields with canonical names
+	Header http.Header // the end-to-end header fields, with canonical names
 	At     time.Time   // when the header was received
 	// InitialAge is the age at that time (RFC 9111, 4.2.3: corrected_initial_age), in whole seconds.
 	InitialAge time.Duration

@@ -30,7 +30,7 @@ const (
 type downloads struct {
 	running     map[understudy.Key]*download
 	failures    map[understudy.Key]negative // the last failure of each content
-	pausedUntil time.Time                   // until then nothing new is stored
+	pausedUntil time.Time                   // no content is stored before this time
 	closed      bool
 }
 

@@ -36,7 +36,7 @@ type List struct {
 	list   *spec.List
 	checks *checks // the checks of the list's source
 
-	answers   atomic.Value // the setting, of type Answers
+	answers   atomic.Value // the setting of the list, of type Answers
 	hasAgreed atomic.Bool  // SamplesNeeded samples in a row were equal
 
 	answered, checked atomic.Int64 // answers from records before upstream was asked, and how many of these were checked

@@ -92,7 +92,7 @@ type Cache struct {
 // exchanges counts the exchanges of one URI that are under way.
 type exchanges struct {
 	count   int
-	written int // writes that were answered meanwhile
+	written int // counts the writes that were answered during the exchanges
 }
 
 // Limits of what is stored.

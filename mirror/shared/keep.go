@@ -24,7 +24,7 @@ import (
 // Fields of an index, and the maximum number of its sets.
 const (
 	fieldsName = "vary"  // one set of fields, separated by commas
-	sinceName  = "since" // Unix nanoseconds
+	sinceName  = "since" // answers older than this time are ignored, in Unix nanoseconds
 	maxSets    = 8       // maximum number of sets
 )
 

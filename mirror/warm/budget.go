@@ -16,7 +16,7 @@ const (
 // kinds may start at once.
 type Budget struct {
 	mu           sync.Mutex
-	rate         float64 // polls a second
+	rate         float64 // how many polls a second the budget allows
 	pendingPolls float64 // polls sent whose tokens have not been refilled yet
 	at           time.Time
 }

@@ -41,7 +41,7 @@ type Set struct {
 
 	generation atomic.Int64 // increases with every write, before the write is answered
 	changes    atomic.Int64 // increases with everything that outdates pages in memory
-	purges     atomic.Int64 // increases with every purge
+	purges     atomic.Int64 // counts the purges
 
 	mu             sync.Mutex
 	lastWrites     map[string]int64  // by record, the generation of the last write to it
@@ -51,7 +51,7 @@ type Set struct {
 	unseen         map[string]bool   // records that were written and not seen since
 	unseenOverflow bool              // more records were written than unseen can hold
 	pending        map[string]*Pending
-	pendingBytes   int // bytes of pending bodies
+	pendingBytes   int // the size of all pending bodies in bytes
 }
 
 // group is the overlapping writes to one record.

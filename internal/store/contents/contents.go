@@ -37,7 +37,7 @@ type Options struct {
 	Dir   string // created if it is missing; required
 	Limit int64  // bytes of all contents; default 1 GiB
 	Most  int64  // bytes of one content; default 64 MiB
-	Open  int    // contents open at once; default 256
+	Open  int    // the maximum number of contents open at once; default 256
 	Later bool   // Open does not read the index; the caller calls Load once instead
 	// Erased reports whether a record must not be stored again, so that its contents are not stored either.
 	// kind may be empty. A nil Erased allows every record.
@@ -99,14 +99,14 @@ type putting struct {
 
 // FilesStats counts contents. All counts only grow, except Files and Bytes.
 type FilesStats struct {
-	Files     int64 // stored keys
+	Files     int64 // the number of stored keys
 	Bytes     int64 // bytes of all contents
 	Limit     int64
 	Most      int64 // maximum bytes of one content
-	Kept      int64 // contents stored
+	Kept      int64 // how often a content was stored
 	Evicted   int64 // the number of contents removed to stay under the limit
 	Forgotten int64 // the number of contents removed because their record was forgotten
-	Failed    int64 // not stored, for example too large or the disk was full
+	Failed    int64 // the number of contents not stored, for example because the disk was full
 }
 
 func (o *Options) setDefaults() {

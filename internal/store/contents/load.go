@@ -24,7 +24,7 @@ const loadWait = 30 * time.Second
 type loading struct {
 	done      chan struct{} // closed when Load has ended
 	on        bool          // Load is running, so byKey is not complete yet
-	forgotten []recordTags  // records forgotten meanwhile
+	forgotten []recordTags  // the records that were forgotten while Load ran
 }
 
 // recordTags identify a record whose contents are forgotten.

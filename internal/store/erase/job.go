@@ -18,7 +18,7 @@ const (
 
 // Job is what EraseListed needs besides the database. All fields may be nil.
 type Job struct {
-	Files Contents // where the contents of records are
+	Files Contents // the store of the records' contents
 	// Gone is called with the kinds of the erased records; no kinds mean perhaps all. It is called before the
 	// free bytes are overwritten, so that caches in memory can drop the records.
 	Gone func(ctx context.Context, source string, kinds []string) error

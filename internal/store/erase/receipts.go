@@ -137,7 +137,7 @@ func readSealKey(c *sqlite.Conn) (key []byte, err error) {
 
 func newSeal() []byte {
 	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	return key
 }
 

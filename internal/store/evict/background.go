@@ -18,7 +18,7 @@ type background struct {
 	ended   bool
 	end     context.CancelFunc
 	ctx     context.Context
-	pause   time.Time // no attempt before this time
+	pause   time.Time // no eviction is tried before this time
 	work    sync.WaitGroup
 }
 

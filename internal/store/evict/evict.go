@@ -27,9 +27,9 @@ import (
 
 const (
 	evictAt    = 95      // start when this percentage of the limit is in use
-	evictTo    = 90      // stop at this percentage
-	evictPages = 64      // pages evicted in one transaction
-	maxOldest  = 1 << 16 // pages chosen in one scan
+	evictTo    = 90      // stop when this percentage of the limit is in use
+	evictPages = 64      // the number of pages evicted in one transaction
+	maxOldest  = 1 << 16 // the maximum number of pages chosen in one scan
 	minShare   = 64      // minimum number of pages to evict when all were read recently
 	// unread is how long a page must be unread to be among the first that are evicted.
 	unread = 7 * 24 * time.Hour

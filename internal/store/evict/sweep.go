@@ -18,7 +18,7 @@ import (
 
 const (
 	maxCandidates = 1 << 18 // versions considered in one scan of the pages
-	sweepBlocks   = 16      // blocks in one write transaction
+	sweepBlocks   = 16      // the number of blocks in one write transaction
 )
 
 // candidates are versions that are not the newest of their record, with a mark for those that a page needs.

@@ -18,8 +18,8 @@ import (
 
 // Entry says that a record has a token.
 type Entry struct {
-	Token   int64 // never negative
-	Posting int64 // see package postings
+	Token   int64 // the token, which is never negative
+	Posting int64 // the posting, as package postings defines it
 }
 
 // Compare orders entries by token, then by posting.

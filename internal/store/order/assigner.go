@@ -34,7 +34,7 @@ type Assigner struct {
 	// The occupied positions from least to most, if known is set.
 	known       bool
 	least, most int64
-	taken       []int64 // positions in use, in ascending order
+	taken       []int64 // the occupied positions in ascending order
 
 	// Shifted maps records that moved to make room to their positions before.
 	Shifted map[int64]int64

@@ -40,7 +40,7 @@ type Blocks struct {
 // Block is an unpacked block.
 type Block struct {
 	Number, Shape int64
-	Slot          int64 // the slot of its shape
+	Slot          int64 // the slot of the block's shape
 	Entries       []codec.Entry
 	Changed       bool
 }

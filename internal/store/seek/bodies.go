@@ -33,7 +33,7 @@ type bodies struct {
 	waiting []awaited
 	blocks  map[int64]*unpacking
 	order   []*unpacking // the blocks being unpacked, in the order in which they were read
-	buffers *sync.Pool   // of *[]byte, to unpack into
+	buffers *sync.Pool   // buffers (*[]byte) for unpacked blocks
 	free    [][]byte     // free buffers of this read
 	queue   chan *unpacking
 	helpers sync.WaitGroup

@@ -39,7 +39,7 @@ type Seeker struct {
 	index   *index.Index
 	epoch   *atomic.Int64
 	now     func() time.Time
-	buffers sync.Pool // of *[]byte, for unpacking blocks
+	buffers sync.Pool // buffers (*[]byte) for unpacked blocks
 }
 
 // New returns a Seeker. epoch counts twice the writes that moved records to make room. It is odd until such a

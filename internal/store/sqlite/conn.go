@@ -30,9 +30,9 @@ type Part uint8
 
 // The parts of the file.
 const (
-	Rows   Part = iota // rows of tables
+	Rows   Part = iota // the rows of tables
 	Index              // chunks of terms, postings of words and places
-	Blocks             // packed bodies
+	Blocks             // the blocks of packed bodies
 	parts
 )
 

@@ -54,7 +54,7 @@ type Pool struct {
 // growth is the current size limit in SQLite's terms.
 type growth struct {
 	limit    int64 // bytes of the file and its log; 0 means no limit
-	log      int64 // bytes of the log
+	log      int64 // the size of the log in bytes
 	reserve  int64 // pages beyond Pool.Pages for work that frees space
 	maxPages int64 // the limit last set in SQLite
 }

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	cutTries = 40                     // attempts to empty the log
+	cutTries = 40                     // how often emptying the log is tried
 	cutPause = 250 * time.Millisecond // pause between two attempts
 	cutBusy  = 100 * time.Millisecond // maximum wait of one attempt; saves wait behind it
 )

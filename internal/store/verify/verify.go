@@ -23,9 +23,9 @@ type Report struct {
 	Blocks   int64    `json:"blocks"`
 	Versions int64    `json:"versions"`
 	Changes  int64    `json:"changes"`
-	Records  int64    `json:"records"`  // present records
+	Records  int64    `json:"records"`  // the number of present records
 	Gone     int64    `json:"gone"`     // records that are gone or erased but keep their ids
-	Problems []string `json:"problems"` // at most MaxProblems
+	Problems []string `json:"problems"` // the problems found, at most MaxProblems
 }
 
 // MaxProblems is the number of problems after which Verify stops.

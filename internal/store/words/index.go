@@ -11,7 +11,7 @@ import (
 
 // Kind is what the index knows of a kind of records. It is safe for concurrent use.
 type Kind struct {
-	Number int64 // less than 1 << postings.ShapeBits
+	Number int64 // the number of the kind in the index, less than 1 << postings.ShapeBits
 	Name   string
 	Rule   Rule    // which fields are text
 	known  []known // the words of each field, by the field's number

@@ -30,7 +30,7 @@ const (
 	columnName
 	columnURL
 	columnOther // everything that the spec does not name
-	columnNone  // no text
+	columnNone  // the field is not text
 )
 
 // columnsOf is the number of columns of a class, by its first column.

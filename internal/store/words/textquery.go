@@ -22,7 +22,7 @@ const (
 type Plan struct {
 	op      fts5.Op
 	pattern tokenizer.Pattern
-	fields  map[string][]string // see query.Text.In
+	fields  map[string][]string // the fields to search by kind, as in query.Text.Fields
 	parts   []*Plan
 }
 
