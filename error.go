@@ -289,7 +289,7 @@ func (e *NotComposedError) Unwrap() error { return e.Err }
 // ExplainNoStoredAnswer says, for people, why the store cannot answer a request that the upstream did not
 // answer. If a size setting kept the upstream's answer out, the text names that setting.
 func ExplainNoStoredAnswer(err error) string {
-	const text = "what is held does not answer this request"
+	const text = "no stored answer fits this request"
 	var not *NotComposedError
 	var size *SizeError
 	if errors.As(err, &size) {
@@ -303,5 +303,5 @@ func ExplainNoStoredAnswer(err error) string {
 			return text + ": " + why
 		}
 	}
-	return "what is held could not be read in time"
+	return "stored data could not be read in time"
 }

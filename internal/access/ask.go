@@ -56,7 +56,8 @@ func checkHeader(c understudy.Caller, t *spec.Target) error {
 	if !t.HasKeyHeader() {
 		return nil
 	}
-	return refuse("role %s finds some records alone, and which there are under the header %s is not known", c.Grant.Role, t.Header[0].Name)
+	return refuse("your role (%s) can see only some records, and Understudy doesn't know which of them the header %s selects",
+		c.Grant.Role, t.Header[0].Name)
 }
 
 // CanSeePage reports whether a caller may find the record that a response contains. A response that is no
@@ -199,7 +200,8 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 		return nil, err
 	case former.isSame(answer.Page):
 	case !settled && answer.Outcome != request.Composed, len(f.kind.ID) > 0 && !f.canFindAll(answer.Page, now, !a.AsOf.IsZero()):
-		return nil, fmt.Errorf("access: %w: %s are not held whole, and the role finds some of them alone", understudy.ErrNotMirrored, f.kind.Name)
+		return nil, fmt.Errorf("access: %w: not all %s are stored here yet, and the role can see only some of them",
+			understudy.ErrNotMirrored, f.kind.Name)
 	}
 	if keep && !former.isSame(answer.Page) {
 		former.keep(f.gate, key, settled, answer.Page)

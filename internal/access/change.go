@@ -88,7 +88,7 @@ func (g *Gate) CheckChangeField(c understudy.Caller, source, kind, field string)
 	case err != nil || all:
 		return err
 	case field == "" || !p.record.isNameVisible(field):
-		return refuse("role %s may not see %s of %s", c.Grant.Role, understudy.Clip(field), kind)
+		return refuse("your role (%s) can't see %s of %s", c.Grant.Role, understudy.Clip(field), kind)
 	}
 	return nil
 }

@@ -73,9 +73,9 @@ func lookupObstacle(s *spec.Spec, r *grants) string {
 		}
 	}
 	if numbers {
-		return "the role sees every phone number whole, and finds it by search"
+		return "the role can see every phone number, and can search for it"
 	}
-	return "what the role sees of " + s.Name + " has no phone numbers"
+	return "the role can't see any phone numbers of " + s.Name
 }
 
 // CheckPermission returns nil if a caller has a permission in a source, else ErrForbidden with a reason. The
@@ -85,9 +85,9 @@ func lookupObstacle(s *spec.Spec, r *grants) string {
 func (g *Gate) CheckPermission(c understudy.Caller, source, word string) error {
 	switch {
 	case word == PermitLookup && c.Role() == understudy.RoleAll:
-		return refuse("role %s sees phone numbers whole, and finds them by search", c.Role())
+		return refuse("the role %s can see phone numbers, and can search for them", c.Role())
 	case word != PermitLookup && c.Source != "":
-		return refuse("%s is a credential; it does what its allow list names, and no %s", c.Name, understudy.Clip(word))
+		return refuse("%s is a credential: it can do what its allow list names, and not %s", c.Name, understudy.Clip(word))
 	}
 	return checkRolePermission(g, c, source, word)
 }
@@ -101,7 +101,8 @@ func checkRolePermission(g *Gate, c understudy.Caller, source, word string) erro
 	case all || g.roles[c.Grant.Role][source].permitted[word]:
 		return nil
 	}
-	return refuse("role %s may not do %s; its do would have to name it", c.Grant.Role, understudy.Clip(word))
+	return refuse("your role (%s) can't do %s. An administrator can allow it: add %[2]s to the role's do list", c.Grant.Role,
+		understudy.Clip(word))
 }
 
 // CheckAction returns nil if a caller may perform an action of the spec on a target, else ErrForbidden with a
@@ -110,7 +111,7 @@ func checkRolePermission(g *Gate, c understudy.Caller, source, word string) erro
 func (g *Gate) CheckAction(c understudy.Caller, t *spec.Target, a *spec.Action) error {
 	switch {
 	case t.Kind == nil:
-		return refuse("the path is that of no kind")
+		return refuse("Understudy doesn't know the records of this path")
 	case c.Source != "":
 		if err := g.CheckWrite(c, t, a.Method); err != nil {
 			return err

@@ -143,8 +143,8 @@ func TestLookupIsRefusedWhereItFindsNothing(t *testing.T) {
 		levels map[string]string
 		want   string
 	}{
-		{map[string]string{"*": "see"}, "the role sees every phone number whole"},
-		{map[string]string{"accounts": "see"}, "has no phone numbers"},
+		{map[string]string{"*": "see"}, "the role can see every phone number"},
+		{map[string]string{"accounts": "see"}, "can't see any phone numbers"},
 		{map[string]string{"*": "see", "phone": "hide"}, ""},
 		{map[string]string{"*": "see", "phone": "hash"}, ""},
 		{map[string]string{"*": "see", "calls.from": "country"}, ""},
@@ -156,7 +156,7 @@ func TestLookupIsRefusedWhereItFindsNothing(t *testing.T) {
 	}
 	rows := map[string]map[string]RowRules{"support": {"twilio": {Everything: {Word: FindNone}, "accounts": {Word: FindAll}}}}
 	_, err := lookupGate(t, map[string]string{"*": "see", "phone": "last4"}, rows)
-	if err == nil || !strings.Contains(err.Error(), "no phone numbers") {
+	if err == nil || !strings.Contains(err.Error(), "any phone numbers") {
 		t.Errorf("numbers in kinds of which nothing is found: %v", err)
 	}
 }

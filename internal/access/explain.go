@@ -59,7 +59,7 @@ func (g *Gate) Explain(role, source, kind string) ([]FieldLevel, error) {
 	}
 	of := func(f *spec.Field) decision {
 		if f.Class == spec.ClassSecret {
-			return decision{Hide, "secrets are shown to nobody"}
+			return decision{Hide, "nobody can see secrets"}
 		}
 		return decision{See, "the role all sees everything"}
 	}
@@ -116,7 +116,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*RecordExplanation,
 		rec = g.held.newest(source, kind, id)
 	}
 	if rec == nil || rec.ID != id {
-		return nil, fmt.Errorf("access: %w: no %s %s is held", understudy.ErrNotFound, kind, understudy.Clip(id))
+		return nil, fmt.Errorf("access: %w: no %s %s is stored here", understudy.ErrNotFound, kind, understudy.Clip(id))
 	}
 	c := understudy.Caller{Name: "explain", Grant: &understudy.Grant{Role: role}}
 	e := &RecordExplanation{Found: g.CanFind(c, source, kind, id)}
@@ -129,7 +129,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*RecordExplanation,
 		}
 		shown = view.Body
 	} else {
-		e.Found, e.Reasons = false, []Reason{{Words: "the role sees something of " + kind}}
+		e.Found, e.Reasons = false, []Reason{{Words: "the role can see " + kind}}
 	}
 	doc, err := jsonspan.Parse(shown)
 	for _, f := range fields {
@@ -155,12 +155,12 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*RecordExplanation,
 func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 	add := func(words string, holds bool) { all = append(all, Reason{words, holds}) }
 	if f.findsNone {
-		add("no record of "+f.kind.Name+" is found", false)
+		add("the role can see records of "+f.kind.Name, false)
 		return all
 	}
 	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
-		add("it can be read", false)
+		add("the record can be read", false)
 		return all
 	}
 	values := f.fields.Read(nil, body, doc)
@@ -189,16 +189,16 @@ func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Rea
 			continue
 		}
 		under = true
-		words := "the role may find " + singular(k) + " " + understudy.Clip(id) + ", which it lies under"
+		words := "the role can see " + singular(k) + " " + understudy.Clip(id) + ", which it belongs to"
 		if a.byPathOnly {
-			words = "the role may find every " + singular(k) + " of " + understudy.Clip(id) + ", as nothing tells which one it lies under"
+			words = "the role can see every " + singular(k) + " of " + understudy.Clip(id) + ", as nothing says which one it belongs to"
 		}
 		if up := f.rows[k.Name]; up != nil {
 			all = append(all, Reason{words, up.canFindAncestor(a, values[a.at], now, 0)})
 		}
 	}
 	if f.needsAbove && !under {
-		all = append(all, Reason{"it lies under " + f.parentWords(), false})
+		all = append(all, Reason{"it belongs to a " + f.parentWords(), false})
 	}
 	return slices.Clip(all)
 }

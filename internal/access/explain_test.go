@@ -49,10 +49,10 @@ func TestExplain(t *testing.T) {
 		"support messages.sid":         `see by "*": see`,
 		"support messages.body":        `hide by "body": hide`,
 		"support recordings.audio":     `play by "recordings.audio": play`,
-		"narrow messages.body":         `hide by no line names it`,
-		"nothing calls.sid":            `hide by no line names it`,
+		"narrow messages.body":         `hide by no setting names it`,
+		"nothing calls.sid":            `hide by no setting names it`,
 		"all calls.sid":                `see by the role all sees everything`,
-		"all accounts.auth_token":      `hide by secrets are shown to nobody`,
+		"all accounts.auth_token":      `hide by nobody can see secrets`,
 	} {
 		if why[at] != want {
 			t.Errorf("%s: %s, want %s", at, why[at], want)

@@ -92,22 +92,22 @@ func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool
 	sp := g.specs[source]
 	switch {
 	case sp == nil || c.Source != "" && c.Source != source:
-		return nil, false, refuse("%s may not ask source %s", c.Name, source)
+		return nil, false, refuse("%s can't use the source %s", c.Name, source)
 	case c.Role() == "":
 		return nil, false, refuse("%s has no role", c.Name)
 	case !c.Grant.IsActive(g.now()):
-		return nil, false, refuse("the grant of %s has ended", c.Name)
+		return nil, false, refuse("the access of %s has ended", c.Name)
 	case c.Grant.Role == understudy.RoleAll:
 		return nil, true, nil
 	}
 	role := g.roles[c.Grant.Role][source]
 	switch {
 	case role == nil:
-		return nil, false, refuse("role %s may see nothing of %s", c.Grant.Role, source)
+		return nil, false, refuse("your role (%s) can't see anything of %s", c.Grant.Role, source)
 	case kind == "":
 		return role.unnamed, false, nil
 	case !role.kinds[kind].isVisible():
-		return nil, false, refuse("role %s may not see %s", c.Grant.Role, kind)
+		return nil, false, refuse("your role (%s) can't see %s", c.Grant.Role, kind)
 	}
 	return role.kinds[kind], false, nil
 }
@@ -191,15 +191,15 @@ func (s *Visibility) CheckRead(t *spec.Target) error {
 	case kind == "" && !s.all && t.Spec != nil && t.Spec.IsGraphQLPath(t.Key.Path()):
 		return refuseGraphQL(c)
 	case kind == "" && !isAllowed(c, "GET", t):
-		return refuse("credential %s may not ask for this path", c.Name)
+		return refuse("credential %s can't read this path", c.Name)
 	case kind == "" && s.ruled != nil:
-		return refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
+		return refuse("your role (%s) can see only some records, and Understudy doesn't know what this path shows", c.Grant.Role)
 	case kind == "" || s.all:
 		return nil
 	}
 	for _, param := range t.Query {
 		if err := s.plan.checkParam(t, param); err != nil {
-			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, understudy.Clip(param.Name), err)
+			return refuse("your role (%s) can't use the parameter %s: %w", c.Grant.Role, understudy.Clip(param.Name), err)
 		}
 	}
 	return nil
@@ -217,7 +217,7 @@ func (g *Gate) CheckRead(c understudy.Caller, t *spec.Target) error {
 // exists.
 func (g *Gate) CheckMedia(c understudy.Caller, t *spec.Target) error {
 	if t.Kind == nil || t.Media == nil {
-		return refuse("the path is none of a content")
+		return refuse("this is not the path of a file")
 	}
 	p, all, err := g.plan(c, t.Key.Source, t.Kind.Name)
 	switch {
@@ -226,9 +226,9 @@ func (g *Gate) CheckMedia(c understudy.Caller, t *spec.Target) error {
 	case all:
 		return nil
 	case p.outsideBody[t.Media.Field] < See:
-		return refuse("role %s may not have %s.%s", c.Grant.Role, t.Kind.Name, t.Media.Field)
+		return refuse("your role (%s) can't open %s.%s", c.Grant.Role, t.Kind.Name, t.Media.Field)
 	case len(t.Query) > 0:
-		return refuse("role %s may not use the parameter %s: it is not known to be safe", c.Grant.Role, understudy.Clip(t.Query[0].Name))
+		return refuse("your role (%s) can't use the parameter %s: it could reveal hidden fields", c.Grant.Role, understudy.Clip(t.Query[0].Name))
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (g *Gate) CheckMedia(c understudy.Caller, t *spec.Target) error {
 func (p *plan) checkParam(t *spec.Target, given understudy.Param) error {
 	name := given.Name
 	if t.List == nil {
-		return fmt.Errorf("it is not known to be safe")
+		return fmt.Errorf("it could reveal hidden fields")
 	}
 	paging := t.Spec.PagingOf(t.List)
 	if name != "" && (name == paging.Size || paging.IsPosition(name)) {
@@ -247,9 +247,9 @@ func (p *plan) checkParam(t *spec.Target, given understudy.Param) error {
 	f := t.List.Filter(name)
 	switch {
 	case f == nil:
-		return fmt.Errorf("it is not known to be safe")
+		return fmt.Errorf("it could reveal hidden fields")
 	case f.Field == "" && !p.seesAll:
-		return fmt.Errorf("it may look at fields the role does not see")
+		return fmt.Errorf("it reads fields that the role can't see")
 	case f.Field == "":
 		return nil
 	}
@@ -272,9 +272,9 @@ type UnseenError struct {
 // Error returns a sentence that names the field.
 func (e *UnseenError) Error() string {
 	if e.Hash {
-		return "it looks at " + e.Field + ", of which the role sees the hash; give a hash, like h:" + strings.Repeat("x", textHash)
+		return "it reads " + e.Field + ", which the role sees only as a hash; write a hash, like h:" + strings.Repeat("x", textHash)
 	}
-	return "it looks at " + e.Field + ", which the role does not fully see"
+	return "it reads " + e.Field + ", which the role can't see in full"
 }
 
 // CheckWrite returns nil if a caller may send a request with this method to a target. An allow entry of its
@@ -298,9 +298,15 @@ func (g *Gate) CheckWrite(c understudy.Caller, t *spec.Target, method string) er
 	case !all && t.Spec != nil && t.Spec.IsGraphQLPath(t.Key.Path()):
 		return refuseGraphQL(c)
 	case !isAllowed(c, method, t):
-		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
+		return refuseMethod(c, method)
 	}
 	return nil
+}
+
+// refuseMethod returns the error for a request that no allow entry of a credential names.
+func refuseMethod(c understudy.Caller, method string) error {
+	return refuse("credential %s can't %s here; an administrator can add the method and path to its allow list", c.Name,
+		understudy.Clip(method))
 }
 
 // refuseSlash returns the error for an escaped slash in a path. An API that reads it as a plain slash would
@@ -310,12 +316,12 @@ func refuseSlash() error {
 }
 
 // ErrNoPath is the error for a path that Understudy always refuses. It reveals nothing about a record.
-var ErrNoPath = fmt.Errorf("%w: Understudy knows no such path of this API; "+
-	"check its letters, their case, its slashes and its escapes", understudy.ErrNotFound)
+var ErrNoPath = fmt.Errorf("%w: Understudy does not know this path of the API; "+
+	"check its spelling, case, slashes and escapes", understudy.ErrNotFound)
 
 // refuseGraphQL returns the error for a GraphQL request of a role other than all.
 func refuseGraphQL(c understudy.Caller) error {
-	return refuse("role %s can't use GraphQL, because it does not see everything and a query can give a hidden field another name; "+
+	return refuse("your role (%s) can't use GraphQL, because it does not see everything and a query can give a hidden field another name; "+
 		"use the REST paths, or ask an administrator for the role all", c.Grant.Role)
 }
 
@@ -328,18 +334,18 @@ func checkGeneric(g *Gate, c understudy.Caller, t *spec.Target, method string) e
 	case err != nil:
 		return err
 	case !all:
-		return refuse("role %s does not see all, and what %s shows is not known", c.Grant.Role, t.Key.Source)
+		return refuse("your role (%s) can't see everything, and Understudy doesn't know what %s shows", c.Grant.Role, t.Key.Source)
 	case method == "GET" || method == "HEAD" || method == "OPTIONS":
 		return nil
 	}
 	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // upstream may read it as another path
 		if !slices.Contains(c.Grant.Allow, understudy.Allow{Method: "*", Path: "/**"}) {
-			return refuse("credential %s may not %s a path that can be read in two ways", c.Name, understudy.Clip(method))
+			return refuse("credential %s can't %s a path that can be read in two ways", c.Name, understudy.Clip(method))
 		}
 		return nil
 	}
 	if !isAllowed(c, method, t) {
-		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
+		return refuseMethod(c, method)
 	}
 	return nil
 }

@@ -194,12 +194,12 @@ func TestFiltersTakeHashes(t *testing.T) {
 	for _, test := range []struct{ role, query, says string }{
 		{"analyst", "From=" + url.QueryEscape(hashed), ""},
 		{"analyst", "To=" + url.QueryEscape(hashed), ""},
-		{"analyst", "From=%2B14155551234", "of which the role sees the hash; give a hash"},
-		{"analyst", "From=h:", "give a hash"},
-		{"analyst", "From=h:0000000000000000", "give a hash"},
-		{"analyst", "From=" + url.QueryEscape(hashed) + "0", "give a hash"},
-		{"support", "From=" + url.QueryEscape(hashed), "does not fully see"},
-		{"country", "From=" + url.QueryEscape(hashed), "does not fully see"},
+		{"analyst", "From=%2B14155551234", "only as a hash; write a hash"},
+		{"analyst", "From=h:", "write a hash"},
+		{"analyst", "From=h:0000000000000000", "write a hash"},
+		{"analyst", "From=" + url.QueryEscape(hashed) + "0", "write a hash"},
+		{"support", "From=" + url.QueryEscape(hashed), "can't see in full"},
+		{"country", "From=" + url.QueryEscape(hashed), "can't see in full"},
 	} {
 		err := g.CheckRead(as(test.role), target(t, g.specs["twilio"], "twilio", list, test.query))
 		refused := errors.Is(err, understudy.ErrForbidden) && strings.Contains(err.Error(), test.says)

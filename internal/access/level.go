@@ -221,7 +221,7 @@ func (r rules) ownDecision(k *spec.Kind, name string) decision {
 	})
 	switch {
 	case secret:
-		return decision{Hide, "secrets are shown to nobody"}
+		return decision{Hide, "nobody can see secrets"}
 	case k.Field(name) == nil:
 		return decision{Hide, "the spec does not name it"}
 	case named:
@@ -249,5 +249,5 @@ func (r rules) generalDecision(kind, class string) decision {
 	case all:
 		return r.ruleDecision(Everything)
 	}
-	return decision{Hide, "no line names it"}
+	return decision{Hide, "no setting names it"}
 }

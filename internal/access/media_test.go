@@ -53,14 +53,14 @@ func TestMedia(t *testing.T) {
 		want  string // part of the refusal, "" = passes
 	}{
 		{"everything", map[string]string{"*": "see"}, "", ""},
-		{"its class hidden", map[string]string{"*": "see", "body": "hide"}, "", "may not have takes.sound"},
+		{"its class hidden", map[string]string{"*": "see", "body": "hide"}, "", "can't open takes.sound"},
 		{"its class hidden, itself played", map[string]string{"*": "see", "body": "hide", "takes.sound": "play"}, "", ""},
 		{"seen is played", map[string]string{"*": "hide", "takes.sid": "see", "takes.sound": "see"}, "", ""},
-		{"itself hidden", map[string]string{"*": "see", "takes.sound": "hide"}, "", "may not have takes.sound"},
-		{"last four of a sound", map[string]string{"*": "see", "takes.sound": "last4"}, "", "may not have takes.sound"},
-		{"everything masked", map[string]string{"*": "last4"}, "", "may not have takes.sound"},
-		{"a kind not shown", map[string]string{"takes.sound": "play"}, "", "may not see takes"},
-		{"no rule", map[string]string{"takes.sid": "see"}, "", "may not have takes.sound"},
+		{"itself hidden", map[string]string{"*": "see", "takes.sound": "hide"}, "", "can't open takes.sound"},
+		{"last four of a sound", map[string]string{"*": "see", "takes.sound": "last4"}, "", "can't open takes.sound"},
+		{"everything masked", map[string]string{"*": "last4"}, "", "can't open takes.sound"},
+		{"a kind not shown", map[string]string{"takes.sound": "play"}, "", "can't see takes"},
+		{"no rule", map[string]string{"takes.sid": "see"}, "", "can't open takes.sound"},
 		{"a parameter", map[string]string{"*": "see"}, "singer=1", "parameter singer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestListsCutInTwoWays(t *testing.T) {
 	for _, test := range []struct{ path, query, want string }{
 		{"/takes", "Token=A&Size=3", ""}, {"/v2/takes", "token=A&page_size=3", ""},
 		{"/takes", "token=A", "parameter token"}, {"/v2/takes", "Token=A", "parameter Token"},
-		{"/v2/takes", "singer=1", "it looks at singer"},
+		{"/v2/takes", "singer=1", "it reads singer"},
 	} {
 		err := g.CheckRead(as("r"), target(t, s, "studio", test.path, test.query))
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {

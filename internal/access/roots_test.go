@@ -78,8 +78,8 @@ func TestRootsInRowRules(t *testing.T) {
 	}
 	words := strings.Join(githubGate(t, map[string]string{"*": "see"}, common, nil).DescribeRules("r", "github"), "\n")
 	for _, want := range []string{"repos: repository is acme/tracker",
-		"issues: repository is acme/tracker, under no repository it may not find", "users: none",
-		"contributors: under repository it may find"} {
+		"issues: repository is acme/tracker, not below a hidden repository", "users: none",
+		"contributors: below a visible repository"} {
 		if !strings.Contains(words+"\n", want+"\n") {
 			t.Errorf("in words it lacks %q:\n%s", want, words)
 		}

@@ -209,9 +209,9 @@ func TestRowRulesInWords(t *testing.T) {
 	}, nil)
 	all := strings.Join(g.DescribeRules("r", "twilio"), "\n")
 	for _, want := range []string{
-		"keys: all", "balance: none", "calls: younger than 36 h, with a number of our own or 4477 as from or to or forwarded_from",
-		`messages: status is sent or failed, to begins with "+44"`, "alerts: under record of any kind it may find",
-		"media: younger than 30 days, under no message it may not find", "call_events: under call it may find",
+		"keys: all", "balance: none", "calls: younger than 36 h, with one of our own numbers or 4477 as from or to or forwarded_from",
+		`messages: status is sent or failed, to begins with "+44"`, "alerts: below a visible record of any kind",
+		"media: younger than 30 days, not below a hidden message", "call_events: below a visible call",
 	} {
 		if !strings.Contains(all+"\n", want+"\n") {
 			t.Errorf("%q is not in\n%s", want, all)

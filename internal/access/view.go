@@ -111,14 +111,14 @@ func (s *Visibility) RequestPage(ctx context.Context, a request.Request, ask Ask
 	}
 	t := a.Target
 	if t.Kind == nil {
-		return nil, refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
+		return nil, refuse("your role (%s) can see only some records, and Understudy doesn't know what this path shows", c.Grant.Role)
 	}
 	f := r.rows[t.Kind.Name]
 	switch {
 	case f == nil:
 		return ask(ctx, a)
 	case f.findsNone:
-		return nil, refuse("role %s may not see %s", c.Grant.Role, t.Kind.Name)
+		return nil, refuse("your role (%s) can't see %s", c.Grant.Role, t.Kind.Name)
 	case t.List != nil:
 		return f.askList(ctx, c, a, ask)
 	case len(t.Kind.ID) == 0:
@@ -203,7 +203,7 @@ func (c *viewCache) errorView(plan *plan, p *understudy.Page) *View {
 func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
-		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
+		return nil, fmt.Errorf("access: %w: only the role all can see answers that are not JSON", understudy.ErrForbidden)
 	}
 	w := rewriter{data: p.Body, hash: plan.hash}
 	c := jsonspan.NewCursor(p.Body, doc)

@@ -52,9 +52,9 @@ func (f *rowFilter) describe() string {
 	switch over := f.parentWords(); {
 	case over == "":
 	case f.needsAbove:
-		parts = append(parts, "under "+over+" it may find")
+		parts = append(parts, "below a visible "+over)
 	default:
-		parts = append(parts, "under no "+over+" it may not find")
+		parts = append(parts, "not below a hidden "+over)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -80,7 +80,7 @@ func (f *rowFilter) conditionWords(c condition) string {
 func (f *rowFilter) numberWords() string {
 	var all []string
 	if f.ownNumbers {
-		all = append(all, "a number of our own")
+		all = append(all, "one of our own numbers")
 	}
 	return strings.Join(append(all, slices.Sorted(maps.Keys(f.wanted))...), " or ")
 }

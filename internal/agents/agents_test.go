@@ -235,7 +235,7 @@ func TestBadInput(t *testing.T) {
 		{"search", arguments{"query": "status:("}, "The query is wrong at character"},
 		{"search", arguments{"kinds": "calls"}, "kinds: want an array"},
 		{"search", arguments{"kinds": []string{"cals"}}, `did you mean "calls"`},
-		{"search", arguments{"cursor": "x"}, "none of this search"},
+		{"search", arguments{"cursor": "x"}, "does not belong to this search"},
 		{"search", arguments{"sort": "nothing"}, "nothing"},
 		{"search", arguments{"source": "slack"}, `there is no source "slack"`},
 		{"sums", arguments{"sum": "nothing"}, "nothing"},

@@ -153,14 +153,14 @@ func (q *query) checkAllowed(gate *access.Gate, c understudy.Caller, sp *spec.Sp
 		}
 	}
 	if len(seen) == 0 {
-		return fmt.Errorf("feed: %w: role %s may see nothing of %s", understudy.ErrForbidden, c.Role(), q.source)
+		return fmt.Errorf("feed: %w: your role (%s) can't see anything of %s", understudy.ErrForbidden, c.Role(), q.source)
 	}
 	for _, kind := range q.kinds {
 		switch {
 		case sp.Kind(kind) == nil:
 			return newInvalid("%s has no kind %q%s", q.source, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), seen))
 		case !slices.Contains(seen, kind):
-			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), kind)
+			return fmt.Errorf("feed: %w: your role (%s) can't see %s", understudy.ErrForbidden, c.Role(), kind)
 		}
 	}
 	kinds := q.kinds

@@ -90,7 +90,7 @@ func TestRefusals(t *testing.T) {
 		text        string
 	}{
 		{"", "", 401, "no credential"},
-		{"other", "", 403, "may see nothing of"},
+		{"other", "", 403, "can't see anything of"},
 		{"all", "after=9", 400, "beyond the end"},
 		{"all", "after=-1", 400, "after must be"},
 		{"all", "after=01", 400, "after must be"},
@@ -111,11 +111,11 @@ func TestRefusals(t *testing.T) {
 		{"support", "after=999", 400, "no cursor of this feed"},
 		{"desk", "after=" + sealed, 400, "no cursor of this feed"},
 		{"support", "after=" + sealed[:len(sealed)-1], 400, "no cursor of this feed"},
-		{"support", "kind=messages&field=body", 403, "may not see body of messages"},
-		{"support", "field=body", 403, "may not see body of"},
-		{"support", "field=x_new", 403, "may not see x_new"},
-		{"desk", "kind=alerts", 403, "may not see alerts"},
-		{"few", "kind=calls", 403, "may not see calls"},
+		{"support", "kind=messages&field=body", 403, "can't see body of messages"},
+		{"support", "field=body", 403, "can't see body of"},
+		{"support", "field=x_new", 403, "can't see x_new"},
+		{"desk", "kind=alerts", 403, "can't see alerts"},
+		{"few", "kind=calls", 403, "can't see calls"},
 	} {
 		for _, path := range []string{"/-/feed?", "/-/feed.json?"} {
 			resp, body := r.get(t, c.role, path+c.query)

@@ -141,7 +141,7 @@ func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 func (f *Feed) authorizeCommand(r *http.Request) (understudy.Caller, error) {
 	c, err := f.identify(r, f.current.Load())
 	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {
-		err = fmt.Errorf("feed: %w: webhooks are for the role all", understudy.ErrForbidden)
+		err = fmt.Errorf("feed: %w: only the role all can see webhooks", understudy.ErrForbidden)
 	}
 	return c, err
 }

@@ -137,7 +137,7 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 	}
 	caller, err := h.o.Person(r)
 	if err == nil && !h.o.All(caller) {
-		err = fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
+		err = fmt.Errorf("%w: only the role %s can see jobs, because they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return caller, err
 }

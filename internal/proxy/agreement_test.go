@@ -131,8 +131,8 @@ func TestPathsAreUpstreams(t *testing.T) {
 				}
 				want := same(wantBody)
 				if !test.asked { // all is as upstream says it but the message, which is ours
-					want = upstreamMessage.ReplaceAllLiteralString(want, `"message":"Understudy knows no such path of this API; `+
-						`check its letters, their case, its slashes and its escapes"`)
+					want = upstreamMessage.ReplaceAllLiteralString(want, `"message":"Understudy does not know this path of the API; `+
+						`check its spelling, case, slashes and escapes"`)
 				}
 				if (!test.asked || method == "GET" && secret == demo) && same(body) != want {
 					t.Errorf("%s %s as %s:\n%.300s, upstream says\n%.300s", method, test.path, secret, body, wantBody)

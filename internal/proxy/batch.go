@@ -59,7 +59,7 @@ type batch struct {
 }
 
 // errManyBatches is the error for a batch while too many are processed.
-var errManyBatches = errors.New("too many batches are under way; send this one again in a moment")
+var errManyBatches = errors.New("too many batches are running; try again in a moment")
 
 // serve answers a batch. An error of one of its requests is the response to that request.
 func (v batch) serve() (err error) {

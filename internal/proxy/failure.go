@@ -125,16 +125,16 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
 	case errors.As(err, &body) && body.isLate():
-		f.Word, f.Status, f.Message = access.Invalid, http.StatusRequestTimeout, "the body did not come in time"
+		f.Word, f.Status, f.Message = access.Invalid, http.StatusRequestTimeout, "the body did not arrive in time"
 	case errors.As(err, &body):
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, "the body could not be read"
 	case errors.As(err, &limitedError{}):
 		v.proxy.o.Limited()
 		f.Word, f.Status = access.Limited, http.StatusTooManyRequests
-		f.Message = "too many writes are under way; this one was not sent"
+		f.Message = "too many writes are running; this one was not sent"
 	case errors.As(err, &expectationError{}):
 		f.Word, f.Status = access.Invalid, http.StatusExpectationFailed
-		f.Message = "the only expectation known is 100-continue"
+		f.Message = "only Expect: 100-continue is supported"
 	case errors.As(err, &longError{}):
 		f.Word, f.Status, f.Message = access.Server, http.StatusInsufficientStorage, err.Error()
 	default:
@@ -150,13 +150,13 @@ func message(err error) string {
 	var over *understudy.RateError
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
-		return "outcome unknown: the write was sent and its answer never came; look before sending it again"
+		return "outcome unknown: the write was sent and no answer came; check the result before you send it again"
 	case errors.Is(err, understudy.ErrNotMirrored):
 		return withReason(err, understudy.ErrNotMirrored)
 	case errors.Is(err, understudy.ErrIndexing):
 		return withReason(err, understudy.ErrIndexing)
 	case errors.Is(err, understudy.ErrNoStoredAnswer):
-		return "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
+		return "only-if-cached: no stored answer fits this request; upstream was not asked"
 	case errors.As(err, &over):
 		return over.Error()
 	case errors.Is(err, errManyBatches):
@@ -175,9 +175,9 @@ func message(err error) string {
 		}
 		return ""
 	case http.StatusUnauthorized:
-		return "Understudy knows no such credential; send one that its settings name"
+		return "Understudy does not know this credential; use one from its settings"
 	case http.StatusMethodNotAllowed:
-		return "Understudy does not take this method here; Allow names the methods that it takes"
+		return "Understudy does not accept this method here; the header Allow lists those it accepts"
 	case http.StatusForbidden:
 		return textAfter(err, understudy.ErrForbidden)
 	case http.StatusBadRequest:
@@ -191,7 +191,7 @@ func message(err error) string {
 	unsent := unsentError{}
 	switch isUpstream := errors.As(err, &upstream); {
 	case errors.Is(err, understudy.ErrNotAudited):
-		return "the audit log cannot be written, and what it does not list is not answered; the log of the server says why"
+		return "the audit log can't be written, and nothing is answered without it; the server's log has the reason"
 	case errors.As(err, &unsent) && isUpstream && upstream.Status != 0:
 		return upstream.ShortText() + "; nothing was changed there"
 	case errors.As(err, &unsent) && isUpstream:
@@ -201,7 +201,7 @@ func message(err error) string {
 	case isUpstream:
 		return upstream.ShortText() + "; " + understudy.ExplainNoStoredAnswer(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer of upstream in time; " + understudy.ExplainNoStoredAnswer(err)
+		return "no answer from upstream in time; " + understudy.ExplainNoStoredAnswer(err)
 	}
 	return "upstream unavailable; " + understudy.ExplainNoStoredAnswer(err)
 }

@@ -91,7 +91,7 @@ func TestUnknownHeaderPassesUnstored(t *testing.T) {
 	}
 }
 
-// A caller that does not see everything is refused: what an answer in another form shows is not known.
+// A caller that does not see everything is refused: what an answer in another form shows.
 func TestUnknownHeaderIsRefusedToMaskedCallers(t *testing.T) {
 	c, _ := buildDuty(t)
 	c.journal.take()

@@ -190,7 +190,7 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 		status, head, body := said(face, "GET", root+"/Calls.json")
 		checktest.Equal(t, status, 503, "%s: status; body %s", name, body)
 		checktest.Contains(t, body,
-			`"message":"not mirrored yet: calls are not held whole, and the role finds some of them `+`alone"`,
+			`"message":"not mirrored yet: not all calls are stored here yet, and the role can see only some of them"`,
 			"%s: body", name)
 		checktest.Equal(t, head.Get("Retry-After"), "30", `%s: head.Get("Retry-After"); body %s`, name, body)
 		checktest.Equal(t, accesstest.Marked(body), "", "%s: accesstest.Marked(body)", name)

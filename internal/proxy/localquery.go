@@ -28,9 +28,9 @@ func (v *exchange) readLocalQuery(ask *request.Request) error {
 		}
 		switch {
 		case given[p.Name]:
-			return refuseOwn(p.Name, "it is given twice")
+			return refuseOwn(p.Name, "write it only once")
 		case v.target.List == nil:
-			return refuseOwn(p.Name, "only lists of records take it")
+			return refuseOwn(p.Name, "it works only for lists of records")
 		case !ask.AsOf.IsZero():
 			return refuseOwn(p.Name, "it cannot be combined with "+understudy.OwnAsOf)
 		}
@@ -61,13 +61,13 @@ func (v *exchange) readLocalParam(w *request.LocalQuery, p understudy.Param) (wi
 			return false, refuseOwn(p.Name, "write the number of a change, 0 or more")
 		}
 		if !v.isWhole() {
-			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others",
+			return false, fmt.Errorf("proxy: %s: %w: it would reveal changes that role %s can't see; use the feed",
 				p.Name, understudy.ErrForbidden, v.caller.Role())
 		}
 		return true, v.checkChangeNumber(p.Name, w.Since)
 	}
 	if v.proxy.o.Text == nil {
-		return false, refuseOwn(p.Name, "text is not searched here")
+		return false, refuseOwn(p.Name, "search is not available here")
 	}
 	w.Text, w.CanFind, err = v.proxy.o.Text(v.caller, v.target, p.Value)
 	if err != nil {

@@ -44,9 +44,9 @@ func TestWishesOfARequest(t *testing.T) {
 		{"understudy.order=", demo, 400, "understudy.order"},
 		{"understudy.since=-1", demo, 400, "understudy.since: write the number of a change"},
 		{"understudy.since=99999999999999999999", demo, 400, "understudy.since"},
-		{"understudy.since=1", masked, 403, "may not see"},
-		{"understudy.order=asc&understudy.order=asc", demo, 400, "given twice"},
-		{"understudy.as_of=2026-01-01&understudy.as_of=2026-02-01", demo, 400, "understudy.as_of: it is given twice"},
+		{"understudy.since=1", masked, 403, "can't see"},
+		{"understudy.order=asc&understudy.order=asc", demo, 400, "write it only once"},
+		{"understudy.as_of=2026-01-01&understudy.as_of=2026-02-01", demo, 400, "understudy.as_of: write it only once"},
 		{"understudy.order=asc&understudy.as_of=2026-01-01", demo, 400, "cannot be combined with understudy.as_of"},
 		{"understudy.q=(", demo, 400, "character 1"},
 	} {
@@ -67,7 +67,7 @@ func TestWishesOfARequest(t *testing.T) {
 		}
 	}
 	if w := b.ask("GET", root+"/Calls/CA1.json?understudy.order=asc", demo); w.Code != 400 ||
-		!strings.Contains(w.Body.String(), "only lists") {
+		!strings.Contains(w.Body.String(), "only for lists") {
 		t.Errorf("of one record: %d %s", w.Code, w.Body)
 	}
 	b.Proxy.o.Text = nil

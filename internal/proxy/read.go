@@ -77,7 +77,7 @@ func (v *exchange) get() error {
 const maxListWait = 8 * time.Second
 
 // errManyLists is the error for a list while too many others wait.
-var errManyLists = errors.New("too many lists are under way; ask for this one again in a moment")
+var errManyLists = errors.New("too many lists are being read; try again in a moment")
 
 // waitForPlace waits until a list may be fetched, read and formatted, if memory is limited. A list in memory
 // and a record do not wait. It returns ErrUnavailable or the context's error.
@@ -162,7 +162,7 @@ func (v *exchange) readAsOf(ask *request.Request) (err error) {
 		return nil
 	}
 	if len(v.target.OwnParams.Remove(func(p understudy.Param) bool { return p.Name != understudy.OwnAsOf })) > 1 {
-		return refuseOwn(understudy.OwnAsOf, "it is given twice")
+		return refuseOwn(understudy.OwnAsOf, "write it only once")
 	}
 	if ask.AsOf, err = spec.ParseInstant(text); err != nil {
 		return fmt.Errorf("proxy: %s: %w", understudy.OwnAsOf, err)

@@ -64,7 +64,7 @@ func (s *Searcher) openCursor(c understudy.Caller, a *query.SearchRequest) (m po
 	if err != nil {
 		return m, err
 	}
-	other := newInvalid("cursor: that is none of this search for this role; begin without one")
+	other := newInvalid("cursor: it does not belong to this search and role; start without a cursor")
 	data, err := own.Open(a.Cursor, cursorSize)
 	if err != nil {
 		return m, other

@@ -45,7 +45,7 @@ func (v *execution) run(ctx context.Context) error {
 		if looked >= v.s.o.Limits.MaxRecords {
 			more = true
 			if len(v.result.Hits) < v.limit {
-				v.markPartial(looked, "that is the most for one answer")
+				v.markPartial(looked, "that is the limit of one answer")
 			}
 			return false
 		}
@@ -135,9 +135,9 @@ func (v *execution) runWindow(ctx context.Context) error {
 	}
 	if timedOut || err != nil {
 		v.result.More = true
-		v.markPartial(looked, "that is the most for one answer; what was found was put in order")
+		v.markPartial(looked, "that is the limit of one answer; the matches so far are sorted")
 	} else if v.result.More {
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("Only the newest %d matches were put in order; there are older ones.", matched))
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("Only the newest %d matches are sorted; there are older ones.", matched))
 	}
 	return v.addEntries(first.drain())
 }

@@ -94,7 +94,7 @@ const recordsPerIdle = 1000
 // readExport checks the request of an export and returns its query and order.
 func (s *Searcher) readExport(c understudy.Caller, a *query.SearchRequest) (*lang.BoundQuery, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
-		return nil, order{}, newInvalid("an export is of all matches; leave cursor, limit and facets out")
+		return nil, order{}, newInvalid("an export has all matches; leave out cursor, limit and facets")
 	}
 	q, err := s.read(c, a, s.o.Now())
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Searcher) readExport(c understudy.Caller, a *query.SearchRequest) (*lan
 	}
 	o, err := orderOf(q, a.Sort)
 	if err == nil && o.window {
-		err = newInvalid("sort=%s: an export comes newest or oldest first", understudy.Clip(a.Sort))
+		err = newInvalid("sort=%s: an export is sorted newest or oldest first", understudy.Clip(a.Sort))
 	}
 	return q, o, err
 }

@@ -218,10 +218,10 @@ func TestExportsAtOnce(t *testing.T) {
 	}
 	begin("all")
 	begin("all")
-	refused("all", "exports of yours")
+	refused("all", "you have too many running exports")
 	begin("support")
-	refused("support", "too many exports at once")
-	refused("all", "exports of yours")
+	refused("support", "too many exports are running")
+	refused("all", "you have too many running exports")
 	close(hold)
 	running.Wait()
 	if resp, body := get(t, "GET", url+"jsonl", "aller:all", ""); resp.StatusCode != 200 ||
@@ -236,7 +236,7 @@ func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 		o.Completeness = func(_ context.Context, _, kind string) (bool, time.Time) { return kind == "messages", time.Time{} }
 	})
 	url := r.serve(s).URL
-	for kind, want := range map[string]string{"messages": "", "calls": "not all calls are held here; only held records were searched"} {
+	for kind, want := range map[string]string{"messages": "", "calls": "not all calls are stored here; only stored records were searched"} {
 		resp, _ := get(t, "GET", url+"/-/search?format=jsonl&q=kind:"+kind, "all", "")
 		if said := resp.Trailer.Get(endTrailer); strings.HasPrefix(said, "complete; ") != (want == "") || !strings.HasSuffix(said, want) {
 			t.Errorf("%s: the export says %q", kind, said)

@@ -29,9 +29,9 @@ type busyError string
 // Errors for searches and exports beyond the limits.
 const (
 	errBusy       busyError = "search: too many searches at once; try again in a moment"
-	errOwnBusy    busyError = "search: as many searches of yours are under way as you may have; try again when one of them has ended"
-	errExports    busyError = "search: too many exports at once; try again when one of them has ended"
-	errOwnExports busyError = "search: as many exports of yours are under way as you may have; try again when one of them has ended"
+	errOwnBusy    busyError = "search: you have too many running searches; try again when one of them has ended"
+	errExports    busyError = "search: too many exports are running; try again when one of them has ended"
+	errOwnExports busyError = "search: you have too many running exports; try again when one of them has ended"
 )
 
 // Error returns a sentence that tells the caller what to do.
@@ -128,9 +128,9 @@ func (s *Searcher) incompleteNote(ctx context.Context, views []*lang.KindView) s
 	case 0:
 		return ""
 	case 1, 2, 3:
-		return "not all " + strings.Join(names, " and ") + " are held here; only held records were searched"
+		return "not all " + strings.Join(names, " and ") + " are stored here; only stored records were searched"
 	}
-	return fmt.Sprintf("not all records of %d kinds are held here, %s among them; only held records were searched", len(names), names[0])
+	return fmt.Sprintf("not all records of %d kinds are stored here, such as %s; only stored records were searched", len(names), names[0])
 }
 
 // lowerTitle returns a title as it is written within a sentence: "phone numbers", but "API keys".
@@ -149,7 +149,7 @@ func (v *execution) markTimeout(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		v.markPartial(0, "the time for one answer ran out")
+		v.markPartial(0, "the time limit of one answer was reached")
 		return nil
 	}
 	return fmt.Errorf("search: %w", err)
@@ -162,11 +162,11 @@ func (v *execution) markPartial(looked int, why string) {
 		return // the result is already marked
 	}
 	v.result.Partial = true
-	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
+	note := "Only a part was searched: " + why + ". Continue, or narrow the search."
 	if looked > 0 && canSeeAll(v.q.Views) {
-		note = fmt.Sprintf("Looked at the newest %d: %s. Go on, or say more closely what you look for.", looked, why)
+		note = fmt.Sprintf("Searched the newest %d: %s. Continue, or narrow the search.", looked, why)
 		if v.order.oldestFirst || v.request.Cursor != "" {
-			note = fmt.Sprintf("Looked at %d: %s. Go on, or say more closely what you look for.", looked, why)
+			note = fmt.Sprintf("Searched %d: %s. Continue, or narrow the search.", looked, why)
 		}
 	}
 	v.result.Notes = append(v.result.Notes, note)

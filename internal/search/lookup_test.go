@@ -118,7 +118,7 @@ func TestSearchesOfOneCallerAtOnce(t *testing.T) {
 		<-begun
 	}
 	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) ||
-		!strings.Contains(err.Error(), "of yours") {
+		!strings.Contains(err.Error(), "you have too many") {
 		t.Errorf("a third of one caller: %v", err)
 	}
 	go func() {

@@ -77,7 +77,7 @@ func (m *measure) resolveSum(q *lang.BoundQuery) error {
 	for s, field := range in {
 		m.byView[s].field, m.byView[s].unit = field, s.Kind.Field(field).Unit
 		if unit := m.byView[s].unit; unit != "" && !canSee(s, unit) {
-			return fmt.Errorf("search: %w: sum=%s: your role does not fully see %s of %s, the unit it is in", understudy.ErrForbidden, name, unit,
+			return fmt.Errorf("search: %w: sum=%s: your role can't see %s of %s in full, which is its unit", understudy.ErrForbidden, name, unit,
 				s.Kind.Name)
 		}
 	}
@@ -95,7 +95,7 @@ func (m *measure) resolveElapsed(some []*lang.KindView, name string) error {
 		}
 		for _, f := range fields {
 			if !canSee(s, f) {
-				return fmt.Errorf("search: %w: sum=%s: your role does not fully see %s of %s, by which it is told", understudy.ErrForbidden,
+				return fmt.Errorf("search: %w: sum=%s: your role can't see %s of %s in full, which it depends on", understudy.ErrForbidden,
 					understudy.Clip(name), f, s.Kind.Name)
 			}
 		}
@@ -133,13 +133,13 @@ func groupFilter(isCountry bool) func(*lang.KindView, *spec.Field) bool {
 func (m *measure) groupByTime(name string) error {
 	some := m.viewsWith(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 })
 	if len(some) == 0 && len(m.views) > 0 {
-		return newInvalid("by=%s: what is looked in has no date", name)
+		return newInvalid("by=%s: these records have no date", name)
 	}
 	m.views = some
 	for _, s := range some {
 		for _, f := range query.TimeFields(s.Kind) {
 			if !canSee(s, f.Name) {
-				return fmt.Errorf("search: %w: by=%s: your role does not fully see %s of %s, by which its date is told", understudy.ErrForbidden,
+				return fmt.Errorf("search: %w: by=%s: your role can't see %s of %s in full, which its date comes from", understudy.ErrForbidden,
 					name, f.Name, s.Kind.Name)
 			}
 		}
@@ -157,7 +157,7 @@ func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(
 			return nil, nil
 		}
 		all := known()
-		return nil, newInvalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, understudy.Clip(name),
+		return nil, newInvalid("%s=%s: these records have nothing with this name%s Write one of %s", what, understudy.Clip(name),
 			lang.EndSentence(lang.Hint(name, all)), strings.Join(all, ", "))
 	}
 	there = m.viewsWith(func(s *lang.KindView) bool {

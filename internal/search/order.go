@@ -61,7 +61,7 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 			known = slices.AppendSeq(known, maps.Keys(s.Fields))
 		}
 		slices.Sort(known)
-		return o, newInvalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for "+
+		return o, newInvalid("sort=%s: these records have no field %s%s Write newest, oldest, rank or a field, with a minus before it for "+
 			"the largest first", understudy.Clip(name), understudy.Clip(field), lang.EndSentence(lang.Hint(field, slices.Compact(known))))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, AllKinds: func(func(*spec.Kind, bool) bool) {}}

@@ -50,7 +50,7 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 		return err
 	}
 	if n.Request.Number != "" {
-		return newInvalid("a number that was looked up is not saved; look it up again when you need it")
+		return newInvalid("a number that was looked up can't be saved; look it up again when you need it")
 	}
 	n.Request.Cursor, n.Request.Limit, n.Request.Facets = "", 0, false
 	if err := s.Check(c, n.Request); err != nil {
@@ -79,7 +79,7 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 			}
 		}
 		if own >= s.o.Limits.MaxSavedEach || len(all) >= s.o.Limits.MaxSaved {
-			return newInvalid("there are %d saved searches, %d of them yours, and no more are kept; delete one first", len(all), own)
+			return newInvalid("there are already %d saved searches, %d of them yours; delete one first", len(all), own)
 		}
 	}
 	if err := understudy.WriteJSON(ctx, s.o.KV, note, k); err != nil {

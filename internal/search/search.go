@@ -195,11 +195,11 @@ func (s *Searcher) selectViews(c understudy.Caller, source string, kinds []strin
 		case !named[name]:
 			return nil, newInvalid("there is no kind %q%s", understudy.Clip(name), lang.Hint(name, slices.Sorted(maps.Keys(seen))))
 		case !seen[name]:
-			return nil, fmt.Errorf("search: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), name)
+			return nil, fmt.Errorf("search: %w: your role (%s) can't see %s", understudy.ErrForbidden, c.Role(), name)
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("search: %w: %s may see nothing there", understudy.ErrForbidden, describeCaller(c))
+		return nil, fmt.Errorf("search: %w: %s can't see anything there", understudy.ErrForbidden, describeCaller(c))
 	}
 	return all, nil
 }
@@ -288,7 +288,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 func (s *Searcher) bindLookup(c understudy.Caller, a *query.SearchRequest, views []*lang.KindView,
 	now time.Time) (*lang.BoundQuery, error) {
 	if a.Text != "" || len(a.Where) > 0 {
-		return nil, newInvalid("a number is looked up by itself, without other conditions")
+		return nil, newInvalid("look up a number alone, without other conditions")
 	}
 	views = slices.DeleteFunc(views, func(v *lang.KindView) bool {
 		return s.o.Masked == nil || s.o.Masked.CheckPermission(c, v.Source, lookupPermission) != nil
@@ -296,7 +296,7 @@ func (s *Searcher) bindLookup(c understudy.Caller, a *query.SearchRequest, views
 	if len(views) > 0 {
 		return lang.BindLookup(a.Number, views, now)
 	}
-	return nil, fmt.Errorf("search: %w: %s may look up no numbers", understudy.ErrForbidden, describeCaller(c))
+	return nil, fmt.Errorf("search: %w: %s can't look up numbers", understudy.ErrForbidden, describeCaller(c))
 }
 
 func newInvalid(format string, args ...any) error {
@@ -317,7 +317,7 @@ func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 // Names in the text are fields of that kind. It returns a *query.SyntaxError, ErrInvalid or ErrForbidden.
 func (s *Searcher) CompileText(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 	if t.Kind == nil {
-		return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)
+		return nil, nil, fmt.Errorf("search: %w: this path has no list of records", understudy.ErrInvalid)
 	}
 	q, err := s.read(c, &query.SearchRequest{Text: text, Source: t.Key.Source, Kinds: []string{t.Kind.Name}}, s.o.Now())
 	if err != nil {

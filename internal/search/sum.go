@@ -66,7 +66,7 @@ func (s *Searcher) CheckSum(c understudy.Caller, r query.SumRequest) error {
 // bindSum checks a sum request and resolves its names.
 func (s *Searcher) bindSum(c understudy.Caller, r *query.SumRequest, now time.Time) (*lang.BoundQuery, *measure, error) {
 	if a := &r.Search; a.Sort != "" || a.Cursor != "" || a.Limit != 0 || a.Facets || a.CountOnly {
-		return nil, nil, newInvalid("a sum is of all matches; leave sort, cursor and facets out")
+		return nil, nil, newInvalid("a sum has all matches; leave out sort, cursor and facets")
 	}
 	q, err := s.read(c, &r.Search, now)
 	if err != nil {
@@ -112,11 +112,11 @@ func (v *aggregation) renderSum() *answer {
 	v.fillRows(&tables, out)
 	switch {
 	case v.counting:
-		out.Notes = append(out.Notes, "Counting goes on: these are the matches counted so far. Ask again in a moment.")
+		out.Notes = append(out.Notes, "Counting is not finished: these are the matches so far. Try again in a moment.")
 	case v.kept.timedOut && !v.columnsFull:
-		out.Notes = append(out.Notes, "Not every match is in this sum: reading them all took too long. Say more closely what you look for.")
+		out.Notes = append(out.Notes, "Not every match is in this sum: reading them all took too long. Narrow the search.")
 	case v.columnsFull || v.kept.incomplete:
-		out.Notes = append(out.Notes, "Not every match is in this sum: there was no room for all. Say more closely what you look for; "+
+		out.Notes = append(out.Notes, "Not every match is in this sum: there was not enough memory for all. Narrow the search; "+
 			"an administrator can raise search.columns.")
 	default:
 		out.Complete = true

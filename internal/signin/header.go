@@ -31,19 +31,19 @@ const headerLasts = time.Hour
 func (h *Header) Identify(r *http.Request) (c understudy.Caller, err error) {
 	peer, err := netip.ParseAddrPort(header.Peer(r))
 	if err != nil || !h.From.Contains(peer.Addr()) {
-		return c, fmt.Errorf("signin: %w: come by the proxy that knows who you are, whose address viewer.header.from lists",
+		return c, fmt.Errorf("signin: %w: open this page through the proxy that signs you in; viewer.header.from lists its address",
 			understudy.ErrUnauthorized)
 	}
 	names := r.Header.Values(h.Name)
 	if len(names) != 1 || names[0] == "" {
-		return c, fmt.Errorf("signin: %w: the proxy named nobody in %s", understudy.ErrUnauthorized, h.Name)
+		return c, fmt.Errorf("signin: %w: the proxy did not say who you are, in the header %s", understudy.ErrUnauthorized, h.Name)
 	}
 	if err := CheckName(names[0]); err != nil || h.Taken(names[0]) {
-		return c, fmt.Errorf("signin: %w: %q is no name of a person", understudy.ErrForbidden, understudy.Clip(names[0]))
+		return c, fmt.Errorf("signin: %w: %q is not a valid name of a person", understudy.ErrForbidden, understudy.Clip(names[0]))
 	}
 	role := h.role(r.Header.Values(h.Roles))
 	if role == "" {
-		return c, fmt.Errorf("signin: %w: none of the groups of %s is a role", understudy.ErrForbidden, names[0])
+		return c, fmt.Errorf("signin: %w: no group of %s has a role here", understudy.ErrForbidden, names[0])
 	}
 	return understudy.Caller{Name: names[0], Flow: flowOf(names[0]),
 		Grant: &understudy.Grant{Role: role, IssuedBy: "header", Expires: h.Now().Add(headerLasts)}}, nil

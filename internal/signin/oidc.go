@@ -113,9 +113,9 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity,
 	q := r.URL.Query()
 	switch {
 	case !ok || json.Unmarshal(value, &f) != nil:
-		return who, "", newRefusal("this browser did not begin to sign in here, or too long ago; begin again")
+		return who, "", newRefusal("this sign-in did not start in this browser, or it took too long; start again")
 	case subtle.ConstantTimeCompare([]byte(f.State), []byte(q.Get("state"))) != 1:
-		return who, "", newRefusal("the answer belongs to another sign-in; begin again")
+		return who, "", newRefusal("the answer belongs to another sign-in; start again")
 	case q.Get("iss") != "" && q.Get("iss") != p.Issuer:
 		return who, "", newRefusal("the answer comes from another provider")
 	case q.Get("error") != "":
@@ -200,7 +200,7 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 			understudy.Clip(who.name))
 	}
 	if err := CheckName(who.name); err != nil || p.Taken(who.name) {
-		return who, fmt.Errorf("signin: %w: %q is no name of a person here", understudy.ErrForbidden, understudy.Clip(who.name))
+		return who, fmt.Errorf("signin: %w: %q is not a valid name of a person here", understudy.ErrForbidden, understudy.Clip(who.name))
 	}
 	if value, ok := claims[p.Groups]; ok && p.Groups != "" {
 		if json.Unmarshal(value, &who.groups) != nil {

@@ -120,7 +120,7 @@ func acquire(ctx context.Context, slots chan struct{}) (release func(), err erro
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("signin: %w: too many people sign in at once", understudy.ErrTooMany)
+		return nil, fmt.Errorf("signin: %w: too many people are signing in", understudy.ErrTooMany)
 	}
 }
 

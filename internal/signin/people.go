@@ -131,7 +131,7 @@ func flowOf(name string) uint64 {
 // for a password sent without encryption.
 func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
 	if !p.Secure && r.TLS == nil && !isLocal(r) {
-		return fmt.Errorf("signin: %w: a password is taken over TLS or from this machine alone; whoever runs this server can set "+
+		return fmt.Errorf("signin: %w: passwords are accepted only over TLS or from this machine; an administrator can set "+
 			"viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
 	}
 	counted := p.Sessions.guessKeys(r, name)
@@ -144,7 +144,7 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	}
 	leave, err := places.Take(by)
 	if err != nil {
-		return fmt.Errorf("signin: %w: %w: too many people sign in from here at once; wait a few seconds", understudy.ErrUnauthorized,
+		return fmt.Errorf("signin: %w: %w: too many people are signing in from your network; wait a few seconds", understudy.ErrUnauthorized,
 			understudy.ErrTooMany)
 	}
 	defer leave()

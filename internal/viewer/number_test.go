@@ -210,7 +210,7 @@ func TestPartsFailByThemselves(t *testing.T) {
 	call := h.FirstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	broken(h, "/Messages.json?From", "/Notifications.json")
 	page := h.Page("/twilio/number/"+number, viewertest.All)
-	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and what is held does not answer this request.") ||
+	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and no stored answer fits this request.") ||
 		!strings.Contains(page, "Calls to") {
 		t.Error("a number without one of its lists")
 	}

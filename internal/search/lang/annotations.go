@@ -64,7 +64,7 @@ func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *predicate {
 		return holds(a)
 	}
 	if !b.addAnnotated(l, scope, holds) {
-		b.fail(forbiddenError(b.Text, n.at, n.end, "your role does not see what people wrote on records; take it out"))
+		b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't see notes on records; remove it"))
 		return nil
 	}
 	b.annotations = true

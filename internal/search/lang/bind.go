@@ -349,11 +349,11 @@ func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindV
 		case f == nil:
 			continue
 		case f.Type == spec.TypeMedia:
-			b.fail(syntaxError(b.Text, at, end, "%s of %s is a content; it cannot be searched", f.Name, s.Kind.Name))
+			b.fail(syntaxError(b.Text, at, end, "%s of %s is a file; it can't be searched", f.Name, s.Kind.Name))
 			return nil, nil
 		}
 		if _, ok := s.Fields[f.Name]; !ok {
-			b.fail(forbiddenError(b.Text, at, end, "your role does not fully see %s of %s; take it out%s", f.Name, s.Kind.Name,
+			b.fail(forbiddenError(b.Text, at, end, "your role can't see %s of %s in full; remove it%s", f.Name, s.Kind.Name,
 				b.suggestKind(name, scope)))
 			return nil, nil
 		}
@@ -371,7 +371,7 @@ func (b *Binder) suggestKind(name string, scope []*KindView) string {
 	for _, s := range scope {
 		if f, _ := s.Field(name); f != nil {
 			if _, ok := s.Fields[f.Name]; ok {
-				return ", or look in " + s.Kind.Name + " alone with kind:" + s.Kind.Name
+				return ", or search only " + s.Kind.Name + " with kind:" + s.Kind.Name
 			}
 		}
 	}
@@ -387,7 +387,7 @@ func (b *Binder) unknownField(name string, at, end int, scope []*KindView) *quer
 		}
 	}
 	if len(kinds) > 0 {
-		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", understudy.Clip(name),
+		return syntaxError(b.Text, at, end, "these records have no field %s; it is one of %s", understudy.Clip(name),
 			strings.Join(kinds, ", "))
 	}
 	hidden := false
@@ -401,19 +401,19 @@ func (b *Binder) unknownField(name string, at, end int, scope []*KindView) *quer
 	}
 	switch {
 	case len(kinds) > 0:
-		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", understudy.Clip(name),
+		return syntaxError(b.Text, at, end, "these records have no field %s; it is one of %s", understudy.Clip(name),
 			strings.Join(kinds, ", "))
 	case hidden:
-		return forbiddenError(b.Text, at, end, "%s is a field of what your role does not see; take it out", understudy.Clip(name))
+		return forbiddenError(b.Text, at, end, "%s is a field of records that your role can't see; remove it", understudy.Clip(name))
 	}
 	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName, noteName, notedName, handledName}
 	if slices.Contains(known, name) {
-		return syntaxError(b.Text, at, end, "%s is no field of a record; write %s: by itself", understudy.Clip(name), understudy.Clip(name))
+		return syntaxError(b.Text, at, end, "%s is not a field of a record; write %s: alone", understudy.Clip(name), understudy.Clip(name))
 	}
 	for _, s := range scope {
 		known = slices.AppendSeq(known, maps.Keys(s.Fields))
 	}
 	slices.Sort(known)
-	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", understudy.Clip(name),
+	return syntaxError(b.Text, at, end, "there is no field %s%s To search for this text, put it in quotes", understudy.Clip(name),
 		EndSentence(Hint(name, slices.Compact(known))))
 }

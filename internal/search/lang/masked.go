@@ -163,7 +163,7 @@ func (d sameDigits) Match(v query.Value) bool {
 func BindLookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
 	p := understudy.ParsePhone(number)
 	if !p.HasCountryCode {
-		return nil, fmt.Errorf("search: %w: a number is looked up whole; write it with + and the country's code, like +15550100123",
+		return nil, fmt.Errorf("search: %w: only whole numbers can be looked up; write it with + and the country code, like +15550100123",
 			understudy.ErrInvalid)
 	}
 	l := &predicate{Node: &Node{Op: OpField, Name: NumberName}, Fields: map[*KindView]string{}, allKinds: true}

@@ -39,7 +39,7 @@ func Parse(text string) (*Node, error) {
 	n := p.parseOr(0)
 	p.skipSpace()
 	if p.err == nil && p.pos < len(text) { // only a ")" ends an expression early
-		p.fail(p.pos, p.pos+1, "this parenthesis closes nothing; take it out, or put it in quotes to look for it")
+		p.fail(p.pos, p.pos+1, "this parenthesis closes nothing; remove it, or put it in quotes to search for it")
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -52,12 +52,12 @@ func (p *parser) check() {
 	for i, r := range p.text {
 		if r == utf8.RuneError {
 			if _, size := utf8.DecodeRuneInString(p.text[i:]); size == 1 {
-				p.fail(i, i+1, "this is no character of UTF-8")
+				p.fail(i, i+1, "this is not valid UTF-8")
 				return
 			}
 		}
 		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			p.fail(i, i+utf8.RuneLen(r), "a query holds no control characters; take this one out")
+			p.fail(i, i+utf8.RuneLen(r), "a query can't have control characters; remove this one")
 			return
 		}
 	}
@@ -95,7 +95,7 @@ func (p *parser) parseOr(depth int) *Node {
 			return nil
 		}
 		if last := parts[len(parts)-1]; len(last.Of) == 0 && last.Op == opAnd && (len(parts) > 1 || p.isKeyword("OR")) {
-			p.fail(at, p.pos, "OR needs something on both sides; write a word there, or OR in quotes to look for it")
+			p.fail(at, p.pos, "OR needs something on both sides; write a word there, or OR in quotes to search for it")
 			return nil
 		}
 		if !p.takeKeyword("OR") {
@@ -109,7 +109,7 @@ func (p *parser) parseAnd(depth int) *Node {
 	for p.hasMore() && p.text[p.pos] != ')' && !p.isKeyword("OR") {
 		if at := p.pos; p.takeKeyword("AND") {
 			if len(parts) == 0 || !p.hasMore() || p.text[p.pos] == ')' || p.isKeyword("OR") || p.isKeyword("AND") {
-				p.fail(at, at+len("AND"), "AND needs something on both sides; write a word there, or AND in quotes to look for it")
+				p.fail(at, at+len("AND"), "AND needs something on both sides; write a word there, or AND in quotes to search for it")
 				return nil
 			}
 		}
@@ -124,7 +124,7 @@ func (p *parser) parseAnd(depth int) *Node {
 func (p *parser) parseUnary(depth int) *Node {
 	at := p.pos
 	if depth > maxDepth {
-		p.fail(at, at+1, "there are more than %d parentheses and minuses in each other; write it flatter", maxDepth)
+		p.fail(at, at+1, "more than %d parentheses and minuses are nested; simplify the search", maxDepth)
 		return nil
 	}
 	switch {
@@ -136,7 +136,7 @@ func (p *parser) parseUnary(depth int) *Node {
 		}
 		if r, _ := utf8.DecodeRuneInString(p.text[p.pos:]); p.pos == len(p.text) || unicode.IsSpace(r) || r == ')' || p.isKeyword("OR") ||
 			p.isKeyword("AND") {
-			p.fail(at, p.pos, "nothing follows that could be left out; write the word right behind it, or put it in quotes to look for it")
+			p.fail(at, p.pos, "nothing follows this minus; write the word right after it, or put it in quotes to search for it")
 			return nil
 		}
 		n := p.parseUnary(depth + 1)
@@ -152,10 +152,10 @@ func (p *parser) parseUnary(depth int) *Node {
 		case p.err != nil:
 			return nil
 		case p.pos == len(p.text):
-			p.fail(at, at+1, "this parenthesis is not closed; write ) where it ends, or put it in quotes to look for it")
+			p.fail(at, at+1, "this parenthesis is not closed; write ) where it ends, or put it in quotes to search for it")
 			return nil
 		case n.Op == opAnd && len(n.Of) == 0:
-			p.fail(at, p.pos+1, "nothing stands in these parentheses; take them out")
+			p.fail(at, p.pos+1, "these parentheses are empty; remove them")
 			return nil
 		}
 		p.pos++

@@ -123,7 +123,7 @@ func TestParseErrorsPoint(t *testing.T) {
 		`a AND OR b`:              {2, 2, "both sides"},
 		`a - b`:                   {2, 2, "nothing follows"},
 		`a NOT`:                   {2, 2, "nothing follows"},
-		`()`:                      {0, 0, "nothing stands"},
+		`()`:                      {0, 0, "are empty"},
 		`status:`:                 {0, 0, "no value"},
 		`x status: failed`:        {2, 2, "no value"},
 		`status:""`:               {7, 7, "empty"},
@@ -133,11 +133,11 @@ func TestParseErrorsPoint(t *testing.T) {
 		`duration>1,2`:            {11, 11, "compare with one"},
 		`duration:1..2..3`:        {9, 9, "two ends"},
 		`duration:..`:             {9, 9, "needs an end"},
-		`body:"x"y`:               {8, 8, "glued"},
+		`body:"x"y`:               {8, 8, "right after it"},
 		"a \x00":                  {2, 2, "control"},
 		"a \xff":                  {2, 2, "UTF-8"},
 		strings.Repeat("a ", 51):  {100, 100, "at most 50"},
-		strings.Repeat("(", 30):   {21, 21, "in each other"},
+		strings.Repeat("(", 30):   {21, 21, "nested"},
 		strings.Repeat("a", 2001): {2000, 2000, "at most 2000"},
 	} {
 		_, err := Parse(text)

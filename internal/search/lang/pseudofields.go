@@ -42,10 +42,10 @@ func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 	for k, seen := range b.AllKinds {
 		switch {
 		case isCalled(k, v.Text) && seen:
-			return syntaxError(b.Text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out",
+			return syntaxError(b.Text, v.at, v.end, "%s is not among the chosen kinds; remove one of the two",
 				understudy.Clip(v.Text))
 		case isCalled(k, v.Text):
-			return forbiddenError(b.Text, v.at, v.end, "your role does not see %s; take it out", understudy.Clip(v.Text))
+			return forbiddenError(b.Text, v.at, v.end, "your role can't see %s; remove it", understudy.Clip(v.Text))
 		}
 	}
 	var known []string
@@ -112,11 +112,11 @@ func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 	}
 	for _, v := range n.Values {
 		if v.prefix {
-			return b.fail(syntaxError(b.Text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind "+
+			return b.fail(syntaxError(b.Text, v.at, v.end, "number: needs a whole number; write the beginning of one alone, +1415*, or after "+
 				"a field, from:+1415*"))
 		}
 		if !isNumber(v.Text) {
-			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus",
+			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a phone number; write + and all digits, with the country code",
 				understudy.Clip(v.Text)))
 		}
 	}
@@ -145,10 +145,10 @@ func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 	case len(c.Of) > 0:
 		return c
 	case kinds:
-		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out%s",
+		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't search by phone number; remove number: from the search%s",
 			lastDigitsHint(scope)))
 	}
-	return b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no phone numbers"))
+	return b.fail(syntaxError(b.Text, n.at, n.end, "these records have no phone numbers"))
 }
 
 // numberPredicate returns the predicate for a number in one field, or in every visible phone number field.
@@ -198,7 +198,7 @@ func (b *Binder) bindID(n *Node, scope []*KindView) *Cond {
 		}
 	}
 	if len(l.Fields) == 0 {
-		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role sees no ids; take it out"))
+		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't see ids; remove it"))
 	}
 	return &Cond{Op: OpField, Predicate: l}
 }
@@ -238,14 +238,14 @@ func (b *Binder) bindCountry(n *Node, scope []*KindView) *predicate {
 	var test countries
 	for _, v := range n.Values {
 		if len(v.Text) != 2 || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no country; write two letters, like US", understudy.Clip(v.Text)))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a country; write two letters, like US", understudy.Clip(v.Text)))
 			return nil
 		}
 		test = append(test, strings.ToUpper(v.Text))
 	}
 	for _, f := range fields {
 		if f.Class != spec.ClassPhone {
-			b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "%s is no phone number, and has no country", f.Name))
+			b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "%s is not a phone number, and has no country", f.Name))
 			return nil
 		}
 	}
@@ -271,14 +271,14 @@ func (b *Binder) bindIdle(n *Node, scope []*KindView) *predicate {
 		}
 		field := s.Kind.OwnNumber
 		if _, sees := s.Fields[field]; !sees || s.uses.hidden != "" {
-			b.fail(forbiddenError(b.Text, n.at, n.end, "your role does not see %s; take %s out",
+			b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't see %s; remove %s",
 				cmp.Or(s.uses.hidden, field+" of "+s.Kind.Name), idleName))
 			return nil
 		}
 		l.Fields[s] = field
 	}
 	if len(l.Fields) == 0 {
-		b.fail(syntaxError(b.Text, n.at, n.end, "what is looked in has no numbers of our own"))
+		b.fail(syntaxError(b.Text, n.at, n.end, "these records have none of our own numbers"))
 		return nil
 	}
 	l.recordTest = func(c *Candidate) bool {

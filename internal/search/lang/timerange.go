@@ -79,7 +79,7 @@ func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 			continue
 		}
 		if read[i], ok = parseTimeRange(v.Text, b.Now); !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no time; %s", understudy.Clip(v.Text), timeHelp))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a time; %s", understudy.Clip(v.Text), timeHelp))
 			return nil, false
 		}
 		b.relative = b.relative || !isAbsolute(v.Text)
@@ -129,7 +129,7 @@ func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 		}
 		length, ok := parseDuration(v.Text)
 		if !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no length of time; %s", understudy.Clip(v.Text), durationHelp))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a length of time; %s", understudy.Clip(v.Text), durationHelp))
 			return nil, false
 		}
 		at[i] = b.Now.Unix() - length
@@ -213,7 +213,7 @@ func (b *Binder) bindDate(n *Node, scope []*KindView) *predicate {
 				continue
 			}
 			if _, ok := s.Fields[name]; !ok {
-				b.fail(forbiddenError(b.Text, n.at, n.at+len(n.Name), "your role does not fully see %s of %s, by which its date is told; take %s out",
+				b.fail(forbiddenError(b.Text, n.at, n.at+len(n.Name), "your role can't see %s of %s in full, which its date comes from; remove %s",
 					name, s.Kind.Name, n.Name))
 				return nil
 			}
@@ -221,7 +221,7 @@ func (b *Binder) bindDate(n *Node, scope []*KindView) *predicate {
 		}
 	}
 	if len(l.Fields) == 0 {
-		b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "what is looked in has no date"))
+		b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "these records have no date"))
 		return nil
 	}
 	spans := newTimesTest(ranges)

@@ -62,7 +62,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 			if isTextual(is) && isTextual(of) {
 				is = sortExact
 			} else {
-				b.fail(syntaxError(b.Text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.Name))
+				b.fail(syntaxError(b.Text, n.at, n.end, "%s has different types in different kinds; add kind: to search one", n.Name))
 				return nil
 			}
 		}
@@ -70,7 +70,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 	}
 	if isTextual(of) || of == sortBool || of == sortMap {
 		if n.Rel != RelIs && n.Rel != RelSame {
-			b.fail(syntaxError(b.Text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.Name, n.Name))
+			b.fail(syntaxError(b.Text, n.at, n.end, "%s has no order; write %s:VALUE, or several with commas", n.Name, n.Name))
 			return nil
 		}
 		for _, v := range n.Values {
@@ -95,7 +95,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 	case sortExact:
 		b.bindExact(l)
 	case sortMap:
-		b.fail(syntaxError(b.Text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.Name, n.Name, n.Name))
+		b.fail(syntaxError(b.Text, n.at, n.end, "%s contains other fields; write has:%s, no:%s, or name one of them", n.Name, n.Name, n.Name))
 	case sortPhone:
 		b.bindPhone(l)
 	default:
@@ -304,7 +304,7 @@ func isNumber(text string) bool {
 // addEndingHint sets the hint for four digits that were searched as a complete number.
 func (b *Binder) addEndingHint(n *Node) {
 	if digits, ok := lastFour(n.Values[0].Text); ok {
-		b.hint = "No number is " + digits + " alone. For those that end so write " + n.Name + ":" + query.LastFourMark + digits + "."
+		b.hint = "No number is only " + digits + ". For numbers that end with it write " + n.Name + ":" + query.LastFourMark + digits + "."
 	}
 }
 

@@ -37,7 +37,7 @@ func (p *parser) parsePredicate() *Node {
 	}
 	run, prefix := p.parseRun("")
 	if run == "" {
-		p.fail(at, p.pos, "a star stands behind the beginning of a word; write one before it")
+		p.fail(at, p.pos, "a star comes after the beginning of a word; write that first")
 		return nil
 	}
 	return &Node{Op: opWords, text: run, prefix: prefix, at: at, end: p.pos}
@@ -80,7 +80,7 @@ func (p *parser) parseCondition(at int, name string, rel relation) *Node {
 	case len(n.Values) > 1 && rel != RelIs && rel != RelSame:
 		p.fail(n.Values[1].at, n.end, "only : and = take several values; compare with one")
 	case n.Rel == relRange && len(n.Values) != 2:
-		p.fail(n.Values[len(n.Values)-2].at, n.end, "a range stands alone; take the other values out")
+		p.fail(n.Values[len(n.Values)-2].at, n.end, "a range can't have other values beside it; remove them")
 	}
 	return n
 }
@@ -90,7 +90,7 @@ func (p *parser) parseValue(n *Node) bool {
 	at := p.pos
 	switch {
 	case at == len(p.text) || p.text[at] == ')' || p.text[at] == ',' || isSpaceAt(p.text, at):
-		p.fail(n.at, at, "%s has no value; write it right behind the sign, or put it all in quotes to look for that text", n.Name)
+		p.fail(n.at, at, "%s has no value; write it right behind the sign, or put it all in quotes to search for that text", n.Name)
 		return false
 	case p.text[at] == '"':
 		text, ok := p.parseQuoted()
@@ -123,7 +123,7 @@ func (p *parser) parseValue(n *Node) bool {
 		p.fail(at, p.pos, "a range needs an end: from..to, from.. or ..to")
 		return false
 	case isRange && n.Rel == RelIs && prefix:
-		p.fail(p.pos-1, p.pos, "a range takes no star; take it out")
+		p.fail(p.pos-1, p.pos, "a range can't have a star; remove it")
 		return false
 	case isRange && n.Rel == RelIs:
 		n.Rel = relRange
@@ -137,7 +137,7 @@ func (p *parser) parseValue(n *Node) bool {
 // checkEnd fails if text follows a quoted value or a number without a space.
 func (p *parser) checkEnd(name string) bool {
 	if p.pos < len(p.text) && p.text[p.pos] != ')' && p.text[p.pos] != ',' && !isSpaceAt(p.text, p.pos) {
-		p.fail(p.pos, p.pos+1, "something is glued to the value of %s; write a space before it", name)
+		p.fail(p.pos, p.pos+1, "the value of %s has something right after it; write a space between", name)
 		return false
 	}
 	return true

@@ -164,7 +164,7 @@ type windowed struct{ *search.Searcher }
 func (w windowed) Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error) {
 	r, err := w.Searcher.Find(ctx, c, ask)
 	if err == nil && !ask.Facets {
-		r.More, r.Notes = true, append(r.Notes, "Only the newest 3 matches were put in order; there are older ones.")
+		r.More, r.Notes = true, append(r.Notes, "Only the newest 3 matches are sorted; there are older ones.")
 	}
 	return r, err
 }

@@ -41,7 +41,7 @@ func TestHashesAndCountriesOnPages(t *testing.T) {
 		t.Error("who sees everything does not find by the hash")
 	}
 	status, body, _ := h.Get("/twilio/calls?From=%2B15550001111", analyst)
-	if status != 403 || !strings.Contains(body, "give a hash, like h:") {
+	if status != 403 || !strings.Contains(body, "write a hash, like h:") {
 		t.Errorf("a plain number for a filter: %d", status)
 	}
 	csv := h.Page("/twilio/calls.csv", analyst)

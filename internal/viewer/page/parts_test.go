@@ -105,7 +105,7 @@ func TestPartsComeAsTheyEnd(t *testing.T) {
 			}
 			whole := page.Until("</html>\n")
 			for _, want := range []string{"<h2>Contact</h2>", "<h2>Alerts about it</h2>",
-				"Not loaded: Twilio has not answered (upstream 503), and what is held does not answer this request."} {
+				"Not loaded: Twilio has not answered (upstream 503), and no stored answer fits this request."} {
 				if strings.Count(whole, want) != 1 {
 					t.Errorf("%d times %q", strings.Count(whole, want), want)
 				}

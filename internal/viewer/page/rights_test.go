@@ -81,12 +81,12 @@ func TestRefusals(t *testing.T) {
 		{"", "/", 401, []string{"Sign in"}},
 		{"wrong", "/twilio/calls", 401, []string{"Sign in"}},
 		{"nobodytoken", "/", 403, []string{"has no role"}},
-		{"supporttoken", "/twilio/calls?From=%2B15551234567", 403, []string{"may not use the parameter From",
+		{"supporttoken", "/twilio/calls?From=%2B15551234567", 403, []string{"can&#39;t use the parameter From",
 			"roles: {support: {twilio: {calls.from: see}}}"}},
-		{"clerktoken", "/twilio/messages", 403, []string{"may not see messages", "roles: {clerk: {twilio: {messages: see}}}"}},
-		{"clerktoken", "/twilio/messages/SM1", 403, []string{"may not see messages"}},
-		{"clerktoken", "/twilio/messages.json", 403, []string{"may not see messages"}},
-		{"countertoken", "/twilio/calls", 403, []string{"may not see calls"}},
+		{"clerktoken", "/twilio/messages", 403, []string{"can&#39;t see messages", "roles: {clerk: {twilio: {messages: see}}}"}},
+		{"clerktoken", "/twilio/messages/SM1", 403, []string{"can&#39;t see messages"}},
+		{"clerktoken", "/twilio/messages.json", 403, []string{"can't see messages"}},
+		{"countertoken", "/twilio/calls", 403, []string{"can&#39;t see calls"}},
 	} {
 		before := h.Mirror.Count()
 		status, body, head := h.Get(c.path, viewertest.Browser{Token: c.token})

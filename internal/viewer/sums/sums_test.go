@@ -28,12 +28,12 @@ func TestSums(t *testing.T) {
 		"nothing":                {"q=xyzzyxyzzy", "alltoken", 200, "Nothing matches."},
 		"a mistake":              {"q=stauts:failed", "alltoken", 400, "did you mean"},
 		"no such sum":            {"kind=messages&sum=prise", "alltoken", 400, "did you mean"},
-		"a hidden price":         {"kind=calls&sum=price", "clerktoken", 403, "does not fully see price"},
-		"part of a number":       {"kind=calls&sum=count&by=to", "supporttoken", 403, "does not fully see to"},
-		"the country of a part":  {"kind=calls&sum=count&by=to.country", "supporttoken", 403, "does not fully see to"},
-		"a hidden kind":          {"kind=messages", "clerktoken", 403, "may not see messages"},
+		"a hidden price":         {"kind=calls&sum=price", "clerktoken", 403, "can&#39;t see price"},
+		"part of a number":       {"kind=calls&sum=count&by=to", "supporttoken", 403, "can&#39;t see to"},
+		"the country of a part":  {"kind=calls&sum=count&by=to.country", "supporttoken", 403, "can&#39;t see to"},
+		"a hidden kind":          {"kind=messages", "clerktoken", 403, "can&#39;t see messages"},
 		"a parameter unknown":    {"what=x", "alltoken", 400, "parameter"},
-		"a condition on a price": {"kind=calls&q=price>0", "clerktoken", 403, "does not fully see price"},
+		"a condition on a price": {"kind=calls&q=price>0", "clerktoken", 403, "can&#39;t see price"},
 	} {
 		status, body, _ := h.Get("/search/sums?"+c.query, viewertest.Browser{Token: c.token})
 		if status != c.status || !strings.Contains(body, c.says) {
