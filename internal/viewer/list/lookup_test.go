@@ -205,7 +205,8 @@ func TestTheBoxOfSearchesTakesNumbers(t *testing.T) {
 		}
 	}
 	saved := url.Values{"name": {"a caller"}, "q": {number}}.Encode()
-	if status, body, _ := h.Do("POST", "/search/save", saved, viewertest.Support); status != 403 || !strings.Contains(body, "search by phone number") {
+	if status, body, _ := h.Do("POST", "/search/save", saved, viewertest.Support); status != 403 ||
+		!strings.Contains(body, "search by phone number") {
 		t.Errorf("the search by a number is saved: %d", status)
 	}
 }
