@@ -97,7 +97,7 @@ func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile
 		q.Set("for", c.For.String())
 		progress := terminal.NewProgress(p.stderr, "profile "+c.What, p.quiet)
 		defer progress.End()
-		progress.Set(terminal.State{Left: c.For, Note: "Ctrl-C ends it early"})
+		progress.Set(terminal.State{Ends: time.Now().Add(c.For), Note: "Ctrl-C ends it early"})
 		if !p.quiet {
 			fmt.Fprintf(p.stderr, "understudy: profiling for %v; Ctrl-C ends it early\n", c.For)
 		}

@@ -114,7 +114,10 @@ func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
 func syncState(r crawl.Report) terminal.State {
 	s := terminal.State{Unit: "records", Note: r.Why}
 	if p := r.Progress; p != nil && p.Running {
-		s.Done, s.Left, s.Note = p.Done, time.Duration(p.ETA)*time.Second, ""
+		s.Done, s.Note = p.Done, ""
+		if p.ETA > 0 {
+			s.Ends = time.Now().Add(time.Duration(p.ETA) * time.Second)
+		}
 		if p.Total != nil {
 			s.Total = *p.Total
 		}

@@ -70,7 +70,7 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		all.add(one, r)
+		all.add(r)
 	}
 	o.Progress.End()
 	if err := all.print(out, o.JSON); err != nil {
@@ -89,27 +89,15 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 
 // summary has the results of all lists, and how many lists had each result.
 type summary struct {
-	Lists   []listResult `json:"lists"`
-	Tried   int          `json:"tried"`
-	Wrong   int          `json:"wrong"`
-	Refused int          `json:"refused"`
-	Left    int          `json:"left_out"`
-}
-
-// listResult is the result of one list, in the words of the table.
-type listResult struct {
-	Kind   string `json:"kind"`
-	Path   string `json:"path"`
-	Pages  string `json:"pages"`
-	Rows   string `json:"rows"`
-	Clock  string `json:"clock"`
-	Record string `json:"record"`
-	Result string `json:"result"`
-	Remark string `json:"remark,omitempty"`
+	Lists   []*result `json:"lists"`
+	Tried   int       `json:"tried"`
+	Wrong   int       `json:"wrong"`
+	Refused int       `json:"refused"`
+	Left    int       `json:"left_out"`
 }
 
 // add adds the result of a list.
-func (s *summary) add(one listOf, r *result) {
+func (s *summary) add(r *result) {
 	switch {
 	case r.isLeftOut:
 		s.Left++
@@ -121,8 +109,8 @@ func (s *summary) add(one listOf, r *result) {
 	if len(r.faults) > 0 {
 		s.Wrong++
 	}
-	word, remark := r.outcome()
-	s.Lists = append(s.Lists, listResult{one.kind.Name, one.list.Path, r.pages, r.rows, r.clock, r.record, word, remark})
+	r.judge()
+	s.Lists = append(s.Lists, r)
 }
 
 // print prints JSON, or a table with the path and the remark of each list below its line.
@@ -185,25 +173,32 @@ func (t *trial) orderLists() (all []listOf) {
 
 // result is the result of one list.
 type result struct {
-	pages, rows, clock, record string
-	faults                     []string
-	isLeftOut                  bool // no request was sent, because a variable is missing
-	isRefused                  bool // the API refused the request
-	note                       string
+	Kind   string `json:"kind"`
+	Path   string `json:"path"`
+	Pages  string `json:"pages"`
+	Rows   string `json:"rows"`
+	Clock  string `json:"clock"`
+	Record string `json:"record"`
+	Result string `json:"result"` // one or two words
+	Remark string `json:"remark,omitempty"`
+
+	faults    []string
+	isLeftOut bool // no request was sent, because a variable is missing
+	isRefused bool // the API refused the request
 }
 
-// outcome returns the result in one or two words, and a remark or "".
-func (r *result) outcome() (word, remark string) {
-	word, remark = "ok", r.note
+// judge sets Result, and replaces the remark of a list that differs from the spec by the differences.
+func (r *result) judge() {
+	r.Result = "ok"
 	switch {
 	case len(r.faults) > 0:
-		word, remark = "wrong", strings.Join(r.faults, "; ")
+		r.Result, r.Remark = "wrong", strings.Join(r.faults, "; ")
 	case r.isLeftOut:
-		word = "left out"
+		r.Result = "left out"
 	case r.isRefused:
-		word = "refused"
+		r.Result = "refused"
 	}
-	return word, terminal.Printable(remark)
+	r.Remark = terminal.Printable(r.Remark)
 }
 
 // addFault adds a difference between the API and the spec.
@@ -213,15 +208,15 @@ func (r *result) addFault(format string, args ...any) {
 
 // tryList fetches two pages of a list and one record, and compares them with the spec.
 func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result {
-	r := &result{pages: "-", rows: "-", clock: "-", record: "-"}
+	r := &result{Kind: k.Name, Path: l.Path, Pages: "-", Rows: "-", Clock: "-", Record: "-"}
 	path, missing := t.fill(l.Template(), nil)
 	if missing != "" {
-		r.isLeftOut, r.note = true, fmt.Sprintf("{%s} is not known; give --var %s=VALUE", missing, missing)
+		r.isLeftOut, r.Remark = true, fmt.Sprintf("{%s} is not known; give --var %s=VALUE", missing, missing)
 		return r
 	}
 	query, missing := t.requiredQuery(l)
 	if missing != "" {
-		r.isLeftOut, r.note = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
+		r.isLeftOut, r.Remark = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
 		return r
 	}
 	t.pages = nil
@@ -229,30 +224,30 @@ func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result
 	var refused statusError
 	switch {
 	case errors.As(err, &refused) && (refused < 300 || refused >= 400 && refused < 500):
-		r.isRefused, r.note = true, "the API does not give it: "+understudy.PlainText(err)
+		r.isRefused, r.Remark = true, "the API does not give it: "+understudy.PlainText(err)
 		return r
 	case err != nil:
 		r.addFault("%s", err)
 		return r
 	}
-	r.pages, r.rows = "1", strconv.Itoa(countRows(l, first))
+	r.Pages, r.Rows = "1", strconv.Itoa(countRows(l, first))
 	if len(first.Rows) > 0 {
 		t.ids[describePath(l.Template().Segments())] = first.Rows[0].ID
 	}
 	if len(k.ID) == 0 {
-		r.note = "kept as whole pages"
+		r.Remark = "kept as whole pages"
 	}
 	if id := first.ConflictingID(); id != "" {
 		r.addFault("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
 	}
 	rows := first.Rows
 	if second := t.fetchSecond(ctx, r, k, l, path, query, first); second != nil {
-		r.pages, r.rows = "2", fmt.Sprintf("%d+%d", countRows(l, first), countRows(l, second))
+		r.Pages, r.Rows = "2", fmt.Sprintf("%d+%d", countRows(l, first), countRows(l, second))
 		rows = slices.Concat(rows, second.Rows)
 	}
 	t.checkPlaces(r, l)
 	if k.Clock != "" && len(rows) > 0 {
-		r.clock = checkClock(r, k, rows)
+		r.Clock = checkClock(r, k, rows)
 	}
 	if len(first.Rows) > 0 && len(k.ID) > 0 {
 		t.compareRecord(ctx, r, k, l, path, query, first)
@@ -360,8 +355,8 @@ func (t *trial) noteUnnamed(r *result, k *spec.Kind, first *understudy.Page) {
 	}
 	unnamed := slices.Sorted(maps.Keys(readMembers(first, 0)))
 	unnamed = slices.DeleteFunc(unnamed, func(name string) bool { return k.Field(name) != nil })
-	if len(unnamed) > 0 && r.note == "" {
-		r.note = "the spec does not name " + joinNames(unnamed)
+	if len(unnamed) > 0 && r.Remark == "" {
+		r.Remark = "the spec does not name " + joinNames(unnamed)
 	}
 }
 

@@ -43,10 +43,10 @@ func (t *trial) fetchSecond(
 		if full {
 			r.addFault("the page is full (%d rows), and by the spec the list does not go on", len(first.Rows))
 		} else if paging.IsOnePage() && paging.Size != "" {
-			r.note = "one page as the spec says; it takes " + paging.Size
+			r.Remark = "one page as the spec says; it takes " + paging.Size
 		}
 		if end.Kind == understudy.OpenUnseen {
-			r.note = end.Why
+			r.Remark = end.Why
 		}
 		return nil
 	}
@@ -85,7 +85,7 @@ func (t *trial) checkPlaces(r *result, l *spec.List) {
 		case goesOn || place == paging.Total:
 			r.addFault("no page had %s, which the spec names: take it out, or correct it", place)
 		default:
-			r.note = "no page had " + place + ", which says whether there is more"
+			r.Remark = "no page had " + place + ", which says whether there is more"
 		}
 	}
 }
@@ -119,12 +119,12 @@ func (t *trial) compareHalves(
 		r.addFault("the second page: %s", err)
 		return
 	}
-	r.pages, r.rows = "2", fmt.Sprintf("%d+%d", len(less.Rows), len(rest.Rows))
+	r.Pages, r.Rows = "2", fmt.Sprintf("%d+%d", len(less.Rows), len(rest.Rows))
 	both := slices.Concat(less.Rows, rest.Rows)
 	for i, row := range whole.Rows {
 		if len(k.ID) > 0 && (i >= len(both) || both[i].ID != row.ID) {
 			if countArrivals(again, whole) > 0 {
-				r.note = "its pages are not compared: rows have come meanwhile"
+				r.Remark = "its pages are not compared: rows have come meanwhile"
 				return
 			}
 			r.addFault("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))

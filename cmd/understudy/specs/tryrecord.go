@@ -94,11 +94,11 @@ func (t *trial) compareRow(
 	if len(other) > 0 && in.Shape == l.Shape {
 		newer, err := again()
 		if err != nil {
-			r.record = "not compared: " + understudy.PlainText(err)
+			r.Record = "not compared: " + understudy.PlainText(err)
 			return
 		}
 		if other = listDifferences(newer, one, one.ID); other == nil {
-			r.record = "not compared: its row has moved"
+			r.Record = "not compared: its row has moved"
 			return
 		}
 		changing := listDifferences(newer, first, one.ID)
@@ -106,11 +106,11 @@ func (t *trial) compareRow(
 	}
 	switch {
 	case len(other) == 0:
-		r.record = "as its row"
+		r.Record = "as its row"
 	case in.Shape != l.Shape:
-		r.record = "own shape"
+		r.Record = "own shape"
 	default:
-		r.record = "differs"
+		r.Record = "differs"
 		r.addFault("%s differs from its row in %s: give it a shape of its own", in.Path, joinNames(other))
 	}
 }

@@ -20,10 +20,10 @@ const (
 
 // State is how far work is.
 type State struct {
-	Done, Total int64         // Total is 0 if it is not known
-	Unit        string        // what is counted, such as "records"
-	Left        time.Duration // the remaining time if the worker knows it; otherwise it is computed from the rate
-	Note        string        // what is happening, such as "walk 1 of 2"
+	Done, Total int64     // Total is 0 if it is not known
+	Unit        string    // what is counted, such as "records"
+	Ends        time.Time // when the work ends, if the worker knows it; otherwise it is computed from the rate
+	Note        string    // what is happening, such as "walk 1 of 2"
 }
 
 // Progress shows the state of long work until End. It is safe for concurrent use. A nil Progress shows nothing.
@@ -36,7 +36,8 @@ type Progress struct {
 
 	mu    sync.Mutex
 	began time.Time
-	first int64 // State.Done of the first state, which was done before
+	since time.Time // the rate is that of the time since then
+	first int64     // State.Done at that time
 	state State
 	known bool // a state was set
 	drawn int  // columns of the bar on the terminal
@@ -45,7 +46,8 @@ type Progress struct {
 // NewProgress starts to show progress on out, which is standard error: a bar if out is a terminal, a line every 10 seconds
 // if not, and nothing if quiet is set. The caller calls End.
 func NewProgress(out io.Writer, name string, quiet bool) *Progress {
-	p := &Progress{out: out, name: name, isBar: IsTerminal(out), began: time.Now(), done: make(chan struct{}), ended: make(chan struct{})}
+	now := time.Now()
+	p := &Progress{out: out, name: name, isBar: IsTerminal(out), began: now, since: now, done: make(chan struct{}), ended: make(chan struct{})}
 	if quiet {
 		p.out = nil
 		close(p.ended)
@@ -74,15 +76,16 @@ func (p *Progress) run() {
 	}
 }
 
-// Set replaces the state. The first call says what was done before the command began.
+// Set replaces the state. What is done at the first call was done before. Work that is done less than before has begun
+// again, such as a second walk.
 func (p *Progress) Set(s State) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.known {
-		p.first, p.known = s.Done, true
+	if !p.known || s.Done < p.state.Done {
+		p.first, p.known, p.since = s.Done, true, time.Now()
 	}
 	p.state = s
 }
@@ -127,19 +130,19 @@ func (p *Progress) End() {
 func (p *Progress) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	elapsed := now.Sub(p.began)
+	text := p.describe(now)
 	switch {
-	case p.out == nil || p.isBar && elapsed < barDelay:
+	case p.out == nil || p.isBar && now.Sub(p.began) < barDelay:
 	case p.isBar:
 		width := Width(p.out)
 		if width == 0 {
 			width = DefaultWidth
 		}
-		line := Shorten(p.name+" "+p.state.bar()+p.state.describe(p.first, elapsed), width-1)
+		line := Shorten(p.name+" "+p.state.bar()+text, width-1)
 		fmt.Fprintf(p.out, "\r%s%s", line, strings.Repeat(" ", max(p.drawn-Columns(line), 0)))
 		p.drawn = Columns(line)
 	default:
-		fmt.Fprintf(p.out, "%s: %s\n", p.name, p.state.describe(p.first, elapsed))
+		fmt.Fprintf(p.out, "%s: %s\n", p.name, text)
 	}
 }
 
@@ -160,9 +163,9 @@ func (s *State) bar() string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barCells-full) + "] "
 }
 
-// describe returns the state in words: counts, percent, rate, remaining time and note. first was done before, and elapsed
-// is the time since the beginning.
-func (s *State) describe(first int64, elapsed time.Duration) string {
+// describe returns the state in words: counts, percent, rate, remaining time and note.
+func (p *Progress) describe(now time.Time) string {
+	s := &p.state
 	var parts []string
 	switch {
 	case s.Total > 0:
@@ -170,32 +173,25 @@ func (s *State) describe(first int64, elapsed time.Duration) string {
 	case s.Done > 0:
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", s.Done, s.Unit)))
 	}
-	rate := float64(s.Done-first) / max(elapsed.Seconds(), 0.001)
-	if rate > 0 && s.Unit != "" {
-		parts = append(parts, fmt.Sprintf("%.*f/s", precision(rate), rate))
+	rate := float64(s.Done-p.first) / max(now.Sub(p.since).Seconds(), 0.001)
+	switch {
+	case rate >= 10:
+		parts = append(parts, fmt.Sprintf("%.0f/s", rate))
+	case rate > 0:
+		parts = append(parts, fmt.Sprintf("%.1f/s", rate))
 	}
-	left := s.Left
-	if left == 0 && rate > 0 && s.Total > s.Done {
-		if seconds := float64(s.Total-s.Done) / rate; seconds < maxHours*3600 {
-			left = time.Duration(seconds * float64(time.Second))
-		}
+	left := s.Ends.Sub(now)
+	if seconds := float64(s.Total-s.Done) / rate; s.Ends.IsZero() && rate > 0 && seconds < maxHours*3600 {
+		left = time.Duration(seconds * float64(time.Second))
 	}
 	switch {
 	case left > 0:
 		parts = append(parts, left.Round(time.Second).String()+" left")
 	case s.Total == 0:
-		parts = append(parts, elapsed.Round(time.Second).String()+" so far")
+		parts = append(parts, now.Sub(p.began).Round(time.Second).String()+" so far")
 	}
 	if s.Note != "" {
 		parts = append(parts, s.Note)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// precision returns the number of decimals of a rate.
-func precision(rate float64) int {
-	if rate < 10 {
-		return 1
-	}
-	return 0
 }

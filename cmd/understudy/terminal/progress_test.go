@@ -44,7 +44,7 @@ func TestProgressIsALineEveryTenSeconds(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		p.Print(&out, "a message")
-		p.Set(State{Done: 2500, Total: 4000, Unit: "records", Left: 90 * time.Second})
+		p.Set(State{Done: 2500, Total: 4000, Unit: "records", Ends: time.Now().Add(99 * time.Second)})
 		time.Sleep(10 * time.Second)
 		p.End()
 		p.End()
@@ -82,10 +82,27 @@ func TestProgressWithoutATotal(t *testing.T) {
 		"24 of 48 records, 50 %, 2.0/s, 12s left":   {Done: 24, Total: 48, Unit: "records"},
 		"600 of 1200 records, 50 %, 50/s, 12s left": {Done: 600, Total: 1200, Unit: "records"},
 	} {
-		if got := s.describe(0, 12*time.Second); got != want {
+		began := time.Unix(0, 0)
+		p := Progress{state: s, began: began, since: began}
+		if got := p.describe(began.Add(12 * time.Second)); got != want {
 			t.Errorf("%+v: %q, want %q", s, got, want)
 		}
 	}
+}
+
+func TestProgressBeginsAgainWithAnotherWalk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewProgress(io.Discard, "work", false)
+		defer p.End()
+		p.Set(State{Done: 5000, Unit: "records", Note: "walk 1 of 2"})
+		time.Sleep(100 * time.Second)
+		p.Set(State{Done: 0, Unit: "records", Note: "walk 2 of 2"})
+		time.Sleep(10 * time.Second)
+		p.Set(State{Done: 1000, Total: 3000, Unit: "records", Note: "walk 2 of 2"})
+		if got, want := p.describe(time.Now()), "1000 of 3000 records, 33 %, 100/s, 20s left, walk 2 of 2"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 }
 
 func TestProgressHasABar(t *testing.T) {
@@ -105,8 +122,9 @@ func TestProgressHasABar(t *testing.T) {
 func TestProgressOnATerminal(t *testing.T) {
 	if os.Getenv("PROGRESS_ON_A_TERMINAL") != "" {
 		p := NewProgress(os.Stdout, "work", false)
-		p.began = p.began.Add(-time.Minute)
 		p.Set(State{Total: 100, Unit: "records"})
+		p.began = p.began.Add(-time.Minute)
+		p.since = p.began
 		p.Set(State{Done: 50, Total: 100, Unit: "records", Note: strings.Repeat("a long note ", 20)})
 		p.draw(time.Now())
 		p.Print(os.Stdout, "a message")
