@@ -268,9 +268,9 @@ func (b *pageBuilder) storedHeader(h http.Header) string {
 	var q understudy.Query
 	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
 		value, ok := b.headerField(h, name)
-		if at := b.origins(); ok && at.ours != "" {
+		if at := b.origins(); ok && at.publicURL != "" {
 			if n := at.matchLength([]byte(value)); n > 0 {
-				value = at.ours + value[n:]
+				value = at.publicURL + value[n:]
 			}
 		}
 		if ok && value != "" {

@@ -28,11 +28,11 @@ type Tokens interface {
 // credential authenticates requests to upstream. It has one secret, or several whose limits add up. It is safe
 // for concurrent use.
 type credential struct {
-	schemes []auth.Scheme // how requests carry the credential
-	tokens  Tokens        // exchanges secrets for tokens; nil if requests carry the secrets themselves
-	now     func() time.Time
-	log     *slog.Logger
-	life    context.Context // ends when the client is closed
+	schemes  []auth.Scheme // how requests carry the credential
+	tokens   Tokens        // exchanges secrets for tokens; nil if requests carry the secrets themselves
+	now      func() time.Time
+	log      *slog.Logger
+	lifetime context.Context // ends when the client is closed
 
 	mu      sync.RWMutex
 	user    string
@@ -43,21 +43,21 @@ type credential struct {
 
 // member is one secret of the source. The credential's lock guards it.
 type member struct {
-	secret  understudy.Secret
-	token   understudy.Secret // the token that is sent; empty before the first one
-	made    time.Time
-	ends    time.Time     // when the token expires; zero if unknown
-	making  chan struct{} // closed when the running token request ends; nil if no token request is running
-	err     error         // the error of the last token request, or nil
-	blocked time.Time     // until when other members are preferred, because the limit is reached or the secret was refused
-	quotas  map[string]*quota
+	secret    understudy.Secret
+	token     understudy.Secret // the token that is sent; empty before the first one
+	issuedAt  time.Time
+	expiresAt time.Time     // when the token expires; zero if unknown
+	renewing  chan struct{} // closed when the running token request ends; nil if no token request is running
+	err       error         // the error of the last token request, or nil
+	blocked   time.Time     // until when other members are preferred, because the limit is reached or the secret was refused
+	quotas    map[string]*quota
 }
 
 // quota is what upstream has said about one of its limits for a secret.
 type quota struct {
-	blocked time.Time // until when other members are preferred, because nothing remains of the limit
-	left    throttle.Allowance
-	until   time.Time // the time at which left becomes invalid
+	blocked    time.Time // until when other members are preferred, because nothing remains of the limit
+	left       throttle.Allowance
+	validUntil time.Time // the time at which left becomes invalid
 }
 
 // quota returns the quota of a limit and creates it if needed.
@@ -170,7 +170,7 @@ func (m *member) isBetter(other *member, of string, now time.Time) bool {
 		return held.Before(otherHeld)
 	}
 	q, otherQ := m.quota(of), other.quota(of)
-	told, otherTold := now.Before(q.until), now.Before(otherQ.until)
+	told, otherTold := now.Before(q.validUntil), now.Before(otherQ.validUntil)
 	return otherTold && (!told || q.left.Remaining > otherQ.left.Remaining)
 }
 
@@ -183,12 +183,12 @@ func (c *credential) take(ctx context.Context, of string) (signature, error) {
 		now := c.now()
 		if c.tokens == nil {
 			m.token = m.secret
-		} else if m.isTokenStale(now) && m.making == nil && !(m.err != nil && now.Before(m.made.Add(tokenRetryPause))) {
-			m.making = make(chan struct{})
+		} else if m.isTokenStale(now) && m.renewing == nil && !(m.err != nil && now.Before(m.issuedAt.Add(tokenRetryPause))) {
+			m.renewing = make(chan struct{})
 			go c.make(m)
 		}
 		s := signature{c: c, of: m, user: c.user, token: m.token}
-		making, err, usable := m.making, m.err, c.tokens == nil || m.isUsable(now)
+		making, err, usable := m.renewing, m.err, c.tokens == nil || m.isUsable(now)
 		c.mu.Unlock()
 		switch {
 		case usable:
@@ -210,29 +210,29 @@ func (m *member) isTokenStale(now time.Time) bool {
 	if m.token.IsEmpty() {
 		return true
 	}
-	return !m.ends.IsZero() && !now.Before(m.ends.Add(-min(tokenRenewTime, m.ends.Sub(m.made)/10)))
+	return !m.expiresAt.IsZero() && !now.Before(m.expiresAt.Add(-min(tokenRenewTime, m.expiresAt.Sub(m.issuedAt)/10)))
 }
 
 // isUsable reports whether the token may be sent.
 func (m *member) isUsable(now time.Time) bool {
-	return !m.token.IsEmpty() && (m.ends.IsZero() || now.Before(m.ends.Add(-min(tokenMinLeft, m.ends.Sub(m.made)/10))))
+	return !m.token.IsEmpty() && (m.expiresAt.IsZero() || now.Before(m.expiresAt.Add(-min(tokenMinLeft, m.expiresAt.Sub(m.issuedAt)/10))))
 }
 
 // make requests a member's token, for all requests that wait for it.
 func (c *credential) make(m *member) {
-	ctx, cancel := context.WithTimeout(c.life, maxTokenWait)
+	ctx, cancel := context.WithTimeout(c.lifetime, maxTokenWait)
 	defer cancel()
 	token, ends, err := c.tokens.Issue(ctx, m.secret)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.made, m.err = c.now(), err; err == nil {
-		m.token, m.ends = token, ends
+	if m.issuedAt, m.err = c.now(), err; err == nil {
+		m.token, m.expiresAt = token, ends
 		c.trace()
 	} else {
 		c.log.Warn("no token for upstream", "err", err)
 	}
-	close(m.making)
-	m.making = nil
+	close(m.renewing)
+	m.renewing = nil
 }
 
 // wrapTokenError returns the failure of a request for which there is no token.
@@ -271,7 +271,7 @@ func (s signature) canRetry(failed *understudy.UpstreamError) bool {
 		switch {
 		case !current || !m.token.Equal(s.token.Reveal()):
 			return true
-		case c.tokens != nil && now.Sub(m.made) >= minRevokedAge:
+		case c.tokens != nil && now.Sub(m.issuedAt) >= minRevokedAge:
 			m.token = understudy.Secret{} // the token was revoked before it expired
 			return true
 		}
@@ -322,15 +322,15 @@ func (s signature) sumAllowance(a throttle.Allowance) throttle.Allowance {
 		return a
 	}
 	q := s.of.quota(a.Of)
-	q.left, q.until = a, now.Add(max(a.Reset, time.Second))
+	q.left, q.validUntil = a, now.Add(max(a.Reset, time.Second))
 	if a.Remaining == 0 && a.Reset > 0 {
 		q.blocked = now.Add(min(a.Reset, maxRetryAfter))
 	}
 	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset, Named: a.Named}
 	for _, m := range c.members {
 		left, reset := throttle.Allowance{Limit: a.Limit, Remaining: max(a.Limit, a.Remaining)}, a.Reset
-		if of := m.quota(a.Of); now.Before(of.until) {
-			left, reset = of.left, of.until.Sub(now)
+		if of := m.quota(a.Of); now.Before(of.validUntil) {
+			left, reset = of.left, of.validUntil.Sub(now)
 		}
 		sum.Limit += left.Limit
 		sum.Remaining += left.Remaining

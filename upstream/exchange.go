@@ -33,7 +33,7 @@ import (
 // ErrUnknownOutcome that there was none to a request that may have changed data. Other errors are ErrInvalid,
 // the context's and ErrClosed.
 func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
-	s := &stream{c: c, ask: &request.MediaRequest{Target: x.Target}, left: endless}
+	s := &stream{c: c, request: &request.MediaRequest{Target: x.Target}, left: endless}
 	ctx, s.done = c.life.withLifetime(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.quiet = throttle.NewDeadline(s.cancel, nil, time.Hour)

@@ -273,7 +273,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	method, uri, content, contentType := g.f.Target.UpstreamRequest()
 	a, failed, err := g.sendHedged(ctx, httpRequest{
 		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
-		weigh: g.f.Reserve, keeps: g.f.BodyInUse, park: park, like: sizeGroup(g.f.Target), limits: limits, purpose: g.purpose(),
+		reserve: g.f.Reserve, bodyInUse: g.f.BodyInUse, park: park, sizeGroup: sizeGroup(g.f.Target), limits: limits, purpose: g.purpose(),
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {

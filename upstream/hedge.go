@@ -105,26 +105,26 @@ type agedTransport struct {
 // connections are the connections to the source. If no transport was given, they are the client's own and are
 // replaced when all are silent.
 type connections struct {
-	now      func() time.Time
-	given    http.RoundTripper
-	own      atomic.Pointer[agedTransport] // nil if a transport was given
-	lastData moment                        // time of the last data on any connection
+	now            func() time.Time
+	givenTransport http.RoundTripper
+	ownTransport   atomic.Pointer[agedTransport] // nil if a transport was given
+	lastData       moment                        // time of the last data on any connection
 }
 
 func newConnections(o *Options) *connections {
-	c := &connections{now: o.Now, given: o.Transport}
+	c := &connections{now: o.Now, givenTransport: o.Transport}
 	if o.Transport == nil {
-		c.own.Store(&agedTransport{newTransport(o), o.Now()})
+		c.ownTransport.Store(&agedTransport{newTransport(o), o.Now()})
 	}
 	return c
 }
 
 // transport returns the transport for requests.
 func (c *connections) transport() http.RoundTripper {
-	if w := c.own.Load(); w != nil {
+	if w := c.ownTransport.Load(); w != nil {
 		return w
 	}
-	return c.given
+	return c.givenTransport
 }
 
 // checkFinal returns ErrUnreadable for an answer that is no HTTP, or whose status is not final: a status below
@@ -146,7 +146,7 @@ var unreadableErrors = regexp.MustCompile(`malformed (HTTP|MIME)|(multiple|bad|e
 
 // close closes idle connections.
 func (c *connections) close() {
-	if w := c.own.Load(); w != nil {
+	if w := c.ownTransport.Load(); w != nil {
 		w.CloseIdleConnections()
 	}
 }
@@ -172,11 +172,11 @@ func (m *moment) timeAfter(began time.Time) time.Time {
 // replaceSilent replaces all connections if none of them has received data since began. A silence on one may be
 // a silence on all, and HTTP/2 has only one. Requests that wait on the old connections end with them.
 func (c *connections) replaceSilent(began time.Time) {
-	old := c.own.Load()
+	old := c.ownTransport.Load()
 	if old == nil || old.since.After(began) || c.lastData.timeAfter(began).After(began) {
 		return
 	}
-	if c.own.CompareAndSwap(old, &agedTransport{old.Clone(), c.now()}) {
+	if c.ownTransport.CompareAndSwap(old, &agedTransport{old.Clone(), c.now()}) {
 		old.CloseIdleConnections()
 	}
 }

@@ -125,11 +125,11 @@ type tryLimits struct {
 
 // tryTimes are the times that a fetch has for its next try.
 type tryTimes struct {
-	left    time.Duration // the time within which the next try must begin; 0 means no limit
-	most    time.Duration // the longest deadline, which is half of the reader's remaining time; 0 means no limit
-	tries   int           // the number of this fetch's tries whose deadline passed, not counting the first
-	dropped bool          // whether upstream answered other requests during the last silent try
-	setting tryLimits
+	left        time.Duration // the time within which the next try must begin; 0 means no limit
+	maxDeadline time.Duration // the longest deadline, which is half of the reader's remaining time; 0 means no limit
+	tries       int           // the number of this fetch's tries whose deadline passed, not counting the first
+	dropped     bool          // whether upstream answered other requests during the last silent try
+	setting     tryLimits
 }
 
 // limits returns the limits of the next try for a target. They are the settings' limits if fewer than three
@@ -156,7 +156,7 @@ func (p *latencies) limits(t *spec.Target, w tryTimes) tryLimits {
 		takes, whole = p.all.quantiles(1)
 	}
 	usually, doubled := max(minDeadline, deadlineFactor*takes), min(out.lost, 10)
-	most := cmp.Or(w.most, out.first)
+	most := cmp.Or(w.maxDeadline, out.first)
 	deadline := min(usually<<doubled, most)
 	if takes < most && deadline < out.first && (w.left == 0 || deadline < w.left) {
 		out.early, out.grown = true, out.lost > 0 && deadline >= min(4*usually, most)
@@ -181,9 +181,9 @@ func (g *attempt) limits(probe bool) tryLimits {
 	} // one silent try may be a lost connection; two mean that the source is slow
 	if retry := g.f.RetryWindow; retry > 0 {
 		now := g.c.o.Now().Add(maxRetryDelay(g.tries - 1)) // when the next try would begin
-		w.most, w.left = retry/2, max(1, g.retryEnd.Sub(now))
+		w.maxDeadline, w.left = retry/2, max(1, g.retryEnd.Sub(now))
 		if by := g.f.Deadline; !by.IsZero() {
-			w.most = min(w.most, max(1, by.Sub(g.retryEnd.Add(-retry))/2))
+			w.maxDeadline = min(w.maxDeadline, max(1, by.Sub(g.retryEnd.Add(-retry))/2))
 			w.left = min(w.left, max(1, by.Sub(now)))
 		}
 	}

@@ -444,7 +444,7 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			tls := c.connections.own.Load().TLSClientConfig
+			tls := c.connections.ownTransport.Load().TLSClientConfig
 			tls.RootCAs = x509.NewCertPool()
 			tls.RootCAs.AddCert(srv.Certificate())
 			ended := make(chan error, 4)

@@ -32,7 +32,7 @@ func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	if a.Target == nil || a.Target.Media == nil {
 		return nil, fmt.Errorf("upstream: open: %w: no media path", understudy.ErrInvalid)
 	}
-	s := &stream{c: c, ask: &a}
+	s := &stream{c: c, request: &a}
 	ctx, s.done = c.life.withLifetime(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.quiet = throttle.NewDeadline(s.cancel, nil, time.Hour)
@@ -55,8 +55,8 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 	if err := c.media.enter(s.ctx); err != nil {
 		return nil, throttle.Refusal(err), err
 	}
-	s.placed = true
-	f := request.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Flow: s.ask.Flow, MaxQueueWait: mediaQueue}
+	s.hasSlot = true
+	f := request.Fetch{Target: s.request.Target, Reason: s.request.Reason, Flow: s.request.Flow, MaxQueueWait: mediaQueue}
 	f.Deadline, _ = s.ctx.Deadline()
 	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
 	for {
@@ -84,11 +84,11 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	var m *request.MediaResponse
 	if failure == nil {
 		c.counts.Answered(took)
-		s.body, s.away = resp.Body, away
+		s.body, s.isOutside = resp.Body, away
 		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, signature: by}
 		if !away { // the limits of another host are not the source's
-			c.readLimits(a, placeOf(s.ask.Target))
-			c.noteLimits(a, sortOf(http.MethodGet, s.ask.Target))
+			c.readLimits(a, placeOf(s.request.Target))
+			c.noteLimits(a, sortOf(http.MethodGet, s.request.Target))
 		}
 		if m, failure = s.mediaResponse(resp, a); m != nil {
 			m.Upstream = took
@@ -141,7 +141,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 	if err != nil {
 		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
 	}
-	if by, err = c.credential.take(s.ctx, c.resources.limitFor(placeOf(s.ask.Target))); err != nil {
+	if by, err = c.credential.take(s.ctx, c.resources.limitFor(placeOf(s.request.Target))); err != nil {
 		if !errors.As(err, &failure) {
 			failure = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: err}
 		}
@@ -183,7 +183,7 @@ func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, e
 		GotConn: func(httptrace.GotConnInfo) { s.quiet.Reset(c.o.FirstByte) },
 	})
 	method := http.MethodGet
-	if s.ask.Head {
+	if s.request.Head {
 		method = http.MethodHead
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://invalid.invalid", nil)
@@ -196,7 +196,8 @@ func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, e
 	h.Set("Accept-Encoding", "identity") // a range counts the bytes without compression
 	h.Set("User-Agent", c.o.UserAgent)
 	h.Set("Via", via)
-	for name, value := range map[string]string{"Range": s.ask.Range, "If-Range": s.ask.IfRange, "If-None-Match": s.ask.IfNoneMatch} {
+	r := s.request
+	for name, value := range map[string]string{"Range": r.Range, "If-Range": r.IfRange, "If-None-Match": r.IfNoneMatch} {
 		if value != "" {
 			h.Set(name, value)
 		}
@@ -232,13 +233,13 @@ func (s *stream) mediaResponse(resp *http.Response, a *answer) (*request.MediaRe
 			return fail(understudy.FailUnusable, err)
 		}
 		return m, nil
-	case status == http.StatusNotModified && s.ask.IfNoneMatch != "", status == http.StatusNotFound, status == http.StatusGone,
-		status == http.StatusRequestedRangeNotSatisfiable && s.ask.Range != "":
+	case status == http.StatusNotModified && s.request.IfNoneMatch != "", status == http.StatusNotFound, status == http.StatusGone,
+		status == http.StatusRequestedRangeNotSatisfiable && s.request.Range != "":
 		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))
 		m.ReadCloser, m.Size, m.ContentType = http.NoBody, 0, ""
 		s.Close()
 		return m, nil
-	case decided.Why != understudy.FailNone && !(decided.Why == understudy.FailCredential && s.away):
+	case decided.Why != understudy.FailNone && !(decided.Why == understudy.FailCredential && s.isOutside):
 		return nil, &decided
 	}
 	return fail(understudy.FailUnusable, errors.New("no content"))
@@ -250,7 +251,7 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
 		return fmt.Errorf("content encoding %q was not asked for", understudy.Clip(coding))
-	case !s.away && isAPIType(kind) && !slices.Contains(s.ask.Target.Media.Types, kind):
+	case !s.isOutside && isAPIType(kind) && !slices.Contains(s.request.Target.Media.Types, kind):
 		// The API's own text may name data that a caller must not see, and only a page can be shown in parts.
 		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
 	case m.Size > s.c.media.limit:
@@ -258,7 +259,7 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	}
 	if s.left = s.c.media.limit; m.Status == http.StatusPartialContent {
 		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))
-		if s.ask.Range == "" || !strings.Contains(m.ContentRange, "-") {
+		if s.request.Range == "" || !strings.Contains(m.ContentRange, "-") {
 			return errors.New("a part that was not asked for")
 		}
 	}

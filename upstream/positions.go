@@ -138,12 +138,12 @@ const (
 
 // rowReader reads rows. It reuses places for each row.
 type rowReader struct {
-	found  found
-	plan   *plan
-	body   []byte
-	under  jsonspan.Value // the parent value of the last row that had one
-	parent string         // the text of under
-	places [16]memberValue
+	found       found
+	plan        *plan
+	body        []byte
+	parentValue jsonspan.Value // the parent value of the last row that had one
+	parentText  string         // the text of parentValue
+	places      [16]memberValue
 }
 
 // result returns what was found. If one row cannot be stored as a record, no row of the page is.
@@ -216,10 +216,10 @@ func (r *rowReader) parentOf(v jsonspan.Value) string {
 	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
 		return ""
 	}
-	if r.under.Kind == jsonspan.None || !bytes.Equal(v.Bytes(r.body), r.under.Bytes(r.body)) {
-		r.under, r.parent = v, jsonspan.Text(r.body, v)
+	if r.parentValue.Kind == jsonspan.None || !bytes.Equal(v.Bytes(r.body), r.parentValue.Bytes(r.body)) {
+		r.parentValue, r.parentText = v, jsonspan.Text(r.body, v)
 	}
-	return r.parent
+	return r.parentText
 }
 
 // id joins the parts of a record's id. It records an error if a part is missing or the id is too long.

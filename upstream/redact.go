@@ -72,7 +72,7 @@ type redaction struct {
 // every absolute URL replaced by ours. It also returns the new position of the outermost value. body itself
 // never changes; a body without secrets and URLs is returned unchanged.
 func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
-	if s.origins == nil || s.origins.ours == "" {
+	if s.origins == nil || s.origins.publicURL == "" {
 		s.absolute, s.named, s.next = nil, nil, nil
 	}
 	if len(s.secrets)+len(s.absolute)+len(s.named)+len(s.next) == 0 {
@@ -169,7 +169,7 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 		}
 		next := w.depth > 0 && canEnd(w.nextLengths, w.path[w.depth-1]) && w.isAt(w.redaction.next)
 		if n := w.redaction.origins.matchLength(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
-			w.cut(v.Start+1, v.Start+1+n, w.redaction.origins.text)
+			w.cut(v.Start+1, v.Start+1+n, w.redaction.origins.publicURLText)
 		} else if next {
 			if link := w.redaction.origins.homeLink(jsonspan.Text(w.body, v)); link != "" {
 				w.cut(v.Start, v.End, jsonText(link))

@@ -16,9 +16,9 @@ import (
 // origins finds upstream's addresses at the beginning of URLs and has the replacement. It does not change after
 // newOrigins.
 type origins struct {
-	theirs []origin
-	ours   string // the source's public URL without a final slash; if "", no URL is changed
-	text   []byte // ours as it is written inside a JSON string
+	upstreamOrigins []origin
+	publicURL       string // the source's public URL without a final slash; if "", no URL is changed
+	publicURLText   []byte // publicURL as it is written inside a JSON string
 }
 
 // origin is the beginning of a URL. Scheme, host and port are compared without letter case, the path exactly.
@@ -26,8 +26,8 @@ type origin struct{ host, path string }
 
 // newOrigins returns the addresses of a source: base, if requests go there, and the hosts of its spec.
 func newOrigins(s *spec.Source, base string) *origins {
-	p := &origins{ours: strings.TrimSuffix(s.PublicURL, "/")}
-	p.text = bytes.Trim(jsonText(p.ours), `"`)
+	p := &origins{publicURL: strings.TrimSuffix(s.PublicURL, "/")}
+	p.publicURLText = bytes.Trim(jsonText(p.publicURL), `"`)
 	p.add(base)
 	for _, h := range s.Spec.Hosts {
 		p.add(h.URL)
@@ -65,9 +65,9 @@ func (p *origins) homeLink(link string) string {
 	}
 	path := strings.IndexAny(rest, "/?#")
 	if path < 0 {
-		return p.ours + "/"
+		return p.publicURL + "/"
 	}
-	return p.ours + "/" + strings.TrimPrefix(rest[path:], "/")
+	return p.publicURL + "/" + strings.TrimPrefix(rest[path:], "/")
 }
 
 // add adds an address, with and without the port that its scheme implies. An API behind a TLS terminator may
@@ -85,10 +85,10 @@ func (p *origins) add(address string) {
 	for scheme, own := range ownPorts {
 		at := scheme + "://" + host
 		if port != own {
-			p.theirs = append(p.theirs, origin{at + ":" + port, path})
+			p.upstreamOrigins = append(p.upstreamOrigins, origin{at + ":" + port, path})
 		}
 		if port == own || scheme != u.Scheme {
-			p.theirs = append(p.theirs, origin{at, path}, origin{at + ":" + own, path})
+			p.upstreamOrigins = append(p.upstreamOrigins, origin{at, path}, origin{at + ":" + own, path})
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (p *origins) matchLength(raw []byte) int {
 	if len(raw) == 0 || raw[0] != 'h' && raw[0] != 'H' && raw[0] != '\\' {
 		return 0
 	}
-	for _, at := range p.theirs {
+	for _, at := range p.upstreamOrigins {
 		if n := at.prefixLength(raw); n > 0 {
 			return n
 		}
@@ -164,10 +164,10 @@ func decodeChar(raw []byte) (c byte, size int) {
 // localPath returns a link without its origin, if that is upstream's or ours: the path and query of a request
 // to upstream.
 func (p *origins) localPath(link string) string {
-	if rest, ok := strings.CutPrefix(link, p.ours); ok && p.ours != "" && strings.HasPrefix(rest, "/") {
+	if rest, ok := strings.CutPrefix(link, p.publicURL); ok && p.publicURL != "" && strings.HasPrefix(rest, "/") {
 		return rest
 	}
-	for _, at := range p.theirs {
+	for _, at := range p.upstreamOrigins {
 		n := len(at.host) + len(at.path)
 		if len(link) > n && strings.EqualFold(link[:len(at.host)], at.host) && link[len(at.host):n] == at.path && link[n] == '/' {
 			return link[n:]

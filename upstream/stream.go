@@ -20,18 +20,18 @@ import (
 // stream is a content that is being read: the io.ReadCloser of a MediaResponse or an Exchanged. One goroutine
 // reads; any may close.
 type stream struct {
-	c      *Client
-	ask    *request.MediaRequest
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	done   func()
-	quiet  *throttle.Deadline
-	body   io.ReadCloser
-	away   bool  // whether a host outside the source sends the content
-	left   int64 // the number of bytes that may still follow
-	broken bool
-	once   sync.Once
-	placed bool
+	c         *Client
+	request   *request.MediaRequest
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	done      func()
+	quiet     *throttle.Deadline
+	body      io.ReadCloser
+	isOutside bool  // whether a host outside the source sends the content
+	left      int64 // the number of bytes that may still follow
+	broken    bool
+	once      sync.Once
+	hasSlot   bool
 }
 
 // Read returns the data that has arrived. Upstream's silence has a time limit here; the reader's own pauses
@@ -60,8 +60,8 @@ func (s *stream) reportBroken(err error) error {
 	}
 	s.broken = true
 	s.c.counts.Failed(s.c.o.Now())
-	if why := bodyFailure(err); !s.away && why == understudy.FailUnreachable {
-		s.c.reportFailure(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
+	if why := bodyFailure(err); !s.isOutside && why == understudy.FailUnreachable {
+		s.c.reportFailure(s.request.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}
 	return err
 }
@@ -75,7 +75,7 @@ func (s *stream) Close() error {
 		}
 		s.quiet.Stop()
 		s.done()
-		if s.placed {
+		if s.hasSlot {
 			s.c.media.release()
 		}
 	})

@@ -124,7 +124,7 @@ func New(o Options) (*Client, error) {
 	}
 	var life lifetime
 	life.ctx, life.end = context.WithCancel(context.Background())
-	cred := &credential{schemes: schemes, tokens: o.Tokens, life: life.ctx, now: o.Now, log: o.Logger.With("source", o.Source.Name)}
+	cred := &credential{schemes: schemes, tokens: o.Tokens, lifetime: life.ctx, now: o.Now, log: o.Logger.With("source", o.Source.Name)}
 	cred.set(o.User, append([]understudy.Secret{o.Secret}, o.Pool...))
 	return &Client{
 		o: o, credential: cred, connections: newConnections(&o),

@@ -53,10 +53,10 @@ type httpRequest struct {
 	contentType string
 	header      http.Header // additional header fields that the spec names; may be nil
 	purpose     purpose
-	weigh       func(context.Context, int64) error // reserves memory for a body, as Fetch.Reserve does; may be nil
-	keeps       context.Context                    // a good body reserves memory until this context ends; nil means until it was read
+	reserve     func(context.Context, int64) error // reserves memory for a body, as Fetch.Reserve does; may be nil
+	bodyInUse   context.Context                    // a good body reserves memory until this context ends; nil means until it was read
 	park        func()                             // frees the slot in the budget; any goroutine may call it, several times
-	like        string                             // a name shared by requests whose bodies have about the same length
+	sizeGroup   string                             // a name shared by requests whose bodies have about the same length
 	limits      tryLimits                          // the time limits; zero means those of the settings
 	by          signature                          // the credential of the request
 	lastData    *moment                            // receives the time of the last data; may be nil
@@ -127,9 +127,9 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 				quiet.Reset(e.limits.stall)
 			}
 		}
-		if e.weigh != nil {
+		if e.reserve != nil {
 			s.Weigh = func(ctx context.Context, bytes int64) error {
-				if err := e.weigh(ctx, bytes); err != nil {
+				if err := e.reserve(ctx, bytes); err != nil {
 					return &body.WeighError{Err: err}
 				}
 				return nil
@@ -137,16 +137,16 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		} else { // without Reserve, this client's memory for bodies is the limit
 			weight := body.Room{All: c.o.Bodies}
 			defer func() {
-				if e.keeps == nil || a == nil || a.bodyErr != nil || a.status != http.StatusOK {
+				if e.bodyInUse == nil || a == nil || a.bodyErr != nil || a.status != http.StatusOK {
 					weight.Release()
 					return
 				}
-				context.AfterFunc(e.keeps, weight.Release)
+				context.AfterFunc(e.bodyInUse, weight.Release)
 			}()
 			s.Weigh, s.Park = weight.Hold, nil
 		}
 		in := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}
-		a.body, err = c.bodies.Read(resp, in, s, e.like)
+		a.body, err = c.bodies.Read(resp, in, s, e.sizeGroup)
 		a.longestWait = max(a.longestWait, in.longest)
 	}
 	if heavy := (*body.WeighError)(nil); errors.As(err, &heavy) {

@@ -363,7 +363,7 @@ func TestHTTP2(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(srv.Certificate())
-	c.connections.own.Load().TLSClientConfig.RootCAs = pool
+	c.connections.ownTransport.Load().TLSClientConfig.RootCAs = pool
 	if _, err := get(t, c, callsPath+"?Status=busy"); err != nil {
 		t.Error(err)
 	}
@@ -392,7 +392,7 @@ func TestHTTP2Reset(t *testing.T) {
 	defer c.Close()
 	pool := x509.NewCertPool()
 	pool.AddCert(srv.Certificate())
-	c.connections.own.Load().TLSClientConfig.RootCAs = pool
+	c.connections.ownTransport.Load().TLSClientConfig.RootCAs = pool
 	for _, uri := range []string{callsPath, callsPath + "?To=1"} {
 		if _, err := get(t, c, uri); failure(t, err).Why != understudy.FailUnreachable {
 			t.Errorf("%s: %v", uri, err)

@@ -59,7 +59,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	h, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, Dir: dir, By: "config", Version: version(),
-		Stderr: p.stderr, Again: again, Hangup: hup})
+		Stderr: p.stderr, ReadSettings: again, Hangup: hup})
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}

@@ -38,7 +38,7 @@ func (g *Gate) CheckFind(ctx context.Context, c understudy.Caller, t *spec.Targe
 		return nil
 	}
 	f := r.rows[t.Kind.Name]
-	if f.canFindID(g.held.idOf(t), g.now(), 0) {
+	if f.canFindID(g.records.idOf(t), g.now(), 0) {
 		return nil
 	}
 	at := instanceOf(t)
@@ -137,7 +137,7 @@ func (n pathRecord) canFind() bool {
 	case n.isDecidedByPath():
 		return n.f.canFindRoot(rootName(n.target.RootID()))
 	}
-	return n.f.canFindID(n.f.gate.held.idOf(n.target), n.f.gate.now(), 0)
+	return n.f.canFindID(n.f.gate.records.idOf(n.target), n.f.gate.now(), 0)
 }
 
 // idOf returns the id of the record that an instance path names, by its id or by the record's own address. It
@@ -169,7 +169,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 		}
 	}
 	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.isPathEnough(a.Target))
-	key, former := listKey{rule: f, list: a.Target.Key}, foundList{made: new(request.ListCache)}
+	key, former := listKey{rule: f, list: a.Target.Key}, foundList{composed: new(request.ListCache)}
 	if keep {
 		if f.isTimeDependent() { // round the time up to a second, so that the cached list can be used for that second
 			now = now.Truncate(time.Second).Add(time.Second)
@@ -190,7 +190,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 			w.NoIndex = !f.isIndexed() || len(f.wanted) > 1
 		}
 		if keep {
-			w.Cache = former.made
+			w.Cache = former.composed
 		}
 		a.Local = &w
 	}
@@ -221,9 +221,9 @@ type listKey struct {
 
 // foundList is a kept list in which the caller may find every record.
 type foundList struct {
-	sum  [16]byte         // the checksum of the page that upstream sent; zero if the list was made from stored records
-	page *understudy.Page // the page, if the list was made from stored records
-	made *request.ListCache
+	sum      [16]byte         // the checksum of the page that upstream sent; zero if the list was made from stored records
+	page     *understudy.Page // the page, if the list was made from stored records
+	composed *request.ListCache
 }
 
 // isSame reports whether a page has the same content as the kept list.
@@ -240,7 +240,7 @@ const (
 // only the checksum: the same bytes need no second check.
 func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) {
 	if settled {
-		g.lists.Put(key, foundList{sum: p.Sum, made: l.made}, keptOverhead)
+		g.lists.Put(key, foundList{sum: p.Sum, composed: l.composed}, keptOverhead)
 		return
 	}
 	l.page = p
@@ -376,7 +376,7 @@ func (f *rowFilter) idOf(body []byte) string {
 
 // askInstance requests a record of a kind with a row rule.
 func (f *rowFilter) askInstance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
-	id := f.gate.held.idOf(a.Target)
+	id := f.gate.records.idOf(a.Target)
 	if !f.canFindID(id, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.isPathEnough(a.Target)) {
 		return f.gate.lookups.seek(ctx, c, f, a, ask)
 	}

@@ -60,14 +60,14 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 // known word.
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
-		users: maps.Clone(o.Users), held: storedRecords{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
+		users: maps.Clone(o.Users), records: storedRecords{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
 	understudy.SetDefaults(nil, &g.now)
-	if g.held.last == nil {
-		g.held.last = g.held.newest
+	if g.records.last == nil {
+		g.records.last = g.records.newest
 	}
 	o.Cache = cmp.Or(o.Cache, DefaultCache)
 	g.lookups.now, g.lookups.of = g.now, lru.New[lookupKey, *sharedLookup](maxLookups)
-	g.given = lru.New[givenKey, time.Time](maxGiven)
+	g.sentTokens = lru.New[givenKey, time.Time](maxGiven)
 	g.lists = lru.New[listKey, foundList](maxLists)
 	g.views = viewCache{lru.New[viewKey, *kept](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
 	for _, s := range g.specs {
@@ -105,7 +105,7 @@ func NewWith(o Options) (*Gate, error) {
 			return nil, fmt.Errorf("access: roles: %q may do something and is no role", understudy.Clip(role))
 		}
 	}
-	g.stated = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows), Do: maps.Clone(o.Do)}
+	g.options = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows), Do: maps.Clone(o.Do)}
 	g.policy = fingerprint(o)
 	return g, nil
 }

@@ -108,8 +108,8 @@ func errorWord(status int) string {
 
 // errorShape is the place of the code in a source's error bodies.
 type errorShape struct {
-	code string // the dotted name of the code's field; "" if error bodies have no code
-	of   *spec.Errors
+	code   string // the dotted name of the code's field; "" if error bodies have no code
+	errors *spec.Errors
 }
 
 // probe is a code written into a template to find out where the code is in the body.
@@ -157,5 +157,5 @@ func (e errorShape) read(body []byte) string {
 		return ""
 	}
 	v, _ := jsonspan.Find(body, doc, e.code)
-	return e.of.UpstreamCode(body, v)
+	return e.errors.UpstreamCode(body, v)
 }

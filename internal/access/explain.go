@@ -64,7 +64,7 @@ func (g *Gate) Explain(role, source, kind string) ([]FieldLevel, error) {
 		return decision{See, "the role all sees everything"}
 	}
 	if role != understudy.RoleAll {
-		r, err := readRules("roles."+role+"."+source, sp, g.stated.Roles[role][source])
+		r, err := readRules("roles."+role+"."+source, sp, g.options.Roles[role][source])
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +112,8 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*RecordExplanation,
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
 	var rec *understudy.Record
-	if g.held.newest != nil {
-		rec = g.held.newest(source, kind, id)
+	if g.records.newest != nil {
+		rec = g.records.newest(source, kind, id)
 	}
 	if rec == nil || rec.ID != id {
 		return nil, fmt.Errorf("access: %w: no %s %s is stored here", understudy.ErrNotFound, kind, understudy.Clip(id))

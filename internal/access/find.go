@@ -74,10 +74,10 @@ func (g *Gate) findRowFilter(c understudy.Caller, source, kind string) (*rowFilt
 
 // canFindID applies the rule to the newest stored version of a record.
 func (f *rowFilter) canFindID(id string, now time.Time, depth int) bool {
-	if f.findsNone || f.gate.held.newest == nil || id == "" {
+	if f.findsNone || f.gate.records.newest == nil || id == "" {
 		return false
 	}
-	rec := f.gate.held.newest(f.source, f.kind.Name, id)
+	rec := f.gate.records.newest(f.source, f.kind.Name, id)
 	// newest may return another record, which takes as long as the right one
 	return rec != nil && f.canFindBody(rec.Body, now, depth) && rec.ID == id
 }
@@ -128,7 +128,7 @@ func (f *rowFilter) hasNumber(values []query.Value) bool {
 			continue
 		}
 		n := number(value)
-		if f.wanted[n] || f.ownNumbers && f.gate.held.own != nil && f.gate.held.own(f.source, n) {
+		if f.wanted[n] || f.ownNumbers && f.gate.records.own != nil && f.gate.records.own(f.source, n) {
 			return true
 		}
 	}

@@ -20,7 +20,7 @@ func (g *Gate) PolicyFingerprint(c understudy.Caller) string {
 	if role == "" || g.CheckRole(role) != nil {
 		return ""
 	}
-	of := g.stated
+	of := g.options
 	of.Roles = Roles{role: of.Roles[role]}
 	of.Rows = map[string]map[string]RowRules{role: of.Rows[role]}
 	of.Do = Permissions{role: of.Do[role]}

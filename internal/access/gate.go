@@ -19,17 +19,17 @@ import (
 // Gate decides by one policy, which never changes. A new policy needs a new Gate,
 // and the views of the old Gate are dropped with it. It is safe for concurrent use.
 type Gate struct {
-	now    func() time.Time
-	specs  map[string]*spec.Spec
-	roles  map[string]map[string]*grants // the grants by role and source; a role without an entry sees nothing
-	policy string
-	stated Options // the options for the policy: specs, roles, row rules and permissions
-	views  viewCache
-	hash   *Hasher
-	users  map[string]string
-	held   storedRecords
-	given  *lru.Cache[givenKey, time.Time] // when a caller last received a page token
-	lists  *lru.Cache[listKey, foundList]  // lists that hold only the records a row rule allows
+	now        func() time.Time
+	specs      map[string]*spec.Spec
+	roles      map[string]map[string]*grants // the grants by role and source; a role without an entry sees nothing
+	policy     string
+	options    Options // the options for the policy: specs, roles, row rules and permissions
+	views      viewCache
+	hash       *Hasher
+	users      map[string]string
+	records    storedRecords
+	sentTokens *lru.Cache[givenKey, time.Time] // when a caller last received a page token
+	lists      *lru.Cache[listKey, foundList]  // lists that hold only the records a row rule allows
 
 	lookups lookups
 }

@@ -42,11 +42,11 @@ type lookups struct {
 // sharedLookup is one request to upstream and its result. The mutex of lookups guards when. Read the other
 // fields only after done is closed.
 type sharedLookup struct {
-	when   time.Time
-	done   chan struct{}
-	answer *request.Response // a response with a record that the caller may find, or without a record
-	err    error
-	left   bool // whether the caller of the request left before its end
+	startedAt time.Time
+	done      chan struct{}
+	answer    *request.Response // a response with a record that the caller may find, or without a record
+	err       error
+	abandoned bool // whether the caller of the request left before its end
 }
 
 // seek requests a record from upstream that is not stored, or that is stored but hidden from the caller. Both
@@ -69,7 +69,7 @@ func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a
 		}
 		select {
 		case <-s.done:
-			if !s.left {
+			if !s.abandoned {
 				return s.answer, s.err
 			}
 		case <-ctx.Done():
@@ -84,10 +84,10 @@ func (l *lookups) join(k lookupKey) (s *sharedLookup, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if s, ok := l.of.Get(k); ok && (!s.isDone() || now.Sub(s.when).Abs() < reuseTime) {
+	if s, ok := l.of.Get(k); ok && (!s.isDone() || now.Sub(s.startedAt).Abs() < reuseTime) {
 		return s, false
 	}
-	s = &sharedLookup{when: now, done: make(chan struct{})}
+	s = &sharedLookup{startedAt: now, done: make(chan struct{})}
 	l.of.Put(k, s, 1)
 	return s, true
 }
@@ -116,21 +116,21 @@ func (l *lookups) forget(k lookupKey, s *sharedLookup) {
 func (l *lookups) fetchShared(
 	ctx context.Context, f *rowFilter, a request.Request, ask Asker, k lookupKey, s *sharedLookup,
 ) (*request.Response, error) {
-	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
+	s.abandoned, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
-		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {
+		if s.abandoned || s.err == nil && s.answer.Page.Status == http.StatusOK {
 			l.forget(k, s)
 		}
 		close(s.done)
 	}()
 	a.NoCache, a.SkipStored, a.JoinOnly, a.MaxAge, a.MinFresh, a.MaxStale = true, true, false, nil, nil, nil
 	answer, err := ask(ctx, a)
-	s.left = false
+	s.abandoned = false
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
 		s.err = fmt.Errorf("access: %w", understudy.ErrNotFound)
 	case err != nil && ctx.Err() != nil:
-		s.left, s.err = true, wrapContext(ctx)
+		s.abandoned, s.err = true, wrapContext(ctx)
 	case err != nil, answer.Outcome != request.Cold && (answer.Outcome != request.Warm || answer.Age > maxFreshAge):
 	default:
 		s.answer, s.err = f.decide(answer)

@@ -55,12 +55,12 @@ func (f *rowFilter) checkToken(c understudy.Caller, t *spec.Target, now time.Tim
 
 // canContinueAt reports whether a caller may continue paging at a record.
 func (f *rowFilter) canContinueAt(c understudy.Caller, id string, now time.Time) bool {
-	if f.gate.held.last != nil {
-		if rec := f.gate.held.last(f.source, f.kind.Name, id); rec != nil && f.canFindBody(rec.Body, now, 0) && rec.ID == id {
+	if f.gate.records.last != nil {
+		if rec := f.gate.records.last(f.source, f.kind.Name, id); rec != nil && f.canFindBody(rec.Body, now, 0) && rec.ID == id {
 			return true
 		}
 	}
-	at, ok := f.gate.given.Get(f.keyFor(c, id))
+	at, ok := f.gate.sentTokens.Get(f.keyFor(c, id))
 	return ok && now.Sub(at).Abs() < tokenGrace
 }
 
@@ -68,7 +68,7 @@ func (f *rowFilter) canContinueAt(c understudy.Caller, id string, now time.Time)
 func (f *rowFilter) rememberLinks(c understudy.Caller, p *understudy.Page, now time.Time) {
 	if n := len(p.Rows); n > 0 && p.Status == http.StatusOK {
 		for _, row := range []understudy.Row{p.Rows[0], p.Rows[n-1]} {
-			f.gate.given.Put(f.keyFor(c, strings.Clone(row.ID)), now, 1) // the id may point into the page's memory
+			f.gate.sentTokens.Put(f.keyFor(c, strings.Clone(row.ID)), now, 1) // the id may point into the page's memory
 		}
 	}
 }

@@ -52,7 +52,7 @@ func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...str
 		var bodies []string
 		for _, id := range rows {
 			p.Rows = append(p.Rows, understudy.Row{ID: id})
-			bodies = append(bodies, string(g.held.newest("twilio", at.Kind.Name, id).Body))
+			bodies = append(bodies, string(g.records.newest("twilio", at.Kind.Name, id).Body))
 		}
 		p.Body = fmt.Appendf(nil, `{%q:[%s]}`, at.List.Key, strings.Join(bodies, ","))
 		return &request.Response{Page: p, Outcome: request.Composed}, nil
@@ -135,7 +135,7 @@ func TestGivenTokensAreGood(t *testing.T) {
 	now = start
 	gone := shelf{{"calls", last}: held[[2]string{"calls", last}], {"calls", first}: held[[2]string{"calls", first}]}
 	clear(held)
-	g.held.last = gone.newest
+	g.records.last = gone.newest
 	try("gone", "other", first, true)
 	try("gone hidden", "other", last, false)
 }

@@ -34,11 +34,11 @@ type View struct {
 // viewKey is the key of a kept view. The checksum of the bytes says at least as much as the page's version. The
 // plan stands for policy, role, source and kind, the paging for the fields beside the records of a list.
 type viewKey struct {
-	sum  [16]byte
-	plan *plan
-	list *spec.Paging // the paging of the list; nil if the page is not a list
-	key  string       // the key under which the body has its one record
-	set  string       // the charset of the page
+	sum     [16]byte
+	plan    *plan
+	list    *spec.Paging // the paging of the list; nil if the page is not a list
+	key     string       // the key under which the body has its one record
+	charset string       // the charset of the page
 }
 
 // kept is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no
@@ -47,7 +47,7 @@ type kept struct{ view *View }
 
 // viewCache keeps views of pages.
 type viewCache struct {
-	of     *lru.Cache[viewKey, *kept]
+	views  *lru.Cache[viewKey, *kept]
 	errors map[*spec.Spec]errorShape // the place of the code in the errors of each source
 }
 
@@ -152,7 +152,7 @@ func (s *Visibility) show(p *understudy.Page) (*View, error) {
 	}
 	key := viewKey{p.Sum, plan, plan.paging(p), plan.spec.RecordKey(p), p.Charset}
 	if p.Sum != [16]byte{} {
-		if k, ok := g.views.of.Get(key); ok {
+		if k, ok := g.views.views.Get(key); ok {
 			if k.view == nil {
 				return wholeView(p, plan, plan.spec, key.key), nil
 			}
@@ -172,10 +172,10 @@ func (s *Visibility) show(p *understudy.Page) (*View, error) {
 // keep stores a view in the cache.
 func (c *viewCache) keep(key viewKey, v *View) {
 	if v.Unredacted {
-		c.of.Put(key, &kept{}, keptOverhead)
+		c.views.Put(key, &kept{}, keptOverhead)
 		return
 	}
-	c.of.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
+	c.views.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
 }
 
 // wholeView returns the view of a page in which nothing is hidden.

@@ -168,7 +168,7 @@ func TestCacheIsBounded(t *testing.T) {
 		if _, err := g.MakeView(as("support"), page("twilio", "messages", false, 200, body)); err != nil {
 			t.Fatal(err)
 		}
-		if w := g.views.of.Weight(); w > 100_000 {
+		if w := g.views.views.Weight(); w > 100_000 {
 			t.Fatalf("views weigh %d bytes", w)
 		}
 	}

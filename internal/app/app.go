@@ -45,12 +45,12 @@ type Options struct {
 	By       string // who defines the grants: "config" or "demo"
 	World    string // the name of the demo's data; "" means the upstream's address and account
 	Stderr   io.Writer
-	// Again reads the settings again; nil: they are never read again.
-	Again    func() (*config.Settings, error)
-	Hangup   <-chan os.Signal // each signal asks to read the settings again
-	Version  string           // the version of the product that responses and pages show
-	Headless bool             // for a command: no port except one for commands, on the loopback interface
-	Offline  bool             // with Headless: the upstream is never asked, so no secret is read
+	// ReadSettings reads the settings again; nil means that they are never read again.
+	ReadSettings func() (*config.Settings, error)
+	Hangup       <-chan os.Signal // each signal asks to read the settings again
+	Version      string           // the version of the product that responses and pages show
+	Headless     bool             // for a command: no port except one for commands, on the loopback interface
+	Offline      bool             // with Headless: the upstream is never asked, so no secret is read
 }
 
 // App is a built application. Serve closes everything that was opened.

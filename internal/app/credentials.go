@@ -14,18 +14,18 @@ import (
 
 // issuer creates credentials and puts them in force.
 type issuer struct {
-	made     *credentials.Book
-	settings *liveSettings
-	folder   string                          // the folder of the settings file
-	enforce  func(ctx context.Context) error // rebuilds the policy with the credentials of the book
+	credentials *credentials.Book
+	settings    *liveSettings
+	folder      string                          // the folder of the settings file
+	enforce     func(ctx context.Context) error // rebuilds the policy with the credentials of the book
 }
 
 // openCredentials reads the credentials that were created at run time. A command has no server, so for it
 // enforce does nothing.
 func (a *App) openCredentials(ctx context.Context) error {
 	made, err := credentials.Open(ctx, a.db.KV, a.policies.credentialForm, time.Now)
-	a.policies.made = made
-	a.issuer = &issuer{made: made, settings: a.settings, folder: a.opts.Folder, enforce: func(context.Context) error { return nil }}
+	a.policies.credentials = made
+	a.issuer = &issuer{credentials: made, settings: a.settings, folder: a.opts.Folder, enforce: func(context.Context) error { return nil }}
 	return err
 }
 
@@ -45,18 +45,18 @@ func (r *policyReader) credentialForm(source string) (user, secret string) {
 }
 
 // All returns the credentials that were created at run time.
-func (h *issuer) All() []credentials.Credential { return h.made.All() }
+func (h *issuer) All() []credentials.Credential { return h.credentials.All() }
 
 // Make creates a credential, unless the settings have a credential or user of that name.
 func (h *issuer) Make(ctx context.Context, name string, s credentials.Scope, once string) (shown credentials.Shown, err error) {
-	cfg := h.settings.now.Load()
+	cfg := h.settings.current.Load()
 	if err := cfg.CheckMade(name, s); err != nil {
 		return shown, err
 	}
 	if users, err := cfg.ReadUsers(h.folder); err == nil && users != nil && users.Has(name) {
 		return shown, fmt.Errorf("%w: name: a user is called that, too", understudy.ErrInvalid)
 	}
-	if shown, err = h.made.Make(ctx, name, s, once); err != nil {
+	if shown, err = h.credentials.Make(ctx, name, s, once); err != nil {
 		return shown, err
 	}
 	return shown, h.enforce(context.WithoutCancel(ctx))
@@ -64,7 +64,7 @@ func (h *issuer) Make(ctx context.Context, name string, s credentials.Scope, onc
 
 // Rotate gives a credential a new secret.
 func (h *issuer) Rotate(ctx context.Context, name string, overlap time.Duration) (credentials.Shown, error) {
-	shown, err := h.made.Rotate(ctx, name, overlap)
+	shown, err := h.credentials.Rotate(ctx, name, overlap)
 	if err != nil {
 		return shown, err
 	}
@@ -73,7 +73,7 @@ func (h *issuer) Rotate(ctx context.Context, name string, overlap time.Duration)
 
 // Revoke removes a credential. What its callers have open ends.
 func (h *issuer) Revoke(ctx context.Context, name string) error {
-	if err := h.made.Revoke(ctx, name); err != nil {
+	if err := h.credentials.Revoke(ctx, name); err != nil {
 		return err
 	}
 	return h.enforce(context.WithoutCancel(ctx))

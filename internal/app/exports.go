@@ -22,7 +22,7 @@ type exports struct {
 	viewer, search *limiter.Limiter
 
 	mu      sync.Mutex
-	now     policy // the current policy
+	current policy // the current policy
 	running map[*runningExport]bool
 }
 
@@ -71,7 +71,7 @@ func (e *exports) begin(began policy) func(c understudy.Caller) (over <-chan str
 func (e *exports) replace(p policy) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.now = p
+	e.current = p
 	for u := range e.running {
 		e.judge(u)
 	}
@@ -79,7 +79,7 @@ func (e *exports) replace(p policy) {
 
 // judge ends an export if the fingerprint of its caller has changed. The caller of judge holds the lock.
 func (e *exports) judge(u *runningExport) {
-	if now := e.now.fingerprint(u.caller); now == "" || now != u.fingerprint {
+	if now := e.current.fingerprint(u.caller); now == "" || now != u.fingerprint {
 		u.end()
 	}
 }

@@ -62,7 +62,7 @@ func openExporting(t testing.TB) *exporting {
 		t.Fatal(err)
 	}
 	if e.h, err = Build(t.Context(), Options{Settings: cfg, Secrets: namedSecrets, Dir: dir, By: "config", Stderr: io.Discard,
-		Again: read}); err != nil {
+		ReadSettings: read}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -225,11 +225,11 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 // which begins after that was replaced, ends at once where the two differ.
 func TestExportsBegunLate(t *testing.T) {
 	e := openExporting(t)
-	caller, err := e.h.enforcer.inForce.Load().policy.book.IdentifyPerson(e.request("reports", "/"))
+	caller, err := e.h.enforcer.current.Load().policy.book.IdentifyPerson(e.request("reports", "/"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	former := e.h.enforcer.exports.begin(e.h.enforcer.inForce.Load().policy)
+	former := e.h.enforcer.exports.begin(e.h.enforcer.current.Load().policy)
 	ended := func() bool {
 		over, done := former(caller)
 		defer done()

@@ -30,7 +30,7 @@ import (
 // it together with its gate, its callers and the views in memory.
 type handlerSet struct {
 	handlers []http.Handler
-	known    []frontend.Known
+	targets  []frontend.Known
 	policy   policy
 	viewer   *viewer.Viewer
 	search   *search.Searcher
@@ -86,20 +86,20 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	front := config.ReverseProxies(cfg)
 	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
 	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(d.viewer, time.Now)))}
-	d.known = []frontend.Known{nil}
+	d.targets = []frontend.Known{nil}
 	for _, src := range b.sources {
 		px, err := proxy.New(b.dropInOptions(cfg, p, src, d.search, diag.Health()))
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		d.handlers, d.known = append(d.handlers, front.Handler(b.ports.profiles.Handler(px))), append(d.known, px)
+		d.handlers, d.targets = append(d.handlers, front.Handler(b.ports.profiles.Handler(px))), append(d.targets, px)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	if t := b.ports.tunnels; t != nil {
 		d.inside = t.handler(func(source string, url func(string) string) http.Handler {
 			return b.ports.profiles.Handler(d.proxies[source].UpstreamFrontend(url, p.tunnelled))
 		})
-		d.handlers, d.known = append(d.handlers, t.proxy), append(d.known, nil)
+		d.handlers, d.targets = append(d.handlers, t.proxy), append(d.targets, nil)
 	}
 	return d, nil
 }
@@ -125,7 +125,7 @@ func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source
 	o.Current = func() *proxy.Proxy { return b.inForce().proxies[name] }
 	o.Rate, o.Open = b.clients[name].Rate, cfg.Sources[name].Loopback
 	o.MaxBody, o.MaxWrites = int64(cfg.Limits.RequestBody), cfg.Limits.Writes
-	o.Took, o.Limited = b.traffic.recent[name].add, func() { b.traffic.noPlace[name].Add(1) }
+	o.Took, o.Limited = b.traffic.recent[name].add, func() { b.traffic.refusedWrites[name].Add(1) }
 	return o
 }
 

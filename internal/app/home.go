@@ -76,8 +76,8 @@ func (h *figures) addTimes(source string, to *page.Latencies) {
 	}
 	to.UpstreamTimes = viewerTime(all.Whole)
 	to.UpstreamTimes.Unanswered = all.Lost
-	to.StoredTimes = viewerTime(h.traffic.recent[source].held.Stat().Summary())
-	to.ColdTimes = viewerTime(h.traffic.recent[source].asked.Stat().Summary())
+	to.StoredTimes = viewerTime(h.traffic.recent[source].fromStore.Stat().Summary())
+	to.ColdTimes = viewerTime(h.traffic.recent[source].fromUpstream.Stat().Summary())
 }
 
 func viewerTime(s onlinestat.Summary) page.Times {
@@ -88,10 +88,10 @@ func viewerTime(s onlinestat.Summary) page.Times {
 
 // traffic counts the responses of the drop-in ports.
 type traffic struct {
-	recent   map[string]*recent       // the latest response times, by source
-	noPlace  map[string]*atomic.Int64 // writes refused because too many were running, by source
-	tooLarge atomic.Int64             // bodies of writes that exceeded the limit
-	day      *lastday.Days
+	recent        map[string]*recent       // the latest response times, by source
+	refusedWrites map[string]*atomic.Int64 // writes refused because too many were running, by source
+	tooLarge      atomic.Int64             // bodies of writes that exceeded the limit
+	day           *lastday.Days
 }
 
 // recentCount is how many response times are stored.
@@ -100,13 +100,13 @@ const recentCount = 120
 // recent stores the latest response times of one source without a lock. A time that is overwritten while it is
 // read is a single wrong dot in a chart.
 type recent struct {
-	n           atomic.Uint64
-	times       [recentCount]atomic.Int64
-	held, asked *onlinestat.Sharded // response times in seconds, of responses from the store and of responses that needed an upstream request
+	n                       atomic.Uint64
+	times                   [recentCount]atomic.Int64
+	fromStore, fromUpstream *onlinestat.Sharded // response times in seconds, without and with an upstream request
 }
 
 func newRecent() *recent {
-	return &recent{held: onlinestat.NewSharded(), asked: onlinestat.NewSharded()}
+	return &recent{fromStore: onlinestat.NewSharded(), fromUpstream: onlinestat.NewSharded()}
 }
 
 // add records the time of a response. how is the word of its outcome. It is "" for a response that this server
@@ -116,12 +116,12 @@ func (r *recent) add(how string, took time.Duration) {
 	case "":
 		return
 	case request.Cold.String():
-		r.asked.Add(took.Seconds())
+		r.fromUpstream.Add(took.Seconds())
 		return
 	}
 	i := r.n.Add(1) - 1
 	r.times[i%recentCount].Store(int64(took))
-	r.held.Add(took.Seconds())
+	r.fromStore.Add(took.Seconds())
 }
 
 // heldTimes returns the latest times of responses from the store, the oldest first.

@@ -26,7 +26,7 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	if first := r.heldTimes()[0]; first != 5 {
 		t.Errorf("the oldest is %d, want 5", first)
 	}
-	held, asked := r.held.Stat().Summary(), r.asked.Stat().Summary()
+	held, asked := r.fromStore.Stat().Summary(), r.fromUpstream.Stat().Summary()
 	checktest.Equal(t, held.Count, recentCount+5, "held.Count")
 	checktest.True(t, held.Max <= 1, "held.Max is %v, want <= 1", held.Max)
 	checktest.Equal(t, asked.Count, 1, "asked.Count")

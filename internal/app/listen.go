@@ -78,7 +78,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 		return err
 	}
 	e.install(d)
-	a.closers = append(a.closers, func() error { return e.inForce.Load().Close() })
+	a.closers = append(a.closers, func() error { return e.current.Load().Close() })
 	return a.opts.Dir.WriteRunning(a.Viewer())
 }
 
@@ -120,11 +120,11 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	commands.Snapshot, commands.Readable = f.readSnapshot, f.checkStore
 	commands.Ending, commands.Loads = a.ports.ending.Load, a.settings.status
 	commands.All, commands.Profiles = a.canSeeAll, a.ports.profiles
-	if a.opts.Again != nil {
+	if a.opts.ReadSettings != nil {
 		commands.Reload = e.reload
 		a.tasks = append(a.tasks, e.run)
 	}
-	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.inForce.Load,
+	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.current.Load,
 		notes: a.db.Annotations, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.walker.Handler(token, a.audit)},
 		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.AddHint},
 		viewer: page.Options{
@@ -226,7 +226,7 @@ func (a *App) openCommands(ctx context.Context) error {
 func (a *App) commandOptions() diagnostics.Options {
 	indexes := operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
 	explain := func(role, source, kind, id string) (*access.RecordExplanation, error) {
-		gate, err := a.policies.newGate(a.settings.now.Load())
+		gate, err := a.policies.newGate(a.settings.current.Load())
 		if err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *
 		return nil, nil, err
 	}
 	notMade := func(taken func(string) bool) func(string) bool { // no person may have the name of a credential
-		return func(name string) bool { return taken(name) || r.made.Has(name) }
+		return func(name string) bool { return taken(name) || r.credentials.Has(name) }
 	}
 	if header := cfg.HeaderSignIn(time.Now); header != nil {
 		header.Taken = notMade(header.Taken)

@@ -36,7 +36,7 @@ sources:
 		t.Fatal(err)
 	}
 	defer a.close()
-	if a.enforcer.inForce.Load().policy.people.Audit == nil {
+	if a.enforcer.current.Load().policy.people.Audit == nil {
 		t.Error("sign-ins are not listed")
 	}
 }

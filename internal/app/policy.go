@@ -52,9 +52,9 @@ type policyReader struct {
 	visitors visitors
 	log      *slog.Logger
 
-	made    *credentials.Book  // the credentials made in the viewer; set when the store is open
-	auditor understudy.Auditor // the audit log; nil if nothing is recorded
-	watches *watch.Book        // the watches of people; set before the first request
+	credentials *credentials.Book  // the credentials made in the viewer; set when the store is open
+	auditor     understudy.Auditor // the audit log; nil if nothing is recorded
+	watches     *watch.Book        // the watches of people; set before the first request
 }
 
 func newPolicyReader(opts Options, sources []*spec.Source, ports *ports, log *slog.Logger) (*policyReader, error) {
@@ -127,7 +127,7 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 
 // withMade returns a policy with the current credentials that were created at run time.
 func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) {
-	made, skipped := cfg.MadeCredentials(r.made.All())
+	made, skipped := cfg.MadeCredentials(r.credentials.All())
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
 		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)
 		if isUser {

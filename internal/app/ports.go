@@ -123,7 +123,7 @@ func (p *ports) reopenAccessLog() {
 // install puts handlers on the ports. end is called after the last request of the former ones.
 func (p *ports) install(d *handlerSet, end func()) {
 	for i, f := range p.servers {
-		f.SetHandler(d.handlers[i], d.known[i], end)
+		f.SetHandler(d.handlers[i], d.targets[i], end)
 		end = nil
 	}
 	if p.tunnels != nil {
@@ -168,10 +168,10 @@ func publicURL(at net.Addr) string {
 // tunnels are the proxy for programs that keep using the upstream's own addresses, and the server of the
 // requests in its tunnels.
 type tunnels struct {
-	proxy  *connect.Proxy
-	inside *frontend.Server // a server without a port
-	serves []*spec.Source
-	bases  map[string]*config.Source // the sources by name
+	proxy   *connect.Proxy
+	inside  *frontend.Server // a server without a port
+	sources []*spec.Source
+	bases   map[string]*config.Source // the sources by name
 }
 
 // connectPort is the name of the proxy's port. No source has this name.
@@ -206,7 +206,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 	p := connect.New(connect.Options{Authority: authority, Origins: origins, Tunnel: o.Tunnel, Tunnels: o.Tunnels,
 		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), Greet: limits.HeadTime.Std(), Log: a.ports.access, Now: time.Now})
 	a.closers = append(a.closers, p.Close)
-	a.ports.tunnels = &tunnels{proxy: p, inside: frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, a.log), serves: serves,
+	a.ports.tunnels = &tunnels{proxy: p, inside: frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, a.log), sources: serves,
 		bases: cfg.Sources}
 	a.ports.tunnels.inside.SetUnread(a.ports.unread)
 	a.ports.servers[len(a.ports.servers)-1].AddShutdownHook(p.End)
@@ -216,7 +216,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 // handler returns the handler of requests in tunnels. For each source it uses the handler that serve returns.
 func (t *tunnels) handler(serve func(source string, url func(path string) string) http.Handler) http.Handler {
 	var all []connect.Served
-	for _, src := range t.serves {
+	for _, src := range t.sources {
 		upstream := t.bases[src.Name].Upstream
 		h := serve(src.Name, connect.URLs(src.Spec, upstream))
 		for _, at := range connect.Origins(src.Spec, upstream) {

@@ -30,18 +30,18 @@ import (
 
 // liveSettings are the settings in force, and how the last reading of the settings went.
 type liveSettings struct {
-	now      atomic.Pointer[config.Settings]
+	current  atomic.Pointer[config.Settings]
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
 	policies atomic.Int64 // the number of policies that became current
 
-	mu   sync.Mutex
-	last diagnostics.Settings
+	mu         sync.Mutex
+	lastReload diagnostics.Settings
 }
 
 func newLiveSettings(cfg *config.Settings) *liveSettings {
 	l := &liveSettings{}
-	l.now.Store(cfg)
+	l.current.Store(cfg)
 	l.noteLoad(nil, nil)
 	return l
 }
@@ -55,7 +55,7 @@ func (l *liveSettings) hookSecret(source string) understudy.Secret {
 func (l *liveSettings) status() diagnostics.Settings {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.last
+	s := l.lastReload
 	s.Policy = l.policies.Load()
 	return s
 }
@@ -66,10 +66,10 @@ func (l *liveSettings) noteLoad(restart []string, err error) {
 	defer l.mu.Unlock()
 	at := time.Now().UTC()
 	if err != nil {
-		l.last.FailedAt, l.last.Error = at, understudy.PlainText(err)
+		l.lastReload.FailedAt, l.lastReload.Error = at, understudy.PlainText(err)
 		return
 	}
-	l.last = diagnostics.Settings{LoadedAt: at, NeedRestart: restart}
+	l.lastReload = diagnostics.Settings{LoadedAt: at, NeedRestart: restart}
 }
 
 // enforcer puts settings and policies in force.
@@ -82,7 +82,7 @@ type enforcer struct {
 	build    func(*config.Settings, policy) (*handlerSet, error)
 
 	mu      sync.Mutex                 // held while settings are read
-	inForce atomic.Pointer[handlerSet] // the current handlers; nil until the first policy
+	current atomic.Pointer[handlerSet] // the current handlers; nil until the first policy
 
 	// The following parts accept new settings while they run.
 	ports     *ports
@@ -136,7 +136,7 @@ func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 
 // load reads everything first, and then applies only what can no longer fail.
 func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
-	if cfg, err = e.opts.Again(); err != nil {
+	if cfg, err = e.opts.ReadSettings(); err != nil {
 		return nil, nil, err
 	}
 	started := e.opts.Settings
@@ -176,7 +176,7 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 		return nil, nil, errors.Join(err, d.Close())
 	}
 	if err := e.setPolls(polls); err != nil {
-		return nil, nil, errors.Join(err, d.Close(), e.feed.SetPolicy(ctx, e.inForce.Load().policy.feed()))
+		return nil, nil, errors.Join(err, d.Close(), e.feed.SetPolicy(ctx, e.current.Load().policy.feed()))
 	}
 	e.apply(cfg, secrets)
 	e.install(d)
@@ -222,7 +222,7 @@ func (e *enforcer) setPolls(polls map[string][]string) error {
 			continue
 		}
 		for _, done := range e.sources[:i] {
-			former, failed := readPolls(done, e.settings.now.Load())
+			former, failed := readPolls(done, e.settings.current.Load())
 			err = errors.Join(err, failed, e.mirror.SetPolls(done.Name, former))
 		}
 		return err
@@ -256,7 +256,7 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 	for _, f := range e.ports.servers {
 		f.SetLimit(cfg.Limits.Connections)
 	}
-	e.settings.now.Store(cfg)
+	e.settings.current.Store(cfg)
 }
 
 // updateCredentials puts the credentials that were created at run time in force, under the current settings. It
@@ -264,8 +264,8 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 func (e *enforcer) updateCredentials(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	cfg := e.settings.now.Load()
-	p, err := e.policies.withMade(e.inForce.Load().policy, cfg)
+	cfg := e.settings.current.Load()
+	p, err := e.policies.withMade(e.current.Load().policy, cfg)
 	if err != nil {
 		return err
 	}
@@ -285,7 +285,7 @@ func (e *enforcer) updateCredentials(ctx context.Context) error {
 // last request.
 func (e *enforcer) install(d *handlerSet) {
 	e.exports.replace(d.policy)
-	e.inForce.Store(d)
+	e.current.Store(d)
 	e.forecasts.SetAlerts(d.policy.alerts)
 	e.ports.install(d, func() {
 		if err := d.Close(); err != nil {

@@ -57,11 +57,11 @@ type figures struct {
 
 // newFigures returns the figures, with the saved counts of the last day.
 func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *figures {
-	t := &traffic{recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}}
+	t := &traffic{recent: map[string]*recent{}, refusedWrites: map[string]*atomic.Int64{}}
 	var names []string
 	for _, src := range a.sources {
 		names = append(names, src.Name)
-		t.recent[src.Name], t.noPlace[src.Name] = newRecent(), &atomic.Int64{}
+		t.recent[src.Name], t.refusedWrites[src.Name] = newRecent(), &atomic.Int64{}
 	}
 	t.day = lastday.New(ctx, lastday.Options{KV: a.db.KV, Sources: names, Now: time.Now, Log: a.log, Read: func(source string) lastday.Counts {
 		m, c := a.mirror.Stats(source), a.clients[source].Stats()
@@ -70,7 +70,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
 		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
-		names: a.policies.visitors.names, exports: e.exports, inForce: e.inForce.Load, traffic: t}
+		names: a.policies.visitors.names, exports: e.exports, inForce: e.current.Load, traffic: t}
 }
 
 // checkStore returns an error if the store cannot be read.
@@ -159,7 +159,7 @@ func (h *figures) limits() map[string]request.Load {
 		"waiters": l.Waiters, "waiters_each": l.PerTurn,
 		"flights": l.Flights, "behind": l.Background, "hints": l.Hints, "lists": l.Lists,
 		"feed_subscribers": h.feed.Load(), "unread": h.ports.unreadLoad(),
-		"request_body": {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
+		"request_body": {Limit: int64(h.settings.current.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
 		l := p.Load()
@@ -181,7 +181,7 @@ func (h *figures) sourceLimits(name string, c request.SentCounts) map[string]req
 			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(),
 			Reserve: math.Round(q.Reserve*100) / 100, AtOnce: q.AtOnce, Why: q.Why},
 		"max_body": {Limit: config.MaxBody(h.started, name, os.ReadFile), Refused: c.TooLarge},
-		"writes":   {Limit: int64(h.settings.now.Load().Limits.Writes), Now: int64(writes), Refused: h.traffic.noPlace[name].Load()},
+		"writes":   {Limit: int64(h.settings.current.Load().Limits.Writes), Now: int64(writes), Refused: h.traffic.refusedWrites[name].Load()},
 	}
 	for i, w := range q.Windows {
 		key := "upstream"

@@ -183,7 +183,7 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 
 // serveOne has one request answered as if it had come outside a batch.
 func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
-	w := &batchWriter{header: http.Header{}, all: v.bytes}
+	w := &batchWriter{header: http.Header{}, batchBytes: v.bytes}
 	defer func() {
 		if recover() != nil { // the response had begun; the panic was logged where it happened
 			out = batchResponse{Status: http.StatusInternalServerError,
@@ -199,8 +199,8 @@ func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
 	} else {
 		v.exchange.proxy.o.Current().ServeHTTP(w, r)
 	}
-	if w.long {
-		w = &batchWriter{header: http.Header{}, all: &atomic.Int64{}}
+	if w.tooLong {
+		w = &batchWriter{header: http.Header{}, batchBytes: &atomic.Int64{}}
 		refuse(longError{})
 	}
 	out = batchResponse{Status: w.status, Headers: map[string]string{}}
@@ -231,11 +231,11 @@ func (longError) Error() string {
 
 // batchWriter keeps one response.
 type batchWriter struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-	long   bool
-	all    *atomic.Int64 // the size of all bodies of the batch, in bytes
+	header     http.Header
+	status     int
+	body       bytes.Buffer
+	tooLong    bool
+	batchBytes *atomic.Int64 // the size of all bodies of the batch, in bytes
 }
 
 func (w *batchWriter) Header() http.Header { return w.header }
@@ -249,8 +249,8 @@ func (w *batchWriter) WriteHeader(status int) {
 // Write keeps the bytes, or returns an error if they exceed the limits of the batch.
 func (w *batchWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	w.long = w.long || w.body.Len()+len(p) > maxBatchReply || w.all.Add(int64(len(p))) > maxBatchBytes
-	if w.long {
+	w.tooLong = w.tooLong || w.body.Len()+len(p) > maxBatchReply || w.batchBytes.Add(int64(len(p))) > maxBatchBytes
+	if w.tooLong {
 		w.body = bytes.Buffer{}
 		return 0, errors.New("proxy: the answer is too long for a batch")
 	}

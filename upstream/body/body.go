@@ -19,7 +19,7 @@ import (
 
 // Reader reads the bodies of answers. It is safe for concurrent use.
 type Reader struct {
-	most     int64     // maximum size of a body, in bytes
+	maxBytes int64     // maximum size of a body, in bytes
 	tooLarge error     // the error for a larger body
 	buffers  sync.Pool // reused values of type *bytes.Buffer
 	lengths  lengths
@@ -29,7 +29,7 @@ type Reader struct {
 // NewReader creates a reader for bodies of at most most bytes. Its errors name the source whose limit that is.
 func NewReader(source string, most int64) *Reader {
 	return &Reader{
-		most: most, tooLarge: NewTooLarge(source, "max_body", most),
+		maxBytes: most, tooLarge: NewTooLarge(source, "max_body", most),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 	}
 }
@@ -37,10 +37,10 @@ func NewReader(source string, most int64) *Reader {
 // Read reads the body of resp from body. It never keeps more of it in memory than the limit. like is a name for
 // bodies of about the same length, or "".
 func (r *Reader) Read(resp *http.Response, body io.Reader, s *Quota, like string) ([]byte, error) {
-	if resp.ContentLength > r.most {
+	if resp.ContentLength > r.maxBytes {
 		return nil, r.tooLarge
 	}
-	wire := &bounded{in: body, left: r.most, over: r.tooLarge}
+	wire := &bounded{in: body, left: r.maxBytes, over: r.tooLarge}
 	coding := codingOf(resp.Header)
 	in, expected, err := s.open(wire, coding, r.lengths.find(like))
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Reader) Read(resp *http.Response, body io.Reader, s *Quota, like string
 		return nil, err
 	}
 	defer decoded.done()
-	got, err := r.gather(s.countBody(&bounded{in: decoded, left: r.most, over: r.tooLarge}), min(expected, s.grantedLength()))
+	got, err := r.gather(s.countBody(&bounded{in: decoded, left: r.maxBytes, over: r.tooLarge}), min(expected, s.grantedLength()))
 	if err != nil {
 		return nil, fmt.Errorf("the %sbody: %w", decoded.coding, ReplaceEOF(err))
 	}
