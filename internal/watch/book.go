@@ -101,7 +101,7 @@ func (b *Book) Notify() {
 func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to Destination) (id string, err error) {
 	p := b.policy.Load()
 	if c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
-		return "", newInvalid("you look through the role %s, and a watch would go by your own; end that first", c.Role())
+		return "", newInvalid("you are viewing as the role %s; end that before you create a watch", c.Role())
 	}
 	if err := p.checkDestination(to); err != nil {
 		return "", err
@@ -127,7 +127,7 @@ func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to 
 		}
 	}
 	if own >= maxWatchesEach || len(b.entries()) >= maxWatches {
-		return "", newInvalid("there are %d watches, %d of them yours, and no more are kept; remove one first", len(b.entries()), own)
+		return "", newInvalid("there are already %d watches, %d of them yours; remove one first", len(b.entries()), own)
 	}
 	if k.At, err = b.readLastChanges(ctx); err != nil {
 		return "", err

@@ -88,7 +88,7 @@ func (p *Policy) checkDestination(d Destination) error {
 	case Webhook, Slack:
 		return p.Rules.checkURL(d)
 	}
-	return newInvalid("%q is no way to tell; choose webhook, slack or mail", understudy.Clip(string(d.Channel)))
+	return newInvalid("%q is not a way to notify; choose webhook, slack or mail", understudy.Clip(string(d.Channel)))
 }
 
 // checkURL checks the address of a webhook and, except for Slack, its secret.
@@ -101,14 +101,14 @@ func (r *Rules) checkURL(d Destination) error {
 	}
 	u, err := url.Parse(d.To)
 	if err != nil {
-		return newInvalid("the address is no URL")
+		return newInvalid("the address is not a URL")
 	}
 	host := strings.ToLower(u.Host)
 	if u.Port() == "443" && u.Scheme == "https" {
 		host = strings.ToLower(u.Hostname())
 	}
 	if !slices.Contains(r.Hosts, host) {
-		return newInvalid("the settings do not permit watches to tell %s; an administrator may add it to watches.hosts", understudy.Clip(host))
+		return newInvalid("the settings do not permit watches to notify %s; an administrator can add it to watches.hosts", understudy.Clip(host))
 	}
 	if d.Channel == Webhook {
 		if err := webhook.CheckSecret(understudy.NewSecret(d.Secret)); err != nil {
@@ -125,9 +125,9 @@ func (p *Policy) checkMail(d Destination) error {
 	domain := d.To[strings.LastIndexByte(d.To, '@')+1:]
 	switch {
 	case p.Mailer == nil:
-		return newInvalid("this server sends no mail; an administrator may name a server under mail in the settings")
+		return newInvalid("this server sends no mail; an administrator can name a server under mail in the settings")
 	case !slices.Contains(p.Rules.Mail, strings.ToLower(domain)):
-		return newInvalid("the settings do not permit mail to %s; an administrator may add it to watches.mail", understudy.Clip(domain))
+		return newInvalid("the settings do not permit mail to %s; an administrator can add it to watches.mail", understudy.Clip(domain))
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func checkAddress(to string) error {
 	})
 	parsed, err := mail.ParseAddress(to)
 	if err != nil || odd || at < 1 || len(to) > maxMailBytes || parsed.Name != "" || parsed.Address != to {
-		return newInvalid("%q is no mail address, such as desk@example.com", understudy.Clip(to))
+		return newInvalid("%q is not a mail address; write it like desk@example.com", understudy.Clip(to))
 	}
 	return nil
 }

@@ -130,11 +130,11 @@ func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	}
 	c, ok := p.Owners.Resolve(owner)
 	if !ok {
-		return stop("%s may not come in any more, or was not here for %d days.", owner.Name, int(understudy.OwnerLifetime.Hours()/24))
+		return stop("%s no longer has access, or has not signed in for %d days.", owner.Name, int(understudy.OwnerLifetime.Hours()/24))
 	}
 	saved, err := p.Search.FindSaved(ctx, owner.Name, name)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return stop("There is no saved search “%s” any more.", name)
+		return stop("The saved search “%s” no longer exists.", name)
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	w := &watcher{entry: e, caller: c, request: saved.Request}
 	if w.test, err = p.Search.CompileTest(c, w.request); err != nil {
 		if errors.Is(err, understudy.ErrForbidden) || errors.Is(err, understudy.ErrInvalid) {
-			return stop("The role %s may not search so any more.", c.Role())
+			return stop("The role %s can no longer run this search.", c.Role())
 		}
 		return nil, err
 	}

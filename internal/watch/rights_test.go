@@ -20,15 +20,15 @@ func TestRightsOfTheOwner(t *testing.T) {
 		why    string
 	}{
 		{"nothing", func(*rig) {}, ""},
-		{"a credential that is gone", func(r *rig) { r.role = "" }, "desk may not come in any more"},
-		{"a role that sees no messages", func(r *rig) { r.role = "narrow" }, "The role narrow may not search so any more."},
+		{"a credential that is gone", func(r *rig) { r.role = "" }, "desk no longer has access"},
+		{"a role that sees no messages", func(r *rig) { r.role = "narrow" }, "The role narrow can no longer run this search."},
 		{"a field that is hidden now", func(r *rig) { r.roles["support"]["twilio"]["messages.status"] = "hide" },
-			"The role support may not search so any more."},
+			"The role support can no longer run this search."},
 		{"the search is deleted", func(r *rig) {
 			if err := r.book.policy.Load().Search.(*search.Searcher).Forget(r.Context(), r.desk(), "slack kind:messages status:failed"); err != nil {
 				r.Fatal(err)
 			}
-		}, "There is no saved search “slack kind:messages status:failed” any more."},
+		}, "The saved search “slack kind:messages status:failed” no longer exists."},
 	} {
 		r := newRig(t)
 		id := r.watch(Slack, "kind:messages status:failed")
@@ -120,14 +120,14 @@ func TestDestinations(t *testing.T) {
 		{Destination{Webhook, "https://hooks.example.com/x", "whsec_c2hvcnQ="}, "whsec_"},
 		{Destination{Mail, "desk@evil.example", ""}, "watches.mail"},
 		{Destination{Mail, "desk@sub.example.com", ""}, "watches.mail"},
-		{Destination{Mail, "Desk <desk@example.com>", ""}, "no mail address"},
-		{Destination{Mail, "desk@example.com\r\nBcc: all@example.com", ""}, "no mail address"},
-		{Destination{Mail, "desk@evil.example,desk@example.com", ""}, "no mail address"},
-		{Destination{Mail, `"a b"@example.com`, ""}, "no mail address"},
-		{Destination{Mail, "@example.com", ""}, "no mail address"},
-		{Destination{Mail, "däsk@example.com", ""}, "no mail address"},
-		{Destination{Mail, "", ""}, "no mail address"},
-		{Destination{"carrier pigeon", "x", ""}, "no way to tell"},
+		{Destination{Mail, "Desk <desk@example.com>", ""}, "not a mail address"},
+		{Destination{Mail, "desk@example.com\r\nBcc: all@example.com", ""}, "not a mail address"},
+		{Destination{Mail, "desk@evil.example,desk@example.com", ""}, "not a mail address"},
+		{Destination{Mail, `"a b"@example.com`, ""}, "not a mail address"},
+		{Destination{Mail, "@example.com", ""}, "not a mail address"},
+		{Destination{Mail, "däsk@example.com", ""}, "not a mail address"},
+		{Destination{Mail, "", ""}, "not a mail address"},
+		{Destination{"carrier pigeon", "x", ""}, "not a way to notify"},
 	} {
 		_, err := r.book.Make(t.Context(), r.desk(), "all", c.d)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
@@ -161,7 +161,7 @@ func TestDestinations(t *testing.T) {
 	r.put(message(1, "inbound", "failed"))
 	_ = r.round()
 	for _, s := range r.book.Watches(r.desk(), false) {
-		if !strings.Contains(s.State.Stopped, "an administrator may add it") || !s.State.Continues {
+		if !strings.Contains(s.State.Stopped, "an administrator can add it") || !s.State.Continues {
 			t.Errorf("%s: stopped for %q", s.Watch.To.To, s.State.Stopped)
 		}
 	}

@@ -65,7 +65,7 @@ func (b *Book) sendPending(ctx context.Context, run outbox.Run, e *entry) error 
 			return err
 		}
 		sent += n
-		run.SetProgress(sent, 0, fmt.Sprintf("%d matches told", sent))
+		run.SetProgress(sent, 0, fmt.Sprintf("%d matches sent", sent))
 	}
 }
 

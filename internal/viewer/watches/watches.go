@@ -69,7 +69,7 @@ func viewOf(q *page.Exchange, s *watch.Status) view {
 	case !s.State.Failing.IsZero():
 		v.State, v.Tone = "failing", "busy"
 	default:
-		v.State, v.Tone = "watches", "good"
+		v.State, v.Tone = "active", "good"
 	}
 	return v
 }

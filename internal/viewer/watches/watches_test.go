@@ -67,7 +67,7 @@ func TestWatchIsMadeAndItsSecretIsShownOnce(t *testing.T) {
 	for wrong, says := range map[string]string{
 		strings.Replace(toHook, "hooks.example", "evil.example", 1): "do not permit",
 		strings.Replace(toHook, "Busy", "Idle", 1):                  "This saved search does not exist",
-		strings.Replace(toHook, "webhook", "pigeon", 1):             "no way to tell",
+		strings.Replace(toHook, "webhook", "pigeon", 1):             "not a way to notify",
 		toHook + "&secret=short":                                    "whsec_",
 	} {
 		status, body, _ := h.Do("POST", "/-/watches/new", wrong, viewertest.All)
@@ -100,7 +100,7 @@ func TestWatchIsPausedResumedAndRemoved(t *testing.T) {
 	made := h.Post(viewertest.All, "/-/watches/new", filled(t), http.StatusOK).Body.String()
 	at := regexp.MustCompile(`/-/watches/[a-z0-9]{8,}`).FindString(made)
 	for _, step := range []struct{ do, to, state string }{
-		{"pause", at, ">paused</span>"}, {"resume", at, ">watches</span>"}, {"remove", watches.Path, "You have no watches."},
+		{"pause", at, ">paused</span>"}, {"resume", at, ">active</span>"}, {"remove", watches.Path, "You have no watches."},
 	} {
 		status, _, head := h.Do("POST", at+"/"+step.do, "a=b", viewertest.All)
 		if status != http.StatusSeeOther || head.Get("Location") != step.to {
