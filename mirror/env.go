@@ -86,8 +86,8 @@ type saveState struct {
 // maxSuspendedPages is the maximum number of suspended pages.
 const maxSuspendedPages = 256
 
-// suspendPage stops saving a page for a while because its save took too long.
-func (s *saveState) suspendPage(key understudy.Key, now time.Time) {
+// pausePage stops saving a page for a while because its save took too long.
+func (s *saveState) pausePage(key understudy.Key, now time.Time) {
 	s.Lock()
 	defer s.Unlock()
 	if s.suspended == nil || len(s.suspended) >= maxSuspendedPages {

@@ -174,12 +174,12 @@ func (fs *flights) removeFlight(f *flight) {
 		fs.background--
 	}
 	if f.result.err != nil {
-		fs.suspendKey(f.origin.target.Key, fs.env.now())
+		fs.pauseKey(f.origin.target.Key, fs.env.now())
 	}
 }
 
-// suspendKey delays background fetches of a key that has just failed. The caller has the lock.
-func (fs *flights) suspendKey(key understudy.Key, now time.Time) {
+// pauseKey delays background fetches of a key that has just failed. The caller has the lock.
+func (fs *flights) pauseKey(key understudy.Key, now time.Time) {
 	if len(fs.suspended) >= maxSuspendedKeys {
 		for k, until := range fs.suspended {
 			if remainingPause(now, until, suspendTime) == 0 {

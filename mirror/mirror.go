@@ -171,7 +171,7 @@ func newParts(o *Options) *Mirror {
 		Context: v.ctx, Now: v.now, Go: m.flights.startGoroutine, Fetch: m.filler.fetchHinted,
 		Limit: func() int { return m.flights.limits.Load().Hints },
 		Wait: func(from time.Time, d time.Duration) error {
-			return retry.Sleep(v.ctx, remainingPause(v.now(), from.Add(d), d))
+			return retry.Wait(v.ctx, remainingPause(v.now(), from.Add(d), d))
 		},
 	})
 	m.writer.confirm = m.addHint

@@ -118,7 +118,7 @@ func (wr *writer) runFlush() {
 		case <-wr.flushNeeded:
 		}
 		for before := 0; wr.flushAll(wr.env.ctx) > 0; before++ {
-			if retry.Sleep(wr.env.ctx, retry.Backoff(time.Second, maxFlushDelay, before)) != nil {
+			if retry.Wait(wr.env.ctx, retry.Backoff(time.Second, maxFlushDelay, before)) != nil {
 				return
 			}
 		}

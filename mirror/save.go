@@ -110,7 +110,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 
 // saveWhole stores a page whose records cannot be stored separately. It is answered only when upstream fails.
 func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) {
-	why := f.origin.target.DiscardReason()
+	why := f.origin.target.DropReason()
 	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.origin.target.IsWidened() || f.origin.recordsOnly {
 		return
 	}
@@ -212,7 +212,7 @@ func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (reques
 	saved, err := wr.env.store.Save(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
-		wr.saving.suspendPage(p.RequestKey(), wr.env.now()) // only this page is slow: others can be saved
+		wr.saving.pausePage(p.RequestKey(), wr.env.now()) // only this page is slow: others can be saved
 		return saved, err
 	case err != nil && !errors.Is(err, understudy.ErrOutdated):
 		return saved, wr.saving.noteFailure(wr.entries.env, err)

@@ -17,14 +17,14 @@ import (
 // toldApart makes the world answer as the client of upstream does: it says why records are not kept.
 func (s *stage) toldApart() {
 	s.page = func(f request.Fetch) *understudy.Page {
-		if f.Target.DiscardReason() == "" {
+		if f.Target.DropReason() == "" {
 			return nil
 		}
 		p := instance(f.Target, http.StatusOK, s.calls[0])
 		if f.Target.List != nil {
 			p = s.list(f.Target)
 		}
-		p.NotStored = f.Target.DiscardReason()
+		p.NotStored = f.Target.DropReason()
 		return p
 	}
 }

@@ -94,8 +94,8 @@ func (t *Target) IsWidened() bool {
 	return false
 }
 
-// DiscardReason says why the records in the answer are not stored, or returns "" if they are.
-func (t *Target) DiscardReason() string {
+// DropReason says why the records in the answer are not stored, or returns "" if they are.
+func (t *Target) DropReason() string {
 	switch name := t.UnknownParam(); {
 	case name != "":
 		return "the spec does not name the parameter " + understudy.Clip(name)

@@ -193,7 +193,7 @@ func (b *pageBuilder) makeRecordPage(t *spec.Target, a *answer) (*understudy.Pag
 		if isDeletedRecord(page, t.Kind) && !t.HasKeyHeader() {
 			page.NotStored = understudy.NotStoredDeleted
 		} else {
-			page.NotStored = t.DiscardReason()
+			page.NotStored = t.DropReason()
 		}
 	}
 	return page, nil

@@ -112,11 +112,11 @@ func (c *credential) set(user string, secrets []understudy.Secret) {
 		members = append(members, &member{secret: secret})
 	}
 	c.members, c.next = members, 0
-	c.trace()
+	c.computeForms()
 }
 
-// trace computes the forms of the credential that must not appear in a body. The caller holds the lock.
-func (c *credential) trace() {
+// computeForms computes the forms of the credential that must not appear in a body. The caller holds the lock.
+func (c *credential) computeForms() {
 	c.traces = nil
 	for _, m := range c.members {
 		for _, secret := range []understudy.Secret{m.secret, m.token} {
@@ -227,7 +227,7 @@ func (c *credential) make(m *member) {
 	defer c.mu.Unlock()
 	if m.issuedAt, m.err = c.now(), err; err == nil {
 		m.token, m.expiresAt = token, ends
-		c.trace()
+		c.computeForms()
 	} else {
 		c.log.Warn("no token for upstream", "err", err)
 	}

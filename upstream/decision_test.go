@@ -440,7 +440,7 @@ func testKnee(t *testing.T, field string, least int) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := c.Fetch(ctx, request.Fetch{Target: at, RetryWindow: time.Second}); err != nil {
-						_ = retry.Sleep(ctx, throttle.KeyPause)
+						_ = retry.Wait(ctx, throttle.KeyPause)
 					}
 				}
 			})

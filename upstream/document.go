@@ -33,7 +33,7 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 		return document{}, errors.New("the body is empty")
 	}
 	label := charsetOf(contentType)
-	c, known := charset.Detect(label, body)
+	c, known := charset.Guess(label, body)
 	text, decoded := c.Decode(body)
 	switch {
 	case known && !decoded:

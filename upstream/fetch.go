@@ -111,7 +111,7 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 		if g.f.OnRetry != nil {
 			g.f.OnRetry(failed)
 		}
-		if err := retry.Sleep(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -140,7 +140,7 @@ type mint struct {
 }
 
 func (m *mint) Issue(ctx context.Context, secret understudy.Secret) (understudy.Secret, time.Time, error) {
-	if err := retry.Sleep(ctx, m.took); err != nil {
+	if err := retry.Wait(ctx, m.took); err != nil {
 		return understudy.Secret{}, time.Time{}, err
 	}
 	m.mu.Lock()

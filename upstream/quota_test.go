@@ -114,7 +114,7 @@ func TestWeighMayTakeItsTime(t *testing.T) {
 				if n != int64(len(body)) {
 					return fmt.Errorf("told %d of %d bytes", n, len(body))
 				}
-				return retry.Sleep(ctx, 15*time.Second)
+				return retry.Wait(ctx, 15*time.Second)
 			}})
 		checktest.MustNoError(t, err, "")
 		checktest.MustEqual(t, len(p.Rows), 1000, "len(p.Rows)")

@@ -86,7 +86,7 @@ func refused(int, *http.Request) (*http.Response, error) { return nil, errRefuse
 // slow answers like do after d, or ends with the request.
 func slow(d time.Duration, do func(int, *http.Request) (*http.Response, error)) func(int, *http.Request) (*http.Response, error) {
 	return func(n int, r *http.Request) (*http.Response, error) {
-		if err := retry.Sleep(r.Context(), d); err != nil {
+		if err := retry.Wait(r.Context(), d); err != nil {
 			return nil, err
 		}
 		return do(n, r)

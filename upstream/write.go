@@ -91,7 +91,7 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header,
 			purpose: g.purpose()}
 		a, failed, err := c.sendOnce(ctx, request.ReasonWaiting, e)
-		if (w.ReadOnly || w.Header.Get(idempotencyKey) != "") && isAnswerLost(ctx, a, failed, err) && retry.Sleep(ctx, minBackOff) == nil {
+		if (w.ReadOnly || w.Header.Get(idempotencyKey) != "") && isAnswerLost(ctx, a, failed, err) && retry.Wait(ctx, minBackOff) == nil {
 			c.counts.Retried(request.ReasonWaiting)
 			a, failed, err = c.sendOnce(ctx, request.ReasonWaiting, e)
 		}

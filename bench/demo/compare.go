@@ -68,7 +68,7 @@ func (d *demo) compare(ctx context.Context) {
 	var now stats
 	var err error
 	for now.Sources["twilio"].Kinds[polled[0]].CaughtUpTo.IsZero() && err == nil {
-		if err = retry.Sleep(ctx, 50*time.Millisecond); err == nil {
+		if err = retry.Wait(ctx, 50*time.Millisecond); err == nil {
 			now, err = d.readStats(ctx)
 		}
 	}
@@ -230,7 +230,7 @@ func (c *comparison) askNext(pause time.Duration) func(context.Context, way, str
 		}
 		if w == c.direct {
 			c.next = link
-		} else if err := retry.Sleep(ctx, pause+pause/2); err != nil { // lists take up to a fifth longer
+		} else if err := retry.Wait(ctx, pause+pause/2); err != nil { // lists take up to a fifth longer
 			return outcome{}, err
 		}
 		o, err := c.askOnce(ctx, w, link)

@@ -147,7 +147,7 @@ func poll(ctx context.Context, look func() (done bool, err error)) error {
 		if done, err := look(); done || err != nil {
 			return err
 		}
-		if err := retry.Sleep(ctx, pollInterval); err != nil {
+		if err := retry.Wait(ctx, pollInterval); err != nil {
 			return err
 		}
 	}

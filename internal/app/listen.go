@@ -77,7 +77,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	if err != nil {
 		return err
 	}
-	e.install(d)
+	e.replaceHandlers(d)
 	a.closers = append(a.closers, func() error { return e.current.Load().Close() })
 	return a.opts.Dir.WriteRunning(a.Viewer())
 }

@@ -120,8 +120,8 @@ func (p *ports) reopenAccessLog() {
 	}
 }
 
-// install puts handlers on the ports. end is called after the last request of the former ones.
-func (p *ports) install(d *handlerSet, end func()) {
+// replaceHandlers puts handlers on the ports. end is called after the last request of the former ones.
+func (p *ports) replaceHandlers(d *handlerSet, end func()) {
 	for i, f := range p.servers {
 		f.SetHandler(d.handlers[i], d.targets[i], end)
 		end = nil

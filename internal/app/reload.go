@@ -179,7 +179,7 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 		return nil, nil, errors.Join(err, d.Close(), e.feed.SetPolicy(ctx, e.current.Load().policy.feed()))
 	}
 	e.apply(cfg, secrets)
-	e.install(d)
+	e.replaceHandlers(d)
 	restart = slices.Concat(changedSpecs(e.sources, again), replaced, config.NeedRestart(started, cfg))
 	slices.Sort(restart)
 	return cfg, slices.Compact(restart), nil
@@ -276,18 +276,18 @@ func (e *enforcer) updateCredentials(ctx context.Context) error {
 	if err := e.feed.SetPolicy(ctx, p.feed()); err != nil {
 		return errors.Join(err, d.Close())
 	}
-	e.install(d)
+	e.replaceHandlers(d)
 	return nil
 }
 
-// install puts new handlers on the ports. Running requests end with the old handlers. Exports may take long, so
+// replaceHandlers puts new handlers on the ports. Running requests end with the old handlers. Exports may take long, so
 // they end early if the new policy decides differently for their callers. The old viewer is closed after its
 // last request.
-func (e *enforcer) install(d *handlerSet) {
+func (e *enforcer) replaceHandlers(d *handlerSet) {
 	e.exports.replace(d.policy)
 	e.current.Store(d)
 	e.forecasts.SetAlerts(d.policy.alerts)
-	e.ports.install(d, func() {
+	e.ports.replaceHandlers(d, func() {
 		if err := d.Close(); err != nil {
 			e.log.Error("close the former viewer", "err", err)
 		}

@@ -102,7 +102,7 @@ func (l *Log) Send(ctx context.Context) error {
 		if failed++; err == nil {
 			failed = 0
 		}
-		_ = retry.Sleep(ctx, retry.Backoff(s.every, maxPause, failed))
+		_ = retry.Wait(ctx, retry.Backoff(s.every, maxPause, failed))
 	}
 	return nil
 }

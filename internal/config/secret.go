@@ -66,7 +66,7 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 	default:
 		return understudy.Secret{}, fmt.Errorf("a secret is written file:PATH or cmd:COMMAND, never in the settings file itself")
 	}
-	if c, known := charset.Detect("", text); known {
+	if c, known := charset.Guess("", text); known {
 		whole := false
 		if text, whole = c.Decode(text); !whole {
 			return understudy.Secret{}, errors.New("the secret begins as UTF-16 and is cut or damaged; save it as UTF-8 text")

@@ -80,7 +80,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	if len(doc.Content) > 0 {
 		root := doc.Content[0]
 		var err error
-		if c.Renamed, err = renameSettings(root); err != nil {
+		if c.Renamed, err = replaceOldNames(root); err != nil {
 			return nil, err
 		}
 		if err := checkNode(root, reflect.TypeFor[Settings]()); err != nil {
@@ -98,8 +98,8 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	return c, c.check()
 }
 
-// renameSettings replaces old names of settings in the document. It returns a warning for each.
-func renameSettings(root *yaml.Node) (warnings []string, err error) {
+// replaceOldNames replaces old names of settings in the document. It returns a warning for each.
+func replaceOldNames(root *yaml.Node) (warnings []string, err error) {
 	for _, s := range table() {
 		if s.was == "" {
 			continue

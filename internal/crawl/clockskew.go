@@ -53,8 +53,8 @@ func (m *kindState) resetTimes(now int64) {
 	}
 }
 
-// shift moves all times of the state back.
-func (m *kindState) shift(by int64) {
+// moveBack moves all times of the state back.
+func (m *kindState) moveBack(by int64) {
 	m.Spans = slices.Clone(m.Spans)
 	times := []*int64{&m.Rest, &m.CaughtUp, &m.Behind, &m.Newest, &m.Lost}
 	for i := range m.Spans {
@@ -108,7 +108,7 @@ func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) erro
 	for x := range walks {
 		m, err := c.states.read(ctx, x)
 		if err == nil && m.latestTime() != 0 {
-			err = c.states.change(ctx, x, func(m *kindState) { m.shift(by) })
+			err = c.states.change(ctx, x, func(m *kindState) { m.moveBack(by) })
 		}
 		errs = append(errs, err)
 	}

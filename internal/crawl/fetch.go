@@ -77,7 +77,7 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 	var err error
 	for try := range maxTries {
 		if try > 0 {
-			if err := retry.Sleep(ctx, retry.Backoff(firstWait, time.Minute, try-1)); err != nil {
+			if err := retry.Wait(ctx, retry.Backoff(firstWait, time.Minute, try-1)); err != nil {
 				return nil, err
 			}
 		}

@@ -48,7 +48,7 @@ func Open(path string, temp bool) (*Dir, error) {
 	}
 	held, err := TryLock(lock)
 	if err == nil {
-		if err := tighten(path); err != nil {
+		if err := restrictAccess(path); err != nil {
 			return nil, errors.Join(err, lock.Close())
 		}
 		return &Dir{Path: path, lock: lock, temp: temp, Token: rand.Text()}, nil
@@ -69,9 +69,9 @@ func Open(path string, temp bool) (*Dir, error) {
 var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
 	AuthorityFile, AuthorityKeyFile, "intents", "profiles", ".new-"}
 
-// tighten removes the rights of group and others from a data folder that has only Understudy's files. A folder with
+// restrictAccess removes the rights of group and others from a data folder that has only Understudy's files. A folder with
 // other files keeps its mode, because it has another purpose too. Understudy's files in it have their own mode.
-func tighten(path string) error {
+func restrictAccess(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
 		return err

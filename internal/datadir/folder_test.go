@@ -74,7 +74,7 @@ func TestFolderOfOurFilesIsClosedToOthers(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := tighten(dir); err != nil {
+	if err := restrictAccess(dir); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(dir)

@@ -98,6 +98,9 @@ func productFiles(t *testing.T) []file {
 	})
 }
 
+// maxVerbs is how many verbs verbs.txt may list. Before a new verb, look for one that says the same.
+const maxVerbs = 250
+
 // words are the contents of verbs.txt and words.txt.
 type words struct{ verbs, first, alone map[string]bool }
 
@@ -106,6 +109,9 @@ func readWords(t *testing.T) words {
 	w := words{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for _, verb := range strings.Fields(readFile(t, "internal/house/verbs.txt")) {
 		w.verbs[verb] = true
+	}
+	if len(w.verbs) > maxVerbs {
+		t.Errorf("verbs.txt has %d verbs, at most %d", len(w.verbs), maxVerbs)
 	}
 	for line := range strings.Lines(readFile(t, "internal/house/words.txt")) {
 		fields := strings.Fields(line)

@@ -136,7 +136,7 @@ func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state under
 		if r.isEnding() {
 			return 0, true // the lease expires without the runner
 		}
-		_ = retry.Sleep(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // short compared with Options.Grace
+		_ = retry.Wait(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // short compared with Options.Grace
 	}
 }
 

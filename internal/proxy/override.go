@@ -65,7 +65,7 @@ func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	unclear := err != nil || !strings.Contains(kind, "/")
 	form, parts, text := strings.Contains(kind, "form-urlencoded"), strings.HasPrefix(kind, "multipart/"), strings.Contains(kind, "json")
 	body, unpacked := unpack(codings, body)
-	coded, known := charset.Detect(params["charset"], body)
+	coded, known := charset.Guess(params["charset"], body)
 	odd := !plainCharset.MatchString(params["charset"]) && !(text && known) || !unpacked
 	if odd && (unclear || form || parts || text) || parts && !hasPlainParts(params["boundary"], body) {
 		methods = append(methods, anyMethod)

@@ -106,7 +106,7 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 	defer w.Mu.RUnlock()
 	x = &world.Request{Incoming: q, World: w, Quirks: t.quirks, Query: format.ReadQuery(q.RawQuery), Sequence: w.AccountSequence,
 		Filters: r.listFilters(), Key: r.key, Shape: r.shape, Preset: r.preset}
-	x.IncludeDeleted = kinds.IncludeDeleted(x.Query)
+	x.IncludeDeleted = kinds.AddDeleted(x.Query)
 	if r.kind != nil {
 		x.Key, x.Shape = cmp.Or(r.key, r.kind.Name), cmp.Or(r.shape, r.kind.Shape)
 	}

@@ -129,7 +129,7 @@ func makeFile(path string) error {
 		if !info.Mode().IsRegular() {
 			return errors.New("it is not a file")
 		}
-		return tighten(path)
+		return restrictAccess(path)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -141,10 +141,10 @@ func makeFile(path string) error {
 	return f.Close()
 }
 
-// tighten removes the access of other users from an existing database and from the files that SQLite keeps
+// restrictAccess removes the access of other users from an existing database and from the files that SQLite keeps
 // beside it. SQLite gives such files the mode of the database. It returns an error if the modes cannot be
 // changed.
-func tighten(path string) error {
+func restrictAccess(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil // Windows has no such modes
 	}

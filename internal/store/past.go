@@ -26,7 +26,7 @@ func (s *saving) replaceClock(record int64, before *codec.Entry, r *understudy.R
 		if before.Clock == r.Clock && before.Parent == r.Parent {
 			return nil
 		}
-		if err := records.RetireClock(s.c, s.shape.Number, record, before); err != nil {
+		if err := records.MoveClock(s.c, s.shape.Number, record, before); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (s *saving) markGone(record int64, present []currentState) error {
 		}
 		shape, err := records.FindShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
 		if err == nil {
-			err = records.RetireClock(s.c, shape, p.number/records.Slots, e)
+			err = records.MoveClock(s.c, shape, p.number/records.Slots, e)
 		}
 		if err != nil {
 			return err

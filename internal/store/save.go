@@ -141,7 +141,7 @@ func (s *saving) run() error {
 		}
 	}
 	var err error
-	if s.indexes.postponed, err = s.db.Index.Defer(s.c, s.indexes.edits); err != nil {
+	if s.indexes.postponed, err = s.db.Index.AddPending(s.c, s.indexes.edits); err != nil {
 		return err
 	}
 	if s.canStorePage() {

@@ -38,7 +38,7 @@ func (b *Book) Run(ctx context.Context) error {
 			saved = now
 			b.save(ctx)
 		}
-		_ = retry.Sleep(ctx, minPollInterval)
+		_ = retry.Wait(ctx, minPollInterval)
 		select {
 		case <-b.wake:
 		case <-look.C:

@@ -41,11 +41,11 @@ var latin = []string{
 	"cp819", "ibm819", "csisolatin1", "windows-1252", "cp1252", "x-cp1252",
 }
 
-// Detect finds the encoding of a body that begins with ASCII, as JSON and XML do. It looks for a byte order
+// Guess finds the encoding of a body that begins with ASCII, as JSON and XML do. It looks for a byte order
 // mark and for the zero bytes of UTF-16, and then at the declared label, in any letter case. The label only
 // matters if the body contains more than ASCII and is not valid UTF-8. known is false for UTF-32, for an
 // unknown label, and for a label that the body contradicts.
-func Detect(label string, b []byte) (c Charset, known bool) {
+func Guess(label string, b []byte) (c Charset, known bool) {
 	if bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\x00\x00")) ||
 		len(b) > 3 && b[0] != 0 && b[1] == 0 && b[2] == 0 && b[3] == 0 {
 		return UTF8, false

@@ -10,9 +10,9 @@ import (
 	"understudy/kit/charset"
 )
 
-func ExampleDetect() {
+func ExampleGuess() {
 	body := []byte("{\"name\":\"Zo\xeb\"}")
-	c, known := charset.Detect("ISO-8859-1", body)
+	c, known := charset.Guess("ISO-8859-1", body)
 	text, ok := c.Decode(body)
 	again, _ := c.Encode(text)
 	fmt.Println(c, known, string(text), ok, bytes.Equal(again, body))
@@ -44,7 +44,7 @@ func TestOf(t *testing.T) {
 		{"", "\xff\xfe\x00\x00{\x00\x00\x00", charset.UTF8, false},
 		{"shift_jis", "{\"a\":\"\x95\x5c\"}", charset.UTF8, false},
 	} {
-		if got, known := charset.Detect(c.label, []byte(c.body)); got != c.want || known != c.known {
+		if got, known := charset.Guess(c.label, []byte(c.body)); got != c.want || known != c.known {
 			t.Errorf("Of(%q, %q) = %q, %v; want %q, %v", c.label, c.body, got, known, c.want, c.known)
 		}
 	}
@@ -88,7 +88,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add("latin1", []byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, label string, b []byte) {
-		c, known := charset.Detect(label, b)
+		c, known := charset.Guess(label, b)
 		if !known {
 			return
 		}

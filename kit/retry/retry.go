@@ -16,8 +16,8 @@ func Backoff(first, longest time.Duration, before int) time.Duration {
 	return min(first, longest)
 }
 
-// Sleep waits for d or until ctx ends, and returns the error of ctx.
-func Sleep(ctx context.Context, d time.Duration) error {
+// Wait waits for d or until ctx ends, and returns the error of ctx.
+func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

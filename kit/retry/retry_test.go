@@ -22,12 +22,12 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if err := Sleep(t.Context(), time.Minute); err != nil || time.Since(began) != time.Minute {
+		if err := Wait(t.Context(), time.Minute); err != nil || time.Since(began) != time.Minute {
 			t.Errorf("slept %v: %v", time.Since(began), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := Sleep(ctx, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		if err := Wait(ctx, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a context that ended: %v", err)
 		}
 		if d := time.Since(began); d != time.Minute+time.Second {

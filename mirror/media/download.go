@@ -34,7 +34,7 @@ type downloads struct {
 	closed      bool
 }
 
-func (ds *downloads) init() {
+func (ds *downloads) prepare() {
 	ds.running, ds.failures = map[understudy.Key]*download{}, map[understudy.Key]negative{}
 }
 
@@ -59,10 +59,10 @@ type download struct {
 	err     error // the error of the request to upstream
 }
 
-// download waits for a download, and starts it if none is under way. It returns neither a response nor an
+// fetchContent waits for a download, and starts it if none is under way. It returns neither a response nor an
 // error if there will be no file, because the content is large or cannot be stored. Then the reader makes its
 // own request.
-func (c *Cache) download(ctx context.Context, r *reading, held request.Content) (*request.MediaResponse, error) {
+func (c *Cache) fetchContent(ctx context.Context, r *reading, held request.Content) (*request.MediaResponse, error) {
 	b, joined, err := c.begin(r, held, request.ReasonWaiting)
 	if b == nil || err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ type source struct {
 func New(o Options) *Cache {
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	c := &Cache{options: o, sources: map[string]*source{}}
-	c.downloads.init()
+	c.downloads.prepare()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.SetAges(o.Ages)
 	return c
@@ -188,7 +188,7 @@ func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, e
 	case r.request.Head || r.request.OnlyIfCached:
 		return c.forward(ctx, r)
 	}
-	medium, err := c.download(ctx, r, request.Content{})
+	medium, err := c.fetchContent(ctx, r, request.Content{})
 	if medium == nil && err == nil {
 		return c.forward(ctx, r)
 	}
@@ -222,7 +222,7 @@ func (c *Cache) openHeld(
 		_ = file.Close() // it was only read
 		return c.forward(ctx, r)
 	}
-	fresh, err := c.download(ctx, r, content)
+	fresh, err := c.fetchContent(ctx, r, content)
 	if age >= ages.Hard || errors.Is(err, understudy.ErrClosed) || ctx.Err() != nil {
 		_ = file.Close() // it was only read
 		if fresh == nil && err == nil {

@@ -244,7 +244,7 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 		if wait > maxWait || waits == maxWaits {
 			return nil, fmt.Errorf("%s: status %d: it takes no more requests for %s: try again then", understudy.Clip(address), a.Status, wait)
 		}
-		if err := retry.Sleep(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return nil, err
 		}
 	}

@@ -140,7 +140,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 			Priority: understudy.PrioritySteady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its hour", "err", err)
 		}
-		if retry.Sleep(ctx, h.Delay/2) != nil { // a sweep signals often
+		if retry.Wait(ctx, h.Delay/2) != nil { // a sweep signals often
 			return nil
 		}
 	}

@@ -135,8 +135,8 @@ func readIncludeDeleted(x *world.Request, value string) (world.Condition, *forma
 	return world.MatchAll, r
 }
 
-// IncludeDeleted reports whether a query asks for recently deleted recordings too.
-func IncludeDeleted(q format.Query) bool {
+// AddDeleted reports whether a query asks for recently deleted recordings too.
+func AddDeleted(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
 }
 

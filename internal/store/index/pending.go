@@ -82,9 +82,9 @@ func (x *Index) computeChanges(c *sqlite.Conn, inWords, inTerms []Edit) (a chang
 	return a, err
 }
 
-// Defer leaves the changes of edits to a later transaction and returns true, or writes them with all pending
+// AddPending leaves the changes of edits to a later transaction and returns true, or writes them with all pending
 // rows and returns false. Deferred changes are pending.
-func (x *Index) Defer(c *sqlite.Conn, edits []Edit) (left bool, err error) {
+func (x *Index) AddPending(c *sqlite.Conn, edits []Edit) (left bool, err error) {
 	if len(edits) == 0 {
 		return false, nil
 	}

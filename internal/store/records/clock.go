@@ -71,8 +71,8 @@ func (s *ClockScan) ReadBelow(c *sqlite.Conn, below ClockPosting, limit int) (al
 	return all, err
 }
 
-// RetireClock moves a record in the index from its current clock to its earlier clocks.
-func RetireClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
+// MoveClock moves a record in the index from its current clock to its earlier clocks.
+func MoveClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
 	return VisitClockParents(c, e.Parent, func(parent int64) error {
 		if err := c.Execute(deleteClock, 0, shape, parent, int64(0), e.Clock, record); err != nil {
 			return err

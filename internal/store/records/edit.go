@@ -72,7 +72,7 @@ func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 	if err := o.c.Execute(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
-	if err := RetireClock(o.c, b.Shape, was.Record, &was); err != nil {
+	if err := MoveClock(o.c, b.Shape, was.Record, &was); err != nil {
 		return false, err
 	}
 	return true, o.removeOldClock(b.Shape, held, &was)

@@ -76,7 +76,7 @@ func (b *bodies) request(some []*heldAt) error {
 		u.users++
 		b.waiting = append(b.waiting, awaited{h, u})
 	}
-	b.retire(len(read))
+	b.dropOldest(len(read))
 	for _, n := range numbers {
 		u := b.blocks[n]
 		u.buffer, u.done = b.takeBuffer(u.packed.Size), make(chan struct{})
@@ -86,8 +86,8 @@ func (b *bodies) request(some []*heldAt) error {
 	return nil
 }
 
-// retire drops the oldest blocks that no record waits for, if more new blocks would exceed the limit.
-func (b *bodies) retire(more int) {
+// dropOldest drops the oldest blocks that no record waits for, if more new blocks would exceed the limit.
+func (b *bodies) dropOldest(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
 		b.free = append(b.free, u.buffer)

@@ -47,7 +47,7 @@ func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 		if !errors.Is(err, errLogHeld) {
 			return overwritten, err
 		}
-		if err := retry.Sleep(ctx, cutPause); err != nil {
+		if err := retry.Wait(ctx, cutPause); err != nil {
 			return overwritten, err
 		}
 	}

@@ -90,7 +90,7 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	}
 	for i, h := range t.Heads {
 		if h.Unit != "" {
-			alignDecimals(t.Rows, i, h.Column.Spec.Name, rows)
+			formatDecimals(t.Rows, i, h.Column.Spec.Name, rows)
 		}
 	}
 	return t
@@ -116,9 +116,9 @@ func (t *Table) AddSelectBoxes(k *plan.Kind, rows []access.Row) {
 	}
 }
 
-// alignDecimals gives the amounts of a column the same number of decimal places. It does not change rounded
+// formatDecimals gives the amounts of a column the same number of decimal places. It does not change rounded
 // amounts.
-func alignDecimals(rows []listRow, column int, field string, of []access.Row) {
+func formatDecimals(rows []listRow, column int, field string, of []access.Row) {
 	decimals := func(text string) int {
 		_, fraction, _ := strings.Cut(text, ".")
 		return len(fraction)

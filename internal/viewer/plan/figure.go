@@ -43,7 +43,7 @@ func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 		return "", "", false
 	}
 	if f.Show == spec.ShowMinor {
-		a.shift(decimalPlaces(unit))
+		a.movePoint(decimalPlaces(unit))
 	}
 	if a.whole != "" && len(a.fraction) > maxDecimals {
 		a.reducePlaces(decimalPlaces(unit))
@@ -100,8 +100,8 @@ func readAmount(text string) (a amount, ok bool) {
 	return amount{negative, strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")}, true
 }
 
-// shift divides the amount by a power of ten.
-func (a *amount) shift(places int) {
+// movePoint divides the amount by a power of ten.
+func (a *amount) movePoint(places int) {
 	if short := places - len(a.whole); short > 0 {
 		a.whole = strings.Repeat("0", short) + a.whole
 	}
@@ -114,7 +114,7 @@ func (a *amount) reducePlaces(places int) {
 	n, _ := new(big.Int).SetString(a.whole+a.fraction[:places], 10)
 	n.Add(n, big.NewInt(int64(a.fraction[places]-'0')/5))
 	a.whole, a.fraction = n.String(), ""
-	a.shift(places)
+	a.movePoint(places)
 }
 
 // format returns the amount in a currency, or without one if unit is empty.
