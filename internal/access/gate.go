@@ -23,11 +23,11 @@ type Gate struct {
 	specs      map[string]*spec.Spec
 	roles      map[string]map[string]*grants // the grants by role and source; a role without an entry sees nothing
 	policy     string
-	options    Options // the options for the policy: specs, roles, row rules and permissions
-	views      viewCache
+	options    Options   // the options for the policy: specs, roles, row rules and permissions
+	views      viewCache // the rewritten bodies of pages
 	hash       *Hasher
 	users      map[string]string
-	records    storedRecords
+	records    storedRecords                   // reads the stored records that row rules need
 	sentTokens *lru.Cache[givenKey, time.Time] // when a caller last received a page token
 	lists      *lru.Cache[listKey, foundList]  // lists that hold only the records a row rule allows
 

@@ -169,8 +169,8 @@ func publicURL(at net.Addr) string {
 // requests in its tunnels.
 type tunnels struct {
 	proxy   *connect.Proxy
-	inside  *frontend.Server // a server without a port
-	sources []*spec.Source
+	inside  *frontend.Server          // a server without a port
+	sources []*spec.Source            // the sources whose own addresses can be reached through tunnels
 	bases   map[string]*config.Source // the sources by name
 }
 

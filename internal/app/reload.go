@@ -30,13 +30,13 @@ import (
 
 // liveSettings are the settings in force, and how the last reading of the settings went.
 type liveSettings struct {
-	current  atomic.Pointer[config.Settings]
+	current  atomic.Pointer[config.Settings]                // the settings in use
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
 	policies atomic.Int64 // the number of policies that became current
 
 	mu         sync.Mutex
-	lastReload diagnostics.Settings
+	lastReload diagnostics.Settings // the result of the last attempt to read the settings
 }
 
 func newLiveSettings(cfg *config.Settings) *liveSettings {
