@@ -1,9 +1,8 @@
-// Tests of what is made from the model of the command line: completions, man pages, and the page of the documentation.
+// Tests of what is made from the model of the command line: completions and man pages.
 
 package main
 
 import (
-	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -14,8 +13,6 @@ import (
 	"understudy/cmd/understudy/reference"
 )
 
-var writeCommands = flag.Bool("write-commands", false, "write docs/reference/commands.md anew")
-
 // describeCommands returns the command line, as completion and man read it.
 func describeCommands(t *testing.T) reference.Command {
 	t.Helper()
@@ -25,23 +22,6 @@ func describeCommands(t *testing.T) reference.Command {
 		t.Fatal(err)
 	}
 	return reference.Describe(parser.Model)
-}
-
-func TestThePageOfCommandsIsCurrent(t *testing.T) {
-	const path = "../../docs/reference/commands.md"
-	text := reference.Markdown(describeCommands(t))
-	if *writeCommands {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(page) != text {
-		t.Errorf("%s differs from the command line; write it anew: go test ./cmd/understudy -run PageOfCommands -write-commands", path)
-	}
 }
 
 // completionScript writes the script of a shell to a file.

@@ -1,4 +1,4 @@
-// Pages: man pages in roff, and the page of commands in the documentation.
+// Pages: man pages in roff.
 
 package reference
 
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -82,52 +81,4 @@ func WriteManPages(root Command, version, folder string) (n int, err error) {
 		n++
 	}
 	return n, nil
-}
-
-// document matches the path of a page of the documentation.
-var document = regexp.MustCompile(`docs/([a-z-]+/[a-z-]+\.md)`)
-
-// markdown returns a text for Markdown, with links to the pages that it names.
-func markdown(text string) string {
-	text = strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(text)
-	return document.ReplaceAllString(text, "[$1](../$1)")
-}
-
-// Markdown returns the page of commands in the documentation. It has the commands, and not the groups of commands.
-func Markdown(root Command) string {
-	var b strings.Builder
-	b.WriteString("# Commands\n\nEach command has a help page: `understudy help store verify`. " +
-		"`understudy man` prints the same as a man page, " +
-		"and `understudy completion bash` a script that completes commands and flags (also for `zsh` and `fish`).\n\n" +
-		"All commands take `--help` (`-h`), `--version`, and `--quiet` (`-q`), which shows no progress. Long work shows a bar on a terminal, " +
-		"and elsewhere a line every 10 seconds on standard error.\n\n" +
-		"The exit code is 0 after success, 1 after a failure, and 2 after a mistake in the command line.\n\n" +
-		"With `--json` a command prints one object of JSON for other programs.\n")
-	for _, c := range root.All()[1:] {
-		if len(c.Commands) > 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```text\n%s\n```\n", c.Path, c.Summary, c.Usage)
-		if c.Detail != "" {
-			fmt.Fprintf(&b, "\n%s\n", markdown(c.Detail))
-		}
-		var rows strings.Builder
-		for _, a := range c.Arguments {
-			fmt.Fprintf(&rows, "| `%s` | %s |\n", strings.ReplaceAll(a.Name, "|", `\|`), markdown(a.Help))
-		}
-		for _, f := range c.Flags[len(root.Flags):] {
-			name := f.Name
-			if f.Value != "" {
-				name += " " + f.Value
-			}
-			if f.Short != "" {
-				name = f.Short + ", " + name
-			}
-			fmt.Fprintf(&rows, "| `%s` | %s |\n", name, markdown(f.Help))
-		}
-		if rows.Len() > 0 {
-			fmt.Fprintf(&b, "\n| argument or flag | means |\n|---|---|\n%s", rows.String())
-		}
-	}
-	return b.String()
 }
