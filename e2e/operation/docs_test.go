@@ -25,9 +25,9 @@ var elsewhere = map[string]string{
 	"make run":  "TestRunComparison in e2e/operation/docs_test.go",
 	"make test": "make test in .ci/run",
 
-	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/sdk/gh_test.go",
-	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/sdk/gh_test.go",
-	"gh issue list -R acme/tracker":                                      "TestGhPrintsWhatItPrintsDirectly in e2e/sdk/gh_test.go",
+	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
+	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
+	"gh issue list -R acme/tracker":                                      "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
 }
 
 // documents are all pages, from the root of the repository.

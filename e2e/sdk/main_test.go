@@ -1,4 +1,4 @@
-// Package sdk has tests with the vendors' own packages and commands: they get through Understudy what they get directly.
+// Package sdk has tests with the packages for Twilio: they get through Understudy what they get directly.
 package sdk
 
 import (

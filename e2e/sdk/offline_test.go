@@ -38,14 +38,14 @@ func TestPackagesWalkFilteredListsWithoutUpstream(t *testing.T) {
 	remote := rig.StartAPI(t, "--records", "400", "--latency", "0s", "--arrivals", "0")
 	up := remote.URL("slowapi")
 	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Source: rig.SyncSetting(t)})
-	of := findParents(t, up)
+	of := parents{Parents: rig.FindParents(t, up)}
 	of.Filters = findFilters(t, up)
 	walkers := []walker{
 		{name: "twilio-go", walk: filteredWithTwilioGo},
 		{name: "npm twilio", walk: walkWithNode},
 		{name: "PyPI twilio", walk: walkWithPython},
 	}
-	direct := make([]found, len(walkers))
+	direct := make([]rig.Found, len(walkers))
 	for i, w := range walkers {
 		direct[i] = w.walk(t, up, rig.APIToken, of)
 	}
@@ -54,9 +54,9 @@ func TestPackagesWalkFilteredListsWithoutUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, w := range walkers {
-		w.empty = []string{"calls_none"}
-		w.compare(t, "upstream is away", direct[i], w.walk(t, house.URL("twilio"), rig.DemoToken, of), up, house.URL("twilio"))
-		t.Logf("%s: %d lists, %d records each way", w.name, len(direct[i]), direct[i].records())
+		w.Empty = []string{"calls_none"}
+		w.Compare(t, "upstream is away", direct[i], w.walk(t, house.URL("twilio"), rig.DemoToken, of), up, house.URL("twilio"))
+		t.Logf("%s: %d lists, %d records each way", w.name, len(direct[i]), direct[i].Records())
 	}
 }
 
@@ -111,7 +111,7 @@ func findFilters(t *testing.T, up string) *filters {
 	return f
 }
 
-func filteredWithTwilioGo(t *testing.T, address, token string, of parents) found {
+func filteredWithTwilioGo(t *testing.T, address, token string, of parents) rig.Found {
 	to, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -122,14 +122,16 @@ func filteredWithTwilioGo(t *testing.T, address, token string, of parents) found
 	c.SetAccountSid(rig.Account)
 	all := twilio.NewRestClientWithParams(twilio.ClientParams{Client: c})
 	a, m, by := all.Api, all.MonitorV1, of.Filters
-	calls := func(p *api.ListCallParams, size int) json.RawMessage { return collect(a.ListCall(p.SetPageSize(size))) }
+	calls := func(p *api.ListCallParams, size int) json.RawMessage {
+		return rig.Collect(a.ListCall(p.SetPageSize(size)))
+	}
 	messages := func(p *api.ListMessageParams, size int) json.RawMessage {
-		return collect(a.ListMessage(p.SetPageSize(size)))
+		return rig.Collect(a.ListMessage(p.SetPageSize(size)))
 	}
 	call := func() *api.ListCallParams { return &api.ListCallParams{} }
 	message := func() *api.ListMessageParams { return &api.ListMessageParams{} }
-	return found{
-		"accounts_active":       collect(a.ListAccount((&api.ListAccountParams{}).SetStatus("active"))),
+	return rig.Found{
+		"accounts_active":       rig.Collect(a.ListAccount((&api.ListAccountParams{}).SetStatus("active"))),
 		"calls_to":              calls(call().SetTo(by.To), 7),
 		"calls_from_since":      calls(call().SetFrom(by.From).SetStartTimeAfter(by.Since), 20),
 		"calls_completed":       calls(call().SetStatus("completed"), 100),
@@ -141,13 +143,13 @@ func filteredWithTwilioGo(t *testing.T, address, token string, of parents) found
 		"messages_to":           messages(message().SetTo(by.Texted), 5),
 		"messages_between":      messages(message().SetDateSentAfter(by.Since).SetDateSentBefore(by.Until), 40),
 		"messages_of_moment":    messages(message().SetDateSent(by.Sent), 9),
-		"conferences_completed": collect(a.ListConference((&api.ListConferenceParams{}).SetStatus("completed").SetDateCreatedAfter(by.Day).SetPageSize(4))),
-		"conferences_named":     collect(a.ListConference((&api.ListConferenceParams{}).SetFriendlyName(by.Conference))),
-		"recordings_of_call":    collect(a.ListRecording((&api.ListRecordingParams{}).SetCallSid(of.Call))),
-		"recordings_until":      collect(a.ListRecording((&api.ListRecordingParams{}).SetDateCreatedBefore(by.Until).SetPageSize(11))),
-		"participants_unmuted":  collect(a.ListParticipant(of.Conference, (&api.ListParticipantParams{}).SetMuted(false))),
-		"notifications_errors":  collect(a.ListNotification((&api.ListNotificationParams{}).SetLog(0).SetPageSize(6))),
-		"numbers_like":          collect(a.ListIncomingPhoneNumber((&api.ListIncomingPhoneNumberParams{}).SetPhoneNumber(by.Digits))),
-		"alerts_errors":         collect(m.ListAlert((&monitor.ListAlertParams{}).SetLogLevel("error").SetPageSize(2))),
+		"conferences_completed": rig.Collect(a.ListConference((&api.ListConferenceParams{}).SetStatus("completed").SetDateCreatedAfter(by.Day).SetPageSize(4))),
+		"conferences_named":     rig.Collect(a.ListConference((&api.ListConferenceParams{}).SetFriendlyName(by.Conference))),
+		"recordings_of_call":    rig.Collect(a.ListRecording((&api.ListRecordingParams{}).SetCallSid(of.Call))),
+		"recordings_until":      rig.Collect(a.ListRecording((&api.ListRecordingParams{}).SetDateCreatedBefore(by.Until).SetPageSize(11))),
+		"participants_unmuted":  rig.Collect(a.ListParticipant(of.Conference, (&api.ListParticipantParams{}).SetMuted(false))),
+		"notifications_errors":  rig.Collect(a.ListNotification((&api.ListNotificationParams{}).SetLog(0).SetPageSize(6))),
+		"numbers_like":          rig.Collect(a.ListIncomingPhoneNumber((&api.ListIncomingPhoneNumberParams{}).SetPhoneNumber(by.Digits))),
+		"alerts_errors":         rig.Collect(m.ListAlert((&monitor.ListAlertParams{}).SetLogLevel("error").SetPageSize(2))),
 	}
 }

@@ -55,24 +55,3 @@ func TestDocumentedSDKLines(t *testing.T) {
 		want = string(out)
 	}
 }
-
-// runLines runs a program of a spec's connect, where its packages are.
-func runLines(t *testing.T, language, code string) ([]byte, error) {
-	t.Helper()
-	dir, args := "../sdks/python", []string{filepath.Join(".venv", "bin", "python"), "-c", code}
-	switch language {
-	case "js":
-		dir, args = "../sdks/node", []string{"node", "--input-type=module", "-e", code}
-	case "sh":
-		dir, args = ".", []string{"sh", "-c", code}
-	case "go":
-		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		dir, args = ".", []string{"go", "run", file}
-	}
-	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	cmd.Dir, cmd.Env = dir, rig.WithoutProxies(os.Environ())
-	return cmd.CombinedOutput()
-}

@@ -33,7 +33,7 @@ func (r rewriteHosts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-func walkWithTwilioGo(t *testing.T, address, token string, of parents) found {
+func walkWithTwilioGo(t *testing.T, address, token string, of parents) rig.Found {
 	to, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -44,51 +44,51 @@ func walkWithTwilioGo(t *testing.T, address, token string, of parents) found {
 	c.SetAccountSid(rig.Account)
 	all := twilio.NewRestClientWithParams(twilio.ClientParams{Client: c})
 	a, m, size, few := all.Api, all.MonitorV1, ptr(100), ptr(20)
-	return found{
-		"accounts":                 collect(a.ListAccount(&api.ListAccountParams{PageSize: size})),
-		"addresses":                collect(a.ListAddress(&api.ListAddressParams{PageSize: size})),
-		"alerts":                   collect(m.ListAlert(&monitor.ListAlertParams{PageSize: size})),
-		"applications":             collect(a.ListApplication(&api.ListApplicationParams{PageSize: size})),
-		"available_local":          collect(a.ListAvailablePhoneNumberLocal("US", &api.ListAvailablePhoneNumberLocalParams{Limit: few})),
-		"call_events":              collect(a.ListCallEvent(of.Call, &api.ListCallEventParams{PageSize: size})),
-		"call_notifications":       collect(a.ListCallNotification(of.Noticed, &api.ListCallNotificationParams{PageSize: size})),
-		"call_recordings":          collect(a.ListCallRecording(of.Call, &api.ListCallRecordingParams{PageSize: size})),
-		"calls":                    collect(a.ListCall(&api.ListCallParams{PageSize: size})),
-		"conference_recordings":    collect(a.ListConferenceRecording(of.Recorded, &api.ListConferenceRecordingParams{PageSize: size})),
-		"conferences":              collect(a.ListConference(&api.ListConferenceParams{PageSize: size})),
-		"incoming_local":           collect(a.ListIncomingPhoneNumberLocal(&api.ListIncomingPhoneNumberLocalParams{PageSize: size})),
-		"incoming_phone_numbers":   collect(a.ListIncomingPhoneNumber(&api.ListIncomingPhoneNumberParams{PageSize: size})),
-		"keys":                     collect(a.ListKey(&api.ListKeyParams{PageSize: size})),
-		"media":                    collect(a.ListMedia(of.Message, &api.ListMediaParams{PageSize: size})),
-		"messages":                 collect(a.ListMessage(&api.ListMessageParams{PageSize: size})),
-		"monitor_events":           collect(m.ListEvent(&monitor.ListEventParams{PageSize: size})),
-		"notifications":            collect(a.ListNotification(&api.ListNotificationParams{PageSize: size})),
-		"outgoing_caller_ids":      collect(a.ListOutgoingCallerId(&api.ListOutgoingCallerIdParams{PageSize: size})),
-		"participants":             collect(a.ListParticipant(of.Conference, &api.ListParticipantParams{PageSize: size})),
-		"queue_members":            collect(a.ListMember(of.Queue, &api.ListMemberParams{PageSize: size})),
-		"queues":                   collect(a.ListQueue(&api.ListQueueParams{PageSize: size})),
-		"recording_transcriptions": collect(a.ListRecordingTranscription(of.Transcribed, &api.ListRecordingTranscriptionParams{PageSize: size})),
-		"recordings":               collect(a.ListRecording(&api.ListRecordingParams{PageSize: size})),
-		"signing_keys":             collect(a.ListSigningKey(&api.ListSigningKeyParams{PageSize: size})),
-		"transcriptions":           collect(a.ListTranscription(&api.ListTranscriptionParams{PageSize: size})),
-		"usage_all_time":           collect(a.ListUsageRecordAllTime(&api.ListUsageRecordAllTimeParams{PageSize: size})),
-		"usage_daily":              collect(a.ListUsageRecordDaily(&api.ListUsageRecordDailyParams{PageSize: size, Category: ptr("calls")})),
-		"usage_records":            collect(a.ListUsageRecord(&api.ListUsageRecordParams{PageSize: size})),
+	return rig.Found{
+		"accounts":                 rig.Collect(a.ListAccount(&api.ListAccountParams{PageSize: size})),
+		"addresses":                rig.Collect(a.ListAddress(&api.ListAddressParams{PageSize: size})),
+		"alerts":                   rig.Collect(m.ListAlert(&monitor.ListAlertParams{PageSize: size})),
+		"applications":             rig.Collect(a.ListApplication(&api.ListApplicationParams{PageSize: size})),
+		"available_local":          rig.Collect(a.ListAvailablePhoneNumberLocal("US", &api.ListAvailablePhoneNumberLocalParams{Limit: few})),
+		"call_events":              rig.Collect(a.ListCallEvent(of.Call, &api.ListCallEventParams{PageSize: size})),
+		"call_notifications":       rig.Collect(a.ListCallNotification(of.Noticed, &api.ListCallNotificationParams{PageSize: size})),
+		"call_recordings":          rig.Collect(a.ListCallRecording(of.Call, &api.ListCallRecordingParams{PageSize: size})),
+		"calls":                    rig.Collect(a.ListCall(&api.ListCallParams{PageSize: size})),
+		"conference_recordings":    rig.Collect(a.ListConferenceRecording(of.Recorded, &api.ListConferenceRecordingParams{PageSize: size})),
+		"conferences":              rig.Collect(a.ListConference(&api.ListConferenceParams{PageSize: size})),
+		"incoming_local":           rig.Collect(a.ListIncomingPhoneNumberLocal(&api.ListIncomingPhoneNumberLocalParams{PageSize: size})),
+		"incoming_phone_numbers":   rig.Collect(a.ListIncomingPhoneNumber(&api.ListIncomingPhoneNumberParams{PageSize: size})),
+		"keys":                     rig.Collect(a.ListKey(&api.ListKeyParams{PageSize: size})),
+		"media":                    rig.Collect(a.ListMedia(of.Message, &api.ListMediaParams{PageSize: size})),
+		"messages":                 rig.Collect(a.ListMessage(&api.ListMessageParams{PageSize: size})),
+		"monitor_events":           rig.Collect(m.ListEvent(&monitor.ListEventParams{PageSize: size})),
+		"notifications":            rig.Collect(a.ListNotification(&api.ListNotificationParams{PageSize: size})),
+		"outgoing_caller_ids":      rig.Collect(a.ListOutgoingCallerId(&api.ListOutgoingCallerIdParams{PageSize: size})),
+		"participants":             rig.Collect(a.ListParticipant(of.Conference, &api.ListParticipantParams{PageSize: size})),
+		"queue_members":            rig.Collect(a.ListMember(of.Queue, &api.ListMemberParams{PageSize: size})),
+		"queues":                   rig.Collect(a.ListQueue(&api.ListQueueParams{PageSize: size})),
+		"recording_transcriptions": rig.Collect(a.ListRecordingTranscription(of.Transcribed, &api.ListRecordingTranscriptionParams{PageSize: size})),
+		"recordings":               rig.Collect(a.ListRecording(&api.ListRecordingParams{PageSize: size})),
+		"signing_keys":             rig.Collect(a.ListSigningKey(&api.ListSigningKeyParams{PageSize: size})),
+		"transcriptions":           rig.Collect(a.ListTranscription(&api.ListTranscriptionParams{PageSize: size})),
+		"usage_all_time":           rig.Collect(a.ListUsageRecordAllTime(&api.ListUsageRecordAllTimeParams{PageSize: size})),
+		"usage_daily":              rig.Collect(a.ListUsageRecordDaily(&api.ListUsageRecordDailyParams{PageSize: size, Category: ptr("calls")})),
+		"usage_records":            rig.Collect(a.ListUsageRecord(&api.ListUsageRecordParams{PageSize: size})),
 	}
 }
 
-func walkWithKevinburke(t *testing.T, address, token string, of parents) found {
+func walkWithKevinburke(t *testing.T, address, token string, of parents) rig.Found {
 	ctx, plain := t.Context(), &http.Transport{}
 	defer plain.CloseIdleConnections()
 	kevinburke.MonitorBaseURL = address // read when a client is made
 	c := kevinburke.NewClient(rig.Account, token, &http.Client{Transport: plain, Timeout: 10 * time.Second})
 	c.Base = address
 	in := url.Values{"PageSize": {"100"}}
-	one := func(p any, err error) json.RawMessage { return collect([]any{p}, err) }
+	one := func(p any, err error) json.RawMessage { return rig.Collect([]any{p}, err) }
 	events, err := c.Calls.GetEvents(ctx, of.Call, in)
 	local, err2 := c.AvailableNumbers.Local.GetPage(ctx, "US", nil)
 	media, err3 := c.Media.GetPage(ctx, of.Message, in)
-	return found{
+	return rig.Found{
 		"accounts":            pagesOf(ctx, c.Accounts.GetPageIterator(in).Next, func(p *kevinburke.AccountPage) any { return p.Accounts }),
 		"addresses":           pagesOf(ctx, c.Addresses.GetPageIterator(in).Next, func(p *kevinburke.AddressPage) any { return p.Addresses }),
 		"alerts":              pagesOf(ctx, c.Monitor.Alerts.GetPageIterator(in).Next, func(p *kevinburke.AlertPage) any { return p.Alerts }),
@@ -117,12 +117,12 @@ func pagesOf[P any](ctx context.Context, next func(context.Context) (P, error), 
 	for range 1000 {
 		p, err := next(ctx)
 		if errors.Is(err, kevinburke.NoMoreResults) {
-			return collect(all, nil)
+			return rig.Collect(all, nil)
 		}
 		if err != nil {
-			return collect[any](nil, err)
+			return rig.Collect[any](nil, err)
 		}
 		all = append(all, records(p))
 	}
-	return collect[any](nil, errors.New("the list does not end"))
+	return rig.Collect[any](nil, errors.New("the list does not end"))
 }

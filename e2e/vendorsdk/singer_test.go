@@ -1,6 +1,6 @@
 // Singer's tap for GitHub, through the proxy and directly.
 
-package sdk
+package vendorsdk
 
 import (
 	"bytes"

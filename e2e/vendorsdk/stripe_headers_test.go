@@ -1,6 +1,6 @@
 // Stripe headers: what its SDKs send is taken, and what says whose data are asked for arrives.
 
-package sdk
+package vendorsdk
 
 import (
 	"net/http"

@@ -1,6 +1,6 @@
 // GitHub's budget: what has not changed costs none of it, and searches have one of their own.
 
-package sdk
+package vendorsdk
 
 import (
 	"encoding/json"
@@ -169,7 +169,7 @@ func TestRateLimitIsTheCallersOwnElseGitHubs(t *testing.T) {
 	const limit = 6
 	api := rig.StartAPI(t, "--shape", "github", "--latency", "0s", "--records", "60")
 	var upstream atomic.Int64
-	up := between(t, api.URL("slowapi"), func(r *http.Request) bool {
+	up := rig.Between(t, api.URL("slowapi"), func(r *http.Request) bool {
 		if r.URL.Path == "/rate_limit" {
 			upstream.Add(1)
 		}

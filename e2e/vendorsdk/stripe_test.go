@@ -1,7 +1,7 @@
 // Stripe: its spec beside its OpenAPI document, and its SDKs in front of stripe-mock, which
 // is made of that document. Both are in the module stripe-mock.
 
-package sdk
+package vendorsdk
 
 import (
 	"encoding/json"
@@ -276,7 +276,7 @@ func TestStripeConnectLines(t *testing.T) {
 	}
 	for _, s := range sp.Snippets {
 		code := spec.Connection{Address: drop, Secret: rig.StripeToken, Account: "acct_1"}.Fill(s)
-		out, err := runLines(t, s.Language, code)
+		out, err := rig.RunLines(t, s.Language, code)
 		if err != nil || !strings.Contains(string(out), "cus_") {
 			t.Errorf("%s: %v\n%s", s.Title, err, out)
 		}

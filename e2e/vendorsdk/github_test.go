@@ -1,7 +1,7 @@
 // GitHub: the SDKs of three languages walk the lists of a repository directly and through the
 // drop-in, and must find the same: cold, held, and in an outage.
 
-package sdk
+package vendorsdk
 
 import (
 	"context"
@@ -33,7 +33,7 @@ var githubSDKs = map[string]func(ctx context.Context, address, token, does strin
 }
 
 // githubFinds is what a package finds.
-func githubFinds(t *testing.T, sdk, address, token, does string) (f found) {
+func githubFinds(t *testing.T, sdk, address, token, does string) (f rig.Found) {
 	t.Helper()
 	out, err := githubSDKs[sdk](t.Context(), address, token, does)
 	if err != nil || json.Unmarshal(out, &f) != nil {
@@ -46,14 +46,14 @@ func TestGitHubPackagesWalkEveryList(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--shape", "github", "--records", "120", "--latency", "1ms").URL("slowapi")
 	through := startGitHub(t, up).URL("github")
-	direct := map[string]found{}
+	direct := map[string]rig.Found{}
 	for _, sdk := range slices.Sorted(maps.Keys(githubSDKs)) {
 		t.Run(sdk, func(t *testing.T) {
 			direct[sdk] = githubFinds(t, sdk, up, rig.APIToken, "walk")
 			for _, round := range []string{"cold", "held"} {
-				walker{name: sdk}.compare(t, round, direct[sdk], githubFinds(t, sdk, through, rig.ProgramSecret, "walk"), up, through)
+				rig.Comparison{}.Compare(t, round, direct[sdk], githubFinds(t, sdk, through, rig.ProgramSecret, "walk"), up, through)
 			}
-			t.Logf("%d lists, %d records each way", len(direct[sdk]), direct[sdk].records())
+			t.Logf("%d lists, %d records each way", len(direct[sdk]), direct[sdk].Records())
 		})
 	}
 	rig.Control(t, up, "/-/faults", `{"rules":[{"match":"","reset":true}]}`)
@@ -64,7 +64,7 @@ func TestGitHubPackagesWalkEveryList(t *testing.T) {
 				delete(held, never)
 				delete(direct, never)
 			}
-			walker{name: sdk}.compare(t, "outage", direct, held, up, through)
+			rig.Comparison{}.Compare(t, "outage", direct, held, up, through)
 		})
 	}
 }
@@ -128,7 +128,7 @@ func goGitHub(ctx context.Context, address, token, does string) ([]byte, error) 
 	case does == "rate":
 		told, _, err := c.RateLimit.Get(ctx)
 		if err != nil {
-			return json.Marshal(found{"rate": collect[any](nil, err)})
+			return json.Marshal(rig.Found{"rate": rig.Collect[any](nil, err)})
 		}
 		return json.Marshal(map[string]any{"rate": []*github.Rate{told.Core, told.Search, told.Core}})
 	}
@@ -148,7 +148,7 @@ func goGitHub(ctx context.Context, address, token, does string) ([]byte, error) 
 }
 
 // walkWithGoGitHub walks the lists that are named; "walk" means all.
-func walkWithGoGitHub(ctx context.Context, c *github.Client, does string) found {
+func walkWithGoGitHub(ctx context.Context, c *github.Client, does string) rig.Found {
 	owner, repo := "acme", "tracker"
 	issues := func(state string, labels ...string) ([]*github.Issue, error) {
 		return everyPage(func(o github.ListOptions) ([]*github.Issue, *github.Response, error) {
@@ -163,56 +163,58 @@ func walkWithGoGitHub(ctx context.Context, c *github.Client, does string) found 
 		return []int{r.FirstPage, r.PrevPage, r.NextPage, r.LastPage}, nil
 	}
 	lists := map[string]func() json.RawMessage{
-		"account":   func() json.RawMessage { return collect(alone(c.Users.Get(ctx, ""))) },
-		"user":      func() json.RawMessage { return collect(alone(c.Users.Get(ctx, owner))) },
-		"repo":      func() json.RawMessage { return collect(alone(c.Repositories.Get(ctx, owner, repo))) },
-		"moved":     func() json.RawMessage { return collect(alone(c.Repositories.Get(ctx, owner, "site"))) },
-		"ends":      func() json.RawMessage { return collect(ends(1)) },
-		"ends_2":    func() json.RawMessage { return collect(ends(2)) },
-		"issues":    func() json.RawMessage { return collect(issues("")) },
-		"all":       func() json.RawMessage { return collect(issues("all")) },
-		"labels_of": func() json.RawMessage { return collect(issues("all", "bug", "ui")) },
-		"issue":     func() json.RawMessage { return collect(alone(c.Issues.Get(ctx, owner, repo, 3))) },
-		"label":     func() json.RawMessage { return collect(alone(c.Issues.GetLabel(ctx, owner, repo, "good first issue"))) },
+		"account":   func() json.RawMessage { return rig.Collect(alone(c.Users.Get(ctx, ""))) },
+		"user":      func() json.RawMessage { return rig.Collect(alone(c.Users.Get(ctx, owner))) },
+		"repo":      func() json.RawMessage { return rig.Collect(alone(c.Repositories.Get(ctx, owner, repo))) },
+		"moved":     func() json.RawMessage { return rig.Collect(alone(c.Repositories.Get(ctx, owner, "site"))) },
+		"ends":      func() json.RawMessage { return rig.Collect(ends(1)) },
+		"ends_2":    func() json.RawMessage { return rig.Collect(ends(2)) },
+		"issues":    func() json.RawMessage { return rig.Collect(issues("")) },
+		"all":       func() json.RawMessage { return rig.Collect(issues("all")) },
+		"labels_of": func() json.RawMessage { return rig.Collect(issues("all", "bug", "ui")) },
+		"issue":     func() json.RawMessage { return rig.Collect(alone(c.Issues.Get(ctx, owner, repo, 3))) },
+		"label": func() json.RawMessage {
+			return rig.Collect(alone(c.Issues.GetLabel(ctx, owner, repo, "good first issue")))
+		},
 		"repos": func() json.RawMessage {
-			return collect(everyPage(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
+			return rig.Collect(everyPage(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
 				return c.Repositories.ListByAuthenticatedUser(ctx, &github.RepositoryListByAuthenticatedUserOptions{ListOptions: o})
 			}))
 		},
 		"comments": func() json.RawMessage {
-			return collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+			return rig.Collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
 				return c.Issues.ListComments(ctx, owner, repo, 0, &github.IssueListCommentsOptions{ListOptions: o})
 			}))
 		},
 		"labels": func() json.RawMessage {
-			return collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
+			return rig.Collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
 				return c.Issues.ListLabels(ctx, owner, repo, &o)
 			}))
 		},
 		"pulls": func() json.RawMessage {
-			return collect(everyPage(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
+			return rig.Collect(everyPage(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
 				return c.PullRequests.List(ctx, owner, repo, &github.PullRequestListOptions{State: "all", ListOptions: o})
 			}))
 		},
 		"commits": func() json.RawMessage {
-			return collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryCommit, *github.Response, error) {
+			return rig.Collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryCommit, *github.Response, error) {
 				return c.Repositories.ListCommits(ctx, owner, repo, &github.CommitsListOptions{ListOptions: o})
 			}))
 		},
 		"releases": func() json.RawMessage {
-			return collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
+			return rig.Collect(everyPage(func(o github.ListOptions) ([]*github.RepositoryRelease, *github.Response, error) {
 				return c.Repositories.ListReleases(ctx, owner, repo, &o)
 			}))
 		},
 	}
 	names := slices.Collect(maps.Keys(lists))
 	lists["create"] = func() json.RawMessage {
-		return collect(alone(c.Issues.Create(ctx, owner, repo, &github.IssueRequest{Title: new("Written")})))
+		return rig.Collect(alone(c.Issues.Create(ctx, owner, repo, &github.IssueRequest{Title: new("Written")})))
 	}
 	if does != "walk" {
 		names = strings.Split(does, ",")
 	}
-	f := found{}
+	f := rig.Found{}
 	for _, name := range names {
 		f[name] = lists[name]()
 	}
@@ -271,7 +273,7 @@ func TestGitHubConnectLines(t *testing.T) {
 	}
 	for _, s := range sp.Snippets {
 		code := spec.Connection{Address: through, Secret: rig.ProgramSecret, Account: "robin"}.Fill(s)
-		if out, err := runLines(t, s.Language, code); err != nil || !strings.Contains(string(out), "acme/tracker") {
+		if out, err := rig.RunLines(t, s.Language, code); err != nil || !strings.Contains(string(out), "acme/tracker") {
 			t.Errorf("%s: %v\n%s", s.Title, err, out)
 		}
 	}

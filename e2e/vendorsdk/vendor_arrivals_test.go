@@ -1,7 +1,7 @@
 // Arrivals: GitHub's and Stripe's packages walk lists while records come and go, and miss
 // nothing that was there all the time.
 
-package sdk
+package vendorsdk
 
 import (
 	"context"
@@ -121,7 +121,7 @@ func (x *tide) change(r *http.Request) {
 // during is an address before another. Records come and go before each page that is asked for
 // there. The first page of each list is wanted anew.
 func (x *tide) during(address string) string {
-	return between(x.T, address, func(r *http.Request) bool {
+	return rig.Between(x.T, address, func(r *http.Request) bool {
 		r.Header.Del("Accept-Encoding") // addresses in answers are read
 		if !slices.ContainsFunc(slices.Collect(maps.Values(x.lists)), func(path string) bool { return path == r.URL.Path }) {
 			return true
@@ -214,7 +214,7 @@ func removeGitHub(x *tide, list string, row tidal) {
 // stage starts an API, and what is wanted of it is passed on until it is down.
 func (x *tide) stage(down *atomic.Bool, shape, records string) (up string) {
 	x.api = rig.StartAPI(x.T, "--shape", shape, "--records", records, "--latency", "0s").URL("slowapi")
-	return between(x.T, x.api, func(*http.Request) bool { return !down.Load() })
+	return rig.Between(x.T, x.api, func(*http.Request) bool { return !down.Load() })
 }
 
 // A program may want the same page from upstream once a second: each walk is of another one.

@@ -1,7 +1,7 @@
 // GitHub writes: what packages of three languages write through the drop-in arrives once, and
 // every list and record that they read next is as GitHub has it.
 
-package sdk
+package vendorsdk
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func TestGitHubPackagesReadWhatTheyWrote(t *testing.T) {
 			api := rig.StartAPI(t, "--shape", "github", "--records", "60", "--latency", "0s").URL("slowapi")
 			var mu sync.Mutex
 			var came []string
-			up := between(t, api, func(r *http.Request) bool {
+			up := rig.Between(t, api, func(r *http.Request) bool {
 				if path, ok := strings.CutPrefix(r.URL.Path, "/repos/acme/tracker/"); ok && r.Method != http.MethodGet {
 					parts := strings.Split(path, "/")
 					for i, p := range parts {
@@ -53,7 +53,7 @@ func TestGitHubPackagesReadWhatTheyWrote(t *testing.T) {
 				return true
 			})
 			house := startGitHub(t, up, writer).URL("github")
-			var out struct{ Through, Direct found }
+			var out struct{ Through, Direct rig.Found }
 			text, err := githubSDKs[sdk](t.Context(), house, "writer"+rig.ProgramSecret, "write "+api)
 			if err != nil || json.Unmarshal(text, &out) != nil {
 				t.Fatalf("%v: %.500s", err, text)
@@ -67,7 +67,7 @@ func TestGitHubPackagesReadWhatTheyWrote(t *testing.T) {
 				t.Errorf("only %v was read", slices.Sorted(maps.Keys(out.Direct)))
 			}
 			names := slices.Collect(maps.Keys(out.Direct)) // a comment that is not there yet, or has gone, is an error both ways
-			walker{name: sdk, empty: names, cannot: names}.compare(t, "written", out.Direct, out.Through, api, house)
+			rig.Comparison{Empty: names, Unreadable: names}.Compare(t, "written", out.Direct, out.Through, api, house)
 			if mu.Lock(); !slices.Equal(came, githubWrites) {
 				t.Errorf("upstream was sent %q", came)
 			}
@@ -123,21 +123,21 @@ func TestGitHubWritesAreNotSentTwice(t *testing.T) {
 // writeWithGoGitHub writes with one client, and reads with it and with another after each write.
 func writeWithGoGitHub(ctx context.Context, through, other *github.Client) (any, error) {
 	const owner, repo = "acme", "tracker"
-	out := map[string]found{"through": {}, "direct": {}}
+	out := map[string]rig.Found{"through": {}, "direct": {}}
 	read := func(step string, n int, comment int64) {
 		for way, c := range map[string]*github.Client{"through": through, "direct": other} {
 			for name, rows := range walkWithGoGitHub(ctx, c, "issues,all,comments,labels,repo") {
 				out[way][step+" "+name] = rows
 			}
-			out[way][step+" issue"] = collect(alone(c.Issues.Get(ctx, owner, repo, n)))
-			out[way][step+" its comments"] = collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+			out[way][step+" issue"] = rig.Collect(alone(c.Issues.Get(ctx, owner, repo, n)))
+			out[way][step+" its comments"] = rig.Collect(everyPage(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
 				return c.Issues.ListComments(ctx, owner, repo, n, &github.IssueListCommentsOptions{ListOptions: o})
 			}))
-			out[way][step+" its labels"] = collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
+			out[way][step+" its labels"] = rig.Collect(everyPage(func(o github.ListOptions) ([]*github.Label, *github.Response, error) {
 				return c.Issues.ListLabelsByIssue(ctx, owner, repo, n, &o)
 			}))
-			out[way][step+" label"] = collect(alone(c.Issues.GetLabel(ctx, owner, repo, "late")))
-			out[way][step+" comment"] = collect(alone(c.Issues.GetComment(ctx, owner, repo, comment)))
+			out[way][step+" label"] = rig.Collect(alone(c.Issues.GetLabel(ctx, owner, repo, "late")))
+			out[way][step+" comment"] = rig.Collect(alone(c.Issues.GetComment(ctx, owner, repo, comment)))
 		}
 	}
 	read("before", 1, 1)

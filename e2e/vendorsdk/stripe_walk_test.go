@@ -1,14 +1,12 @@
 // Stripe walks: npm stripe, PyPI stripe and stripe-go read every list, directly and through
 // Understudy, and get the same.
 
-package sdk
+package vendorsdk
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -183,7 +180,7 @@ func TestEveryStripePackageWalksEveryList(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
 			var down atomic.Bool
-			up := between(t, api.URL("slowapi"), func(*http.Request) bool { asked.Add(1); return !down.Load() })
+			up := rig.Between(t, api.URL("slowapi"), func(*http.Request) bool { asked.Add(1); return !down.Load() })
 			version, err := sdk(t.Context(), up, stripeKey, "version")
 			if err != nil {
 				t.Fatal(err)
@@ -223,40 +220,6 @@ func same(t *testing.T, when string, got, want stripeWalk) {
 			t.Errorf("%s: %d %s, want %d: %.300s\nwant %.300s", when, len(got[name]), name, len(rows), got[name], rows)
 		}
 	}
-}
-
-// between passes requests on to an API, as long as pass allows it; else the API is down. What
-// plain answers name by its address leads here.
-func between(t *testing.T, api string, pass func(*http.Request) bool) string {
-	t.Helper()
-	to, err := url.Parse(api)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
-		ModifyResponse: func(r *http.Response) error {
-			here := "http://" + r.Request.Host
-			for i, link := range r.Header["Link"] {
-				r.Header["Link"][i] = strings.ReplaceAll(link, api, here)
-			}
-			body, err := io.ReadAll(r.Body)
-			body = bytes.ReplaceAll(body, []byte(api), []byte(here))
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			if r.ContentLength > 0 {
-				r.ContentLength = int64(len(body))
-				r.Header.Set("Content-Length", strconv.Itoa(len(body)))
-			}
-			return err
-		}}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !pass(r) {
-			http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)
-			return
-		}
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
 }
 
 // The first answer to a write is lost; the SDK sends it again with the same key, and one

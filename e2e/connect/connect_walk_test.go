@@ -1,7 +1,7 @@
 // Connect walks: the vendors' packages walk every list through tunnels to the vendors' own hosts,
 // and find what they find at upstream itself.
 
-package sdk
+package connect
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func TestPackagesWalkThroughTunnels(t *testing.T) {
 	}
 	s := rig.StartTunnels(t, "role: all", more...)
 	variables := s.Lines(t, "env")
-	about, err := json.Marshal(findParents(t, s.Upstreams["twilio"]))
+	about, err := json.Marshal(rig.FindParents(t, s.Upstreams["twilio"]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestPackagesWalkThroughTunnels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			up := s.Upstreams[one.source]
-			walk := func(variables, address string) (f found) {
+			walk := func(variables, address string) (f rig.Found) {
 				t.Helper()
 				args := []string{one.program, one.script, address, one.secret, one.does}
 				if one.source == "twilio" {
@@ -65,8 +65,8 @@ func TestPackagesWalkThroughTunnels(t *testing.T) {
 				direct[list] = json.RawMessage(strings.ReplaceAll(text, up, "https://api."+one.source+".com"))
 			}
 			through := walk(variables, one.own)
-			walker{name: name, empty: []string{"issues_labels"}}.compare(t, "through a tunnel", direct, through, up, one.own)
-			t.Logf("%d lists, %d records each way", len(direct), direct.records())
+			rig.Comparison{Empty: []string{"issues_labels"}}.Compare(t, "through a tunnel", direct, through, up, one.own)
+			t.Logf("%d lists, %d records each way", len(direct), direct.Records())
 		})
 	}
 }

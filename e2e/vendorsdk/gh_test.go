@@ -1,6 +1,6 @@
 // GitHub's command gh, through the proxy and directly.
 
-package sdk
+package vendorsdk
 
 import (
 	"bytes"

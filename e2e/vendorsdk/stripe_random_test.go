@@ -1,7 +1,7 @@
 // Stripe at random: the same sequence of lists, records and changes, with and without an
 // account, a version and what is to be expanded, through Understudy and directly, by each SDK.
 
-package sdk
+package vendorsdk
 
 import (
 	"context"

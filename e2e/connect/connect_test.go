@@ -1,7 +1,7 @@
 // Connect: programs that nobody has changed are led here by variables of their environment
 // alone, and where they follow none, by the lines of their vendors.
 
-package sdk
+package connect
 
 import (
 	"bufio"
