@@ -187,7 +187,7 @@ func wholeServer(gotool string) []part {
 		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes",
 		"hidden/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
 		"vendors/TestStripeListsFromRecords", "vendorsdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence",
-		"viewer/TestBrowserRowsChangeInPlace", "viewer/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
+		"lists/TestBrowserRowsChangeInPlace", "lists/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}
@@ -195,7 +195,8 @@ func wholeServer(gotool string) []part {
 }
 
 // askPorts are the folders of e2e whose tests ask the drop-ins of servers, SDKs and their walks included.
-var askPorts = []string{"answers", "connect", "crashes", "faults", "hidden", "markers", "operation", "sdk", "vendors", "vendorsdk", "viewer"}
+var askPorts = []string{"answers", "connect", "crashes", "faults", "hidden", "lists", "markers", "operation", "sdk", "support", "vendors",
+	"vendorsdk", "viewer"}
 
 // withoutLane runs the tests of askPorts when servers have no express lane, one folder after the other.
 func withoutLane(gotool string) part {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 
+	"understudy/e2e/browser"
 	"understudy/e2e/pages"
 	"understudy/e2e/rig"
 )
@@ -19,18 +20,18 @@ func TestBrowserPrintsRecordsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := openTab(t, demo.URL("viewer"))
-	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
-	b.size(1122, 793) // A4 on its side
+	b := browser.OpenTab(t, demo.URL("viewer"))
+	browser.Command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	b.Resize(1122, 793) // A4 on its side
 	seen := map[string]bool{}
 	for _, path := range []string{"/twilio/calls", "/twilio/calls?Status=completed", past[0].Path, past[1].Path, "/twilio/recordings", "/-/roles", "/search?q=kind:calls",
 		"/search/sums?kind=messages&sum=price&by=day&by=direction"} {
-		b.open(path)
+		b.Open(path)
 		const shown = `.filter((e) => e.checkVisibility() && e.getClientRects().length > 0 && !e.closest(".unseen"))`
-		for _, control := range eval[[]string](b, `[...document.querySelectorAll("button, .button, input, select, textarea, nav, summary, .ranges, .came, .leads, .ways, .pick")]`+shown+`.map((e) => e.outerHTML.slice(0, 120))`) {
+		for _, control := range browser.Eval[[]string](b, `[...document.querySelectorAll("button, .button, input, select, textarea, nav, summary, .ranges, .came, .leads, .ways, .pick")]`+shown+`.map((e) => e.outerHTML.slice(0, 120))`) {
 			t.Errorf("%s prints %s", path, control)
 		}
-		for _, kind := range eval[[]string](b, `[...document.querySelectorAll("table, dl, .legend span, .rights td > a, .timeline li, td, .pill")]`+shown+`.map((e) => {
+		for _, kind := range browser.Eval[[]string](b, `[...document.querySelectorAll("table, dl, .legend span, .rights td > a, .timeline li, td, .pill")]`+shown+`.map((e) => {
 			const name = e.className && typeof e.className === "string" ? e.className.split(" ")[0] : e.localName;
 			return ["", "::before"].every((part) => getComputedStyle(e, part).printColorAdjust === "exact") ? name : "faded " + name;
 		})`) {
@@ -44,5 +45,5 @@ func TestBrowserPrintsRecordsAlone(t *testing.T) {
 			t.Errorf("no page has a %s: %v", kind, seen)
 		}
 	}
-	b.calm("print")
+	b.CheckComplaints("print")
 }

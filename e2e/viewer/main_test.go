@@ -1,4 +1,4 @@
-// Package viewer has tests of the viewer in a real browser.
+// Package viewer has tests of all pages in a real browser: they fit, are accessible, print and need no script.
 package viewer
 
 import (

@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 
+	"understudy/e2e/browser"
 	"understudy/e2e/rig"
 	"understudy/internal/checktest"
 )
@@ -94,13 +95,13 @@ func numberServer(t *testing.T) (l *locks, viewer, path string) {
 func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 	t.Parallel()
 	l, viewer, path := numberServer(t)
-	b := openTab(t, viewer)
-	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	command(b, page.Navigate, page.NavigateParams{URL: viewer + path})
+	b := browser.OpenTab(t, viewer)
+	browser.Command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	browser.Command(b, page.Navigate, page.NavigateParams{URL: viewer + path})
 	shown := func(want string) {
 		t.Helper()
 		rig.Await(t, func() string {
-			if text := eval[string](b, `document.querySelector("main")?.innerText ?? ""`); !strings.Contains(text, want) {
+			if text := browser.Eval[string](b, `document.querySelector("main")?.innerText ?? ""`); !strings.Contains(text, want) {
 				return fmt.Sprintf("%q is not on screen, but %q", want, text)
 			}
 			return ""
@@ -109,7 +110,7 @@ func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 	waiting := `[...document.querySelectorAll(".parts")].map(e => [...e.shadowRoot.querySelectorAll("slot[name]")].filter(s => !s.assignedNodes().length).map(s => s.innerText.trim()).join()).join()`
 	shown("JSON")
 	rig.Await(t, func() string {
-		if got := eval[string](b, waiting); got != "Contact …,Calls from …,Calls to …,Messages from …,Messages to …,Alerts about it …" {
+		if got := browser.Eval[string](b, waiting); got != "Contact …,Calls from …,Calls to …,Messages from …,Messages to …,Alerts about it …" {
 			return "on their way are " + got
 		}
 		return ""
@@ -122,9 +123,9 @@ func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 		}
 	}
 	shown("Alerts about it\n")
-	rig.Await(t, func() string { return eval[string](b, `document.querySelector("footer") ? "" : "no end"`) })
+	rig.Await(t, func() string { return browser.Eval[string](b, `document.querySelector("footer") ? "" : "no end"`) })
 	// They stand in the order of the page, whatever order they came in.
-	order := eval[[]string](b, `[...document.querySelectorAll("main h2")].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top).map(h => h.innerText)`)
+	order := browser.Eval[[]string](b, `[...document.querySelectorAll("main h2")].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top).map(h => h.innerText)`)
 	{
 		got := strings.Join(order, ",")
 		checktest.True(t,
@@ -134,10 +135,10 @@ func TestBrowserShowsPartsWithoutScripts(t *testing.T) {
 		checktest.Equal(t, strings.Count(got, ",Contact,"), 1,
 			`on screen the order is: strings.Count(got, ",Contact,")`)
 	}
-	if ids := eval[int](b, `[...document.querySelectorAll("[id]")].map(e => e.id).filter((id, i, all) => all.indexOf(id) !== i).length`); ids != 0 {
+	if ids := browser.Eval[int](b, `[...document.querySelectorAll("[id]")].map(e => e.id).filter((id, i, all) => all.indexOf(id) !== i).length`); ids != 0 {
 		t.Errorf("%d ids are there twice", ids)
 	}
-	b.calm("parts")
+	b.CheckComplaints("parts")
 }
 
 // stream asks over a connection of its own and gives the body as it comes.

@@ -1,6 +1,6 @@
 // Lookups: a person who answers the phone finds the caller by the whole number, in a real browser.
 
-package viewer
+package support
 
 import (
 	"encoding/json"
@@ -12,13 +12,14 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"understudy/e2e/browser"
 	"understudy/e2e/rig"
 	"understudy/internal/signin"
 )
 
 func TestBrowserFindsACaller(t *testing.T) {
 	t.Parallel()
-	script := axe(t)
+	script := browser.Axe(t)
 	users := filepath.Join(t.TempDir(), "users")
 	if err := signin.UpdateFile(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
@@ -37,79 +38,79 @@ func TestBrowserFindsACaller(t *testing.T) {
 	call, number := list.Calls[at].Sid, list.Calls[at].To
 	digits := number[1:]
 
-	b := openTab(t, web)
-	b.open("/twilio/calls")
-	b.signIn("sam", rig.AnnasPassword)
+	b := browser.OpenTab(t, web)
+	b.Open("/twilio/calls")
+	b.SignIn("sam", rig.AnnasPassword)
 	masked := func(where string) {
 		t.Helper()
-		if path := b.path(); strings.Contains(path, digits) {
+		if path := b.Path(); strings.Contains(path, digits) {
 			t.Errorf("%s has the address %s", where, path)
 		}
-		if eval[bool](b, `document.documentElement.outerHTML.includes("`+digits+`")`) {
+		if browser.Eval[bool](b, `document.documentElement.outerHTML.includes("`+digits+`")`) {
 			t.Errorf("%s shows the number", where)
 		}
-		if from := eval[string](b, `document.referrer`); from != "" {
+		if from := browser.Eval[string](b, `document.referrer`); from != "" {
 			t.Errorf("%s was told where the reader came from: %q", where, from)
 		}
 	}
 	// The last four digits are what the list shows.
-	b.jump(digits[len(digits)-4:])
-	if hits := eval[string](b, `document.querySelector("#rows")?.innerText ?? ""`); !strings.Contains(hits, digits[len(digits)-4:]) {
+	b.Jump(digits[len(digits)-4:])
+	if hits := browser.Eval[string](b, `document.querySelector("#rows")?.innerText ?? ""`); !strings.Contains(hits, digits[len(digits)-4:]) {
 		t.Errorf("the last four digits find %q", hits)
 	}
 	// The whole number, in the same box.
-	b.open("/twilio/calls")
-	b.jump(number)
-	if path := b.path(); !strings.HasPrefix(path, "/-/lookup/") {
+	b.Open("/twilio/calls")
+	b.Jump(number)
+	if path := b.Path(); !strings.HasPrefix(path, "/-/lookup/") {
 		t.Fatalf("a number leads to %s", path)
 	}
 	masked("the page of the number")
-	b.sound(script, "the records of a number")
-	b.calm("the records of a number")
+	b.CheckAccessibility(script, "the records of a number")
+	b.CheckComplaints("the records of a number")
 	record := `#rows a[href="/twilio/calls/` + call + `"]`
-	if !eval[bool](b, `!!document.querySelector('`+record+`')`) {
-		t.Fatalf("the call is not found: %s", eval[string](b, `document.querySelector("main").innerText`))
+	if !browser.Eval[bool](b, `!!document.querySelector('`+record+`')`) {
+		t.Fatalf("the call is not found: %s", browser.Eval[string](b, `document.querySelector("main").innerText`))
 	}
 	// The oldest stands first; the last contact and what may be sent are one click away.
-	if act := eval[string](b, `document.querySelector(".acts a[href^='/-/do/twilio/messages/']")?.getAttribute("href") ?? ""`); act != "/-/do/twilio/messages/send" {
+	if act := browser.Eval[string](b, `document.querySelector(".acts a[href^='/-/do/twilio/messages/']")?.getAttribute("href") ?? ""`); act != "/-/do/twilio/messages/send" {
 		t.Errorf("a message is sent at %q", act)
 	}
-	b.do(chromedp.Click(chromedp.CSS(`.acts a[href="#newest"]`)))
+	b.Do(chromedp.Click(chromedp.CSS(`.acts a[href="#newest"]`)))
 	rig.Await(t, func() string {
-		return eval[string](b, `(r => r.top >= 0 && r.bottom <= innerHeight ? "" : "the last contact is at " + r.top)([...document.querySelectorAll("#rows .turn")].at(-1).getBoundingClientRect())`)
+		return browser.Eval[string](b, `(r => r.top >= 0 && r.bottom <= innerHeight ? "" : "the last contact is at " + r.top)([...document.querySelectorAll("#rows .turn")].at(-1).getBoundingClientRect())`)
 	})
 	masked("the last contact")
-	b.follow(chromedp.Click(chromedp.CSS(record)))
+	b.Follow(chromedp.Click(chromedp.CSS(record)))
 	masked("the record")
-	eval[bool](b, `(history.back(), true)`)
+	browser.Eval[bool](b, `(history.back(), true)`)
 	rig.Await(t, func() string {
-		if path := b.path(); !strings.HasPrefix(path, "/-/lookup/") {
+		if path := b.Path(); !strings.HasPrefix(path, "/-/lookup/") {
 			return "back leads to " + path
 		}
 		return ""
 	})
-	b.open("/-/do/twilio/messages/send")
-	if to := eval[string](b, `document.querySelector("main [name=To]")?.value ?? "no box"`); to != "" {
+	b.Open("/-/do/twilio/messages/send")
+	if to := browser.Eval[string](b, `document.querySelector("main [name=To]")?.value ?? "no box"`); to != "" {
 		t.Errorf("a message is sent to %q", to)
 	}
-	b.open("/search")
-	b.sound(script, "the search of who may look numbers up")
+	b.Open("/search")
+	b.CheckAccessibility(script, "the search of who may look numbers up")
 	// The page of its own, with a part of a number and with one that nobody has.
-	b.open("/")
-	b.follow(chromedp.Click(chromedp.CSS(`main a[href="/-/lookup"]`)))
-	b.sound(script, "Find a caller")
-	b.follow(chromedp.KeyEvent(digits[3:] + kb.Enter))
-	if said := eval[string](b, `document.querySelector("[role=alert]").innerText`); !strings.Contains(said, "Write the whole number") {
+	b.Open("/")
+	b.Follow(chromedp.Click(chromedp.CSS(`main a[href="/-/lookup"]`)))
+	b.CheckAccessibility(script, "Find a caller")
+	b.Follow(chromedp.KeyEvent(digits[3:] + kb.Enter))
+	if said := browser.Eval[string](b, `document.querySelector("[role=alert]").innerText`); !strings.Contains(said, "Write the whole number") {
 		t.Errorf("a part of a number: %q", said)
 	}
-	b.sound(script, "a part of a number")
-	b.complaints = nil // the browser's console tells of the 400
-	b.follow(chromedp.KeyEvent("+1 555 000 1111" + kb.Enter))
-	if text := eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "Nothing found.") {
+	b.CheckAccessibility(script, "a part of a number")
+	b.Complaints = nil // the browser's console tells of the 400
+	b.Follow(chromedp.KeyEvent("+1 555 000 1111" + kb.Enter))
+	if text := browser.Eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "Nothing found.") {
 		t.Errorf("a number that nobody has: %q", text)
 	}
-	b.sound(script, "no records of a number")
-	b.calm("no records of a number")
+	b.CheckAccessibility(script, "no records of a number")
+	b.CheckComplaints("no records of a number")
 	if log := house.Log() + rig.ReadFile(t, filepath.Join(dir, rig.AccessLog)); strings.Contains(log, digits) || !strings.Contains(log, "caller=sam") {
 		t.Error("the logs hold the number, or do not name sam")
 	}

@@ -1,6 +1,6 @@
 // OIDC: people come in by a provider of OpenID Connect, a certified one.
 
-package viewer
+package support
 
 import (
 	"log/slog"
@@ -15,6 +15,7 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/exampleop"
 	"github.com/zitadel/oidc/v3/example/server/storage"
 
+	"understudy/e2e/browser"
 	"understudy/e2e/rig"
 )
 
@@ -35,7 +36,7 @@ func startProvider(t *testing.T) (issuer string) {
 
 func TestBrowserOIDC(t *testing.T) {
 	t.Parallel()
-	script := axe(t)
+	script := browser.Axe(t)
 	issuer := startProvider(t)
 	house, _ := rig.StartServer(t, rig.Settings{
 		Upstream: rig.StartAPI(t, "--latency", "1ms", "--records", "300").URL("slowapi"),
@@ -43,30 +44,30 @@ func TestBrowserOIDC(t *testing.T) {
 			`roles: {nobodies: all}, domains: {zitadel.ch: support}}`,
 	})
 	storage.RegisterClients(storage.WebClient("understudy", "secret", house.URL("viewer")+"/-/sign-in/callback"))
-	b := openTab(t, house.URL("viewer"))
-	b.open("/twilio/calls?Status=busy")
-	if path := b.path(); !strings.HasPrefix(path, "/-/sign-in?back=") {
+	b := browser.OpenTab(t, house.URL("viewer"))
+	b.Open("/twilio/calls?Status=busy")
+	if path := b.Path(); !strings.HasPrefix(path, "/-/sign-in?back=") {
 		t.Fatalf("without a session a list leads to %s", path)
 	}
-	b.sound(script, "sign-in at a provider")
-	b.calm("sign-in")
-	b.do(chromedp.Click(chromedp.CSS(`a.primary`)), chromedp.WaitReady(chromedp.CSS(`#password`)),
+	b.CheckAccessibility(script, "sign-in at a provider")
+	b.CheckComplaints("sign-in")
+	b.Do(chromedp.Click(chromedp.CSS(`a.primary`)), chromedp.WaitReady(chromedp.CSS(`#password`)),
 		chromedp.SetValue(chromedp.CSS(`#username`), "test-user@localhost"), chromedp.Focus(chromedp.CSS(`#password`)))
-	b.follow(chromedp.KeyEvent("verysecure" + kb.Enter))
-	if at := b.path(); at != "/twilio/calls?Status=busy" {
-		t.Fatalf("signed in, at %s: %s", at, eval[string](b, `document.body.innerText`))
+	b.Follow(chromedp.KeyEvent("verysecure" + kb.Enter))
+	if at := b.Path(); at != "/twilio/calls?Status=busy" {
+		t.Fatalf("signed in, at %s: %s", at, browser.Eval[string](b, `document.body.innerText`))
 	}
-	b.mu.Lock()
-	b.complaints = nil // of the provider's pages, which are at another origin
-	b.mu.Unlock()
-	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/sessions"]`)))
-	if text := eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "test-user@zitadel.ch") {
+	b.Mu.Lock()
+	b.Complaints = nil // of the provider's pages, which are at another origin
+	b.Mu.Unlock()
+	b.Follow(chromedp.Click(chromedp.CSS(`a[href="/-/sessions"]`)))
+	if text := browser.Eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "test-user@zitadel.ch") {
 		t.Errorf("the sessions are %q", text)
 	}
-	b.follow(chromedp.Click(chromedp.CSS(`.acts button`)))
-	b.open("/twilio/calls")
-	if path := b.path(); !strings.HasPrefix(path, "/-/sign-in") {
+	b.Follow(chromedp.Click(chromedp.CSS(`.acts button`)))
+	b.Open("/twilio/calls")
+	if path := b.Path(); !strings.HasPrefix(path, "/-/sign-in") {
 		t.Errorf("signed out, at %s", path)
 	}
-	b.calm("signed out")
+	b.CheckComplaints("signed out")
 }

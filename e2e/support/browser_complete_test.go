@@ -1,6 +1,6 @@
 // Completion of searches, in a browser.
 
-package viewer
+package support
 
 import (
 	"os"
@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"understudy/e2e/browser"
 	"understudy/e2e/rig"
 	"understudy/internal/checktest"
 )
@@ -20,9 +21,9 @@ import (
 func TestBrowserSearchIsCompleted(t *testing.T) {
 	t.Parallel()
 	demo := rig.StartDemo(t, "--latency", "20ms", "--records", "300", "--epoch", "2026-06-01T12:00:00Z")
-	b := openTab(t, demo.URL("viewer"))
-	b.open("/twilio/messages")
-	eval[bool](b, `{
+	b := browser.OpenTab(t, demo.URL("viewer"))
+	b.Open("/twilio/messages")
+	browser.Eval[bool](b, `{
 		window.sent = [];
 		const fetched = window.fetch;
 		window.fetch = (...of) => (window.sent.push(String(of[0])), fetched(...of));
@@ -31,28 +32,28 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 	}`)
 	type offered struct{ Open, Expanded, Active, Value, Texts string }
 	look := func() offered {
-		return eval[offered](b, `(() => {
+		return browser.Eval[offered](b, `(() => {
 			const list = document.querySelector("#offers"), box = document.querySelector("#q");
 			return {Open: String(list.matches(":popover-open")), Expanded: box.getAttribute("aria-expanded"), Value: box.value,
 				Active: document.getElementById(box.getAttribute("aria-activedescendant") ?? "")?.dataset.text ?? "",
 				Texts: [...list.children].map((o) => o.dataset.text).join(" ")};
 		})()`)
 	}
-	b.do(chromedp.KeyEvent("hello kind:messages stat"))
-	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:"]:only-child`)))
+	b.Do(chromedp.KeyEvent("hello kind:messages stat"))
+	b.Do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:"]:only-child`)))
 	{
 		got := look()
 		checktest.Equal(t, got.Texts, "status:", "of stat: got.Texts")
 		checktest.Equal(t, got.Expanded, "true", "of stat: got.Expanded")
 		checktest.Equal(t, got.Active, "", "of stat: got.Active")
 	}
-	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13})
-	command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyUp", Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13})
-	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]`)))
-	b.calm("a box with offers")
+	b.Do(chromedp.KeyEvent(kb.ArrowDown))
+	browser.Command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13})
+	browser.Command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyUp", Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13})
+	b.Do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]`)))
+	b.CheckComplaints("a box with offers")
 	if dir := os.Getenv("SCREENS"); dir != "" {
-		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		png, err := chromedp.Run(b.Ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,21 +61,21 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.do(chromedp.KeyEvent("fa"))
-	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]:only-child`)))
-	eval[bool](b, `{
+	b.Do(chromedp.KeyEvent("fa"))
+	b.Do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]:only-child`)))
+	browser.Eval[bool](b, `{
 		const list = document.querySelector("#offers");
 		new MutationObserver(() => { list.dataset.drawn = "again"; }).observe(list, {childList: true});
 		true
 	}`)
-	b.do(chromedp.KeyEvent("i")) // whose offers come while one of those before them is chosen
-	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	b.do(chromedp.WaitVisible(chromedp.CSS("#offers[data-drawn]")))
-	b.do(chromedp.KeyEvent(kb.Tab))
+	b.Do(chromedp.KeyEvent("i")) // whose offers come while one of those before them is chosen
+	b.Do(chromedp.KeyEvent(kb.ArrowDown))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("#offers[data-drawn]")))
+	b.Do(chromedp.KeyEvent(kb.Tab))
 	if got := look(); got.Value != "hello kind:messages status:failed " || got.Open != "false" {
 		t.Errorf("taken: %+v", got)
 	}
-	eval[bool](b, `{ // slowly: each time the pause is over
+	browser.Eval[bool](b, `{ // slowly: each time the pause is over
 		const box = document.querySelector("#q"), value = box.value, later = window.setTimeout;
 		window.setTimeout = (then) => { then(); return 0; };
 		for (const word of ["number:+1", "from:+141", "from:415-55", "from:415.5550"]) {
@@ -87,8 +88,8 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 		box.setSelectionRange(value.length, value.length);
 		true
 	}`)
-	b.do(chromedp.KeyEvent("number:+14155550123"))
-	for _, at := range eval[[]string](b, `window.sent`) {
+	b.Do(chromedp.KeyEvent("number:+14155550123"))
+	for _, at := range browser.Eval[[]string](b, `window.sent`) {
 		if at == "/search/complete?word=hello" { // its writer paused after it: it is the word at hand
 			continue
 		}
@@ -97,8 +98,8 @@ func TestBrowserSearchIsCompleted(t *testing.T) {
 		checktest.Lacks(t, at, "%2B", "sent: at")
 		checktest.Lacks(t, at, "415", "sent: at")
 	}
-	b.follow(chromedp.KeyEvent(kb.Enter))
-	if got := b.path(); !strings.HasPrefix(got, "/search") {
+	b.Follow(chromedp.KeyEvent(kb.Enter))
+	if got := b.Path(); !strings.HasPrefix(got, "/search") {
 		t.Errorf("Enter leads to %s", got)
 	}
 }
