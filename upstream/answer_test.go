@@ -268,9 +268,9 @@ func TestNewRefusesNonsense(t *testing.T) {
 func TestRecentKeepsTheLast(t *testing.T) {
 	var c throttle.Counts
 	for i := range 300 {
-		c.Answered(time.Duration(i))
+		c.AddAnswer(time.Duration(i))
 	}
-	got := c.Recent()
+	got := c.AnswerTimes()
 	checktest.MustEqual(t, len(got), 120, "len(got)")
 	checktest.Equal(t, got[0], 180, "got[0]")
 	checktest.Equal(t, got[119], 299, "got[119]")
@@ -287,8 +287,8 @@ func TestSpending(t *testing.T) {
 		if i%3 == 0 {
 			reason = request.ReasonSync
 		}
-		if c.Sent(reason, 0, now); i%5 == 0 {
-			c.Failed(now)
+		if c.AddRequest(reason, 0, now); i%5 == 0 {
+			c.AddFailure(now)
 		}
 	}
 	end := begin.Add(3*24*time.Hour - time.Minute)
@@ -310,7 +310,7 @@ func TestSpending(t *testing.T) {
 	if never := new(throttle.Counts).Spending(time.Time{}, unknown); len(never) != 0 {
 		t.Errorf("nothing was sent: %v", never)
 	}
-	new(throttle.Counts).Sent(request.ReasonPoll, 0, time.Time{}) // a clock that was not set
+	new(throttle.Counts).AddRequest(request.ReasonPoll, 0, time.Time{}) // a clock that was not set
 }
 
 // Of more callers than are kept, those that spend the most stand by their names, and all
@@ -321,11 +321,11 @@ func TestSpendingByCaller(t *testing.T) {
 	const big, small = 5, 200
 	for i := range 100 {
 		for flow := range uint64(big) {
-			c.Sent(request.ReasonWaiting, 1+flow, now)
+			c.AddRequest(request.ReasonWaiting, 1+flow, now)
 		}
-		c.Sent(request.ReasonWaiting, 100+uint64(i*2%small), now)
-		c.Sent(request.ReasonWaiting, 0, now) // of a fetch that a reader joined
-		c.Sent(request.ReasonPoll, 1, now)
+		c.AddRequest(request.ReasonWaiting, 100+uint64(i*2%small), now)
+		c.AddRequest(request.ReasonWaiting, 0, now) // of a fetch that a reader joined
+		c.AddRequest(request.ReasonPoll, 1, now)
 	}
 	all := c.Spending(now, func(flow uint64) string {
 		if flow == 0 || flow == big { // one is not known any more

@@ -321,15 +321,15 @@ func (s signature) sumAllowance(a throttle.Allowance) throttle.Allowance {
 	if len(c.members) == 1 {
 		return a
 	}
-	q := s.of.quota(a.Of)
+	q := s.of.quota(a.LimitName)
 	q.left, q.validUntil = a, now.Add(max(a.Reset, time.Second))
 	if a.Remaining == 0 && a.Reset > 0 {
 		q.blocked = now.Add(min(a.Reset, maxRetryAfter))
 	}
-	sum := throttle.Allowance{Of: a.Of, Reset: a.Reset, Named: a.Named}
+	sum := throttle.Allowance{LimitName: a.LimitName, Reset: a.Reset, Named: a.Named}
 	for _, m := range c.members {
 		left, reset := throttle.Allowance{Limit: a.Limit, Remaining: max(a.Limit, a.Remaining)}, a.Reset
-		if of := m.quota(a.Of); now.Before(of.validUntil) {
+		if of := m.quota(a.LimitName); now.Before(of.validUntil) {
 			left, reset = of.left, of.validUntil.Sub(now)
 		}
 		sum.Limit += left.Limit

@@ -27,7 +27,7 @@ func answerFailure(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 	e.Status, e.RetryAfter = a.status, retryAfter(a.header, a.at)
 	if listed := slices.Contains(s.Limits.Statuses, a.status); listed || a.status == http.StatusTooManyRequests {
 		if over := a.hasAllowance && a.allowance.Remaining == 0; over {
-			e.LimitName, e.RetryAfter = a.allowance.Of, max(e.RetryAfter, min(a.allowance.Reset, maxRetryAfter))
+			e.LimitName, e.RetryAfter = a.allowance.LimitName, max(e.RetryAfter, min(a.allowance.Reset, maxRetryAfter))
 		} else if listed && e.RetryAfter == 0 && !hasWord(a.body, s.Limits.Words) {
 			listed = false
 		}
@@ -55,9 +55,9 @@ func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
 	if a.hasAllowance {
 		left = a.signature.sumAllowance(left)
 	}
-	if a.hasAllowance && c.budget.Told(left) && why == understudy.FailNone {
-		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter), LimitName: left.Of,
-			Err: errors.New("nothing remains of what it takes")})
+	if a.hasAllowance && c.budget.RecordAllowance(left) && why == understudy.FailNone {
+		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter),
+			LimitName: left.LimitName, Err: errors.New("nothing remains of what it takes")})
 	}
 	o := throttle.Observation{Sort: sort, Began: a.at.Add(-a.took), Refused: why == understudy.FailLimited,
 		Counted: throttle.Count(a.header, c.o.Source.Spec.Limits.Concurrent)}
@@ -75,7 +75,7 @@ func (c *Client) readLimits(a *answer, place string) {
 	l := &c.o.Source.Spec.Limits
 	fields := throttle.Fields{Limit: l.Limit, Remaining: l.Remaining, Reset: l.Reset, Resource: l.Resource}
 	if a.allowance, a.hasAllowance = fields.Read(a.header, a.at); a.hasAllowance {
-		a.allowance.Of = c.resources.learn(place, a.allowance)
+		a.allowance.LimitName = c.resources.learn(place, a.allowance)
 	}
 }
 
@@ -120,17 +120,17 @@ func placeOf(t *spec.Target) string {
 func (r *resources) learn(place string, a throttle.Allowance) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a.Of == "" {
+	if a.LimitName == "" {
 		return ""
 	}
 	if r.sizes == nil {
 		r.places, r.sizes = map[string]string{}, map[string]int64{}
 	}
-	if _, known := r.sizes[a.Of]; !known && len(r.sizes) >= throttle.MostLimits {
+	if _, known := r.sizes[a.LimitName]; !known && len(r.sizes) >= throttle.MaxLimits {
 		return ""
 	}
-	if r.sizes[a.Of] = max(a.Limit, r.sizes[a.Of]); r.main == "" || a.Limit > r.sizes[r.main] {
-		r.main = a.Of
+	if r.sizes[a.LimitName] = max(a.Limit, r.sizes[a.LimitName]); r.main == "" || a.Limit > r.sizes[r.main] {
+		r.main = a.LimitName
 	}
 	if _, known := r.places[place]; !known && len(r.places) >= maxPlaces {
 		for other := range r.places { // drop any one of them, because the next answer names its limit again
@@ -138,8 +138,8 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 			break
 		}
 	}
-	r.places[place], r.spent = a.Of, a.Remaining == 0
-	return a.Of
+	r.places[place], r.spent = a.LimitName, a.Remaining == 0
+	return a.LimitName
 }
 
 // publicFailure returns a failure as code outside the client should see it. A limit for which few requests

@@ -282,8 +282,8 @@ func TestLimitsOfResources(t *testing.T) {
 				}
 				q, h := c.Queue().Windows, c.Health()
 				checktest.MustEqual(t, len(q), 2, "len(q)")
-				checktest.Equal(t, q[0].Of, "core", "q[0].Of")
-				checktest.Equal(t, q[1].Of, "search", "q[1].Of")
+				checktest.Equal(t, q[0].LimitName, "core", "q[0].Of")
+				checktest.Equal(t, q[1].LimitName, "search", "q[1].Of")
 				checktest.Equal(t, q[1].Left, 0, "q[1].Left")
 				checktest.Equal(t, q[0].Limit, int64(500*pool), "q[0].Limit")
 				checktest.Equal(t, h.State, "ok", "h.State")
@@ -366,7 +366,7 @@ func TestManyResources(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if windows, places := len(c.Queue().Windows), len(c.resources.places); windows > throttle.MostLimits+1 || places > maxPlaces {
+		if windows, places := len(c.Queue().Windows), len(c.resources.places); windows > throttle.MaxLimits+1 || places > maxPlaces {
 			t.Errorf("%d limits of %d places are kept", windows, places)
 		}
 	})

@@ -68,15 +68,15 @@ func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *unde
 		return nil, refused, err
 	}
 	began := c.o.Now()
-	c.counts.Sent(g.reason, f.Flow, began)
+	c.counts.AddRequest(g.reason, f.Flow, began)
 	resp, maybe, err := s.pass(x)
 	c.budget.Release()
 	if err != nil {
 		return nil, s.unansweredFailure(x, err, probe, maybe), s.checkEnd(x, err, maybe)
 	}
 	at := c.o.Now()
-	c.counts.Answered(at.Sub(began))
-	c.breaker.Succeeded(g.key, probe)
+	c.counts.AddAnswer(at.Sub(began))
+	c.breaker.RecordSuccess(g.key, probe)
 	s.body = resp.Body
 	got := &request.ExchangeResponse{
 		Response: request.Response{
@@ -107,15 +107,15 @@ func (s *stream) unansweredFailure(x *request.Exchange, err error, probe, maybe 
 	switch {
 	case errors.As(err, &failure), errors.Is(err, understudy.ErrInvalid), s.ctx.Err() != nil && !throttle.IsLate(s.ctx):
 		if probe {
-			c.breaker.ProbeAbandoned()
+			c.breaker.RecordAbandonedProbe()
 		}
 	case isDial(err) || throttle.IsLate(s.ctx):
-		c.counts.Failed(c.o.Now())
+		c.counts.AddFailure(c.o.Now())
 		c.reportFailure(x.Target.Key.URI, failure, probe)
 	default:
-		c.counts.Failed(c.o.Now())
+		c.counts.AddFailure(c.o.Now())
 		if probe {
-			c.breaker.ProbeAbandoned()
+			c.breaker.RecordAbandonedProbe()
 		}
 	}
 	return failure
@@ -137,7 +137,7 @@ func (s *stream) checkEnd(x *request.Exchange, err error, maybe bool) error {
 // pass sends the request. maybe is true if the request may have reached upstream.
 func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err error) {
 	c := s.c
-	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	s.quiet.ResetCause(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	defer s.quiet.Stop()
 	var connected atomic.Bool
 	var early sync.Mutex
@@ -165,7 +165,7 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 	}
 	resp, err = checkFinal(c.connections.transport().RoundTrip(req))
 	if err != nil {
-		return nil, connected.Load(), c.credential.clean(throttle.CauseOf(s.ctx, err))
+		return nil, connected.Load(), c.credential.clean(throttle.FindCause(s.ctx, err))
 	}
 	return resp, true, nil
 }

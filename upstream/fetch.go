@@ -151,7 +151,7 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 		g.reason, err = g.c.budget.Take(ctx, claim)
 		if err != nil {
 			if probe {
-				g.c.breaker.ProbeUnused()
+				g.c.breaker.RecordUnusedProbe()
 			}
 			if refused := throttle.Refusal(err); refused != nil {
 				return false, refused, nil
@@ -159,11 +159,11 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 			return false, nil, err
 		}
 		// The breaker may have closed while the fetch was in the queue.
-		if g.c.breaker.StillOpen(g.key, claim.Of, probe) {
+		if g.c.breaker.CanSend(g.key, claim.LimitName, probe) {
 			return probe, nil, nil
 		}
 		if probe {
-			g.c.breaker.ProbeUnused()
+			g.c.breaker.RecordUnusedProbe()
 		}
 		claim.Reason = g.reason
 		g.c.budget.Refund(claim)
@@ -172,7 +172,8 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 
 // claim returns the request for a slot of the budget.
 func (g *attempt) claim() throttle.Claim {
-	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, Of: g.limit(), Queue: g.f.MaxQueueWait, By: g.f.Deadline, Promote: g.f.Promote}
+	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, LimitName: g.limit(), MaxWait: g.f.MaxQueueWait,
+		LeavesAt: g.f.Deadline, Promote: g.f.Promote}
 }
 
 // limit returns the upstream limit for which the fetch counts.
@@ -255,17 +256,17 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	park := func() { // upstream has answered: other requests may be sent, and the probe is over
 		release()
 		if probing && !decided.Swap(true) {
-			c.breaker.Succeeded(g.key, true)
+			c.breaker.RecordSuccess(g.key, true)
 		}
 	}
 	told := false
 	defer func() {
 		if probe && !told {
-			c.breaker.ProbeAbandoned()
+			c.breaker.RecordAbandonedProbe()
 		}
 	}()
 	if g.sent {
-		c.counts.Retried(g.reason)
+		c.counts.AddRetry(g.reason)
 	}
 	g.sent = true
 	g.tries++
@@ -295,21 +296,21 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	told = true
 	if a != nil && failed != nil && a.signature.canRetry(failed) {
 		g.replaced = true
-		c.counts.Failed(c.o.Now())
+		c.counts.AddFailure(c.o.Now())
 		if probe {
-			c.breaker.ProbeUnused()
+			c.breaker.RecordUnusedProbe()
 		}
 		return nil, failed, nil
 	}
 	if failed != nil {
-		c.counts.Failed(c.o.Now())
+		c.counts.AddFailure(c.o.Now())
 		if !throttle.IsSilence(failed.Err) || g.addSilentTry(limits, began) {
 			c.reportFailure(g.key, failed, probe)
 		}
 		return nil, failed, nil
 	}
 	c.pace.addAnswer(g.f.Target, g.reason, a)
-	c.breaker.Succeeded(g.key, probe)
+	c.breaker.RecordSuccess(g.key, probe)
 	return page, nil, nil
 }
 
@@ -325,9 +326,9 @@ func (g *attempt) condition() http.Header {
 // reportFailure counts a body that was too large and reports a failed try to the breaker.
 func (c *Client) reportFailure(key string, e *understudy.UpstreamError, probe bool) {
 	if errors.Is(e.Err, body.ErrTooLarge) {
-		c.counts.TooLarge()
+		c.counts.AddTooLarge()
 	}
-	c.breaker.Failed(key, e, probe)
+	c.breaker.RecordFailure(key, e, probe)
 }
 
 // sizeGroup returns a name for targets whose answers are about as long, or "".
@@ -350,7 +351,7 @@ func (c *Client) sendOnce(ctx context.Context, reason request.Reason, e httpRequ
 	case errors.As(err, &heavy):
 		return nil, nil, heavy.Err
 	case err == nil:
-		c.counts.Answered(a.took)
+		c.counts.AddAnswer(a.took)
 		c.noteLimits(a, sort)
 		return a, nil, nil
 	}

@@ -78,8 +78,8 @@ func (g *attempt) sendHedged(ctx context.Context, e httpRequest) (*answer, *unde
 			switch short := e.limits.hedge / 4; {
 			case silent < short:
 				late.Reset(short - silent) // data is arriving
-			case g.c.breaker.StillOpen(g.key, g.limit(), false) && g.c.budget.TryTake(g.claim()):
-				g.c.counts.Hedged(g.reason)
+			case g.c.breaker.CanSend(g.key, g.limit(), false) && g.c.budget.TryTake(g.claim()):
+				g.c.counts.AddHedge(g.reason)
 				g.c.connections.replaceSilent(began)
 				running++
 				if hedges++; hedges < maxHedges {

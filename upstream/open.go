@@ -78,12 +78,12 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	c := s.c
 	defer c.budget.Release()
 	began := c.o.Now()
-	c.counts.Sent(g.reason, g.f.Flow, c.o.Now())
+	c.counts.AddRequest(g.reason, g.f.Flow, c.o.Now())
 	resp, by, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
 	var m *request.MediaResponse
 	if failure == nil {
-		c.counts.Answered(took)
+		c.counts.AddAnswer(took)
 		s.body, s.isOutside = resp.Body, away
 		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, signature: by}
 		if !away { // the limits of another host are not the source's
@@ -98,24 +98,24 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 	}
 	switch {
 	case failure == nil:
-		c.breaker.Succeeded(g.key, probe)
+		c.breaker.RecordSuccess(g.key, probe)
 		return m, nil, nil
 	case s.ctx.Err() != nil && !throttle.IsLate(s.ctx):
 		if probe {
-			c.breaker.ProbeAbandoned()
+			c.breaker.RecordAbandonedProbe()
 		}
 		return nil, nil, s.ctx.Err()
 	}
-	c.counts.Failed(c.o.Now())
+	c.counts.AddFailure(c.o.Now())
 	if !away && by.canRetry(failure) {
 		g.replaced = true
 		if probe {
-			c.breaker.ProbeUnused()
+			c.breaker.RecordUnusedProbe()
 		}
 		return nil, failure, nil
 	}
 	if away {
-		c.breaker.Succeeded(g.key, probe) // the source itself answered with a redirect
+		c.breaker.RecordSuccess(g.key, probe) // the source itself answered with a redirect
 	} else {
 		c.reportFailure(g.key, failure, probe)
 	}
@@ -153,7 +153,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 		away = away || !c.media.isHome(at)
 		resp, err := s.sendTo(at, by, away)
 		if err != nil {
-			return nil, by, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(throttle.CauseOf(s.ctx, err))}
+			return nil, by, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.credential.clean(throttle.FindCause(s.ctx, err))}
 		}
 		if !isRedirect(resp.StatusCode) {
 			return resp, by, away, nil
@@ -178,7 +178,7 @@ func isRedirect(status int) bool {
 // sendTo sends the request to one host.
 func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, error) {
 	c := s.c
-	s.quiet.Next(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	s.quiet.ResetCause(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { s.quiet.Reset(c.o.FirstByte) },
 	})

@@ -198,7 +198,7 @@ func isPublic(at netip.Addr) bool {
 func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline) (resp *http.Response, astray, err error) {
 	seen := []string{req.URL.String()}
 	for {
-		c.counts.Sent(e.purpose.reason, e.purpose.flow, c.o.Now())
+		c.counts.AddRequest(e.purpose.reason, e.purpose.flow, c.o.Now())
 		if resp, err = checkFinal(c.connections.transport().RoundTrip(req)); err != nil {
 			return nil, nil, err
 		}

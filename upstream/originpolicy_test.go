@@ -130,7 +130,7 @@ func TestOthersFailureIsNotTheSources(t *testing.T) {
 		for range 6 {
 			_, err := openAudio(t, c)
 			failure(t, err)
-			c.breaker.CredentialReplaced() // no pause between tries
+			c.breaker.NoteNewCredential() // no pause between tries
 		}
 		if c.Health().State != "ok" {
 			t.Errorf("%s: %+v", name, c.Health())

@@ -49,12 +49,12 @@ func (c *Client) Run(ctx context.Context) error {
 func (c *Client) probe(ctx context.Context) {
 	t, err := chooseProbeTarget(c.o.Source)
 	if err != nil {
-		c.breaker.ProbeAbandoned()
+		c.breaker.RecordAbandonedProbe()
 		return
 	}
 	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.ReasonWaiting, key: t.Key.URI}
 	if _, err := c.budget.Take(ctx, g.claim()); err != nil {
-		c.breaker.ProbeAbandoned()
+		c.breaker.RecordAbandonedProbe()
 		return
 	}
 	g.reason = request.ReasonCheck

@@ -40,7 +40,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
 	}
-	s.quiet.Next(&throttle.LateError{What: "the content stalled: nothing more", After: s.c.o.Stall}, s.c.o.Stall)
+	s.quiet.ResetCause(&throttle.LateError{What: "the content stalled: nothing more", After: s.c.o.Stall}, s.c.o.Stall)
 	n, err := s.body.Read(p)
 	s.quiet.Stop()
 	if s.left -= int64(n); s.left < 0 {
@@ -54,12 +54,12 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // reportBroken reports once that a content broke off, unless its reader left.
 func (s *stream) reportBroken(err error) error {
-	err = s.c.credential.clean(throttle.CauseOf(s.ctx, body.ReplaceEOF(err)))
+	err = s.c.credential.clean(throttle.FindCause(s.ctx, body.ReplaceEOF(err)))
 	if s.broken || s.ctx.Err() != nil && !throttle.IsLate(s.ctx) {
 		return err
 	}
 	s.broken = true
-	s.c.counts.Failed(s.c.o.Now())
+	s.c.counts.AddFailure(s.c.o.Now())
 	if why := bodyFailure(err); !s.isOutside && why == understudy.FailUnreachable {
 		s.c.reportFailure(s.request.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}

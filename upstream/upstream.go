@@ -143,7 +143,7 @@ func isBase(base string) bool {
 // once. A request for which they were refused after they were replaced is sent again.
 func (c *Client) SetCredential(user string, secret understudy.Secret, pool ...understudy.Secret) {
 	c.credential.set(user, append([]understudy.Secret{secret}, pool...))
-	c.breaker.CredentialReplaced()
+	c.breaker.NoteNewCredential()
 }
 
 // Close ends running requests with ErrClosed and closes idle connections. The client must not be used
@@ -229,6 +229,6 @@ func (h Health) OutageReason() string {
 func (c *Client) Health() Health {
 	var h Health
 	h.State, h.Why, h.Since, h.NextProbe = c.breaker.State(c.resources.limitFor(""))
-	h.Recent = c.counts.Recent()
+	h.Recent = c.counts.AnswerTimes()
 	return h
 }

@@ -94,7 +94,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		WroteHeaders: func() { wrote.Store(true) },
 	})
 	if e.by, err = c.credential.take(ctx, c.resources.limitFor(placeOf(e.purpose.target))); err != nil {
-		return nil, false, throttle.CauseOf(ctx, err)
+		return nil, false, throttle.FindCause(ctx, err)
 	}
 	quiet.Reset(c.o.Connect + e.limits.first) // restart the timer, because requesting a token may have taken time
 	req, err := c.request(ctx, e)
@@ -105,10 +105,10 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	resp, astray, err := c.ask(req, e, quiet)
 	if err != nil {
 		sent = wrote.Load() || !traced.Load() && !isDial(err)
-		return nil, sent, c.credential.clean(throttle.CauseOf(ctx, err))
+		return nil, sent, c.credential.clean(throttle.FindCause(ctx, err))
 	}
 	defer resp.Body.Close()
-	quiet.Next(&throttle.LateError{What: "the answer stalled: nothing more", After: e.limits.stall}, e.limits.stall)
+	quiet.ResetCause(&throttle.LateError{What: "the answer stalled: nothing more", After: e.limits.stall}, e.limits.stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, bodyErr: astray, signature: e.by}
 	now := c.o.Now()
 	e.lastData.set(now)
@@ -153,7 +153,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		return nil, true, err
 	}
 	if err != nil {
-		a.bodyErr = c.credential.clean(throttle.CauseOf(ctx, err))
+		a.bodyErr = c.credential.clean(throttle.FindCause(ctx, err))
 	}
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began) - waited

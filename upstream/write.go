@@ -92,7 +92,7 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 			purpose: g.purpose()}
 		a, failed, err := c.sendOnce(ctx, request.ReasonWaiting, e)
 		if (w.ReadOnly || w.Header.Get(idempotencyKey) != "") && isAnswerLost(ctx, a, failed, err) && retry.Wait(ctx, minBackOff) == nil {
-			c.counts.Retried(request.ReasonWaiting)
+			c.counts.AddRetry(request.ReasonWaiting)
 			a, failed, err = c.sendOnce(ctx, request.ReasonWaiting, e)
 		}
 		c.budget.Release()
@@ -103,9 +103,9 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 			c.note(g.key, a, failed, probe)
 			return a, failed, err
 		}
-		c.counts.Failed(c.o.Now())
+		c.counts.AddFailure(c.o.Now())
 		if probe {
-			c.breaker.ProbeUnused()
+			c.breaker.RecordUnusedProbe()
 		}
 	}
 }
@@ -123,11 +123,11 @@ func writeFailure(s *spec.Spec, a *answer) *understudy.UpstreamError {
 func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, probe bool) {
 	switch {
 	case failed != nil:
-		c.counts.Failed(c.o.Now())
+		c.counts.AddFailure(c.o.Now())
 		c.reportFailure(key, failed, probe)
 	case a != nil && a.bodyErr == nil:
-		c.breaker.Succeeded(key, probe)
+		c.breaker.RecordSuccess(key, probe)
 	case probe:
-		c.breaker.ProbeAbandoned()
+		c.breaker.RecordAbandonedProbe()
 	}
 }

@@ -186,7 +186,7 @@ func (h *figures) sourceLimits(name string, c request.SentCounts) map[string]req
 	for i, w := range q.Windows {
 		key := "upstream"
 		if i > 0 {
-			key += "." + w.Of
+			key += "." + w.LimitName
 		}
 		limits[key] = request.Load{Limit: w.Limit, Now: w.Left}
 	}

@@ -1,4 +1,4 @@
-// Allowance: how many requests upstream says that it still takes.
+// Allowance: how many requests upstream says that it still accepts.
 
 package throttle
 
@@ -11,27 +11,26 @@ import (
 	"understudy"
 )
 
-// Allowance is what an answer says of the requests that upstream still takes.
+// Allowance is what an answer says about the requests that upstream still accepts.
 type Allowance struct {
-	Of        string        // which limit it is of, where upstream has several
-	Limit     int64         // in the whole window; 0: not told
-	Remaining int64         // until the window ends
-	Reset     time.Duration // until it ends; 0: now, or not told
-	Named     bool          // it stands in the Fields that were asked for
+	LimitName string        // name of the limit, if upstream has several
+	Limit     int64         // requests in the whole window; 0 if unknown
+	Remaining int64         // requests left until the window ends
+	Reset     time.Duration // time until the window ends; 0 if it ends now or that is unknown
+	Named     bool          // whether it was read from the requested Fields
 }
 
-// maxReset bounds how long a window is believed to be.
+// maxReset is the longest remaining time of a window that is believed.
 const maxReset = 31 * 24 * time.Hour
 
-// Fields are the names of header fields that tell an Allowance, in their canonical form.
-// Resource says which of several limits is told, as GitHub's core and search.
+// Fields are the canonical names of the header fields with an Allowance. Resource is the field with the name of
+// one of several limits, as GitHub's core and search.
 type Fields struct{ Limit, Remaining, Reset, Resource string }
 
-// Read finds an allowance in an answer's header: in the fields of those names, in RateLimit
-// and RateLimit-Policy (IETF draft httpapi-ratelimit-headers), or in RateLimit-Limit and its
-// like (earlier drafts). ok is false when none says how much remains. Of several limits the
-// one that has the least left counts. at is when the answer came; times of the day are
-// compared with the answer's own Date.
+// Read finds an allowance in an answer's header: in the fields f, in RateLimit and RateLimit-Policy (IETF draft
+// httpapi-ratelimit-headers), or in RateLimit-Limit and similar fields (earlier drafts). ok is false if no
+// field says how much remains. If upstream names several limits, Read returns the one with the fewest requests
+// left. at is the time of the answer. Times of day are compared with the answer's own Date.
 func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		at = date
@@ -41,7 +40,7 @@ func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
 			a.Limit, _ = leadingNumber(field(h, names.Limit))
 			a.Reset, a.Named = readReset(field(h, names.Reset), at), i == 0
 			if of := field(h, f.Resource); isWord(of) {
-				a.Of = of
+				a.LimitName = of
 			}
 			return a, true
 		}
@@ -49,6 +48,7 @@ func (f Fields) Read(h http.Header, at time.Time) (a Allowance, ok bool) {
 	return readRateLimit(strings.Join(h["Ratelimit"], ","), strings.Join(h["Ratelimit-Policy"], ","))
 }
 
+// field returns the first value of a header field.
 func field(h http.Header, name string) string {
 	if values := h[name]; len(values) > 0 {
 		return strings.TrimSpace(values[0])
@@ -56,20 +56,20 @@ func field(h http.Header, name string) string {
 	return ""
 }
 
-// Count is the whole number in a field of a header, 0 when there is none.
+// Count returns the whole number in a header field, or 0.
 func Count(h http.Header, name string) int64 {
 	n, _ := leadingNumber(field(h, name))
 	return n
 }
 
-// isWord reports a text of letters, digits, - and _ that is not long.
+// isWord reports whether a text is at most 40 letters, digits, - and _.
 func isWord(text string) bool {
 	return len(text) <= 40 && !strings.ContainsFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 	})
 }
 
-// leadingNumber is the whole number that a text begins with: 100, "100;w=60", 4.5.
+// leadingNumber returns the whole number at the beginning of a text such as 100, "100;w=60" or 4.5.
 func leadingNumber(text string) (int64, bool) {
 	n := 0
 	for n < len(text) && n < 18 && '0' <= text[n] && text[n] <= '9' {
@@ -79,14 +79,15 @@ func leadingNumber(text string) (int64, bool) {
 	return number, err == nil
 }
 
-// Numbers that are no seconds from now on, but since 1970, are at least these.
+// A number from epochMillis on is milliseconds since 1970, from epochSeconds on seconds since 1970. A lower
+// number is seconds from now.
 const (
 	epochSeconds = 5e8
 	epochMillis  = 1e12
 )
 
-// readReset reads when a window ends: seconds from now or since 1970, also in milliseconds,
-// a duration (6m0s), a date of RFC 3339 or of HTTP. It is 0 for what is past or malformed.
+// readReset returns the time until a window ends. The text has seconds from now or since 1970, milliseconds since 1970, a
+// duration (6m0s), or a date of RFC 3339 or HTTP. readReset returns 0 for a past or malformed time.
 func readReset(text string, at time.Time) time.Duration {
 	var left time.Duration
 	if number, err := strconv.ParseFloat(text, 64); err == nil {
@@ -113,11 +114,10 @@ func readReset(text string, at time.Time) time.Duration {
 	return max(0, min(left, maxReset))
 }
 
-// readRateLimit reads the RateLimit field: "name";r=50;t=30, several with commas between
-// them, or limit=100, remaining=50, reset=30 of an earlier draft. The policy has limits (q)
-// by the same names.
+// readRateLimit reads the RateLimit field, which has items like "name";r=50;t=30, separated by commas, or
+// limit=100, remaining=50, reset=30 of an earlier draft. The policy has the limits (q) under the same names.
 func readRateLimit(text, policy string) (a Allowance, ok bool) {
-	const most = 16 // limits that are looked at
+	const most = 16 // number of limits that are read
 	whole := map[string]int64{}
 	for i, item := range strings.SplitN(policy, ",", most+1) {
 		name, params := readItem(item)
@@ -145,12 +145,12 @@ func readRateLimit(text, policy string) (a Allowance, ok bool) {
 	return a, ok
 }
 
+// seconds returns a number of seconds as a duration, at most maxReset.
 func seconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(maxReset/time.Second))) * time.Second
 }
 
-// readItem reads a structured item (RFC 9651, 3.3): a name and its parameters that are whole
-// numbers.
+// readItem reads a structured item (RFC 9651, 3.3): a name, and the parameters that are whole numbers.
 func readItem(item string) (name string, params map[string]int64) {
 	name, rest, _ := strings.Cut(item, ";")
 	params = map[string]int64{}

@@ -1,4 +1,4 @@
-// Circuit breaker: whether requests go to an upstream that failed.
+// Circuit breaker: whether requests may be sent to an upstream that failed.
 
 package throttle
 
@@ -13,14 +13,14 @@ import (
 
 const (
 	KeyPause  = time.Second      // a key's wait after a failed fetch
-	DownAfter = 5                // different keys that failed in a row make a source down
-	TriesDown = 10               // as many tries in a row do, whatever the keys
-	ProbeMin  = time.Second      // until the first probe, and until another after an abandoned one
-	probeMax  = 60 * time.Second // between later ones
+	DownAfter = 5                // number of different keys that fail in a row until a source counts as down
+	TriesDown = 10               // number of tries that fail in a row until a source counts as down, whatever the keys
+	ProbeMin  = time.Second      // time until the first probe, and until the next one after an abandoned probe
+	probeMax  = 60 * time.Second // longest time between probes
 	maxPauses = 1024             // keys whose pause is remembered
 )
 
-// Breaker remembers how upstream failed:
+// Breaker records how upstream failed and decides whether requests are sent:
 //
 //	a fetch failed            -> its key waits a second
 //	5 keys in a row failed    -> shut: down; probes only, 1 s, 2 s, … 60 s apart
@@ -29,14 +29,14 @@ const (
 //	a limit, or 503, and a time to wait -> held until then
 //	a good answer             -> open, for all keys
 //
-// Beside shut there is unwell, which changes only health and the probes of Client.Run: 403, or failures of too few
-// keys.
+// Beside shut there is the state unwell, which changes only the health and the probes of Client.Run. It follows
+// a 403, or failures of too few keys.
 type Breaker struct {
 	now func() time.Time
 	log *slog.Logger
 
 	mu        sync.Mutex
-	changed   chan struct{}    // closed, and replaced, whenever a wait may have become pointless
+	changed   chan struct{}    // closed and replaced whenever a waiting request should check again
 	pauses    map[string]pause // by key
 	recent    recent
 	condition condition
@@ -44,7 +44,7 @@ type Breaker struct {
 	holds     holds
 }
 
-// NewBreaker makes a breaker that is open.
+// NewBreaker returns a breaker that lets every request pass.
 func NewBreaker(o Options) *Breaker {
 	return &Breaker{
 		now: o.Now, log: o.Logger.With("source", o.Source), changed: make(chan struct{}), pauses: map[string]pause{}, holds: holds{},
@@ -52,29 +52,29 @@ func NewBreaker(o Options) *Breaker {
 	}
 }
 
-// Admission is the breaker's answer to a request. Without Err the request may go, perhaps as the probe. Err holds until
-// the time Until, or until Changed is closed.
+// Admission is the breaker's decision on a request. If Err is nil, the request may be sent, perhaps as the
+// probe. Err is valid until the time Until, or until Changed is closed.
 type Admission struct {
 	Probe   bool
 	Err     *understudy.UpstreamError
-	Until   time.Time // zero: unknown, until a probe of another request ends
+	Until   time.Time // zero if the request must wait for another request's probe
 	Changed <-chan struct{}
 }
 
-// Admit says whether a request may go, that counts for the limit of upstream's that is named. A request for which a
-// reader is waiting may be the probe.
+// Admit decides whether a request may be sent that counts for one of upstream's limits. A request for which a
+// reader waits may be the probe.
 func (g *Breaker) Admit(key, limit string, waiting bool) Admission {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	v := Admission{Changed: g.changed}
-	held := g.holds.of(limit)
+	held := g.holds.get(limit)
 	switch p, paused := g.pauses[key]; {
 	case now.Before(held.until):
 		v.Until, v.Err = held.until, g.refusal(understudy.FailDown, held.by, held.until.Sub(now))
 	case g.condition.shut != understudy.FailNone && g.probes.running:
 		v.Err = g.refusal(g.condition.shut, g.recent.last, 0)
-	case g.condition.shut != understudy.FailNone && (now.Before(g.probes.next) || !waiting || g.suspect(key)):
+	case g.condition.shut != understudy.FailNone && (now.Before(g.probes.next) || !waiting || g.isSuspect(key)):
 		v.Err = g.refusal(g.condition.shut, g.recent.last, g.probes.next.Sub(now))
 		if now.Before(g.probes.next) {
 			v.Until = g.probes.next
@@ -87,22 +87,22 @@ func (g *Breaker) Admit(key, limit string, waiting bool) Admission {
 	return v
 }
 
-// suspect reports that a key is no probe: it may be the only key that fails.
-func (g *Breaker) suspect(key string) bool {
+// isSuspect reports whether a key must not be the probe, because it may be the only key that fails.
+func (g *Breaker) isSuspect(key string) bool {
 	_, failed := g.recent.keys[key]
 	return g.condition.narrow && failed
 }
 
-// StillOpen reports whether a request that was admitted and then queued may go. The probe may: all requests wait for
-// its answer.
-func (g *Breaker) StillOpen(key, limit string, probe bool) bool {
+// CanSend reports whether a request that was admitted and then queued may still be sent. A probe may be sent
+// although the breaker is shut, because all requests wait for its result.
+func (g *Breaker) CanSend(key, limit string, probe bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	return !now.Before(g.holds.of(limit).until) && (probe || g.condition.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
+	return !now.Before(g.holds.get(limit).until) && (probe || g.condition.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
 }
 
-// refusal is the error of a request that is not sent.
+// refusal returns the error of a request that is not sent.
 func (g *Breaker) refusal(why understudy.Failure, last *understudy.UpstreamError, left time.Duration) *understudy.UpstreamError {
 	e := &understudy.UpstreamError{Why: why, RetryAfter: max(0, left)}
 	if last != nil {
@@ -111,33 +111,34 @@ func (g *Breaker) refusal(why understudy.Failure, last *understudy.UpstreamError
 	return e
 }
 
-// TakeProbe admits the probe of Client.Run, that counts for a limit of upstream's, when one is due and none is under way.
+// TakeProbe reports whether Client.Run should send a probe now, and marks the probe as running. The probe
+// counts for one of upstream's limits.
 func (g *Breaker) TakeProbe(limit string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if g.condition.unwell == understudy.FailNone || g.probes.running || now.Before(g.probes.next) || now.Before(g.holds.of(limit).until) {
+	if g.condition.unwell == understudy.FailNone || g.probes.running || now.Before(g.probes.next) || now.Before(g.holds.get(limit).until) {
 		return false
 	}
 	g.probes.running = true
 	return true
 }
 
-// NextProbe is when the next probe is due. Zero: not before something changes.
+// NextProbe returns when the next probe is due. The time is zero if no probe is due before changed is closed.
 func (g *Breaker) NextProbe(limit string) (at time.Time, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.condition.unwell == understudy.FailNone || g.probes.running {
 		return time.Time{}, g.changed
 	}
-	if held := g.holds.of(limit); held.until.After(g.probes.next) {
+	if held := g.holds.get(limit); held.until.After(g.probes.next) {
 		return held.until, g.changed
 	}
 	return g.probes.next, g.changed
 }
 
-// Succeeded notes a good answer: the breaker is open again.
-func (g *Breaker) Succeeded(key string, probe bool) {
+// RecordSuccess records a good answer. The breaker then lets every request pass.
+func (g *Breaker) RecordSuccess(key string, probe bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was := g.condition.unwell
@@ -151,11 +152,11 @@ func (g *Breaker) Succeeded(key string, probe bool) {
 	clear(g.pauses)
 	g.condition.since = g.now()
 	g.log.Info("upstream answers again", "was", was.String())
-	g.signal()
+	g.notify()
 }
 
-// Failed notes a try that failed. A probe's failure makes the next one wait longer.
-func (g *Breaker) Failed(key string, e *understudy.UpstreamError, probe bool) {
+// RecordFailure records a failed try. If it was a probe, the wait for the next probe becomes longer.
+func (g *Breaker) RecordFailure(key string, e *understudy.UpstreamError, probe bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -169,20 +170,20 @@ func (g *Breaker) Failed(key string, e *understudy.UpstreamError, probe bool) {
 			g.recent.keys[key] = struct{}{}
 		}
 		if wide := len(g.recent.keys) >= DownAfter; wide || g.recent.fails >= TriesDown || g.condition.shut != understudy.FailNone {
-			g.shutFor(understudy.FailDown, now)
+			g.limitToProbes(understudy.FailDown, now)
 			g.condition.narrow = !wide
 		} else if g.recent.fails >= DownAfter || !g.recent.answered {
-			g.becomeUnwell(understudy.FailDown, now)
+			g.markUnwell(understudy.FailDown, now)
 		}
 	case understudy.FailCredential:
 		clear(g.recent.keys)
 		g.recent.fails = 0
 		if e.Status == 401 {
-			g.shutFor(understudy.FailCredential, now)
+			g.limitToProbes(understudy.FailCredential, now)
 			g.condition.narrow = false
 		} else {
-			g.condition.shut = understudy.FailNone // it answers; perhaps only the path is not allowed
-			g.becomeUnwell(understudy.FailCredential, now)
+			g.condition.shut = understudy.FailNone // upstream answers; perhaps only this path is forbidden
+			g.markUnwell(understudy.FailCredential, now)
 		}
 	}
 	if e.RetryAfter > 0 && (e.Why == understudy.FailLimited || e.Status == 503) {
@@ -192,34 +193,37 @@ func (g *Breaker) Failed(key string, e *understudy.UpstreamError, probe bool) {
 		g.probes.running = false
 		g.probes.schedule(now)
 	}
-	g.signal()
+	g.notify()
 }
 
-// Hold lets no request out for as long as e says, of those that count for e.Of. It is no failure.
+// Hold stops the requests that count for the limit e.LimitName, for the time e.RetryAfter. It does not count as
+// a failure.
 func (g *Breaker) Hold(e *understudy.UpstreamError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.wait(e, g.now())
-	g.signal()
+	g.notify()
 }
 
+// wait starts a wait that upstream asked for, and logs it.
 func (g *Breaker) wait(e *understudy.UpstreamError, now time.Time) {
 	if g.holds.wait(e, now) {
 		g.log.Warn("upstream asks to wait", "for", e.RetryAfter, "status", e.Status, "limit", e.LimitName)
 	}
 }
 
-// shutFor shuts the breaker, which counts anew to the first probe.
-func (g *Breaker) shutFor(why understudy.Failure, now time.Time) {
-	g.becomeUnwell(why, now)
+// limitToProbes shuts the breaker: until a probe succeeds, only probes are sent. It starts the probe schedule
+// if the breaker was not shut.
+func (g *Breaker) limitToProbes(why understudy.Failure, now time.Time) {
+	g.markUnwell(why, now)
 	if g.condition.shut == understudy.FailNone {
 		g.probes.restart(now)
 	}
 	g.condition.shut = why
 }
 
-// becomeUnwell notes that upstream is unwell, and when to probe it first.
-func (g *Breaker) becomeUnwell(why understudy.Failure, now time.Time) {
+// markUnwell records that upstream is unwell, and schedules the first probe.
+func (g *Breaker) markUnwell(why understudy.Failure, now time.Time) {
 	if g.condition.unwell == why {
 		return
 	}
@@ -230,12 +234,12 @@ func (g *Breaker) becomeUnwell(why understudy.Failure, now time.Time) {
 	g.log.Warn("upstream is unwell", "state", why.String(), "why", g.recent.last.Error())
 }
 
-// Pause notes a fetch that failed for good: its key waits.
+// Pause records a fetch that failed finally; its key must wait.
 func (g *Breaker) Pause(key string, e *understudy.UpstreamError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	for k := range g.pauses { // any of them: a pause only spares upstream a second
+	for k := range g.pauses { // delete any pause, because a pause saves upstream only a second
 		if len(g.pauses) < maxPauses {
 			break
 		}
@@ -246,37 +250,37 @@ func (g *Breaker) Pause(key string, e *understudy.UpstreamError) {
 	g.pauses[key] = pause{now.Add(KeyPause), &last}
 }
 
-// ProbeAbandoned notes a probe whose reader left before it had an answer. Another probe may go a second later.
-func (g *Breaker) ProbeAbandoned() {
+// RecordAbandonedProbe records a probe whose reader left before the answer. The next probe may be sent a second later.
+func (g *Breaker) RecordAbandonedProbe() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.probes.running = false
 	g.probes.next = g.now().Add(ProbeMin)
-	g.signal()
+	g.notify()
 }
 
-// ProbeUnused notes a probe that was not sent.
-func (g *Breaker) ProbeUnused() {
+// RecordUnusedProbe records that a probe was not sent.
+func (g *Breaker) RecordUnusedProbe() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.probes.running = false
-	g.signal()
+	g.notify()
 }
 
-// CredentialReplaced forgets the pauses that the former credential caused. When upstream refused it, a probe is due at
-// once. Until its answer is back, no other request is sent.
-func (g *Breaker) CredentialReplaced() {
+// NoteNewCredential removes the pauses that the former credential caused. If upstream refused the former
+// credential, a probe is due at once. Until it is answered, no other request is sent.
+func (g *Breaker) NoteNewCredential() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.pauses)
 	if g.condition.unwell == understudy.FailCredential {
 		g.probes.failed, g.probes.next = 0, g.now()
 	}
-	g.signal()
+	g.notify()
 }
 
-// signal wakes what waits for a change.
-func (g *Breaker) signal() {
+// notify wakes all requests that wait for a change.
+func (g *Breaker) notify() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }

@@ -1,4 +1,4 @@
-// Budget: how many requests may go out, and in which order.
+// Budget: how many requests may be sent, and in which order.
 
 package throttle
 
@@ -11,65 +11,65 @@ import (
 	"understudy/request"
 )
 
-// Budget shares out the requests to a source: rate a second (a bucket that holds those of one second, at least one) and
-// slots at once. Fewer slots are used while upstream refuses that many, or only gets slower by them (slots), and
-// other work than readers' gets less while little remains of what upstream says it takes
-// (share).
+// Budget distributes the requests to a source. It limits the requests a second with a token bucket that holds
+// the tokens of one second, at least one token. It limits the requests at the same time with slots. Fewer slots
+// are used while upstream refuses more, or while more only make it slower (see slots). While little is left of
+// a limit that upstream reports, requests without a reader get less (see share).
 //
-// Requests of reason Waiting take what is left, and go first. Other reasons leave them a reserve of tokens, Prefetch twice
-// as many. Its size follows from how readers came of late: at most one reader in twenty finds the bucket empty, as far as
-// half of the burst is enough for that. It is a token at least, and a quarter of the burst in the first minute. Of the
-// slots, other reasons pause while less than a quarter is left, Prefetch while less than half is left. Check takes at most
-// a hundredth of the rate.
+// Requests of reason Waiting go first and may take every token. Other reasons leave a reserve of tokens to
+// them, Prefetch twice the reserve. The reserve follows from the recent readers: at most one reader in twenty
+// should find the bucket empty. It is at least one token and at most half of the bucket, and a quarter of the
+// bucket in the first minute. Other reasons wait while less than a quarter of the slots is free, Prefetch while
+// less than half is free. Check uses at most a hundredth of the rate.
 //
-// A waiting request whose turn cannot come in time is refused at once. So the queue has no request whose caller leaves
-// before its turn.
+// A waiting request whose turn can't come in time is refused at once. So the queue holds no request whose
+// caller leaves before its turn.
 type Budget struct {
-	now         func() time.Time
-	prefetching time.Duration // how long a Prefetch may queue
+	now          func() time.Time
+	prefetchWait time.Duration // how long a Prefetch may wait
 
 	mu      sync.Mutex
-	at      time.Time // to which bucket, reserve and slots are up to date
+	at      time.Time // time of the last update of bucket, reserve and slots
 	bucket  bucket
 	reserve reserve
 	slots   slots
 	shares  shares
 	queues  queues
-	timer   *time.Timer // set while tokens are waited for
+	timer   *time.Timer // set while requests wait for tokens
 	closed  bool
-	counts  Queue // Refused and Longest
+	counts  Queue // only the fields Refused and Longest
 }
 
-// queues have the requests that wait, one queue for each reason.
+// queues are the waiting requests, in one queue for each reason.
 type queues struct {
-	limit int // requests in all
-	count int
-	of    [request.ReasonCount]classQueue
+	limit    int // maximum number of requests in all queues
+	count    int // number of requests in all queues
+	byReason [request.ReasonCount]classQueue
 }
 
-// Claim is what a request wants of the budget.
+// Claim describes a request that needs the budget.
 type Claim struct {
-	Reason  request.Reason
-	Flow    uint64
-	Of      string          // which of upstream's limits it counts for, where that has several
-	Queue   time.Duration   // the longest wait as Waiting; 0: as long as its context
-	By      time.Time       // when its caller leaves; zero: unknown
-	Promote <-chan struct{} // when closed, the reason becomes Waiting
+	Reason    request.Reason
+	Flow      uint64
+	LimitName string          // name of the limit of upstream that the request counts for, if upstream has several
+	MaxWait   time.Duration   // longest wait as Waiting; 0 if only the context limits it
+	LeavesAt  time.Time       // when the caller leaves; zero if unknown
+	Promote   <-chan struct{} // when it is closed, the reason becomes Waiting
 }
 
 // waiter is a request in a queue.
 type waiter struct {
 	claim Claim
-	since time.Time     // in its queue
-	ready chan struct{} // closed when err or the grant is in
+	since time.Time     // when it entered its queue
+	ready chan struct{} // closed when the request was granted or err is set
 	err   error
 }
 
-// NewBudget makes a budget whose bucket is full.
+// NewBudget returns a budget with a full bucket.
 func NewBudget(o Options) *Budget {
 	burst, now := max(1, o.Rate), o.Now()
 	return &Budget{
-		now: o.Now, prefetching: o.Prefetch, at: now,
+		now: o.Now, prefetchWait: o.Prefetch, at: now,
 		bucket:  bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
 		reserve: reserve{since: now},
 		slots:   slots{total: o.Concurrency, free: o.Concurrency, knee: newKnee()},
@@ -77,7 +77,7 @@ func NewBudget(o Options) *Budget {
 	}
 }
 
-// SetRate replaces rate and slots while the budget is in use.
+// SetRate replaces the rate and the number of slots. It may be called while the budget is in use.
 func (b *Budget) SetRate(rate float64, slots int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,15 +89,15 @@ func (b *Budget) SetRate(rate float64, slots int) {
 	b.grant()
 }
 
-// Take waits until a request may go out, and returns the reason for which it goes out. After a nil error the slot must
-// be given back: by Release, or by Refund when nothing was sent. Errors are the context's, ErrClosed, and those that
-// Refusal knows.
+// Take waits until the request may be sent, and returns the reason for which it is sent. After a nil error the
+// caller must give the slot back: with Release, or with Refund if it sent nothing. Take returns the context's
+// error, ErrClosed, or an error that Refusal converts.
 func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
 	p := &waiter{claim: c, ready: make(chan struct{})}
 	if err := b.enter(p); err != nil {
 		return p.claim.Reason, err
 	}
-	patience := b.patience(p)
+	patience := b.waitTimer(p)
 	defer func() {
 		if patience != nil {
 			patience.Stop()
@@ -117,14 +117,14 @@ func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
 			if patience != nil {
 				patience.Stop()
 			}
-			patience = b.patience(p)
+			patience = b.waitTimer(p)
 		case <-over:
-			if b.withdraw(p) {
-				return p.claim.Reason, b.timedOut(p)
+			if b.leave(p) {
+				return p.claim.Reason, b.giveUp(p)
 			}
 			patience = nil
 		case <-ctx.Done():
-			if !b.withdraw(p) && p.err == nil {
+			if !b.leave(p) && p.err == nil {
 				b.Refund(p.claim)
 			}
 			return p.claim.Reason, ctx.Err()
@@ -132,21 +132,22 @@ func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
 	}
 }
 
-// patience is the timer of how long p may wait in its queue. It is nil when only the context bounds it.
-func (b *Budget) patience(p *waiter) *time.Timer {
+// waitTimer returns a timer for the time that p may wait in its queue. It returns nil if only the context
+// limits the wait.
+func (b *Budget) waitTimer(p *waiter) *time.Timer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case p.claim.Reason == request.ReasonPrefetch:
-		return time.NewTimer(b.prefetching)
-	case p.claim.Reason == request.ReasonWaiting && p.claim.Queue > 0:
-		return time.NewTimer(p.claim.Queue - p.claim.Queue/50) // a timer is late on a busy machine
+		return time.NewTimer(b.prefetchWait)
+	case p.claim.Reason == request.ReasonWaiting && p.claim.MaxWait > 0:
+		return time.NewTimer(p.claim.MaxWait - p.claim.MaxWait/50) // shorter by 2 %, because timers fire late on a busy machine
 	}
 	return nil
 }
 
-// timedOut is the error of a request whose patience is over.
-func (b *Budget) timedOut(p *waiter) error {
+// giveUp returns the error of a request that waited too long, and counts a reader's request as refused.
+func (b *Budget) giveUp(p *waiter) error {
 	if p.claim.Reason == request.ReasonPrefetch {
 		return ErrPrefetchDropped
 	}
@@ -156,7 +157,7 @@ func (b *Budget) timedOut(p *waiter) error {
 	return &QueueError{After: MinRetry}
 }
 
-// enter puts p into its queue and grants what can be granted at once.
+// enter puts p into its queue and grants the requests that can be sent now.
 func (b *Budget) enter(p *waiter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,12 +170,12 @@ func (b *Budget) enter(p *waiter) error {
 		b.counts.Refused++
 		return ErrQueueFull
 	}
-	if err := b.tooLate(p); err != nil && b.remove(p) {
+	if err := b.checkTurn(p); err != nil && b.remove(p) {
 		b.counts.Refused++
 		return err
 	}
-	// The newest prefetches are the likeliest to be read: no more of them wait than slots.
-	if prefetches := &b.queues.of[request.ReasonPrefetch]; prefetches.count > b.slots.found() {
+	// The newest prefetches are the most likely to be read, so at most as many prefetches wait as there are slots.
+	if prefetches := &b.queues.byReason[request.ReasonPrefetch]; prefetches.count > b.slots.bestLimit() {
 		oldest := prefetches.first()
 		b.remove(oldest)
 		oldest.err = ErrPrefetchDropped
@@ -183,49 +184,49 @@ func (b *Budget) enter(p *waiter) error {
 	return nil
 }
 
-// tooLate is an error when the turn of p comes too late for its caller.
-func (b *Budget) tooLate(p *waiter) error {
-	if p.claim.Reason != request.ReasonWaiting || p.claim.Queue == 0 {
+// checkTurn returns an error if p's turn would come too late for its caller.
+func (b *Budget) checkTurn(p *waiter) error {
+	if p.claim.Reason != request.ReasonWaiting || p.claim.MaxWait == 0 {
 		return nil
 	}
-	patience := p.claim.Queue
-	if !p.claim.By.IsZero() {
-		patience = min(patience, p.claim.By.Sub(p.since))
+	patience := p.claim.MaxWait
+	if !p.claim.LeavesAt.IsZero() {
+		patience = min(patience, p.claim.LeavesAt.Sub(p.since))
 	}
-	ahead := b.queues.of[p.claim.Reason].ahead(p)
+	ahead := b.queues.byReason[p.claim.Reason].countAhead(p)
 	if ahead < 0 {
-		return nil // it has been granted
+		return nil // p has been granted
 	}
-	// A turn at the very end of the patience comes just as the caller leaves.
+	// A turn in the last 4 % of the patience would come just when the caller leaves.
 	if wait := b.wait(ahead); wait > patience-patience/25 {
 		return &QueueError{After: max(MinRetry, wait-patience)}
 	}
 	return nil
 }
 
-// wait estimates the wait behind so many others: for tokens, and for slots as long as slots were held of late.
+// wait estimates how long a request with that many requests before it waits for a token and for a slot.
 func (b *Budget) wait(ahead int) time.Duration {
 	var wait time.Duration
 	if lacking := float64(ahead+1) - b.bucket.tokens; lacking > 0 {
 		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
 	}
-	if lacking := ahead + 1 - b.slots.open(); lacking > 0 {
-		// A stalled upstream gives no slot back: held shows it. A trial is soon over.
-		found := time.Duration(b.slots.found())
-		hold := max(b.slots.hold, b.slots.held/found)
+	if lacking := ahead + 1 - b.slots.availableCount(); lacking > 0 {
+		// A stalled upstream releases no slot; then busyTime grows. A trial of fewer slots is short, so bestLimit counts.
+		found := time.Duration(b.slots.bestLimit())
+		hold := max(b.slots.averageHold, b.slots.busyTime/found)
 		wait = max(wait, hold*time.Duration(lacking)/found)
 	}
 	return wait
 }
 
-// withdraw is remove, with the lock.
-func (b *Budget) withdraw(p *waiter) bool {
+// leave removes p from its queue and reports whether p was still in it. The caller must not hold the lock.
+func (b *Budget) leave(p *waiter) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.remove(p)
 }
 
-// promote moves p to the queue of Waiting.
+// promote moves p to the queue of reason Waiting.
 func (b *Budget) promote(p *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -236,7 +237,7 @@ func (b *Budget) promote(p *waiter) {
 	}
 }
 
-// Release gives a slot back.
+// Release gives the slot of an answered request back.
 func (b *Budget) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,12 +246,12 @@ func (b *Budget) Release() {
 	b.grant()
 }
 
-// Refund gives slot and token back: nothing was sent. The claim's Reason is that of Take.
+// Refund gives slot and token of a request back that was not sent. The claim's Reason must be the one that Take returned.
 func (b *Budget) Refund(c Claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.slots.free++
-	b.shares.of(c.Of).left++
+	b.shares.get(c.LimitName).left++
 	b.shares.publish()
 	b.bucket.tokens = min(b.bucket.burst, b.bucket.tokens+1)
 	if c.Reason == request.ReasonCheck {
@@ -259,85 +260,86 @@ func (b *Budget) Refund(c Claim) {
 	b.grant()
 }
 
-// Told notes what an answer says of the requests that upstream still takes. It reports
-// whether nothing remains in a window whose end is known.
-func (b *Budget) Told(a Allowance) (nothing bool) {
+// RecordAllowance records what an answer says about the requests that upstream still accepts. It reports
+// whether no request is left in a window whose end is known.
+func (b *Budget) RecordAllowance(a Allowance) (nothing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	s := b.shares.of(a.Of)
-	s.told(a, b.at, b.slots.total-b.slots.free <= 1)
+	s := b.shares.get(a.LimitName)
+	s.recordAllowance(a, b.at, b.slots.total-b.slots.free <= 1)
 	b.shares.publish()
 	b.grant()
 	return s.left == 0 && a.Remaining == 0 && a.Reset > 0
 }
 
-// Observe notes what a request shows of how many upstream takes at once. How many go out at once follows.
+// Observe records what a request shows about how many requests upstream serves at the same time, and adapts the slots.
 func (b *Budget) Observe(o Observation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
 	if o.Refused {
-		b.slots.refused(o, b.at)
+		b.slots.addRefusal(o, b.at)
 	} else {
-		b.slots.answered(o, b.at)
+		b.slots.addAnswer(o, b.at)
 	}
 	b.grant()
 }
 
-// HasWindows reports whether upstream has told of a limit: else Window returns nil.
+// HasWindows reports whether upstream reported any limit. If not, Window returns nil.
 func (b *Budget) HasWindows() bool {
-	all := b.shares.told.Load()
+	all := b.shares.published.Load()
 	return all != nil && len(*all) > 0
 }
 
-// Window returns what upstream has told of one of its limits, less what was sent since; of its largest one where nothing
-// is known of that. It returns nil where upstream has told nothing. It takes no lock, and the window must not be changed.
+// Window returns the state of a limit that upstream reported, less the requests sent since then. It returns the
+// largest limit if that name is unknown, and nil if upstream reported no limit. It takes no lock. The caller
+// must not change the window.
 func (b *Budget) Window(of string) *Window {
-	all := b.shares.told.Load()
+	all := b.shares.published.Load()
 	if all == nil || len(*all) == 0 {
 		return nil
 	}
 	for i := range *all {
-		if (*all)[i].Of == of {
+		if (*all)[i].LimitName == of {
 			return &(*all)[i]
 		}
 	}
 	return &(*all)[0]
 }
 
-// SetQueue replaces how many requests may wait.
+// SetQueue replaces the maximum number of waiting requests.
 func (b *Budget) SetQueue(limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queues.limit = limit
 }
 
-// Stats is how full the queue is now.
+// Stats returns the current state of the queue.
 func (b *Budget) Stats() Queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
 	q := b.counts
 	q.Limit, q.Now, q.Reserve = b.queues.limit, b.queues.count, b.reserve.tokens
-	q.AtOnce, q.Why, q.Windows = b.slots.found(), b.slots.why(), b.shares.windows(b.at)
-	for i := range b.queues.of {
-		if since := b.queues.of[i].oldest(); !since.IsZero() {
+	q.AtOnce, q.Why, q.Windows = b.slots.bestLimit(), b.slots.limitReason(), b.shares.windows(b.at)
+	for i := range b.queues.byReason {
+		if since := b.queues.byReason[i].oldest(); !since.IsZero() {
 			q.Oldest = max(q.Oldest, b.now().Sub(since))
 		}
 	}
 	return q
 }
 
-// Close ends all waits with ErrClosed, and refuses what comes later.
+// Close ends all waits with ErrClosed. Later calls of Take fail with ErrClosed.
 func (b *Budget) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
 	b.wake(-1)
-	for r := range b.queues.of {
-		for b.queues.of[r].count > 0 {
-			p := b.queues.of[r].first()
+	for r := range b.queues.byReason {
+		for b.queues.byReason[r].count > 0 {
+			p := b.queues.byReason[r].first()
 			b.remove(p)
 			p.err = understudy.ErrClosed
 			close(p.ready)

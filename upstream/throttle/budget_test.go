@@ -18,7 +18,7 @@ func BenchmarkTake(b *testing.B) {
 			budget := NewBudget(Options{Rate: 1e9, Concurrency: 4, Queue: 5, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 			defer budget.Close()
 			for b.Loop() {
-				if _, err := budget.Take(context.Background(), Claim{Reason: reason, Queue: time.Second}); err != nil {
+				if _, err := budget.Take(context.Background(), Claim{Reason: reason, MaxWait: time.Second}); err != nil {
 					b.Fatal(err)
 				}
 				budget.Release()
@@ -30,7 +30,7 @@ func BenchmarkTake(b *testing.B) {
 		defer budget.Close()
 		budget.SetRate(1e9, 2)
 		for n := 0; b.Loop(); n++ {
-			if _, err := budget.Take(context.Background(), Claim{Reason: request.ReasonWaiting, Queue: time.Second}); err != nil {
+			if _, err := budget.Take(context.Background(), Claim{Reason: request.ReasonWaiting, MaxWait: time.Second}); err != nil {
 				b.Fatal(err)
 			}
 			budget.TryTake(Claim{})

@@ -9,33 +9,34 @@ import (
 	"understudy/request"
 )
 
-// classQueue is a queue in which flows take turns. Within a flow, requests go in the order in which they came.
+// classQueue is a queue in which flows take turns. The requests of one flow are sent in the order of their arrival.
 type classQueue struct {
-	flows []*flow // the first one goes next, and is last then
+	flows []*flow // the first flow is next, and then moves to the end
 	count int
 }
 
-// flow has the requests with one tag. It is in the queue while it has any.
+// flow has the waiting requests with one tag. It is in the queue as long as it has any.
 type flow struct {
 	id      flowTag
 	waiters []*waiter
 }
 
-// flowTag is what a flow is told apart by. Requests without a reader also are by upstream's
-// limit, so that one that is used up does not delay others.
+// flowTag identifies a flow. For requests without a reader it includes upstream's limit, so that a used-up
+// limit does not delay requests of other limits.
 type flowTag struct {
-	flow uint64
-	of   string
+	flow      uint64
+	limitName string
 }
 
+// tag returns the tag of a request's flow.
 func (p *waiter) tag() flowTag {
 	if p.claim.Reason == request.ReasonWaiting {
 		return flowTag{flow: p.claim.Flow}
 	}
-	return flowTag{p.claim.Flow, p.claim.Of}
+	return flowTag{p.claim.Flow, p.claim.LimitName}
 }
 
-// push puts p at the end of its flow.
+// push appends p to its flow.
 func (l *classQueue) push(p *waiter) {
 	l.count++
 	for _, t := range l.flows {
@@ -47,17 +48,17 @@ func (l *classQueue) push(p *waiter) {
 	l.flows = append(l.flows, &flow{p.tag(), []*waiter{p}})
 }
 
-// first is the request whose turn it is. The queue must not be empty.
+// first returns the request whose turn it is. The queue must not be empty.
 func (l *classQueue) first() *waiter { return l.flows[0].waiters[0] }
 
-// toFront makes the flow at i the one that goes next.
-func (l *classQueue) toFront(i int) {
+// moveToFront makes the flow with index i the next one.
+func (l *classQueue) moveToFront(i int) {
 	t := l.flows[i]
 	copy(l.flows[1:], l.flows[:i])
 	l.flows[0] = t
 }
 
-// remove takes p out. It is false when p is not there. When it was the turn of p, the next flow is first.
+// remove removes p and reports whether p was in the queue. If it was p's turn, the next flow becomes first.
 func (l *classQueue) remove(p *waiter) bool {
 	for i, t := range l.flows {
 		if t.id != p.tag() {
@@ -80,8 +81,8 @@ func (l *classQueue) remove(p *waiter) bool {
 	return false
 }
 
-// ahead is how many requests go before p. It is -1 when p is not in the queue.
-func (l *classQueue) ahead(p *waiter) int {
+// countAhead returns how many requests are sent before p, or -1 if p is not in the queue.
+func (l *classQueue) countAhead(p *waiter) int {
 	var mine *flow
 	for _, t := range l.flows {
 		if t.id == p.tag() {
@@ -97,7 +98,7 @@ func (l *classQueue) ahead(p *waiter) int {
 		case t == mine:
 			n += rounds
 			passed = true
-		case passed: // behind mine in every round
+		case passed: // mine is before them in every round
 			n += min(len(t.waiters), rounds)
 		default:
 			n += min(len(t.waiters), rounds+1)
@@ -106,7 +107,7 @@ func (l *classQueue) ahead(p *waiter) int {
 	return n
 }
 
-// oldest is since when the oldest request has waited. It is zero when the queue is empty.
+// oldest returns since when the oldest request has waited, or zero if the queue is empty.
 func (l *classQueue) oldest() (since time.Time) {
 	for _, t := range l.flows {
 		if first := t.waiters[0].since; since.IsZero() || first.Before(since) {

@@ -1,4 +1,4 @@
-// Condition: what the breaker knows of upstream.
+// Condition: what the breaker knows about upstream.
 
 package throttle
 
@@ -14,7 +14,7 @@ import (
 	"understudy/kit/retry"
 )
 
-// describe is the text of a failure for health: what went wrong, without addresses of the network. The log has those.
+// describe returns the text of a failure for people, without network addresses. The log has the addresses.
 func describe(e *understudy.UpstreamError) string {
 	var op *net.OpError
 	if !errors.As(e.Err, &op) {
@@ -40,36 +40,36 @@ type pause struct {
 
 // recent is how tries ended since the last good answer.
 type recent struct {
-	answered bool                      // upstream ever gave a good answer
-	fails    int                       // tries that failed
-	keys     map[string]struct{}       // keys that failed, downAfter at most
+	answered bool                      // whether upstream ever gave a good answer
+	fails    int                       // number of failed tries
+	keys     map[string]struct{}       // keys that failed, at most DownAfter
 	last     *understudy.UpstreamError // the last failure, without its page
 }
 
-// condition is what follows from recent.
+// condition is the state that follows from recent.
 type condition struct {
 	shut   understudy.Failure // FailNone, FailDown or FailCredential
-	narrow bool               // shut for few keys, and perhaps only these fail
-	unwell understudy.Failure // as shut; never FailNone while shut is another
-	since  time.Time          // of the state health tells
+	narrow bool               // whether only few keys failed, so that perhaps only these keys fail
+	unwell understudy.Failure // same values as shut; not FailNone while shut is not FailNone
+	since  time.Time          // when the state shown to people began
 }
 
-// probes are the requests that find out whether upstream is well again.
+// probes are the state of the requests that find out whether upstream works again.
 type probes struct {
-	failed  int       // since upstream became unwell
+	failed  int       // number of probes since upstream became unwell
 	next    time.Time // when the next one is due
-	running bool      // one is under way
+	running bool      // whether a probe is running
 }
 
-// schedule sets the next probe: 1 s on, doubling to 60 s, up to a fifth earlier, so that many processes do not probe in
-// step.
+// schedule sets the time of the next probe: after 1 s, doubling to 60 s, each up to a fifth earlier, so that
+// many processes do not probe at the same time.
 func (p *probes) schedule(now time.Time) {
 	d := retry.Backoff(ProbeMin, probeMax, p.failed)
 	p.failed++
 	p.next = now.Add(time.Duration(float64(d) * (1 - 0.2*rand.Float64())))
 }
 
-// restart counts anew to the first probe.
+// restart schedules the first probe.
 func (p *probes) restart(now time.Time) {
 	p.failed = 0
 	p.schedule(now)
@@ -78,14 +78,14 @@ func (p *probes) restart(now time.Time) {
 // hold is a wait that upstream asked for.
 type hold struct {
 	until time.Time
-	by    *understudy.UpstreamError // its answer
+	by    *understudy.UpstreamError // the answer that asked for it
 }
 
-// holds are those waits, by the limit of upstream's that is reached; "": everything waits.
+// holds are the waits by the name of upstream's limit. The wait of "" applies to every request.
 type holds map[string]hold
 
-// of is the wait of a request that counts for a limit.
-func (all holds) of(limit string) hold {
+// get returns the wait of a request that counts for a limit.
+func (all holds) get(limit string) hold {
 	h := all[""]
 	if one := all[limit]; one.until.After(h.until) {
 		h = one
@@ -93,7 +93,7 @@ func (all holds) of(limit string) hold {
 	return h
 }
 
-// wait begins one. It is false when a longer one is under way.
+// wait begins a wait. It returns false if a longer wait is running.
 func (all holds) wait(e *understudy.UpstreamError, now time.Time) bool {
 	until := now.Add(e.RetryAfter)
 	if !until.After(all[e.LimitName].until) {
@@ -103,12 +103,12 @@ func (all holds) wait(e *understudy.UpstreamError, now time.Time) bool {
 	return true
 }
 
-// State is what health shows. A wait counts when it is of everything, or of the limit that
-// is named.
+// State returns the state for health: its name, its reason, when it began, and when upstream is asked again
+// (zero if now). A wait counts if it applies to every request, or to the given limit.
 func (g *Breaker) State(limit string) (state, why string, since, next time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	hold := g.holds.of(limit)
+	hold := g.holds.get(limit)
 	held := g.now().Before(hold.until)
 	switch {
 	case g.condition.unwell == understudy.FailCredential:

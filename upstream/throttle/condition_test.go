@@ -32,7 +32,7 @@ func TestAFailedKeyDoesNotWaitForATimeThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewBreaker(Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		for range 20 {
-			g.Failed("a", &understudy.UpstreamError{Why: understudy.FailServer}, false)
+			g.RecordFailure("a", &understudy.UpstreamError{Why: understudy.FailServer}, false)
 		}
 		if a := g.Admit("a", "", true); a.Err == nil || !a.Until.After(time.Now()) {
 			t.Fatalf("at first: %v until %v", a.Err, a.Until)

@@ -1,4 +1,4 @@
-// Counts: what was sent, for whom, and what the answers took.
+// Counts: what was sent, for whom, and how long the answers took.
 
 package throttle
 
@@ -10,30 +10,30 @@ import (
 	"understudy/request"
 )
 
-// Counts counts tries and keeps the last answer times. Its zero value works.
+// Counts counts tries and keeps the last answer times. The zero value is ready for use.
 type Counts struct {
 	mu    sync.Mutex
 	stats request.SentCounts
-	spent [request.SpendingRetention / request.SpendingStep]span // a ring, by the time
+	spent [request.SpendingRetention / request.SpendingStep]span // ring buffer by time
 	took  [120]time.Duration
-	n     int // answers ever
+	n     int // number of answers so far
 }
 
 // span is what was sent in a span of time.
 type span struct {
 	spending request.Spending
-	flows    map[uint64]int64 // of reason Waiting; 0: others
+	flows    map[uint64]int64 // requests of reason Waiting by flow; 0 stands for all other flows
 }
 
-// mostFlows bounds the flows of a span. Those with the least are counted as others then.
-const mostFlows = 32
+// maxFlows is the maximum number of flows of a span. Beyond it, the flow with the fewest requests is counted as "others".
+const maxFlows = 32
 
-// sent counts a request of a flow.
-func (s *span) sent(flow uint64) {
+// addRequest counts a request of a flow.
+func (s *span) addRequest(flow uint64) {
 	if s.flows == nil {
 		s.flows = map[uint64]int64{}
 	}
-	if _, known := s.flows[flow]; flow != 0 && !known && len(s.flows) > mostFlows {
+	if _, known := s.flows[flow]; flow != 0 && !known && len(s.flows) > maxFlows {
 		least := uint64(0)
 		for other, n := range s.flows {
 			if other != 0 && (least == 0 || n < s.flows[least]) {
@@ -46,8 +46,8 @@ func (s *span) sent(flow uint64) {
 	s.flows[flow]++
 }
 
-// spending is the span that a moment is in. The caller holds mu.
-func (c *Counts) spending(now time.Time) *span {
+// spanAt returns the span of a moment. The caller holds mu.
+func (c *Counts) spanAt(now time.Time) *span {
 	from := now.Truncate(request.SpendingStep)
 	s := &c.spent[uint64(from.Unix())/uint64(request.SpendingStep/time.Second)%uint64(len(c.spent))]
 	if !s.spending.From.Equal(from) {
@@ -56,8 +56,8 @@ func (c *Counts) spending(now time.Time) *span {
 	return s
 }
 
-// Spending are the spans of the last SpendingKept in which something was sent, oldest
-// first. name is the name of a flow's caller, "" when it is not known.
+// Spending returns the spans of the last SpendingRetention in which something was sent, oldest first. name
+// returns the name of a flow's caller, or "" if it is unknown.
 func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []request.Spending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,64 +76,64 @@ func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []reques
 	return all
 }
 
-// Stats are the counters now.
+// Stats returns the counters.
 func (c *Counts) Stats() request.SentCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
 }
 
-// Sent counts a request that is sent now, of a reader with that flow.
-func (c *Counts) Sent(r request.Reason, flow uint64, now time.Time) {
+// AddRequest counts a request that is sent now for a reader's flow.
+func (c *Counts) AddRequest(r request.Reason, flow uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Requests++
 	c.stats.ByReason[r]++
-	s := c.spending(now)
+	s := c.spanAt(now)
 	if s.spending.ByReason[r]++; r == request.ReasonWaiting {
-		s.sent(flow)
+		s.addRequest(flow)
 	}
 }
 
-// Retried counts a try after the first of a fetch.
-func (c *Counts) Retried(r request.Reason) {
+// AddRetry counts a retry.
+func (c *Counts) AddRetry(r request.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Retries[r]++
 }
 
-// Hedged counts a request beside one that was late.
-func (c *Counts) Hedged(r request.Reason) {
+// AddHedge counts a request that was sent beside a late one.
+func (c *Counts) AddHedge(r request.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Hedges[r]++
 }
 
-// Failed counts a try that has failed now.
-func (c *Counts) Failed(now time.Time) {
+// AddFailure counts a failed try.
+func (c *Counts) AddFailure(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Errors++
-	c.spending(now).spending.Failed++
+	c.spanAt(now).spending.Failed++
 }
 
-// TooLarge counts a body above the limit.
-func (c *Counts) TooLarge() {
+// AddTooLarge counts a body above the limit.
+func (c *Counts) AddTooLarge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.TooLarge++
 }
 
-// Answered notes how long an answer took.
-func (c *Counts) Answered(took time.Duration) {
+// AddAnswer records how long an answer took.
+func (c *Counts) AddAnswer(took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took[c.n%len(c.took)] = took
 	c.n++
 }
 
-// Recent are the last answer times, oldest first.
-func (c *Counts) Recent() []time.Duration {
+// AnswerTimes returns the last answer times, oldest first.
+func (c *Counts) AnswerTimes() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := min(c.n, len(c.took))

@@ -1,4 +1,4 @@
-// Deadline: ends a request when nothing comes for too long.
+// Deadline: ends a request if no data arrives for too long.
 
 package throttle
 
@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// LateError is a deadline that passed.
+// LateError is the error of a deadline that passed.
 type LateError struct {
 	What  string
 	After time.Duration
-	Total bool // something came, but not all
+	Total bool // whether data arrived, but not all of it
 }
 
-// Error says what did not come, and within which time.
+// Error returns what did not happen, and in which time.
 func (e *LateError) Error() string { return fmt.Sprintf("%s within %v", e.What, e.After) }
 
-// Deadline ends a request with a cause when it is not set again in time.
+// Deadline ends a request with a cause unless it is set again in time.
 type Deadline struct {
 	cause atomic.Pointer[LateError]
 	timer *time.Timer
 }
 
-// NewDeadline makes a deadline that calls cancel with the cause when the time is over.
+// NewDeadline creates a deadline that calls cancel with the cause when the time has passed.
 func NewDeadline(cancel context.CancelCauseFunc, cause *LateError, after time.Duration) *Deadline {
 	a := &Deadline{}
 	a.cause.Store(cause)
@@ -34,20 +34,20 @@ func NewDeadline(cancel context.CancelCauseFunc, cause *LateError, after time.Du
 	return a
 }
 
-// Reset gives the request that much time again.
+// Reset starts the time anew.
 func (a *Deadline) Reset(after time.Duration) { a.timer.Reset(after) }
 
-// Next is Reset with another cause.
-func (a *Deadline) Next(cause *LateError, after time.Duration) {
+// ResetCause starts the time anew with another cause.
+func (a *Deadline) ResetCause(cause *LateError, after time.Duration) {
 	a.cause.Store(cause)
 	a.timer.Reset(after)
 }
 
-// Stop ends the deadline. Reset and Next begin it again.
+// Stop stops the deadline. Reset and ResetCause start it again.
 func (a *Deadline) Stop() { a.timer.Stop() }
 
-// CauseOf is why a request ended: the deadline that passed, or err.
-func CauseOf(ctx context.Context, err error) error {
+// FindCause returns why a request ended: the deadline that passed, or err.
+func FindCause(ctx context.Context, err error) error {
 	var late *LateError
 	if errors.As(context.Cause(ctx), &late) {
 		return late
@@ -55,13 +55,13 @@ func CauseOf(ctx context.Context, err error) error {
 	return err
 }
 
-// IsLate reports that a deadline ended the context.
+// IsLate reports whether a deadline ended the context.
 func IsLate(ctx context.Context) bool {
 	var late *LateError
 	return errors.As(context.Cause(ctx), &late)
 }
 
-// IsSilence reports the error of a try in which nothing came for too long.
+// IsSilence reports whether err is that of a try in which no data arrived for too long.
 func IsSilence(err error) bool {
 	var late *LateError
 	return errors.As(err, &late) && !late.Total

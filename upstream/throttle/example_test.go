@@ -33,7 +33,7 @@ func ExampleBreaker() {
 	b := throttle.NewBreaker(options())
 	failed := &understudy.UpstreamError{Why: understudy.FailUnreachable}
 	for _, key := range []string{"/a", "/b", "/c", "/d", "/e"} {
-		b.Failed(key, failed, false)
+		b.RecordFailure(key, failed, false)
 		b.Pause(key, failed)
 	}
 	state, _, _, _ := b.State("")

@@ -1,4 +1,4 @@
-// Granting: which request is next when there is budget again.
+// Granting: which request is sent next when the budget allows one.
 
 package throttle
 
@@ -8,20 +8,20 @@ import (
 	"understudy/request"
 )
 
-// push puts p at the end of its flow.
+// push appends p to its flow.
 func (b *Budget) push(p *waiter) {
 	p.since = b.now()
-	b.queues.of[p.claim.Reason].push(p)
+	b.queues.byReason[p.claim.Reason].push(p)
 	b.queues.count++
 	if p.claim.Reason == request.ReasonWaiting {
-		b.reserve.came(p.since, b.bucket)
-		b.shares.of(p.claim.Of).came(p.since)
+		b.reserve.addReader(p.since, b.bucket)
+		b.shares.get(p.claim.LimitName).addReader(p.since)
 	}
 }
 
-// remove takes p out of its queue. It is false when p is no longer there.
+// remove removes p from its queue and reports whether p was still in it.
 func (b *Budget) remove(p *waiter) bool {
-	if !b.queues.of[p.claim.Reason].remove(p) {
+	if !b.queues.byReason[p.claim.Reason].remove(p) {
 		return false
 	}
 	b.queues.count--
@@ -31,16 +31,16 @@ func (b *Budget) remove(p *waiter) bool {
 	return true
 }
 
-// grant lets out the requests that may go, and sets the timer for the next one. The lock is held.
+// grant grants the requests that may be sent now, and sets the timer for the next request. The caller holds the lock.
 func (b *Budget) grant() {
 	b.pass(b.now())
 	next := time.Duration(-1)
-	for reason := range b.queues.of {
+	for reason := range b.queues.byReason {
 		r := request.Reason(reason)
-		for b.queues.of[r].count > 0 {
-			wait := b.lacks(r)
+		for b.queues.byReason[r].count > 0 {
+			wait := b.waitTime(r)
 			if wait == 0 {
-				wait = b.foremost(r)
+				wait = b.chooseFlow(r)
 			}
 			if wait != 0 {
 				if wait > 0 && (next < 0 || wait < next) {
@@ -48,7 +48,7 @@ func (b *Budget) grant() {
 				}
 				break
 			}
-			p := b.queues.of[r].first()
+			p := b.queues.byReason[r].first()
 			b.remove(p)
 			b.send(p.claim)
 			if r == request.ReasonCheck {
@@ -56,24 +56,25 @@ func (b *Budget) grant() {
 			}
 			close(p.ready)
 		}
-		if b.queues.of[r].count == 0 {
+		if b.queues.byReason[r].count == 0 {
 			continue
 		}
 		if r == request.ReasonWaiting {
 			break // no other reason goes before a waiting reader
 		}
 	}
-	b.slots.rest(b.at)
+	b.slots.endIdleTrial(b.at)
 	b.wake(next)
 }
 
-// foremost puts a flow first whose request upstream's own limit lets go now. Otherwise it is how long until there is one.
-func (b *Budget) foremost(r request.Reason) time.Duration {
+// chooseFlow puts a flow first whose next request upstream's own limit allows now, and returns 0. If there is
+// none, it returns the time until one is allowed.
+func (b *Budget) chooseFlow(r request.Reason) time.Duration {
 	least := time.Duration(-1)
-	for i, t := range b.queues.of[r].flows {
-		wait := b.shareLacks(t.waiters[0].claim)
+	for i, t := range b.queues.byReason[r].flows {
+		wait := b.shareWait(t.waiters[0].claim)
 		if wait == 0 {
-			b.queues.of[r].toFront(i)
+			b.queues.byReason[r].moveToFront(i)
 			return 0
 		}
 		if least < 0 || wait < least {
@@ -83,35 +84,35 @@ func (b *Budget) foremost(r request.Reason) time.Duration {
 	return least
 }
 
-// shareLacks is how long upstream's own limit delays a request.
-func (b *Budget) shareLacks(c Claim) time.Duration {
+// shareWait returns how long upstream's own limit delays a request.
+func (b *Budget) shareWait(c Claim) time.Duration {
 	if c.Reason == request.ReasonWaiting {
 		return 0
 	}
-	return b.shares.of(c.Of).lacks(b.at)
+	return b.shares.get(c.LimitName).waitTime(b.at)
 }
 
-// TryTake takes slot and token when both are there now and no reader waits for them. Release gives the slot back.
+// TryTake takes a slot and a token if both are free and no reader waits for them. Release gives the slot back.
 func (b *Budget) TryTake(c Claim) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	if b.closed || b.queues.of[request.ReasonWaiting].count > 0 || b.lacks(c.Reason) != 0 || b.shareLacks(c) != 0 {
+	if b.closed || b.queues.byReason[request.ReasonWaiting].count > 0 || b.waitTime(c.Reason) != 0 || b.shareWait(c) != 0 {
 		return false
 	}
 	b.send(c)
 	return true
 }
 
-// send takes what a request needs.
+// send takes a slot and a token, and counts the request in upstream's own limit.
 func (b *Budget) send(c Claim) {
 	b.slots.free--
 	b.bucket.tokens--
-	b.shares.of(c.Of).sent(c.Reason != request.ReasonWaiting)
+	b.shares.get(c.LimitName).addRequest(c.Reason != request.ReasonWaiting)
 	b.shares.publish()
 }
 
-// pass brings bucket, reserve and slots up to date.
+// pass updates bucket, reserve and slots to the given time.
 func (b *Budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.bucket.pass(d)
@@ -121,11 +122,12 @@ func (b *Budget) pass(now time.Time) {
 		}
 	}
 	b.at = now
-	b.reserve.size(now, b.bucket)
+	b.reserve.update(now, b.bucket)
 }
 
-// lacks is how long until there are enough tokens for a request of the reason. It is 0 when there are, -1 when slots lack.
-func (b *Budget) lacks(r request.Reason) time.Duration {
+// waitTime returns the time until there are enough tokens for a request of the reason: 0 if there are, -1 if
+// slots are missing.
+func (b *Budget) waitTime(r request.Reason) time.Duration {
 	share, reserve := 0.25, b.reserve.tokens
 	switch r {
 	case request.ReasonWaiting:
@@ -133,10 +135,10 @@ func (b *Budget) lacks(r request.Reason) time.Duration {
 	case request.ReasonPrefetch:
 		share, reserve = 0.5, 2*reserve
 	}
-	if need := max(1, share*float64(b.slots.usable())); float64(b.slots.open()) < need {
+	if need := max(1, share*float64(b.slots.currentLimit())); float64(b.slots.availableCount()) < need {
 		return -1
 	}
-	// A hair less than a token counts as one: sums of fractions fall short.
+	// A hair less than a token counts as a token, because sums of fractions fall short.
 	const hair = 1e-6
 	wait := (min(b.bucket.burst, 1+reserve) - hair - b.bucket.tokens) / b.bucket.rate
 	if r == request.ReasonCheck {
@@ -148,7 +150,7 @@ func (b *Budget) lacks(r request.Reason) time.Duration {
 	return 0
 }
 
-// wake sets the timer, or stops it when after is negative.
+// wake sets the timer, or stops it if after is negative.
 func (b *Budget) wake(after time.Duration) {
 	if b.timer != nil {
 		b.timer.Stop()

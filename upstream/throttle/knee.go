@@ -1,4 +1,4 @@
-// Knee: how many requests at once upstream serves best, by how long its answers take.
+// Knee: how many requests at the same time upstream serves best, judged by how long its answers take.
 
 package throttle
 
@@ -8,31 +8,34 @@ import (
 )
 
 const (
-	few      = 16   // answers: the fewest of a trial
-	enough   = 320  // answers: the most
-	sure     = 2.5  // standard errors that end a trial before
-	needless = 0.7  // the part of a change of the number that answers wait for each other: from there on, fewer are better
-	doubtful = 0.5  // the least part of a change of the number that the requests under way must have followed
-	window   = 512  // answers whose mean is taken for the number in use
-	soon     = 16   // answers in which it is noticed that they take another time; their moving mean is worth twice as many
-	moved    = 1.25 // times as long, or as short, at least is another time
-	strange  = 4    // standard errors, too
-	seldom   = 8    // times what the last trial took are before the next one then: latency may go up and down by itself
-	calm     = 2    // doublings of the pause between trials that change nothing
-	calmFull = 5    // while as many as the settings allow are in use: there a trial costs most
+	minTrialAnswers = 16   // smallest number of answers of a trial
+	maxTrialAnswers = 320  // largest number of answers of a trial
+	sureErrors      = 2.5  // a trial ends early when its result is that many standard errors away from the threshold
+	waitThreshold   = 0.7  // share of a change of the slots that becomes waiting; from this share on, fewer slots are better
+	minFollowed     = 0.5  // smallest share of a change of the slots that the running requests must have followed
+	meanWindow      = 512  // number of answers in the mean for the current number of slots
+	shortWindow     = 16   // number of answers after which a change of the answer time is noticed; the moving mean covers twice as many
+	minShift        = 1.25 // smallest factor by which answers must become slower or faster to count as a change
+	shiftErrors     = 4    // number of standard errors by which they must change, too
+	// after a change of the answer time, the next trial starts after that many times the last trial's answers:
+	// latency may vary by itself
+	pauseFactor    = 8
+	maxCalm        = 2 // maximum doublings of the pause between trials that change nothing
+	maxCalmAtTotal = 5 // the same while all slots of the settings are in use, because then a trial costs most
 )
 
-// steps are how many times more or fewer are tried. A far step shows with fewer answers whether it is right.
+// steps are the factors by which a trial changes the number of slots. A larger factor needs fewer answers for a result.
 var steps = [...]float64{1.5, 2, 4}
 
-// knee finds how many requests at once upstream serves best. With fewer at once, fewer are answered in a second. With
-// more, they only wait for each other, and each takes longer in the same measure (J. Little, A Proof for the Queuing
-// Formula L = λW, 1961). What limits upstream to that number is its own matter: workers, connections to its database.
+// knee finds how many requests at the same time upstream serves best. With fewer requests, fewer are answered
+// in a second. With more, the requests only wait for each other, and each takes longer in proportion (J.
+// Little, A Proof for the Queuing Formula L = λW, 1961). The reason for upstream's limit does not matter:
+// workers, or connections to its database.
 //
-// Latency near its minimum means that there is room, as for TCP Vegas (L. Brakmo, L. Peterson, 1995) and its like for
-// requests (Netflix, "Performance Under Load", 2018). But a minimum that was seen long ago is wrong when upstream itself
-// has become slower. So another number is tried now and then, for as few answers as will do, and compared with the number
-// in use right before it:
+// Latency near its minimum means that upstream can serve more, as in TCP Vegas (L. Brakmo, L. Peterson, 1995)
+// and similar methods for requests (Netflix, "Performance Under Load", 2018). But a minimum measured long ago
+// is wrong if upstream itself has become slower. So knee sometimes tries another number of slots, for as few
+// answers as possible. It compares them with the answers just before the trial:
 //
 //	trial of | waited | means                                       | then
 //	more     | 0      | as many more are answered in a second       | they are the number in use
@@ -40,100 +43,101 @@ var steps = [...]float64{1.5, 2, 4}
 //	fewer    | 0      | fewer are answered in a second              | the number stays
 //	fewer    | 1      | as many are answered, and sooner            | they are the number in use
 //
-// Waited is the change of latency over the change of requests under way, both by their logarithms. A latency counts in
-// relation to what answers of its sort take with the number in use, and for four times that at most.
+// Waited is the change of latency divided by the change of running requests, both as logarithms. Latency is
+// measured relative to the usual time of the same sort of answer, at most four times that time.
 type knee struct {
-	most  float64   // the number that was found; 0: as many as the settings allow
-	since time.Time // the number last changed
-	skip  int       // answers to later requests that are not counted: of those sent together, the quick ones come first
-	paces paces
-	home  home
-	trial trial
+	best     float64   // best number of slots so far; 0 if as many as the settings allow
+	since    time.Time // when the number of slots last changed
+	skip     int       // number of later answers that are ignored, because of requests sent together the fast ones return first
+	paces    paces
+	baseline baseline
+	trial    trial
 
-	// The last number that was too many.
+	// The last number of slots that was too many:
 	over    int
-	slower  float64 // times what answers take with the number in use
-	refused bool    // upstream refused
+	slower  float64 // how many times longer answers took than with the best number
+	refused bool    // whether upstream refused requests
 }
 
-// sight is what one answer shows.
-type sight struct {
-	ratio float64 // of its latency to what is usual for its sort
-	used  float64 // requests under way when it came
+// answerSample is the result of one answer.
+type answerSample struct {
+	ratio float64 // answer time divided by the usual time of its sort
+	used  float64 // requests that were running when the answer arrived
 }
 
-// home is what answers show with the number in use.
-type home struct {
+// baseline has the answers with the current number of slots, outside trials.
+type baseline struct {
 	measure measure
-	recent  float64 // mean of the ratio, of the last answers
+	recent  float64 // moving mean of the ratio of the last answers
 	count   int     // answers since the last trial
-	pause   int     // answers until the next one
-	calm    int     // trials in a row that changed nothing for sure
+	pause   int     // answers until the next trial
+	calm    int     // number of trials in a row that clearly changed nothing
 }
 
-// trial is of another number.
+// trial is the state of a trial with another number of slots.
 type trial struct {
-	limit   int  // 0: there is none
-	up      bool // it is more; without a trial, the next one's
-	far     int  // which of steps it is
-	vain    int  // answers that showed nothing
-	cost    int  // answers
+	limit   int  // slots of the trial; 0 if no trial runs
+	up      bool // whether the trial, or the next one if none runs, uses more slots
+	step    int  // index in steps
+	useless int  // number of answers that showed nothing
+	cost    int  // number of answers
 	measure measure
 }
 
-func newKnee() knee { return knee{trial: trial{far: len(steps) - 1}} }
+func newKnee() knee { return knee{trial: trial{step: len(steps) - 1}} }
 
-func (k *knee) trying() bool { return k.trial.limit > 0 }
+// isTrialRunning reports whether a trial runs.
+func (k *knee) isTrialRunning() bool { return k.trial.limit > 0 }
 
-// found is the number in use, trials apart.
-func (k *knee) found(total int) int {
-	if k.most == 0 {
+// bestLimit returns the best known number of slots, at most total. Trials do not change it.
+func (k *knee) bestLimit(total int) int {
+	if k.best == 0 {
 		return total
 	}
-	return min(total, max(1, int(k.most)))
+	return min(total, max(1, int(k.best)))
 }
 
-// settled notes an answer with the number in use. When answers begin to take another time, the next trial is soon: of
-// fewer where they take longer, of more where they do not take as long.
-func (k *knee) settled(s sight, total int, now time.Time) {
-	h, t := &k.home, &k.trial
+// addBaseline adds an answer outside a trial. If answers become slower, the next trial comes sooner and uses
+// fewer slots. If they become faster, the next trial uses more slots.
+func (k *knee) addBaseline(s answerSample, total int, now time.Time) {
+	h, t := &k.baseline, &k.trial
 	m := &h.measure
 	if m.n == 0 {
 		h.recent = s.ratio
 	}
-	h.recent += (s.ratio - h.recent) / soon
-	m.add(s, 1-1.0/window)
+	h.recent += (s.ratio - h.recent) / shortWindow
+	m.add(s, 1-1.0/meanWindow)
 	h.count++
-	off := math.Abs(math.Log(h.recent / m.mean()))
-	if m.n >= 2*soon && off > max(math.Log(moved), min(math.Ln2, strange*math.Sqrt(m.variance()*(1.0/(2*soon)+1/m.n)))) {
-		t.up, t.far = h.recent < m.mean(), 1
+	off := math.Abs(math.Log(h.recent / m.average()))
+	if m.n >= 2*shortWindow && off > max(math.Log(minShift), min(math.Ln2, shiftErrors*math.Sqrt(m.variance()*(1.0/(2*shortWindow)+1/m.n)))) {
+		t.up, t.step = h.recent < m.average(), 1
 		if off > math.Ln2 {
-			t.far = 2
+			t.step = 2
 		}
 		pause := h.pause
-		if n := k.found(total); t.up && n < total || !t.up && n > 1 {
-			pause = min(pause, seldom*t.cost)
+		if n := k.bestLimit(total); t.up && n < total || !t.up && n > 1 {
+			pause = min(pause, pauseFactor*t.cost)
 		}
 		k.paces.change(h.recent)
-		*h = home{count: h.count, pause: pause, calm: h.calm}
+		*h = baseline{count: h.count, pause: pause, calm: h.calm}
 		return
 	}
-	// So many that a trial of as many would show half of what is expected of it.
-	expected := math.Log(steps[t.far]) / 2
-	if least := max(2*few, min(8*m.variance()/(expected*expected), 0.7*enough)); h.count >= h.pause && m.n >= least {
-		k.try(total, now)
+	// After that many answers, a trial of the same length would show half of the expected change.
+	expected := math.Log(steps[t.step]) / 2
+	if least := max(2*minTrialAnswers, min(8*m.variance()/(expected*expected), 0.7*maxTrialAnswers)); h.count >= h.pause && m.n >= least {
+		k.startTrial(total, now)
 	}
 }
 
-// try begins a trial.
-func (k *knee) try(total int, now time.Time) {
-	t, n := &k.trial, k.found(total)
+// startTrial starts a trial.
+func (k *knee) startTrial(total int, now time.Time) {
+	t, n := &k.trial, k.bestLimit(total)
 	t.up = n < total && (t.up || n == 1)
-	by := steps[t.far]
+	by := steps[t.step]
 	if t.up {
-		// Twice as many at most: too many are a burden for upstream.
+		// At most half as many again, because too many requests burden upstream.
 		t.limit = int(math.Ceil(float64(n) * min(by, steps[1])))
-		if float64(t.limit)*moved > float64(total) {
+		if float64(t.limit)*minShift > float64(total) {
 			t.limit = total
 		}
 		if k.refused && k.over > n {
@@ -142,86 +146,86 @@ func (k *knee) try(total int, now time.Time) {
 	} else {
 		t.limit = max(1, int(float64(n)/by))
 	}
-	t.measure, t.vain, t.cost = measure{}, 0, t.limit
+	t.measure, t.useless, t.cost = measure{}, 0, t.limit
 	k.since, k.skip = now, t.limit
 }
 
-// tried notes an answer of a trial, which may end it.
-func (k *knee) tried(s sight, total int, now time.Time) {
-	t, h := &k.trial, &k.home
+// addTrial adds an answer of a trial, and ends the trial when the result is clear.
+func (k *knee) addTrial(s answerSample, total int, now time.Time) {
+	t, h := &k.trial, &k.baseline
 	t.measure.add(s, 1)
-	if t.cost++; t.measure.n < max(few, float64(t.limit)) {
+	if t.cost++; t.measure.n < max(minTrialAnswers, float64(t.limit)) {
 		return
 	}
 	more := math.Log(t.measure.used / t.measure.n * h.measure.n / h.measure.used)
-	if more/math.Log(float64(t.limit)/float64(k.found(total))) < doubtful {
-		k.unchanged(total, true, now)
+	if more/math.Log(float64(t.limit)/float64(k.bestLimit(total))) < minFollowed {
+		k.endTrial(total, true, now)
 		return
 	}
-	slower := t.measure.mean() / h.measure.mean()
+	slower := t.measure.average() / h.measure.average()
 	waited := math.Log(slower) / more
 	unsure := math.Sqrt(max(t.measure.variance(), h.measure.variance())*(1/t.measure.n+1/h.measure.n)) / math.Abs(more)
-	margin := math.Abs(waited - needless)
+	margin := math.Abs(waited - waitThreshold)
 	switch {
-	case margin < sure*unsure && t.measure.n < enough:
-	case t.up == (waited >= needless):
+	case margin < sureErrors*unsure && t.measure.n < maxTrialAnswers:
+	case t.up == (waited >= waitThreshold):
 		if t.up {
 			k.over, k.slower, k.refused = t.limit, slower, false
 		}
-		k.unchanged(total, margin > unsure, now)
+		k.endTrial(total, margin > unsure, now)
 	default:
 		if !t.up {
-			k.over, k.slower, k.refused = k.found(total), 1/slower, false
+			k.over, k.slower, k.refused = k.bestLimit(total), 1/slower, false
 		}
-		k.move(total, margin > unsure)
+		k.applyTrial(total, margin > unsure)
 	}
 }
 
-// nothing notes an answer that shows nothing: there is not enough to do, or it is of no known sort. A trial that has many
-// of them is over.
-func (k *knee) nothing(total int, now time.Time) {
+// countUseless counts an answer that shows nothing, because too few requests run or the sort is not known. A
+// trial with many such answers ends.
+func (k *knee) countUseless(total int, now time.Time) {
 	t := &k.trial
-	if !k.trying() {
+	if !k.isTrialRunning() {
 		return
 	}
-	if t.vain++; t.vain >= few && float64(t.vain) > 2*t.measure.n {
-		k.unchanged(total, true, now)
+	if t.useless++; t.useless >= minTrialAnswers && float64(t.useless) > 2*t.measure.n {
+		k.endTrial(total, true, now)
 	}
 }
 
-// move makes the number of the trial the one in use. The next trial goes on in the same direction.
-func (k *knee) move(total int, certain bool) {
-	t, h := &k.trial, &k.home
-	if k.most = float64(t.limit); t.limit >= total {
-		k.most = 0
+// applyTrial makes the trial's number of slots the best one. The next trial continues in the same direction.
+func (k *knee) applyTrial(total int, certain bool) {
+	t, h := &k.trial, &k.baseline
+	if k.best = float64(t.limit); t.limit >= total {
+		k.best = 0
 	}
-	k.paces.change(t.measure.mean())
-	*h = home{measure: t.measure, recent: 1}
-	h.measure.scale()
+	k.paces.change(t.measure.average())
+	*h = baseline{measure: t.measure, recent: 1}
+	h.measure.normalize()
 	if t.limit = 0; certain {
-		t.far = min(t.far+1, len(steps)-1)
+		t.step = min(t.step+1, len(steps)-1)
 	}
 }
 
-// unchanged ends a trial that shows nothing better. The next one is later and goes the other way.
-func (k *knee) unchanged(total int, certain bool, now time.Time) {
-	t, h := &k.trial, &k.home
-	calmest := calm
-	if k.found(total) >= total {
-		calmest = calmFull
+// endTrial ends a trial that found nothing better. The next trial comes later and goes in the other direction.
+func (k *knee) endTrial(total int, certain bool, now time.Time) {
+	t, h := &k.trial, &k.baseline
+	calmest := maxCalm
+	if k.bestLimit(total) >= total {
+		calmest = maxCalmAtTotal
 	}
-	t.up, t.far = !t.up, max(0, t.far-1)
+	t.up, t.step = !t.up, max(0, t.step-1)
 	if certain {
-		if h.calm++; h.calm > calm {
+		if h.calm++; h.calm > maxCalm {
 			t.up = h.calm%4 != 0
 		}
 	}
-	h.pause = max(2*few, t.cost) << min(h.calm, calmest)
-	k.back(max(t.limit, k.found(total)), now)
+	h.pause = max(2*minTrialAnswers, t.cost) << min(h.calm, calmest)
+	k.resumeLimit(max(t.limit, k.bestLimit(total)), now)
 }
 
-// back goes on with the number in use. So many requests may be under way.
-func (k *knee) back(under int, now time.Time) {
-	k.trial.limit, k.home.count = 0, 0
+// resumeLimit returns to the best number of slots. Up to under requests may still be running.
+func (k *knee) resumeLimit(under int, now time.Time) {
+	k.trial.limit, k.baseline.count = 0, 0
 	k.since, k.skip = now, under
 }

@@ -145,7 +145,7 @@ func (c *crowd) ask(ctx context.Context, r request.Reason) {
 		c.b.Observe(Observation{Sort: sort, Began: began, Took: took, Lost: lost})
 	}
 	c.b.mu.Lock()
-	n, usable := c.b.slots.found(), c.b.slots.usable()
+	n, usable := c.b.slots.bestLimit(), c.b.slots.currentLimit()
 	c.b.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -411,7 +411,7 @@ func TestATrialInVainEnds(t *testing.T) {
 		for range 5000 {
 			c.wait(1)
 			c.b.mu.Lock()
-			trying := c.b.slots.knee.trying()
+			trying := c.b.slots.knee.isTrialRunning()
 			c.b.mu.Unlock()
 			if trying {
 				break
@@ -423,7 +423,7 @@ func TestATrialInVainEnds(t *testing.T) {
 		c.wait(200)
 		c.b.mu.Lock()
 		defer c.b.mu.Unlock()
-		if n := c.b.slots.usable(); n != 20 {
+		if n := c.b.slots.currentLimit(); n != 20 {
 			t.Errorf("%d at once are still tried", n)
 		}
 	})
@@ -440,29 +440,29 @@ func FuzzSlots(f *testing.F) {
 		for i := 0; i+1 < len(steps); i++ {
 			a, b := steps[i], steps[i+1]
 			now = now.Add(time.Duration(a%16) * time.Millisecond)
-			for s.open() > 0 && a&1 == 0 {
+			for s.availableCount() > 0 && a&1 == 0 {
 				s.free--
 			}
 			o := Observation{Sort: Sort{Size: int(b % 3)}, Began: now.Add(-time.Duration(b) * time.Millisecond), Lost: b%11 == 0,
 				Took: time.Duration(math.Pow(10, float64(b)/12)) * time.Duration(a%5), Counted: int64(b % 60)}
 			switch {
 			case a%29 == 0:
-				s.refused(o, now)
+				s.addRefusal(o, now)
 			case a == 255:
 				s.resize(1+int(b), now)
 			default:
-				s.answered(o, now)
+				s.addAnswer(o, now)
 			}
-			if s.used() > 0 {
+			if s.usedCount() > 0 {
 				s.release()
 			}
-			s.rest(now)
-			h := s.knee.home
-			n := s.usable()
+			s.endIdleTrial(now)
+			h := s.knee.baseline
+			n := s.currentLimit()
 			checktest.MustTrue(t, n >= 1, "step %d: n is %v, want >= 1", i, n)
 			checktest.MustTrue(t, n <= s.total, "step %d: n is %v", i, n)
-			checktest.MustTrue(t, s.found() >= 1, "step %d: s.found() < 1", i)
-			checktest.MustTrue(t, s.found() <= s.total, "step %d: s.found() > s.total", i)
+			checktest.MustTrue(t, s.bestLimit() >= 1, "step %d: s.found() < 1", i)
+			checktest.MustTrue(t, s.bestLimit() <= s.total, "step %d: s.found() > s.total", i)
 			checktest.MustTrue(t, !math.IsNaN(h.recent+h.measure.sum+h.measure.squares+h.measure.used),
 				"step %d: math.IsNaN(h.recent+h.measure.sum+h.measure.squares+h.measure.used) is true", i)
 		}

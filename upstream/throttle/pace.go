@@ -1,18 +1,18 @@
-// Pace: how long answers take, like compared with like.
+// Pace: how long answers take compared with answers of the same sort.
 
 package throttle
 
 import "math"
 
-// measure is of some answers.
+// measure has the statistics of some answers.
 type measure struct {
-	n, sum, squares float64 // of ratios
-	pairs, last     float64 // sum of the products of each with the one before
-	used            float64 // sum
+	n, sum, squares float64 // number, sum and sum of squares of the answers' ratios
+	pairs, last     float64 // sum of the products of each ratio with the one before, and the last ratio
+	used            float64 // sum of the requests that were running
 }
 
-// add counts an answer, and so much of those before.
-func (m *measure) add(s sight, kept float64) {
+// add counts an answer. kept is the factor by which the older answers are weighted.
+func (m *measure) add(s answerSample, kept float64) {
 	if m.n == 0 {
 		m.last = s.ratio
 	}
@@ -20,18 +20,20 @@ func (m *measure) add(s sight, kept float64) {
 	m.used, m.pairs, m.last = m.used*kept+s.used, m.pairs*kept+s.ratio*m.last, s.ratio
 }
 
-// scale makes the mean one.
-func (m *measure) scale() {
-	mean := m.mean()
+// normalize divides all ratios by their average, which becomes 1.
+func (m *measure) normalize() {
+	mean := m.average()
 	m.sum, m.squares, m.pairs, m.last = m.n, m.squares/mean/mean, m.pairs/mean/mean, m.last/mean
 }
 
-func (m *measure) mean() float64 { return m.sum / m.n }
+// average returns the average ratio.
+func (m *measure) average() float64 { return m.sum / m.n }
 
-// variance, over n, is that of the mean in relation to its square. Requests that waited in one queue took alike: as far
-// as answers are like the one before, as many as are under way together count as one.
+// variance returns the variance of the average ratio, relative to the square of the average. It must still be
+// divided by n. Answers that waited in one queue take a similar time. As far as an answer resembles the one
+// before it, all requests that ran together count as one.
 func (m *measure) variance() float64 {
-	square := m.mean() * m.mean()
+	square := m.average() * m.average()
 	v := m.squares/m.n - square
 	if v <= 0 {
 		return 0
@@ -41,12 +43,12 @@ func (m *measure) variance() float64 {
 }
 
 const (
-	outlier    = 4.0 // times the usual: for more than that, no answer counts
-	mostSorts  = 256 // that are told apart
-	introduced = 4   // answers of a sort before it counts
+	maxRatio       = 4.0 // larger ratios to the usual time count as this ratio
+	maxSorts       = 256 // maximum number of sorts that are kept apart
+	minSortAnswers = 4   // answers of a sort before the sort counts
 )
 
-// paces are what is usual: how long an answer of each sort takes with the number in use.
+// paces are the usual times of the answers with the current number of slots, by sort.
 type paces map[Sort]*pace
 
 type pace struct {
@@ -54,15 +56,16 @@ type pace struct {
 	seconds float64
 }
 
-// change makes all of them so many times what they were.
+// change multiplies all usual times.
 func (p paces) change(times float64) {
 	for _, u := range p {
 		u.seconds *= times
 	}
 }
 
-// ratio is how many times the usual an answer took. known is false for one without a time, for a request that was lost
-// sooner than that, and while little is known of its sort. Only while no other number is tried, the usual follows.
+// ratio returns the time of an answer divided by the usual time of its sort. known is false if the answer has
+// no time, if a request was lost in less than the usual time, or if little is known about its sort. follow
+// means that the usual time learns from the answer; it is false during trials.
 func (p *paces) ratio(o Observation, follow bool) (ratio float64, known bool) {
 	if o.Took <= 0 {
 		return 0, false
@@ -72,8 +75,8 @@ func (p *paces) ratio(o Observation, follow bool) (ratio float64, known bool) {
 		if !follow || o.Lost {
 			return 0, false
 		}
-		for other := range *p { // any of them: it is learned again
-			if len(*p) < mostSorts {
+		for other := range *p { // delete any sort; it is learned again
+			if len(*p) < maxSorts {
 				break
 			}
 			delete(*p, other)
@@ -84,13 +87,13 @@ func (p *paces) ratio(o Observation, follow bool) (ratio float64, known bool) {
 		u = &pace{seconds: o.Took.Seconds()}
 		(*p)[o.Sort] = u
 	}
-	ratio = min(outlier, o.Took.Seconds()/u.seconds)
+	ratio = min(maxRatio, o.Took.Seconds()/u.seconds)
 	if o.Lost && ratio < 1 {
 		return 0, false
 	}
 	if follow {
 		u.n++
-		u.seconds += (ratio - 1) * u.seconds / float64(min(u.n, window/4))
+		u.seconds += (ratio - 1) * u.seconds / float64(min(u.n, meanWindow/4))
 	}
-	return ratio, u.n > introduced
+	return ratio, u.n > minSortAnswers
 }

@@ -1,4 +1,4 @@
-// Reserve: the tokens that other work leaves to readers, sized by how readers came of late.
+// Reserve: the tokens that requests without a reader leave to readers, computed from the recent readers.
 
 package throttle
 
@@ -10,60 +10,62 @@ import (
 )
 
 const (
-	late    = 0.05            // the chance that a reader finds the bucket empty; with less, few bursts would ask for the most
-	forget  = 5 * time.Minute // in it a draw's weight falls to 1/e: long beside the time between bursts, short beside a quiet hour
-	learn   = time.Minute     // a shorter history is none: it may lack a burst
-	untried = 0.25            // of the burst, until then
-	alone   = 10              // readers counted as if each had come alone, so that a reserve that no reader needs sinks
-	least   = 1               // tokens: a reader that comes alone does not wait
-	most    = 0.5             // of the burst, so that other work has the other half
-	resize  = time.Second     // how often the reserve is sized: Level takes some microseconds
+	emptyChance = 0.05 // accepted chance that a reader finds the bucket empty; a smaller one would ask for the maximum after few bursts
+	// the time in which a draw's weight falls to 1/e: long compared with the time between bursts, short
+	// compared with a quiet hour
+	decayTime      = 5 * time.Minute
+	learnTime      = time.Minute // a history shorter than this is not used, because it may lack a burst
+	initialPart    = 0.25        // the reserve until then, as part of the burst
+	virtualReaders = 10          // number of imagined readers that came alone; they let the reserve shrink if no reader needs it
+	minReserve     = 1           // smallest reserve in tokens: a reader that comes alone does not wait
+	maxReservePart = 0.5         // largest reserve as part of the burst; other requests get the rest
+	resizeInterval = time.Second // time between two computations of the reserve; Level takes some microseconds
 )
 
-// reserve is sized by the draw of readers: how many tokens readers alone would have taken out of a full bucket that had
-// not yet been refilled, the newest reader's with them. A reader finds the bucket empty when the draw is more than what
-// was left to readers.
+// reserve is computed from the draw of the readers. The draw is the number of tokens that readers alone would
+// have taken out of a full bucket and that were not refilled yet, with the newest reader's token. A reader
+// finds the bucket empty if the draw is larger than the tokens left to readers.
 //
-// The draw is noted when a reader comes. For mean and variance of the readers that came in each second, most seconds
-// would be empty ones, and a burst that is rarer than one second in twenty would count for nothing.
+// The draw is recorded when a reader comes. Counting the readers of each second would not work: most seconds
+// are empty, so a burst that is rarer than one second in twenty would not count.
 type reserve struct {
-	tokens float64   // what is kept
-	since  time.Time // the history begins
-	next   time.Time // when it is sized again
+	tokens float64   // the reserve
+	since  time.Time // when the history begins
+	next   time.Time // when the reserve is computed again
 
-	at                   time.Time // of the last reader
-	draw                 float64   // then, its own token with it
-	weight, sum, squares float64   // of the draws then, the old ones forgotten
+	at                   time.Time // time of the last reader
+	draw                 float64   // the draw at that time, with the last reader's token
+	weight, sum, squares float64   // sums over the draws until then; older draws weigh less
 }
 
-// came notes a reader.
-func (r *reserve) came(now time.Time, b bucket) {
+// addReader records a reader.
+func (r *reserve) addReader(now time.Time, b bucket) {
 	r.draw = min(b.burst, max(0, r.draw-now.Sub(r.at).Seconds()*b.rate)+1)
-	kept := r.kept(now)
+	kept := r.decay(now)
 	r.weight, r.sum, r.squares = r.weight*kept+1, r.sum*kept+r.draw, r.squares*kept+r.draw*r.draw
 	r.at = now
 }
 
-// kept is the part of weight, sum and squares that is not forgotten.
-func (r *reserve) kept(now time.Time) float64 {
-	return math.Exp(-now.Sub(r.at).Seconds() / forget.Seconds())
+// decay returns the factor by which weight, sum and squares have shrunk since the last reader.
+func (r *reserve) decay(now time.Time) float64 {
+	return math.Exp(-now.Sub(r.at).Seconds() / decayTime.Seconds())
 }
 
-// size sizes the reserve, when it is time to. During a burst, the draw is taken for a Brownian motion that at the end has
-// the mean and the variance of the draws that were noted.
-func (r *reserve) size(now time.Time, b bucket) {
+// update computes the reserve if it is time. The draw during a burst is treated as a Brownian motion that ends
+// with the mean and the variance of the recorded draws.
+func (r *reserve) update(now time.Time, b bucket) {
 	if now.Before(r.next) {
 		return
 	}
-	r.next = now.Add(resize)
-	if now.Sub(r.since) < learn {
-		r.tokens = untried * b.burst
+	r.next = now.Add(resizeInterval)
+	if now.Sub(r.since) < learnTime {
+		r.tokens = initialPart * b.burst
 		return
 	}
-	kept := r.kept(now)
-	weight := r.weight*kept + alone
-	mean := (r.sum*kept + alone) / weight
-	variance := max(0, (r.squares*kept+alone)/weight-mean*mean)
-	level := touch.Walk{Drift: mean, Sigma: math.Sqrt(variance)}.Level(0, late, 1, false)
-	r.tokens = min(max(level, least), most*b.burst)
+	kept := r.decay(now)
+	weight := r.weight*kept + virtualReaders
+	mean := (r.sum*kept + virtualReaders) / weight
+	variance := max(0, (r.squares*kept+virtualReaders)/weight-mean*mean)
+	level := touch.Walk{Drift: mean, Sigma: math.Sqrt(variance)}.Level(0, emptyChance, 1, false)
+	r.tokens = min(max(level, minReserve), maxReservePart*b.burst)
 }

@@ -51,7 +51,7 @@ func simulate(t *testing.T, span time.Duration, setUp func(*Budget), burst func(
 		reader := func() {
 			start := time.Now()
 			for {
-				if _, err := b.Take(t.Context(), Claim{Reason: request.ReasonWaiting, Queue: 400 * time.Millisecond}); err == nil {
+				if _, err := b.Take(t.Context(), Claim{Reason: request.ReasonWaiting, MaxWait: 400 * time.Millisecond}); err == nil {
 					break
 				}
 				refused.Add(1)
@@ -121,7 +121,7 @@ func TestOneReaderInTwenty(t *testing.T) {
 	for most := range 4 {
 		v := simulate(t, 4*time.Hour, func(*Budget) {}, bursts(random(t), most+1))
 		t.Logf("up to %d together: %+v", most+1, v)
-		if float64(v.late) > (late+0.015)*float64(v.readers) {
+		if float64(v.late) > (emptyChance+0.015)*float64(v.readers) {
 			t.Errorf("%d of %d are late", v.late, v.readers)
 		}
 	}
@@ -132,7 +132,7 @@ func TestQuietSource(t *testing.T) {
 	v := simulate(t, time.Hour, func(*Budget) {}, func() (time.Duration, int) { return time.Minute, 1 })
 	checktest.Equal(t, v.late, 0, "late")
 	checktest.True(t, v.crawled >= 35_900, "the crawl took %v of 36,000, 60 of which are readers'", v.crawled)
-	checktest.True(t, math.Abs(v.reserve-least) <= 1e-6, "the reserve is %v, want %v", v.reserve, least)
+	checktest.True(t, math.Abs(v.reserve-minReserve) <= 1e-6, "the reserve is %v, want %v", v.reserve, minReserve)
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(Options{Rate: 10, Concurrency: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		take := func() (n int) {
@@ -146,7 +146,7 @@ func TestQuietSource(t *testing.T) {
 			b.Release()
 			time.Sleep(50 * time.Millisecond)
 		}
-		time.Sleep(learn)
+		time.Sleep(learnTime)
 		if n := take(); n != 5 {
 			t.Errorf("%d went out at once after many readers, want 5", n)
 		}
@@ -163,15 +163,15 @@ func TestReserveIsBounded(t *testing.T) {
 	for range 200 {
 		rate := math.Exp(8*rnd.Float64() - 2)
 		now, bucket := time.Now(), bucket{rate: rate, burst: max(1, rate)}
-		r := reserve{since: now.Add(-learn)}
+		r := reserve{since: now.Add(-learnTime)}
 		pace := math.Exp(10*rnd.Float64()-7) / rate
 		for range 500 {
 			now = now.Add(time.Duration(pace * rnd.ExpFloat64() * float64(time.Second)))
 			for range 1 + rnd.IntN(20)*rnd.IntN(2) {
-				r.came(now, bucket)
+				r.addReader(now, bucket)
 			}
 			r.next = time.Time{}
-			if r.size(now, bucket); !(r.tokens <= most*bucket.burst && r.tokens >= min(least, most*bucket.burst)) {
+			if r.update(now, bucket); !(r.tokens <= maxReservePart*bucket.burst && r.tokens >= min(minReserve, maxReservePart*bucket.burst)) {
 				t.Fatalf("at a rate of %v a reserve of %v", rate, r.tokens)
 			}
 		}

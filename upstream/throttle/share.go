@@ -1,4 +1,4 @@
-// Share: how much of upstream's own allowance other work than readers' may use.
+// Share: how much of upstream's own limit requests without a reader may use.
 
 package throttle
 
@@ -11,39 +11,38 @@ import (
 )
 
 const (
-	plenty    = 0.5             // of a window: while more is left, other work is not slowed
-	kept      = 0.1             // of a window: left to readers, however few came of late
-	blindSpan = time.Minute     // a window of which upstream does not say when it ends
-	sameEnd   = 2 * time.Second // ends that lie nearer are of one window: they are told in whole seconds
+	plentyPart   = 0.5             // part of a window; while more is left, requests without a reader are not delayed
+	readerPart   = 0.1             // part of a window that is left to readers, even if few readers came recently
+	unknownSpan  = time.Minute     // assumed length of a window whose end upstream does not report
+	endTolerance = 2 * time.Second // ends that differ by less belong to the same window: upstream reports them in whole seconds
 )
 
-// share follows what upstream says that it still takes, and what was sent since.
+// share records what upstream reports about one of its limits, and what was sent since then.
 //
-// While more than half of a window is left, other work than readers' goes on as if nothing
-// were told. Below that it is spread evenly over the rest of the window, so polls come the
-// more seldom the less remains. Before that is taken off what readers may ask for until
-// then, as they came of late, and a tenth of the window.
+// While more than half of a window is left, requests without a reader are not delayed. Below half, the rest is spread
+// evenly over the remaining time of the window, so polls become rarer. Before that, share subtracts the requests expected
+// from readers until the end, computed from the recent readers, and at least a tenth of the window.
 type share struct {
-	of     string    // which of upstream's limits, where it has several
-	weight float64   // of the readers that came, the old ones forgotten
-	at     time.Time // of the last of them
-	limit  float64   // of the window; where it is not told, the most that was left
-	left   float64   // of it, less what was sent since
-	end    time.Time // of the window; zero: nothing is told
-	tokens float64   // of other work, 1 at most
-	named  bool      // upstream tells it in the fields that the spec names
+	limitName string    // name of upstream's limit, if it has several
+	weight    float64   // number of recent readers; older ones weigh less
+	at        time.Time // time of the last reader
+	limit     float64   // requests in the window; if upstream does not report it, the largest number that was left
+	left      float64   // requests left in the window, less those sent since
+	end       time.Time // end of the window; zero if upstream reported none
+	tokens    float64   // tokens of requests without a reader, at most 1
+	named     bool      // whether the header fields named in the spec report the limit
 }
 
-// told takes over what an answer says. idle means that no other request is under way, so
-// that nothing sent since is missing in it.
-func (s *share) told(a Allowance, now time.Time, idle bool) {
+// recordAllowance records what an answer says about the limit. idle means that no other request is running, so
+// the answer counts every request sent before.
+func (s *share) recordAllowance(a Allowance, now time.Time, idle bool) {
 	span := a.Reset
 	if span == 0 {
-		span = blindSpan
+		span = unknownSpan
 	}
 	end, remaining := now.Add(span), float64(a.Remaining)
-	same := s.current(now) && (a.Reset == 0 || end.Sub(s.end).Abs() < sameEnd)
-	if same && !idle {
+	same := s.isCurrent(now) && (a.Reset == 0 || end.Sub(s.end).Abs() < endTolerance)
+	if same && !idle { // answers may arrive in another order than they were sent
 		remaining = min(remaining, s.left) // answers overtake each other
 	}
 	if s.limit = float64(a.Limit); a.Limit == 0 {
@@ -55,29 +54,29 @@ func (s *share) told(a Allowance, now time.Time, idle bool) {
 	s.left, s.end, s.named = remaining, end, a.Named
 }
 
-// came notes a reader.
-func (s *share) came(now time.Time) {
-	s.weight, s.at = s.weight*math.Exp(-now.Sub(s.at).Seconds()/forget.Seconds())+1, now
+// addReader records a reader.
+func (s *share) addReader(now time.Time) {
+	s.weight, s.at = s.weight*math.Exp(-now.Sub(s.at).Seconds()/decayTime.Seconds())+1, now
 }
 
-// perSecond is how many readers came in a second of late.
-func (s *share) perSecond(now time.Time) float64 {
-	return s.weight * math.Exp(-now.Sub(s.at).Seconds()/forget.Seconds()) / forget.Seconds()
+// readerRate returns how many readers came in a second recently.
+func (s *share) readerRate(now time.Time) float64 {
+	return s.weight * math.Exp(-now.Sub(s.at).Seconds()/decayTime.Seconds()) / decayTime.Seconds()
 }
 
-func (s *share) current(now time.Time) bool { return now.Before(s.end) }
+// isCurrent reports whether the window has not ended.
+func (s *share) isCurrent(now time.Time) bool { return now.Before(s.end) }
 
-// rate is how many requests a second other work may send. ok is false when nothing bounds
-// it.
+// rate returns how many requests without a reader may be sent in a second. ok is false if they are not limited.
 func (s *share) rate(now time.Time) (rate float64, ok bool) {
-	if !s.current(now) || s.left > plenty*s.limit {
+	if !s.isCurrent(now) || s.left > plentyPart*s.limit {
 		return 0, false
 	}
 	rest := s.end.Sub(now).Seconds()
-	return max(0, s.left-max(kept*s.limit, s.perSecond(now)*rest)) / rest, true
+	return max(0, s.left-max(readerPart*s.limit, s.readerRate(now)*rest)) / rest, true
 }
 
-// pass adds the tokens of a time.
+// pass adds the tokens for a time that has passed.
 func (s *share) pass(d time.Duration, now time.Time) {
 	if rate, ok := s.rate(now); ok {
 		s.tokens = min(1, s.tokens+d.Seconds()*rate)
@@ -86,8 +85,8 @@ func (s *share) pass(d time.Duration, now time.Time) {
 	}
 }
 
-// lacks is how long other work waits for its next request.
-func (s *share) lacks(now time.Time) time.Duration {
+// waitTime returns how long the next request without a reader waits.
+func (s *share) waitTime(now time.Time) time.Duration {
 	const hair = 1e-6
 	rate, ok := s.rate(now)
 	rest := s.end.Sub(now)
@@ -100,58 +99,58 @@ func (s *share) lacks(now time.Time) time.Duration {
 	return time.Duration((1-s.tokens)/rate*float64(time.Second)) + time.Microsecond
 }
 
-// sent notes a request.
-func (s *share) sent(other bool) {
+// addRequest counts a request. other means that no reader waits for it.
+func (s *share) addRequest(other bool) {
 	s.left = max(0, s.left-1)
 	if other {
 		s.tokens = max(0, s.tokens-1)
 	}
 }
 
-// shares are those of each of upstream's limits.
+// shares are the shares of all limits of upstream.
 type shares struct {
-	all  []*share
-	told atomic.Pointer[[]Window] // of all, also those that have ended
+	all       []*share
+	published atomic.Pointer[[]Window] // windows of all limits, also of those that have ended
 }
 
-// publish sets what is read without the budget's lock. The caller holds it.
+// publish sets the windows that are read without the budget's lock. The caller holds the lock.
 func (s *shares) publish() {
 	told := s.windows(time.Time{})
-	s.told.Store(&told)
+	s.published.Store(&told)
 }
 
-// MostLimits bounds how many of upstream's limits are told apart.
-const MostLimits = 16
+// MaxLimits is the number of upstream's limits that are counted separately.
+const MaxLimits = 16
 
-// of is that of one limit. Beyond MostLimits there is one for all.
-func (s *shares) of(name string) *share {
+// get returns the share of a limit and creates it if needed. Beyond MaxLimits, all further limits have the first share.
+func (s *shares) get(name string) *share {
 	for _, one := range s.all {
-		if one.of == name {
+		if one.limitName == name {
 			return one
 		}
 	}
-	if len(s.all) > MostLimits {
+	if len(s.all) > MaxLimits {
 		return s.all[0]
 	}
-	one := &share{of: name}
+	one := &share{limitName: name}
 	s.all = append(s.all, one)
 	return one
 }
 
-// Window is one of upstream's own limits, as its answers tell of it.
+// Window is the state of one of upstream's own limits, as its answers report it.
 type Window struct {
-	Of    string    // which; "": it tells of one alone
-	Limit int64     // requests in the whole window
-	Left  int64     // of them
-	Ends  time.Time // of the window
-	Named bool      // upstream tells it in the fields that the spec names
+	LimitName string    // name of the limit; "" if upstream reports only one
+	Limit     int64     // requests in the whole window
+	Left      int64     // requests left in the window
+	Ends      time.Time // end of the window
+	Named     bool      // whether the header fields named in the spec report the limit
 }
 
-// windows returns those that are told and have not ended, the largest first.
+// windows returns the windows that have not ended, the largest first.
 func (s *shares) windows(now time.Time) (out []Window) {
 	for _, s := range s.all {
-		if s.current(now) {
-			out = append(out, Window{s.of, int64(s.limit), int64(s.left), s.end, s.named})
+		if s.isCurrent(now) {
+			out = append(out, Window{s.limitName, int64(s.limit), int64(s.left), s.end, s.named})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Window) int { return cmp.Compare(b.Limit, a.Limit) })

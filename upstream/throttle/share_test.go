@@ -36,7 +36,7 @@ func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
 			if left--; left < 0 {
 				return errors.New("refused")
 			}
-			b.Told(Allowance{Limit: limit, Remaining: int64(left), Reset: time.Until(end)})
+			b.RecordAllowance(Allowance{Limit: limit, Remaining: int64(left), Reset: time.Until(end)})
 			return nil
 		}
 		var spans [6]int // of the crawl, for each 100 s of a window
@@ -81,41 +81,41 @@ func TestOtherWorkIsSlowedWhileLittleRemains(t *testing.T) {
 
 func TestSharesOfOddAnswers(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	five := share{weight: 5 * forget.Seconds(), at: now} // readers a second
+	five := share{weight: 5 * decayTime.Seconds(), at: now} // readers a second
 	s := five
-	if got := s.lacks(now); got != 0 {
+	if got := s.waitTime(now); got != 0 {
 		t.Errorf("nothing told: %v", got)
 	}
 	// Answers overtake each other: within a window less counts, unless nothing is under way.
 	s = share{}
-	s.told(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, false)
-	s.told(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute - time.Second}, now.Add(time.Second), false)
+	s.recordAllowance(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, false)
+	s.recordAllowance(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute - time.Second}, now.Add(time.Second), false)
 	if s.left != 40 {
 		t.Errorf("%v left", s.left)
 	}
-	s.told(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute}, now, true)
+	s.recordAllowance(Allowance{Limit: 100, Remaining: 41, Reset: time.Minute}, now, true)
 	if s.left != 41 {
 		t.Errorf("%v left when nothing is under way", s.left)
 	}
 	// A new window.
-	s.told(Allowance{Limit: 100, Remaining: 99, Reset: time.Minute}, now.Add(time.Minute), false)
-	if s.left != 99 || s.lacks(now.Add(time.Minute)) != 0 {
+	s.recordAllowance(Allowance{Limit: 100, Remaining: 99, Reset: time.Minute}, now.Add(time.Minute), false)
+	if s.left != 99 || s.waitTime(now.Add(time.Minute)) != 0 {
 		t.Errorf("%+v", s)
 	}
 	// Neither limit nor end are told: a bucket that leaks.
 	s = share{}
-	s.told(Allowance{Remaining: 30}, now, true)
-	s.told(Allowance{Remaining: 3}, now, true)
+	s.recordAllowance(Allowance{Remaining: 30}, now, true)
+	s.recordAllowance(Allowance{Remaining: 3}, now, true)
 	if rate, ok := s.rate(now); !ok || rate > 30.0/60 {
 		t.Errorf("%v, %v", rate, ok)
 	}
 	// Readers need all that is left: other work waits for the end.
 	s = five
-	s.told(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, true)
-	if got := s.lacks(now); got != time.Minute {
+	s.recordAllowance(Allowance{Limit: 100, Remaining: 40, Reset: time.Minute}, now, true)
+	if got := s.waitTime(now); got != time.Minute {
 		t.Errorf("%v", got)
 	}
-	if got := s.lacks(now.Add(time.Minute)); got != 0 {
+	if got := s.waitTime(now.Add(time.Minute)); got != 0 {
 		t.Errorf("after the end: %v", got)
 	}
 }
@@ -138,7 +138,7 @@ func TestPollsGetDearerAsTheWindowShrinks(t *testing.T) {
 			for ; readersEach > 0 && time.Now().Before(end); time.Sleep(readersEach) {
 				take(request.ReasonWaiting)
 			}
-			b.Told(Allowance{Limit: limit, Remaining: left, Reset: window})
+			b.RecordAllowance(Allowance{Limit: limit, Remaining: left, Reset: window})
 			began := time.Now()
 			for due := began; due.Sub(began) < window-time.Second; due = due.Add(time.Second) {
 				time.Sleep(time.Until(due))

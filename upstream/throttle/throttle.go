@@ -1,7 +1,7 @@
 // Throttle: options, the state of the queue, and refusals.
 
-// Package throttle bounds what a source is sent: requests a second and at once, their order, and no requests while it
-// fails.
+// Package throttle limits the requests to a source: how many a second, how many at the same time, and in which
+// order. It stops requests while the source fails.
 package throttle
 
 import (
@@ -13,48 +13,48 @@ import (
 	"understudy"
 )
 
-// Options are the settings of a budget and of a breaker. There are no defaults.
+// Options are the settings of a budget and of a breaker. They have no defaults.
 type Options struct {
 	Rate        float64       // requests a second
-	Concurrency int           // requests at once
-	Queue       int           // requests that may wait for the budget
-	Prefetch    time.Duration // how long a Prefetch may wait for it
-	Source      string        // its name, for the log
+	Concurrency int           // maximum number of requests at the same time
+	Queue       int           // maximum number of requests that wait for the budget
+	Prefetch    time.Duration // how long a Prefetch may wait for the budget
+	Source      string        // the source's name, for the log
 	Now         func() time.Time
-	Logger      *slog.Logger // told when upstream's state changes
+	Logger      *slog.Logger // receives a line when upstream's state changes
 }
 
-// Queue is how full the queue for a source's budget is.
+// Queue is the state of the queue for a source's budget.
 type Queue struct {
-	Limit   int           // requests in it at most
-	Now     int           // requests in it
-	Refused int64         // since New: no room, or a turn that would come too late
+	Limit   int           // maximum number of waiting requests
+	Now     int           // number of waiting requests
+	Refused int64         // requests refused since New, because the queue was full or their turn would come too late
 	Oldest  time.Duration // how long the oldest request has waited
 	Longest time.Duration // the longest wait of a request with a reader, since New
-	Reserve float64       // tokens that other work leaves to readers
-	AtOnce  int           // requests that upstream takes well at once, as far as is known
-	Why     string        // AtOnce is less than Options.Concurrency; "": it is not
-	Windows []Window      // of upstream's own limits, the largest first
+	Reserve float64       // tokens that requests without a reader leave to readers
+	AtOnce  int           // best known number of requests at the same time
+	Why     string        // why AtOnce is less than Options.Concurrency; "" if it is not less
+	Windows []Window      // windows of upstream's own limits, the largest first
 }
 
-// MinRetry is the shortest Retry-After of a request that is refused.
+// MinRetry is the shortest Retry-After of a refused request.
 const MinRetry = time.Second
 
-// Errors of Budget.Take.
+// ErrQueueFull and ErrPrefetchDropped are errors of Budget.Take.
 var (
 	ErrQueueFull       = errors.New("too many errands wait for this source's budget")
 	ErrPrefetchDropped = errors.New("a prefetch is dropped: the budget is needed elsewhere")
 )
 
-// QueueError says that a turn would come, or came, too late.
+// QueueError means that a request's turn would come, or came, too late for its caller.
 type QueueError struct{ After time.Duration }
 
-// Error says what happened.
+// Error returns the message for the caller, with the time to wait before a retry.
 func (e *QueueError) Error() string {
 	return fmt.Sprintf("the queue for this source's budget is too long; try again in %v", e.After.Round(time.Second))
 }
 
-// Refusal turns an error of Budget.Take into the answer to the caller. It is nil for other errors.
+// Refusal converts an error of Budget.Take into the answer to the caller. It returns nil for other errors.
 func Refusal(err error) *understudy.UpstreamError {
 	var late *QueueError
 	switch {
