@@ -17,7 +17,7 @@ const (
 	ActionRecord     Action = "record"     // read a record or versions of it
 	ActionSearch     Action = "search"     // searched, filtered, looked up a number, or computed sums over a search
 	ActionPlay       Action = "play"       // read the content of a record, such as a recording
-	ActionExport     Action = "export"     // exported rows
+	ActionExport     Action = "export"     // rows were exported to a file
 	ActionSend       Action = "send"       // created or changed something in the upstream API
 	ActionDelete     Action = "delete"     // deleted something, upstream or in the store
 	ActionNote       Action = "note"       // wrote a note on a record, or marked the record as handled

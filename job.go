@@ -188,7 +188,7 @@ type JobCounts struct{ Waiting, Running, Archived int64 }
 // count as an attempt. A job with AtMostOnce fails instead.
 type Snooze struct {
 	Wait time.Duration
-	Err  error // the reason
+	Err  error // the cause of the failure
 }
 
 // Error returns the text of the reason.

@@ -16,7 +16,7 @@ import (
 // "/v1/customers?limit=10 Stripe-Account=acct_1". A URI itself never contains a space.
 type Key struct {
 	Source string
-	URI    string // "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"
+	URI    string // path and query, such as "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"
 }
 
 // IsZero reports whether the key is empty.

@@ -27,7 +27,7 @@ type Record struct {
 // Understudy's store, not upstream. It must not be changed.
 type Annotation struct {
 	Source, Kind, ID string
-	Notes            []Note // oldest first
+	Notes            []Note // the notes, the oldest first
 	Handled          *Mark  // who handled the record, and when; nil if it is not handled
 }
 

@@ -222,7 +222,7 @@ func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 type decision uint8
 
 const (
-	fresh    decision = iota // answer the page
+	fresh    decision = iota // the page is the answer
 	stale                    // answer the page and fetch it again in the background
 	askFirst                 // ask upstream first and keep the page in case that fails
 	tooOld                   // do not answer the page in any case

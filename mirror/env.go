@@ -127,7 +127,7 @@ func (s *saveState) noteSuccess(v *env) {
 	if !s.failingSince.IsZero() {
 		v.log.Info("mirror: saving works again", "after", v.now().Sub(s.failingSince))
 		s.failingSince, s.reason = time.Time{}, ""
-		for _, source := range v.sources { // polls were paused
+		for _, source := range v.sources { // polls were paused and start again
 			for _, p := range source.polls() {
 				p.list.WakeUp()
 			}

@@ -22,7 +22,7 @@ type fetchOptions struct {
 	// newerThan is the time of the page that the reader found. If a newer page has come into the hot tier
 	// since, join returns errCompleted and starts no flight.
 	newerThan      time.Time
-	skipCacheCheck bool      // never return errCompleted
+	skipCacheCheck bool      // whether errCompleted is never returned
 	flow           uint64    // the flow of the reader
 	deadline       time.Time // when the reader leaves; zero if unknown
 

@@ -65,7 +65,7 @@ type origin struct {
 	reason           request.Reason
 	began            writes.Moment // the state of the kind's writes at the start
 	isPatient        func() bool
-	isFill           bool // started by Fill
+	isFill           bool // whether Fill started the flight
 	nonFinal         bool // started by a Fill of records that are not final
 	recordsOnly      bool // saves only the records: the flight is not listed and no reader joins it
 	withoutNeighbors bool // fetched for a neighboring page: its own neighbors are not fetched

@@ -141,7 +141,7 @@ type reading struct {
 	held          heldPage     // the stored page to answer if upstream fails; its page is nil if there is none
 	forced        bool         // the stored page is fresh, but the request demands a fetch
 	heldForbidden bool         // upstream's headers forbid the stored page, and nothing may replace it
-	secondLook    bool         // this is the second lookup
+	secondLook    bool         // whether this is the second lookup
 
 	// The fallback if upstream does not answer: a list made from records, or upstream's own refusal. It is
 	// planned once, when it is needed.

@@ -131,7 +131,7 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 	}
 	s.polling.Store(&polls)
 	if !po.flights.polling {
-		return nil // Run starts them
+		return nil // Run starts the polls
 	}
 	for key, p := range polls {
 		if before[key] == nil {

@@ -89,7 +89,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		}
 		except := p.Key
 		if f.origin.recordsOnly {
-			except = understudy.Key{} // this page gets no entry
+			except = understudy.Key{} // the zero key: this page gets no entry
 		}
 		if fl.entries.markSuperseded(f.origin.kind, p.Shape, saved.Changes, except) {
 			before++

@@ -28,7 +28,7 @@ type source struct {
 	kinds      map[string]*kind // "" is the kind of paths that the spec does not name
 	polled     polled           // guarded by the flights' lock
 	polling    atomic.Pointer[map[understudy.Key]*poll]
-	lastRead   atomic.Int64 // as monotonicTime
+	lastRead   atomic.Int64 // when the source was last read, as monotonicTime
 	pollBudget warm.Budget
 	outage     outage
 	counts     counts

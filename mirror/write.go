@@ -279,7 +279,7 @@ func (co *composer) restoreWrites(ctx context.Context, k *kind) error {
 // newest page must be newer than the write, or the written records must have been fetched.
 func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Coverage) bool {
 	if co.restoreWrites(ctx, k) != nil {
-		return true // unknown
+		return true // it is unknown, so assume that there is one
 	}
 	at, ids, many := k.writes.UnseenWrites()
 	seen := c.Newest

@@ -18,7 +18,7 @@ type Exchange struct {
 	Host   string      // host name that the client used for the source; "" if not known
 	Body   []byte
 	Reason Reason
-	Flow   uint64 // as in Request
+	Flow   uint64 // the same as Request.Flow
 
 	// OnInformational receives an informational response (RFC 9110, 15.2) that precedes the response. It is
 	// called from another goroutine, but not after the exchange has returned. It may be nil.

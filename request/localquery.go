@@ -13,7 +13,7 @@ import (
 // LocalQuery is the part of a request that only a composed answer can fulfil. The upstream never receives it.
 // Its results are stored only in Cache.
 type LocalQuery struct {
-	OldestFirst bool        // oldest first
+	OldestFirst bool        // whether the oldest record comes first
 	Since       int64       // only records that appeared or changed after the change with this number
 	Text        *query.Text // only records with these words
 	// CanFind, if set, reports whether the caller may find a record. It is called before the list is split into

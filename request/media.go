@@ -24,7 +24,7 @@ type MediaRequest struct {
 	// IfNoneMatch goes upstream unchanged. The answer is 304 if it matches.
 	IfNoneMatch string
 	Reason      Reason // reason of an upstream request
-	Flow        uint64 // as in Request
+	Flow        uint64 // the same as Request.Flow
 }
 
 // Content describes a completely stored content.
@@ -53,7 +53,7 @@ type MediaResponse struct {
 	File io.ReadSeeker
 
 	Status       int    // 200, 206, 304, 404, 410 or 416
-	ContentType  string // as the upstream stated it
+	ContentType  string // the value of Content-Type that upstream sent
 	Size         int64  // length of this answer in bytes; -1 if not known
 	ContentRange string
 	ETag         string // quoted; of the stored content, or else the upstream's

@@ -17,7 +17,7 @@ type Request struct {
 	Target     *spec.Target
 	AgeLimit   *time.Duration // oldest answer that the grant accepts; nil means the mirror's ages, 0 means as fresh as the upstream
 	NoCache    bool           // the request said no-cache: join or start a fetch
-	SkipStored bool           // ignore stored answers
+	SkipStored bool           // whether stored answers are ignored
 	JoinOnly   bool           // with NoCache: join a running fetch; if there is none, NoCache is ignored
 
 	// The directives of the request (RFC 9111, 5.2.1). nil means not given.
@@ -61,9 +61,9 @@ type Outcome uint8
 // The outcomes.
 const (
 	Warm     Outcome = iota // fresh from memory or store
-	Stale                   // from memory or store, but stale
+	Stale                   // a stale answer from memory or the store
 	Cold                    // fetched from the upstream
-	Composed                // made from records
+	Composed                // an answer that was composed from records
 )
 
 // String returns the word that logs, stats and pages use.

@@ -81,7 +81,7 @@ type Fill struct {
 	// ForOpenRecords means that the page is fetched because some records are not final. It makes nothing fresh
 	// for a caller that may not know this.
 	ForOpenRecords bool
-	Reserve        func(ctx context.Context, bytes int64) error // see Fetch
+	Reserve        func(ctx context.Context, bytes int64) error // the same as Fetch.Reserve
 }
 
 // Write is a request that changes something upstream. It is sent once. It is sent again only if its answer was

@@ -36,7 +36,7 @@ type Action struct {
 
 // ActionField is a value that a person fills in.
 type ActionField struct {
-	Name     string `yaml:"name"`     // the upstream's parameter
+	Name     string `yaml:"name"`     // the name of the upstream's parameter
 	Field    string `yaml:"field"`    // the kind's field that contains the value afterwards; the input takes its class and title
 	Own      bool   `yaml:"own"`      // the value is a phone number of the account itself
 	Optional bool   `yaml:"optional"` // may stay empty, and is not sent then
@@ -57,7 +57,7 @@ const (
 // Limits of what a person fills in.
 const (
 	maxActionFields = 20
-	maxActionName   = 40 // bytes
+	maxActionName   = 40 // maximum length of an action's name, in bytes
 )
 
 // CreationList returns the list in which the action creates a record, or nil if the action is about an existing

@@ -362,7 +362,7 @@ func (h *Headers) canIgnore(method, name string, values []string) bool {
 	case IsMethodOverride(name):
 		return false
 	case name == "If-Match" || name == "If-Unmodified-Since" || name == "Idempotency-Key":
-		return method == http.MethodGet || method == http.MethodHead // these fields are for writes
+		return method == http.MethodGet || method == http.MethodHead // these fields only matter for writes
 	}
 	return matchAny(meaninglessPatterns, name) || matchAny(h.Ignore, name)
 }

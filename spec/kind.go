@@ -16,8 +16,8 @@ import (
 // Kind is a type of record, such as calls or messages. Like its Spec it never changes after Compile.
 type Kind struct {
 	Name      string            `yaml:"name"`     // key of the list: calls
-	Title     string            `yaml:"title"`    // for people: Calls
-	Singular  string            `yaml:"one"`      // for people: call
+	Title     string            `yaml:"title"`    // the kind's name on pages, such as Calls
+	Singular  string            `yaml:"one"`      // the name of one record on pages, such as call
 	ID        []string          `yaml:"id"`       // fields that form a record's id, joined by "~"; without an id only pages are stored
 	Prefixes  []string          `yaml:"prefixes"` // beginnings of ids: CA
 	Clock     string            `yaml:"clock"`    // field with the time of a record, which orders records
@@ -51,7 +51,7 @@ type Kind struct {
 // ChangingWrites are writes that change records of a kind in addition to writes to the paths of its lists and
 // instances.
 type ChangingWrites struct {
-	Writes    []string `yaml:"writes"`    // paths, with {Variables}
+	Writes    []string `yaml:"writes"`    // path templates, with {Variables}
 	Mutations []string `yaml:"mutations"` // fields of GraphQL mutations
 
 	writes []Template
@@ -214,7 +214,7 @@ type Search struct {
 	Title string   `yaml:"title"` // title for people; default: the name
 	About string   `yaml:"about"` // one sentence that says what the search shows
 	Kinds []string `yaml:"kinds"`
-	Query string   `yaml:"q"`   // in the grammar of docs/reference/search.md
+	Query string   `yaml:"q"`   // a search in the grammar of docs/reference/search.md
 	Sum   string   `yaml:"sum"` // value to sum up; "" lists the records
 	By    []string `yaml:"by"`  // fields by which the sum is grouped
 }

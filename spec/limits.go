@@ -45,8 +45,8 @@ type Limits struct {
 
 // The forms of a reset time.
 const (
-	ResetEpoch   = "epoch"   // Unix seconds
-	ResetSeconds = "seconds" // seconds from now
+	ResetEpoch   = "epoch"   // the reset time is given in Unix seconds
+	ResetSeconds = "seconds" // the reset time is given in seconds from now
 )
 
 // check converts the names to canonical form, fills in defaults and checks the settings.

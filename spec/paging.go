@@ -39,7 +39,7 @@ type ListAnswer struct {
 	Target *Target
 	Header http.Header
 	Body   []byte
-	Doc    jsonspan.Value   // all of Body
+	Doc    jsonspan.Value   // the whole Body
 	Array  jsonspan.Value   // the array with the rows; None if it is Body or if its place is not known
 	Next   jsonspan.Value   // the value of Body at Paging.Next, if it was already found
 	Rows   []understudy.Row // the records of Body

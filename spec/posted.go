@@ -238,7 +238,7 @@ type Purpose uint8
 
 // The purposes.
 const (
-	PostWrites  Purpose = iota // it may change something
+	PostWrites  Purpose = iota // the request may change something
 	PostReads                  // it reads a list or an instance of the spec
 	PostQueries                // it is another GraphQL query: it changes nothing, and the content of its answer is not known
 )

@@ -18,7 +18,7 @@ import (
 // It contains no secret and does not change after the start.
 type Source struct {
 	Name       string   // "twilio": first part of viewer paths and of every key
-	Spec       *Spec    // compiled
+	Spec       *Spec    // the compiled spec
 	User       string   // account that fills the path variables for which the spec says "user"
 	PublicURL  string   // URL that replaces the API's own URL in answers, without a trailing slash
 	Polls      []string // lists whose newest page is kept fresh (ResolvePoll)

@@ -113,8 +113,8 @@ const (
 	TypeRFC2822 = "rfc2822" // Fri, 18 Oct 2019 17:00:00 +0000
 	TypeISO     = "iso8601"
 	TypeEpoch   = "epoch"    // Unix seconds; decimals and digits in a string are accepted
-	TypeMillis  = "epoch_ms" // Unix milliseconds
-	TypeDate    = "date"     // 2006-01-02
+	TypeMillis  = "epoch_ms" // a time in Unix milliseconds
+	TypeDate    = "date"     // a date as 2006-01-02
 	TypeSelect  = "select"
 	TypeMap     = "map"   // an object; names of its fields are dotted
 	TypeCode    = "code"  // an error code of the API (Errors.Meanings): a JSON number or digits in a string

@@ -23,7 +23,7 @@ import (
 type answer struct {
 	status  int
 	header  http.Header
-	body    []byte        // the decompressed body
+	body    []byte        // the body of the answer, decompressed
 	bodyErr error         // the error that made body incomplete, or nil
 	at      time.Time     // the time at which the body was complete
 	took    time.Duration // the time from sending the request to the last byte of the body

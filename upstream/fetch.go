@@ -104,7 +104,7 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 			continue
 		}
 		failure = failed
-		wait := max(rand.N(maxRetryDelay(try)), failed.RetryAfter) // full jitter
+		wait := max(rand.N(maxRetryDelay(try)), failed.RetryAfter) // the pause has full jitter: it is a random part of the maximum
 		if !isRetryable(failed) || g.c.o.Now().Add(wait).After(g.retryEnd) || !g.c.hasTime(ctx, wait) {
 			return nil, failure, nil
 		}

@@ -77,7 +77,7 @@ func (g *attempt) sendHedged(ctx context.Context, e httpRequest) (*answer, *unde
 			}
 			switch short := e.limits.hedge / 4; {
 			case silent < short:
-				late.Reset(short - silent) // data is arriving
+				late.Reset(short - silent) // the timer starts again, because data is arriving
 			case g.c.breaker.CanSend(g.key, g.limit(), false) && g.c.budget.TryTake(g.claim()):
 				g.c.counts.AddHedge(g.reason)
 				g.c.connections.replaceSilent(began)

@@ -87,7 +87,7 @@ func (a *admin) send(ctx context.Context, method, path string, body any) (*http.
 	if err != nil {
 		var cause *url.Error
 		if errors.As(err, &cause) {
-			err = cause.Err // without the method and the address
+			err = cause.Err // the cause without the method and the address of the request
 		}
 		return nil, fmt.Errorf("no server answers at %s: %w; start it with understudy serve, or name another one", a.url, err)
 	}

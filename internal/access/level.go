@@ -25,7 +25,7 @@ const (
 	Hash                 // a text that replaces the value; equal values have equal texts
 	Country              // a fixed mask, then the country of a phone number
 	Last4                // a fixed mask, then the last four digits of a phone number with at least 8 digits
-	See                  // as upstream sent it
+	See                  // the value is shown as upstream sent it
 )
 
 var levelNames = []string{"hide", "hash", "country", "last4", "see"}

@@ -65,8 +65,8 @@ type Options struct {
 	Operator Operator // nil if nothing stored here can be changed
 	// Time is the longest time of an action; 0: 45 s. If an action reaches it, its outcome is unknown.
 	Time   time.Duration
-	Logger *slog.Logger     // nil: discard
-	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil means no log
+	Now    func() time.Time // nil means time.Now
 }
 
 // The maximum number of concurrent actions, in total and for one person.
@@ -83,7 +83,7 @@ type Runner struct {
 	Options Options
 	ctx     context.Context
 	cancel  context.CancelFunc
-	slots   *limiter.Limiter   // by the person's name
+	slots   *limiter.Limiter   // running actions by the person's name
 	flights singleflight.Group // actions in progress, by name
 	mu      sync.Mutex         // held to end ctx, and to add to work before ctx has ended
 	work    sync.WaitGroup

@@ -74,28 +74,28 @@ type Options struct {
 	Gate    *access.Gate
 	Callers Callers
 	Mirror  Mirror
-	Search  Search       // nil: there is no search tool
-	History seen.History // nil: there is no history tool
+	Search  Search       // nil if there is no search tool
+	History seen.History // nil if there is no history tool
 	// Held returns whether all records of a kind are stored, and when the newest were last read (zero: never).
 	// If Held is nil, responses do not say so.
 	Held      func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
-	Audit     understudy.Auditor // nil: nothing is recorded
+	Audit     understudy.Auditor // nil if nothing is recorded in the audit log
 	Key       []byte             // the key that seals cursors, token.KeySize bytes
 	PublicURL string             // the origin of the viewer; "": links are paths
-	Version   string             // of the product
+	Version   string             // the version of Understudy
 	Limits    Limits
-	Logger    *slog.Logger     // nil: discard
-	Now       func() time.Time // nil: time.Now
+	Logger    *slog.Logger     // nil means no log
+	Now       func() time.Time // nil means time.Now
 }
 
 // Server serves agents under one policy. It is an http.Handler and safe for concurrent use.
 type Server struct {
 	o       Options
 	sources []*plan.Source
-	running *limiter.Limiter // by the caller's name
+	running *limiter.Limiter // running calls by the caller's name
 	handler http.Handler
 	mu      sync.Mutex
-	offers  map[string]*offer // by role and source
+	offers  map[string]*offer // offered tools by role and source
 }
 
 // New returns a server. It starts nothing.

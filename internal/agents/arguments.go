@@ -100,7 +100,7 @@ func (v *exchange) newReadAnswer(k *plan.Kind, a *request.Response) *readAnswer 
 
 // position is the place where a list continues.
 type position struct {
-	URI  string    `json:"u"` // of the page
+	URI  string    `json:"u"` // the address of the page
 	Skip int       `json:"s,omitempty"`
 	At   time.Time `json:"a,omitzero"` // the time of the list's state
 }

@@ -35,13 +35,13 @@ type Options struct {
 	Send   SendOptions   // where Log.Send sends the log
 	// SegmentSize is the size in bytes at which a chain begins a new file; 0 means 8 MiB.
 	SegmentSize int64
-	Now         func() time.Time // nil: time.Now
-	Logger      *slog.Logger     // nil: discard
+	Now         func() time.Time // nil means time.Now
+	Logger      *slog.Logger     // nil means no log
 }
 
 // When a checkpoint is written, and how soon a log is reopened after an error.
 const (
-	entriesPerCheckpoint = 1000 // entries
+	entriesPerCheckpoint = 1000 // a checkpoint is written after this many entries
 	signInterval         = time.Minute
 	reopenInterval       = time.Second
 	segmentBytes         = 8 << 20

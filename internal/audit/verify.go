@@ -158,7 +158,7 @@ func (r *chainCheck) checkLine(line []byte) {
 	sum := sha256.Sum256(line)
 	switch {
 	case r.seen[e.Number] == sum:
-		return // a repeated line
+		return // the line was written twice
 	case e.Chain != r.report.Chain:
 		r.addFault("entry %d is of another chain, %s", r.report.Last+1, e.Chain)
 	case r.report.Last == 0:

@@ -62,7 +62,7 @@ type Options struct {
 	// Salt is the secret salt of the digests of credentials; nil: a new salt. Books with the same salt
 	// recognize each other's callers (Recheck), and give a credential the same Flow.
 	Salt []byte
-	Now  func() time.Time // nil: time.Now
+	Now  func() time.Time // nil means time.Now
 	// Known is called with every request whose caller was found, in the request's goroutine; nil: no call.
 	Known func(*http.Request, understudy.Caller)
 }
@@ -84,13 +84,13 @@ type Book struct {
 	now         func() time.Time
 	schemes     map[string][]auth.Scheme // the schemes that requests may use, by source
 	salt        [sha256.Size]byte
-	known       map[digest]*entry        // by source, user and secret
-	people      map[digest]*entry        // by user and secret
-	paces       map[uint64]*limiter.Pace // by the Flow of their callers
+	known       map[digest]*entry        // known credentials by source, user and secret
+	people      map[digest]*entry        // people by user and secret
+	paces       map[uint64]*limiter.Pace // rates by the Flow of their callers
 	notifyKnown func(*http.Request, understudy.Caller)
 	signedIn    People
 	viewAs      ViewAs
-	open        map[string]*open // by source
+	open        map[string]*open // entries for callers without a credential, by source
 	machine     machine
 	Guesses     *Guesses
 }

@@ -57,9 +57,9 @@ type rowConfig struct {
 }
 
 type rowConditions struct {
-	Age    age                    `yaml:"age"`    // younger than
+	Age    age                    `yaml:"age"`    // records must be younger than this
 	Number words                  `yaml:"number"` // one of the record's phone fields is one of these; "own" means the account's own numbers
-	Where  map[string]matchConfig `yaml:"where"`  // values by field
+	Where  map[string]matchConfig `yaml:"where"`  // the values a field must have, by field
 }
 
 // UnmarshalYAML reads a word or conditions.

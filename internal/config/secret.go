@@ -125,7 +125,7 @@ func FileSecrets(folder string) Secrets {
 
 // NamedSecret is a setting that names a secret.
 type NamedSecret struct {
-	Name string // such as sources.api.pool[0]
+	Name string // the path of the setting, such as sources.api.pool[0]
 	Ref  SecretRef
 	live bool // whether the secret is read again at run time
 }

@@ -22,7 +22,7 @@ type setting struct {
 	was      string // the last word of its old name; "": it has none
 	usual    string // the default for people, as a value or in words
 	fallback string // the value of a setting that is missing or zero; "": the code that reads it decides
-	bounds   string // such as 1..256
+	bounds   string // the smallest and largest value, such as 1..256
 	isLive   bool   // whether a change applies without a restart
 	group    string // the table of the document: basic, access, tuning or limits
 	meaning  string

@@ -17,7 +17,7 @@ import (
 )
 
 type (
-	Duration time.Duration // 30s, 5m, 30d
+	Duration time.Duration // written as 30s, 5m or 30d
 	logLevel slog.Level    // debug, info, warn, error
 	size     int64         // bytes: 64MiB, 10GiB, 1000
 	date     time.Time     // 2027-01-01 or RFC 3339

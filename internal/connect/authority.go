@@ -49,7 +49,7 @@ type Authority struct {
 	hosts []string
 
 	mu     sync.Mutex
-	issued map[string]*tls.Certificate // by host
+	issued map[string]*tls.Certificate // issued certificates by host
 }
 
 // OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same

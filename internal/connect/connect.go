@@ -49,7 +49,7 @@ type Options struct {
 	Idle         time.Duration // a tunnel without traffic ends after this time; 0 = 2 minutes
 	Greet        time.Duration // how long a client may take for the TLS handshake; 0 = 10 seconds
 	Log          *accesslog.Log
-	Now          func() time.Time // nil: time.Now
+	Now          func() time.Time // nil means time.Now
 }
 
 // Proxy is an http.Handler for CONNECT. Its connections to hosts of sources are accepted from Listener,

@@ -31,7 +31,7 @@ func lookInterval(age time.Duration) time.Duration {
 const (
 	maxOpen  = 10_000 // records not final that are examined
 	maxDue   = 1000   // records that are fetched again
-	maxCheck = 100    // requests
+	maxCheck = 100    // maximum number of requests of one check
 )
 
 // due is a record to be fetched again.
@@ -148,7 +148,7 @@ func groups(dues []due, size int, whole bool) []group {
 	if len(dues) < 3 || together.cost == 1 {
 		return best
 	}
-	cut := 1 // at the widest gap
+	cut := 1 // the records are divided at the widest gap between them
 	for i := 2; i < len(dues); i++ {
 		if dues[i].rank-dues[i-1].rank > dues[cut].rank-dues[cut-1].rank {
 			cut = i

@@ -132,7 +132,7 @@ type Options struct {
 // Crawler plans and runs walks. Any number of goroutines may call its methods at once.
 type Crawler struct {
 	o       Options
-	walks   map[string]*kindCrawl // by SOURCE/KIND; constant
+	walks   map[string]*kindCrawl // walks by SOURCE/KIND; the map does not change after New
 	names   []string              // the keys of walks, sorted
 	wake    chan struct{}
 	bounds  *bounds

@@ -190,7 +190,7 @@ type position struct {
 	Rows   int64 `json:"rows,omitempty"`   // distinct rows of the list so far
 	Most   int   `json:"most,omitempty"`   // rows of the largest page
 	Total  int64 `json:"total,omitempty"`  // the smallest stated total number of rows (understudy.Page.TotalRows)
-	Shown  int64 `json:"shown,omitempty"`  // pages so far
+	Shown  int64 `json:"shown,omitempty"`  // the number of pages read so far
 	Stated int64 `json:"stated,omitempty"` // the smallest stated number of pages
 	Beyond bool  `json:"beyond,omitempty"` // the next page is requested although no page links to it
 	Again  int   `json:"again,omitempty"`  // how often the list was started again

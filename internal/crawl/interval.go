@@ -132,7 +132,7 @@ const maxPartitions = 400
 // bounds decides between which clocks a kind is walked and kept.
 type bounds struct {
 	settings  Settings
-	retention map[string]map[string]time.Duration // Options.Retention
+	retention map[string]map[string]time.Duration // the same as Options.Retention
 	now       func() time.Time
 }
 

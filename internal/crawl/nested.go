@@ -162,7 +162,7 @@ type nesting struct {
 // readParents returns the next records of the parent kind and the position after them.
 func (n *nesting) readParents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
 	q := above.plan.scan(above.plan.shapes()[0], batchSize)
-	q.Parent, q.NoClock = "", at.Unclocked // of every root
+	q.Parent, q.NoClock = "", at.Unclocked // rows of every root are read
 	if floor := n.bounds.floor(above, n.bounds.unixNow()); floor != minClock && !at.Unclocked {
 		q.From = floor
 	}

@@ -43,7 +43,7 @@ func (s *syncRun) startPace(walk string, done int64) {
 
 // The walks of a kind that is walked twice.
 const (
-	walkSlices = "1 of 2" // over time ranges
+	walkSlices = "1 of 2" // the walk that reads one time range after another
 	walkLists  = "2 of 2" // over the whole lists
 )
 

@@ -182,7 +182,7 @@ func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	return w.states.change(ctx, x, func(m *kindState) {
 		m.Keep, m.Failures = true, slices.Clone(m.Failures)
 		for i := range m.Failures {
-			m.Failures[i].At = 0 // try again now
+			m.Failures[i].At = 0 // the failure is retried at once
 		}
 		if m.Rest == 0 {
 			m.Failures = nil // nothing is complete before it was tried again

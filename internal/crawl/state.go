@@ -76,14 +76,14 @@ type failure struct {
 
 // Parts that are no time ranges.
 const (
-	whole = 0  // the whole lists
+	whole = 0  // the number of the part that consists of whole lists
 	tip   = -1 // from the newest page to known records
 )
 
 // Limits of stored failures.
 const (
 	maxFailures = 16
-	maxWhy      = 1024 // bytes
+	maxWhy      = 1024 // maximum length of a reason, in bytes
 )
 
 // addFailure stores why a part failed. The failure stays until the part is walked successfully.
@@ -207,7 +207,7 @@ func (s *states) read(ctx context.Context, x *kindCrawl) (kindState, error) {
 
 // keepCaughtUp is how far CaughtUp may be ahead of the stored value if nothing else changed. After a restart,
 // the newest page in the store replaces it.
-const keepCaughtUp = 5 * 60 // seconds
+const keepCaughtUp = 5 * 60 // 5 minutes in seconds
 
 // isDifferent reports whether a state must be written because it differs from the stored one.
 func (m *kindState) isDifferent(kept kindState) bool {

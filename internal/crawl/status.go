@@ -14,7 +14,7 @@ import (
 
 // State is how complete a kind is.
 type State struct {
-	Kept     bool      // it is kept complete
+	Kept     bool      // the kind is kept complete
 	Complete bool      // no record that upstream has is missing
 	Why      string    // why it is not complete; "" if it is, or if it is not kept complete
 	Failed   bool      // Why is an error that a person must solve

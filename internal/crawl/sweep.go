@@ -32,7 +32,7 @@ type sweepRun struct {
 	stretch   *interval // nil for the whole lists
 	began     int64
 	storedIDs folder.Folder // ids and parents stored at the start
-	seenIDs   folder.Folder // ids seen
+	seenIDs   folder.Folder // ids that the sweep has seen
 	rows      int64
 	cut       bool     // a list was walked only to the floor
 	top       []string // the newest records at the start, for a walk over the whole lists

@@ -28,12 +28,12 @@ type mark struct {
 	Plan   string   `json:"plan,omitempty"` // fingerprint of its plan
 	Top    []string `json:"top,omitempty"`
 	Headed bool     `json:"headed,omitempty"` // the newest page is done
-	Probed bool     `json:"probed,omitempty"` // Oldest is known
+	Probed bool     `json:"probed,omitempty"` // whether Oldest is known
 	Oldest int64    `json:"oldest,omitempty"`
 
 	Cells []openPartition `json:"cells,omitempty"` // time ranges under way
 	Rest  position        `json:"rest"`            // position of the walk over the whole lists
-	Ended bool            `json:"ended,omitempty"` // that walk is done
+	Ended bool            `json:"ended,omitempty"` // whether that walk has ended
 
 	Under childPosition `json:"under"`           // position of a nested kind
 	Above int64         `json:"above,omitempty"` // number of parent records walked under
@@ -59,7 +59,7 @@ type syncRun struct {
 
 	mu      sync.Mutex
 	mark    mark
-	parents parentCounts // for a nested kind
+	parents parentCounts // the parents of a nested kind
 }
 
 // payload is the payload of a job.
@@ -98,7 +98,7 @@ func (t *jobRun) sync(ctx context.Context) error {
 		}
 	}
 	if s.mark.Plan != x.plan.fingerprint() {
-		s.mark = mark{} // it may come from another spec
+		s.mark = mark{} // the stored mark may come from another spec
 	}
 	t.ends = s.mark.Ends
 	if s.mark.Plan = x.plan.fingerprint(); s.mark.Began == 0 {
@@ -281,7 +281,7 @@ func (s *syncRun) finish(ctx context.Context) error {
 			m.Top, m.CaughtUp, m.Behind, m.Newest = s.mark.Top, s.mark.Began, 0, 0
 		}
 		if now != nil && !m.isJoined(now) {
-			m.noteGap(now.at) // before the kind counts as complete
+			m.noteGap(now.at) // the gap is noted before the kind counts as complete
 		}
 	})
 	if err != nil || now == nil {

@@ -67,7 +67,7 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 			h.addAbove(&tipPage{ids: m.Top, at: m.CaughtUp})
 		}
 		if x.gapTip.Load() != nil || m == nil || !m.isJoined(h) {
-			x.gapTip.Store(h) // until it is handled
+			x.gapTip.Store(h) // the gap stays noted until it is handled
 		} else {
 			x.joinedTip.Store(h)
 		}

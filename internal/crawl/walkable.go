@@ -29,7 +29,7 @@ type plan struct {
 	// parentKind is the kind that its records lie under if no list of its own can be requested. parentVars
 	// are the path variables of that record, by list.
 	parentKind *spec.Kind
-	parentVars []string // of each list
+	parentVars []string // the variable of each list that names the parent
 	// since and until are the filters on the kind's clock, by list. They are nil if not every list has both.
 	since, until []*spec.Filter
 }
@@ -277,7 +277,7 @@ func (p *plan) instanceTarget(id, parent, shape string) *spec.Target {
 // walk has fetched it. In this walk it is neither missing nor fetched.
 func (p *plan) isForeign(body []byte) bool {
 	if p.parentKind != nil && len(p.source.Roots) > 0 {
-		return false // it is walked in all roots
+		return false // the kind is walked in all roots
 	}
 	for name, from := range p.source.Spec.Vars {
 		field := p.source.Spec.VarFields[name]

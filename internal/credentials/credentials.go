@@ -22,7 +22,7 @@ import (
 // The limits of credentials.
 const (
 	maxCredentials = 1000
-	maxName        = 64 // bytes
+	maxName        = 64 // maximum length of a name, in bytes
 	maxOverlap     = 30 * 24 * time.Hour
 	secretBytes    = 24 // random bytes of a secret: 192 bits
 )
@@ -42,7 +42,7 @@ type Scope struct {
 	Role      string     `json:"role"`
 	Allow     []string   `json:"allow,omitempty"`     // method and path pattern, such as "POST /path/*/x.json"
 	MaxStale  string     `json:"max_stale,omitempty"` // a duration such as 30s or 30d; "": the mirror's default
-	Expires   *time.Time `json:"expires,omitempty"`   // nil: never
+	Expires   *time.Time `json:"expires,omitempty"`   // nil if the credential never expires
 	Rate      float64    `json:"rate,omitempty"`      // the maximum number of requests in Per; 0: no limit
 	Per       string     `json:"per,omitempty"`       // the period of Rate, from 1s to 24h; "": 1s
 	Addresses []string   `json:"addresses,omitempty"` // the address blocks that may use it; none: all

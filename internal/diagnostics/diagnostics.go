@@ -26,12 +26,12 @@ import (
 
 // Snapshot is the state of the process at one moment. Its JSON is /-/stats. Names are only added, and counters only rise.
 type Snapshot struct {
-	Traffic                          // of all sources
+	Traffic                          // the traffic of all sources
 	Hot      request.Hot             `json:"hot"`
 	Store    store.Space             `json:"store"`
 	Sources  map[string]Source       `json:"sources"`
 	Limits   map[string]request.Load `json:"limits"` // the limits of the whole process, by name
-	Ports    map[string]Port         `json:"faces"`  // by name
+	Ports    map[string]Port         `json:"faces"`  // ports by name
 	Process  Process                 `json:"process"`
 	Media    request.Media           `json:"media"`
 	Settings Settings                `json:"settings"`
@@ -72,7 +72,7 @@ type Port struct {
 type Process struct {
 	Goroutines  int   `json:"goroutines"`
 	Descriptors int   `json:"fds"`
-	Resident    int64 `json:"rss"` // bytes
+	Resident    int64 `json:"rss"` // resident memory of the process, in bytes
 }
 
 // Settings says when the settings were last read.
@@ -181,7 +181,7 @@ type Options struct {
 	ProfileRefused func(w http.ResponseWriter, r *http.Request, err error)
 	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
 	PublicURL string
-	Logger    *slog.Logger // nil: discard
+	Logger    *slog.Logger // nil means no log
 }
 
 // Diagnostics has the handlers of /-/health, /-/stats, /-/purge and others (see Routes). It is safe for

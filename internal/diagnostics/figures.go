@@ -14,7 +14,7 @@ var figuresText string
 type Figure struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"` // counter, gauge, state, time, label or limit
-	Unit string `json:"unit"` // "": no unit
+	Unit string `json:"unit"` // the figure's unit, or ""
 	Help string `json:"help"`
 	Page string `json:"page,omitempty"` // the page of docs that explains the figure
 }

@@ -23,7 +23,7 @@ const healthTimeout = 2 * time.Second
 
 // health is the body of /-/health. It contains no secret and no record, because anyone may read it.
 type health struct {
-	Status  string   `json:"status"` // ok, degraded, down
+	Status  string   `json:"status"` // one of ok, degraded and down
 	Reasons []string `json:"reasons,omitempty"`
 	// LoadedAt is when the settings in force were read.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
@@ -132,7 +132,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	if own := caller.Source; own != "" {
 		s.Ports = maps.Clone(s.Ports)
 		for name, port := range s.Ports {
-			port.Tunnels = nil // they lead to all sources
+			port.Tunnels = nil // tunnels lead to all sources, so they tell about sources the caller may not see
 			s.Ports[name] = port
 		}
 		maps.DeleteFunc(s.Ports, func(name string, _ Port) bool {

@@ -27,7 +27,7 @@ type Purged struct {
 
 const (
 	maxPurge     = 16 << 10         // bytes of a request body
-	purgeTimeout = 60 * time.Second // for one request
+	purgeTimeout = 60 * time.Second // the time limit of one purge request
 )
 
 // purge removes what a command names. The status is 400 for an unknown name.

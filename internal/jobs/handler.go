@@ -40,7 +40,7 @@ type HandlerOptions struct {
 	Token string
 	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
 	PublicURL string
-	Logger    *slog.Logger // nil: discard
+	Logger    *slog.Logger // nil means no log
 }
 
 // Routes returns the patterns that the handler serves.
@@ -84,7 +84,7 @@ type jobJSON struct {
 	Once      bool          `json:"once,omitempty"`
 	Attempt   int           `json:"attempt"`
 	Attempts  int           `json:"attempts"`
-	Weight    int64         `json:"weight,omitempty"` // bytes
+	Weight    int64         `json:"weight,omitempty"` // expected memory use in bytes
 	Created   time.Time     `json:"created,omitzero"`
 	RunAfter  time.Time     `json:"run_after,omitzero"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
@@ -97,7 +97,7 @@ type jobJSON struct {
 
 type progressJSON struct {
 	Done  int64     `json:"done"`
-	Total int64     `json:"total,omitempty"` // absent if unknown
+	Total int64     `json:"total,omitempty"` // the expected number of steps; absent if unknown
 	Note  string    `json:"note,omitempty"`
 	End   time.Time `json:"end,omitzero"` // when the job is expected to be done
 }

@@ -100,11 +100,11 @@ type Options struct {
 	// start at once, without waiting for their expiry.
 	Alone  bool
 	Worker string           // the name of this runner; "": a random name
-	Now    func() time.Time // nil: time.Now
+	Now    func() time.Time // nil means time.Now
 	Rand   func() float64   // for jitter, in [0, 1), safe for concurrent use; nil: math/rand/v2
 	// Collect runs a garbage collection; the runner calls it from time to time after heavy work. nil: runtime.GC.
 	Collect func()
-	Logger  *slog.Logger // nil: discard
+	Logger  *slog.Logger // nil means no log
 }
 
 // withDefaults returns the options with default values in place of zero values.

@@ -59,13 +59,13 @@ type lease struct{ number, fence int64 }
 // Stats are counts of jobs. Begun to Lost count since the runner was created.
 type Stats struct {
 	Waiting   int64  `json:"waiting"` // in all processes, as Running and Archived; only CountJobs knows them, Stats leaves them 0
-	Running   int64  `json:"running"` // in all processes
+	Running   int64  `json:"running"` // running jobs in all processes
 	Archived  int64  `json:"archived"`
 	Gathering int    `json:"gathering"` // runs in this process that wait for their weight
 	Weight    int64  `json:"weight"`    // the bytes held by runs in this process
 	Memory    int64  `json:"memory"`    // the maximum of Weight in bytes
-	Begun     int64  `json:"begun"`     // runs
-	Done      int64  `json:"done"`      // jobs
+	Begun     int64  `json:"begun"`     // number of started runs
+	Done      int64  `json:"done"`      // number of jobs that ended well
 	Failed    int64  `json:"failed"`
 	Cancelled int64  `json:"cancelled"`
 	Expired   int64  `json:"expired"`
@@ -90,7 +90,7 @@ const (
 	writeTimeout     = 10 * time.Second // the longest time of one write
 	retryInterval    = time.Second      // the wait before a due job that could not be claimed is tried again
 	trimInterval     = 10 * time.Minute
-	trimAfterRuns    = 100 // runs that ended
+	trimAfterRuns    = 100 // the archive is trimmed after this many ended runs
 	progressInterval = time.Second
 )
 

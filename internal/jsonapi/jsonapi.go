@@ -30,7 +30,7 @@ type Options struct {
 	Methods []string      // nil: the mux has checked the method
 	What    string        // that CheckQuestion is called with; "": it is not called
 	Time    time.Duration // bounds one request; 0: nothing does
-	MaxBody int64         // bytes; for HandleBody
+	MaxBody int64         // the maximum length of a request body for HandleBody, in bytes
 	Body    string        // begins what an error says of a body that cannot be read
 	JSON    bool          // the body must be application/json, which a form of another site cannot send without asking first
 	// Explain changes how an error is answered; nil: by OwnPathStatus and PlainText.
@@ -42,8 +42,8 @@ type Refusal struct {
 	Status     int    `json:"-"`
 	RetryAfter string `json:"-"` // seconds; "": the header is not set
 	Error      string `json:"error"`
-	At         *int   `json:"at,omitempty"`  // in the query, in bytes
-	End        *int   `json:"end,omitempty"` // up to there
+	At         *int   `json:"at,omitempty"`  // where the error begins in the query, in bytes
+	End        *int   `json:"end,omitempty"` // where the error ends in the query, in bytes
 	Character  *int   `json:"character,omitempty"`
 }
 

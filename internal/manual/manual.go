@@ -30,7 +30,7 @@ var groups = []struct{ folder, title string }{
 type Manual struct {
 	Index  *Page
 	Groups []Group
-	pages  map[string]*Page // by Path
+	pages  map[string]*Page // pages by their Path
 	files  fs.FS
 }
 
@@ -43,8 +43,8 @@ type Group struct {
 // Page is one page of the documentation.
 type Page struct {
 	Path  string        // its address below the documentation's root, such as "reference/specs.html"
-	Title string        // its first heading
-	HTML  template.HTML // its content, the first heading included
+	Title string        // the first heading of the page
+	HTML  template.HTML // the content of the page with its first heading
 
 	sections []section
 }

@@ -181,7 +181,7 @@ type Elements struct {
 	Member   string
 	Texts    []string
 	All      bool
-	FoldCase bool // ignore letter case
+	FoldCase bool // whether letter case is ignored
 }
 
 // Match compares every element.

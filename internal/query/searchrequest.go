@@ -38,7 +38,7 @@ type SearchRequest struct {
 type FieldCondition struct {
 	Field      string
 	Comparison Comparison
-	Value      string // not empty
+	Value      string // the value of a condition; never empty
 	Prefix     bool   // the value is the beginning of a word
 }
 
@@ -150,7 +150,7 @@ type SearchFacet struct {
 	// UTC).
 	Name   string        `json:"name"`
 	Values []SearchValue `json:"values"`         // most frequent values first; days and months with the newest first
-	More   bool          `json:"more,omitempty"` // more values exist
+	More   bool          `json:"more,omitempty"` // whether more values exist than are returned
 }
 
 // SearchValue is one value of a facet.
@@ -174,7 +174,7 @@ type SavedSearch struct {
 // SyntaxError is an error in a query: it cannot be parsed, or names something that the caller may not use. It
 // wraps ErrInvalid or ErrForbidden.
 type SyntaxError struct {
-	Text      string // the query
+	Text      string // the text of the query
 	At, End   int    // byte range of the error in Text
 	Character int    // At, counted in characters
 	Why       string // one sentence: what is wrong and what to do

@@ -25,7 +25,7 @@ type RecordQuery struct {
 	// order field. The range is [From, To) in Unix seconds; 0 leaves an end open. The limit is coarse: a record
 	// that a page showed out of clock order may lie outside it.
 	From, To   int64
-	Predicates []Predicate // all must match
+	Predicates []Predicate // conditions that a record must all meet
 	// Rule are the conditions of a row rule, which must match too. How much a store reads depends on them, and
 	// not on which other records match Predicates. A query with a Rule has no Text.
 	Rule []Predicate
@@ -95,8 +95,8 @@ const (
 	TextWord   TextOp = iota // the one word in Words
 	TextPrefix               // a word that begins with the one in Words
 	TextPhrase               // the words directly one after the other; with Prefix the last one is a prefix
-	TextAnd                  // all of Parts
-	TextOr                   // one of Parts
+	TextAnd                  // a text must match all of Parts
+	TextOr                   // a text must match at least one of Parts
 	TextNot                  // the first of Parts and not the second
 	TextNone                 // matches nothing: only alone in a LocalQuery, and no store is asked
 )

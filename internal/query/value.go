@@ -11,7 +11,7 @@ import (
 
 // Field is a field of a record.
 type Field struct {
-	Name string // dotted name
+	Name string // the dotted name of the field
 	Type string // one of spec's types; it says how to parse a time
 	// The root of a record is derived from the URL in the field from, by the template path. If path is empty,
 	// the field is a member of the record.

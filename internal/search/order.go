@@ -30,7 +30,7 @@ type order struct {
 	oldestFirst bool
 	window      bool // only a window of the newest matches is sorted
 	rank        bool
-	descending  bool // by a field, largest value first
+	descending  bool // whether the largest value comes first
 	fields      map[*lang.KindView]string
 	sorts       map[*lang.KindView]lang.Sort
 }

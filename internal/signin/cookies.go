@@ -33,7 +33,7 @@ type Cookies struct {
 	ring *token.Ring
 
 	mu   sync.Mutex
-	keys []datedKey // the newest first
+	keys []datedKey // the keys of cookies, the newest first
 }
 
 type datedKey struct {

@@ -19,7 +19,7 @@ import (
 
 // The cost of a hash: 19 MiB and two passes, the minimum of the OWASP Password Storage Cheat Sheet.
 const (
-	hashMemory = 19 << 10 // KiB
+	hashMemory = 19 << 10 // memory of a hash, in KiB
 	hashPasses = 2
 	hashLanes  = 1
 	saltBytes  = 16
@@ -28,7 +28,7 @@ const (
 
 // The limits of what is read, and of concurrent hashes.
 const (
-	maxMemory   = 256 << 10 // KiB
+	maxMemory   = 256 << 10 // memory of a hash, in KiB
 	maxPasses   = 16
 	maxPassword = 256 // bytes
 	maxHashes   = 4

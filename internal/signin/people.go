@@ -233,7 +233,7 @@ func (p *People) end(r *http.Request) error {
 	}
 	err := p.Sessions.End(context.WithoutCancel(r.Context()), s.Session.ID, s.Session.Name)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return nil // it ended meanwhile
+		return nil // the session has ended in the meantime
 	}
 	return err
 }

@@ -22,10 +22,10 @@ import (
 
 // How long a session lasts, and how many there may be.
 const (
-	IdleEnd           = 12 * time.Hour     // after its last request
-	AbsoluteEnd       = 7 * 24 * time.Hour // after the person signed in
+	IdleEnd           = 12 * time.Hour     // how long a session lives after its last request
+	AbsoluteEnd       = 7 * 24 * time.Hour // how long a session lives after the person signed in
 	maxPersonSessions = 20                 // of one person; a further session ends the oldest
-	maxSessions       = 5000               // of all people
+	maxSessions       = 5000               // maximum number of sessions of all people
 	saveInterval      = time.Minute        // how often the time of the last request is stored
 	maxAgent          = 200                // bytes of a browser's user agent
 )
@@ -38,7 +38,7 @@ type Session struct {
 	ID      string    `json:"-"` // identifies the session to its owner, but does not give access
 	Name    string    `json:"name"`
 	With    string    `json:"with"`             // identifies the password or provider of the sign-in; the session ends when it changes
-	Groups  []string  `json:"groups,omitempty"` // of a person from a provider
+	Groups  []string  `json:"groups,omitempty"` // the groups of a person who signed in through a provider
 	Domain  string    `json:"domain,omitempty"` // the domain of the mail address
 	Made    time.Time `json:"made"`
 	Seen    time.Time `json:"seen"` // the time of the last request

@@ -39,7 +39,7 @@ const (
 
 // Users are the people of a file.
 type Users struct {
-	all    []User // in the order of the file
+	all    []User // the users in the order of the file
 	byName map[string]int
 }
 

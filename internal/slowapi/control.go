@@ -75,7 +75,7 @@ func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
 	target.Path, target.RawPath = strings.TrimPrefix(target.Path, truthPath), strings.TrimPrefix(target.RawPath, truthPath)
 	read := r.WithContext(r.Context())
 	read.URL = &target
-	if a := s.api.Answer(read, nil, 0, address(read)); a.Status != 0 { // else the client left
+	if a := s.api.Answer(read, nil, 0, address(read)); a.Status != 0 { // the status is 0 if the client has left
 		(&reply{w: w, r: read, began: s.now(), s: s}).send(a)
 	}
 }
@@ -116,8 +116,8 @@ type counts struct {
 
 // Limits of what is counted separately. Requests beyond them are counted under the name "other".
 const (
-	maxPaths   = 4096  // different paths
-	maxTargets = 16384 // different request targets
+	maxPaths   = 4096  // maximum number of different paths that are counted
+	maxTargets = 16384 // maximum number of different request targets that are counted
 	maxTarget  = 2048  // bytes of a path or target
 )
 

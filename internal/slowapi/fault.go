@@ -46,7 +46,7 @@ type faults struct {
 // Limits of the numbers in a rule.
 const (
 	maxRules   = 1000
-	maxDelayMS = 3_600_000 // an hour
+	maxDelayMS = 3_600_000 // an hour in milliseconds
 	maxPadMB   = 1024
 	maxPlaces  = 10_000
 	maxBytes   = 1 << 32 // also the maximum of times

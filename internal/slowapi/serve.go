@@ -47,7 +47,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if errors.Is(err, errClosing) {
 		a, err = s.api.Refuse(http.StatusServiceUnavailable), nil
 	}
-	if err == nil && a.Status != 0 { // else the client left
+	if err == nil && a.Status != 0 { // the status is 0 if the client has left
 		out.send(a)
 	}
 }

@@ -86,7 +86,7 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 // Limits of one POST /-/advance.
 const (
 	maxAdvance = 100_000          // new records of each kind
-	maxSeconds = 10 * 366 * 86400 // ten years
+	maxSeconds = 10 * 366 * 86400 // ten years in seconds
 )
 
 // advanceAnswer is the answer to POST /-/advance.

@@ -29,7 +29,7 @@ func Open(path string) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		_ = f.Close() // nothing was written
+		_ = f.Close() // no data is lost, because nothing was written
 		return nil, err
 	}
 	return f, nil

@@ -17,7 +17,7 @@ type currentState struct {
 	held    bool  // the record has a row in the page's shape; the next six fields come from that row
 	version int64
 	hash    int64
-	seen    int64 // Unix nanoseconds
+	seen    int64 // when the record was last seen, in Unix nanoseconds
 	state   int64
 	period  int64 // the number of the current period in this shape
 	since   int64 // when the period began; 0 means when the block of its version was created

@@ -64,7 +64,7 @@ const minLog = 64 << 10
 // KindState is what is known of one kind without counting rows.
 type KindState struct {
 	Kind       string `json:"kind"`
-	Records    int64  `json:"records"` // records present now
+	Records    int64  `json:"records"` // number of records present now
 	Changes    int64  `json:"changes"` // changes of this kind since the store was created
 	Generation int64  `json:"-"`       // grows with every write to the kind
 	Unclocked  int64  `json:"-"`       // records whose clock has no time, or all records if the kind has no clock; counted up to 1,000
@@ -73,8 +73,8 @@ type KindState struct {
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
 	Space     Space       `json:"space"`
-	Records   int64       `json:"records"`  // records present now
-	Versions  int64       `json:"versions"` // distinct bodies
+	Records   int64       `json:"records"`  // number of records present now
+	Versions  int64       `json:"versions"` // number of distinct bodies
 	Pages     int64       `json:"pages"`
 	Changes   int64       `json:"changes"`
 	Blocks    int64       `json:"blocks"`   // packed groups of versions
@@ -102,9 +102,9 @@ type Space struct {
 
 // Reads counts what readers have read since the store was opened.
 type Reads struct {
-	Rows   int64 `json:"rows"`   // rows of tables
-	Index  int64 `json:"index"`  // chunks and postings
-	Blocks int64 `json:"blocks"` // blocks of bodies
+	Rows   int64 `json:"rows"`   // bytes of the rows of tables
+	Index  int64 `json:"index"`  // bytes of the chunks and postings of indexes
+	Blocks int64 `json:"blocks"` // bytes of the blocks that bodies are packed in
 }
 
 // KindStats is one kind's line in Stats.

@@ -19,7 +19,7 @@ type Channel string
 
 // The channels.
 const (
-	Webhook Channel = "webhook" // sends signed JSON
+	Webhook Channel = "webhook" // sends signed JSON to an address
 	Slack   Channel = "slack"   // sends JSON with a text, the format of Slack's incoming webhooks
 	Mail    Channel = "mail"
 )

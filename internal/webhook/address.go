@@ -57,7 +57,7 @@ var blocks = [...]addressBlock{
 	{netip.MustParsePrefix("fc00::/7"), "private", true},
 	{netip.MustParsePrefix("2001::/23"), "reserved", false}, // Teredo, ORCHID, benchmarks
 	{netip.MustParsePrefix("2001:db8::/32"), "for documents", false},
-	{netip.MustParsePrefix("2002::/16"), "a relay", false}, // 6to4
+	{netip.MustParsePrefix("2002::/16"), "a relay", false}, // the range of 6to4
 	{netip.MustParsePrefix("3fff::/20"), "for documents", false},
 	{netip.MustParsePrefix("2000::/3"), "", false}, // the rest of this range is public
 }

@@ -19,7 +19,7 @@ import (
 type IDGenerator struct {
 	prefix  string
 	last    atomic.Uint64
-	batches sync.Pool // of *idBatch
+	batches sync.Pool // a pool of *idBatch
 }
 
 // idBatch is a batch of ids that share one string.

@@ -47,7 +47,7 @@ type Options struct {
 // rows of a store.
 type Bus[E any] struct {
 	options Options
-	list    atomic.Pointer[[]entry[E]] // copied on write
+	list    atomic.Pointer[[]entry[E]] // the subscribers; the list is copied when it changes
 	ctx     context.Context            // the context of asynchronous calls
 	cancel  context.CancelFunc
 

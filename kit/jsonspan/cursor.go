@@ -51,7 +51,7 @@ func (c *Cursor) Next() bool {
 		return false
 	case c.first:
 		c.first = false
-	default: // the comma
+	default: // the next byte is a comma
 		c.pos = skipSpace(c.data, c.pos+1)
 	}
 	return true

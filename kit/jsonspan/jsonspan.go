@@ -19,7 +19,7 @@ type Kind byte
 
 // The kinds.
 const (
-	None Kind = iota // no value
+	None Kind = iota // there is no value
 	Object
 	Array
 	String

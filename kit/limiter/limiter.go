@@ -25,7 +25,7 @@ type Limiter struct {
 	all, each   int
 	inUse       int
 	taken       map[string]int // the number of slots taken, by name
-	waiting     []*waiter      // in order of arrival
+	waiting     []*waiter      // waiting callers in order of arrival
 	refused     int64
 	refusedEach int64
 }

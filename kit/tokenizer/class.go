@@ -133,7 +133,7 @@ func compose(r, next rune) (whole rune, ok bool) {
 
 // addVoicing returns the kana r with its voicing mark (by is 1) or its half-voicing mark (by is 2).
 func addVoicing(r rune, by rune) (rune, bool) {
-	h := r // as hiragana
+	h := r // the character as hiragana
 	if r > 0x30a0 && r < 0x30f6 {
 		h -= 0x60
 	}

@@ -29,8 +29,8 @@ type IllegalPolicy uint8
 
 // The policies for illegal characters.
 const (
-	Replace IllegalPolicy = iota // each is replaced by U+FFFD
-	Drop                         // they are left out
+	Replace IllegalPolicy = iota // each illegal character is replaced by U+FFFD
+	Drop                         // illegal characters are left out
 )
 
 // Options are the options of a writer. The zero value is usable.

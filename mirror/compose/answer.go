@@ -217,7 +217,7 @@ func (l *listRequest) link(base string, page int64, param, token string) string 
 	q = append(q, l.target.OwnParams...)
 	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))
 	if len(q) == 0 {
-		out = out[:len(base)-1] // without the trailing & or ?
+		out = out[:len(base)-1] // the query ends without & or ?
 	}
 	return escapeSpaces(string(out))
 }

@@ -219,12 +219,12 @@ func (c *Cache) openHeld(
 		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil
 	case r.request.OnlyIfCached:
-		_ = file.Close() // it was only read
+		_ = file.Close() // an error of Close does not matter, because the file was only read
 		return c.forward(ctx, r)
 	}
 	fresh, err := c.fetchContent(ctx, r, content)
 	if age >= ages.Hard || errors.Is(err, understudy.ErrClosed) || ctx.Err() != nil {
-		_ = file.Close() // it was only read
+		_ = file.Close() // an error of Close does not matter, because the file was only read
 		if fresh == nil && err == nil {
 			return c.forward(ctx, r)
 		}

@@ -46,7 +46,7 @@ type Set struct {
 	mu             sync.Mutex
 	lastWrites     map[string]int64  // by record, the generation of the last write to it
 	floor          int64             // a write of this generation may have touched any record
-	underWay       map[string]*group // by record
+	underWay       map[string]*group // writes that are under way, by record
 	lastWrite      time.Time         // time of the last write
 	unseen         map[string]bool   // records that were written and not seen since
 	unseenOverflow bool              // more records were written than unseen can hold

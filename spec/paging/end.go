@@ -159,7 +159,7 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 // clues collects what an answer says about further pages at places that the rules may not name.
 type clues struct {
 	a        *Answer
-	next     string // Rules.Next
+	next     string // the same as Rules.Next
 	unproven bool   // nothing else proves the end
 	unlinked bool   // the rules know no way to a next page
 	first    bool   // the answer is the first page

@@ -42,7 +42,7 @@ type Answer struct {
 	Query  understudy.Query // query of the request
 	Header http.Header
 	Body   []byte
-	Doc    jsonspan.Value   // all of Body
+	Doc    jsonspan.Value   // the whole Body
 	Next   jsonspan.Value   // the value of Body at Rules.Next, if it was already found
 	Rows   []understudy.Row // the records of Body
 	Count  int              // number of rows, whether they are records or not

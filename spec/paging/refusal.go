@@ -47,7 +47,7 @@ func findError(body []byte, object jsonspan.Value, under string) (what string) {
 	jsonspan.VisitMembers(body, object, func(raw []byte, v jsonspan.Value) bool {
 		member := jsonspan.Name(raw)
 		name := normalizeName(member)
-		text := func() string { return strings.ToLower(strings.Trim(string(v.Bytes(body)), `" `)) } // of rows it would be long
+		text := func() string { return strings.ToLower(strings.Trim(string(v.Bytes(body)), `" `)) }
 		is := false
 		switch {
 		case slices.Contains(strictErrorNames, name):

@@ -37,7 +37,7 @@ type Breaker struct {
 
 	mu        sync.Mutex
 	changed   chan struct{}    // closed and replaced whenever a waiting request should check again
-	pauses    map[string]pause // by key
+	pauses    map[string]pause // pauses by key
 	recent    recent
 	condition condition
 	probes    probes

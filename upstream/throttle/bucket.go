@@ -77,7 +77,7 @@ func (s *slots) endIdleTrial(now time.Time) {
 // Sort identifies requests whose answers take about the same time. The zero value is a sort too.
 type Sort struct {
 	Method string
-	Place  string // path template
+	Place  string // the path template of the requests
 	Size   int    // approximate size of the answer
 }
 

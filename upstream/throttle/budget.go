@@ -60,7 +60,7 @@ type Claim struct {
 // waiter is a request in a queue.
 type waiter struct {
 	claim Claim
-	since time.Time     // when it entered its queue
+	since time.Time     // when the request entered its queue
 	ready chan struct{} // closed when the request was granted or err is set
 	err   error
 }

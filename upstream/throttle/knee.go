@@ -78,7 +78,7 @@ type baseline struct {
 type trial struct {
 	limit   int  // slots of the trial; 0 if no trial runs
 	up      bool // whether the trial, or the next one if none runs, uses more slots
-	step    int  // index in steps
+	step    int  // the index of the current step in steps
 	useless int  // number of answers that showed nothing
 	cost    int  // number of answers
 	measure measure

@@ -29,7 +29,7 @@ const (
 // The draw is recorded when a reader comes. Counting the readers of each second would not work: most seconds
 // are empty, so a burst that is rarer than one second in twenty would not count.
 type reserve struct {
-	tokens float64   // the reserve
+	tokens float64   // the current reserve in tokens
 	since  time.Time // when the history begins
 	next   time.Time // when the reserve is computed again
 

@@ -24,7 +24,7 @@ type Command struct {
 
 // Argument is a positional argument.
 type Argument struct {
-	Name   string // with brackets, such as "[<file>]"
+	Name   string // the argument's name with brackets, such as "[<file>]"
 	Help   string
 	Values []string // the values it may have, or nil
 	IsFile bool
@@ -32,8 +32,8 @@ type Argument struct {
 
 // Flag is a flag of a command.
 type Flag struct {
-	Name   string // with dashes
-	Short  string // with a dash, or ""
+	Name   string // the flag's long name with its dashes
+	Short  string // the flag's short name with its dash, or ""
 	Value  string // the placeholder of the value; "" for a flag without a value
 	Help   string
 	Group  string   // the title of its group, or ""

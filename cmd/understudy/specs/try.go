@@ -179,7 +179,7 @@ type result struct {
 	Rows   string `json:"rows"`
 	Clock  string `json:"clock"`
 	Record string `json:"record"`
-	Result string `json:"result"` // one or two words
+	Result string `json:"result"` // the result in one or two words
 	Remark string `json:"remark,omitempty"`
 
 	faults    []string

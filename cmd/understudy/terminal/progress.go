@@ -21,7 +21,7 @@ const (
 // State is how far work is.
 type State struct {
 	Done, Total int64     // Total is 0 if it is not known
-	Unit        string    // what is counted, such as "records"
+	Unit        string    // the plural of what is counted, such as "records"
 	Ends        time.Time // when the work ends, if the worker knows it; otherwise it is computed from the rate
 	Note        string    // what is happening, such as "walk 1 of 2"
 }

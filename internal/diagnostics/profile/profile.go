@@ -44,7 +44,7 @@ type Options struct {
 	Every   time.Duration // how often Run stores a profile of allocations; 0: 1h
 	Version string        // the version of this program, stored with each profile
 	Now     func() time.Time
-	Logger  *slog.Logger // nil: discard
+	Logger  *slog.Logger // nil means no log
 }
 
 const (
@@ -139,7 +139,7 @@ func (r *Recorder) Stop() bool {
 		return false
 	}
 	select {
-	case <-r.taking.stop: // already stopped
+	case <-r.taking.stop: // the profile was already stopped
 	default:
 		close(r.taking.stop)
 	}

@@ -145,7 +145,7 @@ func (c *Column) clear(row int32, doubtful bool) {
 
 // parseMillionths parses a decimal with at most six places whose millionths fit in a cell.
 func parseMillionths(text string) (int32, bool) {
-	const maxBytes = 16 // bytes
+	const maxBytes = 16 // maximum length of a decimal, in bytes
 	i, negative := 0, false
 	if text != "" && (text[0] == '-' || text[0] == '+') {
 		negative, i = text[0] == '-', 1

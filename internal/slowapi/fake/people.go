@@ -33,7 +33,7 @@ type Party struct {
 	Index  int64  // the index of the person, or of the own number
 	Given  bool   // whether a write set Text, which may then be empty
 	Text   string // the text set by a write, or a side that is not a number; it takes precedence if set
-	Prefix string // "whatsapp:" or ""
+	Prefix string // the prefix of a number: "whatsapp:" or ""
 }
 
 // AppendTo appends the party in Twilio's notation.

@@ -65,7 +65,7 @@ const MonitorVersion = "/v1"
 // Content is an audio file or a picture.
 type Content struct {
 	io.ReadSeeker
-	Sort     string // the Content-Type
+	Sort     string // the value of Content-Type
 	Tag      string // the ETag, with quotes
 	Modified time.Time
 }

@@ -33,7 +33,7 @@ var rawPlan []byte
 var plan = format.DecodeEmbedded[struct {
 	Repositories []struct {
 		Name, About, Language string
-		Share                 int // issues of 100
+		Share                 int // percentage of the issues that belong to the repository
 	}
 	Labels [][3]string // name, color and description of each label
 	Titles []string    // the first words of issue titles

@@ -19,7 +19,7 @@ import (
 // computed instead of filtering rows.
 var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
 
-const day = 86400 // seconds
+const day = 86400 // a day in seconds
 
 // UsageLists are the usage lists by name. A list without a unit covers all time. Another list has a row for every
 // unit, or only for the unit that began some units ago.
@@ -172,8 +172,8 @@ func categoryNamed(name string) *category {
 // figures are the amounts of a category.
 type figures struct {
 	count int64
-	usage int64 // in thousandths of a unit
-	price int64 // in hundred-thousandths of a dollar
+	usage int64 // the usage in thousandths of a unit
+	price int64 // the price in hundred-thousandths of a dollar
 }
 
 // figuresOf returns the amounts of a category in some accounts over a period. The caller holds Mu.

@@ -16,8 +16,8 @@ import (
 // Limits of one control request.
 const (
 	maxArrivals = 100_000          // new records of each kind
-	maxEdits    = 10_000           // changed records
-	maxSeconds  = 10 * 366 * 86400 // ten years
+	maxEdits    = 10_000           // maximum number of records that one request changes
+	maxSeconds  = 10 * 366 * 86400 // ten years in seconds
 )
 
 // Controls returns the handlers of the paths under /-/ that change records.

@@ -54,7 +54,7 @@ func (v Values) With(changes Values) Values {
 
 // Kind has the records of one kind.
 type Kind struct {
-	rows []*Row // the oldest first
+	rows []*Row // the rows, the oldest first
 	byID map[string]*Row
 }
 

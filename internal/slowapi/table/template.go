@@ -171,7 +171,7 @@ func extend(base, more string) string {
 	values := map[string]json.RawMessage{}
 	for _, text := range []string{base, more} {
 		in := json.NewDecoder(strings.NewReader(text))
-		_, err := in.Token() // the brace
+		_, err := in.Token() // the opening brace of the object
 		for err == nil && in.More() {
 			var raw json.RawMessage
 			name, _ := in.Token()

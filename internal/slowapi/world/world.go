@@ -37,7 +37,7 @@ type World struct {
 	Mu              sync.RWMutex
 	clock           time.Time             // the time of the world at the real time wall
 	wall            time.Time             // the real time of the last entry
-	AccountSequence *Sequence             // the accounts
+	AccountSequence *Sequence             // the sequence of the accounts
 	Sequences       []map[*Kind]*Sequence // the records by number of the account, then by kind
 }
 

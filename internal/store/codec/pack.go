@@ -33,7 +33,7 @@ func NewPacker(readers int) Packer {
 	if err != nil {
 		panic("store: zstd encoder: " + err.Error()) // the options are constants
 	}
-	// At least two decoders.
+	// The pool has at least two decoders.
 	at := max(2, min(readers, runtime.GOMAXPROCS(0)))
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(MaxUnpacked), zstd.WithDecodeAllCapLimit(true))

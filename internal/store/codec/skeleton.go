@@ -18,7 +18,7 @@ type Skeleton struct {
 	ContentType string
 	Charset     string
 	InitialAge  time.Duration // the age of the page when it was fetched, in whole seconds
-	Kept        string        // the page's Header
+	Kept        string        // the header of the page
 	ID          string        // the record that the path of an instance names
 	Next        string        // the URI of the next page, or ""; set by Assemble
 	nextPlace   textPlace     // where Next is in Outside; set by ParseSkeleton

@@ -74,7 +74,7 @@ func (f *Files) load(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist) && !hasFile(path):
-			return nil // it was removed meanwhile
+			return nil // the file was removed in the meantime
 		case err != nil:
 			return f.removeUseless(path, err)
 		}
@@ -124,7 +124,7 @@ func (f *Files) linkAll(all []*file) {
 	f.mu.Lock()
 	for _, x := range all {
 		switch {
-		case f.byKey[x.key] != nil: // stored again meanwhile
+		case f.byKey[x.key] != nil: // the content was stored again in the meantime
 		case slices.ContainsFunc(f.loading.forgotten, func(g recordTags) bool { return g.match(x) }):
 			gone = append(gone, x)
 		default:

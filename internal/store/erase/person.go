@@ -39,7 +39,7 @@ const maxRounds = 8
 type finding struct {
 	store   Store
 	pool    *sqlite.Pool
-	text    string // what the caller asked for
+	text    string // the text that the caller asked to erase
 	n       understudy.Phone
 	source  string
 	known   map[string]bool // ids found, as "kind/id"

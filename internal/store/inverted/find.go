@@ -82,7 +82,7 @@ type cursor struct {
 	up         bool
 	run, token int64
 
-	postings []int64 // in the order of iteration
+	postings []int64 // the postings in the order of iteration
 	ended    bool    // no other chunk has postings of the token
 }
 

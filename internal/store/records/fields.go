@@ -37,7 +37,7 @@ func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
 		return size <= maxNames
 	})
 	if err != nil {
-		return "", true // not two objects
+		return "", true // one of the bodies is no object
 	}
 	return understudy.NewNames(names...), size <= maxNames
 }

@@ -143,7 +143,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
 		b, err := blocks.ReadBlock(r[1].(int64) / codec.PerBlock)
 		if err != nil {
-			return records.SkipDamaged(err) // already reported
+			return records.SkipDamaged(err) // the damage is already reported
 		}
 		e, err := blocks.ReadEntry(r[1].(int64))
 		k := kinds[b.Shape]

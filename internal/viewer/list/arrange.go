@@ -179,7 +179,7 @@ func readOrder(q *page.Exchange, ask *listQuery, text string) error {
 		}
 	}
 	ask.isCanonical = ask.isCanonical && ask.arrangement.sort == nil
-	if down && name == q.Kind.Spec.Clock { // this is upstream's order anyway
+	if down && name == q.Kind.Spec.Clock { // upstream returns the records in this order anyway
 		ask.isCanonical = false
 		return nil
 	}
