@@ -21,11 +21,11 @@ func (l *liveList) path(at *url.URL) string {
 	for i, s := range given {
 		switch {
 		case s == "":
-		case s == l.live.User:
+		case s == l.api.User:
 			all[i] = "{user}"
 		case i > 1 && i < len(given)-1:
-			name := "{" + word(singular(given[i-1])) + "_id}"
-			if (l.isParent(given[i-1], s) || l.records[strings.Join(given[:i+1], "/")]) && !slices.Contains(all, name) {
+			name := "{" + snakeCase(singular(given[i-1])) + "_id}"
+			if (l.isParent(given[i-1], s) || l.knownRecords[strings.Join(given[:i+1], "/")]) && !slices.Contains(all, name) {
 				all[i] = name
 			}
 		}
@@ -40,13 +40,13 @@ var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]
 // plural, or what the rows show as the id of one.
 func (l *liveList) isParent(before, segment string) bool {
 	one := singular(before)
-	if one == "" || word(one) == "" {
+	if one == "" || snakeCase(one) == "" {
 		return false
 	}
 	if _, err := strconv.ParseUint(segment, 10, 64); one != before && (err == nil || uuid.MatchString(segment)) {
 		return true
 	}
-	return l.answer != nil && shows(l.answer.body, plain(one)+"id", segment, 0)
+	return l.answer != nil && shows(l.answer.body, foldName(one)+"id", segment, 0)
 }
 
 // shows reports whether a member of an answer has a name and a value.
@@ -55,7 +55,7 @@ func shows(v *openapi.Value, name, value string, depth int) bool {
 		return false
 	}
 	for i, one := range v.Items {
-		if v.Kind == openapi.Object && plain(v.Keys[i]) == name && one.Text == value || shows(one, name, value, depth+1) {
+		if v.Kind == openapi.Object && foldName(v.Keys[i]) == name && one.Text == value || shows(one, name, value, depth+1) {
 			return true
 		}
 	}
@@ -67,7 +67,7 @@ func withVariables(path string) string {
 	all := strings.Split(path, "/")
 	for i, s := range all {
 		if _, err := strconv.ParseUint(s, 10, 64); err == nil && i > 0 {
-			all[i] = "{" + cmp.Or(word(singular(all[i-1])), "record") + "_id}"
+			all[i] = "{" + cmp.Or(snakeCase(singular(all[i-1])), "record") + "_id}"
 		}
 	}
 	return strings.Join(all, "/")
@@ -75,7 +75,7 @@ func withVariables(path string) string {
 
 // pathParams returns the variables of a path as parameters.
 func pathParams(path string) (all []liveParam) {
-	for _, name := range varsOf(path) {
+	for _, name := range pathVars(path) {
 		all = append(all, liveParam{name: name, value: openapi.Text("x"), in: "path"})
 	}
 	return all

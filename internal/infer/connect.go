@@ -68,7 +68,7 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	var styles []string
 	for _, s := range a.doc.Schemes {
 		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && keyIn(s.Text) == nil {
-			a.once("", "auth: the key stands in Authorization, and nothing says which word is before it: Bearer is likely")
+			a.noteOnce("", "auth: the key stands in Authorization, and nothing says which word is before it: Bearer is likely")
 		}
 		if one := style(s); one != "" && !slices.Contains(styles, one) {
 			styles = append(styles, one)
@@ -87,16 +87,16 @@ func (a *api) auth() (sent string, callers []string, why string) {
 		return styles[0], nil, "as it was asked"
 	case len(styles) > 0:
 		if len(styles) > 1 {
-			a.once("", "auth: the document has several ways to name a caller: "+strings.Join(styles, ", ")+": the first is taken")
+			a.noteOnce("", "auth: the document has several ways to name a caller: "+strings.Join(styles, ", ")+": the first is taken")
 		}
 		return styles[0], nil, "the document's security scheme"
 	case len(a.doc.Schemes) > 0:
-		a.once("", "auth: callers name themselves in a way that no style here has: requests go without a credential")
+		a.noteOnce("", "auth: callers name themselves in a way that no style here has: requests go without a credential")
 		return "none", nil, "left open: no style here is the document's"
 	case takesKey(a.doc, a.key) != "":
 		return takesKey(a.doc, a.key), nil, "its operations take it"
 	case a.doc.Refuses:
-		a.once("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
+		a.noteOnce("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
 		return "bearer", nil, "likely: there are answers 401"
 	}
 	return "none", nil, "the document has no security scheme"
@@ -105,8 +105,8 @@ func (a *api) auth() (sent string, callers []string, why string) {
 // takesKey returns the style of a key that operations take as a header or a parameter, where the document has no
 // security scheme; "" = none.
 func takesKey(doc *openapi.Document, param string) string {
-	for name := range sorted(doc.Headers.Wanted) {
-		if is(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && compiles("header "+name, nil) {
+	for name := range sortedEntries(doc.Headers.Wanted) {
+		if isOneOf(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && compiles("header "+name, nil) {
 			return "header " + name
 		}
 	}
@@ -123,12 +123,12 @@ func (a *api) userVar(sent string) string {
 	}
 	first := map[string]int{}
 	for _, l := range a.lists {
-		if vars := varsOf(l.op.Path); len(vars) > 0 {
+		if vars := pathVars(l.op.Path); len(vars) > 0 {
 			first[vars[0]]++
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(first)) {
-		if 2*first[name] > len(a.lists) && has(name, "account", "user", "owner", "tenant", "org", "organization", "workspace", "company") {
+		if 2*first[name] > len(a.lists) && hasWord(name, "account", "user", "owner", "tenant", "org", "organization", "workspace", "company") {
 			return name
 		}
 	}
@@ -145,9 +145,9 @@ func (a *api) link() {
 	byName, byRef := map[string]*kind{}, map[string]*kind{}
 	for _, k := range a.kinds {
 		if len(k.id) == 1 {
-			byName[plain(singular(k.name))] = k
+			byName[foldName(singular(k.name))] = k
 			if k.schema != "" {
-				byRef[k.schema], byName[plain(k.ref)] = k, k
+				byRef[k.schema], byName[foldName(k.ref)] = k, k
 			}
 		}
 	}
@@ -157,8 +157,8 @@ func (a *api) link() {
 				continue
 			}
 			for _, end := range idEnds {
-				if stem, ok := strings.CutSuffix(f.own, end); ok && byName[plain(stem)] != nil {
-					f.spec.Link, f.why = byName[plain(stem)].name, linkByName
+				if stem, ok := strings.CutSuffix(f.own, end); ok && byName[foldName(stem)] != nil {
+					f.spec.Link, f.why = byName[foldName(stem)].name, linkByName
 				}
 			}
 			for _, ref := range f.schema.Refs() {
@@ -199,7 +199,7 @@ func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 
 // free returns the variables of the list's path that the source's user does not fill.
 func (l *list) free(user string) []string {
-	return slices.DeleteFunc(varsOf(l.op.Path), func(name string) bool { return name == user })
+	return slices.DeleteFunc(pathVars(l.op.Path), func(name string) bool { return name == user })
 }
 
 // findAbove returns the field that names a record of the list at a path, as a variable behind the path does.
@@ -210,7 +210,7 @@ func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 			continue
 		}
 		for _, f := range k.fields {
-			named := f.why == linkByName || plain(f.spec.Name) == plain(variable)
+			named := f.why == linkByName || foldName(f.spec.Name) == foldName(variable)
 			if named && f.spec.Link == p.name && f.own == f.spec.Name && !f.schema.Nullable() {
 				return f.spec.Name
 			}
@@ -224,9 +224,9 @@ func (a *api) shown() map[string]string {
 	found, not := map[string]string{}, map[string]bool{}
 	for _, k := range a.kinds {
 		for _, l := range k.lists {
-			for _, v := range varsOf(l.op.Path) {
+			for _, v := range pathVars(l.op.Path) {
 				i := slices.IndexFunc(k.fields, func(f *field) bool {
-					return plain(f.spec.Name) == plain(v) && (f.spec.Link != "" || slices.Contains(k.id, f.spec.Name) && len(k.id) > 1)
+					return foldName(f.spec.Name) == foldName(v) && (f.spec.Link != "" || slices.Contains(k.id, f.spec.Name) && len(k.id) > 1)
 				})
 				if i < 0 || found[v] != "" && found[v] != k.fields[i].spec.Name {
 					not[v] = true

@@ -12,17 +12,17 @@ import (
 // likeOthers makes lists whose answers do not show how they go on go on as others do, where these have
 // links: a list without one ends all the same. So do lists with a Link header that names no parameter.
 func likeOthers(all []*list) {
-	var linked *cut
+	var linked *pagination
 	for _, l := range all {
-		if l.cut.rules.Style == "header" && (linked == nil || linked.unsure != "" && l.cut.unsure == "") {
+		if l.cut.rules.Style == "header" && (linked == nil || linked.caveat != "" && l.cut.caveat == "") {
 			linked = l.cut
 		}
 	}
 	for _, l := range all {
 		switch {
-		case l.cut.rules.Style != "none" && (l.cut.rules.Style != "header" || l.cut.unsure == ""):
+		case l.cut.rules.Style != "none" && (l.cut.rules.Style != "header" || l.cut.caveat == ""):
 		case linked == nil:
-			l.cut.unsure = cmp.Or(l.cut.unsure, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
+			l.cut.caveat = cmp.Or(l.cut.caveat, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
 		default:
 			c := *linked
 			c.why = maps.Clone(linked.why)
@@ -42,7 +42,7 @@ func byConvention(all []*list) {
 		switch names := []string{c.rules.Page, c.rules.Size}; {
 		case c.rules.Style == "header":
 			tally(linked, append(names, c.rules.Tokens...))
-		case c.hinted:
+		case c.guessed:
 			tally(others, names)
 		default:
 			tally(others, append(slices.Clone(c.rules.Tokens), c.rules.Cursor))
@@ -55,16 +55,16 @@ func byConvention(all []*list) {
 			names = append(slices.Clone(c.rules.Tokens), c.rules.Size)
 		}
 		i := slices.IndexFunc(names, func(p string) bool { return p != "" && linked[p] > others[p] })
-		if !c.hinted || i < 0 {
+		if !c.guessed || i < 0 {
 			continue
 		}
 		if c.rules.Cursor != "" {
 			c.rules.Tokens, c.rules.Cursor = append(c.rules.Tokens, c.rules.Cursor), ""
 		}
-		c.rules.Total, c.rules.Next, c.unsure = "", "", ""
+		c.rules.Total, c.rules.Next, c.caveat = "", "", ""
 		delete(c.why, "total")
 		delete(c.why, "next")
-		c.by("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[names[i]], names[i]))
+		c.setStyle("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[names[i]], names[i]))
 	}
 }
 

@@ -81,13 +81,13 @@ func (a *api) draw(from string) (*Draft, error) {
 	a.addInstances()
 	for _, k := range a.kinds {
 		for _, l := range k.lists {
-			l.cut.needID(k)
+			l.cut.dropCursorWithoutID(k)
 		}
 	}
 	a.describe()
 	a.answers()
 	d := &Draft{}
-	for d.YAML = a.write(from); (len(d.YAML) > mostYAML || a.values() > mostValues) && a.levels > 1; d.YAML = a.write(from) {
+	for d.YAML = a.writeSpec(from); (len(d.YAML) > mostYAML || a.values() > mostValues) && a.levels > 1; d.YAML = a.writeSpec(from) {
 		a.levels--
 		a.describe()
 	}
@@ -97,7 +97,7 @@ func (a *api) draw(from string) (*Draft, error) {
 	}
 	d.Unsure = a.sentences()
 	for _, l := range a.lists {
-		d.Lists = append(d.Lists, List{l.op.Path, l.cut.rules.Style, l.cut.unsure == "" && l.env.unsure == ""})
+		d.Lists = append(d.Lists, List{l.op.Path, l.cut.rules.Style, l.cut.caveat == "" && l.env.caveat == ""})
 	}
 	return d, nil
 }
@@ -113,11 +113,11 @@ func (a *api) keepPaths() error {
 		}
 	}
 	for _, l := range lists {
-		if a.wanted(l.op.Path) {
+		if a.isWanted(l.op.Path) {
 			a.lists = append(a.lists, l)
 		}
 	}
-	a.notes = slices.DeleteFunc(a.notes, func(n unsure) bool { return strings.HasPrefix(n.where, "/") && !a.wanted(n.where) })
+	a.notes = slices.DeleteFunc(a.notes, func(n unsure) bool { return strings.HasPrefix(n.where, "/") && !a.isWanted(n.where) })
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (a *api) addList(op *openapi.Operation) {
 		rest.Params = slices.DeleteFunc(slices.Clone(op.Params), isCredential)
 		op = &rest
 	}
-	env, ok := rowsOf(op)
+	env, ok := findRows(op)
 	if !ok {
 		return
 	}
@@ -171,10 +171,10 @@ func (a *api) addList(op *openapi.Operation) {
 		a.unsure(op.Path, "%s: left out", why)
 		return
 	}
-	if env.unsure != "" {
-		a.unsure(op.Path, "%s: the first is taken", env.unsure)
+	if env.caveat != "" {
+		a.unsure(op.Path, "%s: the first is taken", env.caveat)
 	}
-	a.lists = append(a.lists, &list{op: op, env: env, cut: pagingOf(op, &env)})
+	a.lists = append(a.lists, &list{op: op, env: env, cut: findPaging(op, &env)})
 }
 
 // oddPath says why no spec can have a path; "" = one can.
@@ -192,8 +192,8 @@ func oddPath(path string) string {
 // that may be one of paging a list cannot be asked without it, or its description says so.
 func isCredential(p openapi.Param) bool {
 	text := regexp.MustCompile(`(?i)\b(auth\w*|credentials?|api[ -]key|bearer|scopes?)\b`)
-	return p.In == "query" && (is(p.Name, "apikey", "accesstoken", "authtoken", "oauthtoken") ||
-		plain(p.Name) == "token" && (p.Required || text.MatchString(p.Description+" "+p.Schema.Description())))
+	return p.In == "query" && (isOneOf(p.Name, "apikey", "accesstoken", "authtoken", "oauthtoken") ||
+		foldName(p.Name) == "token" && (p.Required || text.MatchString(p.Description+" "+p.Schema.Description())))
 }
 
 // below is a list's path without its ending, to find what lies below it.
@@ -233,7 +233,7 @@ func (a *api) addInstances() {
 			}
 		}
 		if k == nil {
-			k = byName(a.kinds, strings.TrimPrefix(op.Path, a.doc.Base))
+			k = findKindByName(a.kinds, strings.TrimPrefix(op.Path, a.doc.Base))
 		}
 		if k != nil {
 			found[k] = append(found[k], op)
@@ -255,7 +255,7 @@ func (a *api) addInstances() {
 			}
 		}
 	}
-	a.addSingles(seen)
+	a.addSingleObjects(seen)
 }
 
 // addInstance adds a path that shows a record, if its answer is the record.
@@ -271,7 +271,7 @@ func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	in.vars = vars
 	known, ref := in.wrap(), in.record.Ref()
 	if !known || ref != k.schema || ref == "" && !sameMembers(in.record, k.row()) {
-		if in.shape = word(in.record.Name()); in.shape == "" || in.shape == k.name {
+		if in.shape = snakeCase(in.record.Name()); in.shape == "" || in.shape == k.name {
 			in.shape = k.name + "_alone"
 		}
 	}
@@ -290,7 +290,7 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 	}
 	var found []openapi.Property
 	for _, p := range in.op.Answer.Properties() {
-		if named := plain(p.Name) == plain(singular(k.name)) || plain(p.Name) == plain(k.ref); named && has(p.Schema) {
+		if named := foldName(p.Name) == foldName(singular(k.name)) || foldName(p.Name) == foldName(k.ref); named && has(p.Schema) {
 			found = []openapi.Property{p}
 			break
 		}
@@ -340,12 +340,12 @@ func (a *api) describe() {
 		}
 		fields, twice, isWhole := a.fields.fieldsOf(schemas, levels)
 		for _, name := range twice {
-			a.once("kind "+k.name+", field "+name, "a member has the name, dots and all, and another one stands there inside an object: where "+
+			a.noteOnce("kind "+k.name+", field "+name, "a member has the name, dots and all, and another one stands there inside an object: where "+
 				"both are, the first alone is read")
 		}
 		k.fields = fields
 		if k.columns, k.clock = nil, ""; !isWhole {
-			a.once("kind "+k.name, "it has more fields than are looked at: a secret among the others is not hidden")
+			a.noteOnce("kind "+k.name, "it has more fields than are looked at: a secret among the others is not hidden")
 		}
 		k.keepID()
 		if unsure := k.findClock(); unsure != "" {

@@ -15,7 +15,7 @@ import (
 func (a *api) answers() {
 	forms := map[string]map[string]int{} // how many lists have a form, by what is the same of their paging
 	for _, l := range a.lists {
-		base := l.cut.same()
+		base := l.cut.rulesKey()
 		if forms[base] == nil {
 			forms[base] = map[string]int{}
 		}
@@ -27,7 +27,7 @@ func (a *api) answers() {
 		forms[base][form]++
 	}
 	for _, l := range a.lists {
-		of := forms[l.cut.same()]
+		of := forms[l.cut.rulesKey()]
 		most := 0
 		for _, n := range of {
 			most = max(most, n)
@@ -48,7 +48,7 @@ func (l *list) answer() (form, missing string) {
 	switch {
 	case c.rules.Style == "token":
 		return "", "its tokens are the API's own"
-	case c.rules.Style == "none" && c.unsure != "":
+	case c.rules.Style == "none" && c.caveat != "":
 		return "", "whether it has one page is not sure"
 	case strings.HasPrefix(c.rules.Next, "header:") || strings.HasPrefix(c.rules.Total, "header:"):
 		return "", "a header tells of the other pages"
@@ -82,13 +82,13 @@ func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (
 	var parts []string
 	for _, p := range props {
 		if p.Name == "" || strings.Contains(p.Name, ".") {
-			return "", "no name leads to " + quote(p.Name)
+			return "", "no name leads to " + quoteJSON(p.Name)
 		}
-		value, why := l.member(place{path: inside + p.Name, schema: p.Schema}, example.Get(p.Name))
+		value, why := l.member(envelopeMember{path: inside + p.Name, schema: p.Schema}, example.Get(p.Name))
 		if why != "" {
 			return "", why
 		}
-		name := quote(p.Name)
+		name := quoteJSON(p.Name)
 		if inside+p.Name == l.env.key {
 			name = "{key}"
 		}
@@ -101,7 +101,7 @@ func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (
 var ofList = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\b`)
 
 // member writes one member beside the rows, or the rows.
-func (l *list) member(p place, example *openapi.Value) (value, missing string) {
+func (l *list) member(p envelopeMember, example *openapi.Value) (value, missing string) {
 	c, typ, enum := l.cut, p.schema.Type(), p.schema.Enum()
 	name := lastPart(p.path)
 	switch {
@@ -116,34 +116,34 @@ func (l *list) member(p place, example *openapi.Value) (value, missing string) {
 	case typ == "object" && len(p.schema.Properties()) > 0 && strings.Count(p.path, ".") < 3:
 		return l.object(p.schema, example, p.path+".")
 	case typ == "string" && len(enum) == 1:
-		return quote(enum[0]), ""
-	case is(name, "object", "type", "kind") && slices.ContainsFunc([]string{"list", "collection", "page"}, example.IsText):
-		return quote(example.Text), ""
-	case typ == "boolean" && is(name, goodNames...):
+		return quoteJSON(enum[0]), ""
+	case isOneOf(name, "object", "type", "kind") && slices.ContainsFunc([]string{"list", "collection", "page"}, example.IsText):
+		return quoteJSON(example.Text), ""
+	case typ == "boolean" && isOneOf(name, goodNames...):
 		return "true", ""
-	case is(name, stateNames...) && errorState(place{path: name, schema: p.schema}) != "":
-		return quote(enum[slices.IndexFunc(enum, isGood)]), ""
-	case is(name, "error") && p.schema.Nullable():
+	case isOneOf(name, stateNames...) && errorState(envelopeMember{path: name, schema: p.schema}) != "":
+		return quoteJSON(enum[slices.IndexFunc(enum, isGood)]), ""
+	case isOneOf(name, "error") && p.schema.Nullable():
 		return "null", ""
-	case typ == "integer" && is(name, totalNames...) && c.rules.Style != "cursor":
+	case typ == "integer" && isOneOf(name, totalNames...) && c.rules.Style != "cursor":
 		return "{total}", ""
-	case typ == "integer" && is(name, numberNames...) && c.rules.Style != "offset":
+	case typ == "integer" && isOneOf(name, pageNumberNames...) && c.rules.Style != "offset":
 		return "{page}", ""
-	case typ == "integer" && is(name, "perpage", "pagesize", "limit", "itemsperpage", "resultsperpage"):
+	case typ == "integer" && isOneOf(name, "perpage", "pagesize", "limit", "itemsperpage", "resultsperpage"):
 		return "{size}", ""
-	case is(name, "url", "uri", "self", "href") && (strings.HasPrefix(p.schema.Pattern(), "^/") || example.IsText(l.op.Path) ||
+	case isOneOf(name, "url", "uri", "self", "href") && (strings.HasPrefix(p.schema.Pattern(), "^/") || example.IsText(l.op.Path) ||
 		ofList.MatchString(p.schema.Description())):
 		return "{path}", ""
-	case typ == "string" && is(name, "first", "firstpage", "firstpageuri", "firstpageurl", "firsturl"):
+	case typ == "string" && isOneOf(name, "first", "firstpage", "firstpageuri", "firstpageurl", "firsturl"):
 		return l.link(p, example, "first")
-	case typ == "string" && is(name, "previous", "prev", "previouspage", "previouspageuri", "previouspageurl", "prevurl", "previousurl"):
+	case typ == "string" && isOneOf(name, "previous", "prev", "previouspage", "previouspageuri", "previouspageurl", "prevurl", "previousurl"):
 		return l.link(p, example, "previous")
 	}
 	return "", "nothing says what stands at " + p.path
 }
 
 // link writes a link to another page: relative or absolute, as an example has it.
-func (l *list) link(p place, example *openapi.Value, word string) (value, missing string) {
+func (l *list) link(p envelopeMember, example *openapi.Value, word string) (value, missing string) {
 	if example == nil || example.Kind != openapi.String {
 		example = p.schema.Example()
 	}
@@ -166,13 +166,13 @@ func (in *instance) wrap() bool {
 	if in.key == "" {
 		return true
 	}
-	around := &list{op: in.op, env: envelope{key: in.key}, cut: &cut{}}
+	around := &list{op: in.op, env: envelope{key: in.key}, cut: &pagination{}}
 	form, missing := around.object(in.op.Answer, in.op.Example, "")
 	if ofPages.MatchString(form) {
 		missing = "only an answer with pages has them"
 	}
-	alone := "{" + quote(in.key) + ":{record}}"
-	if in.answer = strings.NewReplacer("{key}", quote(in.key), "{rows}", "{record}").Replace(form); missing != "" {
+	alone := "{" + quoteJSON(in.key) + ":{record}}"
+	if in.answer = strings.NewReplacer("{key}", quoteJSON(in.key), "{rows}", "{record}").Replace(form); missing != "" {
 		in.answer = alone
 	}
 	if in.answer == alone && !strings.Contains(in.key, ".") {

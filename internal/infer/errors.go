@@ -50,7 +50,7 @@ func (f *errorForm) body(s openapi.Schema, at []string) (text string, ok bool) {
 	find := func(names []string, kinds ...string) string {
 		for _, name := range names {
 			for _, p := range props {
-				if plain(p.Name) == name && slices.Contains(kinds, p.Schema.Type()) {
+				if foldName(p.Name) == name && slices.Contains(kinds, p.Schema.Type()) {
 					return p.Name
 				}
 			}
@@ -66,20 +66,20 @@ func (f *errorForm) body(s openapi.Schema, at []string) (text string, ok bool) {
 		case p.Name == said:
 			value, f.said, ok = "{message}", here, true
 		case typ == "string" && len(enum) == 1:
-			value = quote(enum[0])
+			value = quoteJSON(enum[0])
 		case p.Name == code:
 			value, f.code, f.enum = "{code}", here, enum
-		case is(p.Name, statusNames...) && typ == "string":
+		case isOneOf(p.Name, statusNames...) && typ == "string":
 			value = `"{status}"`
-		case (typ == "integer" || typ == "number") && (is(p.Name, statusNames...) || is(p.Name, "code")):
+		case (typ == "integer" || typ == "number") && (isOneOf(p.Name, statusNames...) || isOneOf(p.Name, "code")):
 			value = "{status}"
-		case typ == "boolean" && is(p.Name, goodNames...):
+		case typ == "boolean" && isOneOf(p.Name, goodNames...):
 			value = "false"
-		case (typ == "object" || typ == "array") && is(p.Name, "error", "errors", "fault", "meta") && len(at) < 3:
+		case (typ == "object" || typ == "array") && isOneOf(p.Name, "error", "errors", "fault", "meta") && len(at) < 3:
 			value = f.inside(p.Schema, here, &ok)
 		}
 		if value != "" {
-			parts = append(parts, quote(p.Name)+":"+value)
+			parts = append(parts, quoteJSON(p.Name)+":"+value)
 		}
 	}
 	return "{" + strings.Join(parts, ",") + "}", ok
@@ -128,7 +128,7 @@ func (a *api) examples(place []string, least int) map[string]string {
 			r := a.doc.Headers.Refusals[status]
 			for i := 0; r != nil && len(place) > 0 && i < len(r.Examples); i++ {
 				limited := false
-				eachText(r.Examples[i], func(text string) { limited = limited || limitText.MatchString(text) })
+				walkTexts(r.Examples[i], func(text string) { limited = limited || limitText.MatchString(text) })
 				if w.word != "limited" && limited {
 					continue
 				}
@@ -142,7 +142,7 @@ func (a *api) examples(place []string, least int) map[string]string {
 		}
 	}
 	maps.DeleteFunc(all, func(word, text string) bool {
-		return count[word] < least || text == "" || strings.Contains(text, nowhere) || len(text) > 200 || strings.ContainsAny(text, "{}\n\r")
+		return count[word] < least || text == "" || strings.Contains(text, missingID) || len(text) > 200 || strings.ContainsAny(text, "{}\n\r")
 	})
 	return all
 }
@@ -167,7 +167,7 @@ func (a *api) codes(f *errorForm) map[string]string {
 	all := a.examples(f.code, 1)
 	for _, w := range ourWords {
 		for _, code := range f.enum {
-			if all[w.word] == "" && w.code.MatchString(plain(code)) && !slices.Contains(slices.Collect(maps.Values(all)), code) {
+			if all[w.word] == "" && w.code.MatchString(foldName(code)) && !slices.Contains(slices.Collect(maps.Values(all)), code) {
 				all[w.word] = code
 			}
 		}
@@ -186,37 +186,37 @@ func (a *api) writeErrors(w *writer) {
 	if f == nil && len(bodies) == 0 {
 		return
 	}
-	w.line(0, "errors:", "")
+	w.writeLine(0, "errors:", "")
 	if f != nil {
 		if f.contentType != "" && f.contentType != "application/json" {
-			w.entry(1, "content_type", quote(f.contentType), "")
+			w.writeEntry(1, "content_type", quoteJSON(f.contentType), "")
 		}
 		codes := map[string]string{}
 		if len(f.code) > 0 {
 			if codes = a.codes(f); codes == nil {
 				f.template = withoutCode(f.template)
-				a.once("", "errors: which code stands for which error is not known: our own have none; name them in errors.codes")
+				a.noteOnce("", "errors: which code stands for which error is not known: our own have none; name them in errors.codes")
 			}
 		}
 		why := "the error that most operations declare"
 		if a.seen {
 			why = "what it answers where there is no record"
 		}
-		w.line(1, "template: "+single(f.template), why)
+		w.writeLine(1, "template: "+quoteSingle(f.template), why)
 		a.writeWords(w, "codes", codes, "its codes, by their names or in examples")
 		a.writeWords(w, "messages", a.examples(f.said, 2), "of examples")
 	}
 	if len(bodies) > 0 {
-		w.line(1, "bodies: ["+strings.Join(bodies, ", ")+"]", "most lists have it beside their rows")
+		w.writeLine(1, "bodies: ["+strings.Join(bodies, ", ")+"]", "most lists have it beside their rows")
 	}
 }
 
 func (a *api) writeWords(w *writer, key string, all map[string]string, why string) {
-	f := &flow{}
-	for word, text := range sorted(all) {
-		f.text(word, text)
+	f := &flowMapping{}
+	for word, text := range sortedEntries(all) {
+		f.addText(word, text)
 	}
-	w.entry(1, key, f.String(), why)
+	w.writeEntry(1, key, f.String(), why)
 }
 
 // withoutCode is a template without the member that is a code.
@@ -241,7 +241,7 @@ func (a *api) errorBodies() (conditions []string) {
 	count := map[string]int{}
 	var order []string
 	for _, l := range a.lists {
-		for _, p := range l.env.beside {
+		for _, p := range l.env.members {
 			one := errorState(p)
 			if one == "" || slices.ContainsFunc(a.kinds, func(k *kind) bool { return k.has(p.path) }) {
 				continue
@@ -261,9 +261,9 @@ func (a *api) errorBodies() (conditions []string) {
 
 // errorState is the condition on a member beside rows by which an answer is an error; "" =
 // none.
-func errorState(p place) string {
-	f := &flow{}
-	f.text("field", p.path)
+func errorState(p envelopeMember) string {
+	f := &flowMapping{}
+	f.addText("field", p.path)
 	var bad []string
 	for _, word := range p.schema.Enum() {
 		if slices.Contains(badWords, strings.ToLower(word)) {
@@ -274,11 +274,11 @@ func errorState(p place) string {
 	switch typ := p.schema.Type(); {
 	case strings.Contains(p.path, "."):
 		return ""
-	case typ == "boolean" && is(p.path, goodNames...):
+	case typ == "boolean" && isOneOf(p.path, goodNames...):
 		f.add("in", `["false"]`)
-	case is(p.path, stateNames...) && good && len(bad) > 0:
-		f.add("in", sequence(bad))
-	case is(p.path, "error") && slices.Contains([]string{"string", "object", ""}, typ):
+	case isOneOf(p.path, stateNames...) && good && len(bad) > 0:
+		f.add("in", yamlList(bad))
+	case isOneOf(p.path, "error") && slices.Contains([]string{"string", "object", ""}, typ):
 	default:
 		return ""
 	}

@@ -175,16 +175,16 @@ func (f *field) isEpoch(name string) bool {
 	example := f.schema.Example()
 	text := strings.ToLower(f.schema.Description())
 	said := strings.Contains(text, "unix") || strings.Contains(text, "epoch")
-	if strings.Contains(text, "millisecond") || has(name, "ms", "millis") {
+	if strings.Contains(text, "millisecond") || hasWord(name, "ms", "millis") {
 		return false
 	}
-	timely := is(name, clockFields...) || has(name, "at", "time", "timestamp", "created", "updated", "expires")
+	timely := isOneOf(name, clockFields...) || hasWord(name, "at", "time", "timestamp", "created", "updated", "expires")
 	return said && timely || timely && example != nil && epochNow.MatchString(example.Text)
 }
 
 // isMillis reports whether an integer tells a time in milliseconds.
 func (f *field) isMillis(name string) bool {
-	timely := is(name, clockFields...) || has(name, "at", "timestamp", "created", "updated")
+	timely := isOneOf(name, clockFields...) || hasWord(name, "at", "timestamp", "created", "updated")
 	example := f.schema.Example()
 	return timely && (strings.Contains(strings.ToLower(f.schema.Description()), "millisecond") || example != nil &&
 		epochMillis.MatchString(example.Text))
@@ -206,27 +206,27 @@ func (f *field) classify(name, typ, format string) {
 	case inside:
 	case format == "phone" || format == "phone-number" || format == "e164" || e164.MatchString(example):
 		f.class(spec.ClassPhone, "by its format or example")
-	case text && (has(name, "phone", "mobile", "msisdn", "telephone", "fax") || is(name, "callerid", "phonenumber")) && !has(name, "id",
-		"type", "country", "sid"):
+	case text && (hasWord(name, "phone", "mobile", "msisdn", "telephone", "fax") || isOneOf(name, "callerid", "phonenumber")) &&
+		!hasWord(name, "id", "type", "country", "sid"):
 		f.class(spec.ClassPhone, "by its name")
 	case format == "email" || mailbox.MatchString(example):
 		f.class(spec.ClassName, "an address of a person")
-	case text && has(name, "email", "mail", "mailbox"):
+	case text && hasWord(name, "email", "mail", "mailbox"):
 		f.class(spec.ClassName, "an address of a person, by its name")
 	case slices.Contains([]string{"uri", "url", "uri-template", "iri"}, format) || webURL.MatchString(example):
 		f.class(spec.ClassURL, "by its format or example")
-	case text && len(f.enum) == 0 && has(name, "url", "uri", "href", "link"):
+	case text && len(f.enum) == 0 && hasWord(name, "url", "uri", "href", "link"):
 		f.class(spec.ClassURL, "by its name")
-	case text && len(f.enum) == 0 && (is(name, "name", "fullname", "firstname", "lastname", "surname", "givenname", "familyname", "middlename",
-		"displayname", "nickname", "realname", "username", "login", "screenname", "author", "address", "street", "line1", "line2", "postalcode",
-		"zip", "zipcode", "birthdate", "dateofbirth", "dob", "ip", "ipaddress") ||
-		has(name, "ip") && has(name, "address", "client", "source", "remote")):
+	case text && len(f.enum) == 0 && (isOneOf(name, "name", "fullname", "firstname", "lastname", "surname", "givenname", "familyname",
+		"middlename", "displayname", "nickname", "realname", "username", "login", "screenname", "author", "address", "street", "line1", "line2",
+		"postalcode", "zip", "zipcode", "birthdate", "dateofbirth", "dob", "ip", "ipaddress") ||
+		hasWord(name, "ip") && hasWord(name, "address", "client", "source", "remote")):
 		f.class(spec.ClassName, "may name a person")
-	case text && len(f.enum) == 0 && is(name, "body", "text", "message", "content", "comment", "note", "notes", "bodytext", "bodyhtml", "html",
-		"subject", "transcript"):
+	case text && len(f.enum) == 0 && isOneOf(name, "body", "text", "message", "content", "comment", "note", "notes", "bodytext", "bodyhtml",
+		"html", "subject", "transcript"):
 		f.class(spec.ClassBody, "what people wrote, by its name")
-	case has(name, "price", "amount", "cost", "fee", "salary", "balance", "total", "subtotal") && (typ == "number" || typ == "integer" &&
-		!has(name, "count") ||
+	case hasWord(name, "price", "amount", "cost", "fee", "salary", "balance", "total", "subtotal") && (typ == "number" || typ == "integer" &&
+		!hasWord(name, "count") ||
 		typ == "string" && f.schema.Format() == "decimal"):
 		f.class(spec.ClassPrice, "by its name")
 	}
@@ -239,9 +239,9 @@ const ofFormat = "class: its format says so"
 
 // isSecret reports whether a field is a secret by its name.
 func isSecret(name string) bool {
-	short, last := plain(name), strings.Join(words(name), " ")
-	return is(name, "secretkey", "authorization", "pin", "cvc", "cvv", "ssn", "otp", "encryptedvalue") || secretEnd.MatchString(last) ||
-		keyEnd.MatchString(short) && !has(name, "public", "publishable") || tokenEnd.MatchString(short) && !placeToken.MatchString(short)
+	short, last := foldName(name), strings.Join(splitWords(name), " ")
+	return isOneOf(name, "secretkey", "authorization", "pin", "cvc", "cvv", "ssn", "otp", "encryptedvalue") || secretEnd.MatchString(last) ||
+		keyEnd.MatchString(short) && !hasWord(name, "public", "publishable") || tokenEnd.MatchString(short) && !placeToken.MatchString(short)
 }
 
 // How names of secrets end: client_secret and secret_access_key, sshPrivateKey and recovery_codes, but not
@@ -268,13 +268,13 @@ func (a *api) checkSecrets() {
 				secrets[f.spec.Name] = f
 			}
 			if f.schema.WriteOnly() && f.spec.Class != spec.ClassSecret {
-				a.once("kind "+k.name+", field "+f.spec.Name,
+				a.noteOnce("kind "+k.name+", field "+f.spec.Name,
 					"it is written and never answered, and nothing says that it is a secret: it is not hidden")
 			}
 		}
 	}
 	for _, k := range a.kinds {
-		for name, secret := range sorted(secrets) {
+		for name, secret := range sortedEntries(secrets) {
 			own := slices.IndexFunc(k.fields, func(f *field) bool { return f.spec.Name == name })
 			var hidden []string
 			if end := "." + name; secret.why == ofFormat {
@@ -293,7 +293,7 @@ func (a *api) checkSecrets() {
 			case own < 0:
 				k.fields = append(k.fields, &field{spec: spec.Field{Name: name}, own: name, why: "no secret here, as it is in another kind"})
 			case k.fields[own].spec.Class == spec.ClassSecret:
-				a.once("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
+				a.noteOnce("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
 			}
 		}
 	}

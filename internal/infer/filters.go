@@ -46,8 +46,8 @@ var (
 
 // widens reports whether the name of a switch says that it shows more records.
 func widens(name string) bool {
-	all := words(name)
-	return !has(name, around...) && (has(name, leftOut...) || len(all) > 1 && slices.Contains(shown, all[0]))
+	all := splitWords(name)
+	return !hasWord(name, around...) && (hasWord(name, leftOut...) || len(all) > 1 && slices.Contains(shown, all[0]))
 }
 
 // filtersOf finds the parameters of a list that select by a field, and those that order.
@@ -55,7 +55,7 @@ func filtersOf(l *list, k *kind) {
 	at := func(name string) *field {
 		for _, f := range k.fields {
 			outer := strings.TrimSuffix(f.spec.Name, f.own)
-			same := plain(f.own) == plain(name) && !strings.Contains(f.own, ".") && (outer == "" || plain(outer) == "attributes")
+			same := foldName(f.own) == foldName(name) && !strings.Contains(f.own, ".") && (outer == "" || foldName(outer) == "attributes")
 			if same && f.spec.Class != spec.ClassSecret {
 				return f
 			}
@@ -66,7 +66,7 @@ func filtersOf(l *list, k *kind) {
 		if r := &l.cut.rules; p.In != "query" || slices.Contains(append(slices.Clip(r.Tokens), r.Size, r.Page, r.Cursor), p.Name) {
 			continue
 		}
-		if is(p.Name, "sort", "order", "orderby", "sortby", "direction", "sortorder", "sortdirection", "dir") && p.Schema.Default() != "" {
+		if isOneOf(p.Name, "sort", "order", "orderby", "sortby", "direction", "sortorder", "sortdirection", "dir") && p.Schema.Default() != "" {
 			l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "order", Meaning: spec.Meaning{Default: p.Schema.Default()}},
 				"its name, its default"})
 			continue
@@ -77,7 +77,7 @@ func filtersOf(l *list, k *kind) {
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
 					"it shows more records, by its name; it is off by default"})
 				continue
-			case has(p.Name, around...):
+			case hasWord(p.Name, around...):
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "aside", Meaning: spec.Meaning{Default: "false"}},
 					"it says more around the records, by its name; it is off by default"})
 				continue
@@ -130,7 +130,7 @@ func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) 
 
 // edge reads a name that ends with the edge of a range: created[gte], created_after.
 func (f *filter) edge(name string, at func(string) *field) *field {
-	all := words(name)
+	all := splitWords(name)
 	if len(all) < 2 {
 		return nil
 	}

@@ -48,13 +48,13 @@ type asked struct {
 
 // ofWrites reports whether a field means something to writes alone.
 func ofWrites(name string) bool {
-	return strings.Contains(plain(name), "idempoten") || name == "If-Match" || name == "If-Unmodified-Since"
+	return strings.Contains(foldName(name), "idempoten") || name == "If-Match" || name == "If-Unmodified-Since"
 }
 
 // headers sorts the header fields that operations take.
 func (a *api) headers(auth string) (h asked) {
 	h.key, h.send = map[string][]string{}, map[string]string{}
-	for name, w := range sorted(a.doc.Headers.Wanted) {
+	for name, w := range sortedEntries(a.doc.Headers.Wanted) {
 		vendor := name == "Accept" && slices.ContainsFunc(w.Values, func(v string) bool { return strings.Contains(v, "/vnd.") })
 		if slices.Contains(plainHeaders, name) && !vendor || !compiles(auth, []string{name}) {
 			continue
@@ -77,7 +77,7 @@ func (a *api) headers(auth string) (h asked) {
 			h.write = append(h.write, name)
 		case w.Writes == 0 && ofWrites(name): // it changes no read
 		default:
-			a.once("", "headers: "+name+" is not named, as there are too many: name it in place of another one if callers send it")
+			a.noteOnce("", "headers: "+name+" is not named, as there are too many: name it in place of another one if callers send it")
 		}
 	}
 	if media := a.media(); strings.Contains(media, "/vnd.") && h.send["Accept"] == "" {
@@ -108,11 +108,11 @@ func identifies(name, value string) bool {
 	switch {
 	case name == "Accept":
 		return strings.Contains(value, "/")
-	case has(name, "version", "revision", "release") || has(name, "api") && has(name, "date"):
+	case hasWord(name, "version", "revision", "release") || hasWord(name, "api") && hasWord(name, "date"):
 		return versionValue.MatchString(value)
 	}
-	return clientName.MatchString(strings.Join(words(name), " ")) && clientValue.MatchString(value) && !consentValue.MatchString(value) &&
-		!has(value, standIns...) && !has(value, consents...)
+	return clientName.MatchString(strings.Join(splitWords(name), " ")) && clientValue.MatchString(value) && !consentValue.MatchString(value) &&
+		!hasWord(value, standIns...) && !hasWord(value, consents...)
 }
 
 // sentValue returns the value of a field that every request is sent with: every operation demands it, and it plainly
@@ -123,38 +123,38 @@ func (a *api) sentValue(name string, w *openapi.Header) string {
 		return ""
 	}
 	value, most := "", 0
-	for one, n := range sorted(w.Demanded) {
+	for one, n := range sortedEntries(w.Demanded) {
 		if n > most {
 			value, most = one, n
 		}
 	}
-	all, version := a.doc.All, has(name, "version") && w.Required == a.doc.All
+	all, version := a.doc.All, hasWord(name, "version") && w.Required == a.doc.All
 	dated := !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' })
 	plainly := identifies(name, value)
 	switch left := "it goes upstream as a caller sends it, and is not added"; {
-	case value != "" && consentValue.MatchString(value) && !plainly, has(name, consents...) && name != "Accept",
+	case value != "" && consentValue.MatchString(value) && !plainly, hasWord(name, consents...) && name != "Accept",
 		consentText.MatchString(w.Text):
-		a.once("", "headers: "+name+" confirms what a request does: "+left)
+		a.noteOnce("", "headers: "+name+" confirms what a request does: "+left)
 		return ""
 	case value != "" && w.Demanded[value] == all && (plainly || a.seen):
 		return value
 	case value != "" && w.Demanded[value] == all:
-		a.once("", fmt.Sprintf("headers: %s: %s is demanded, and may change what a request does: %s; write send: {%s: %s} under headers "+
-			"if each request is to have it", name, quote(value), left, name, quote(value)))
+		a.noteOnce("", fmt.Sprintf("headers: %s: %s is demanded, and may change what a request does: %s; write send: {%s: %s} under headers "+
+			"if each request is to have it", name, quoteJSON(value), left, name, quoteJSON(value)))
 	case version && len(w.Values) > 1 && dated:
 		value = slices.Max(w.Values)
-		a.once("", "headers: "+name+" is demanded, and may have several values: "+quote(value)+" is sent")
+		a.noteOnce("", "headers: "+name+" is demanded, and may have several values: "+quoteJSON(value)+" is sent")
 		return value
 	case version && len(w.Values) == 0 && versionValue.MatchString(w.Example):
-		a.once("", "headers: "+name+" is demanded, and has a value in an example alone: "+quote(w.Example)+" is sent")
+		a.noteOnce("", "headers: "+name+" is demanded, and has a value in an example alone: "+quoteJSON(w.Example)+" is sent")
 		return w.Example
 	case w.Required == all:
-		a.once("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or requests are refused")
+		a.noteOnce("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or requests are refused")
 	case value != "":
-		a.once("", fmt.Sprintf("headers: %s: %s is demanded by %d of %d operations: %s; write it to headers.send if the others take it, too",
-			name, quote(value), w.Demanded[value], all, left))
+		a.noteOnce("", fmt.Sprintf("headers: %s: %s is demanded by %d of %d operations: %s; write it to headers.send if the others take it, too",
+			name, quoteJSON(value), w.Demanded[value], all, left))
 	default:
-		a.once("", fmt.Sprintf("headers: %s is demanded by %d of %d operations: %s", name, w.Required, all, left))
+		a.noteOnce("", fmt.Sprintf("headers: %s is demanded by %d of %d operations: %s", name, w.Required, all, left))
 	}
 	return ""
 }
@@ -191,7 +191,7 @@ var (
 // missed reports whether a client would miss a field of answers that is not passed on.
 func missed(name string) bool {
 	canonical := http.CanonicalHeaderKey(name)
-	if slices.Contains(ofServers, canonical) || isLimit(name) || has(name, "cookie", "token", "secret", "session", "auth") ||
+	if slices.Contains(ofServers, canonical) || isLimitHeader(name) || hasWord(name, "cookie", "token", "secret", "session", "auth") ||
 		slices.ContainsFunc(ofServersPrefixes, func(p string) bool { return strings.HasPrefix(canonical, p) }) {
 		return false
 	}
@@ -203,8 +203,8 @@ func missed(name string) bool {
 // missedIfSeen reports the same of a field that an answer has and no document names: of a
 // request's id, of a version, of what is beside the page, of what a caller is warned of.
 func missedIfSeen(name string) bool {
-	return missed(name) && (has(name, "id") && has(name, "request", "trace", "transaction", "correlation", "log") || has(name, "requestid") ||
-		has(name, "version", "total", "count", "pages", "page", "deprecation", "deprecated", "sunset", "warning", "scopes", "scope"))
+	return missed(name) && (hasWord(name, "id") && hasWord(name, "request", "trace", "transaction", "correlation", "log") || hasWord(name,
+		"requestid", "version", "total", "count", "pages", "page", "deprecation", "deprecated", "sunset", "warning", "scopes", "scope"))
 }
 
 // rare is among how many reads a field that one answer has means nothing to most clients.
@@ -219,7 +219,7 @@ func (a *api) back() (names []string) {
 		}
 	}
 	var all []*openapi.Told
-	for key, t := range sorted(a.doc.Headers.Told) {
+	for key, t := range sortedEntries(a.doc.Headers.Told) {
 		good := slices.ContainsFunc(t.Statuses, func(s string) bool { return strings.HasPrefix(s, "2") || s == "default" })
 		if good && !leads[key] && missed(t.Name) && t.Answers*rare >= len(a.doc.Reads) {
 			all = append(all, t)
@@ -235,26 +235,26 @@ func (a *api) back() (names []string) {
 func (a *api) writeHeaders(w *writer, auth string) {
 	h, back := a.headers(auth), a.back()
 	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.All > len(a.doc.Reads)+len(a.doc.Others) {
-		a.once("", "headers: no field of a request is named: until one stands under headers, answers to reads with it are not stored, "+
+		a.noteOnce("", "headers: no field of a request is named: until one stands under headers, answers to reads with it are not stored, "+
 			"and it is refused where its name may tell of an account or a key")
 	}
 	if len(h.write)+len(h.key)+len(h.send)+len(back) == 0 {
 		return
 	}
-	w.line(0, "headers:", "")
-	key, send := &flow{}, &flow{}
-	for name, same := range sorted(h.key) {
-		key.add(name, cmp.Or(sequence(same), "[]"))
+	w.writeLine(0, "headers:", "")
+	key, send := &flowMapping{}, &flowMapping{}
+	for name, same := range sortedEntries(h.key) {
+		key.add(name, cmp.Or(yamlList(same), "[]"))
 	}
-	w.entry(1, "key", key.String(), "lists or records are asked for with them")
-	w.entry(1, "write", sequence(h.write), "writes take them")
-	for name, value := range sorted(h.send) {
-		send.add(name, quote(value))
+	w.writeEntry(1, "key", key.String(), "lists or records are asked for with them")
+	w.writeEntry(1, "write", yamlList(h.write), "writes take them")
+	for name, value := range sortedEntries(h.send) {
+		send.add(name, quoteJSON(value))
 	}
 	why := "demanded"
 	if h.send["Accept"] != "" {
 		why = "demanded, or the type of its answers"
 	}
-	w.entry(1, "send", send.String(), why)
-	w.entry(1, "back", sequence(back), "fields of answers, for callers that see everything")
+	w.writeEntry(1, "send", send.String(), why)
+	w.writeEntry(1, "back", yamlList(back), "fields of answers, for callers that see everything")
 }

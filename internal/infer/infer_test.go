@@ -171,7 +171,7 @@ func TestSpecsOfAnswers(t *testing.T) {
 				address += "?" + url.Values{a.page: {strconv.Itoa(a.first)}, a.size: {strconv.Itoa(a.full)}}.Encode() // no answer names them
 			}
 			a.told.window = 1000
-			draft, err := infer.FromAnswers(t.Context(), []string{address}, infer.Live{Ask: a.ask, Auth: a.auth, Send: a.send()})
+			draft, err := infer.DrawFromAnswers(t.Context(), []string{address}, infer.LiveAPI{Ask: a.ask, Auth: a.auth, Headers: a.send()})
 			a.told.window = 0
 			if err != nil {
 				t.Fatal(err)
@@ -214,7 +214,7 @@ func TestSpecsOfLinksElsewhere(t *testing.T) {
 	defer srv.Close()
 	a := &drawnAPI{auth: "none", server: srv.URL}
 	a.told.media = "application/json"
-	draft, err := infer.FromAnswers(t.Context(), []string{srv.URL + "/shelf/own/books"}, infer.Live{Ask: a.ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), []string{srv.URL + "/shelf/own/books"}, infer.LiveAPI{Ask: a.ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestSpecsOfOnePage(t *testing.T) {
 	a := &drawnAPI{auth: "none"}
 	a.told.media = "application/json"
 	draw := func() *infer.Draft {
-		draft, err := infer.FromAnswers(t.Context(), []string{srv.URL + "/many", srv.URL + "/few"}, infer.Live{Ask: a.ask, Auth: "none"})
+		draft, err := infer.DrawFromAnswers(t.Context(), []string{srv.URL + "/many", srv.URL + "/few"}, infer.LiveAPI{Ask: a.ask, Auth: "none"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 			return a, nil
 		}
-		draft, err := infer.FromAnswers(t.Context(), []string{"http://127.0.0.1:1/a"}, infer.Live{Ask: ask, Auth: "bearer"})
+		draft, err := infer.DrawFromAnswers(t.Context(), []string{"http://127.0.0.1:1/a"}, infer.LiveAPI{Ask: ask, Auth: "bearer"})
 		if err != nil {
 			return
 		}

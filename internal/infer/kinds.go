@@ -16,7 +16,7 @@ import (
 type list struct {
 	op      *openapi.Operation
 	env     envelope
-	cut     *cut
+	cut     *pagination
 	paging  string // the name of its paging; "" = the spec's
 	form    string // of its answer; "" = not known
 	filters []*filter
@@ -56,7 +56,7 @@ func group(lists []*list) (kinds []*kind) {
 		ref := l.env.row.Ref()
 		key := "schema " + ref
 		if ref == "" {
-			key = "path " + lastName(l.op.Path)
+			key = "path " + lastWord(l.op.Path)
 			for _, p := range l.env.row.Properties() {
 				key += " " + p.Name
 			}
@@ -89,16 +89,16 @@ func nameKinds(kinds []*kind) {
 	taken := map[string]bool{"": true, "number": true, "search": true, "jobs": true}
 	for _, k := range order {
 		path := k.shortest().op.Path
-		last := word(k.shortest().subject())
+		last := snakeCase(k.shortest().subject())
 		wish := []string{last}
 		if k.ref != "" && len(k.ref) <= maxKindName {
-			wish = append(wish, plural(word(k.ref)), word(k.ref))
+			wish = append(wish, plural(snakeCase(k.ref)), snakeCase(k.ref))
 		}
 		before := ""
 		for _, s := range segments(path) {
 			s, _, _ = strings.Cut(s, ".")
-			if !strings.Contains(s, "{") && word(s) != last {
-				before = word(s)
+			if !strings.Contains(s, "{") && snakeCase(s) != last {
+				before = snakeCase(s)
 			}
 		}
 		wish = append(wish, before+"_"+last)
@@ -153,8 +153,8 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 		for _, name := range names {
 			for _, p := range props {
 				switch {
-				case plain(p.Name) != plain(name):
-				case !above && k.namesParent(p.Name):
+				case foldName(p.Name) != foldName(name):
+				case !above && k.isParentID(p.Name):
 					parent = p.Name
 				case p.Schema.Nullable() && !mayBeNull || !k.tellsApart(p.Name):
 					refused = p.Name
@@ -184,20 +184,20 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 
 // pickID finds the id among the fields that pick returns, which may be those of records above the lists; false where none is one.
 func (k *kind) pickID(paths []*openapi.Operation, pick func(bool, ...string) string) bool {
-	one := plain(singular(k.name))
+	one := foldName(singular(k.name))
 	if name := pick(false, idFields...); name != "" {
 		k.id, k.why["id"] = []string{name}, "the field is called so"
 		return true
 	}
-	if name := pick(false, one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
+	if name := pick(false, one+"id", foldName(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
 		k.id, k.why["id"] = []string{name}, "the kind's name with id"
 		return true
 	}
 	for _, op := range paths {
 		v, _ := lastVar(op.Path)
-		rest, _ := strings.CutPrefix(plain(v), one)
+		rest, _ := strings.CutPrefix(foldName(v), one)
 		name := pick(false, v, rest)
-		if name == "" && plain(v) == one {
+		if name == "" && foldName(v) == one {
 			name = pick(false, "name", "code", "slug", "number")
 		}
 		if name != "" && k.idUnder(op.Path, name, pick) {
@@ -229,10 +229,10 @@ func (k *kind) tellsApart(name string) bool {
 // records that the path's other variables name, so these are part of the id. It returns false where
 // no field shows one of them.
 func (k *kind) idUnder(path, name string, pick func(bool, ...string) string) bool {
-	vars := varsOf(path)
+	vars := pathVars(path)
 	var id []string
 	for _, v := range vars[:len(vars)-1] {
-		field := pick(true, v, stem(v))
+		field := pick(true, v, nameStem(v))
 		if field == "" || field == name {
 			return false
 		}
@@ -246,17 +246,17 @@ func (k *kind) idUnder(path, name string, pick func(bool, ...string) string) boo
 // idVars are the variables of an instance's path that name the record; the unsure says why
 // none do.
 func (k *kind) idVars(path string) (vars []string, unsure string) {
-	all := varsOf(path)
-	one := plain(singular(k.name))
+	all := pathVars(path)
+	one := foldName(singular(k.name))
 	last := all[len(all)-1]
 	if len(k.id) == 1 {
-		name, ends := plain(last), words(last)
-		id := plain(k.id[0])
+		name, ends := foldName(last), splitWords(last)
+		id := foldName(k.id[0])
 		other := k.row().Property(ends[len(ends)-1])
 		switch {
-		case strings.HasSuffix(plain(singular(lastName(path))), name) && k.listed(lastName(path)):
-		case name == id, name == one, name == one+id, name == plain(singular(k.ref)), name == plain(singular(k.ref))+id:
-		case slices.Contains(idFields, id) && (slices.Contains(idFields, name) || slices.Contains(idFields, plain(ends[len(ends)-1]))):
+		case strings.HasSuffix(foldName(singular(lastWord(path))), name) && k.listed(lastWord(path)):
+		case name == id, name == one, name == one+id, name == foldName(singular(k.ref)), name == foldName(singular(k.ref))+id:
+		case slices.Contains(idFields, id) && (slices.Contains(idFields, name) || slices.Contains(idFields, foldName(ends[len(ends)-1]))):
 		case !other.Known() && (name == "id" || name == one+"id"):
 		case other.Known() && isScalar(other):
 			return nil, "{" + last + "} is the record's " + ends[len(ends)-1] + " and not its " + k.id[0]
@@ -267,7 +267,7 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 	}
 	for i, field := range k.id {
 		at := slices.IndexFunc(all, func(v string) bool {
-			return plain(v) == plain(field) || strings.TrimSuffix(plain(v), "id") == plain(field)
+			return foldName(v) == foldName(field) || strings.TrimSuffix(foldName(v), "id") == foldName(field)
 		})
 		if i == len(k.id)-1 {
 			at = len(all) - 1
@@ -282,7 +282,7 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 
 // exampleRows returns the rows of the list's example.
 func (l *list) exampleRows() []*openapi.Value {
-	if rows := at(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
+	if rows := memberAt(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
 		return rows.Items
 	}
 	return nil
@@ -290,7 +290,7 @@ func (l *list) exampleRows() []*openapi.Value {
 
 // listed reports whether one of the kind's lists has a path that ends with the name.
 func (k *kind) listed(name string) bool {
-	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastName(l.op.Path) == name })
+	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastWord(l.op.Path) == name })
 }
 
 // findClock finds the field that orders records in time.
@@ -301,7 +301,7 @@ func (k *kind) findClock() (unsure string) {
 	var times []*field
 	for _, f := range k.fields {
 		outer, _, _ := strings.Cut(f.spec.Name, ".")
-		if f.isTime() && (f.own == f.spec.Name || is(outer, timeObjects...)) {
+		if f.isTime() && (f.own == f.spec.Name || isOneOf(outer, timeObjects...)) {
 			times = append(times, f)
 		}
 	}
@@ -314,14 +314,14 @@ func (k *kind) findClock() (unsure string) {
 	}
 	const byName = "a time, by its name that of creation"
 	for _, name := range clockFields {
-		if find(byName, func(f *field) bool { return plain(f.own) == name }) {
+		if find(byName, func(f *field) bool { return foldName(f.own) == name }) {
 			return ""
 		}
 	}
-	one := plain(singular(k.name))
+	one := foldName(singular(k.name))
 	switch {
-	case find("a time, with the kind's name", func(f *field) bool { return is(f.spec.Name, one+"date", one+"time", one+"at") }):
-	case find(byName, func(f *field) bool { return has(f.spec.Name, "created", "creation") }):
+	case find("a time, with the kind's name", func(f *field) bool { return isOneOf(f.spec.Name, one+"date", one+"time", one+"at") }):
+	case find(byName, func(f *field) bool { return hasWord(f.spec.Name, "created", "creation") }):
 	case len(times) > 0:
 		var names []string
 		for _, f := range times[:min(3, len(times))] {
@@ -348,7 +348,7 @@ func (k *kind) findColumns() {
 	for _, likely := range []string{"number", "name", "title", "fullname", "email", "description", "status", "state", "type", "from", "to",
 		"amount", "currency"} {
 		for _, f := range k.fields {
-			if plain(f.spec.Name) == likely && isScalar(f.schema) && f.spec.Class != spec.ClassSecret {
+			if foldName(f.spec.Name) == likely && isScalar(f.schema) && f.spec.Class != spec.ClassSecret {
 				add(f.spec.Name)
 			}
 		}

@@ -91,7 +91,7 @@ func TestIDsThatRepeatOrAreNullAreRefused(t *testing.T) {
 		ask := func(context.Context, string) (*infer.Answer, error) {
 			return &infer.Answer{Status: http.StatusOK, Body: fmt.Appendf(nil, `{"data":[%s]}`, rows)}, nil
 		}
-		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+		draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestWhatADraftIsCalled(t *testing.T) {
 	ask := func(context.Context, string) (*infer.Answer, error) {
 		return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"tickets":[{"id":1},{"id":2}]}`)}, nil
 	}
-	draft, err := infer.FromAnswers(t.Context(), []string{"http://127.0.0.1:25650/v1/tickets"}, infer.Live{Ask: ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), []string{"http://127.0.0.1:25650/v1/tickets"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestARecordInAnEnvelopeIsSeen(t *testing.T) {
 		}
 		return &infer.Answer{Status: status, Body: []byte(body)}, nil
 	}
-	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/droplets"}, infer.Live{Ask: ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/droplets"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}

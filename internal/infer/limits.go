@@ -18,35 +18,36 @@ import (
 // limits is what a document tells of the API's limits: the spec's keys that are not their
 // defaults, with a reason for each.
 type limits struct {
-	spec  spec.Limits
-	why   map[string]string
-	usual []string // fields that are read without being named
+	spec            spec.Limits
+	why             map[string]string
+	standardHeaders []string // fields that are read without being named
 }
 
 // What texts say of a limit, and of the form of a time.
 var (
-	limitText = regexp.MustCompile(`(?i)rate[ _-]?limit\w*|too many requests|throttl\w+|quota (?:is )?(?:exceeded|reached)|secondary rate`)
-	fromNow   = regexp.MustCompile(`(?i)\bseconds\s+(?:until|till|left|remaining|before|to|from now|in which|after which)|` +
+	limitText   = regexp.MustCompile(`(?i)rate[ _-]?limit\w*|too many requests|throttl\w+|quota (?:is )?(?:exceeded|reached)|secondary rate`)
+	secondsText = regexp.MustCompile(`(?i)\bseconds\s+(?:until|till|left|remaining|before|to|from now|in which|after which)|` +
 		`\bin how many seconds|number of (?:\w+ )?seconds|remaining seconds|delta[- ]seconds`)
-	sinceEpoch = regexp.MustCompile(`(?i)\bepoch|\bunix|\bUTC\b|timestamp|since 1970`)
+	epochText = regexp.MustCompile(`(?i)\bepoch|\bunix|\bUTC\b|timestamp|since 1970`)
 )
 
-// isLimit reports whether a header field tells of a limit that all callers of upstream share.
-func isLimit(name string) bool {
-	return strings.Contains(plain(name), "ratelimit") || strings.Contains(plain(name), "requestlimit") || has(name, "quota", "throttle") ||
-		has(name, "retry") || has(name, "limit", "calls", "requests", "credits") && has(name, "remaining", "reset", "used")
+// isLimitHeader reports whether a header field tells of a limit that all callers of upstream share.
+func isLimitHeader(name string) bool {
+	folded, counted := foldName(name), hasWord(name, "limit", "calls", "requests", "credits")
+	return strings.Contains(folded, "ratelimit") || strings.Contains(folded, "requestlimit") ||
+		hasWord(name, "quota", "throttle", "retry") || counted && hasWord(name, "remaining", "reset", "used")
 }
 
 // findLimits finds the fields that tell of a limit, and the statuses beside 429 that mean one.
 func (a *api) findLimits() *limits {
 	l := &limits{why: map[string]string{}}
-	a.findRate(l)
-	for text, refusal := range sorted(a.doc.Headers.Refusals) {
+	a.findRateHeaders(l)
+	for text, refusal := range sortedEntries(a.doc.Headers.Refusals) {
 		status, err := strconv.Atoi(text)
 		if err != nil || status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status > 599 {
 			continue
 		}
-		if why, words := means(text, refusal, l.spec.Remaining); why != "" {
+		if why, words := limitReason(text, refusal, l.spec.Remaining); why != "" {
 			l.spec.Statuses = append(l.spec.Statuses, status)
 			l.why["statuses"] = cmp.Or(l.why["statuses"], why)
 			for _, one := range words {
@@ -58,26 +59,26 @@ func (a *api) findLimits() *limits {
 	}
 	l.why["words"] = "of examples of such answers"
 	forbidden, many := a.doc.Headers.Refusals["403"], a.doc.Headers.Refusals["429"]
-	rate := l.spec.Remaining != "" || len(l.usual) > 0
+	rate := l.spec.Remaining != "" || len(l.standardHeaders) > 0
 	switch {
 	case many == nil && len(l.spec.Statuses) == 0 && !rate:
-		a.once("", "limits: nothing says how the API tells that it takes no more requests for a while: a 429 is taken for it")
+		a.noteOnce("", "limits: nothing says how the API tells that it takes no more requests for a while: a 429 is taken for it")
 	case rate && forbidden != nil && !slices.Contains(l.spec.Statuses, http.StatusForbidden) &&
 		(many == nil || many.Answers < forbidden.Answers):
-		a.once("", "limits: nothing says whether a 403 is a limit, too: if it is, name it in limits.statuses")
+		a.noteOnce("", "limits: nothing says whether a 403 is a limit, too: if it is, name it in limits.statuses")
 	}
 	return l
 }
 
-// refusals are statuses by which an API may say that a limit is reached. Others have a meaning of
+// limitStatuses are statuses by which an API may say that a limit is reached. Others have a meaning of
 // their own, also where every answer tells what remains.
-var refusals = []string{"403", "420", "430", "498", "503", "509", "529"}
+var limitStatuses = []string{"403", "420", "430", "498", "503", "509", "529"}
 
-// means says why answers with a status mean that a limit is reached; "" = they do not. words
+// limitReason says why answers with a status mean that a limit is reached; "" = they do not. words
 // are texts of such an answer.
-func means(status string, r *openapi.Refusal, remaining string) (why string, words []string) {
+func limitReason(status string, r *openapi.Refusal, remaining string) (why string, words []string) {
 	for _, x := range r.Examples {
-		eachText(x, func(text string) {
+		walkTexts(x, func(text string) {
 			if m := limitText.FindString(text); m != "" {
 				words, why = append(words, strings.ToLower(m)), "an example of an answer "+status
 			}
@@ -89,10 +90,10 @@ func means(status string, r *openapi.Refusal, remaining string) (why string, wor
 		}
 	}
 	for _, name := range r.Headers {
-		if !slices.Contains(refusals, status) {
+		if !slices.Contains(limitStatuses, status) {
 			continue
 		}
-		told := remaining != "" && strings.EqualFold(name, remaining) || has(name, "remaining") && isLimit(name)
+		told := remaining != "" && strings.EqualFold(name, remaining) || hasWord(name, "remaining") && isLimitHeader(name)
 		if status[0] == '4' && (told || strings.EqualFold(name, "Retry-After")) {
 			why = "an answer " + status + " has " + name
 		}
@@ -100,8 +101,8 @@ func means(status string, r *openapi.Refusal, remaining string) (why string, wor
 	return why, words
 }
 
-// eachText calls do with the texts of a value, a few levels deep.
-func eachText(v *openapi.Value, do func(string)) {
+// walkTexts calls do with the texts of a value, a few levels deep.
+func walkTexts(v *openapi.Value, do func(string)) {
 	var walk func(v *openapi.Value, depth int)
 	walk = func(v *openapi.Value, depth int) {
 		if v == nil || depth > 4 {
@@ -117,18 +118,18 @@ func eachText(v *openapi.Value, do func(string)) {
 	walk(v, 0)
 }
 
-// findRate finds the three fields that tell how much a window has, how much remains of it and
+// findRateHeaders finds the three fields that tell how much a window has, how much remains of it and
 // when it ends: by the one with remaining in its name.
-func (a *api) findRate(l *limits) {
+func (a *api) findRateHeaders(l *limits) {
 	var remaining []*openapi.Told
-	for _, t := range sorted(a.doc.Headers.Told) {
-		if isLimit(t.Name) && has(t.Name, "remaining") && compilesLimit(t.Name) {
+	for _, t := range sortedEntries(a.doc.Headers.Told) {
+		if isLimitHeader(t.Name) && hasWord(t.Name, "remaining") && canBeLimitHeader(t.Name) {
 			remaining = append(remaining, t)
 		}
 	}
 	for _, name := range []string{"Ratelimit", "Ratelimit-Policy"} {
 		if t := a.doc.Headers.Told[name]; t != nil {
-			l.usual = append(l.usual, t.Name)
+			l.standardHeaders = append(l.standardHeaders, t.Name)
 		}
 	}
 	if len(remaining) == 0 {
@@ -136,21 +137,22 @@ func (a *api) findRate(l *limits) {
 	}
 	first := slices.MaxFunc(remaining, func(x, y *openapi.Told) int { return cmp.Compare(x.Answers, y.Answers) })
 	l.spec.Remaining = first.Name
-	stem := strings.ReplaceAll(plain(first.Name), "remaining", "")
-	for _, t := range sorted(a.doc.Headers.Told) {
+	stem := strings.ReplaceAll(foldName(first.Name), "remaining", "")
+	for _, t := range sortedEntries(a.doc.Headers.Told) {
 		switch {
-		case t == first || !compilesLimit(t.Name):
-		case l.spec.Limit == "" && (plain(t.Name) == stem+"limit" || plain(t.Name) == stem):
+		case t == first || !canBeLimitHeader(t.Name):
+		case l.spec.Limit == "" && (foldName(t.Name) == stem+"limit" || foldName(t.Name) == stem):
 			l.spec.Limit = t.Name
-		case l.spec.Reset == "" && plain(t.Name) == stem+"reset":
+		case l.spec.Reset == "" && foldName(t.Name) == stem+"reset":
 			l.spec.Reset = t.Name
-			if resetsIn(t) {
+			if isResetInSeconds(t) {
 				l.spec.ResetAs, l.why["reset_as"] = spec.ResetSeconds, "its description or example"
 			}
 		}
 	}
 	if len(remaining) > 1 {
-		a.once("", fmt.Sprintf("limits: there are several, and one is read: %s; the others are %s", first.Name, names(remaining, first)))
+		others := joinNamesExcept(remaining, first)
+		a.noteOnce("", "limits: there are several, and one is read: "+first.Name+"; the others are "+others)
 	}
 	usual := true
 	for field, value := range map[string]string{"Limit": l.spec.Limit, "Remaining": l.spec.Remaining, "Reset": l.spec.Reset} {
@@ -159,7 +161,7 @@ func (a *api) findRate(l *limits) {
 	if usual {
 		for _, one := range []string{l.spec.Limit, l.spec.Remaining, l.spec.Reset} {
 			if one != "" {
-				l.usual = append(l.usual, one)
+				l.standardHeaders = append(l.standardHeaders, one)
 			}
 		}
 		l.spec.Limit, l.spec.Remaining, l.spec.Reset = "", "", ""
@@ -167,8 +169,8 @@ func (a *api) findRate(l *limits) {
 	l.why["limit"], l.why["remaining"], l.why["reset"] = "how many requests a window has", "how many of them are left", "when it ends"
 }
 
-// names are the names of fields other than one.
-func names(all []*openapi.Told, but *openapi.Told) string {
+// joinNamesExcept are the names of fields other than one.
+func joinNamesExcept(all []*openapi.Told, but *openapi.Told) string {
 	var out []string
 	for _, t := range all {
 		if t != but && len(out) < 3 {
@@ -178,17 +180,17 @@ func names(all []*openapi.Told, but *openapi.Told) string {
 	return strings.Join(out, ", ")
 }
 
-// resetsIn reports whether a field says in how many seconds a window ends.
-func resetsIn(t *openapi.Told) bool {
+// isResetInSeconds reports whether a field says in how many seconds a window ends.
+func isResetInSeconds(t *openapi.Told) bool {
 	const longest = 366 * 24 * 3600
 	if n, err := strconv.ParseFloat(t.Example, 64); err == nil {
 		return n >= 0 && n < longest
 	}
-	return fromNow.MatchString(t.Text) && !sinceEpoch.MatchString(t.Text) || plain(t.Name) == "ratelimitreset"
+	return secondsText.MatchString(t.Text) && !epochText.MatchString(t.Text) || foldName(t.Name) == "ratelimitreset"
 }
 
-// compilesLimit reports whether a spec may name a field as that of a limit.
-func compilesLimit(name string) bool {
+// canBeLimitHeader reports whether a spec may name a field as that of a limit.
+func canBeLimitHeader(name string) bool {
 	sp := bareSpec()
 	sp.Limits.Remaining = name
 	return sp.Compile() == nil
@@ -197,22 +199,22 @@ func compilesLimit(name string) bool {
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
 	if a.doc.Headers.Told["Etag"] != nil {
-		w.line(0, "# Its answers have an ETag: a page that is held is asked for with If-None-Match, without being named.", "")
+		w.writeLine(0, "# Its answers have an ETag: a page that is held is asked for with If-None-Match, without being named.", "")
 	}
-	if len(l.usual) > 0 {
-		w.line(0, "# "+strings.Join(l.usual, ", ")+" of its answers tell of its limits; they are read without being named.", "")
+	if len(l.standardHeaders) > 0 {
+		w.writeLine(0, "# "+strings.Join(l.standardHeaders, ", ")+" of its answers tell of its limits; they are read without being named.", "")
 	}
 	if len(l.spec.Statuses) == 0 && l.spec.Limit+l.spec.Remaining+l.spec.Reset+l.spec.ResetAs == "" {
 		return
 	}
-	w.line(0, "limits:", "")
+	w.writeLine(0, "limits:", "")
 	if len(l.spec.Statuses) > 0 {
-		w.entry(1, "statuses", strings.ReplaceAll(fmt.Sprint(l.spec.Statuses), " ", ", "), l.why["statuses"])
+		w.writeEntry(1, "statuses", strings.ReplaceAll(fmt.Sprint(l.spec.Statuses), " ", ", "), l.why["statuses"])
 	}
-	w.entry(1, "words", sequence(l.spec.Words), l.why["words"])
+	w.writeEntry(1, "words", yamlList(l.spec.Words), l.why["words"])
 	for _, one := range []struct{ key, value string }{
 		{"limit", l.spec.Limit}, {"remaining", l.spec.Remaining}, {"reset", l.spec.Reset}, {"reset_as", l.spec.ResetAs},
 	} {
-		w.entry(1, one.key, scalar(one.value), l.why[one.key])
+		w.writeEntry(1, one.key, yamlScalar(one.value), l.why[one.key])
 	}
 }

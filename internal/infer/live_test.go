@@ -34,7 +34,7 @@ func answering(t *testing.T, answers map[string]infer.Answer, paths ...string) *
 	for _, path := range paths {
 		addresses = append(addresses, "https://api.desk.example"+path)
 	}
-	draft, err := infer.FromAnswers(t.Context(), addresses, infer.Live{Ask: ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), addresses, infer.LiveAPI{Ask: ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAListThatFitsOnAPageShowsHowItGoesOnByOneRow(t *testing.T) {
 			}
 			return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"things":[` + all + `]}`)}, nil
 		}
-		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+		draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestAListWithoutIDsKeepsItsPaging(t *testing.T) {
 			}
 			return &infer.Answer{Status: http.StatusOK, Body: fmt.Appendf(nil, `{"data":[%s]%s}`, rows(from, c.row), next)}, nil
 		}
-		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+		draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestAListWithoutIDsKeepsItsPaging(t *testing.T) {
 		body := fmt.Appendf(nil, `{"data":[{"at":%d},{"at":%d}],"next_cursor":"c"}`, asked, asked+1)
 		return &infer.Answer{Status: http.StatusOK, Body: body}, nil
 	}
-	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// plain is a name without what spellings differ in: page[size], pageSize and page_size are
+// foldName is a name without what spellings differ in: page[size], pageSize and page_size are
 // one.
-func plain(name string) string {
+func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -19,8 +19,8 @@ func plain(name string) string {
 	}, name)
 }
 
-// words are the parts of a name in lower case: created, at of createdAt.
-func words(name string) []string {
+// splitWords are the parts of a name in lower case: created, at of createdAt.
+func splitWords(name string) []string {
 	var all []string
 	var b strings.Builder
 	end := func() {
@@ -46,13 +46,13 @@ func words(name string) []string {
 	return all
 }
 
-// has reports whether one of a name's words is among those given.
-func has(name string, among ...string) bool {
-	return slices.ContainsFunc(words(name), func(w string) bool { return slices.Contains(among, w) })
+// hasWord reports whether one of a name's words is among those given.
+func hasWord(name string, among ...string) bool {
+	return slices.ContainsFunc(splitWords(name), func(w string) bool { return slices.Contains(among, w) })
 }
 
-// is reports whether a name is one of those given, in any spelling.
-func is(name string, among ...string) bool { return slices.Contains(among, plain(name)) }
+// isOneOf reports whether a name is one of those given, in any spelling.
+func isOneOf(name string, among ...string) bool { return slices.Contains(among, foldName(name)) }
 
 // singular is an English noun without its plural ending, as far as that is regular.
 func singular(noun string) string {
@@ -80,39 +80,39 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// stem returns a plain name without id at its end.
-func stem(name string) string { return strings.TrimSuffix(plain(name), "id") }
+// nameStem returns a plain name without id at its end.
+func nameStem(name string) string { return strings.TrimSuffix(foldName(name), "id") }
 
 // lastPart returns what stands behind the last dot of a name.
 func lastPart(dotted string) string { return dotted[strings.LastIndexByte(dotted, '.')+1:] }
 
-// word makes one word of a name that a spec file may call a kind.
-func word(name string) string { return strings.Join(words(name), "_") }
+// snakeCase makes one word of a name that a spec file may call a kind.
+func snakeCase(name string) string { return strings.Join(splitWords(name), "_") }
 
 // The names that APIs usually give to the parts of a list.
 var (
 	sizeNames = []string{"perpage", "pagesize", "limit", "pagelimit", "maxresults", "size", "count", "take", "top", "rows", "maxitems",
 		"maxpagesize", "itemsperpage", "resultsperpage", "recordsperpage", "num", "first", "maxkeys", "batchsize", "pagelen", "hitsperpage",
 		"paginationpagesize", "sysparmlimit", "retmax", "ps"}
-	numberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn",
+	pageNumberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn",
 		"paginationpage"}
 	offsetNames = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult",
 		"index", "sysparmoffset", "retstart"}
-	// idNames take the id of a record; backNames of the first one.
-	idNames = []string{"startingafter", "after", "afterid", "sinceid", "startafter", "lastid", "fromid", "marker", "pageafter",
+	// afterIDNames take the id of a record; backNames of the first one.
+	afterIDNames = []string{"startingafter", "after", "afterid", "sinceid", "startafter", "lastid", "fromid", "marker", "pageafter",
 		"startafterid"}
-	backNames = []string{"endingbefore", "before", "beforeid", "pagebefore", "untilid", "maxid"}
+	beforeIDNames = []string{"endingbefore", "before", "beforeid", "pagebefore", "untilid", "maxid"}
 	// tokenNames take a token of the API's own.
 	tokenNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken", "continuation",
 		"continue", "after", "pageafter", "startkey", "marker", "bookmark", "scrollid", "position", "token", "starttoken", "startcursor",
 		"aftercursor", "skiptoken", "next", "page", "startingafter", "exclusivestartkey", "pagekey", "pageid", "paginationtoken"}
-	// usualTokens are the parameters that the links of most APIs have.
-	usualTokens = []string{"cursor", "page_token", "pageToken", "page_info", "after", "continuation_token", "continuationToken", "$skiptoken"}
-	// digitNames take a token that may be a number.
-	digitNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken",
+	// commonTokens are the parameters that the links of most APIs have.
+	commonTokens = []string{"cursor", "page_token", "pageToken", "page_info", "after", "continuation_token", "continuationToken", "$skiptoken"}
+	// numericTokenNames take a token that may be a number.
+	numericTokenNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken",
 		"continuation", "scrollid", "bookmark"}
-	linkNames = []string{"next", "nextpage", "nexturl", "nextlink", "nextpageuri", "nextpageurl", "nextpagelink", "nexthref", "odatanextlink",
-		"linksnext", "linksnexthref", "nexturi", "pagingnext", "linknext"}
+	nextLinkNames = []string{"next", "nextpage", "nexturl", "nextlink", "nextpageuri", "nextpageurl", "nextpagelink", "nexthref",
+		"odatanextlink", "linksnext", "linksnexthref", "nexturi", "pagingnext", "linknext"}
 	nextTokenNames = []string{"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "continuation", "continue", "cursor",
 		"endcursor",
 		"after", "scrollid", "nextmarker", "bookmark", "lastevaluatedkey", "nextpage", "next", "nextkey", "nextposition", "pagetoken",
@@ -133,5 +133,5 @@ var (
 		"receivedat", "sentat", "datesent", "loggedat", "time", "datetime", "date", "ts", "at"}
 )
 
-// usualVars are variables that records of any kind have.
-var usualVars = append([]string{"name", "code", "slug", "number", "key", "path"}, idFields...)
+// commonVars are variables that records of any kind have.
+var commonVars = append([]string{"name", "code", "slug", "number", "key", "path"}, idFields...)

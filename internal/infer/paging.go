@@ -13,132 +13,134 @@ import (
 	"understudy/spec/paging"
 )
 
-// cut is how a list is cut into pages.
-type cut struct {
+// pagination is how a list is cut into pages.
+type pagination struct {
 	rules  paging.Rules
 	why    map[string]string // by key of the spec
-	unsure string            // why it may be otherwise; "" = sure
+	caveat string            // why it may be otherwise; "" = sure
 	// hinted: it takes a page's number or size, and its answer does not say how to go on.
-	hinted bool
+	guessed bool
 }
 
-// pagingOf says how a list is cut.
-func pagingOf(op *openapi.Operation, e *envelope) *cut {
-	c := &cut{why: map[string]string{}}
-	c.size(op)
-	number := param(op, numberNames, "integer", "number", "")
+// findPaging says how a list is cut.
+func findPaging(op *openapi.Operation, e *envelope) *pagination {
+	c := &pagination{why: map[string]string{}}
+	c.setPageSize(op)
+	number := queryParam(op, pageNumberNames, "integer", "number", "")
 	if number != nil {
-		c.number(number)
+		c.setPageNumber(number)
 	}
-	for _, name := range slices.Concat(idNames, backNames, tokenNames) {
-		if p := param(op, []string{name}, "string", "integer", ""); p != nil && p != number && !slices.Contains(c.rules.Tokens, p.Name) {
+	for _, name := range slices.Concat(afterIDNames, beforeIDNames, tokenNames) {
+		if p := queryParam(op, []string{name}, "string", "integer", ""); p != nil && p != number && !slices.Contains(c.rules.Tokens, p.Name) {
 			c.rules.Tokens = append(c.rules.Tokens, p.Name)
 		}
 	}
 	defer func() {
 		c.rules.Tokens = slices.DeleteFunc(c.rules.Tokens, func(name string) bool { return name == c.rules.Cursor || name == c.rules.Back })
 	}()
-	if c.why["first_page"] == unsaid && (slices.ContainsFunc(op.Headers, isLink) || e.find("string", linkNames...) != nil) {
+	if c.why["first_page"] == assumedReason && (slices.ContainsFunc(op.Headers, isLinkHeader) || e.find("string", nextLinkNames...) != nil) {
 		c.rules.First, c.why["first_page"] = 0, "nothing says it; links lead on all the same"
 	}
-	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page, c.lastID} {
-		if way(op, e) {
+	for _, use := range []func(*openapi.Operation, *envelope) bool{
+		c.useLinkHeader, c.useBodyLink, c.useToken, c.useCursor, c.useOffset, c.usePageNumber, c.useLastID,
+	} {
+		if use(op, e) {
 			if (c.rules.Style == "header" || c.rules.Style == "body") && c.rules.Page == "" && len(c.rules.Tokens) == 0 {
-				if p := param(op, offsetNames, "string", ""); p != nil {
+				if p := queryParam(op, offsetNames, "string", ""); p != nil {
 					c.rules.Tokens = []string{p.Name} // a token by its type: a number is counted
 					return c
 				}
-				c.rules.Tokens, c.why["tokens"] = slices.Clone(usualTokens), "nothing names the parameters of its links: these are usual"
-				c.unsure = "nothing names the parameters of its links: tokens has the usual ones; if they are others, name them there, " +
+				c.rules.Tokens, c.why["tokens"] = slices.Clone(commonTokens), "nothing names the parameters of its links: these are usual"
+				c.caveat = "nothing names the parameters of its links: tokens has the usual ones; if they are others, name them there, " +
 					"or its further pages are not kept"
 			}
 			return c
 		}
 	}
-	c.none("neither its parameters nor its answer lead to a next page")
+	c.setSinglePage("neither its parameters nor its answer lead to a next page")
 	says := "its answer does not say how it goes on"
-	more := e.saysMore()
+	more := e.findMoreHint()
 	if more != nil {
 		says = more.path + " says whether there is more, and no parameter is named that leads on"
 	}
 	if c.rules.Size != "" || len(c.rules.Tokens) > 0 {
 		takes := slices.DeleteFunc(slices.Concat(c.rules.Tokens, []string{c.rules.Size}), func(name string) bool { return name == "" })
-		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+", and "+says+": taken as one page", true
+		c.caveat, c.guessed = "it takes "+strings.Join(takes, ", ")+", and "+says+": taken as one page", true
 		if len(c.rules.Tokens) > 0 {
-			c.unsure += "; with a Link header write style: header, and where a parameter takes the last id style: cursor and its name at cursor"
+			c.caveat += "; with a Link header write style: header, and where a parameter takes the last id style: cursor and its name at cursor"
 		}
 	} else if more != nil {
-		c.unsure = says + ": taken as one page"
+		c.caveat = says + ": taken as one page"
 	}
 	return c
 }
 
-// none makes it a list of one page.
-func (c *cut) none(why string) {
+// setSinglePage makes it a list of one page.
+func (c *pagination) setSinglePage(why string) {
 	c.rules.Style, c.why["style"] = "none", why
 	c.rules.Page, c.rules.First = "", 0
 }
 
-// needID makes a list of one page of one that goes on by the last id, where no field is the id.
-func (c *cut) needID(k *kind) {
+// dropCursorWithoutID makes a list of one page of one that goes on by the last id, where no field is the id.
+func (c *pagination) dropCursorWithoutID(k *kind) {
 	if c.rules.Style != "cursor" || len(k.id) == 1 {
 		return
 	}
 	c.rules.Tokens = slices.DeleteFunc([]string{c.rules.Cursor, c.rules.Back}, func(name string) bool { return name == "" })
-	c.unsure = c.rules.Cursor +
+	c.caveat = c.rules.Cursor +
 		" takes the last id, and no field surely is one: taken as one page; give the kind an id, and write style: cursor"
 	c.rules.Cursor, c.rules.Back, c.rules.Next, c.rules.More = "", "", "", ""
-	c.none("no field is an id that its cursor could take")
+	c.setSinglePage("no field is an id that its cursor could take")
 }
 
-func (c *cut) by(style, why string) bool {
+func (c *pagination) setStyle(style, why string) bool {
 	c.rules.Style, c.why["style"] = style, why
 	return true
 }
 
 // header: the answer declares a Link header, or a description says that it has one.
-func (c *cut) header(op *openapi.Operation, _ *envelope) bool {
-	if slices.ContainsFunc(op.Headers, isLink) {
-		return c.by("header", "the answer has a Link header")
+func (c *pagination) useLinkHeader(op *openapi.Operation, _ *envelope) bool {
+	if slices.ContainsFunc(op.Headers, isLinkHeader) {
+		return c.setStyle("header", "the answer has a Link header")
 	}
 	text := op.Description
 	for i := range op.Params {
 		text += " " + op.Params[i].Description
 	}
-	return linkText.MatchString(text) && c.by("header", "its description names a Link header")
+	return linkHeaderText.MatchString(text) && c.setStyle("header", "its description names a Link header")
 }
 
-var linkText = regexp.MustCompile("(?i)\\blink`?\\s+(response\\s+)?header")
+var linkHeaderText = regexp.MustCompile("(?i)\\blink`?\\s+(response\\s+)?header")
 
-func isLink(name string) bool { return strings.EqualFold(name, "Link") }
+func isLinkHeader(name string) bool { return strings.EqualFold(name, "Link") }
 
 // link: the body has a link to the next page.
-func (c *cut) link(op *openapi.Operation, e *envelope) bool {
-	for _, name := range linkNames {
+func (c *pagination) useBodyLink(op *openapi.Operation, e *envelope) bool {
+	for _, name := range nextLinkNames {
 		p := e.find("string", name)
 		if p == nil || strings.Contains(lastPart(p.path), "@") {
 			continue
 		}
-		if !isURL(p) {
+		if !hasURL(p) {
 			continue
 		}
 		c.rules.Next, c.why["next"] = p.path, "a link to the next page"
-		if c.rules.Page == "" && c.countsRows(op) {
-			return c.by("offset", "its links have "+c.rules.Page+", the number of rows before the page")
+		if c.rules.Page == "" && c.setOffsetParam(op) {
+			return c.setStyle("offset", "its links have "+c.rules.Page+", the number of rows before the page")
 		}
-		return c.by("body", "the answer has a link to the next page")
+		return c.setStyle("body", "the answer has a link to the next page")
 	}
 	return false
 }
 
-// isURL reports whether a place holds a link: by its format, its name, or an example.
-func isURL(p *place) bool {
+// hasURL reports whether a place holds a link: by its format, its name, or an example.
+func hasURL(p *envelopeMember) bool {
 	if slices.Contains([]string{"uri", "url", "uri-reference", "iri"}, p.schema.Format()) {
 		return true
 	}
 	x := p.schema.Example()
 	token := x != nil && x.Kind == openapi.String && x.Text != "" && x.Text != "string" && !strings.ContainsAny(x.Text, "/?:.")
-	if has(p.path, "url", "uri", "href", "link", "links") && !token {
+	if hasWord(p.path, "url", "uri", "href", "link", "links") && !token {
 		return true
 	}
 	if x != nil && x.Kind == openapi.String {
@@ -148,24 +150,24 @@ func isURL(p *place) bool {
 }
 
 // token: the body, or a header, has a token that a parameter takes.
-func (c *cut) token(op *openapi.Operation, e *envelope) bool {
-	takes := param(op, tokenNames, "string", "")
+func (c *pagination) useToken(op *openapi.Operation, e *envelope) bool {
+	takes := queryParam(op, tokenNames, "string", "")
 	if takes == nil {
-		takes = param(op, digitNames, "integer") // digits may be all that is seen of it
+		takes = queryParam(op, numericTokenNames, "integer") // digits may be all that is seen of it
 	}
 	if takes == nil && e.find("string", "nextoffset") != nil {
-		takes = param(op, []string{"offset"}, "string")
+		takes = queryParam(op, []string{"offset"}, "string")
 	}
 	if takes == nil {
 		return false
 	}
 	at := ""
-	if name := tokenHeader(op.Headers); name != "" {
+	if name := nextTokenHeader(op.Headers); name != "" {
 		at = "header:" + name
 	} else {
-		p := e.find("string", append([]string{"next" + plain(takes.Name), plain(takes.Name)}, nextTokenNames...)...)
+		p := e.find("string", append([]string{"next" + foldName(takes.Name), foldName(takes.Name)}, nextTokenNames...)...)
 		if p == nil {
-			p = e.find("integer", slices.Concat([]string{"next" + plain(takes.Name)}, digitNames)...)
+			p = e.find("integer", slices.Concat([]string{"next" + foldName(takes.Name)}, numericTokenNames)...)
 		}
 		if p == nil {
 			return false
@@ -177,13 +179,13 @@ func (c *cut) token(op *openapi.Operation, e *envelope) bool {
 	if more := e.findMore(); more != nil {
 		c.rules.More, c.why["more"] = more.path, "says whether there is more"
 	}
-	return c.by("token", "the answer has a token that "+takes.Name+" takes")
+	return c.setStyle("token", "the answer has a token that "+takes.Name+" takes")
 }
 
-// tokenHeader is the header field with the token of the next page; "" = none.
-func tokenHeader(names []string) string {
+// nextTokenHeader is the header field with the token of the next page; "" = none.
+func nextTokenHeader(names []string) string {
 	for _, name := range names {
-		if has(name, "next", "continuation") && has(name, "cursor", "token", "continuation") {
+		if hasWord(name, "next", "continuation") && hasWord(name, "cursor", "token", "continuation") {
 			return name
 		}
 	}
@@ -191,63 +193,63 @@ func tokenHeader(names []string) string {
 }
 
 // cursor: the body says that there is more, and a parameter takes the last id.
-func (c *cut) cursor(op *openapi.Operation, e *envelope) bool {
-	more, takes := e.findMore(), param(op, idNames, "string", "integer", "")
+func (c *pagination) useCursor(op *openapi.Operation, e *envelope) bool {
+	more, takes := e.findMore(), queryParam(op, afterIDNames, "string", "integer", "")
 	if more == nil || takes == nil {
 		return false
 	}
 	c.rules.Next, c.why["next"] = more.path, "says whether there is more"
 	c.rules.Cursor, c.why["cursor"] = takes.Name, "takes the last id"
-	if back := param(op, backNames, "string", "integer", ""); back != nil {
+	if back := queryParam(op, beforeIDNames, "string", "integer", ""); back != nil {
 		c.rules.Back, c.why["back"] = back.Name, "takes the first id, for the page before"
 	}
-	return c.by("cursor", "the answer says whether there is more, and "+takes.Name+" takes the last id")
+	return c.setStyle("cursor", "the answer says whether there is more, and "+takes.Name+" takes the last id")
 }
 
-// describesID reports whether the description of a parameter says that it takes the id of a record.
-func describesID(text string) bool {
+// isIDDescription reports whether the description of a parameter says that it takes the id of a record.
+func isIDDescription(text string) bool {
 	return idText.MatchString(text) && !tokenText.MatchString(text)
 }
 
 var idText, tokenText = regexp.MustCompile(`(?i)\bids?\b`), regexp.MustCompile(`(?i)\b(cursor|token|link)\b`)
 
 // lastID: a parameter takes the last id, and nothing says whether there is more.
-func (c *cut) lastID(op *openapi.Operation, _ *envelope) bool {
+func (c *pagination) useLastID(op *openapi.Operation, _ *envelope) bool {
 	var all []string
-	for _, name := range slices.Concat(backNames, idNames, []string{"since"}) {
-		p := param(op, []string{name}, "string", "integer", "")
-		if p != nil && describesID(p.Description+" "+p.Schema.Description()) {
+	for _, name := range slices.Concat(beforeIDNames, afterIDNames, []string{"since"}) {
+		p := queryParam(op, []string{name}, "string", "integer", "")
+		if p != nil && isIDDescription(p.Description+" "+p.Schema.Description()) {
 			all = append(all, p.Name)
 		}
 	}
 	if len(all) == 0 {
 		return false
 	}
-	c.rules.Cursor, c.why["cursor"], c.hinted = all[0], "takes the last id, by its description", true
-	c.unsure = "nothing says whether there is more: pages are asked for by " + c.rules.Cursor + " until one has no rows"
+	c.rules.Cursor, c.why["cursor"], c.guessed = all[0], "takes the last id, by its description", true
+	c.caveat = "nothing says whether there is more: pages are asked for by " + c.rules.Cursor + " until one has no rows"
 	if len(all) > 1 {
-		c.unsure += "; where the oldest come first, write cursor: " + all[1]
+		c.caveat += "; where the oldest come first, write cursor: " + all[1]
 	}
-	return c.by("cursor", c.rules.Cursor+" takes the last id")
+	return c.setStyle("cursor", c.rules.Cursor+" takes the last id")
 }
 
 // offset: a parameter takes the number of rows before the page.
-func (c *cut) offset(op *openapi.Operation, e *envelope) bool {
-	if !c.countsRows(op) {
+func (c *pagination) useOffset(op *openapi.Operation, e *envelope) bool {
+	if !c.setOffsetParam(op) {
 		return false
 	}
-	c.end(op, e)
-	return c.by("offset", c.rules.Page+" takes the number of rows before the page")
+	c.findEnd(op, e)
+	return c.setStyle("offset", c.rules.Page+" takes the number of rows before the page")
 }
 
-// countsRows notes the parameter that takes the number of rows before the page.
-func (c *cut) countsRows(op *openapi.Operation) bool {
-	names := slices.DeleteFunc(slices.Clone(offsetNames), func(name string) bool { return isEdge(op, name) })
-	takes := param(op, names, "integer", "number")
-	if text := param(op, names, "string"); takes == nil && text != nil && indexText.MatchString(text.Description) {
+// setOffsetParam notes the parameter that takes the number of rows before the page.
+func (c *pagination) setOffsetParam(op *openapi.Operation) bool {
+	names := slices.DeleteFunc(slices.Clone(offsetNames), func(name string) bool { return isRangeStart(op, name) })
+	takes := queryParam(op, names, "integer", "number")
+	if text := queryParam(op, names, "string"); takes == nil && text != nil && rowNumberText.MatchString(text.Description) {
 		takes = text
 	}
-	if takes == nil || c.rules.Size == "" && !is(takes.Name, "offset", "skip") { // others may be times
+	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") { // others may be times
 		return false
 	}
 	c.rules.Page, c.why["page"] = takes.Name, "the number of rows before the page"
@@ -260,31 +262,31 @@ func (c *cut) countsRows(op *openapi.Operation) bool {
 	return true
 }
 
-// indexText matches what descriptions say of a number of rows whose type is a text.
-var indexText = regexp.MustCompile(`(?i)\b(?:zero-based|0-based|index of the|position within the)\b`)
+// rowNumberText matches what descriptions say of a number of rows whose type is a text.
+var rowNumberText = regexp.MustCompile(`(?i)\b(?:zero-based|0-based|index of the|position within the)\b`)
 
-// edgeText matches what descriptions say of a time.
-var edgeText = regexp.MustCompile(`(?i)\b(?:time|timestamp|date|epoch|unix)\b`)
+// timeText matches what descriptions say of a time.
+var timeText = regexp.MustCompile(`(?i)\b(?:time|timestamp|date|epoch|unix)\b`)
 
-// isEdge reports whether a parameter is the edge of a range, from or start, and no number of rows.
-func isEdge(op *openapi.Operation, name string) bool {
+// isRangeStart reports whether a parameter is the edge of a range, from or start, and no number of rows.
+func isRangeStart(op *openapi.Operation, name string) bool {
 	ends := map[string][]string{"from": {"to", "until"}, "start": {"end", "stop"}, "startat": {"endat"}}[name]
-	p := param(op, []string{name})
-	return p != nil && ends != nil && (param(op, ends) != nil || edgeText.MatchString(p.Description+" "+p.Schema.Description()))
+	p := queryParam(op, []string{name})
+	return p != nil && ends != nil && (queryParam(op, ends) != nil || timeText.MatchString(p.Description+" "+p.Schema.Description()))
 }
 
 // page: a parameter takes the number of the page.
-func (c *cut) page(op *openapi.Operation, e *envelope) bool {
+func (c *pagination) usePageNumber(op *openapi.Operation, e *envelope) bool {
 	if c.rules.Page == "" {
 		return false
 	}
-	c.end(op, e)
-	c.rules.Tokens, c.hinted = nil, true
-	return c.by("number", c.rules.Page+" takes the number of the page")
+	c.findEnd(op, e)
+	c.rules.Tokens, c.guessed = nil, true
+	return c.setStyle("number", c.rules.Page+" takes the number of the page")
 }
 
-// end says how a list by number or offset ends.
-func (c *cut) end(op *openapi.Operation, e *envelope) {
+// findEnd says how a list by number or offset ends.
+func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
 	if p := e.findTotal(); p != nil {
 		c.rules.Total, c.why["total"] = p.path, "how many rows all pages have"
 	}
@@ -295,22 +297,22 @@ func (c *cut) end(op *openapi.Operation, e *envelope) {
 	}
 	for _, name := range op.Headers {
 		switch {
-		case c.rules.Total == "" && is(name, "xtotalcount", "xtotal", "totalcount", "xtotalresults", "xpaginationtotalcount"):
+		case c.rules.Total == "" && isOneOf(name, "xtotalcount", "xtotal", "totalcount", "xtotalresults", "xpaginationtotalcount"):
 			c.rules.Total, c.why["total"] = "header:"+name, "how many rows all pages have"
-		case c.rules.Next == "" && is(name, "xnextpage", "nextpage", "xnextoffset", "xhasmore"):
+		case c.rules.Next == "" && isOneOf(name, "xnextpage", "nextpage", "xnextoffset", "xhasmore"):
 			c.rules.Next, c.why["next"] = "header:"+name, "says whether there is more"
 		}
 	}
 	if c.rules.Total == "" && c.rules.Next == "" && c.rules.Default == 0 {
-		c.unsure = "nothing says how many rows a full page has, so a list ends with a page without rows"
+		c.caveat = "nothing says how many rows a full page has, so a list ends with a page without rows"
 	}
 }
 
-// unsaid is why a list's pages count from 1 where nothing says it.
-const unsaid = "nothing says it: usual"
+// assumedReason is why a list's pages count from 1 where nothing says it.
+const assumedReason = "nothing says it: usual"
 
-// number notes the parameter with the page's number, and where it begins.
-func (c *cut) number(p *openapi.Param) {
+// setPageNumber notes the parameter with the page's number, and where it begins.
+func (c *pagination) setPageNumber(p *openapi.Param) {
 	c.rules.Page, c.why["page"] = p.Name, "the number of the page"
 	least, _, hasLeast, _ := p.Schema.Bounds()
 	first, err := strconv.Atoi(p.Schema.Default())
@@ -324,19 +326,19 @@ func (c *cut) number(p *openapi.Param) {
 		strings.Contains(text, "at 0"):
 		c.rules.First, c.why["first_page"] = 0, "its description"
 	default:
-		c.rules.First, c.why["first_page"] = 1, unsaid
+		c.rules.First, c.why["first_page"] = 1, assumedReason
 	}
 }
 
 // What descriptions say of a page's size.
 var (
-	mostText = regexp.MustCompile(`(?i)(?:\bmax(?:imum)?(?:\s+(?:value|number|page size|limit|allowed|size))?` +
+	maxSizeText = regexp.MustCompile(`(?i)(?:\bmax(?:imum)?(?:\s+(?:value|number|page size|limit|allowed|size))?` +
 		`(?:\s+(?:of|is|are))?|\bup to|between \d+ and|no more than|at most|\bmax:)[^\d.]{0,12}(\d{1,5})\b`)
-	defaultText = regexp.MustCompile(`(?i)\bdefaults?(?:\s+(?:value|page size|limit|to|is|of))*[^\d.]{0,12}(\d{1,5})\b`)
+	defaultSizeText = regexp.MustCompile(`(?i)\bdefaults?(?:\s+(?:value|page size|limit|to|is|of))*[^\d.]{0,12}(\d{1,5})\b`)
 )
 
-// size notes the parameter with the page's size, its default and its largest.
-func (c *cut) size(op *openapi.Operation) {
+// setPageSize notes the parameter with the page's size, its default and its largest.
+func (c *pagination) setPageSize(op *openapi.Operation) {
 	p := sizeParam(op)
 	if p == nil {
 		return
@@ -345,13 +347,13 @@ func (c *cut) size(op *openapi.Operation) {
 	text := p.Description + " " + p.Schema.Description()
 	if n, err := strconv.Atoi(p.Schema.Default()); err == nil && n > 0 {
 		c.rules.Default, c.why["default_size"] = n, "its default"
-	} else if m := defaultText.FindStringSubmatch(text); m != nil {
+	} else if m := defaultSizeText.FindStringSubmatch(text); m != nil {
 		c.rules.Default, _ = strconv.Atoi(m[1])
 		c.why["default_size"] = "its description"
 	}
 	if _, most, _, ok := p.Schema.Bounds(); ok && most > 0 && most < 1_000_000 {
 		c.rules.Max, c.why["max_size"] = most, "its maximum"
-	} else if m := mostText.FindStringSubmatch(text); m != nil {
+	} else if m := maxSizeText.FindStringSubmatch(text); m != nil {
 		c.rules.Max, _ = strconv.Atoi(m[1])
 		c.why["max_size"] = "its description"
 	}
@@ -360,8 +362,8 @@ func (c *cut) size(op *openapi.Operation) {
 	}
 }
 
-// same is what makes two lists cut alike, as one text.
-func (c *cut) same() string {
+// rulesKey is what makes two lists cut alike, as one text.
+func (c *pagination) rulesKey() string {
 	r := c.rules
 	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,
 		"|", r.Page, "|", r.First, "|", r.Tokens, "|", r.Template)

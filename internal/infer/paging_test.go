@@ -100,7 +100,7 @@ func live(t *testing.T, answer func(query url.Values) (beside string, from int))
 		}
 		return &infer.Answer{Status: http.StatusOK, Body: fmt.Appendf(nil, `{%s"things":[%s]}`, beside, strings.Join(rows, ","))}, nil
 	}
-	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestAListBelowARecordHasAVariable(t *testing.T) {
 		ask := func(context.Context, string) (*infer.Answer, error) {
 			return &infer.Answer{Status: http.StatusOK, Body: []byte(`{"data":[{"id":1,"desk_id":"north"},{"id":2,"desk_id":"north"}]}`)}, nil
 		}
-		draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example" + path}, infer.Live{Ask: ask, Auth: "none"})
+		draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example" + path}, infer.LiveAPI{Ask: ask, Auth: "none"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestFieldsOfFewValuesAreTriedAsFilters(t *testing.T) {
 		}
 		return &infer.Answer{Status: http.StatusOK, Body: fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(rows, ","))}, nil
 	}
-	draft, err := infer.FromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.Live{Ask: ask, Auth: "none"})
+	draft, err := infer.DrawFromAnswers(t.Context(), []string{"https://api.desk.example/things"}, infer.LiveAPI{Ask: ask, Auth: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,50 +14,50 @@ import (
 	"understudy/internal/openapi"
 )
 
-// goOn finds the parameters that lead to the next page and say how many rows it has, where
+// probePaging finds the parameters that lead to the next page and say how many rows it has, where
 // no link shows them: it asks for the list with the usual ones, until the answer has other
 // rows.
-func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
-	c := pagingOf(op, e)
-	if c.rules.Style == "none" || c.hinted {
+func (l *liveList) probePaging(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
+	c := findPaging(op, e)
+	if c.rules.Style == "none" || c.guessed {
 		if len(rows.Items) < 2 {
 			return
 		}
-		if !l.findNext(ctx, op, e, rows) {
-			l.shorten(ctx, e, rows)
+		if !l.findNextParam(ctx, op, e, rows) {
+			l.probeShortPage(ctx, e, rows)
 			return
 		}
-	} else if !l.leadsOn(c) {
+	} else if !l.hasNextPage(c) {
 		return
 	}
-	l.findSize(ctx, e, rows)
+	l.findSizeParam(ctx, e, rows)
 }
 
-// shorten asks for one row of a list that fits on a page: where the answer then leads on, it stands for the list's.
-func (l *liveList) shorten(ctx context.Context, e *envelope, rows *openapi.Value) {
+// probeShortPage asks for one row of a list that fits on a page: where the answer then leads on, it stands for the list's.
+func (l *liveList) probeShortPage(ctx context.Context, e *envelope, rows *openapi.Value) {
 	before, params := l.answer, slices.Clone(l.params)
-	short := l.findSize(ctx, e, rows)
-	if short == nil || !replaceAt(&short.body, e.key, rows) {
+	short := l.findSizeParam(ctx, e, rows)
+	if short == nil || !replaceMember(&short.body, e.key, rows) {
 		l.params = params
 		return
 	}
 	l.params[len(l.params)-1].value = &openapi.Value{} // how many rows a full page has is not known
 	l.answer = short
-	for _, link := range l.links(short) {
-		l.note(link)
+	for _, link := range l.pageURLs(short) {
+		l.noteParams(link)
 	}
-	l.count()
-	if op, err := l.read(short); err == nil {
-		longer, _ := rowsOf(op)
-		if c := pagingOf(op, &longer); c.rules.Style != "none" && !c.hinted || l.findNext(ctx, op, &longer, rows) {
+	l.findFirstPage()
+	if op, err := l.readOperation(short); err == nil {
+		longer, _ := findRows(op)
+		if c := findPaging(op, &longer); c.rules.Style != "none" && !c.guessed || l.findNextParam(ctx, op, &longer, rows) {
 			return
 		}
 	}
 	l.answer, l.params = before, params
 }
 
-// replaceAt puts another value at a dotted name, and reports whether there is one.
-func replaceAt(v **openapi.Value, dotted string, to *openapi.Value) bool {
+// replaceMember puts another value at a dotted name, and reports whether there is one.
+func replaceMember(v **openapi.Value, dotted string, to *openapi.Value) bool {
 	for more := dotted != ""; more; {
 		var part string
 		i := -1
@@ -78,8 +78,8 @@ func replaceAt(v **openapi.Value, dotted string, to *openapi.Value) bool {
 	return true
 }
 
-// leadsOn reports whether the answer says that a page comes after it.
-func (l *liveList) leadsOn(c *cut) bool {
+// hasNextPage reports whether the answer says that a page comes after it.
+func (l *liveList) hasNextPage(c *pagination) bool {
 	if c.rules.Style == "header" {
 		return strings.Contains(l.answer.header.Get("Link"), "next")
 	}
@@ -87,41 +87,42 @@ func (l *liveList) leadsOn(c *cut) bool {
 	if name, ok := strings.CutPrefix(place, "header:"); ok {
 		return l.answer.header.Get(name) != ""
 	}
-	v := at(l.answer.body, place)
-	return v != nil && !saysNo(v)
+	v := memberAt(l.answer.body, place)
+	return v != nil && !isFalse(v)
 }
 
-// saysNo reports whether a value says that there is no more.
-func saysNo(v *openapi.Value) bool {
+// isFalse reports whether a value says that there is no more.
+func isFalse(v *openapi.Value) bool {
 	no := []string{"", "0", "false", "n", "no"}
 	return v.Kind != openapi.Object && v.Kind != openapi.Array && slices.Contains(no, strings.ToLower(v.Text))
 }
 
-// followed notes that another page follows one that says that there is no more.
-func (l *liveList) followed(e *envelope, page *seen) {
+// noteFalseEnd notes that another page follows one that says that there is no more.
+func (l *liveList) noteFalseEnd(e *envelope, page *parsedAnswer) {
 	if p := e.findMore(); p != nil {
-		if v := at(page.body, p.path); v != nil && saysNo(v) {
-			l.told[p.path] = contradicted
+		if v := memberAt(page.body, p.path); v != nil && isFalse(v) {
+			l.memberNotes[p.path] = contradictedText
 		}
 	}
 }
 
-// findNext finds the parameter that leads on.
-func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
+// findNextParam finds the parameter that leads on.
+func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
 	var names []string
 	value := ""
-	token := cmp.Or(e.find("string", nextTokenNames...), e.find("integer", digitNames...))
+	token := cmp.Or(e.find("string", nextTokenNames...), e.find("integer", numericTokenNames...))
 	last := rows.Items[len(rows.Items)-1]
 	switch {
-	case l.answer.header.Get(tokenHeader(op.Headers)) != "":
-		names, value = spellings(tokenNames, l.params), l.answer.header.Get(tokenHeader(op.Headers))
-	case token != nil && at(l.answer.body, token.path).Text != "":
-		names, value = append(ownNames(lastPart(token.path)), spellings(tokenNames, l.params)...), at(l.answer.body, token.path).Text
-	case e.findMore() != nil && l.idOf(last) != "":
-		names, value = []string{"starting_after", "after", "after_id", "startingAfter", "since_id"}, l.idOf(last)
+	case l.answer.header.Get(nextTokenHeader(op.Headers)) != "":
+		names, value = tokenSpellings(tokenNames, l.params), l.answer.header.Get(nextTokenHeader(op.Headers))
+	case token != nil && memberAt(l.answer.body, token.path).Text != "":
+		names = append(tokenParamNames(lastPart(token.path)), tokenSpellings(tokenNames, l.params)...)
+		value = memberAt(l.answer.body, token.path).Text
+	case e.findMore() != nil && l.recordID(last) != "":
+		names, value = []string{"starting_after", "after", "after_id", "startingAfter", "since_id"}, l.recordID(last)
 	}
 	for _, name := range names {
-		if l.leads(ctx, e, rows, name, openapi.Text(value)) {
+		if l.tryNextParam(ctx, e, rows, name, openapi.Text(value)) {
 			return true
 		}
 	}
@@ -130,23 +131,23 @@ func (l *liveList) findNext(ctx context.Context, op *openapi.Operation, e *envel
 	all := [][2]string{{"page", "2"}, {"page", "1"}, {"offset", before}, {"skip", before}, {"pageNumber", "2"}, {"pageNumber", "1"},
 		{"$skip", before}}
 	// An answer often says where it stands by the parameter's name. Where "from" is 1, it may be a row's number.
-	if p := e.find("integer", offsetNames...); p != nil && !is(lastPart(p.path), "from") {
+	if p := e.find("integer", offsetNames...); p != nil && !isOneOf(lastPart(p.path), "from") {
 		all = slices.Insert(all, 0, [2]string{lastPart(p.path), before})
-	} else if p := e.find("integer", numberNames...); p != nil {
+	} else if p := e.find("integer", pageNumberNames...); p != nil {
 		name := lastPart(p.path)
 		all = slices.Insert(all, 0, [2]string{name, "2"}, [2]string{name, "1"})
 	}
 	for _, p := range slices.Compact(all) {
-		if l.leads(ctx, e, rows, p[0], kindOf(p[1])) {
+		if l.tryNextParam(ctx, e, rows, p[0], parseScalar(p[1])) {
 			return true
 		}
 	}
 	return false
 }
 
-// ownNames returns the names that a token's parameter has after the token's own: NextMarker is
+// tokenParamNames returns the names that a token's parameter has after the token's own: NextMarker is
 // taken by NextMarker or by Marker.
-func ownNames(member string) []string {
+func tokenParamNames(member string) []string {
 	if len(member) <= len("next") || !strings.EqualFold(member[:len("next")], "next") {
 		return []string{member}
 	}
@@ -157,10 +158,10 @@ func ownNames(member string) []string {
 	return []string{member, rest}
 }
 
-// spellings are the usual names of a token's parameter, those that were seen first.
-func spellings(plainNames []string, params []liveParam) (all []string) {
+// tokenSpellings are the usual names of a token's parameter, those that were seen first.
+func tokenSpellings(plainNames []string, params []liveParam) (all []string) {
 	for _, p := range params {
-		if slices.Contains(plainNames, plain(p.name)) {
+		if slices.Contains(plainNames, foldName(p.name)) {
 			all = append(all, p.name)
 		}
 	}
@@ -168,76 +169,76 @@ func spellings(plainNames []string, params []liveParam) (all []string) {
 		"continuation_token", "starting_after", "marker", "page")
 }
 
-// leads asks for the list with one more parameter, and notes it when the rows are others.
-func (l *liveList) leads(ctx context.Context, e *envelope, rows *openapi.Value, name string, value *openapi.Value) bool {
-	if l.tries++; l.tries > mostTries {
+// tryNextParam asks for the list with one more parameter, and notes it when the rows are others.
+func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.Value, name string, value *openapi.Value) bool {
+	if l.probes++; l.probes > maxProbes {
 		return false
 	}
-	query := l.at.Query()
+	query := l.listURL.Query()
 	query.Set(name, value.Text)
-	to := *l.at
+	to := *l.listURL
 	to.RawQuery = query.Encode()
-	next, err := l.get(ctx, &to)
+	next, err := l.fetchOK(ctx, &to)
 	if err != nil {
 		return false
 	}
-	others := at(next.body, e.key)
+	others := memberAt(next.body, e.key)
 	if others == nil || others.Kind != openapi.Array {
 		return false
 	}
-	if !l.isOther(ctx, e, others, rows) {
+	if !l.isOtherPage(ctx, e, others, rows) {
 		return false
 	}
 	if len(others.Items) > 0 {
-		l.followed(e, l.answer)
+		l.noteFalseEnd(e, l.answer)
 	}
 	if p := e.find("integer", "count"); p != nil {
-		n, _ := strconv.Atoi(at(l.answer.body, p.path).Text)
-		if same := at(next.body, p.path); same != nil && same.Text == strconv.Itoa(n) && n > max(len(rows.Items), len(others.Items)) {
-			l.told[p.path] = countsAll
+		n, _ := strconv.Atoi(memberAt(l.answer.body, p.path).Text)
+		if same := memberAt(next.body, p.path); same != nil && same.Text == strconv.Itoa(n) && n > max(len(rows.Items), len(others.Items)) {
+			l.memberNotes[p.path] = countsAllText
 		}
 	}
 	first := ""
-	if is(name, offsetNames...) && len(others.Items) > 0 && l.idOf(others.Items[0]) == l.idOf(rows.Items[len(rows.Items)-1]) {
+	if isOneOf(name, offsetNames...) && len(others.Items) > 0 && l.recordID(others.Items[0]) == l.recordID(rows.Items[len(rows.Items)-1]) {
 		first = "1" // the row at that number is the page's last
 	}
-	switch numbered := value.Kind == openapi.Number && is(name, numberNames...); {
+	switch numbered := value.Kind == openapi.Number && isOneOf(name, pageNumberNames...); {
 	case numbered && value.Text == "1":
 		first = "0"
 	case numbered && value.Text == "2":
 		query.Set(name, "1")
 		to.RawQuery, first = query.Encode(), "1"
-		if one, err := l.get(ctx, &to); err == nil {
-			if same := at(one.body, e.key); same != nil && l.isOther(ctx, e, same, rows) {
+		if one, err := l.fetchOK(ctx, &to); err == nil {
+			if same := memberAt(one.body, e.key); same != nil && l.isOtherPage(ctx, e, same, rows) {
 				first = "0"
 			}
 		}
 	}
-	l.params = append(l.params, liveParam{name: name, value: value, in: "query", first: first})
+	l.params = append(l.params, liveParam{name: name, value: value, in: "query", firstPage: first})
 	return true
 }
 
-// isOther reports whether the rows of a page are others than those of the first. A page without rows
+// isOtherPage reports whether the rows of a page are others than those of the first. A page without rows
 // is another, too: the first page has some. Rows without ids of their own are compared as a whole,
 // where the first page, asked for again, has the same ones.
-func (l *liveList) isOther(ctx context.Context, e *envelope, got, rows *openapi.Value) bool {
+func (l *liveList) isOtherPage(ctx context.Context, e *envelope, got, rows *openapi.Value) bool {
 	if len(got.Items) == 0 {
 		return true
 	}
 	ids := map[string]bool{"": true}
 	for _, row := range rows.Items {
-		id := l.idOf(row)
+		id := l.recordID(row)
 		if ids[id] {
-			first, err := l.get(ctx, l.at)
-			return err == nil && !reflect.DeepEqual(got, rows) && reflect.DeepEqual(at(first.body, e.key), rows)
+			first, err := l.fetchOK(ctx, l.listURL)
+			return err == nil && !reflect.DeepEqual(got, rows) && reflect.DeepEqual(memberAt(first.body, e.key), rows)
 		}
 		ids[id] = true
 	}
-	other := l.idOf(got.Items[0])
-	return other != "" && other != l.idOf(rows.Items[0])
+	other := l.recordID(got.Items[0])
+	return other != "" && other != l.recordID(rows.Items[0])
 }
 
-func kindOf(value string) *openapi.Value {
+func parseScalar(value string) *openapi.Value {
 	v := openapi.Text(value)
 	if _, err := strconv.Atoi(value); err == nil {
 		v.Kind = openapi.Number
@@ -245,30 +246,30 @@ func kindOf(value string) *openapi.Value {
 	return v
 }
 
-// findSize finds the parameter of a page's size. The page is a full one. It returns the answer with one row that
+// findSizeParam finds the parameter of a page's size. The page is a full one. It returns the answer with one row that
 // showed it, nil if the address had the parameter.
-func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Value) (short *seen) {
-	seen := func(p liveParam) bool { return is(p.name, sizeNames...) }
-	full := kindOf(strconv.Itoa(len(rows.Items)))
+func (l *liveList) findSizeParam(ctx context.Context, e *envelope, rows *openapi.Value) (short *parsedAnswer) {
+	seen := func(p liveParam) bool { return isOneOf(p.name, sizeNames...) }
+	full := parseScalar(strconv.Itoa(len(rows.Items)))
 	if i := slices.IndexFunc(l.params, seen); i >= 0 {
 		l.params[i].value = full
 		return nil
 	}
 	names := []string{"per_page", "limit", "page_size", "pageSize", "$top", "count"}
-	if p := e.find("integer", sizeNames...); p != nil && at(l.answer.body, p.path).Text == full.Text {
+	if p := e.find("integer", sizeNames...); p != nil && memberAt(l.answer.body, p.path).Text == full.Text {
 		names = slices.Insert(names, 0, lastPart(p.path))
 	}
 	for _, name := range names {
-		if l.tries++; l.tries > mostTries {
+		if l.probes++; l.probes > maxProbes {
 			return nil
 		}
-		query := l.at.Query()
+		query := l.listURL.Query()
 		query.Set(name, "1")
-		to := *l.at
+		to := *l.listURL
 		to.RawQuery = query.Encode()
-		if got, err := l.get(ctx, &to); err == nil {
-			if less := at(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
-				l.followed(e, got)
+		if got, err := l.fetchOK(ctx, &to); err == nil {
+			if less := memberAt(got.body, e.key); less != nil && len(less.Items) == 1 && len(rows.Items) > 1 {
+				l.noteFalseEnd(e, got)
 				l.params = append(l.params, liveParam{name: name, value: full, in: "query"})
 				return got
 			}
@@ -277,8 +278,8 @@ func (l *liveList) findSize(ctx context.Context, e *envelope, rows *openapi.Valu
 	return nil
 }
 
-// mostFilters bounds the requests that find out by which fields one list selects.
-const mostFilters = 3
+// maxFilterProbes bounds the requests that find out by which fields one list selects.
+const maxFilterProbes = 3
 
 // findFilters finds the parameters that select by a field of few words, or by a boolean: asked for the
 // rarest value, the list has rows with it alone.
@@ -293,33 +294,32 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return isBool(a) - isBool(b) }) // words first
 	for _, name := range names {
-		value := rarest(rows, name)
+		value := rarestValue(rows, name)
 		known := func(p liveParam) bool { return p.name == name }
-		if value == "" || slices.ContainsFunc(l.params, known) || is(name, sizeNames...) || is(name, tokenNames...) {
+		if value == "" || slices.ContainsFunc(l.params, known) || isOneOf(name, sizeNames...) || isOneOf(name, tokenNames...) {
 			continue
 		}
-		if tried++; tried > mostFilters {
+		if tried++; tried > maxFilterProbes {
 			return
 		}
-		query := l.at.Query()
+		query := l.listURL.Query()
 		query.Set(name, value)
-		to := *l.at
+		to := *l.listURL
 		to.RawQuery = query.Encode()
-		got, err := l.get(ctx, &to)
+		got, err := l.fetchOK(ctx, &to)
 		if err != nil {
 			continue
 		}
-		if some := at(got.body, e.key); some != nil && len(some.Items) > 0 && !slices.ContainsFunc(some.Items, func(row *openapi.Value) bool {
-			return row.Of(name) != value
-		}) {
+		isUnselected := func(row *openapi.Value) bool { return row.Of(name) != value }
+		if some := memberAt(got.body, e.key); some != nil && len(some.Items) > 0 && !slices.ContainsFunc(some.Items, isUnselected) {
 			l.params = append(l.params, liveParam{name: name, value: openapi.Text(value), in: "query"})
 		}
 	}
 }
 
-// rarest returns the value that the fewest rows have in a field of few words or in a boolean; "" = it is no
+// rarestValue returns the value that the fewest rows have in a field of few words or in a boolean; "" = it is no
 // such field.
-func rarest(rows *openapi.Value, name string) (value string) {
+func rarestValue(rows *openapi.Value, name string) (value string) {
 	const most, longest = 8, 30
 	count := map[string]int{}
 	for _, row := range rows.Items {

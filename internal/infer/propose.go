@@ -12,10 +12,10 @@ import (
 )
 
 func (a *api) writeHosts(w *writer) {
-	w.line(0, "hosts:", "")
+	w.writeLine(0, "hosts:", "")
 	if len(a.doc.Servers) == 0 {
-		a.once("", "hosts: the document names no server: write the API's address")
-		w.line(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
+		a.noteOnce("", "hosts: the document names no server: write the API's address")
+		w.writeLine(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
 	} else {
 		why := "the document's first server"
 		if a.seen {
@@ -23,21 +23,21 @@ func (a *api) writeHosts(w *writer) {
 		}
 		host, plainly := strings.CutPrefix(a.doc.Servers[0], "http://")
 		switch {
-		case !plainly || !isPublic(host):
+		case !plainly || !isPublicHost(host):
 			host = a.doc.Servers[0]
 		case a.seen:
 			host = a.doc.Servers[0]
-			a.once("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
+			a.noteOnce("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
 		default:
 			host, why = "https://"+host, "the document says http, by which the credential would go out in clear"
-			a.once("", "hosts: the document says http, by which the credential would go out in clear: https is written")
+			a.noteOnce("", "hosts: the document says http, by which the credential would go out in clear: https is written")
 		}
-		w.line(1, "- {url: "+quote(host)+"}", why)
+		w.writeLine(1, "- {url: "+quoteJSON(host)+"}", why)
 	}
 }
 
-// isPublic reports whether a host may be beyond the own network.
-func isPublic(host string) bool {
+// isPublicHost reports whether a host may be beyond the own network.
+func isPublicHost(host string) bool {
 	u, err := url.Parse("http://" + host)
 	if err != nil {
 		return true
@@ -67,7 +67,7 @@ func (a *api) name() (name, why string) {
 	if title := tidy(a.doc.Title); title != "" && (len(a.doc.Servers) == 0 || !strings.HasSuffix(a.doc.Servers[0], a.doc.Title)) {
 		return strings.Trim(title[:min(30, len(title))], "-"), "of the document's title"
 	}
-	if last := tidy(lastName(a.lists[0].op.Path)); last != "" {
+	if last := tidy(lastWord(a.lists[0].op.Path)); last != "" {
 		return last[:min(30, len(last))], "of its first list"
 	}
 	return "api", ""
@@ -75,6 +75,6 @@ func (a *api) name() (name, why string) {
 
 // The ports that are proposed, beyond those of the built-in specs.
 const (
-	firstPort = 4200
-	ports     = 700
+	minPort   = 4200
+	portCount = 700
 )

@@ -11,48 +11,49 @@ import (
 	"understudy/internal/openapi"
 )
 
-// read is an answer as an operation of a document.
-func (l *liveList) read(s *seen) (*openapi.Operation, error) {
-	doc, err := openapi.New(object().Set("openapi", openapi.Text("3.1.0")).
-		Set("paths", object().Set(l.path(l.at), l.operation(s, l.params))))
+// readOperation is an answer as an operation of a document.
+func (l *liveList) readOperation(s *parsedAnswer) (*openapi.Operation, error) {
+	doc, err := openapi.New(newObject().Set("openapi", openapi.Text("3.1.0")).
+		Set("paths", newObject().Set(l.path(l.listURL), l.describePath(s, l.params))))
 	if err != nil {
 		return nil, err
 	}
 	return doc.Reads[0], nil
 }
 
-// operation is an answer as a path of a document.
-func (l *liveList) operation(s *seen, params []liveParam) *openapi.Value {
-	all := array()
+// describePath is an answer as a path of a document.
+func (l *liveList) describePath(s *parsedAnswer, params []liveParam) *openapi.Value {
+	all := newArray()
 	for _, p := range params {
-		schema := schemaOf(p.value, 0)
-		if is(p.name, sizeNames...) && p.value.Kind == openapi.Number {
+		schema := inferSchema(p.value, 0)
+		if isOneOf(p.name, sizeNames...) && p.value.Kind == openapi.Number {
 			schema.Set("default", p.value)
-		} else if p.first != "" {
-			schema.Set("default", &openapi.Value{Kind: openapi.Number, Text: p.first})
+		} else if p.firstPage != "" {
+			schema.Set("default", &openapi.Value{Kind: openapi.Number, Text: p.firstPage})
 		}
-		all.Items = append(all.Items, object().Set("name", openapi.Text(p.name)).Set("in", openapi.Text(p.in)).Set("schema", schema))
+		all.Items = append(all.Items, newObject().Set("name", openapi.Text(p.name)).Set("in", openapi.Text(p.in)).Set("schema", schema))
 	}
-	responses := object().Set("200", s.response(l.told))
-	if l.none != nil {
-		responses.Set(strconv.Itoa(l.none.status), l.none.response(nil))
+	responses := newObject().Set("200", s.describeResponse(l.memberNotes))
+	if l.missingAnswer != nil {
+		responses.Set(strconv.Itoa(l.missingAnswer.status), l.missingAnswer.describeResponse(nil))
 	}
-	return object().Set("get", object().Set("parameters", all).Set("responses", responses))
+	return newObject().Set("get", newObject().Set("parameters", all).Set("responses", responses))
 }
 
-// response is an answer as a document describes it, with what other pages show of its members.
-func (s *seen) response(told map[string]string) *openapi.Value {
-	headers := object()
+// describeResponse is an answer as a document describes it, with what other pages show of its members.
+func (s *parsedAnswer) describeResponse(told map[string]string) *openapi.Value {
+	headers := newObject()
 	for _, name := range slices.Sorted(maps.Keys(s.header)) {
-		if told := isLink(name) || name == "Etag" || isLimit(name) || missedIfSeen(name) || has(name, "next", "continuation", "more"); told {
-			headers.Set(name, object().Set("example", openapi.Text(s.header.Get(name))))
+		isPaging := isLinkHeader(name) || hasWord(name, "next", "continuation", "more")
+		if isPaging || name == "Etag" || isLimitHeader(name) || missedIfSeen(name) {
+			headers.Set(name, newObject().Set("example", openapi.Text(s.header.Get(name))))
 		}
 	}
 	media, _, _ := strings.Cut(s.header.Get("Content-Type"), ";")
 	if !strings.Contains(strings.ToLower(media), "json") {
 		media = "application/json"
 	}
-	schema := schemaOf(s.body, 0)
+	schema := inferSchema(s.body, 0)
 	for name, text := range told {
 		member := schema
 		for part := range strings.SplitSeq(name, ".") {
@@ -62,30 +63,30 @@ func (s *seen) response(told map[string]string) *openapi.Value {
 			member.Set("description", openapi.Text(text))
 		}
 	}
-	return object().Set("headers", headers).Set("content", object().Set(media, object().Set("schema", schema).Set("example", s.body)))
+	return newObject().Set("headers", headers).Set("content", newObject().Set(media, newObject().Set("schema", schema).Set("example", s.body)))
 }
 
 // Bounds of what a schema is made of.
 const (
-	maxRows    = 50
-	maxLooking = 12
+	maxSchemaRows  = 50
+	maxSchemaDepth = 12
 )
 
-// schemaOf is a schema of a value: that of an array has the members of all its first rows.
-func schemaOf(v *openapi.Value, depth int) *openapi.Value {
-	s := object()
-	if v == nil || depth > maxLooking {
+// inferSchema is a schema of a value: that of an array has the members of all its first rows.
+func inferSchema(v *openapi.Value, depth int) *openapi.Value {
+	s := newObject()
+	if v == nil || depth > maxSchemaDepth {
 		return s
 	}
 	switch v.Kind {
 	case openapi.Object:
-		members := object()
-		v.Each(func(name string, one *openapi.Value) { members.Set(name, schemaOf(one, depth+1)) })
+		members := newObject()
+		v.Each(func(name string, one *openapi.Value) { members.Set(name, inferSchema(one, depth+1)) })
 		return s.Set("type", openapi.Text("object")).Set("properties", members)
 	case openapi.Array:
 		var items *openapi.Value
-		for _, one := range v.Items[:min(maxRows, len(v.Items))] {
-			items = merge(items, schemaOf(one, depth+1))
+		for _, one := range v.Items[:min(maxSchemaRows, len(v.Items))] {
+			items = mergeSchemas(items, inferSchema(one, depth+1))
 		}
 		s.Set("type", openapi.Text("array"))
 		if items != nil {
@@ -106,8 +107,8 @@ func schemaOf(v *openapi.Value, depth int) *openapi.Value {
 	return s // null: anything
 }
 
-// merge is the schema of values that either schema describes.
-func merge(a, b *openapi.Value) *openapi.Value {
+// mergeSchemas is the schema of values that either schema describes.
+func mergeSchemas(a, b *openapi.Value) *openapi.Value {
 	switch {
 	case a == nil || a.Of("type") == "":
 		return b
@@ -120,10 +121,10 @@ func merge(a, b *openapi.Value) *openapi.Value {
 	switch a.Of("type") {
 	case "object":
 		x, y := a.Get("properties"), b.Get("properties")
-		members := object()
+		members := newObject()
 		x.Each(func(name string, one *openapi.Value) {
 			if other := y.Get(name); other != nil {
-				one = merge(one, other)
+				one = mergeSchemas(one, other)
 			}
 			members.Set(name, one)
 		})
@@ -132,10 +133,10 @@ func merge(a, b *openapi.Value) *openapi.Value {
 				members.Set(name, one)
 			}
 		})
-		return object().Set("type", openapi.Text("object")).Set("properties", members)
+		return newObject().Set("type", openapi.Text("object")).Set("properties", members)
 	case "array":
-		out := object().Set("type", openapi.Text("array"))
-		if items := merge(a.Get("items"), b.Get("items")); items != nil {
+		out := newObject().Set("type", openapi.Text("array"))
+		if items := mergeSchemas(a.Get("items"), b.Get("items")); items != nil {
 			out.Set("items", items)
 		}
 		return out

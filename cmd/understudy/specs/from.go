@@ -163,7 +163,7 @@ func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draf
 	if len(paths) > 0 {
 		return nil, errors.New("--path is for a document: of answers each URL is a list that is drawn")
 	}
-	return infer.FromAnswers(ctx, what, infer.Live{Ask: as.ask, Auth: as.style(), User: as.User, Send: as.Headers})
+	return infer.DrawFromAnswers(ctx, what, infer.LiveAPI{Ask: as.ask, Auth: as.style(), User: as.User, Headers: as.Headers})
 }
 
 // readDocument reads the document at an address. Files that the document refers to are read from the same host.
