@@ -90,7 +90,7 @@ type Book struct {
 	notifyKnown func(*http.Request, understudy.Caller)
 	signedIn    People
 	viewAs      ViewAs
-	open        map[string]*open // entries for callers without a credential, by source
+	open        map[string]*open // sources that need no credential on this machine, by name
 	machine     machine
 	Guesses     *Guesses
 }
