@@ -22,7 +22,7 @@ type entries struct {
 	env            *env
 	hot            *cache.Tier
 	slides         *slide.Lists                               // lists whose pages are named by numbers
-	previousPages  *lru.Cache[understudy.Key, understudy.Key] // by page, the page before it, for lists that continue after an id
+	previousPages  *lru.Cache[understudy.Key, understudy.Key] // the page before each page, for lists that continue after an id
 	forgetContents func(*kind, string)                        // drops the contents of a deleted record
 }
 

@@ -17,7 +17,7 @@ import (
 
 const (
 	IdleAfter      = 5 * time.Minute // without a reader for this long, a source is polled less often
-	idleRate       = 10              // by this factor polls are slower without readers
+	idleRate       = 10              // polls without readers are slower by this factor
 	refillShare    = 0.75            // the part of the fresh time after which a page is due
 	savePause      = time.Minute     // pause between tries while nothing can be saved
 	maxPollBackoff = 30 * time.Second
@@ -227,7 +227,7 @@ func (po *poller) timeUntilDue(p *poll, r *pollInterval, now time.Time) time.Dur
 	case pace > 1 && !po.env.isIdle(&p.kind.lastRead, now):
 		pace = 1
 	}
-	// At least once per usual interval, so that a returning reader is noticed.
+	// The poll wakes up at least once per usual interval, so that it notices a returning reader.
 	return min(time.Duration(float64(every)*pace)-age, every)
 }
 

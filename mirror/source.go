@@ -54,7 +54,7 @@ type kind struct {
 	startGeneration int64
 	writesRestored  atomic.Bool
 
-	lastRead atomic.Int64 // as monotonicTime; the last read of any page of the kind
+	lastRead atomic.Int64 // when a page of the kind was last read, as monotonicTime
 
 	pages         *cache.Group            // the pages in memory
 	nonFinalLooks *lru.Cache[int64, bool] // times of pages that were fetched because records were not final

@@ -16,7 +16,7 @@ import (
 
 // changeSet is a set of changes that can be looked up by the record numbers of a page.
 type changeSet struct {
-	versions map[int64]int64 // by record; -1 if the record was deleted
+	versions map[int64]int64 // versions by record; -1 if the record was deleted
 	fields   map[int64]understudy.Names
 	idents   map[uint64]bool
 	lo, hi   int64

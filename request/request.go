@@ -18,7 +18,7 @@ type Request struct {
 	AgeLimit   *time.Duration // oldest answer that the grant accepts; nil means the mirror's ages, 0 means as fresh as the upstream
 	NoCache    bool           // the request said no-cache: join or start a fetch
 	SkipStored bool           // whether stored answers are ignored
-	JoinOnly   bool           // with NoCache: join a running fetch; if there is none, NoCache is ignored
+	JoinOnly   bool           // whether a request with NoCache joins a running fetch; without such a fetch NoCache is ignored
 
 	// The directives of the request (RFC 9111, 5.2.1). nil means not given.
 	MaxAge       *time.Duration // max-age: oldest accepted answer

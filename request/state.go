@@ -24,7 +24,7 @@ type ListScore struct {
 	Title      string    `json:"-"`                    // title of the list in the spec
 	Path       string    `json:"path"`                 // path of the list in the spec
 	Answers    string    `json:"answers"`              // the setting: auto, upstream, records
-	First      string    `json:"first"`                // what is used first now: upstream, records
+	First      string    `json:"first"`                // which is tried first now: upstream or records
 	Equal      int64     `json:"equal"`                // number of successive samples without a difference
 	Enough     int64     `json:"enough"`               // value of Equal at which records are used first
 	Samples    int64     `json:"samples"`              // number of samples

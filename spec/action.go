@@ -17,7 +17,7 @@ import (
 
 // Action is a request that changes something upstream and that people may send.
 type Action struct {
-	Name    string `yaml:"name"`    // one word, by which roles permit the action: send
+	Name    string `yaml:"name"`    // the word with which roles allow the action, such as send
 	Title   string `yaml:"title"`   // text of its button: Send a message
 	Done    string `yaml:"done"`    // sentence shown after the upstream has done it
 	Warning string `yaml:"warning"` // sentence shown before it is done

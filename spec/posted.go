@@ -247,7 +247,7 @@ const (
 type Post struct {
 	Target  *Target
 	Purpose Purpose
-	Body    []byte // with PostQueries: the parsed parts of the body, and nothing else
+	Body    []byte // the parsed parts of the body, set only with PostQueries
 }
 
 // ParsePost returns what a POST to a path means. Parameters may be in the query or in the body. A GraphQL

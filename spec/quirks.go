@@ -13,10 +13,10 @@ import (
 // Quirks says what an API does with list requests that are slightly wrong. The texts of refusals are in
 // Errors.Messages. A refusal without a text there is not known.
 type Quirks struct {
-	Operator string `yaml:"operator"`   // for a time that begins with < or >: ignored (default), refused
-	Size     string `yaml:"size"`       // for a page size that is no number above 0: refused (default), default
-	Above    string `yaml:"size_above"` // for a page size above the maximum: largest (default), refused
-	Alone    string `yaml:"page_alone"` // for a page number without a token: counts (default), ignored
+	Operator string `yaml:"operator"`   // what a time that begins with < or > does: ignored (default), refused
+	Size     string `yaml:"size"`       // what a page size that is no number above 0 does: refused (default), default
+	Above    string `yaml:"size_above"` // what a page size above the maximum does: largest (default), refused
+	Alone    string `yaml:"page_alone"` // what a page number without a token does: counts (default), ignored
 }
 
 // The values of Quirks.

@@ -175,7 +175,8 @@ func (p *latencies) limits(t *spec.Target, w tryTimes) tryLimits {
 // limits returns the limits of the next try. A probe has the settings' limits, because its result counts for
 // all requests.
 func (g *attempt) limits(probe bool) tryLimits {
-	w := tryTimes{tries: max(0, g.silentTries-1), dropped: g.connectionLost, setting: g.c.settings()} // one may have been lost; two are slow
+	// One silent request may have been lost; two mean that upstream is slow.
+	w := tryTimes{tries: max(0, g.silentTries-1), dropped: g.connectionLost, setting: g.c.settings()}
 	if probe {
 		return w.setting
 	} // one silent try may be a lost connection; two mean that the source is slow

@@ -149,7 +149,7 @@ func (c *Client) SetCredential(user string, secret understudy.Secret, pool ...un
 // Close ends running requests with ErrClosed and closes idle connections. The client must not be used
 // afterwards.
 func (c *Client) Close() error {
-	c.budget.Close() // before the requests end, so that callers that try again are refused
+	c.budget.Close() // set before the requests end, so that callers that try again are refused
 	c.life.end()
 	c.connections.close()
 	c.media.close()

@@ -55,7 +55,7 @@ type ancestor struct {
 	field      string
 	kind       *spec.Kind // the kind of the record above; nil if the prefix of the id decides the kind
 	root       bool       // whether the value is the name of a root
-	byPathOnly bool       // with root: whether no field names the record, only a list's path
+	byPathOnly bool       // whether only a list's path names the record, and no field does; used with root
 	at         int        // the index of the field among the fields that a filter reads
 }
 
@@ -68,7 +68,7 @@ type rowFilter struct {
 
 	fields query.Fields // the fields that the rule reads
 
-	// How young a record must be:
+	// How young a record must be for a role to see it.
 	age    time.Duration // the maximum age of a record; 0 means any age
 	clocks []int         // the indexes of the clock field, and of the field that replaces a clock of null
 

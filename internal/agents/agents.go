@@ -245,7 +245,7 @@ func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 	in := bufio.NewReader(body)
 	first, _ := in.Peek(1) // the protocol handles a read error itself
 	for len(first) == 1 && first[0] <= ' ' {
-		_, _ = in.Discard(1) // one byte is available
+		_, _ = in.Discard(1) // at least one byte can be read without waiting
 		first, _ = in.Peek(1)
 	}
 	if string(first) == "[" {

@@ -49,7 +49,7 @@ type Options struct {
 	ReadSettings func() (*config.Settings, error)
 	Hangup       <-chan os.Signal // each signal asks to read the settings again
 	Version      string           // the version of the product that responses and pages show
-	Headless     bool             // for a command: no port except one for commands, on the loopback interface
+	Headless     bool             // whether a command runs: it opens no port except one for commands, on the loopback interface
 	Offline      bool             // with Headless: the upstream is never asked, so no secret is read
 }
 

@@ -30,7 +30,7 @@ type Options struct {
 	Dir    string        // the folder of the chains; it is created if missing
 	Heads  string        // the file with the newest checkpoint of each chain, outside Dir
 	Key    Key           // signs checkpoints and hashes values
-	Keep   time.Duration // how long entries are kept; 0: for ever
+	Keep   time.Duration // how long entries are kept; 0 means for ever
 	Policy Policy        // which actions are listed
 	Send   SendOptions   // where Log.Send sends the log
 	// SegmentSize is the size in bytes at which a chain begins a new file; 0 means 8 MiB.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	minMemory = 192 << 20 // what a busy server uses in any case
+	minMemory = 192 << 20 // the bytes that a busy server uses in any case
 	// The files in which Linux states the memory limit of a container: cgroup v2, then v1.
 	cgroupLimit   = "/sys/fs/cgroup/memory.max"
 	cgroupLimitV1 = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
@@ -20,7 +20,7 @@ const (
 	// machineMemory is the file in which Linux states the memory of the machine, in its first line.
 	machineMemory = "/proc/meminfo"
 	defaultCache  = 64 << 20
-	partForCache  = 12 // of the limit; hot and express together take an eighth of a small limit
+	partForCache  = 12 // the share of the limit; hot and express together take an eighth of a small limit
 	maxHot        = 1 << 30
 	partForHot    = 32
 	partForUnread = 8
@@ -74,7 +74,7 @@ func (j *jobsConfig) MemoryLimit(wall int64) int64 {
 type Shares struct {
 	Hot     int64 // cached pages
 	Express int64 // the cache of requests of one drop-in port
-	Forms   int64 // each cache of masked or compressed pages
+	Forms   int64 // the bytes of each cache of masked or compressed pages
 	Unread  int64 // responses that clients have not read yet; 0: the memory is unknown
 	Lists   int   // the number of lists that are sent at once; 0: no limit
 }

@@ -32,7 +32,7 @@ import (
 // The timeouts at the begin of a tunnel.
 const (
 	dialTimeout  = 10 * time.Second
-	greetTimeout = 10 * time.Second // for the client to receive the response to CONNECT
+	greetTimeout = 10 * time.Second // how long the client may take to receive the response to CONNECT
 )
 
 // maxTunnels is the default of Options.Tunnels.

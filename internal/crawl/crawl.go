@@ -160,7 +160,7 @@ type kindCrawl struct {
 	// roots are the walks in roots other than the user's; nil if the kind has none.
 	roots atomic.Pointer[map[string]*kindCrawl]
 
-	// What Coverage reads, at any time:
+	// Coverage may read these fields at any time.
 	state      atomic.Pointer[kindState] // the state as last read or written; the struct never changes
 	gapTip     atomic.Pointer[tipPage]   // a newest page that leaves a gap and is not handled yet
 	joinedTip  atomic.Pointer[tipPage]   // the last newest page without a gap

@@ -21,7 +21,7 @@ import (
 type ends struct {
 	Led    uint64 `json:"led,omitempty"`    // bit set of lists in which a page led to another
 	Unseen uint64 `json:"unseen,omitempty"` // bit set of lists that ended on a page without a next link
-	Why    string `json:"why,omitempty"`    // what was missing on such a page
+	Why    string `json:"why,omitempty"`    // what was missing on a page without a next link, such as its total
 	Open   string `json:"open,omitempty"`   // why the end of a list is not proven, whatever other lists show
 	Shared bool   `json:"shared,omitempty"` // several records have the same id
 	Params bool   `json:"params,omitempty"` // links to pages have parameters that composed lists would lack

@@ -181,9 +181,9 @@ func (e *endlessError) Is(target error) bool { return target == understudy.ErrIn
 type position struct {
 	List   int      `json:"list,omitempty"`
 	Next   string   `json:"next,omitempty"`   // the link to continue with; "" means the first page
-	Last   []string `json:"last,omitempty"`   // for numbered pages: the last rows before it
-	Apart  bool     `json:"apart,omitempty"`  // for numbered pages: it does not begin with one of these rows
-	Plain  string   `json:"plain,omitempty"`  // for overlapping pages: upstream's own link
+	Last   []string `json:"last,omitempty"`   // the last rows of the page before, for numbered pages
+	Apart  bool     `json:"apart,omitempty"`  // rows with which a numbered page must not begin
+	Plain  string   `json:"plain,omitempty"`  // upstream's own link, for pages that overlap
 	Before string   `json:"before,omitempty"` // the link of the page before it
 	Fixed  bool     `json:"fixed,omitempty"`  // upstream accepts no other page sizes, so pages cannot overlap
 

@@ -77,7 +77,7 @@ type failure struct {
 // Parts that are no time ranges.
 const (
 	whole = 0  // the number of the part that consists of whole lists
-	tip   = -1 // from the newest page to known records
+	tip   = -1 // the part from the newest page to known records
 )
 
 // Limits of stored failures.

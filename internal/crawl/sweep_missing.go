@@ -16,7 +16,7 @@ import (
 
 // Limits of how many records may be missing before the sweep checks a sample.
 const (
-	fewMissing   = 20 // so many missing records are always accepted
+	fewMissing   = 20 // this many missing records are always accepted
 	missingShare = 10 // one in this many records may be missing
 	sampleSize   = 20
 	// maxThinned is how many consecutive sweeps must miss very many records without a path of their own

@@ -67,9 +67,9 @@ type payload struct {
 	Source string   `json:"source"`
 	Kind   string   `json:"kind"`
 	Root   string   `json:"root,omitempty"`
-	From   int64    `json:"from,omitempty"` // for a sweep: its time range
+	From   int64    `json:"from,omitempty"` // the time range of a sweep
 	To     int64    `json:"to,omitempty"`
-	Next   string   `json:"next,omitempty"` // for a catch-up: where it begins
+	Next   string   `json:"next,omitempty"` // where a catch-up begins
 	Top    []string `json:"top,omitempty"`
 	At     int64    `json:"at,omitempty"`
 }

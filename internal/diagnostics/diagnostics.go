@@ -90,8 +90,8 @@ type Times struct {
 	Reason  string `json:"reason"`
 	Answers int64  `json:"answers"`
 	Lost    int64  `json:"lost"`       // tries without any response
-	First   Spread `json:"first_byte"` // from sending the request to the response header
-	Whole   Spread `json:"whole"`      // from sending the request to the last byte
+	First   Spread `json:"first_byte"` // the time from sending the request to the response header
+	Whole   Spread `json:"whole"`      // the time from sending the request to the last byte
 }
 
 // Spread summarises durations, in milliseconds.
@@ -114,8 +114,8 @@ type Source struct {
 	Kinds     map[string]Kind `json:"kinds"`
 
 	Limits map[string]request.Load `json:"limits"`
-	Times  []Times                 `json:"times,omitempty"` // by kind and reason; only for callers who see everything
-	Spent  []request.Spending      `json:"spent,omitempty"` // by hour; only for callers who see everything
+	Times  []Times                 `json:"times,omitempty"` // figures by kind and reason; only for callers who see everything
+	Spent  []request.Spending      `json:"spent,omitempty"` // figures by hour; only for callers who see everything
 
 	// Traffic replaces the traffic of all sources for a caller who sees only this source.
 	Traffic Traffic `json:"-"`

@@ -119,12 +119,12 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 			if d.o.Sees(caller, name, kind) {
 				k.Lists = slices.Clone(k.Lists)
 				for i := range k.Lists {
-					k.Lists[i].Field, k.Lists[i].Where = "", "" // they name a field and a record
+					k.Lists[i].Field, k.Lists[i].Where = "", "" // the values name a field and a record
 				}
 				kinds[kind] = k
 			}
 		}
-		src.Kinds, src.Times, src.Spent = kinds, nil, nil // they reveal what other callers requested, and who these callers are
+		src.Kinds, src.Times, src.Spent = kinds, nil, nil // the paths reveal what other callers requested, and who these callers are
 		if caller.Source == "" || caller.Source == name {
 			sources[name] = src
 		}

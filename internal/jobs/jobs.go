@@ -68,7 +68,7 @@ type Kind struct {
 	Attempts    int                 // the maximum number of runs of a job; 0: 5
 	Lane        understudy.Priority // the priority of jobs that set none
 	Weight      int64               // the memory in bytes of jobs that set no weight; 0: almost none
-	Lease       time.Duration       // how long a run keeps its job without heartbeats; 0: Options.Lease
+	Lease       time.Duration       // how long a run keeps its job without heartbeats; 0 means Options.Lease
 	Limit       time.Duration       // the longest duration of a run; 0: no limit as long as it sends heartbeats
 	Backoff     time.Duration       // the wait before the second run, doubled for each further run, with jitter; 0: 1s
 	MaxBackoff  time.Duration       // the longest wait between runs; 0: 10m

@@ -27,7 +27,7 @@ type Options struct {
 	Forms   *http.CrossOriginProtection
 	Foreign string
 	Vary    string        // the header field of private answers; "": they do not vary
-	Methods []string      // nil: the mux has checked the method
+	Methods []string      // nil if the mux has checked the method
 	What    string        // that CheckQuestion is called with; "": it is not called
 	Time    time.Duration // bounds one request; 0: nothing does
 	MaxBody int64         // the maximum length of a request body for HandleBody, in bytes

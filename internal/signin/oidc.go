@@ -28,7 +28,7 @@ import (
 
 // The limits of a provider's responses.
 const (
-	flowLasts       = 10 * time.Minute // from the sign-in button to the return from the provider
+	flowLasts       = 10 * time.Minute // how long a person may take from the sign-in button to the return from the provider
 	providerTimeout = 10 * time.Second // the longest time for a response of the provider
 	maxProvider     = 1 << 20          // the maximum size in bytes of a response
 )

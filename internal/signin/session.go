@@ -24,7 +24,7 @@ import (
 const (
 	IdleEnd           = 12 * time.Hour     // how long a session lives after its last request
 	AbsoluteEnd       = 7 * 24 * time.Hour // how long a session lives after the person signed in
-	maxPersonSessions = 20                 // of one person; a further session ends the oldest
+	maxPersonSessions = 20                 // maximum number of sessions of one person; a further session ends the oldest
 	maxSessions       = 5000               // maximum number of sessions of all people
 	saveInterval      = time.Minute        // how often the time of the last request is stored
 	maxAgent          = 200                // bytes of a browser's user agent

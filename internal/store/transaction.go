@@ -79,7 +79,7 @@ type outcome struct {
 type counters struct {
 	source, change, page             int64
 	record, block                    int64
-	records, kindChanges, generation int64 // of the kind: records present, changes ever, and its generation
+	records, kindChanges, generation int64 // the kind's present records, all its changes so far, and its generation
 	changed                          changedCounters
 }
 

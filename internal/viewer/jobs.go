@@ -85,7 +85,7 @@ func serveJobs(q *page.Exchange) error {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
 		out.Truncated = out.Truncated || len(all) >= part.limit
-		// by their end, newest first; jobs that have not ended by their number
+		// jobs in the order of their end, newest first; jobs that have not ended in the order of their number
 		slices.SortStableFunc(all, func(a, b understudy.Job) int {
 			return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 		})

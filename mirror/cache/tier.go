@@ -62,13 +62,13 @@ type Entry struct {
 	Generation int64
 	packed     packed
 
-	// What the page is, set before Put:
+	// The fields below are set before Put.
 	List, Polled, Composed, Stored bool
 	ShowsAnyKind                   bool // requested with parameters that the spec does not name: it may show records of any kind
 	Term                           Term
 	Bounds                         *httpcache.Bounds // limits by upstream's headers; nil if none
 
-	// What has happened since Put:
+	// The fields below may change after Put.
 	NextRenew  atomic.Int64                     // when the page may be renewed again
 	Superseded atomic.Int64                     // when it was superseded, as monotonic nanoseconds; 0 if it was not
 	Changed    atomic.Pointer[understudy.Names] // the fields known to have changed

@@ -99,7 +99,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 	for c.Next() {
 		name := jsonspan.Name(c.Name())
 		v := c.Skip()
-		start := from // with the comma and the space before it
+		start := from // the member with the comma and the space before it
 		from = v.End
 		if slices.Contains(f.Omit, name) {
 			continue

@@ -25,7 +25,7 @@ type Request struct {
 // Decision says how a stored answer may be used.
 type Decision struct {
 	Answer        bool // the stored response may be answered without asking upstream
-	Refresh       bool // with Answer: ask upstream in the background (RFC 5861, 3)
+	Refresh       bool // whether Answer is followed by a request to upstream in the background (RFC 5861, 3)
 	AnswerIfDown  bool // it may be answered if upstream cannot be reached (RFC 9111, 4.2.4)
 	AnswerIfError bool // it may be answered if upstream responds with 500, 502, 503 or 504 (RFC 5861, 4)
 	// FreshLeft is how long the answer remains fresh; negative if it is stale.

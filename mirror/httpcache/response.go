@@ -142,7 +142,7 @@ func (r *Response) CanStore(q *Request) bool {
 		return r.hasValidator()
 	case explicit:
 		d, _ := r.Lifetime()
-		return d > r.InitialAge || r.hasValidator() || said.canServeStale() // otherwise it could never be used
+		return d > r.InitialAge || r.hasValidator() || said.canServeStale() // the stored response could otherwise never be used
 	}
 	return r.hasValidator() && (heuristicStatuses[r.Status] || said.has("public")) && len(r.Header["Set-Cookie"]) == 0
 }

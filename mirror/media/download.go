@@ -20,7 +20,7 @@ import (
 
 // Limits of downloads.
 const (
-	maxDownloads = 8                // at once; beyond that each reader has its own request
+	maxDownloads = 8                // maximum number of downloads at once; beyond that each reader has its own request
 	maxSmall     = 4 << 20          // size in bytes up to which readers wait for the file
 	downloadTime = 10 * time.Minute // maximum time of one download
 	diskPause    = 10 * time.Second // pause after the disk was full

@@ -44,7 +44,7 @@ type Set struct {
 	purges     atomic.Int64 // counts the purges
 
 	mu             sync.Mutex
-	lastWrites     map[string]int64  // by record, the generation of the last write to it
+	lastWrites     map[string]int64  // the generation of the last write to each record
 	floor          int64             // a write of this generation may have touched any record
 	underWay       map[string]*group // writes that are under way, by record
 	lastWrite      time.Time         // time of the last write

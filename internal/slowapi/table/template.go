@@ -53,7 +53,7 @@ type Template struct {
 // placeholder is one placeholder of a template.
 type placeholder struct {
 	name   string
-	member string // of an optional member: its quoted name and the colon
+	member string // the quoted name of an optional member and the colon
 	text   bool   // the placeholder stands inside a JSON string
 	form   func(dst []byte, value any) []byte
 }

@@ -24,7 +24,7 @@ import (
 const (
 	flushDelay   = 100 * time.Millisecond // how long rows wait until they are written
 	maxRows      = 8                      // the number of saves that are written together
-	maxBytes     = 96 << 10               // of all rows together; a save that would exceed it is written at once
+	maxBytes     = 96 << 10               // maximum size of all pending rows; a save that would exceed it is written at once
 	flushTimeout = 10 * time.Second       // maximum time of a scheduled flush
 )
 

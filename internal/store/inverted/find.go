@@ -28,7 +28,7 @@ func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
 type finder struct {
 	c      *sqlite.Conn
 	up     bool
-	even   bool // see Pending.Even
+	even   bool // the same as Pending.Even
 	tokens []int64
 	all    postings.Iterator // nil until the first read
 }

@@ -223,7 +223,7 @@ func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) erro
 		}
 		step := (ceiling - floor) / (n + 1)
 		if taken == Nowhere && most != math.MaxInt64 {
-			step = min(step, max(1, (most-floor)/(4*n+headroomShare))) // what comes later stands above
+			step = min(step, max(1, (most-floor)/(4*n+headroomShare))) // later records stand above
 		}
 		if step > 0 {
 			for i, r := range rows {

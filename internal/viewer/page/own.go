@@ -24,7 +24,7 @@ type numbers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*plan.Kind]*flight // at most one request for each kind at a time
+	flights map[*plan.Kind]*flight // limits upstream requests to one for each kind at a time
 	// the numbers that a role saw last, by source and role, for pages that cannot wait
 	lastSeen *lru.Cache[string, map[string]bool]
 	byView   *lru.Cache[ownView, []string] // the numbers of our own that each view contains

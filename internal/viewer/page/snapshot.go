@@ -129,7 +129,7 @@ func (l *Latencies) Speedup() string {
 
 // Times summarizes how long answers took. Every field may be zero.
 type Times struct {
-	Kind, Reason string // of upstream's answers; Kind is empty for paths that the spec does not name
+	Kind, Reason string // times of upstream's answers; Kind is empty for paths that the spec does not name
 	Answers      int64
 	Unanswered   int64 // the number of requests without an answer
 
@@ -176,7 +176,7 @@ type KindViews struct {
 
 // Bar is a progress bar.
 type Bar struct {
-	Label       string // what makes progress, for screen readers
+	Label       string // the name of the work in progress, for screen readers
 	Done, Total int64  // Total is 0 if it is not known
 	Text        string // the progress in words, such as "1,204 of 5,000"
 	Note        string

@@ -21,7 +21,7 @@ const hiddenSecret = "YOUR_SECRET"
 type onePage struct {
 	Credential   credentialView
 	Said         string // the message about what was just done
-	User, Secret string // of a credential that was just made, which are shown only once; otherwise empty
+	User, Secret string // the parts of a new credential, which are shown only once; otherwise empty
 	Address      string
 	Lines        []snippet
 	Tried        *tried
