@@ -1,4 +1,4 @@
-// Limits: how an API tells that it takes no more requests for a while.
+// Limits: how an API tells its clients that a rate limit is reached.
 
 package infer
 
@@ -15,15 +15,14 @@ import (
 	"understudy/spec"
 )
 
-// limits is what a document tells of the API's limits: the spec's keys that are not their
-// defaults, with a reason for each.
+// limits holds the limits section of the spec. Keys with their default value are left out.
 type limits struct {
 	spec            spec.Limits
 	why             map[string]string
-	standardHeaders []string // fields that are read without being named
+	standardHeaders []string // fields that the product reads without a setting in the spec
 }
 
-// What texts say of a limit, and of the form of a time.
+// Patterns for descriptions that mention a rate limit, a time in seconds from now, or a time as a timestamp.
 var (
 	limitText   = regexp.MustCompile(`(?i)rate[ _-]?limit\w*|too many requests|throttl\w+|quota (?:is )?(?:exceeded|reached)|secondary rate`)
 	secondsText = regexp.MustCompile(`(?i)\bseconds\s+(?:until|till|left|remaining|before|to|from now|in which|after which)|` +
@@ -31,14 +30,14 @@ var (
 	epochText = regexp.MustCompile(`(?i)\bepoch|\bunix|\bUTC\b|timestamp|since 1970`)
 )
 
-// isLimitHeader reports whether a header field tells of a limit that all callers of upstream share.
+// isLimitHeader reports whether a header field describes a rate limit that all callers of the upstream share.
 func isLimitHeader(name string) bool {
 	folded, counted := foldName(name), hasWord(name, "limit", "calls", "requests", "credits")
 	return strings.Contains(folded, "ratelimit") || strings.Contains(folded, "requestlimit") ||
 		hasWord(name, "quota", "throttle", "retry") || counted && hasWord(name, "remaining", "reset", "used")
 }
 
-// findLimits finds the fields that tell of a limit, and the statuses beside 429 that mean one.
+// findLimits finds the header fields that describe a rate limit, and the statuses besides 429 that mean one.
 func (a *api) findLimits() *limits {
 	l := &limits{why: map[string]string{}}
 	a.findRateHeaders(l)
@@ -50,9 +49,9 @@ func (a *api) findLimits() *limits {
 		if why, words := limitReason(text, refusal, l.spec.Remaining); why != "" {
 			l.spec.Statuses = append(l.spec.Statuses, status)
 			l.why["statuses"] = cmp.Or(l.why["statuses"], why)
-			for _, one := range words {
-				if !slices.Contains(l.spec.Words, one) && len(l.spec.Words) < 5 {
-					l.spec.Words = append(l.spec.Words, one)
+			for _, word := range words {
+				if !slices.Contains(l.spec.Words, word) && len(l.spec.Words) < 5 {
+					l.spec.Words = append(l.spec.Words, word)
 				}
 			}
 		}
@@ -70,12 +69,12 @@ func (a *api) findLimits() *limits {
 	return l
 }
 
-// limitStatuses are statuses by which an API may say that a limit is reached. Others have a meaning of
-// their own, also where every answer tells what remains.
+// limitStatuses are the statuses with which an API may refuse a request because of a rate limit. Other statuses have
+// another meaning, even in an API whose responses all show the remaining requests.
 var limitStatuses = []string{"403", "420", "430", "498", "503", "509", "529"}
 
-// limitReason says why answers with a status mean that a limit is reached; "" = they do not. words
-// are texts of such an answer.
+// limitReason returns why a response with the given status means that a rate limit is reached, or "" if it does not.
+// words are texts from examples of such responses.
 func limitReason(status string, r *openapi.Refusal, remaining string) (why string, words []string) {
 	for _, x := range r.Examples {
 		walkTexts(x, func(text string) {
@@ -101,7 +100,7 @@ func limitReason(status string, r *openapi.Refusal, remaining string) (why strin
 	return why, words
 }
 
-// walkTexts calls do with the texts of a value, a few levels deep.
+// walkTexts calls do with each text inside a value, down to a few levels.
 func walkTexts(v *openapi.Value, do func(string)) {
 	var walk func(v *openapi.Value, depth int)
 	walk = func(v *openapi.Value, depth int) {
@@ -111,15 +110,15 @@ func walkTexts(v *openapi.Value, do func(string)) {
 		if v.Kind == openapi.String {
 			do(v.Text)
 		}
-		for _, one := range v.Items[:min(len(v.Items), 50)] {
-			walk(one, depth+1)
+		for _, item := range v.Items[:min(len(v.Items), 50)] {
+			walk(item, depth+1)
 		}
 	}
 	walk(v, 0)
 }
 
-// findRateHeaders finds the three fields that tell how much a window has, how much remains of it and
-// when it ends: by the one with remaining in its name.
+// findRateHeaders finds the header fields for the requests allowed in a time window, the remaining requests, and the
+// end of the window. It starts from a field that has "remaining" in its name.
 func (a *api) findRateHeaders(l *limits) {
 	var remaining []*openapi.Told
 	for _, t := range sortedEntries(a.doc.Headers.Told) {
@@ -159,9 +158,9 @@ func (a *api) findRateHeaders(l *limits) {
 		usual = usual && (value == "" || strings.EqualFold(value, "X-RateLimit-"+field))
 	}
 	if usual {
-		for _, one := range []string{l.spec.Limit, l.spec.Remaining, l.spec.Reset} {
-			if one != "" {
-				l.standardHeaders = append(l.standardHeaders, one)
+		for _, name := range []string{l.spec.Limit, l.spec.Remaining, l.spec.Reset} {
+			if name != "" {
+				l.standardHeaders = append(l.standardHeaders, name)
 			}
 		}
 		l.spec.Limit, l.spec.Remaining, l.spec.Reset = "", "", ""
@@ -169,18 +168,18 @@ func (a *api) findRateHeaders(l *limits) {
 	l.why["limit"], l.why["remaining"], l.why["reset"] = "how many requests a window has", "how many of them are left", "when it ends"
 }
 
-// joinNamesExcept are the names of fields other than one.
-func joinNamesExcept(all []*openapi.Told, but *openapi.Told) string {
+// joinNamesExcept returns the names of at most three fields other than except, separated by commas.
+func joinNamesExcept(all []*openapi.Told, except *openapi.Told) string {
 	var out []string
 	for _, t := range all {
-		if t != but && len(out) < 3 {
+		if t != except && len(out) < 3 {
 			out = append(out, t.Name)
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-// isResetInSeconds reports whether a field says in how many seconds a window ends.
+// isResetInSeconds reports whether a field gives the seconds until the window ends, not a timestamp.
 func isResetInSeconds(t *openapi.Told) bool {
 	const longest = 366 * 24 * 3600
 	if n, err := strconv.ParseFloat(t.Example, 64); err == nil {
@@ -189,13 +188,14 @@ func isResetInSeconds(t *openapi.Told) bool {
 	return secondsText.MatchString(t.Text) && !epochText.MatchString(t.Text) || foldName(t.Name) == "ratelimitreset"
 }
 
-// canBeLimitHeader reports whether a spec may name a field as that of a limit.
+// canBeLimitHeader reports whether a spec is valid with this header field in its limits section.
 func canBeLimitHeader(name string) bool {
 	sp := bareSpec()
 	sp.Limits.Remaining = name
 	return sp.Compile() == nil
 }
 
+// writeLimits writes the limits section of the spec, and comments about what needs no setting.
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
 	if a.doc.Headers.Told["Etag"] != nil {
@@ -212,9 +212,9 @@ func (a *api) writeLimits(w *writer) {
 		w.writeEntry(1, "statuses", strings.ReplaceAll(fmt.Sprint(l.spec.Statuses), " ", ", "), l.why["statuses"])
 	}
 	w.writeEntry(1, "words", yamlList(l.spec.Words), l.why["words"])
-	for _, one := range []struct{ key, value string }{
+	for _, entry := range []struct{ key, value string }{
 		{"limit", l.spec.Limit}, {"remaining", l.spec.Remaining}, {"reset", l.spec.Reset}, {"reset_as", l.spec.ResetAs},
 	} {
-		w.writeEntry(1, one.key, yamlScalar(one.value), l.why[one.key])
+		w.writeEntry(1, entry.key, yamlScalar(entry.value), l.why[entry.key])
 	}
 }

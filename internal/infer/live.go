@@ -1,5 +1,4 @@
-// Live: a document made of a few answers of an API, and of what it answers when its lists
-// are asked to go on.
+// Live: builds an OpenAPI document from the responses of a live API.
 
 package infer
 
@@ -17,28 +16,28 @@ import (
 	"understudy/internal/openapi"
 )
 
-// Answer is an answer of the API.
+// Answer is one response of the API.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// LiveAPI asks an API.
+// LiveAPI sends requests to an API and describes the credential that they carry.
 type LiveAPI struct {
-	// Ask sends one GET. An answer with any status is none of its errors, but one that
-	// refuses the next requests, too: then nothing more is asked.
+	// Ask sends one GET and returns the response, whatever its status. It returns an error only if no further request can
+	// succeed. DrawFromAnswers then sends no more requests.
 	Ask     func(ctx context.Context, address string) (*Answer, error)
-	Auth    string            // the style in which Ask names its caller
-	User    string            // its user, if there is one
-	Headers map[string]string // header fields that Ask sends
+	Auth    string            // the credential style that Ask uses, as a spec writes it
+	User    string            // the user of the credential, or "" if it has none
+	Headers map[string]string // the header fields that Ask adds to each request
 }
 
-// maxProbes bounds the requests that find out how one list goes on.
+// maxProbes limits the requests that find out how one list leads to its next page.
 const maxProbes = 24
 
-// DrawFromAnswers draws a spec from what the lists at the addresses answer, which are of one API.
-// A path segment that is the user becomes a variable.
+// DrawFromAnswers draws a spec from the responses of the lists at the given addresses. All addresses must belong to one
+// API. A path segment that equals the user becomes a variable.
 func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Draft, error) {
 	doc := newObject().Set("openapi", openapi.Text("3.1.0"))
 	paths := newObject()
@@ -85,12 +84,12 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 		read.Headers.Wanted[http.CanonicalHeaderKey(name)] = &openapi.Header{Reads: read.All, Required: read.All, Values: []string{value},
 			Demanded: map[string]int{value: read.All}}
 	}
-	for one := range strings.SplitSeq(live.Auth, " + ") {
-		scheme := openapi.Scheme{Type: one}
-		if in, name, ok := strings.Cut(one, " "); ok {
+	for style := range strings.SplitSeq(live.Auth, " + ") {
+		scheme := openapi.Scheme{Type: style}
+		if in, name, ok := strings.Cut(style, " "); ok {
 			scheme = openapi.Scheme{Type: "key", In: in, Name: name}
 		}
-		if one != "none" && one != "" {
+		if style != "none" && style != "" {
 			read.Schemes, read.Together = append(read.Schemes, scheme), append(read.Together, scheme)
 		}
 	}
@@ -103,40 +102,40 @@ func newArray(items ...*openapi.Value) *openapi.Value {
 	return &openapi.Value{Kind: openapi.Array, Items: items}
 }
 
-// liveParam is a parameter that was seen: its name, a value, and where it stands.
+// liveParam is a parameter of a request that was observed or found by a probe.
 type liveParam struct {
 	name      string
 	value     *openapi.Value
 	in        string
-	firstPage string // of a page's number: where it begins; "" = not known
+	firstPage string // for a page number: the number of the first page, or "" if unknown
 }
 
-// liveList is one list while it is looked at.
+// liveList holds what is known about one list while its responses are examined.
 type liveList struct {
 	api           LiveAPI
 	listURL       *url.URL
 	answer        *parsedAnswer
-	record        *parsedAnswer // one record, by its id
-	recordVar     string        // the variable of its path
-	missingAnswer *parsedAnswer // what it answers where there is no record
+	record        *parsedAnswer // the response with one record, or nil if none was found
+	recordVar     string        // the path variable that names the record
+	missingAnswer *parsedAnswer // the error response for a record that does not exist
 	params        []liveParam
-	// elsewhere is the path, as a spec has it, to which the list's own links lead; "" = they
-	// lead to the list's path.
+	// linkPath is the path in the spec to which the links in the list's responses lead. It is "" if they lead to the path
+	// of the list.
 	linkPath     string
-	memberNotes  map[string]string // what other pages show of a member of the answer, by its dotted name
-	knownRecords map[string]bool   // the paths of the records that lists before this one have, by their ids
+	memberNotes  map[string]string // by dotted name of a member: what other pages prove about the member
+	knownRecords map[string]bool   // the paths of records found in this list and the lists before it
 	probes       int
-	askErr       error // why nothing more can be asked
+	askErr       error // the error after which no more requests are sent
 }
 
-// parsedAnswer is an answer that was read.
+// parsedAnswer is a response with its body decoded from JSON.
 type parsedAnswer struct {
 	status int
 	header http.Header
 	body   *openapi.Value
 }
 
-// fetchOK asks, and reads what has status 200.
+// fetchOK sends a request and returns the response. A status other than 200 is an error.
 func (l *liveList) fetchOK(ctx context.Context, at *url.URL) (*parsedAnswer, error) {
 	s, err := l.fetchAny(ctx, at)
 	if err == nil && s.status != http.StatusOK {
@@ -145,7 +144,7 @@ func (l *liveList) fetchOK(ctx context.Context, at *url.URL) (*parsedAnswer, err
 	return s, err
 }
 
-// fetchAny asks, and reads an answer with any status.
+// fetchAny sends a request and returns the response with any status. It sends nothing after Ask has failed once.
 func (l *liveList) fetchAny(ctx context.Context, at *url.URL) (*parsedAnswer, error) {
 	if l.askErr != nil {
 		return nil, l.askErr
@@ -162,12 +161,13 @@ func (l *liveList) fetchAny(ctx context.Context, at *url.URL) (*parsedAnswer, er
 	return &parsedAnswer{a.Status, a.Header, body}, nil
 }
 
-// childPath is the path of something below the list.
+// childPath returns the path of the list followed by one more segment.
 func (l *liveList) childPath(name string) string {
 	return strings.TrimSuffix(l.path(l.listURL), "/") + "/" + name
 }
 
-// probe asks for the list, then finds out how it goes on, and for one record.
+// probe fetches the list. It then finds out how the list leads to its next page, which filters it has, and how one
+// record is fetched.
 func (l *liveList) probe(ctx context.Context) (err error) {
 	l.noteParams(l.listURL)
 	if err := l.fetchFirst(ctx); err != nil {
@@ -185,7 +185,7 @@ func (l *liveList) probe(ctx context.Context) (err error) {
 	switch {
 	case ok && len(memberAt(l.answer.body, env.key).Items) > 0:
 	case !ok && isRecord(op.Answer) && !hasEmptyArray(l.answer.body, 0):
-		return nil // one object
+		return nil // the response is a single object, not a list
 	case hasEmptyArray(l.answer.body, 0):
 		return fmt.Errorf("the list is empty, so that nothing can be told from it: give one that has records")
 	default:
@@ -201,22 +201,22 @@ func (l *liveList) probe(ctx context.Context) (err error) {
 	return l.askErr
 }
 
-// hasEmptyArray reports whether a value is an empty array, or an object with one.
+// hasEmptyArray reports whether a value is or contains an empty array, at most three levels deep.
 func hasEmptyArray(v *openapi.Value, depth int) bool {
 	if v == nil || v.Kind == openapi.Array {
 		return v != nil && len(v.Items) == 0
 	}
-	inside := func(one *openapi.Value) bool { return hasEmptyArray(one, depth+1) }
-	return v.Kind == openapi.Object && depth < 3 && slices.ContainsFunc(v.Items, inside)
+	isInside := func(item *openapi.Value) bool { return hasEmptyArray(item, depth+1) }
+	return v.Kind == openapi.Object && depth < 3 && slices.ContainsFunc(v.Items, isInside)
 }
 
-// fetchFirst asks for the list without a size, to see how many rows a page has then, and with it
-// where that is refused.
+// fetchFirst fetches the list without a page size, so that the number of rows shows the default size. If the API
+// refuses that, fetchFirst repeats the request with the size.
 func (l *liveList) fetchFirst(ctx context.Context) (err error) {
 	given, query := *l.listURL, l.listURL.Query()
 	for i, p := range l.params {
 		if isOneOf(p.name, sizeNames...) {
-			l.params[i].value = &openapi.Value{} // known when the page is a full one
+			l.params[i].value = &openapi.Value{} // the size is set later, when a full page is known
 			query.Del(p.name)
 			l.listURL.RawQuery = query.Encode()
 		}
@@ -228,8 +228,8 @@ func (l *liveList) fetchFirst(ctx context.Context) (err error) {
 	return err
 }
 
-// findFirstPage finds out from which number pages count: the address names one, or a link names the
-// second.
+// findFirstPage finds out whether page numbers begin at 0 or 1, from the number in the address or from the number in
+// the link to the second page.
 func (l *liveList) findFirstPage() {
 	for i, p := range l.params {
 		if !isOneOf(p.name, pageNumberNames...) || p.value.Kind != openapi.Number {
@@ -245,11 +245,11 @@ func (l *liveList) findFirstPage() {
 	}
 }
 
-// memberAt is what a value has at a dotted name.
+// memberAt returns the value at a dotted name inside v, or nil if there is none.
 func memberAt(v *openapi.Value, dotted string) *openapi.Value {
 	for dotted != "" {
-		if whole := v.Get(dotted); whole != nil {
-			return whole
+		if member := v.Get(dotted); member != nil { // the name itself contains dots
+			return member
 		}
 		part, rest, _ := strings.Cut(dotted, ".")
 		v, dotted = v.Get(part), rest
@@ -257,17 +257,10 @@ func memberAt(v *openapi.Value, dotted string) *openapi.Value {
 	return v
 }
 
-// noteParams remembers the parameters of an address.
+// noteParams adds the query parameters of an address to the list's parameters.
 func (l *liveList) noteParams(at *url.URL) {
-	query := at.Query()
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range query {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
-		l.addParam(name, query.Get(name))
+	for name, values := range sortedEntries(at.Query()) {
+		l.addParam(name, values[0])
 	}
 }
 
@@ -277,15 +270,15 @@ func (l *liveList) addParam(name, value string) {
 	}
 	v := parseScalar(value)
 	if isOneOf(name, tokenNames...) && !isOneOf(name, slices.Concat(pageNumberNames, offsetNames)...) {
-		v.Kind = openapi.String // a token, though it has digits alone
+		v.Kind = openapi.String // a cursor token that happens to consist of digits
 	}
 	l.params = append(l.params, liveParam{name: name, value: v, in: "query"})
 }
 
 var linkTarget = regexp.MustCompile(`<([^>]*)>`)
 
-// pageURLs are the addresses that an answer has beside its rows, of this list. Their host may be another: an API
-// behind a mirror writes its own.
+// pageURLs returns the links in a response that lead to other pages of this list. Their host may differ from the list's
+// host, because an API behind a mirror writes its own.
 func (l *liveList) pageURLs(s *parsedAnswer) (all []*url.URL) {
 	var texts []string
 	for _, field := range s.header.Values("Link") {
@@ -295,12 +288,12 @@ func (l *liveList) pageURLs(s *parsedAnswer) (all []*url.URL) {
 	}
 	var walk func(v *openapi.Value, inside string, depth int)
 	walk = func(v *openapi.Value, inside string, depth int) {
-		v.Each(func(name string, one *openapi.Value) {
+		v.Each(func(name string, m *openapi.Value) {
 			name = inside + "_" + name
-			if one.Kind == openapi.String && strings.Contains(one.Text, "?") && hasWord(name, "next", "first", "last", "prev", "previous", "self") {
-				texts = append(texts, one.Text)
+			if m.Kind == openapi.String && strings.Contains(m.Text, "?") && hasWord(name, "next", "first", "last", "prev", "previous", "self") {
+				texts = append(texts, m.Text)
 			} else if depth < 2 {
-				walk(one, name, depth+1)
+				walk(m, name, depth+1)
 			}
 		})
 	}
@@ -318,13 +311,14 @@ func (l *liveList) pageURLs(s *parsedAnswer) (all []*url.URL) {
 	return all
 }
 
-// missingID is no record's id.
+// missingID is an id that no record has.
 const missingID = "no-such-record"
 
-// recordNameFields name a record in its path where its id does not.
+// recordNameFields are the fields that an API may use in the path of a record in place of the id.
 var recordNameFields = []string{"iid", "number", "name", "slug"}
 
-// findRecord asks for the first record by its id, else by another name, and for one that does not exist.
+// findRecord fetches the first record by its id, or else by another name. If that works, it also fetches a record that
+// does not exist, to see the error response.
 func (l *liveList) findRecord(ctx context.Context, rows *openapi.Value) {
 	first := rows.Items[0]
 	field, id := l.findID(first)
@@ -333,10 +327,10 @@ func (l *liveList) findRecord(ctx context.Context, rows *openapi.Value) {
 		if value == "" || l.record != nil {
 			continue
 		}
-		isOne := func(v *openapi.Value) bool { return l.recordID(v) == id && v.Of(name) == value }
-		one, err := l.fetchOK(ctx, l.recordURL(value))
-		if err == nil && one.body.Kind == openapi.Object && (isOne(one.body) || slices.ContainsFunc(one.body.Items, isOne)) {
-			if l.record, l.recordVar = one, name; name == field && foldName(field) != "key" {
+		isFirst := func(v *openapi.Value) bool { return l.recordID(v) == id && v.Of(name) == value }
+		got, err := l.fetchOK(ctx, l.recordURL(value))
+		if err == nil && got.body.Kind == openapi.Object && (isFirst(got.body) || slices.ContainsFunc(got.body.Items, isFirst)) {
+			if l.record, l.recordVar = got, name; name == field && foldName(field) != "key" {
 				l.recordVar = "id"
 			}
 		}
@@ -349,7 +343,7 @@ func (l *liveList) findRecord(ctx context.Context, rows *openapi.Value) {
 	}
 }
 
-// recordURL returns the address of what lies below the list by a name.
+// recordURL returns the address of the record with the given name below the list.
 func (l *liveList) recordURL(name string) *url.URL {
 	to := *l.listURL
 	to.RawPath = strings.TrimSuffix(l.listURL.EscapedPath(), "/") + "/" + url.PathEscape(name)
@@ -357,14 +351,14 @@ func (l *liveList) recordURL(name string) *url.URL {
 	return &to
 }
 
-// recordID is the id of a record, by the usual names; "" = none.
+// recordID returns the id of a record from the usual fields, or "" if it has none.
 func (l *liveList) recordID(record *openapi.Value) string {
 	_, id := l.findID(record)
 	return id
 }
 
-// findID returns the field of a record's id, and the id. A key counts where nothing else does: some
-// APIs name records so.
+// findID returns the field that holds the id of a record, and the id. The field "key" is used only if no other field
+// fits.
 func (l *liveList) findID(record *openapi.Value) (field, id string) {
 	for _, name := range append(slices.Clone(idFields), foldName(singular(lastWord(l.listURL.Path)))+"id", "key") {
 		record.Each(func(key string, v *openapi.Value) {

@@ -1,4 +1,4 @@
-// Names: how APIs call what a spec asks for, and the words of a name.
+// Names: the usual names of parameters and fields in APIs, and functions that compare names.
 
 package infer
 
@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// foldName is a name without what spellings differ in: page[size], pageSize and page_size are
-// one.
+// foldName returns a name in lower case without its punctuation, so that page[size], pageSize and page_size compare
+// equal.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -19,7 +19,7 @@ func foldName(name string) string {
 	}, name)
 }
 
-// splitWords are the parts of a name in lower case: created, at of createdAt.
+// splitWords returns the words of a name in lower case. The words of createdAt are created and at.
 func splitWords(name string) []string {
 	var all []string
 	var b strings.Builder
@@ -46,15 +46,15 @@ func splitWords(name string) []string {
 	return all
 }
 
-// hasWord reports whether one of a name's words is among those given.
+// hasWord reports whether a name contains one of the given words.
 func hasWord(name string, among ...string) bool {
 	return slices.ContainsFunc(splitWords(name), func(w string) bool { return slices.Contains(among, w) })
 }
 
-// isOneOf reports whether a name is one of those given, in any spelling.
+// isOneOf reports whether a name equals one of the given names, which are written as foldName returns them.
 func isOneOf(name string, among ...string) bool { return slices.Contains(among, foldName(name)) }
 
-// singular is an English noun without its plural ending, as far as that is regular.
+// singular returns an English noun without its regular plural ending.
 func singular(noun string) string {
 	switch {
 	case len(noun) > 4 && strings.HasSuffix(noun, "ies"):
@@ -67,11 +67,11 @@ func singular(noun string) string {
 	return noun
 }
 
-// plural is the reverse of singular.
+// plural returns the regular plural of an English noun.
 func plural(noun string) string {
 	switch {
 	case singular(noun) != noun:
-		return noun // it is one
+		return noun // already a plural
 	case strings.HasSuffix(noun, "y") && len(noun) > 1 && !strings.ContainsRune("aeiou", rune(noun[len(noun)-2])):
 		return noun[:len(noun)-1] + "ies"
 	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x") || strings.HasSuffix(noun, "ch"):
@@ -80,58 +80,54 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// nameStem returns a plain name without id at its end.
+// nameStem returns the folded name without "id" at its end.
 func nameStem(name string) string { return strings.TrimSuffix(foldName(name), "id") }
 
-// lastPart returns what stands behind the last dot of a name.
+// lastPart returns the part of a dotted name after the last dot.
 func lastPart(dotted string) string { return dotted[strings.LastIndexByte(dotted, '.')+1:] }
 
-// snakeCase makes one word of a name that a spec file may call a kind.
+// snakeCase returns the words of a name joined by underscores, as spec files write the name of a kind.
 func snakeCase(name string) string { return strings.Join(splitWords(name), "_") }
 
-// The names that APIs usually give to the parts of a list.
+// The usual names of parameters and response members, as foldName returns them. Likelier names come first.
 var (
 	sizeNames = []string{"perpage", "pagesize", "limit", "pagelimit", "maxresults", "size", "count", "take", "top", "rows", "maxitems",
 		"maxpagesize", "itemsperpage", "resultsperpage", "recordsperpage", "num", "first", "maxkeys", "batchsize", "pagelen", "hitsperpage",
 		"paginationpagesize", "sysparmlimit", "retmax", "ps"}
-	pageNumberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn",
-		"paginationpage"}
-	offsetNames = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult",
+	pageNumberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn", "paginationpage"}
+	offsetNames     = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult",
 		"index", "sysparmoffset", "retstart"}
-	// afterIDNames take the id of a record; backNames of the first one.
+	// afterIDNames are parameters that take the id of the last record; beforeIDNames take the id of the first.
 	afterIDNames = []string{"startingafter", "after", "afterid", "sinceid", "startafter", "lastid", "fromid", "marker", "pageafter",
 		"startafterid"}
 	beforeIDNames = []string{"endingbefore", "before", "beforeid", "pagebefore", "untilid", "maxid"}
-	// tokenNames take a token of the API's own.
+	// tokenNames are parameters that take a cursor token, which only the API can read.
 	tokenNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken", "continuation",
 		"continue", "after", "pageafter", "startkey", "marker", "bookmark", "scrollid", "position", "token", "starttoken", "startcursor",
 		"aftercursor", "skiptoken", "next", "page", "startingafter", "exclusivestartkey", "pagekey", "pageid", "paginationtoken"}
-	// commonTokens are the parameters that the links of most APIs have.
+	// commonTokens are the parameters that the page links of most APIs contain, as they are spelled there.
 	commonTokens = []string{"cursor", "page_token", "pageToken", "page_info", "after", "continuation_token", "continuationToken", "$skiptoken"}
-	// numericTokenNames take a token that may be a number.
+	// numericTokenNames are parameters that take a cursor token which may consist of digits.
 	numericTokenNames = []string{"cursor", "pagetoken", "pagecursor", "nextcursor", "nexttoken", "nextpagetoken", "continuationtoken",
 		"continuation", "scrollid", "bookmark"}
 	nextLinkNames = []string{"next", "nextpage", "nexturl", "nextlink", "nextpageuri", "nextpageurl", "nextpagelink", "nexthref",
 		"odatanextlink", "linksnext", "linksnexthref", "nexturi", "pagingnext", "linknext"}
 	nextTokenNames = []string{"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "continuation", "continue", "cursor",
-		"endcursor",
-		"after", "scrollid", "nextmarker", "bookmark", "lastevaluatedkey", "nextpage", "next", "nextkey", "nextposition", "pagetoken",
-		"nextid", "token", "cursornext", "cursorsafter", "cursorafter", "nextstart", "aftercursor"}
+		"endcursor", "after", "scrollid", "nextmarker", "bookmark", "lastevaluatedkey", "nextpage", "next", "nextkey", "nextposition",
+		"pagetoken", "nextid", "token", "cursornext", "cursorsafter", "cursorafter", "nextstart", "aftercursor"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
-		"totalhits", "fullcount", "recordstotal",
-		"odatacount"}
+		"totalhits", "fullcount", "recordstotal", "odatacount"}
 	rowNames = []string{"data", "items", "results", "result", "records", "entries", "rows", "values", "value", "list", "objects", "content",
 		"elements", "resources", "hits", "nodes"}
-	// timeObjects are parts of a record that have its times.
+	// timeObjects are objects inside a record that hold its times.
 	timeObjects = []string{"attributes", "properties", "meta", "metadata", "timestamps", "audit", "dates"}
-	// idFields name a record, the likely ones first.
+	// idFields are fields that hold the id of a record.
 	idFields = []string{"id", "sid", "uuid", "guid", "gid", "uid", "_id", "objectid", "sha", "arn", "urn"}
-	// clockFields tell when a record came to be, the likely ones first.
+	// clockFields are fields that hold the time at which a record was created.
 	clockFields = []string{"createdat", "created", "datecreated", "createtime", "creationtime", "creationdate", "createdon", "createddate",
 		"createdtime", "creationtimestamp", "createdtimestamp", "insertedat", "occurredat", "starttime", "startedat", "timestamp",
-		"submittedat", "publishedat",
-		"receivedat", "sentat", "datesent", "loggedat", "time", "datetime", "date", "ts", "at"}
+		"submittedat", "publishedat", "receivedat", "sentat", "datesent", "loggedat", "time", "datetime", "date", "ts", "at"}
 )
 
-// commonVars are variables that records of any kind have.
+// commonVars are path variables whose names do not show a kind.
 var commonVars = append([]string{"name", "code", "slug", "number", "key", "path"}, idFields...)

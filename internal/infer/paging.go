@@ -1,4 +1,4 @@
-// Paging: how a list leads to its next page, by its parameters and its answer.
+// Paging: how a list leads to its next page, according to its parameters and its response.
 
 package infer
 
@@ -13,16 +13,16 @@ import (
 	"understudy/spec/paging"
 )
 
-// pagination is how a list is cut into pages.
+// pagination holds the paging rules of a list, with the reasons for them.
 type pagination struct {
 	rules  paging.Rules
-	why    map[string]string // by key of the spec
-	caveat string            // why it may be otherwise; "" = sure
-	// hinted: it takes a page's number or size, and its answer does not say how to go on.
+	why    map[string]string // by key in the spec: the reason for its value
+	caveat string            // why the rules may be wrong, or "" if they are certain
+	// guessed is true if a parameter suggests pages but the response does not show how to reach the next page.
 	guessed bool
 }
 
-// findPaging says how a list is cut.
+// findPaging returns the paging rules of a list. It takes the first style that fits, or else a single page.
 func findPaging(op *openapi.Operation, e *envelope) *pagination {
 	c := &pagination{why: map[string]string{}}
 	c.setPageSize(op)
@@ -47,7 +47,7 @@ func findPaging(op *openapi.Operation, e *envelope) *pagination {
 		if use(op, e) {
 			if (c.rules.Style == "header" || c.rules.Style == "body") && c.rules.Page == "" && len(c.rules.Tokens) == 0 {
 				if p := queryParam(op, offsetNames, "string", ""); p != nil {
-					c.rules.Tokens = []string{p.Name} // a token by its type: a number is counted
+					c.rules.Tokens = []string{p.Name} // a string holds a token; a number would be counted
 					return c
 				}
 				c.rules.Tokens, c.why["tokens"] = slices.Clone(commonTokens), "nothing names the parameters of its links: these are usual"
@@ -75,13 +75,13 @@ func findPaging(op *openapi.Operation, e *envelope) *pagination {
 	return c
 }
 
-// setSinglePage makes it a list of one page.
+// setSinglePage makes the list a single page and records the reason.
 func (c *pagination) setSinglePage(why string) {
 	c.rules.Style, c.why["style"] = "none", why
 	c.rules.Page, c.rules.First = "", 0
 }
 
-// dropCursorWithoutID makes a list of one page of one that goes on by the last id, where no field is the id.
+// dropCursorWithoutID makes a list a single page if its cursor takes the last id but the kind has no single id field.
 func (c *pagination) dropCursorWithoutID(k *kind) {
 	if c.rules.Style != "cursor" || len(k.id) == 1 {
 		return
@@ -93,12 +93,13 @@ func (c *pagination) dropCursorWithoutID(k *kind) {
 	c.setSinglePage("no field is an id that its cursor could take")
 }
 
+// setStyle stores the paging style with its reason. It returns true, so that a use function can return its result.
 func (c *pagination) setStyle(style, why string) bool {
 	c.rules.Style, c.why["style"] = style, why
 	return true
 }
 
-// header: the answer declares a Link header, or a description says that it has one.
+// useLinkHeader chooses the style "header" if the response declares a Link header or a description mentions one.
 func (c *pagination) useLinkHeader(op *openapi.Operation, _ *envelope) bool {
 	if slices.ContainsFunc(op.Headers, isLinkHeader) {
 		return c.setStyle("header", "the answer has a Link header")
@@ -114,14 +115,11 @@ var linkHeaderText = regexp.MustCompile("(?i)\\blink`?\\s+(response\\s+)?header"
 
 func isLinkHeader(name string) bool { return strings.EqualFold(name, "Link") }
 
-// link: the body has a link to the next page.
+// useBodyLink looks for a link to the next page in the body. It chooses "body", or "offset" if the links count rows.
 func (c *pagination) useBodyLink(op *openapi.Operation, e *envelope) bool {
 	for _, name := range nextLinkNames {
 		p := e.find("string", name)
-		if p == nil || strings.Contains(lastPart(p.path), "@") {
-			continue
-		}
-		if !hasURL(p) {
+		if p == nil || strings.Contains(lastPart(p.path), "@") || !hasURL(p) {
 			continue
 		}
 		c.rules.Next, c.why["next"] = p.path, "a link to the next page"
@@ -133,7 +131,7 @@ func (c *pagination) useBodyLink(op *openapi.Operation, e *envelope) bool {
 	return false
 }
 
-// hasURL reports whether a place holds a link: by its format, its name, or an example.
+// hasURL reports whether a member holds a URL, judged by its format, name, example and description.
 func hasURL(p *envelopeMember) bool {
 	if slices.Contains([]string{"uri", "url", "uri-reference", "iri"}, p.schema.Format()) {
 		return true
@@ -149,11 +147,11 @@ func hasURL(p *envelopeMember) bool {
 	return regexp.MustCompile(`(?i)\b(url|uri|link)\b`).MatchString(p.schema.Description())
 }
 
-// token: the body, or a header, has a token that a parameter takes.
+// useToken chooses the style "token" if the body or a header field has a token that a parameter takes.
 func (c *pagination) useToken(op *openapi.Operation, e *envelope) bool {
 	takes := queryParam(op, tokenNames, "string", "")
 	if takes == nil {
-		takes = queryParam(op, numericTokenNames, "integer") // digits may be all that is seen of it
+		takes = queryParam(op, numericTokenNames, "integer") // examples of a token may consist of digits
 	}
 	if takes == nil && e.find("string", "nextoffset") != nil {
 		takes = queryParam(op, []string{"offset"}, "string")
@@ -182,7 +180,7 @@ func (c *pagination) useToken(op *openapi.Operation, e *envelope) bool {
 	return c.setStyle("token", "the answer has a token that "+takes.Name+" takes")
 }
 
-// nextTokenHeader is the header field with the token of the next page; "" = none.
+// nextTokenHeader returns the header field that holds the token of the next page, or "" if there is none.
 func nextTokenHeader(names []string) string {
 	for _, name := range names {
 		if hasWord(name, "next", "continuation") && hasWord(name, "cursor", "token", "continuation") {
@@ -192,7 +190,7 @@ func nextTokenHeader(names []string) string {
 	return ""
 }
 
-// cursor: the body says that there is more, and a parameter takes the last id.
+// useCursor chooses the style "cursor" if the body says whether more pages follow and a parameter takes the last id.
 func (c *pagination) useCursor(op *openapi.Operation, e *envelope) bool {
 	more, takes := e.findMore(), queryParam(op, afterIDNames, "string", "integer", "")
 	if more == nil || takes == nil {
@@ -213,7 +211,8 @@ func isIDDescription(text string) bool {
 
 var idText, tokenText = regexp.MustCompile(`(?i)\bids?\b`), regexp.MustCompile(`(?i)\b(cursor|token|link)\b`)
 
-// lastID: a parameter takes the last id, and nothing says whether there is more.
+// useLastID chooses the style "cursor" if a parameter takes the last id, though the response does not say whether more
+// pages follow.
 func (c *pagination) useLastID(op *openapi.Operation, _ *envelope) bool {
 	var all []string
 	for _, name := range slices.Concat(beforeIDNames, afterIDNames, []string{"since"}) {
@@ -233,7 +232,7 @@ func (c *pagination) useLastID(op *openapi.Operation, _ *envelope) bool {
 	return c.setStyle("cursor", c.rules.Cursor+" takes the last id")
 }
 
-// offset: a parameter takes the number of rows before the page.
+// useOffset chooses the style "offset" if a parameter takes the number of rows before the page.
 func (c *pagination) useOffset(op *openapi.Operation, e *envelope) bool {
 	if !c.setOffsetParam(op) {
 		return false
@@ -242,14 +241,14 @@ func (c *pagination) useOffset(op *openapi.Operation, e *envelope) bool {
 	return c.setStyle("offset", c.rules.Page+" takes the number of rows before the page")
 }
 
-// setOffsetParam notes the parameter that takes the number of rows before the page.
+// setOffsetParam stores the parameter that takes the number of rows before the page. It reports whether one was found.
 func (c *pagination) setOffsetParam(op *openapi.Operation) bool {
 	names := slices.DeleteFunc(slices.Clone(offsetNames), func(name string) bool { return isRangeStart(op, name) })
 	takes := queryParam(op, names, "integer", "number")
 	if text := queryParam(op, names, "string"); takes == nil && text != nil && rowNumberText.MatchString(text.Description) {
 		takes = text
 	}
-	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") { // others may be times
+	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") { // other names may take a time
 		return false
 	}
 	c.rules.Page, c.why["page"] = takes.Name, "the number of rows before the page"
@@ -262,20 +261,20 @@ func (c *pagination) setOffsetParam(op *openapi.Operation) bool {
 	return true
 }
 
-// rowNumberText matches what descriptions say of a number of rows whose type is a text.
+// rowNumberText matches the description of a parameter of type string that takes a number of rows.
 var rowNumberText = regexp.MustCompile(`(?i)\b(?:zero-based|0-based|index of the|position within the)\b`)
 
-// timeText matches what descriptions say of a time.
+// timeText matches a description that mentions a time.
 var timeText = regexp.MustCompile(`(?i)\b(?:time|timestamp|date|epoch|unix)\b`)
 
-// isRangeStart reports whether a parameter is the edge of a range, from or start, and no number of rows.
+// isRangeStart reports whether a parameter such as from or start is the beginning of a range, not a number of rows.
 func isRangeStart(op *openapi.Operation, name string) bool {
 	ends := map[string][]string{"from": {"to", "until"}, "start": {"end", "stop"}, "startat": {"endat"}}[name]
 	p := queryParam(op, []string{name})
 	return p != nil && ends != nil && (queryParam(op, ends) != nil || timeText.MatchString(p.Description+" "+p.Schema.Description()))
 }
 
-// page: a parameter takes the number of the page.
+// usePageNumber chooses the style "number" if a parameter takes the number of the page.
 func (c *pagination) usePageNumber(op *openapi.Operation, e *envelope) bool {
 	if c.rules.Page == "" {
 		return false
@@ -285,7 +284,7 @@ func (c *pagination) usePageNumber(op *openapi.Operation, e *envelope) bool {
 	return c.setStyle("number", c.rules.Page+" takes the number of the page")
 }
 
-// findEnd says how a list by number or offset ends.
+// findEnd finds the member or header field that shows whether a page by number or offset is the last page.
 func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
 	if p := e.findTotal(); p != nil {
 		c.rules.Total, c.why["total"] = p.path, "how many rows all pages have"
@@ -308,10 +307,10 @@ func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
 	}
 }
 
-// assumedReason is why a list's pages count from 1 where nothing says it.
+// assumedReason is the reason for counting pages from 1 if the document does not say where they start.
 const assumedReason = "nothing says it: usual"
 
-// setPageNumber notes the parameter with the page's number, and where it begins.
+// setPageNumber stores the parameter for the page number, and the number of the first page.
 func (c *pagination) setPageNumber(p *openapi.Param) {
 	c.rules.Page, c.why["page"] = p.Name, "the number of the page"
 	least, _, hasLeast, _ := p.Schema.Bounds()
@@ -330,14 +329,14 @@ func (c *pagination) setPageNumber(p *openapi.Param) {
 	}
 }
 
-// What descriptions say of a page's size.
+// Patterns for descriptions that mention the maximum and the default size of a page.
 var (
 	maxSizeText = regexp.MustCompile(`(?i)(?:\bmax(?:imum)?(?:\s+(?:value|number|page size|limit|allowed|size))?` +
 		`(?:\s+(?:of|is|are))?|\bup to|between \d+ and|no more than|at most|\bmax:)[^\d.]{0,12}(\d{1,5})\b`)
 	defaultSizeText = regexp.MustCompile(`(?i)\bdefaults?(?:\s+(?:value|page size|limit|to|is|of))*[^\d.]{0,12}(\d{1,5})\b`)
 )
 
-// setPageSize notes the parameter with the page's size, its default and its largest.
+// setPageSize stores the parameter for the page size, with the default and the maximum size.
 func (c *pagination) setPageSize(op *openapi.Operation) {
 	p := sizeParam(op)
 	if p == nil {
@@ -362,7 +361,7 @@ func (c *pagination) setPageSize(op *openapi.Operation) {
 	}
 }
 
-// rulesKey is what makes two lists cut alike, as one text.
+// rulesKey returns a text that is equal for lists with the same paging rules.
 func (c *pagination) rulesKey() string {
 	r := c.rules
 	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,

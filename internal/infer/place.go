@@ -1,4 +1,4 @@
-// Place: where an answer has its rows, and the values beside them.
+// Place: finds the rows in the response of a list, and the members around the rows.
 
 package infer
 
@@ -11,29 +11,29 @@ import (
 	"understudy/spec/paging"
 )
 
-// envelopeMember is a value of an answer beside its rows.
+// envelopeMember is a member of a list's response outside the rows.
 type envelopeMember struct {
-	path   string // dotted
+	path   string // the names from the root of the response, joined by dots
 	schema openapi.Schema
-	depth  int // how many objects are around it
+	depth  int // the number of objects that enclose the member
 }
 
-// envelope is the answer of a list: where its rows are, and what stands beside them.
+// envelope describes the response of a list: where its rows are, and which members surround them.
 type envelope struct {
-	key     string // dotted; "" = the answer is the array
+	key     string // dotted name of the array of rows, or "" if the response itself is the array
 	row     openapi.Schema
-	members []envelopeMember // scalars and objects, in the document's order
+	members []envelopeMember // scalars and objects, in the order of the document
 	why     string
-	caveat  string // why the rows may be elsewhere; "" = sure
+	caveat  string // why the rows may be elsewhere, or "" if their place is certain
 }
 
-// maxMembers bounds what is looked at beside the rows.
+// maxMembers limits how many members outside the rows are examined.
 const maxMembers = 200
 
-// isRecord reports whether a schema is that of a record: an object with members.
+// isRecord reports whether a schema describes a record: an object with members.
 func isRecord(s openapi.Schema) bool { return s.Type() == "object" && len(s.Properties()) > 0 }
 
-// findRows finds the array of records in an answer; ok is false when it is none.
+// findRows finds the array of records in a response. ok is false if the response is not a list.
 func findRows(op *openapi.Operation) (e envelope, ok bool) {
 	answer := op.Answer
 	if answer.Type() == "array" {
@@ -61,7 +61,7 @@ func findRows(op *openapi.Operation) (e envelope, ok bool) {
 	if slices.ContainsFunc(arrays[1:], func(p envelopeMember) bool { return p.path == first.path }) {
 		e.caveat = "an array of objects has the name " + first.path + ", dots and all, and another one stands there inside an object"
 	}
-	arrays = slices.DeleteFunc(arrays, func(p envelopeMember) bool { return p.depth > first.depth }) // they are parts of something else
+	arrays = slices.DeleteFunc(arrays, func(p envelopeMember) bool { return p.depth > first.depth }) // deeper ones are parts of records
 	e.key, e.row = first.path, first.schema.Items()
 	e.why = "the array of records"
 	if len(arrays) > 1 && rank(first) > len(rowNames) {
@@ -70,17 +70,17 @@ func findRows(op *openapi.Operation) (e envelope, ok bool) {
 	return e, e.isList(op, len(arrays))
 }
 
-// isList tells a list from a record that has an array.
+// isList reports whether the response is a list, and not a record that contains an array.
 func (e *envelope) isList(op *openapi.Operation, arrays int) bool {
-	record := false
+	hasID := false
 	for _, p := range e.members {
-		record = record || !strings.Contains(p.path, ".") && slices.Contains(idFields, foldName(p.path)) && p.schema.Type() != "object"
+		hasID = hasID || !strings.Contains(p.path, ".") && slices.Contains(idFields, foldName(p.path)) && p.schema.Type() != "object"
 	}
 	_, byID := lastVar(op.Path)
 	name := foldName(lastPart(e.key))
 	named := name == foldName(lastWord(op.Path)) || slices.Contains(rowNames, name)
 	switch {
-	case record || byID:
+	case hasID || byID:
 		return sizeParam(op) != nil && (named || arrays == 1)
 	case named:
 		return true
@@ -88,8 +88,7 @@ func (e *envelope) isList(op *openapi.Operation, arrays int) bool {
 	return arrays == 1 && (sizeParam(op) != nil || len(e.members) <= 4 || e.find("integer", totalNames...) != nil)
 }
 
-// collectMembers looks through an answer's objects for arrays of records and for what is beside
-// them.
+// collectMembers collects the arrays of records inside a response, and its members outside these arrays.
 func (e *envelope) collectMembers(arrays *[]envelopeMember, s openapi.Schema, prefix string, depth int) {
 	for _, p := range s.Properties() {
 		if len(e.members) == maxMembers {
@@ -97,14 +96,14 @@ func (e *envelope) collectMembers(arrays *[]envelopeMember, s openapi.Schema, pr
 		}
 		at := envelopeMember{prefix + p.Name, p.Schema, depth}
 		switch typ := p.Schema.Type(); {
-		case p.Name == "": // no name leads there
+		case p.Name == "": // a path cannot address an empty name
 		case typ == "array":
 			if isRecord(p.Schema.Items()) && !isOneOf(p.Name, "errors", "warnings", "links", "included", "facets") {
 				*arrays = append(*arrays, at)
 			}
 		case typ == "object" && depth < 2:
 			e.members = append(e.members, at)
-			if !strings.Contains(p.Name, ".") { // else no path leads into it
+			if !strings.Contains(p.Name, ".") { // a path cannot address the members of a name with dots
 				e.collectMembers(arrays, p.Schema, at.path+".", depth+1)
 			}
 		default:
@@ -113,8 +112,7 @@ func (e *envelope) collectMembers(arrays *[]envelopeMember, s openapi.Schema, pr
 	}
 }
 
-// find is the place beside the rows that has one of the names, the likely ones first, and
-// the type.
+// find returns the first member outside the rows that has the type and one of the names. Names are tried in order.
 func (e *envelope) find(typ string, names ...string) *envelopeMember {
 	for _, name := range names {
 		for i, p := range e.members {
@@ -127,17 +125,17 @@ func (e *envelope) find(typ string, names ...string) *envelopeMember {
 	return nil
 }
 
-// booleanWords are the ways in which APIs write a boolean that is none in JSON.
+// booleanWords are the strings and numbers that APIs use in place of a JSON boolean.
 var booleanWords = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 
-// What other pages show of a place, as its description.
+// Descriptions that a member receives when two pages of the list prove something about the member.
 const (
 	contradictedText = "said that there is no more on a page that another one followed"
 	countsAllText    = "is the same on two pages, and more than the rows of one"
 )
 
-// findMore returns the place that says whether there is more: a boolean, or a number or text that
-// stands for one. One that was contradicted says nothing.
+// findMore returns the member that says whether more pages follow: a boolean, or a number or string used as one. It
+// skips a member that another page has contradicted.
 func (e *envelope) findMore() *envelopeMember {
 	for _, typ := range []string{"boolean", "string", "integer"} {
 		p := e.find(typ, paging.MoreNames...)
@@ -149,7 +147,7 @@ func (e *envelope) findMore() *envelopeMember {
 	return nil
 }
 
-// findTotal returns the place that says how many rows all pages have.
+// findTotal returns the member that holds the number of rows on all pages.
 func (e *envelope) findTotal() *envelopeMember {
 	if p := e.find("integer", "count"); p != nil && p.schema.Description() == countsAllText {
 		return p
@@ -157,12 +155,12 @@ func (e *envelope) findTotal() *envelopeMember {
 	return e.find("integer", totalNames...)
 }
 
-// findMoreHint returns a place that tells of other pages; nil: none does.
+// findMoreHint returns a member that suggests further pages, or nil if there is none.
 func (e *envelope) findMoreHint() *envelopeMember {
 	return cmp.Or(e.findMore(), e.find("integer", totalNames...), e.find("string", slices.Concat(numericTokenNames, nextLinkNames)...))
 }
 
-// hasOnly reports whether a place holds nothing but some words, by its values or its example.
+// hasOnly reports whether the enum values or the example of a member contain nothing but the given words.
 func (p *envelopeMember) hasOnly(words []string) bool {
 	said := p.schema.Enum()
 	if x := p.schema.Example(); len(said) == 0 && x != nil {
@@ -171,7 +169,7 @@ func (p *envelopeMember) hasOnly(words []string) bool {
 	return len(said) > 0 && !slices.ContainsFunc(said, func(text string) bool { return !slices.Contains(words, strings.ToLower(text)) })
 }
 
-// pathVars are the variables of a path, in order.
+// pathVars returns the variables of a path, in order.
 func pathVars(path string) (vars []string) {
 	for _, s := range segments(path) {
 		if _, rest, ok := strings.Cut(s, "{"); ok {
@@ -182,10 +180,10 @@ func pathVars(path string) (vars []string) {
 	return vars
 }
 
-// segments are the parts of a path.
+// segments returns the segments of a path.
 func segments(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 
-// lastVar is the variable in a path's last segment.
+// lastVar returns the variable in the last segment of a path. ok is false if that segment has none.
 func lastVar(path string) (name string, ok bool) {
 	all := segments(path)
 	_, rest, _ := strings.Cut(all[len(all)-1], "{")
@@ -193,7 +191,7 @@ func lastVar(path string) (name string, ok bool) {
 	return name, ok
 }
 
-// lastWord is the last segment without a variable, without its ending.
+// lastWord returns the last segment of a path that has no variable, without a suffix such as .json.
 func lastWord(path string) string {
 	all := segments(path)
 	for _, segment := range slices.Backward(all) {
@@ -206,9 +204,9 @@ func lastWord(path string) string {
 	return "records"
 }
 
-// isParentID reports whether a field has the name of a variable in the path of each of the kind's lists: all rows of an
-// answer have the same value, that of the record above them. Variables such as {id} say nothing of a field, nor does
-// {folder_id} of the rows of /folders/{folder_id}/folders.
+// isParentID reports whether a field has the name of a variable in the path of each list of the kind. All rows of a
+// response then have the same value, the id of their parent record. General variables such as {id} do not count. Nor
+// does {folder_id} in /folders/{folder_id}/folders.
 func (k *kind) isParentID(field string) bool {
 	return len(k.lists) > 0 && !slices.ContainsFunc(k.lists, func(l *list) bool {
 		_, ends := lastVar(l.op.Path)
@@ -219,8 +217,8 @@ func (k *kind) isParentID(field string) bool {
 	})
 }
 
-// subject returns the word of the list's path that says what it lists: the last one that does not name the record above its
-// rows, as stop does in /departures/stop/{stop_id} where rows have stop_id.
+// subject returns the word of the list's path that says what the list contains. It is the last word that does not name
+// the parent record: departures in /departures/stop/{stop_id}, if the rows have stop_id.
 func (l *list) subject() string {
 	last := lastWord(l.op.Path)
 	v, ends := lastVar(l.op.Path)
@@ -241,7 +239,8 @@ func (l *list) subject() string {
 	return last
 }
 
-// queryParam is the query parameter that has one of the names, the likely ones first.
+// queryParam returns the first query parameter that has one of the types and one of the names. Names are tried in
+// order.
 func queryParam(op *openapi.Operation, names []string, types ...string) *openapi.Param {
 	for _, name := range names {
 		for i, p := range op.Params {

@@ -1,4 +1,4 @@
-// Probe: finds the parameters of a list's pages by asking for the list with the usual ones.
+// Probe: finds the paging and filter parameters of a live list by trying the usual names.
 
 package infer
 
@@ -14,9 +14,8 @@ import (
 	"understudy/internal/openapi"
 )
 
-// probePaging finds the parameters that lead to the next page and say how many rows it has, where
-// no link shows them: it asks for the list with the usual ones, until the answer has other
-// rows.
+// probePaging finds the parameters for the next page and the page size if no link shows them. It sends requests with
+// the usual parameters until a response has different rows.
 func (l *liveList) probePaging(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
 	c := findPaging(op, e)
 	if c.rules.Style == "none" || c.guessed {
@@ -33,7 +32,8 @@ func (l *liveList) probePaging(ctx context.Context, op *openapi.Operation, e *en
 	l.findSizeParam(ctx, e, rows)
 }
 
-// probeShortPage asks for one row of a list that fits on a page: where the answer then leads on, it stands for the list's.
+// probeShortPage fetches one row of a list that fits on a page. If that response leads to a next page, it replaces the
+// list's response.
 func (l *liveList) probeShortPage(ctx context.Context, e *envelope, rows *openapi.Value) {
 	before, params := l.answer, slices.Clone(l.params)
 	short := l.findSizeParam(ctx, e, rows)
@@ -41,7 +41,7 @@ func (l *liveList) probeShortPage(ctx context.Context, e *envelope, rows *openap
 		l.params = params
 		return
 	}
-	l.params[len(l.params)-1].value = &openapi.Value{} // how many rows a full page has is not known
+	l.params[len(l.params)-1].value = &openapi.Value{} // the size of a full page is unknown
 	l.answer = short
 	for _, link := range l.pageURLs(short) {
 		l.noteParams(link)
@@ -56,13 +56,13 @@ func (l *liveList) probeShortPage(ctx context.Context, e *envelope, rows *openap
 	l.answer, l.params = before, params
 }
 
-// replaceMember puts another value at a dotted name, and reports whether there is one.
+// replaceMember replaces the value at a dotted name, and reports whether the name exists.
 func replaceMember(v **openapi.Value, dotted string, to *openapi.Value) bool {
 	for more := dotted != ""; more; {
 		var part string
 		i := -1
 		if *v != nil {
-			i = slices.Index((*v).Keys, dotted) // @odata.nextLink
+			i = slices.Index((*v).Keys, dotted) // a name with a dot, such as @odata.nextLink
 		}
 		if part, dotted, more = strings.Cut(dotted, "."); i >= 0 {
 			more = false
@@ -78,7 +78,7 @@ func replaceMember(v **openapi.Value, dotted string, to *openapi.Value) bool {
 	return true
 }
 
-// hasNextPage reports whether the answer says that a page comes after it.
+// hasNextPage reports whether the response says that another page follows.
 func (l *liveList) hasNextPage(c *pagination) bool {
 	if c.rules.Style == "header" {
 		return strings.Contains(l.answer.header.Get("Link"), "next")
@@ -91,13 +91,13 @@ func (l *liveList) hasNextPage(c *pagination) bool {
 	return v != nil && !isFalse(v)
 }
 
-// isFalse reports whether a value says that there is no more.
+// isFalse reports whether a value means "no": empty, 0, false, n or no.
 func isFalse(v *openapi.Value) bool {
 	no := []string{"", "0", "false", "n", "no"}
 	return v.Kind != openapi.Object && v.Kind != openapi.Array && slices.Contains(no, strings.ToLower(v.Text))
 }
 
-// noteFalseEnd notes that another page follows one that says that there is no more.
+// noteFalseEnd records that a page said it was the last page, although another page follows.
 func (l *liveList) noteFalseEnd(e *envelope, page *parsedAnswer) {
 	if p := e.findMore(); p != nil {
 		if v := memberAt(page.body, p.path); v != nil && isFalse(v) {
@@ -106,7 +106,7 @@ func (l *liveList) noteFalseEnd(e *envelope, page *parsedAnswer) {
 	}
 }
 
-// findNextParam finds the parameter that leads on.
+// findNextParam tries the usual parameters until one leads to the next page. It reports whether it found one.
 func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
 	var names []string
 	value := ""
@@ -127,10 +127,10 @@ func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *
 		}
 	}
 	before := strconv.Itoa(len(rows.Items))
-	// Of two pages that are counted from 0 the second is 1, and 2 is empty.
+	// If two pages are counted from 0, the second page is number 1, and page 2 is empty. So both numbers are tried.
 	all := [][2]string{{"page", "2"}, {"page", "1"}, {"offset", before}, {"skip", before}, {"pageNumber", "2"}, {"pageNumber", "1"},
 		{"$skip", before}}
-	// An answer often says where it stands by the parameter's name. Where "from" is 1, it may be a row's number.
+	// The response often shows its position under the name of the parameter. A member "from" may be a row number.
 	if p := e.find("integer", offsetNames...); p != nil && !isOneOf(lastPart(p.path), "from") {
 		all = slices.Insert(all, 0, [2]string{lastPart(p.path), before})
 	} else if p := e.find("integer", pageNumberNames...); p != nil {
@@ -145,8 +145,8 @@ func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *
 	return false
 }
 
-// tokenParamNames returns the names that a token's parameter has after the token's own: NextMarker is
-// taken by NextMarker or by Marker.
+// tokenParamNames returns the likely parameters for a token from the name of the response member. The token NextMarker
+// may belong to the parameter NextMarker or Marker.
 func tokenParamNames(member string) []string {
 	if len(member) <= len("next") || !strings.EqualFold(member[:len("next")], "next") {
 		return []string{member}
@@ -158,7 +158,7 @@ func tokenParamNames(member string) []string {
 	return []string{member, rest}
 }
 
-// tokenSpellings are the usual names of a token's parameter, those that were seen first.
+// tokenSpellings returns the usual names of a token parameter. Names that occur in the observed parameters come first.
 func tokenSpellings(plainNames []string, params []liveParam) (all []string) {
 	for _, p := range params {
 		if slices.Contains(plainNames, foldName(p.name)) {
@@ -169,7 +169,8 @@ func tokenSpellings(plainNames []string, params []liveParam) (all []string) {
 		"continuation_token", "starting_after", "marker", "page")
 }
 
-// tryNextParam asks for the list with one more parameter, and notes it when the rows are others.
+// tryNextParam fetches the list with one more parameter. If the rows differ from the first page, it adds the parameter
+// and returns true.
 func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.Value, name string, value *openapi.Value) bool {
 	if l.probes++; l.probes > maxProbes {
 		return false
@@ -183,10 +184,7 @@ func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.
 		return false
 	}
 	others := memberAt(next.body, e.key)
-	if others == nil || others.Kind != openapi.Array {
-		return false
-	}
-	if !l.isOtherPage(ctx, e, others, rows) {
+	if others == nil || others.Kind != openapi.Array || !l.isOtherPage(ctx, e, others, rows) {
 		return false
 	}
 	if len(others.Items) > 0 {
@@ -200,7 +198,7 @@ func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.
 	}
 	first := ""
 	if isOneOf(name, offsetNames...) && len(others.Items) > 0 && l.recordID(others.Items[0]) == l.recordID(rows.Items[len(rows.Items)-1]) {
-		first = "1" // the row at that number is the page's last
+		first = "1" // rows are counted from 1, so this offset returned the last row again
 	}
 	switch numbered := value.Kind == openapi.Number && isOneOf(name, pageNumberNames...); {
 	case numbered && value.Text == "1":
@@ -218,9 +216,8 @@ func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.
 	return true
 }
 
-// isOtherPage reports whether the rows of a page are others than those of the first. A page without rows
-// is another, too: the first page has some. Rows without ids of their own are compared as a whole,
-// where the first page, asked for again, has the same ones.
+// isOtherPage reports whether the rows got belong to another page than the rows of the first page. A page without rows
+// is another page. Rows without distinct ids are compared as a whole, if the first page returns the same rows again.
 func (l *liveList) isOtherPage(ctx context.Context, e *envelope, got, rows *openapi.Value) bool {
 	if len(got.Items) == 0 {
 		return true
@@ -246,8 +243,8 @@ func parseScalar(value string) *openapi.Value {
 	return v
 }
 
-// findSizeParam finds the parameter of a page's size. The page is a full one. It returns the answer with one row that
-// showed it, nil if the address had the parameter.
+// findSizeParam finds the parameter for the page size; rows are a full page. It returns the one-row response that
+// proved the parameter. It returns nil if the parameter was already known or none was found.
 func (l *liveList) findSizeParam(ctx context.Context, e *envelope, rows *openapi.Value) (short *parsedAnswer) {
 	seen := func(p liveParam) bool { return isOneOf(p.name, sizeNames...) }
 	full := parseScalar(strconv.Itoa(len(rows.Items)))
@@ -278,11 +275,11 @@ func (l *liveList) findSizeParam(ctx context.Context, e *envelope, rows *openapi
 	return nil
 }
 
-// maxFilterProbes bounds the requests that find out by which fields one list selects.
+// maxFilterProbes limits the requests that find out by which fields a list can be filtered.
 const maxFilterProbes = 3
 
-// findFilters finds the parameters that select by a field of few words, or by a boolean: asked for the
-// rarest value, the list has rows with it alone.
+// findFilters finds parameters that filter the list by a field with few values. It requests the rarest value of a field
+// and checks that all returned rows have the value.
 func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.Value) {
 	tried := 0
 	names := slices.Clone(rows.Items[0].Keys)
@@ -292,7 +289,7 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 		}
 		return 0
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return isBool(a) - isBool(b) }) // words first
+	slices.SortStableFunc(names, func(a, b string) int { return isBool(a) - isBool(b) }) // strings before booleans
 	for _, name := range names {
 		value := rarestValue(rows, name)
 		known := func(p liveParam) bool { return p.name == name }
@@ -317,25 +314,25 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 	}
 }
 
-// rarestValue returns the value that the fewest rows have in a field of few words or in a boolean; "" = it is no
-// such field.
+// rarestValue returns the least frequent value of a boolean or a field with few short values. It returns "" for other
+// fields.
 func rarestValue(rows *openapi.Value, name string) (value string) {
-	const most, longest = 8, 30
+	const maxValues, maxBytes = 8, 30
 	count := map[string]int{}
 	for _, row := range rows.Items {
 		v := row.Get(name)
 		isWord := v != nil && (v.Kind == openapi.String || v.Kind == openapi.Bool)
-		if !isWord || v.Text == "" || len(v.Text) > longest || strings.ContainsAny(v.Text, " :/@") {
+		if !isWord || v.Text == "" || len(v.Text) > maxBytes || strings.ContainsAny(v.Text, " :/@") {
 			return ""
 		}
 		count[v.Text]++
 	}
-	if len(count) < 2 || len(count) > most || 2*len(count) > len(rows.Items) {
+	if len(count) < 2 || len(count) > maxValues || 2*len(count) > len(rows.Items) {
 		return ""
 	}
-	for _, one := range slices.Sorted(maps.Keys(count)) {
-		if value == "" || count[one] < count[value] {
-			value = one
+	for _, text := range slices.Sorted(maps.Keys(count)) {
+		if value == "" || count[text] < count[value] {
+			value = text
 		}
 	}
 	return value

@@ -1,4 +1,4 @@
-// Propose: what an API is called, where it is, and on which port it may be stood in for.
+// Propose: chooses the name, the host and the port that a spec gives its API.
 
 package infer
 
@@ -11,6 +11,7 @@ import (
 	"unicode"
 )
 
+// writeHosts writes the hosts section of the spec, with https in place of http for a public host of a document.
 func (a *api) writeHosts(w *writer) {
 	w.writeLine(0, "hosts:", "")
 	if len(a.doc.Servers) == 0 {
@@ -36,7 +37,7 @@ func (a *api) writeHosts(w *writer) {
 	}
 }
 
-// isPublicHost reports whether a host may be beyond the own network.
+// isPublicHost reports whether a host may be on the public internet.
 func isPublicHost(host string) bool {
 	u, err := url.Parse("http://" + host)
 	if err != nil {
@@ -50,7 +51,7 @@ func isPublicHost(host string) bool {
 		func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// name returns a word for the API: of its host, else of its title.
+// name returns a short name for the API and the reason for it. It comes from the host, the title or the first list.
 func (a *api) name() (name, why string) {
 	labels := []string{}
 	if len(a.doc.Servers) > 0 {
@@ -73,7 +74,7 @@ func (a *api) name() (name, why string) {
 	return "api", ""
 }
 
-// The ports that are proposed, beyond those of the built-in specs.
+// The range of proposed ports. It lies above the ports of the built-in specs.
 const (
 	minPort   = 4200
 	portCount = 700

@@ -1,4 +1,4 @@
-// Seen: what an API answered, as a part of a document.
+// Seen: describes the responses of a live API as parts of an OpenAPI document.
 
 package infer
 
@@ -11,7 +11,7 @@ import (
 	"understudy/internal/openapi"
 )
 
-// readOperation is an answer as an operation of a document.
+// readOperation returns a response as an operation of a document.
 func (l *liveList) readOperation(s *parsedAnswer) (*openapi.Operation, error) {
 	doc, err := openapi.New(newObject().Set("openapi", openapi.Text("3.1.0")).
 		Set("paths", newObject().Set(l.path(l.listURL), l.describePath(s, l.params))))
@@ -21,7 +21,7 @@ func (l *liveList) readOperation(s *parsedAnswer) (*openapi.Operation, error) {
 	return doc.Reads[0], nil
 }
 
-// describePath is an answer as a path of a document.
+// describePath returns the OpenAPI path item for a GET with these parameters and this response.
 func (l *liveList) describePath(s *parsedAnswer, params []liveParam) *openapi.Value {
 	all := newArray()
 	for _, p := range params {
@@ -40,8 +40,8 @@ func (l *liveList) describePath(s *parsedAnswer, params []liveParam) *openapi.Va
 	return newObject().Set("get", newObject().Set("parameters", all).Set("responses", responses))
 }
 
-// describeResponse is an answer as a document describes it, with what other pages show of its members.
-func (s *parsedAnswer) describeResponse(told map[string]string) *openapi.Value {
+// describeResponse returns the OpenAPI description of a response. notes are descriptions of members by dotted name.
+func (s *parsedAnswer) describeResponse(notes map[string]string) *openapi.Value {
 	headers := newObject()
 	for _, name := range slices.Sorted(maps.Keys(s.header)) {
 		isPaging := isLinkHeader(name) || hasWord(name, "next", "continuation", "more")
@@ -54,7 +54,7 @@ func (s *parsedAnswer) describeResponse(told map[string]string) *openapi.Value {
 		media = "application/json"
 	}
 	schema := inferSchema(s.body, 0)
-	for name, text := range told {
+	for name, text := range notes {
 		member := schema
 		for part := range strings.SplitSeq(name, ".") {
 			member = member.Get("properties").Get(part)
@@ -66,13 +66,13 @@ func (s *parsedAnswer) describeResponse(told map[string]string) *openapi.Value {
 	return newObject().Set("headers", headers).Set("content", newObject().Set(media, newObject().Set("schema", schema).Set("example", s.body)))
 }
 
-// Bounds of what a schema is made of.
+// Limits for the schema of a value: how many rows of an array, and how many levels, are examined.
 const (
 	maxSchemaRows  = 50
 	maxSchemaDepth = 12
 )
 
-// inferSchema is a schema of a value: that of an array has the members of all its first rows.
+// inferSchema returns a schema that describes a value. The item schema of an array has the members of its first rows.
 func inferSchema(v *openapi.Value, depth int) *openapi.Value {
 	s := newObject()
 	if v == nil || depth > maxSchemaDepth {
@@ -81,12 +81,12 @@ func inferSchema(v *openapi.Value, depth int) *openapi.Value {
 	switch v.Kind {
 	case openapi.Object:
 		members := newObject()
-		v.Each(func(name string, one *openapi.Value) { members.Set(name, inferSchema(one, depth+1)) })
+		v.Each(func(name string, value *openapi.Value) { members.Set(name, inferSchema(value, depth+1)) })
 		return s.Set("type", openapi.Text("object")).Set("properties", members)
 	case openapi.Array:
 		var items *openapi.Value
-		for _, one := range v.Items[:min(maxSchemaRows, len(v.Items))] {
-			items = mergeSchemas(items, inferSchema(one, depth+1))
+		for _, item := range v.Items[:min(maxSchemaRows, len(v.Items))] {
+			items = mergeSchemas(items, inferSchema(item, depth+1))
 		}
 		s.Set("type", openapi.Text("array"))
 		if items != nil {
@@ -104,10 +104,10 @@ func inferSchema(v *openapi.Value, depth int) *openapi.Value {
 	case openapi.String:
 		return s.Set("type", openapi.Text("string")).Set("example", v)
 	}
-	return s // null: anything
+	return s // null: the schema allows any value
 }
 
-// mergeSchemas is the schema of values that either schema describes.
+// mergeSchemas returns a schema for values that match a or b.
 func mergeSchemas(a, b *openapi.Value) *openapi.Value {
 	switch {
 	case a == nil || a.Of("type") == "":
@@ -122,15 +122,15 @@ func mergeSchemas(a, b *openapi.Value) *openapi.Value {
 	case "object":
 		x, y := a.Get("properties"), b.Get("properties")
 		members := newObject()
-		x.Each(func(name string, one *openapi.Value) {
+		x.Each(func(name string, schema *openapi.Value) {
 			if other := y.Get(name); other != nil {
-				one = mergeSchemas(one, other)
+				schema = mergeSchemas(schema, other)
 			}
-			members.Set(name, one)
+			members.Set(name, schema)
 		})
-		y.Each(func(name string, one *openapi.Value) {
+		y.Each(func(name string, schema *openapi.Value) {
 			if x.Get(name) == nil {
-				members.Set(name, one)
+				members.Set(name, schema)
 			}
 		})
 		return newObject().Set("type", openapi.Text("object")).Set("properties", members)

@@ -1,4 +1,4 @@
-// Single: reads whose answer is one object that no list has.
+// Single: GET operations that return one object which is not a record of a list.
 
 package infer
 
@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Words in the last segment of a path by which a read does more than to show something, or shows a
-// credential. One of a record is no such read where a list shows it, too.
+// riskyWords are words in the last segment of a path whose GET may have a side effect or show a credential. They do not
+// matter for the record of a list.
 var riskyWords = []string{"auth", "check", "credential", "credentials", "download", "exec", "export", "key", "keys", "kubeconfig", "login",
 	"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
 	"validate", "verify"}
 
-// versionSegment matches a segment that begins the paths of a version.
+// versionSegment matches a path segment that is an API version.
 var versionSegment = regexp.MustCompile(`^v?\d[\d.-]*$`)
 
-// addSingleObjects makes kinds without an id of the reads that neither list records nor show one of them,
-// so that they are kept as whole pages. What is no object passes. seen are the paths of all others.
+// addSingleObjects adds a kind without an id for each GET that returns one object, so that the response is kept as a
+// page. A response that is not an object is passed through. seen holds the paths that other kinds already use.
 func (a *api) addSingleObjects(seen map[string]bool) {
 	taken := map[string]bool{"number": true, "search": true, "jobs": true}
 	for _, k := range a.kinds {
@@ -66,7 +66,8 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 	}
 }
 
-// matchInstance reports whether a drawn path has a variable where a path has a word, so that a request for it is one for a record.
+// matchInstance reports whether a path also matches a record path of the draft, because that path has a variable in
+// place of a word.
 func matchInstance(kinds []*kind, path string) bool {
 	want := segments(path)
 	same := func(in *instance) bool {
@@ -76,8 +77,8 @@ func matchInstance(kinds []*kind, path string) bool {
 	return slices.ContainsFunc(kinds, func(k *kind) bool { return slices.ContainsFunc(k.instances, same) })
 }
 
-// objectKindName returns a name of as many of a path's last words as no other kind has: balance, or
-// customer_balance. What a variable names is one of them, in the singular.
+// objectKindName returns the shortest unused name from the last words of a path: balance, or customer_balance. The word
+// is singular if a variable follows it.
 func objectKindName(all []string, taken map[string]bool) (name string) {
 	_, isOne := lastVar(strings.Join(all, "/"))
 	for _, s := range slices.Backward(all) {
@@ -96,13 +97,13 @@ func objectKindName(all []string, taken map[string]bool) (name string) {
 	return numberedName(cmp.Or(name, "object"), taken)
 }
 
-// isWanted reports whether a path is among those that are drawn.
+// isWanted reports whether the user asked for this path. Without a selection all paths are wanted.
 func (a *api) isWanted(where string) bool {
 	return len(a.paths) == 0 || slices.ContainsFunc(a.paths, func(path string) bool { return within(where, a.doc.Base+path) })
 }
 
-// findKindByName finds the kind of a record that is shown at a path of its own, /stories/{story_id}, while its
-// lists lie below others: the one kind whose lists are called so.
+// findKindByName returns the kind of the record at a top-level path such as /stories/{story_id}, if its lists have
+// other paths. It returns nil unless exactly one kind has a list with that name.
 func findKindByName(kinds []*kind, path string) (found *kind) {
 	all := segments(path)
 	if len(all) == 3 && versionSegment.MatchString(all[0]) {

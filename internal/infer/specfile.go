@@ -1,4 +1,4 @@
-// Write: the draft as the text of a spec file, each reason behind its line.
+// Specfile: writes the draft as a spec file, with the reason for each line as a comment.
 
 package infer
 
@@ -20,19 +20,20 @@ import (
 	"understudy/spec"
 )
 
-// plainYAML is a text that YAML reads as itself without quotes, in a list or alone.
+// plainYAML matches a text that needs no quotes in YAML, alone or in a list.
 var plainYAML = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*$`)
 
-// yamlKeywords are read as something else than a text.
+// yamlKeywords are the words that YAML does not read as a string unless they are quoted.
 var yamlKeywords = []string{"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
-// quoteJSON is a text as JSON, which is YAML, too.
+// quoteJSON returns a text as a JSON string, which is also valid YAML.
 func quoteJSON(text string) string {
 	out, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) // a string always marshals
 	return string(out)
 }
 
-// quoteSingle is a text in single quotes, where that is shorter to read: for JSON.
+// quoteSingle returns a text in single quotes, which keeps JSON readable. A text that is not printable ASCII is quoted
+// as JSON.
 func quoteSingle(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return quoteJSON(text)
@@ -40,7 +41,7 @@ func quoteSingle(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// yamlScalar returns a text as YAML; "" of none.
+// yamlScalar returns a text as a YAML scalar, or "" for an empty text.
 func yamlScalar(text string) string {
 	if text == "" || plainYAML.MatchString(text) && !slices.Contains(yamlKeywords, strings.ToLower(text)) {
 		return text
@@ -48,22 +49,22 @@ func yamlScalar(text string) string {
 	return quoteJSON(text)
 }
 
-// yamlList returns a list of texts as YAML; "" of none.
+// yamlList returns texts as a YAML list in brackets, or "" if there are none.
 func yamlList(all []string) string {
 	if len(all) == 0 {
 		return ""
 	}
 	out := make([]string, len(all))
-	for i, one := range all {
-		out[i] = cmp.Or(yamlScalar(one), `""`)
+	for i, text := range all {
+		out[i] = cmp.Or(yamlScalar(text), `""`)
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// writer writes lines.
+// writer collects the lines of a spec file.
 type writer struct{ bytes.Buffer }
 
-// writeLine writes one line, with its reason behind it.
+// writeLine writes one line, with the reason for it as a comment.
 func (w *writer) writeLine(indent int, text, why string) {
 	w.WriteString(strings.Repeat("  ", indent) + text)
 	if why != "" {
@@ -77,14 +78,14 @@ func (w *writer) writeLine(indent int, text, why string) {
 	w.WriteByte('\n')
 }
 
-// writeEntry writes a key and its value, with its reason behind it, unless the value is empty.
+// writeEntry writes a key and its value, with the reason as a comment. It writes nothing if the value is empty.
 func (w *writer) writeEntry(indent int, key, value, why string) {
 	if value != "" {
 		w.writeLine(indent, key+": "+value, why)
 	}
 }
 
-// flowMapping is a mapping in braces. Its methods leave out what is empty.
+// flowMapping is a YAML mapping in braces. Its methods skip empty values.
 type flowMapping struct{ parts []string }
 
 func (f *flowMapping) add(key, value string) {
@@ -101,7 +102,7 @@ func (f *flowMapping) addTrue(key string, value bool) {
 	}
 }
 
-// String returns the mapping as YAML; "" of none.
+// String returns the mapping as YAML, or "" if it is empty.
 func (f *flowMapping) String() string {
 	if len(f.parts) == 0 {
 		return ""
@@ -109,7 +110,7 @@ func (f *flowMapping) String() string {
 	return "{" + strings.Join(f.parts, ", ") + "}"
 }
 
-// writeSpec is the spec file.
+// writeSpec returns the text of the spec file. from names the document or the addresses that it was drawn from.
 func (a *api) writeSpec(from string) []byte {
 	w := &writer{}
 	w.writeLine(0, "# A spec drawn from "+understudy.Clip(from)+". Behind a line stands why it is so. What could not be told is left out.", "")
@@ -122,7 +123,7 @@ func (a *api) writeSpec(from string) []byte {
 	}
 	w.writeLine(0, "title: "+quoteJSON(understudy.Clip(title)), why)
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(name)) // it never fails
+	_, _ = sum.Write([]byte(name)) // Write of a hash never fails
 	w.writeLine(0, "port: "+strconv.Itoa(minPort+int(sum.Sum32()%portCount)), "a proposal: any that is free")
 	if strings.HasPrefix(a.doc.Docs, "https://") {
 		w.writeLine(0, "docs: "+quoteJSON(a.doc.Docs), "")
@@ -163,7 +164,7 @@ func (a *api) writeSpec(from string) []byte {
 	return w.Bytes()
 }
 
-// sortedEntries goes through a map in the order of its keys.
+// sortedEntries iterates over a map in the order of its keys.
 func sortedEntries[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -174,14 +175,14 @@ func sortedEntries[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// noteOnce adds a unsure that is not there yet.
+// noteOnce adds a note about what is uncertain, unless the same note exists.
 func (a *api) noteOnce(where, text string) {
 	if !slices.Contains(a.notes, unsure{where, text}) {
 		a.unsure(where, "%s", text)
 	}
 }
 
-// writePagings writes the most frequent way of paging as the spec's, the others by name.
+// writePagings writes the most frequent paging rules as the default of the spec, and the other rules under names.
 func (a *api) writePagings(w *writer) {
 	count, of := map[string]int{}, map[string]*pagination{}
 	var order []string
@@ -221,6 +222,7 @@ func (a *api) writePagings(w *writer) {
 	}
 }
 
+// writePaging writes the paging rules whose rulesKey is same, and the members that surround the rows of their lists.
 func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 	put := func(key, value string) { w.writeEntry(indent, key, yamlScalar(value), c.why[key]) }
 	count := func(key string, n int) {
@@ -254,12 +256,12 @@ func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 			}
 		}
 	}
-	if len(lists) > 1 { // what one list alone has is no part of this way of paging
+	if len(lists) > 1 { // a member of a single list does not belong to these rules
 		beside = slices.DeleteFunc(beside, func(p envelopeMember) bool { return have[p.path] == 1 })
 	}
 	beside = beside[:min(len(beside), 30)]
 	around := c.rules.Next[:strings.LastIndexByte(c.rules.Next, '.')+1]
-	for _, name := range pageLinkNames { // a document often shows those of one page alone
+	for _, name := range pageLinkNames { // a document often shows the links of a single page only
 		missing := !slices.ContainsFunc(beside, func(p envelopeMember) bool { return p.path == around+name })
 		if c.rules.Style == "body" && around != "" && c.rules.Next == around+"next" && !strings.HasSuffix("."+around, ".next.") && missing {
 			beside = append(beside, envelopeMember{path: around + name})
@@ -280,10 +282,10 @@ func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 	}
 }
 
-// pageLinkNames are links beside that to the next page, which may be absolute as well.
+// pageLinkNames are the usual names of links to other pages. Each of the links may be an absolute URL.
 var pageLinkNames = []string{"first", "prev", "previous", "next", "last"}
 
-// absoluteNames returns the names that links in answers have: those between pages, and those of HAL
+// absoluteNames returns the names of members that hold links: links between pages, and the links of HAL
 // (draft-kelly-json-hal, 5) and JSON:API (1.1, links).
 func absoluteNames(lists []*list, media string) (names []string) {
 	if media == "application/vnd.api+json" {
@@ -296,7 +298,7 @@ func absoluteNames(lists []*list, media string) (names []string) {
 		if l.cut.rules.Style == "body" {
 			name := lastPart(l.cut.rules.Next)
 			if l.op.Answer.Property(l.cut.rules.Next).Known() {
-				name = l.cut.rules.Next // @odata.nextLink
+				name = l.cut.rules.Next // a name with a dot, such as @odata.nextLink
 			}
 			names = append(names, name)
 		}
@@ -308,6 +310,7 @@ func absoluteNames(lists []*list, media string) (names []string) {
 	return slices.Compact(names)
 }
 
+// writeKind writes one kind with its lists, instances and fields. parent is the field that names the parent record.
 func (a *api) writeKind(w *writer, k *kind, parent string) {
 	w.writeEntry(1, "- name", yamlScalar(k.name), k.why["name"])
 	w.writeEntry(2, "id", yamlList(k.id), k.why["id"])
@@ -350,21 +353,21 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 		}
 		w.writeLine(3, "- "+f.String(), why)
 	}
-	for i, one := range k.fields {
+	for i, shown := range k.fields {
 		if i == 0 {
 			w.writeLine(2, "fields:", "")
 		}
 		f := &flowMapping{}
-		f.addText("name", one.spec.Name)
-		f.addText("type", one.spec.Type)
-		f.addText("class", one.spec.Class)
-		f.addText("link", one.spec.Link)
-		f.addTrue("absolute", one.spec.Class == spec.ClassURL && a.isOwnURL(one.schema))
-		w.writeLine(3, "- "+f.String(), one.why)
+		f.addText("name", shown.spec.Name)
+		f.addText("type", shown.spec.Type)
+		f.addText("class", shown.spec.Class)
+		f.addText("link", shown.spec.Link)
+		f.addTrue("absolute", shown.spec.Class == spec.ClassURL && a.isOwnURL(shown.schema))
+		w.writeLine(3, "- "+f.String(), shown.why)
 	}
 }
 
-// isOwnURL reports whether the example of a value is a URL of the API itself.
+// isOwnURL reports whether the example of a value is a URL on a server of the API.
 func (a *api) isOwnURL(s openapi.Schema) bool {
 	x := s.Example()
 	return x != nil && slices.ContainsFunc(a.doc.Servers, func(host string) bool { return strings.HasPrefix(x.Text, host) })
