@@ -28,7 +28,7 @@ func drawn(t *testing.T, name string, text []byte) *infer.Draft {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := infer.FromDocument(doc, name)
+	d, err := infer.DrawFromDocument(doc, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Address: the paths of a spec that addresses of an API lead to.
+// Address: turns the URL of a request into the path that a spec uses for it.
 
 package infer
 
@@ -13,8 +13,8 @@ import (
 	"understudy/internal/openapi"
 )
 
-// path returns an address's path as a spec has it: the user, and the id of a record that the list lies
-// under, are variables. That is a record of a list before, or one that isParent tells.
+// path returns the path of a URL with variables for the user and for the ids of parent records.
+// A segment is such an id if an earlier list had that record, or if isParent returns true.
 func (l *liveList) path(at *url.URL) string {
 	given := strings.Split(at.EscapedPath(), "/")
 	all := slices.Clone(given)
@@ -33,11 +33,11 @@ func (l *liveList) path(at *url.URL) string {
 	return strings.Join(all, "/")
 }
 
-// uuid is the form of an id that stands for itself.
+// uuid matches a UUID, an id that needs no other hint to be recognized.
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
 
-// isParent reports whether a segment of a path is the id of a record: a number or a UUID behind a
-// plural, or what the rows show as the id of one.
+// isParent reports whether a path segment is the id of a parent record: a number or a UUID after a
+// plural noun, or a value that the list's rows contain as the id of that record.
 func (l *liveList) isParent(before, segment string) bool {
 	one := singular(before)
 	if one == "" || snakeCase(one) == "" {
@@ -46,23 +46,23 @@ func (l *liveList) isParent(before, segment string) bool {
 	if _, err := strconv.ParseUint(segment, 10, 64); one != before && (err == nil || uuid.MatchString(segment)) {
 		return true
 	}
-	return l.answer != nil && shows(l.answer.body, foldName(one)+"id", segment, 0)
+	return l.answer != nil && hasMember(l.answer.body, foldName(one)+"id", segment, 0)
 }
 
-// shows reports whether a member of an answer has a name and a value.
-func shows(v *openapi.Value, name, value string, depth int) bool {
+// hasMember reports whether v has a member with this name and value, down to five levels of nesting.
+func hasMember(v *openapi.Value, name, value string, depth int) bool {
 	if v == nil || depth > 4 {
 		return false
 	}
 	for i, one := range v.Items {
-		if v.Kind == openapi.Object && foldName(v.Keys[i]) == name && one.Text == value || shows(one, name, value, depth+1) {
+		if v.Kind == openapi.Object && foldName(v.Keys[i]) == name && one.Text == value || hasMember(one, name, value, depth+1) {
 			return true
 		}
 	}
 	return false
 }
 
-// withVariables returns a path in which numbers are variables: /repositories/{repository_id}/issues.
+// withVariables replaces each number in a path by a variable: /repositories/{repository_id}/issues.
 func withVariables(path string) string {
 	all := strings.Split(path, "/")
 	for i, s := range all {
@@ -73,7 +73,7 @@ func withVariables(path string) string {
 	return strings.Join(all, "/")
 }
 
-// pathParams returns the variables of a path as parameters.
+// pathParams returns a path parameter for each variable of a path.
 func pathParams(path string) (all []liveParam) {
 	for _, name := range pathVars(path) {
 		all = append(all, liveParam{name: name, value: openapi.Text("x"), in: "path"})

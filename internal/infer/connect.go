@@ -1,4 +1,4 @@
-// Connect: how callers name themselves, and what links records.
+// Connect: how callers authenticate, and which fields link records to each other.
 
 package infer
 
@@ -11,45 +11,45 @@ import (
 	"understudy/internal/openapi"
 )
 
-// style is how a scheme sends a credential, as a spec writes it; "" when no style does.
-func style(s openapi.Scheme) string {
+// schemeStyle returns the auth style of a security scheme as a spec writes it, or "" if no style fits.
+func schemeStyle(s openapi.Scheme) string {
 	switch {
 	case s.Type == "key" && s.In == "header" && strings.EqualFold(s.Name, "Authorization"):
-		return styleOf(s.Text)
+		return styleFromText(s.Text)
 	case s.Type == "basic" || s.Type == "bearer":
 		return s.Type
 	case s.Type == "oauth2" || s.Type == "openIdConnect":
 		return "bearer"
-	case s.Type == "key" && (s.In == "header" || s.In == "query") && compiles(s.In+" "+s.Name, nil):
+	case s.Type == "key" && (s.In == "header" || s.In == "query") && canCompile(s.In+" "+s.Name, nil):
 		return s.In + " " + s.Name
 	}
 	return ""
 }
 
-// keyText is how a description writes a field with a key: a word, and a place holder behind it.
-var keyText = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
+// keyPattern matches a key in a description: a word such as Bearer, followed by a placeholder for the secret.
+var keyPattern = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
 
-// headerText matches where a description writes the header with a key, and linkTo a link in Markdown.
+// authorizationPattern matches the name of the Authorization header in a description. markdownLink matches a link.
 var (
-	headerText = regexp.MustCompile(`(?i)\bauthorization["'` + "`" + `]?:\s*`)
-	linkTo     = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)
+	authorizationPattern = regexp.MustCompile(`(?i)\bauthorization["'` + "`" + `]?:\s*`)
+	markdownLink         = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)
 )
 
-// keyIn finds how a description writes the key: behind the header's name where it has that.
-func keyIn(text string) []string {
-	text = linkTo.ReplaceAllString(text, "")
-	for _, at := range headerText.FindAllStringIndex(text, -1) {
-		if m := keyText.FindStringSubmatchIndex(text[at[1]:]); m != nil && m[0] == 0 {
-			return keyText.FindStringSubmatch(text[at[1]:])
+// findKeyText returns the match of keyPattern in a description. A match right after "Authorization:" comes first.
+func findKeyText(text string) []string {
+	text = markdownLink.ReplaceAllString(text, "")
+	for _, at := range authorizationPattern.FindAllStringIndex(text, -1) {
+		if m := keyPattern.FindStringSubmatchIndex(text[at[1]:]); m != nil && m[0] == 0 {
+			return keyPattern.FindStringSubmatch(text[at[1]:])
 		}
 	}
-	return keyText.FindStringSubmatch(text)
+	return keyPattern.FindStringSubmatch(text)
 }
 
-// styleOf returns the style of a key in Authorization by how the document describes it; bearer where it
-// says nothing.
-func styleOf(text string) string {
-	m := keyIn(text)
+// styleFromText returns the auth style that a description gives for a key in the Authorization header.
+// The style is bearer if the description says nothing.
+func styleFromText(text string) string {
+	m := findKeyText(text)
 	switch {
 	case m == nil || strings.EqualFold(m[1], "bearer"):
 		return "bearer"
@@ -57,33 +57,33 @@ func styleOf(text string) string {
 		return strings.ToLower(m[1])
 	case strings.HasSuffix(m[1], "="):
 		return "header Authorization " + m[1] + "{secret}"
-	case compiles("header Authorization "+m[1], nil):
+	case canCompile("header Authorization "+m[1], nil):
 		return "header Authorization " + m[1]
 	}
 	return "bearer"
 }
 
-// auth says how requests name their caller.
+// auth returns the style of the source's credential, the other styles that callers may use, and the reason.
 func (a *api) auth() (sent string, callers []string, why string) {
 	var styles []string
 	for _, s := range a.doc.Schemes {
-		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && keyIn(s.Text) == nil {
+		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && findKeyText(s.Text) == nil {
 			a.noteOnce("", "auth: the key stands in Authorization, and nothing says which word is before it: Bearer is likely")
 		}
-		if one := style(s); one != "" && !slices.Contains(styles, one) {
+		if one := schemeStyle(s); one != "" && !slices.Contains(styles, one) {
 			styles = append(styles, one)
 		}
 	}
 	var together []string
 	for _, s := range a.doc.Together {
-		together = append(together, style(s))
+		together = append(together, schemeStyle(s))
 	}
 	switch {
 	case len(together) > 1 && !slices.Contains(together, ""):
 		return strings.Join(together, " + "), nil, "the document wants both at once"
 	case slices.Contains(styles, "bearer") && slices.Contains(styles, "basic"):
 		return "bearer", []string{"bearer", "basic {secret}:"}, "the document has both: clients mostly send a bearer token"
-	case len(styles) > 0 && a.seen:
+	case len(styles) > 0 && a.observed:
 		return styles[0], nil, "as it was asked"
 	case len(styles) > 0:
 		if len(styles) > 1 {
@@ -93,8 +93,8 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	case len(a.doc.Schemes) > 0:
 		a.noteOnce("", "auth: callers name themselves in a way that no style here has: requests go without a credential")
 		return "none", nil, "left open: no style here is the document's"
-	case takesKey(a.doc, a.key) != "":
-		return takesKey(a.doc, a.key), nil, "its operations take it"
+	case findKeyStyle(a.doc, a.credentialParam) != "":
+		return findKeyStyle(a.doc, a.credentialParam), nil, "its operations take it"
 	case a.doc.Refuses:
 		a.noteOnce("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
 		return "bearer", nil, "likely: there are answers 401"
@@ -102,21 +102,21 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	return "none", nil, "the document has no security scheme"
 }
 
-// takesKey returns the style of a key that operations take as a header or a parameter, where the document has no
-// security scheme; "" = none.
-func takesKey(doc *openapi.Document, param string) string {
+// findKeyStyle returns the auth style of a key that operations accept as a header or a query parameter, or "" if
+// there is no such key. It is for documents without a security scheme.
+func findKeyStyle(doc *openapi.Document, param string) string {
 	for name := range sortedEntries(doc.Headers.Wanted) {
-		if isOneOf(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && compiles("header "+name, nil) {
+		if isOneOf(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && canCompile("header "+name, nil) {
 			return "header " + name
 		}
 	}
-	if param != "" && doc.Refuses && compiles("query "+param, nil) {
+	if param != "" && doc.Refuses && canCompile("query "+param, nil) {
 		return "query " + param
 	}
 	return ""
 }
 
-// userVar is the path variable that the source's user fills; "" = none.
+// userVar returns the path variable whose value is the source's user, or "" if there is none.
 func (a *api) userVar(sent string) string {
 	if sent != "basic" {
 		return ""
@@ -135,19 +135,19 @@ func (a *api) userVar(sent string) string {
 	return ""
 }
 
-// idEnds are how names end that hold the id of a record of another kind.
-var idEnds = []string{"_id", "_sid", "_uuid", "_guid", "Id", "ID"}
+// idSuffixes are the endings of field names that contain the id of a record of another kind.
+var idSuffixes = []string{"_id", "_sid", "_uuid", "_guid", "Id", "ID"}
 
 const linkByName = "link: by its name"
 
-// link finds the kinds that fields lead to, by their names and schemas.
+// link finds, by field names and schemas, the kinds whose records the fields refer to.
 func (a *api) link() {
 	byName, byRef := map[string]*kind{}, map[string]*kind{}
 	for _, k := range a.kinds {
 		if len(k.id) == 1 {
 			byName[foldName(singular(k.name))] = k
-			if k.schema != "" {
-				byRef[k.schema], byName[foldName(k.ref)] = k, k
+			if k.schemaRef != "" {
+				byRef[k.schemaRef], byName[foldName(k.schemaName)] = k, k
 			}
 		}
 	}
@@ -156,8 +156,8 @@ func (a *api) link() {
 			if f.spec.Class != "" || !isScalar(f.schema) || slices.Contains(k.id, f.spec.Name) && len(k.id) == 1 {
 				continue
 			}
-			for _, end := range idEnds {
-				if stem, ok := strings.CutSuffix(f.own, end); ok && byName[foldName(stem)] != nil {
+			for _, end := range idSuffixes {
+				if stem, ok := strings.CutSuffix(f.ownName, end); ok && byName[foldName(stem)] != nil {
 					f.spec.Link, f.why = byName[foldName(stem)].name, linkByName
 				}
 			}
@@ -170,11 +170,11 @@ func (a *api) link() {
 	}
 }
 
-// findParent returns the field that names the record under which all lists of a kind lie; "" = none, and unsure says so
-// where there are such records. user is the variable that the source's user fills.
+// findParent returns the field with the id of the parent record in whose path all lists of the kind are, or "". If there
+// are parent records but no such field, unsure explains it. user is the path variable whose value is the source's user.
 func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 	for i, l := range k.lists {
-		free := l.free(user)
+		free := l.freeVars(user)
 		if len(free) == 0 {
 			return "", ""
 		}
@@ -197,21 +197,21 @@ func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 	return field, ""
 }
 
-// free returns the variables of the list's path that the source's user does not fill.
-func (l *list) free(user string) []string {
+// freeVars returns the variables of the list's path without the variable whose value is the source's user.
+func (l *list) freeVars(user string) []string {
 	return slices.DeleteFunc(pathVars(l.op.Path), func(name string) bool { return name == user })
 }
 
-// findAbove returns the field that names a record of the list at a path, as a variable behind the path does.
+// findAbove returns the field with the id of a record from the list at path. The variable after path has the same id.
 func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 	for _, p := range kinds {
-		at := func(l *list) bool { return below(l.op.Path) == path }
+		at := func(l *list) bool { return trimExtension(l.op.Path) == path }
 		if _, unsure := p.idVars(path + "/{" + variable + "}"); p == k || len(p.id) != 1 || unsure != "" || !slices.ContainsFunc(p.lists, at) {
 			continue
 		}
 		for _, f := range k.fields {
 			named := f.why == linkByName || foldName(f.spec.Name) == foldName(variable)
-			if named && f.spec.Link == p.name && f.own == f.spec.Name && !f.schema.Nullable() {
+			if named && f.spec.Link == p.name && f.ownName == f.spec.Name && !f.schema.Nullable() {
 				return f.spec.Name
 			}
 		}
@@ -219,8 +219,8 @@ func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 	return ""
 }
 
-// shown finds the fields that show a path variable, in every kind whose lists have it.
-func (a *api) shown() map[string]string {
+// findShownVariables maps path variables to the field with the same value. Each kind whose lists use the variable has it.
+func (a *api) findShownVariables() map[string]string {
 	found, not := map[string]string{}, map[string]bool{}
 	for _, k := range a.kinds {
 		for _, l := range k.lists {

@@ -1,4 +1,4 @@
-// Convention: lists that do not say how they go on do as the API's others.
+// Convention: lists that do not show their paging get the paging of the API's other lists.
 
 package infer
 
@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// likeOthers makes lists whose answers do not show how they go on go on as others do, where these have
-// links: a list without one ends all the same. So do lists with a Link header that names no parameter.
-func likeOthers(all []*list) {
+// applyLinkHeaders gives lists without visible paging the rules of a list that has a Link header, if there is one.
+// This is safe because a list ends where an answer has no link. Lists whose Link header names no parameter get them too.
+func applyLinkHeaders(all []*list) {
 	var linked *pagination
 	for _, l := range all {
 		if l.cut.rules.Style == "header" && (linked == nil || linked.caveat != "" && l.cut.caveat == "") {
@@ -32,10 +32,10 @@ func likeOthers(all []*list) {
 	}
 }
 
-// byConvention makes lists that take a page's number, size or token, and whose answer says nothing, go on as most
-// lists of this API do that take the same parameter: by a Link header. A list that is silent says nothing against
-// a token's.
-func byConvention(all []*list) {
+// applyConvention decides that a list uses a Link header if most lists of the API with the same paging parameter do.
+// It concerns lists that accept a page number, a page size or a token, and whose answers do not show the paging.
+// Such lists do not count against a Link header for a token.
+func applyConvention(all []*list) {
 	linked, others := map[string]int{}, map[string]int{}
 	for _, l := range all {
 		c := l.cut
@@ -68,10 +68,10 @@ func byConvention(all []*list) {
 	}
 }
 
-// tally counts each of the names once.
-func tally(of map[string]int, names []string) {
+// tally adds one to the count of each name, also if the name is repeated.
+func tally(counts map[string]int, names []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		of[name]++
+		counts[name]++
 	}
 }

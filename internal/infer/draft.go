@@ -1,8 +1,8 @@
-// Draft: a spec drawn from a document, with its reasons and what is not sure.
+// Draft: writes a spec from a document, with the reason for each setting and a list of caveats.
 
-// Package infer draws a spec from what an API's document, or its answers, show: kinds,
-// lists, paging, ids, clocks, classes of fields, headers. What it cannot tell it leaves out
-// and says so.
+// Package infer drafts a spec from an API's OpenAPI document or from its answers. It finds kinds,
+// lists, paging, ids, clocks, classes of fields and headers. It leaves out what it can't determine
+// and reports each omission.
 package infer
 
 import (
@@ -15,69 +15,69 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Draft is a spec drawn from a document.
+// Draft is a proposed spec.
 type Draft struct {
-	// YAML is the spec file, its reasons as comments.
+	// YAML is the spec file. Its comments give the reasons.
 	YAML []byte
-	// Unsure are sentences: what was left out, and what may be otherwise.
+	// Unsure has a sentence for each thing that was left out or may be wrong.
 	Unsure []string
-	// Lists are the lists that were found.
+	// Lists are the lists in the spec.
 	Lists []List
 }
 
 // List is one list of a draft.
 type List struct {
 	Path  string
-	Style string // of its paging
-	Sure  bool   // nothing is unsure about its paging and its rows
+	Style string // the style of its paging
+	Sure  bool   // whether its paging and the place of its rows are certain
 }
 
-// api is what was found out of an API.
+// api collects what is known about an API while its spec is drafted.
 type api struct {
-	doc    *openapi.Document
-	seen   bool // the document was made of answers
-	kinds  []*kind
-	lists  []*list
-	notes  []unsure
-	passes []string // paths whose answers say nothing that could be kept
-	levels int      // of fields
-	fields described
-	key    string   // a parameter of reads that is a credential
-	paths  []string // where the lists are that are drawn; none: anywhere
+	doc             *openapi.Document
+	observed        bool // whether the document was built from answers of the API
+	kinds           []*kind
+	lists           []*list
+	caveats         []caveat
+	passes          []string // paths whose answers have no records to store
+	fieldLevels     int      // maximum nesting of the fields in the spec
+	fieldCache      fieldCache
+	credentialParam string   // the query parameter of reads that is a credential, or ""
+	wantedPaths     []string // the spec has the lists at and below these paths; empty means all lists
 }
 
-// unsure is one sentence about one place, what is not sure there.
-type unsure struct{ where, text string }
+// caveat is a sentence about something uncertain, and the path, kind or field that it concerns.
+type caveat struct{ where, text string }
 
-func (a *api) unsure(where, format string, args ...any) {
-	a.notes = append(a.notes, unsure{where, fmt.Sprintf(format, args...)})
+func (a *api) addCaveat(where, format string, args ...any) {
+	a.caveats = append(a.caveats, caveat{where, fmt.Sprintf(format, args...)})
 }
 
-// FromDocument draws a spec from a document. from is where it is from, for the file's first
-// line; with paths only the lists at these and below are drawn. The error says why there is
-// nothing to draw.
-func FromDocument(doc *openapi.Document, from string, paths ...string) (*Draft, error) {
-	return (&api{doc: doc, levels: maxLevels, paths: paths}).draw(from)
+// DrawFromDocument drafts a spec from a document. from names the document's source in the first
+// line of the file. If paths are given, the spec has only the lists at and below these paths.
+// It returns an error if no list is found.
+func DrawFromDocument(doc *openapi.Document, from string, paths ...string) (*Draft, error) {
+	return (&api{doc: doc, fieldLevels: maxLevels, wantedPaths: paths}).draw(from)
 }
 
-// draw draws the spec.
+// draw drafts the spec. It drops the deepest fields until the file fits into the limits.
 func (a *api) draw(from string) (*Draft, error) {
 	doc := a.doc
-	a.fields = described{}
+	a.fieldCache = fieldCache{}
 	for _, op := range doc.Reads {
 		a.addList(op)
 	}
 	if len(a.lists) == 0 {
 		return nil, fmt.Errorf("no GET answers with a list: want an array of objects, or an object with one")
 	}
-	byConvention(a.lists)
+	applyConvention(a.lists)
 	if err := a.keepPaths(); err != nil {
 		return nil, err
 	}
-	if a.seen {
-		likeOthers(a.lists)
+	if a.observed {
+		applyLinkHeaders(a.lists)
 	}
-	a.kinds = group(a.lists)
+	a.kinds = groupLists(a.lists)
 	a.addInstances()
 	for _, k := range a.kinds {
 		for _, l := range k.lists {
@@ -85,15 +85,17 @@ func (a *api) draw(from string) (*Draft, error) {
 		}
 	}
 	a.describe()
-	a.answers()
+	a.findAnswerTemplates()
 	d := &Draft{}
-	for d.YAML = a.writeSpec(from); (len(d.YAML) > mostYAML || a.values() > mostValues) && a.levels > 1; d.YAML = a.writeSpec(from) {
-		a.levels--
+	d.YAML = a.writeSpec(from)
+	for (len(d.YAML) > maxYAMLBytes || a.estimateValues() > maxValues) && a.fieldLevels > 1 {
+		a.fieldLevels--
 		a.describe()
+		d.YAML = a.writeSpec(from)
 	}
-	if a.levels < maxLevels {
-		a.unsure("", "of each kind the fields of %d levels alone are named, or the file would be too large: roles do not see what is deeper",
-			a.levels)
+	if a.fieldLevels < maxLevels {
+		a.addCaveat("", "of each kind the fields of %d levels alone are named, or the file would be too large: roles do not see what is deeper",
+			a.fieldLevels)
 	}
 	d.Unsure = a.sentences()
 	for _, l := range a.lists {
@@ -102,14 +104,14 @@ func (a *api) draw(from string) (*Draft, error) {
 	return d, nil
 }
 
-// keepPaths leaves out lists that nobody asked for, with what is not sure of them. Paths
-// are written as in the document.
+// keepPaths removes the lists outside the wanted paths, and the caveats about them. The wanted paths
+// are written as in the document. It returns an error if a wanted path has no list.
 func (a *api) keepPaths() error {
 	lists := a.lists
 	a.lists = nil
-	for _, path := range a.paths {
-		if !slices.ContainsFunc(lists, func(l *list) bool { return within(l.op.Path, a.doc.Base+path) }) {
-			return fmt.Errorf("no list at %q or below%s", path, suggest.Hint(path, a.pathsOf(lists)))
+	for _, path := range a.wantedPaths {
+		if !slices.ContainsFunc(lists, func(l *list) bool { return isWithin(l.op.Path, a.doc.Base+path) }) {
+			return fmt.Errorf("no list at %q or below%s", path, suggest.Hint(path, a.listPaths(lists)))
 		}
 	}
 	for _, l := range lists {
@@ -117,34 +119,34 @@ func (a *api) keepPaths() error {
 			a.lists = append(a.lists, l)
 		}
 	}
-	a.notes = slices.DeleteFunc(a.notes, func(n unsure) bool { return strings.HasPrefix(n.where, "/") && !a.isWanted(n.where) })
+	a.caveats = slices.DeleteFunc(a.caveats, func(n caveat) bool { return strings.HasPrefix(n.where, "/") && !a.isWanted(n.where) })
 	return nil
 }
 
-// within reports whether a path is another, or below it. What a variable is called is no matter.
-func within(path, top string) bool {
+// isWithin reports whether path equals top or is below it. Names of variables may differ.
+func isWithin(path, top string) bool {
 	have, want := segments(path), segments(top)
 	return len(have) >= len(want) && slices.EqualFunc(have[:len(want)], want, func(x, y string) bool {
 		return x == y || strings.HasPrefix(x, "{") && strings.HasPrefix(y, "{")
 	})
 }
 
-// pathsOf are the paths of lists as the document writes them.
-func (a *api) pathsOf(lists []*list) (paths []string) {
+// listPaths returns the paths of lists as the document writes them.
+func (a *api) listPaths(lists []*list) (paths []string) {
 	for _, l := range lists {
 		paths = append(paths, strings.TrimPrefix(l.op.Path, a.doc.Base))
 	}
 	return paths
 }
 
-// The bounds of a spec file, with room to add to it.
+// Limits of a drafted file, in bytes and in YAML values. They leave room for edits by hand.
 const (
-	mostYAML   = 900 << 10
-	mostValues = 80_000
+	maxYAMLBytes = 900 << 10
+	maxValues    = 80_000
 )
 
-// values is about how many values the file has.
-func (a *api) values() (n int) {
+// estimateValues returns the approximate number of values in the file.
+func (a *api) estimateValues() (n int) {
 	for _, k := range a.kinds {
 		n += 10 + 4*len(k.fields) + 4*len(k.lists)
 		for _, l := range k.lists {
@@ -154,11 +156,11 @@ func (a *api) values() (n int) {
 	return n
 }
 
-// addList adds an operation that lists records.
+// addList adds the operation to the API's lists if it lists records.
 func (a *api) addList(op *openapi.Operation) {
 	if i := slices.IndexFunc(op.Params, isCredential); i >= 0 {
-		a.key = op.Params[i].Name
-		a.unsure(op.Path, "the parameter %s is a credential: left out", a.key)
+		a.credentialParam = op.Params[i].Name
+		a.addCaveat(op.Path, "the parameter %s is a credential: left out", a.credentialParam)
 		rest := *op
 		rest.Params = slices.DeleteFunc(slices.Clone(op.Params), isCredential)
 		op = &rest
@@ -168,16 +170,16 @@ func (a *api) addList(op *openapi.Operation) {
 		return
 	}
 	if why := oddPath(op.Path); why != "" {
-		a.unsure(op.Path, "%s: left out", why)
+		a.addCaveat(op.Path, "%s: left out", why)
 		return
 	}
 	if env.caveat != "" {
-		a.unsure(op.Path, "%s: the first is taken", env.caveat)
+		a.addCaveat(op.Path, "%s: the first is taken", env.caveat)
 	}
 	a.lists = append(a.lists, &list{op: op, env: env, cut: findPaging(op, &env)})
 }
 
-// oddPath says why no spec can have a path; "" = one can.
+// oddPath returns why a spec can't contain the path, or "" if it can.
 func oddPath(path string) string {
 	switch {
 	case strings.ContainsAny(path, "?#*"):
@@ -188,38 +190,38 @@ func oddPath(path string) string {
 	return ""
 }
 
-// isCredential reports whether a parameter names the caller: it has the name of a key, and where
-// that may be one of paging a list cannot be asked without it, or its description says so.
+// isCredential reports whether a query parameter is a credential, judged by its name. The name "token" may also mean
+// paging: then the parameter must be required, or its description must mention credentials.
 func isCredential(p openapi.Param) bool {
 	text := regexp.MustCompile(`(?i)\b(auth\w*|credentials?|api[ -]key|bearer|scopes?)\b`)
 	return p.In == "query" && (isOneOf(p.Name, "apikey", "accesstoken", "authtoken", "oauthtoken") ||
 		foldName(p.Name) == "token" && (p.Required || text.MatchString(p.Description+" "+p.Schema.Description())))
 }
 
-// below is a list's path without its ending, to find what lies below it.
-func below(path string) string {
+// trimExtension returns a list's path without an extension such as .json, to find paths below it.
+func trimExtension(path string) string {
 	if i := strings.LastIndexByte(path, '.'); i > strings.LastIndexAny(path, "/}") {
 		return path[:i]
 	}
 	return strings.TrimSuffix(path, "/")
 }
 
-// addInstances finds the paths that show one record of a kind.
+// addInstances finds the paths that return a single record of a kind. It chooses the kinds' ids first.
 func (a *api) addInstances() {
 	byPath, byRef := map[string]*kind{}, map[string]*kind{}
 	isListPath := map[string]bool{}
 	for _, k := range a.kinds {
 		for _, l := range k.lists {
 			isListPath[l.op.Path] = true
-			byPath[below(l.op.Path)] = k
+			byPath[trimExtension(l.op.Path)] = k
 		}
-		if k.schema != "" {
-			byRef[k.schema] = k
+		if k.schemaRef != "" {
+			byRef[k.schemaRef] = k
 		}
 	}
 	found, seen := map[*kind][]*openapi.Operation{}, map[string]bool{}
-	for _, n := range a.notes {
-		seen[n.where] = true // it is left out already
+	for _, n := range a.caveats {
+		seen[n.where] = true // the path was left out with a caveat
 	}
 	for _, op := range a.doc.Reads {
 		seen[op.Path] = seen[op.Path] || isListPath[op.Path]
@@ -240,16 +242,16 @@ func (a *api) addInstances() {
 		}
 	}
 	for _, k := range a.kinds {
-		k.seen = a.seen
+		k.observed = a.observed
 		if unsure := k.findID(found[k]); unsure != "" {
-			a.unsure("kind "+k.name, "%s", unsure)
+			a.addCaveat("kind "+k.name, "%s", unsure)
 		}
 		if len(k.id) == 0 {
 			continue
 		}
 		for _, op := range found[k] {
 			if unsure := a.addInstance(k, op); unsure != "" {
-				a.unsure(op.Path, "%s: no row of a list answers for it", unsure)
+				a.addCaveat(op.Path, "%s: no row of a list answers for it", unsure)
 			} else {
 				seen[op.Path] = true
 			}
@@ -258,7 +260,7 @@ func (a *api) addInstances() {
 	a.addSingleObjects(seen)
 }
 
-// addInstance adds a path that shows a record, if its answer is the record.
+// addInstance adds a path to the kind if the answer contains a record. Otherwise unsure says why it doesn't.
 func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	in := &instance{op: op}
 	if unsure := in.findRecord(k); unsure != "" {
@@ -270,7 +272,7 @@ func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	}
 	in.vars = vars
 	known, ref := in.wrap(), in.record.Ref()
-	if !known || ref != k.schema || ref == "" && !sameMembers(in.record, k.row()) {
+	if !known || ref != k.schemaRef || ref == "" && !hasSameMembers(in.record, k.rowSchema()) {
 		if in.shape = snakeCase(in.record.Name()); in.shape == "" || in.shape == k.name {
 			in.shape = k.name + "_alone"
 		}
@@ -279,8 +281,8 @@ func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	return ""
 }
 
-// findRecord finds the record in the answer: the answer itself, or the one member that is an object
-// with the kind's id.
+// findRecord finds the record in the answer: the answer itself, a member with the kind's name, or the only
+// object with the kind's id. Otherwise unsure says what is missing or ambiguous.
 func (in *instance) findRecord(k *kind) (unsure string) {
 	has := func(s openapi.Schema) bool {
 		return !slices.ContainsFunc(k.id, func(name string) bool { return !s.Property(name).Known() })
@@ -290,7 +292,7 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 	}
 	var found []openapi.Property
 	for _, p := range in.op.Answer.Properties() {
-		if named := foldName(p.Name) == foldName(singular(k.name)) || foldName(p.Name) == foldName(k.ref); named && has(p.Schema) {
+		if named := foldName(p.Name) == foldName(singular(k.name)) || foldName(p.Name) == foldName(k.schemaName); named && has(p.Schema) {
 			found = []openapi.Property{p}
 			break
 		}
@@ -302,28 +304,27 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 	case 0:
 		return "its answer has no " + k.id[0] + " where a row of the list has it"
 	case 1:
-		in.key, in.record = found[0].Name, found[0].Schema
+		in.recordKey, in.record = found[0].Name, found[0].Schema
 		return ""
 	}
 	return "its answer has several objects with " + k.id[0]
 }
 
-// sameMembers reports whether two objects have the same members.
-func sameMembers(a, b openapi.Schema) bool {
+func hasSameMembers(a, b openapi.Schema) bool {
 	x, y := a.Properties(), b.Properties()
 	return len(x) == len(y) && !slices.ContainsFunc(x, func(p openapi.Property) bool { return !b.Property(p.Name).Known() })
 }
 
-// defaultDoubt is in what is said of a filter whose default nothing proves.
-const defaultDoubt = "as the document says"
+// defaultCaveat is part of the caveat about a filter whose default only the document states.
+const defaultCaveat = "as the document says"
 
-// describe finds fields, clocks, columns and filters, as deep as a.levels says.
+// describe finds fields, clocks, columns and filters down to a.fieldLevels. It replaces what an earlier call found.
 func (a *api) describe() {
-	a.notes = slices.DeleteFunc(a.notes, func(d unsure) bool {
-		return strings.Contains(d.text, "orders its records") || strings.Contains(d.text, defaultDoubt)
+	a.caveats = slices.DeleteFunc(a.caveats, func(d caveat) bool {
+		return strings.Contains(d.text, "orders its records") || strings.Contains(d.text, defaultCaveat)
 	})
 	for _, k := range a.kinds {
-		schemas := []openapi.Schema{k.row()}
+		schemas := []openapi.Schema{k.rowSchema()}
 		for i, l := range k.lists {
 			if i > 0 && l.env.row.Ref() == "" {
 				schemas = append(schemas, l.env.row)
@@ -334,11 +335,11 @@ func (a *api) describe() {
 				schemas = append(schemas, in.record)
 			}
 		}
-		levels := a.levels
+		levels := a.fieldLevels
 		if len(k.lists) == 0 {
 			levels = max(levels-1, 1)
 		}
-		fields, twice, isWhole := a.fields.fieldsOf(schemas, levels)
+		fields, twice, isWhole := a.fieldCache.listFields(schemas, levels)
 		for _, name := range twice {
 			a.noteOnce("kind "+k.name+", field "+name, "a member has the name, dots and all, and another one stands there inside an object: where "+
 				"both are, the first alone is read")
@@ -349,17 +350,17 @@ func (a *api) describe() {
 		}
 		k.keepID()
 		if unsure := k.findClock(); unsure != "" {
-			a.unsure("kind "+k.name, "%s", unsure)
+			a.addCaveat("kind "+k.name, "%s", unsure)
 		}
 		k.findColumns()
 		k.findPrefixes()
 		for _, l := range k.lists {
 			l.filters = nil
-			filtersOf(l, k)
+			findFilters(l, k)
 			for _, f := range l.filters {
 				if f.spec.Field != "" && f.spec.Meaning.Default != "" && len(f.spec.Meaning.SelectAll) == 0 {
-					a.unsure(l.op.Path, "without %s it shows %s alone, %s, and no value shows all: never taken as whole; take a wrong default out",
-						f.spec.Name, f.spec.Meaning.Default, defaultDoubt)
+					a.addCaveat(l.op.Path, "without %s it shows %s alone, %s, and no value shows all: never taken as whole; take a wrong default out",
+						f.spec.Name, f.spec.Meaning.Default, defaultCaveat)
 				}
 			}
 		}
@@ -367,12 +368,12 @@ func (a *api) describe() {
 	a.checkSecrets()
 }
 
-// keepID makes sure that what names a record is a field, also where there are too many, and no secret.
+// keepID adds the id's fields if the limit on fields excluded them, and removes their class so that ids are never hidden.
 func (k *kind) keepID() {
 	for _, name := range k.id {
 		if !slices.ContainsFunc(k.fields, func(f *field) bool { return f.spec.Name == name }) {
-			f := &field{schema: k.row().Property(name)}
-			f.spec.Name, f.own = name, name
+			f := &field{schema: k.rowSchema().Property(name)}
+			f.spec.Name, f.ownName = name, name
 			f.describe(name)
 			k.fields = append(k.fields, f)
 		}
@@ -384,12 +385,12 @@ func (k *kind) keepID() {
 	}
 }
 
-// sentences are what is not sure, the same text about several places as one.
+// sentences returns the caveats as text. Doubts with the same text become one sentence with several places.
 func (a *api) sentences() (all []string) {
 	const shown = 3
 	where := map[string][]string{}
 	var order []string
-	for _, d := range a.notes {
+	for _, d := range a.caveats {
 		if where[d.text] == nil {
 			order = append(order, d.text)
 		}

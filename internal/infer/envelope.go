@@ -1,4 +1,4 @@
-// Answer: how an API writes a list's answer, for lists that are made from records.
+// Envelope: the template of an API's list answers, for lists that are built from stored records.
 
 package infer
 
@@ -10,20 +10,20 @@ import (
 	"understudy/internal/openapi"
 )
 
-// answers finds the form of every list's answer, and says of which it is not known. A form
-// that few lists have makes no paging of its own.
-func (a *api) answers() {
-	forms := map[string]map[string]int{} // how many lists have a form, by what is the same of their paging
+// findAnswerTemplates finds the answer template of every list and notes the lists without one. A template of
+// fewer than three lists is dropped if another template is more common, so that it needs no paging entry.
+func (a *api) findAnswerTemplates() {
+	forms := map[string]map[string]int{} // number of lists with a template, by the paging rules that they share
 	for _, l := range a.lists {
 		base := l.cut.rulesKey()
 		if forms[base] == nil {
 			forms[base] = map[string]int{}
 		}
-		form, missing := l.answer()
+		form, missing := l.findAnswerTemplate()
 		if missing != "" {
-			a.unsure(l.op.Path, "answer: %s: the list is not made from records", missing)
+			a.addCaveat(l.op.Path, "answer: %s: the list is not made from records", missing)
 		}
-		l.form = form
+		l.answerTemplate = form
 		forms[base][form]++
 	}
 	for _, l := range a.lists {
@@ -32,18 +32,18 @@ func (a *api) answers() {
 		for _, n := range of {
 			most = max(most, n)
 		}
-		if n := of[l.form]; n < most && n < 3 {
-			l.form = ""
+		if n := of[l.answerTemplate]; n < most && n < 3 {
+			l.answerTemplate = ""
 		}
 	}
 	for _, l := range a.lists {
-		l.cut.rules.Template = l.form
+		l.cut.rules.Template = l.answerTemplate
 		l.cut.why["answer"] = "its members, as the document has them"
 	}
 }
 
-// answer is the form of a list's answer; missing says why it is not known.
-func (l *list) answer() (form, missing string) {
+// findAnswerTemplate returns the template of the list's answer, or in missing why there is none.
+func (l *list) findAnswerTemplate() (form, missing string) {
 	c := l.cut
 	switch {
 	case c.rules.Style == "token":
@@ -57,7 +57,7 @@ func (l *list) answer() (form, missing string) {
 	case l.env.key == "":
 		form = "{rows}"
 	default:
-		form, missing = l.object(l.op.Answer, l.op.Example, "")
+		form, missing = l.writeObject(l.op.Answer, l.op.Example, "")
 	}
 	if missing != "" {
 		return "", missing
@@ -70,8 +70,8 @@ func (l *list) answer() (form, missing string) {
 	return form, ""
 }
 
-// object writes an object around the rows, its members in the order of the example.
-func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (form, missing string) {
+// writeObject returns the template of an object around the rows. Members are in the order of the example.
+func (l *list) writeObject(s openapi.Schema, example *openapi.Value, inside string) (form, missing string) {
 	props := s.Properties()
 	if example != nil && example.Kind == openapi.Object {
 		at := func(p openapi.Property) int { return slices.Index(example.Keys, p.Name) }
@@ -84,7 +84,7 @@ func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (
 		if p.Name == "" || strings.Contains(p.Name, ".") {
 			return "", "no name leads to " + quoteJSON(p.Name)
 		}
-		value, why := l.member(envelopeMember{path: inside + p.Name, schema: p.Schema}, example.Get(p.Name))
+		value, why := l.writeMember(envelopeMember{path: inside + p.Name, schema: p.Schema}, example.Get(p.Name))
 		if why != "" {
 			return "", why
 		}
@@ -97,32 +97,32 @@ func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (
 	return "{" + strings.Join(parts, ",") + "}", ""
 }
 
-// ofList is how an address is described that is the list's own.
-var ofList = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\b`)
+// ownAddress matches the description of a member that is the list's own URL.
+var ownAddress = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\b`)
 
-// member writes one member beside the rows, or the rows.
-func (l *list) member(p envelopeMember, example *openapi.Value) (value, missing string) {
+// writeMember returns the template of the rows or of another member of the answer.
+func (l *list) writeMember(p envelopeMember, example *openapi.Value) (value, missing string) {
 	c, typ, enum := l.cut, p.schema.Type(), p.schema.Enum()
 	name := lastPart(p.path)
 	switch {
 	case p.path == l.env.key:
 		return "{rows}", ""
 	case p.path == c.rules.Next && c.rules.Style == "body" && (p.schema.Nullable() || example != nil && example.Kind == openapi.Null):
-		return l.link(p, example, "next")
+		return l.writeLink(p, example, "next")
 	case p.path == c.rules.Next && typ == "boolean", p.path == c.rules.More:
 		return "{more}", ""
 	case p.path == c.rules.Total:
 		return "{total}", ""
 	case typ == "object" && len(p.schema.Properties()) > 0 && strings.Count(p.path, ".") < 3:
-		return l.object(p.schema, example, p.path+".")
+		return l.writeObject(p.schema, example, p.path+".")
 	case typ == "string" && len(enum) == 1:
 		return quoteJSON(enum[0]), ""
 	case isOneOf(name, "object", "type", "kind") && slices.ContainsFunc([]string{"list", "collection", "page"}, example.IsText):
 		return quoteJSON(example.Text), ""
-	case typ == "boolean" && isOneOf(name, goodNames...):
+	case typ == "boolean" && isOneOf(name, successNames...):
 		return "true", ""
-	case isOneOf(name, stateNames...) && errorState(envelopeMember{path: name, schema: p.schema}) != "":
-		return quoteJSON(enum[slices.IndexFunc(enum, isGood)]), ""
+	case isOneOf(name, stateNames...) && errorCondition(envelopeMember{path: name, schema: p.schema}) != "":
+		return quoteJSON(enum[slices.IndexFunc(enum, isSuccessWord)]), ""
 	case isOneOf(name, "error") && p.schema.Nullable():
 		return "null", ""
 	case typ == "integer" && isOneOf(name, totalNames...) && c.rules.Style != "cursor":
@@ -132,18 +132,18 @@ func (l *list) member(p envelopeMember, example *openapi.Value) (value, missing 
 	case typ == "integer" && isOneOf(name, "perpage", "pagesize", "limit", "itemsperpage", "resultsperpage"):
 		return "{size}", ""
 	case isOneOf(name, "url", "uri", "self", "href") && (strings.HasPrefix(p.schema.Pattern(), "^/") || example.IsText(l.op.Path) ||
-		ofList.MatchString(p.schema.Description())):
+		ownAddress.MatchString(p.schema.Description())):
 		return "{path}", ""
 	case typ == "string" && isOneOf(name, "first", "firstpage", "firstpageuri", "firstpageurl", "firsturl"):
-		return l.link(p, example, "first")
+		return l.writeLink(p, example, "first")
 	case typ == "string" && isOneOf(name, "previous", "prev", "previouspage", "previouspageuri", "previouspageurl", "prevurl", "previousurl"):
-		return l.link(p, example, "previous")
+		return l.writeLink(p, example, "previous")
 	}
 	return "", "nothing says what stands at " + p.path
 }
 
-// link writes a link to another page: relative or absolute, as an example has it.
-func (l *list) link(p envelopeMember, example *openapi.Value, word string) (value, missing string) {
+// writeLink returns the placeholder for a link to another page. An example decides whether the link is relative or absolute.
+func (l *list) writeLink(p envelopeMember, example *openapi.Value, word string) (value, missing string) {
 	if example == nil || example.Kind != openapi.String {
 		example = p.schema.Example()
 	}
@@ -157,26 +157,26 @@ func (l *list) link(p envelopeMember, example *openapi.Value, word string) (valu
 	return "", "nothing says whether the links at " + p.path + " are absolute"
 }
 
-// ofPages matches a place holder that only the answer of a list has.
-var ofPages = regexp.MustCompile(`\{(?:total|page|size|more|path|(?:next|first|previous)(?:_url)?)\}`)
+// pagePlaceholder matches a placeholder that only the answer of a list can have.
+var pagePlaceholder = regexp.MustCompile(`\{(?:total|page|size|more|path|(?:next|first|previous)(?:_url)?)\}`)
 
-// wrap writes what stands around the record in an answer. It reports whether that is known, so that
-// a row of a list may answer for the record.
+// wrap sets the template of the answer around the record. It returns true if the whole template is known.
+// Then a row of a list can be used to answer a request for the record.
 func (in *instance) wrap() bool {
-	if in.key == "" {
+	if in.recordKey == "" {
 		return true
 	}
-	around := &list{op: in.op, env: envelope{key: in.key}, cut: &pagination{}}
-	form, missing := around.object(in.op.Answer, in.op.Example, "")
-	if ofPages.MatchString(form) {
+	around := &list{op: in.op, env: envelope{key: in.recordKey}, cut: &pagination{}}
+	form, missing := around.writeObject(in.op.Answer, in.op.Example, "")
+	if pagePlaceholder.MatchString(form) {
 		missing = "only an answer with pages has them"
 	}
-	alone := "{" + quoteJSON(in.key) + ":{record}}"
-	if in.answer = strings.NewReplacer("{key}", quoteJSON(in.key), "{rows}", "{record}").Replace(form); missing != "" {
-		in.answer = alone
+	alone := "{" + quoteJSON(in.recordKey) + ":{record}}"
+	if in.answerTemplate = strings.NewReplacer("{key}", quoteJSON(in.recordKey), "{rows}", "{record}").Replace(form); missing != "" {
+		in.answerTemplate = alone
 	}
-	if in.answer == alone && !strings.Contains(in.key, ".") {
-		in.answer = "" // it is made so without being named
+	if in.answerTemplate == alone && !strings.Contains(in.recordKey, ".") {
+		in.answerTemplate = "" // this template is the default and needs no setting
 	}
 	return missing == ""
 }

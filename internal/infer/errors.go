@@ -1,4 +1,4 @@
-// Errors: how an API's errors look, and which good answers are errors.
+// Errors: the format of an API's errors, and which answers with a success status are errors.
 
 package infer
 
@@ -12,19 +12,19 @@ import (
 	"understudy/internal/openapi"
 )
 
-// errorForm is how an API's errors look.
+// errorForm is the format of an API's errors.
 type errorForm struct {
 	template, contentType string
-	said, code            []string // where the message and the code stand
-	enum                  []string // the codes, where they are words
+	messagePath, codePath []string // paths of the message and of the code in the body
+	codeWords             []string // the possible codes, if the schema lists them
 }
 
-// errorForm is the form of the API's errors: the body most of its operations answer with.
+// errorForm returns the error format that most operations have, or nil if none is known.
 func (a *api) errorForm() *errorForm {
 	count, forms := map[string]int{}, map[string]*errorForm{}
 	for _, op := range a.doc.Reads {
 		f := &errorForm{contentType: op.ErrorType}
-		if text, ok := f.body(op.Errors, nil); ok {
+		if text, ok := f.buildTemplate(op.Errors, nil); ok {
 			f.template = text
 			count[text]++
 			forms[text] = f
@@ -36,16 +36,16 @@ func (a *api) errorForm() *errorForm {
 	return forms[slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(x, y string) int { return cmp.Compare(count[x], count[y]) })]
 }
 
-// The names that APIs usually give to the parts of an error, the likely ones first.
+// Usual names of an error's message, code and status, the most likely names first.
 var (
-	saidNames   = []string{"message", "detail", "errormessage", "msg", "errordescription", "description", "reason", "error", "title"}
-	codeNames   = []string{"code", "errorcode", "errortype", "type", "error"}
-	statusNames = []string{"status", "statuscode", "httpstatus", "httpcode"}
+	messageNames = []string{"message", "detail", "errormessage", "msg", "errordescription", "description", "reason", "error", "title"}
+	codeNames    = []string{"code", "errorcode", "errortype", "type", "error"}
+	statusNames  = []string{"status", "statuscode", "httpstatus", "httpcode"}
 )
 
-// body writes an error of a schema: {message}, {code} and {status} in their places, and
-// what is always the same.
-func (f *errorForm) body(s openapi.Schema, at []string) (text string, ok bool) {
+// buildTemplate returns the template of an error with this schema. It has {message}, {code} and {status} in their
+// places, and the members whose value is constant. ok is false if the schema has no message.
+func (f *errorForm) buildTemplate(s openapi.Schema, at []string) (text string, ok bool) {
 	props := s.Properties()
 	find := func(names []string, kinds ...string) string {
 		for _, name := range names {
@@ -57,26 +57,26 @@ func (f *errorForm) body(s openapi.Schema, at []string) (text string, ok bool) {
 		}
 		return ""
 	}
-	said, code := find(saidNames, "string"), find(codeNames, "string")
+	said, code := find(messageNames, "string"), find(codeNames, "string")
 	var parts []string
 	for _, p := range props {
 		value, enum := "", p.Schema.Enum()
 		here := append(slices.Clone(at), p.Name)
 		switch typ := p.Schema.Type(); {
 		case p.Name == said:
-			value, f.said, ok = "{message}", here, true
+			value, f.messagePath, ok = "{message}", here, true
 		case typ == "string" && len(enum) == 1:
 			value = quoteJSON(enum[0])
 		case p.Name == code:
-			value, f.code, f.enum = "{code}", here, enum
+			value, f.codePath, f.codeWords = "{code}", here, enum
 		case isOneOf(p.Name, statusNames...) && typ == "string":
 			value = `"{status}"`
 		case (typ == "integer" || typ == "number") && (isOneOf(p.Name, statusNames...) || isOneOf(p.Name, "code")):
 			value = "{status}"
-		case typ == "boolean" && isOneOf(p.Name, goodNames...):
+		case typ == "boolean" && isOneOf(p.Name, successNames...):
 			value = "false"
 		case (typ == "object" || typ == "array") && isOneOf(p.Name, "error", "errors", "fault", "meta") && len(at) < 3:
-			value = f.inside(p.Schema, here, &ok)
+			value = f.buildInner(p.Schema, here, &ok)
 		}
 		if value != "" {
 			parts = append(parts, quoteJSON(p.Name)+":"+value)
@@ -85,27 +85,27 @@ func (f *errorForm) body(s openapi.Schema, at []string) (text string, ok bool) {
 	return "{" + strings.Join(parts, ",") + "}", ok
 }
 
-// inside writes the object, or the list of one, that is inside an error.
-func (f *errorForm) inside(s openapi.Schema, at []string, ok *bool) string {
+// buildInner returns the template of an object, or of a list with one object, inside an error. It returns "" to leave it out.
+func (f *errorForm) buildInner(s openapi.Schema, at []string, ok *bool) string {
 	list := s.Type() == "array"
 	if list {
 		s = s.Items()
 	}
 	g := &errorForm{}
-	text, said := g.body(s, at)
+	text, said := g.buildTemplate(s, at)
 	switch {
-	case !said || *ok && len(f.said) > 0: // its message is outside
+	case !said || *ok && len(f.messagePath) > 0: // it has no message, or the outer object has the message
 		return ""
 	case list:
 		text = "[" + text + "]"
 	}
-	f.said, f.code, f.enum, *ok = g.said, g.code, g.enum, true
+	f.messagePath, f.codePath, f.codeWords, *ok = g.messagePath, g.codePath, g.codeWords, true
 	return text
 }
 
-// ourWords are our words for errors: the status of each, and what its codes have in their
-// names.
-var ourWords = []struct {
+// errorWords are the words by which a spec names errors. Each has its HTTP statuses and a pattern that
+// matches the API's codes for the same error.
+var errorWords = []struct {
 	word     string
 	statuses []string
 	code     *regexp.Regexp
@@ -119,11 +119,11 @@ var ourWords = []struct {
 	{"invalid", []string{"400", "422"}, regexp.MustCompile(`invalidrequest|badrequest|validation|invalid`)},
 }
 
-// examples are what the examples of refusals have at a place, by our words: a text that at
-// least so many of them share, and no other has another.
-func (a *api) examples(place []string, least int) map[string]string {
+// exampleTexts returns, by error word, the text that the examples of an error have at a place. At least
+// `least` examples must have that text, and none may have a different text.
+func (a *api) exampleTexts(place []string, least int) map[string]string {
 	all, count := map[string]string{}, map[string]int{}
-	for _, w := range ourWords {
+	for _, w := range errorWords {
 		for _, status := range w.statuses {
 			r := a.doc.Headers.Refusals[status]
 			for i := 0; r != nil && len(place) > 0 && i < len(r.Examples); i++ {
@@ -147,7 +147,7 @@ func (a *api) examples(place []string, least int) map[string]string {
 	return all
 }
 
-// valueAt is the text at a place of a value; of lists the first element counts.
+// valueAt returns the text at a place inside v. In a list it looks at the first element.
 func valueAt(v *openapi.Value, place []string) string {
 	for i, name := range place {
 		if v != nil && v.Kind == openapi.Array && len(v.Items) > 0 {
@@ -161,12 +161,12 @@ func valueAt(v *openapi.Value, place []string) string {
 	return ""
 }
 
-// codes are the API's codes by our words. They are nil where one is not known: then a number
-// would stand where a client expects a word.
+// codes returns the API's code for each error word. It returns nil if the code of any word is unknown,
+// because a client that expects a word would then receive a number.
 func (a *api) codes(f *errorForm) map[string]string {
-	all := a.examples(f.code, 1)
-	for _, w := range ourWords {
-		for _, code := range f.enum {
+	all := a.exampleTexts(f.codePath, 1)
+	for _, w := range errorWords {
+		for _, code := range f.codeWords {
 			if all[w.word] == "" && w.code.MatchString(foldName(code)) && !slices.Contains(slices.Collect(maps.Values(all)), code) {
 				all[w.word] = code
 			}
@@ -175,14 +175,15 @@ func (a *api) codes(f *errorForm) map[string]string {
 	if all["method"] == "" && all["invalid"] != "" {
 		all["method"] = all["invalid"]
 	}
-	if len(all) < len(ourWords) {
+	if len(all) < len(errorWords) {
 		return nil
 	}
 	return all
 }
 
+// writeErrors writes the errors section of the spec: the template, its codes and messages, and the error conditions.
 func (a *api) writeErrors(w *writer) {
-	f, bodies := a.errorForm(), a.errorBodies()
+	f, bodies := a.errorForm(), a.errorConditions()
 	if f == nil && len(bodies) == 0 {
 		return
 	}
@@ -192,19 +193,19 @@ func (a *api) writeErrors(w *writer) {
 			w.writeEntry(1, "content_type", quoteJSON(f.contentType), "")
 		}
 		codes := map[string]string{}
-		if len(f.code) > 0 {
+		if len(f.codePath) > 0 {
 			if codes = a.codes(f); codes == nil {
-				f.template = withoutCode(f.template)
+				f.template = removeCode(f.template)
 				a.noteOnce("", "errors: which code stands for which error is not known: our own have none; name them in errors.codes")
 			}
 		}
 		why := "the error that most operations declare"
-		if a.seen {
+		if a.observed {
 			why = "what it answers where there is no record"
 		}
 		w.writeLine(1, "template: "+quoteSingle(f.template), why)
 		a.writeWords(w, "codes", codes, "its codes, by their names or in examples")
-		a.writeWords(w, "messages", a.examples(f.said, 2), "of examples")
+		a.writeWords(w, "messages", a.exampleTexts(f.messagePath, 2), "of examples")
 	}
 	if len(bodies) > 0 {
 		w.writeLine(1, "bodies: ["+strings.Join(bodies, ", ")+"]", "most lists have it beside their rows")
@@ -219,31 +220,31 @@ func (a *api) writeWords(w *writer, key string, all map[string]string, why strin
 	w.writeEntry(1, key, f.String(), why)
 }
 
-// withoutCode is a template without the member that is a code.
-func withoutCode(template string) string {
+// removeCode returns the template without the member that contains {code}.
+func removeCode(template string) string {
 	template = regexp.MustCompile(`,?"(?:[^"\\]|\\.)*":\{code\}`).ReplaceAllString(template, "")
 	return strings.ReplaceAll(template, "{,", "{")
 }
 
-// Booleans, and words, by which an answer says that it is none, or an error.
+// Names of the members, and their values, by which an answer states its success or failure.
 var (
-	goodNames  = []string{"ok", "success", "succeeded"}
-	stateNames = []string{"status", "stat", "result", "outcome"}
-	goodWords  = []string{"ok", "success", "succeeded"}
-	badWords   = []string{"error", "errors", "fail", "failed", "failure", "fault"}
+	successNames = []string{"ok", "success", "succeeded"}
+	stateNames   = []string{"status", "stat", "result", "outcome"}
+	successWords = []string{"ok", "success", "succeeded"}
+	failureWords = []string{"error", "errors", "fail", "failed", "failure", "fault"}
 )
 
-func isGood(word string) bool { return slices.Contains(goodWords, strings.ToLower(word)) }
+func isSuccessWord(word string) bool { return slices.Contains(successWords, strings.ToLower(word)) }
 
-// errorBodies are the conditions by which a good answer is an error: most lists have the
-// member beside their rows, and no record has it.
-func (a *api) errorBodies() (conditions []string) {
+// errorConditions returns at most three conditions by which an answer with a success status is an error.
+// Most lists must have the condition's member beside their rows, and no single-record answer may have it.
+func (a *api) errorConditions() (conditions []string) {
 	count := map[string]int{}
 	var order []string
 	for _, l := range a.lists {
 		for _, p := range l.env.members {
-			one := errorState(p)
-			if one == "" || slices.ContainsFunc(a.kinds, func(k *kind) bool { return k.has(p.path) }) {
+			one := errorCondition(p)
+			if one == "" || slices.ContainsFunc(a.kinds, func(k *kind) bool { return k.hasInstanceMember(p.path) }) {
 				continue
 			}
 			if count[one]++; count[one] == 1 {
@@ -259,22 +260,22 @@ func (a *api) errorBodies() (conditions []string) {
 	return conditions
 }
 
-// errorState is the condition on a member beside rows by which an answer is an error; "" =
-// none.
-func errorState(p envelopeMember) string {
+// errorCondition returns the condition on a member beside the rows by which an answer is an error,
+// or "" if the member says nothing about errors.
+func errorCondition(p envelopeMember) string {
 	f := &flowMapping{}
 	f.addText("field", p.path)
 	var bad []string
 	for _, word := range p.schema.Enum() {
-		if slices.Contains(badWords, strings.ToLower(word)) {
+		if slices.Contains(failureWords, strings.ToLower(word)) {
 			bad = append(bad, word)
 		}
 	}
-	good := slices.ContainsFunc(p.schema.Enum(), isGood)
+	good := slices.ContainsFunc(p.schema.Enum(), isSuccessWord)
 	switch typ := p.schema.Type(); {
 	case strings.Contains(p.path, "."):
 		return ""
-	case typ == "boolean" && isOneOf(p.path, goodNames...):
+	case typ == "boolean" && isOneOf(p.path, successNames...):
 		f.add("in", `["false"]`)
 	case isOneOf(p.path, stateNames...) && good && len(bad) > 0:
 		f.add("in", yamlList(bad))
@@ -285,7 +286,7 @@ func errorState(p envelopeMember) string {
 	return f.String()
 }
 
-// has reports whether a path that shows a record of the kind shows a member.
-func (k *kind) has(name string) bool {
+// hasInstanceMember reports whether the answer with a single record of the kind has a member of this name.
+func (k *kind) hasInstanceMember(name string) bool {
 	return slices.ContainsFunc(k.instances, func(in *instance) bool { return in.op.Answer.Property(name).Known() })
 }

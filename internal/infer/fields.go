@@ -13,38 +13,38 @@ import (
 
 // field is one field of a kind.
 type field struct {
-	spec   spec.Field
-	own    string // the member's own name, which ends Name and may have dots
-	why    string
-	schema openapi.Schema
-	enum   []string
+	spec    spec.Field
+	ownName string // name of the member itself, the last part of spec.Name; it may contain dots
+	why     string
+	schema  openapi.Schema
+	enum    []string
 }
 
-// Bounds of a kind's fields.
+// Limits on a kind's fields.
 const (
-	maxLevels = 3
-	maxFields = 150
-	maxFound  = 4000 // looked at
-	// maxVariants bounds how many variants of a kind's values are looked at.
+	maxLevels   = 3
+	maxFields   = 150
+	maxExamined = 4000 // members that listFields examines
+	// maxVariants is the largest number of schema variants that listFields examines for a kind.
 	maxVariants = 20_000
 )
 
-// fieldsOf lists the fields of a record in one or more schemas, outer ones first. The values of a map have any
-// name, and no path leads into a member whose own name has dots: of what is inside them the secrets alone are fields.
-// twice are the names that a member has by its own name and another one inside an object. isWhole is false where
-// there are more than are looked at.
-func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, twice []string, isWhole bool) {
+// listFields returns the fields of a record in one or more schemas, outer fields first. Inside the values of a map,
+// and inside a member whose name has dots, only secrets become fields, because a field's name can't address the rest.
+// twice has the names that belong to two members: a name with dots, and the path of a nested member. isWhole is
+// false if a limit stopped the search.
+func (d fieldCache) listFields(schemas []openapi.Schema, levels int) (all []*field, twice []string, isWhole bool) {
 	type level struct {
 		prefix  string
-		path    string // the same, with a zero byte between the members
+		path    string // the prefix with a zero byte instead of a dot between members
 		schemas []openapi.Schema
 		depth   int
-		hides   bool // secrets alone
+		hides   bool // only secrets become fields
 	}
-	seen := map[string]string{} // the paths of fields
+	seen := map[string]string{} // the path of each field, by its name
 	queue := []level{{schemas: schemas, depth: 1}}
 	looked, left := 0, maxVariants
-	for ; len(queue) > 0 && looked < maxFound; queue = queue[1:] {
+	for ; len(queue) > 0 && looked < maxExamined; queue = queue[1:] {
 		at := queue[0]
 		for _, p := range openapi.Members(at.schemas, &left) {
 			looked++
@@ -68,7 +68,7 @@ func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field,
 				switch {
 				case first >= 0 && isSecret:
 					all[first].spec.Class, all[first].why = f.spec.Class, f.why
-				case first < 0 && (isSecret || len(all) < maxFields && !at.hides): // a table needs few, and a secret counts at any depth
+				case first < 0 && (isSecret || len(all) < maxFields && !at.hides): // secrets have no limit
 					all = append(all, &f)
 				}
 				if seen[name] != "" && !at.hides {
@@ -88,8 +88,8 @@ func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field,
 	return all, twice, len(queue) == 0 && left > 0
 }
 
-// findSecret makes a field a secret where any variant of it is one.
-func (d described) findSecret(f *field, p openapi.Property, left *int) {
+// findSecret sets the class of a field to secret if any variant of its schema is a secret.
+func (d fieldCache) findSecret(f *field, p openapi.Property, left *int) {
 	for _, s := range append([]openapi.Schema{p.Schema}, p.Others...) {
 		for _, one := range s.Variants(left) {
 			if other := d.field(p.Name, one); other.spec.Class == spec.ClassSecret {
@@ -100,26 +100,25 @@ func (d described) findSecret(f *field, p openapi.Property, left *int) {
 	}
 }
 
-// described holds the fields that the members of a document are, as many kinds have the same.
-type described map[member]field
+// fieldCache stores the described field of each member, because many kinds share members.
+type fieldCache map[fieldKey]field
 
-type member struct {
+type fieldKey struct {
 	name   string
 	schema openapi.Schema
 }
 
-// field returns the field that a member is, without its name.
-func (d described) field(name string, schema openapi.Schema) field {
-	f, ok := d[member{name, schema}]
+// field returns the field for a member, from the cache if possible. The caller sets the full name.
+func (d fieldCache) field(name string, schema openapi.Schema) field {
+	f, ok := d[fieldKey{name, schema}]
 	if !ok {
-		f.schema, f.own = schema, name
+		f.schema, f.ownName = schema, name
 		f.describe(name)
-		d[member{name, schema}] = f
+		d[fieldKey{name, schema}] = f
 	}
 	return f
 }
 
-// isTime reports whether a field tells a time.
 func (f *field) isTime() bool {
 	return slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822, spec.TypeDate}, f.spec.Type)
 }
@@ -153,11 +152,11 @@ func (f *field) describe(name string) {
 		f.spec.Type = spec.TypeSelect
 	}
 	if typ != "boolean" {
-		f.classify(name, typ, format)
+		f.findClass(name, typ, format)
 	}
 }
 
-// How texts write times, and what looks like an address.
+// Patterns of example values: times, phone numbers, URLs, email addresses and Unix times.
 var (
 	rfc2822  = regexp.MustCompile(`^[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}$`)
 	iso8601  = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d`)
@@ -170,7 +169,7 @@ var (
 	epochMillis = regexp.MustCompile(`^1[0-9]{12}$`)
 )
 
-// isEpoch reports whether an integer tells a time in seconds.
+// isEpoch reports whether an integer field is a Unix time in seconds.
 func (f *field) isEpoch(name string) bool {
 	example := f.schema.Example()
 	text := strings.ToLower(f.schema.Description())
@@ -182,7 +181,7 @@ func (f *field) isEpoch(name string) bool {
 	return said && timely || timely && example != nil && epochNow.MatchString(example.Text)
 }
 
-// isMillis reports whether an integer tells a time in milliseconds.
+// isMillis reports whether an integer field is a Unix time in milliseconds.
 func (f *field) isMillis(name string) bool {
 	timely := isOneOf(name, clockFields...) || hasWord(name, "at", "timestamp", "created", "updated")
 	example := f.schema.Example()
@@ -190,8 +189,8 @@ func (f *field) isMillis(name string) bool {
 		epochMillis.MatchString(example.Text))
 }
 
-// classify finds the class of a field by its name, its format and its example.
-func (f *field) classify(name, typ, format string) {
+// findClass sets the class of a field by its name, its format and its example.
+func (f *field) findClass(name, typ, format string) {
 	example := ""
 	if x := f.schema.Example(); x != nil && x.Kind == openapi.String {
 		example = x.Text
@@ -200,71 +199,71 @@ func (f *field) classify(name, typ, format string) {
 	inside := typ == "object" || typ == "array"
 	switch {
 	case isSecret(name) && text && len(f.enum) == 0:
-		f.class(spec.ClassSecret, "by its name")
+		f.setClass(spec.ClassSecret, "by its name")
 	case format == "password":
-		f.spec.Class, f.why = spec.ClassSecret, ofFormat
+		f.spec.Class, f.why = spec.ClassSecret, secretByFormat
 	case inside:
 	case format == "phone" || format == "phone-number" || format == "e164" || e164.MatchString(example):
-		f.class(spec.ClassPhone, "by its format or example")
+		f.setClass(spec.ClassPhone, "by its format or example")
 	case text && (hasWord(name, "phone", "mobile", "msisdn", "telephone", "fax") || isOneOf(name, "callerid", "phonenumber")) &&
 		!hasWord(name, "id", "type", "country", "sid"):
-		f.class(spec.ClassPhone, "by its name")
+		f.setClass(spec.ClassPhone, "by its name")
 	case format == "email" || mailbox.MatchString(example):
-		f.class(spec.ClassName, "an address of a person")
+		f.setClass(spec.ClassName, "an address of a person")
 	case text && hasWord(name, "email", "mail", "mailbox"):
-		f.class(spec.ClassName, "an address of a person, by its name")
+		f.setClass(spec.ClassName, "an address of a person, by its name")
 	case slices.Contains([]string{"uri", "url", "uri-template", "iri"}, format) || webURL.MatchString(example):
-		f.class(spec.ClassURL, "by its format or example")
+		f.setClass(spec.ClassURL, "by its format or example")
 	case text && len(f.enum) == 0 && hasWord(name, "url", "uri", "href", "link"):
-		f.class(spec.ClassURL, "by its name")
+		f.setClass(spec.ClassURL, "by its name")
 	case text && len(f.enum) == 0 && (isOneOf(name, "name", "fullname", "firstname", "lastname", "surname", "givenname", "familyname",
 		"middlename", "displayname", "nickname", "realname", "username", "login", "screenname", "author", "address", "street", "line1", "line2",
 		"postalcode", "zip", "zipcode", "birthdate", "dateofbirth", "dob", "ip", "ipaddress") ||
 		hasWord(name, "ip") && hasWord(name, "address", "client", "source", "remote")):
-		f.class(spec.ClassName, "may name a person")
+		f.setClass(spec.ClassName, "may name a person")
 	case text && len(f.enum) == 0 && isOneOf(name, "body", "text", "message", "content", "comment", "note", "notes", "bodytext", "bodyhtml",
 		"html", "subject", "transcript"):
-		f.class(spec.ClassBody, "what people wrote, by its name")
+		f.setClass(spec.ClassBody, "what people wrote, by its name")
 	case hasWord(name, "price", "amount", "cost", "fee", "salary", "balance", "total", "subtotal") && (typ == "number" || typ == "integer" &&
 		!hasWord(name, "count") ||
 		typ == "string" && f.schema.Format() == "decimal"):
-		f.class(spec.ClassPrice, "by its name")
+		f.setClass(spec.ClassPrice, "by its name")
 	}
 }
 
-func (f *field) class(class, why string) { f.spec.Class, f.why = class, "class: "+why }
+func (f *field) setClass(class, why string) { f.spec.Class, f.why = class, "class: "+why }
 
-// ofFormat is why a field is a secret whose name does not say it.
-const ofFormat = "class: its format says so"
+// secretByFormat is the reason for a secret whose format shows it, not its name.
+const secretByFormat = "class: its format says so"
 
-// isSecret reports whether a field is a secret by its name.
+// isSecret reports whether a field's name is that of a secret.
 func isSecret(name string) bool {
 	short, last := foldName(name), strings.Join(splitWords(name), " ")
 	return isOneOf(name, "secretkey", "authorization", "pin", "cvc", "cvv", "ssn", "otp", "encryptedvalue") || secretEnd.MatchString(last) ||
-		keyEnd.MatchString(short) && !hasWord(name, "public", "publishable") || tokenEnd.MatchString(short) && !placeToken.MatchString(short)
+		keyEnd.MatchString(short) && !hasWord(name, "public", "publishable") || tokenEnd.MatchString(short) && !pageToken.MatchString(short)
 }
 
-// How names of secrets end: client_secret and secret_access_key, sshPrivateKey and recovery_codes, but not
-// password_changed, secret_name and key_id. A token that says where a page or a version stands is no secret,
-// nor are tokens of a text that are counted.
+// Endings of the names of secrets: client_secret, secret_access_key, sshPrivateKey and recovery_codes, but not
+// password_changed, secret_name and key_id. pageToken matches tokens that are no secrets: paging and version
+// tokens, and numbers of text tokens.
 var (
 	secretEnd = regexp.MustCompile(`\b(?:(?:password|passwd|pwd|secret|passphrase|passcode|jwt)s?(?: (?:access|api|auth))?` +
 		`(?: (?:hash|salt|value|key|token|text|plaintext|digest|string|data|confirmation))?\d*)$`)
 	keyEnd = regexp.MustCompile(`(?:(?:private|encryption|decryption|signing|hmac|auth|api|access|shared|master)keys?` +
 		`(?:pem|value|data|plaintext|hash|base64)?|(?:recovery|backup)codes?|(?:otp|mfa|recovery)seeds?|connectionstrings?)\d*$`)
-	tokenEnd   = regexp.MustCompile(`tokens?(?:value|hash|plaintext)?\d*$`)
-	placeToken = regexp.MustCompile(`(?:page|next|prev|previous|cursor|continuation|continue|pagination|sync|start|skip|scroll|resume|delta|` +
+	tokenEnd  = regexp.MustCompile(`tokens?(?:value|hash|plaintext)?\d*$`)
+	pageToken = regexp.MustCompile(`(?:page|next|prev|previous|cursor|continuation|continue|pagination|sync|start|skip|scroll|resume|delta|` +
 		`change|cancel|cancellation|idempotency|concurrency|version|lock|stop)tokens?$|` +
 		`(?:input|output|prompt|completion|reasoning|cached|used|total|max|min|maximum|minimum|num)tokens$`)
 )
 
-// checkSecrets declares in each kind what has the name of another kind's secret and is none: a spec hides a secret by its
-// name, in every kind that does not declare the name. It says what is hidden all the same, and which fields of writes are not.
+// checkSecrets declares, in each kind, fields that are no secret but have the name of another kind's secret. A spec hides
+// a secret's name in every kind that doesn't declare it. It notes fields that stay hidden, and write-only fields that don't.
 func (a *api) checkSecrets() {
 	secrets := map[string]*field{}
 	for _, k := range a.kinds {
 		for _, f := range k.fields {
-			if f.spec.Class == spec.ClassSecret && (secrets[f.spec.Name] == nil || f.why != ofFormat) {
+			if f.spec.Class == spec.ClassSecret && (secrets[f.spec.Name] == nil || f.why != secretByFormat) {
 				secrets[f.spec.Name] = f
 			}
 			if f.schema.WriteOnly() && f.spec.Class != spec.ClassSecret {
@@ -277,21 +276,21 @@ func (a *api) checkSecrets() {
 		for name, secret := range sortedEntries(secrets) {
 			own := slices.IndexFunc(k.fields, func(f *field) bool { return f.spec.Name == name })
 			var hidden []string
-			if end := "." + name; secret.why == ofFormat {
+			if end := "." + name; secret.why == secretByFormat {
 				for _, f := range k.fields {
-					if f.spec.Class != spec.ClassSecret && len(f.own) <= len(name) && strings.HasSuffix(f.spec.Name, end) {
+					if f.spec.Class != spec.ClassSecret && len(f.ownName) <= len(name) && strings.HasSuffix(f.spec.Name, end) {
 						hidden = append(hidden, "field "+f.spec.Name)
 					}
 				}
 			}
-			hidden = append(hidden, k.rowsHide(name)...)
-			if key := k.keyWith(name); key != "" {
+			hidden = append(hidden, k.hiddenRowFields(name)...)
+			if key := k.findKeyWith(name); key != "" {
 				hidden = append(hidden, "key "+key)
 			}
 			switch {
 			case len(hidden) == 0:
 			case own < 0:
-				k.fields = append(k.fields, &field{spec: spec.Field{Name: name}, own: name, why: "no secret here, as it is in another kind"})
+				k.fields = append(k.fields, &field{spec: spec.Field{Name: name}, ownName: name, why: "no secret here, as it is in another kind"})
 			case k.fields[own].spec.Class == spec.ClassSecret:
 				a.noteOnce("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
 			}
@@ -299,9 +298,9 @@ func (a *api) checkSecrets() {
 	}
 }
 
-// rowsHide returns the fields of rows that a secret of this name hides together with the key of their list: keys.access_key
-// in a list whose rows are under keys.
-func (k *kind) rowsHide(name string) (hidden []string) {
+// hiddenRowFields returns the fields of rows that a secret of this name hides because it includes the key of the list.
+// For example, the secret keys.access_key hides access_key in a list whose rows are under keys.
+func (k *kind) hiddenRowFields(name string) (hidden []string) {
 	for _, l := range k.lists {
 		for _, f := range k.fields {
 			path, own := "."+l.env.key+"."+f.spec.Name, f.spec.Name
@@ -313,14 +312,14 @@ func (k *kind) rowsHide(name string) (hidden []string) {
 	return hidden
 }
 
-// keyWith returns the key of a list or a record that leads through a member of the name; "" = none does.
-func (k *kind) keyWith(name string) string {
+// findKeyWith returns the key of a list or a record whose path includes the named member, or "" if there is none.
+func (k *kind) findKeyWith(name string) string {
 	var keys []string
 	for _, l := range k.lists {
 		keys = append(keys, l.env.key)
 	}
 	for _, in := range k.instances {
-		keys = append(keys, in.key)
+		keys = append(keys, in.recordKey)
 	}
 	i := slices.IndexFunc(keys, func(key string) bool { return strings.Contains("."+key+".", "."+name+".") })
 	if i < 0 {

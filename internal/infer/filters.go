@@ -1,4 +1,4 @@
-// Filters: the parameters of a list that select by a field of its records.
+// Filters: the parameters of a list that select or order its records.
 
 package infer
 
@@ -11,14 +11,14 @@ import (
 	"understudy/spec"
 )
 
-// filter is one parameter of a list.
+// filter is a list's parameter and the reason for its meaning.
 type filter struct {
 	spec spec.Filter
 	why  string
 }
 
-// edges are how APIs spell the edges of a range behind a field's name, and what they mean.
-var edges = []struct {
+// rangeEdges are the words after a field's name that mark the start or the end of a range, and their operators.
+var rangeEdges = []struct {
 	words []string
 	op    string
 	open  bool
@@ -29,33 +29,33 @@ var edges = []struct {
 	{[]string{"lt", "before"}, "before", false},
 }
 
-// bracketed is how some APIs write the parameters that select: filter[status], filter[created][gte].
-var bracketed = regexp.MustCompile(`^filters?\[([^\]]+)\](.*)$`)
+// bracketPattern matches parameters such as filter[status] and filter[created][gte].
+var bracketPattern = regexp.MustCompile(`^filters?\[([^\]]+)\](.*)$`)
 
-// anyValue are values that usually narrow nothing.
-var anyValue = []string{"all", "any"}
+// anyValues are filter values that usually select all records.
+var anyValues = []string{"all", "any"}
 
-// Words in the name of a switch: those of records that lists usually leave out, those that begin a
-// name of what is shown besides, and those of what stands around the records.
+// Words in the name of a boolean parameter: of records that lists usually leave out, of names that
+// begin with a word for "include", and of members beside the records.
 var (
-	leftOut = []string{"all", "archived", "cancelled", "canceled", "closed", "completed", "deactivated", "deleted", "deprecated", "disabled",
-		"drafts", "expired", "hidden", "inactive", "removed", "revoked", "suspended", "terminated", "trashed"}
-	shown  = []string{"include", "includes", "with", "show"}
-	around = []string{"total", "totals", "count", "counts", "meta", "metadata", "pagination", "stats", "statistics"}
+	leftOutWords = []string{"all", "archived", "cancelled", "canceled", "closed", "completed", "deactivated", "deleted", "deprecated",
+		"disabled", "drafts", "expired", "hidden", "inactive", "removed", "revoked", "suspended", "terminated", "trashed"}
+	includeWords = []string{"include", "includes", "with", "show"}
+	aroundWords  = []string{"total", "totals", "count", "counts", "meta", "metadata", "pagination", "stats", "statistics"}
 )
 
-// widens reports whether the name of a switch says that it shows more records.
-func widens(name string) bool {
+// isWidening reports whether the name of a boolean parameter says that the list returns more records with it.
+func isWidening(name string) bool {
 	all := splitWords(name)
-	return !hasWord(name, around...) && (hasWord(name, leftOut...) || len(all) > 1 && slices.Contains(shown, all[0]))
+	return !hasWord(name, aroundWords...) && (hasWord(name, leftOutWords...) || len(all) > 1 && slices.Contains(includeWords, all[0]))
 }
 
-// filtersOf finds the parameters of a list that select by a field, and those that order.
-func filtersOf(l *list, k *kind) {
+// findFilters adds the list's parameters that select by a field, order the records, widen the list or add totals.
+func findFilters(l *list, k *kind) {
 	at := func(name string) *field {
 		for _, f := range k.fields {
-			outer := strings.TrimSuffix(f.spec.Name, f.own)
-			same := foldName(f.own) == foldName(name) && !strings.Contains(f.own, ".") && (outer == "" || foldName(outer) == "attributes")
+			outer := strings.TrimSuffix(f.spec.Name, f.ownName)
+			same := foldName(f.ownName) == foldName(name) && !strings.Contains(f.ownName, ".") && (outer == "" || foldName(outer) == "attributes")
 			if same && f.spec.Class != spec.ClassSecret {
 				return f
 			}
@@ -73,11 +73,11 @@ func filtersOf(l *list, k *kind) {
 		}
 		if p.Schema.Type() == "boolean" && p.Schema.Default() == "false" && !p.Required && at(p.Name) == nil {
 			switch {
-			case widens(p.Name):
+			case isWidening(p.Name):
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
 					"it shows more records, by its name; it is off by default"})
 				continue
-			case hasWord(p.Name, around...):
+			case hasWord(p.Name, aroundWords...):
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "aside", Meaning: spec.Meaning{Default: "false"}},
 					"it says more around the records, by its name; it is off by default"})
 				continue
@@ -85,7 +85,7 @@ func filtersOf(l *list, k *kind) {
 		}
 		l.addFilter(p.Name, p.Schema, at)
 		if p.Required {
-			l.demand(p.Name)
+			l.addRequired(p.Name)
 		}
 		if p.Schema.Type() == "object" {
 			for _, member := range p.Schema.Properties() {
@@ -95,8 +95,8 @@ func filtersOf(l *list, k *kind) {
 	}
 }
 
-// demand makes a parameter required: the list is not walked without it.
-func (l *list) demand(name string) {
+// addRequired marks a parameter as required. A sync does not walk the list without it.
+func (l *list) addRequired(name string) {
 	i := slices.IndexFunc(l.filters, func(f *filter) bool { return f.spec.Name == name })
 	if i < 0 {
 		i, l.filters = len(l.filters), append(l.filters, &filter{spec: spec.Filter{Name: name}})
@@ -106,10 +106,10 @@ func (l *list) demand(name string) {
 	}
 }
 
-// addFilter adds the filter that a parameter is, if it is one.
+// addFilter adds the parameter as a filter if it selects by a field.
 func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) {
 	f := &filter{spec: spec.Filter{Name: name}}
-	if m := bracketed.FindStringSubmatch(name); m != nil {
+	if m := bracketPattern.FindStringSubmatch(name); m != nil {
 		name = m[1] + m[2]
 	}
 	field := at(name)
@@ -118,23 +118,23 @@ func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) 
 			return
 		}
 		f.why = "a field has its name"
-	} else if field = f.edge(name, at); field == nil {
+	} else if field = f.findEdge(name, at); field == nil {
 		return
 	}
 	f.spec.Field, f.spec.Type = field.spec.Name, field.spec.Type
 	if f.spec.Op == "" {
-		f.values(s)
+		f.addValues(s)
 	}
 	l.filters = append(l.filters, f)
 }
 
-// edge reads a name that ends with the edge of a range: created[gte], created_after.
-func (f *filter) edge(name string, at func(string) *field) *field {
+// findEdge parses a name such as created[gte] or created_after. It returns the time field, or nil for other names.
+func (f *filter) findEdge(name string, at func(string) *field) *field {
 	all := splitWords(name)
 	if len(all) < 2 {
 		return nil
 	}
-	for _, e := range edges {
+	for _, e := range rangeEdges {
 		if !slices.Contains(e.words, all[len(all)-1]) {
 			continue
 		}
@@ -149,14 +149,14 @@ func (f *filter) edge(name string, at func(string) *field) *field {
 	return nil
 }
 
-// values notes the choices of a filter, its default, and the values that narrow nothing.
-func (f *filter) values(s openapi.Schema) {
+// addValues sets the choices of a filter, its default, and the values that select all records.
+func (f *filter) addValues(s openapi.Schema) {
 	enum := s.Enum()
 	if len(enum) > 1 && len(enum) <= 30 {
 		f.spec.Type = spec.TypeSelect
 	}
 	for _, v := range enum {
-		if low := strings.ToLower(v); slices.Contains(anyValue, low) || strings.HasSuffix(low, "_unspecified") {
+		if low := strings.ToLower(v); slices.Contains(anyValues, low) || strings.HasSuffix(low, "_unspecified") {
 			f.spec.Meaning.SelectAll = append(f.spec.Meaning.SelectAll, v)
 		} else if f.spec.Type == spec.TypeSelect {
 			f.spec.Values = append(f.spec.Values, v)

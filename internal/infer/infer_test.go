@@ -29,7 +29,7 @@ func drafted(t *testing.T, text string) *infer.Draft {
 	if err != nil {
 		t.Fatal(err)
 	}
-	draft, err := infer.FromDocument(doc, "shop.yaml")
+	draft, err := infer.DrawFromDocument(doc, "shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestPathsOfADocument(t *testing.T) {
 		{"/rates", "/v1/rates", ""},
 		{"/customer", "", `no list at "/customer" or below; did you mean "/customers"?`},
 	} {
-		draft, err := infer.FromDocument(doc, "shop.yaml", one.path)
+		draft, err := infer.DrawFromDocument(doc, "shop.yaml", one.path)
 		if one.err != "" {
 			if err == nil || err.Error() != one.err {
 				t.Errorf("%s: %v", one.path, err)
@@ -105,7 +105,7 @@ func TestNothingToDraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer.FromDocument(doc, "x"); err == nil || !strings.Contains(err.Error(), "no GET answers with a list") {
+	if _, err := infer.DrawFromDocument(doc, "x"); err == nil || !strings.Contains(err.Error(), "no GET answers with a list") {
 		t.Error(err)
 	}
 }
@@ -309,7 +309,7 @@ func FuzzDraft(f *testing.F) {
 		if err != nil {
 			return
 		}
-		draft, err := infer.FromDocument(doc, "fuzz")
+		draft, err := infer.DrawFromDocument(doc, "fuzz")
 		if err != nil {
 			return
 		}

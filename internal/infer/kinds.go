@@ -1,4 +1,4 @@
-// Kinds: lists grouped by what their rows are, and what names and orders a record.
+// Kinds: groups lists by their rows, and finds the id, clock, columns and id prefixes of each kind.
 
 package infer
 
@@ -12,45 +12,45 @@ import (
 	"understudy/spec"
 )
 
-// list is one path that lists records.
+// list is a path that lists records.
 type list struct {
-	op      *openapi.Operation
-	env     envelope
-	cut     *pagination
-	paging  string // the name of its paging; "" = the spec's
-	form    string // of its answer; "" = not known
-	filters []*filter
+	op             *openapi.Operation
+	env            envelope
+	cut            *pagination
+	pagingName     string // name of its paging entry; "" means the spec's default paging
+	answerTemplate string // template of its answer; "" if unknown
+	filters        []*filter
 }
 
-// instance is one path that shows a record.
+// instance is a path that returns a single record.
 type instance struct {
-	op     *openapi.Operation
-	vars   []string
-	record openapi.Schema
-	key    string // the member that is the record; "" = the answer is
-	answer string // with {record}; "" = the key alone is around it
-	shape  string // "" = the kind's
+	op             *openapi.Operation
+	vars           []string
+	record         openapi.Schema
+	recordKey      string // member of the answer with the record; "" if the answer itself is the record
+	answerTemplate string // template with {record}; "" if recordKey is the only member
+	shape          string // name of the record's shape; "" means the kind's own
 }
 
-// kind is a sort of record.
+// kind is a type of record, with its lists and fields.
 type kind struct {
-	name      string
-	ref       string // the name of its rows' schema; "" = none
-	schema    string // the reference to it; "" = none
-	lists     []*list
-	instances []*instance
-	fields    []*field
-	id        []string
-	clock     string
-	columns   []string
-	prefixes  []string
-	why       map[string]string // by key of the spec
-	seen      bool              // its rows are those of answers
+	name       string
+	schemaName string // name of the schema of its rows, or ""
+	schemaRef  string // reference to the schema of its rows, or ""
+	lists      []*list
+	instances  []*instance
+	fields     []*field
+	id         []string
+	clock      string
+	columns    []string
+	prefixes   []string
+	why        map[string]string // reason for each setting, by the setting's key in the spec
+	observed   bool              // whether its rows come from real answers, not from examples
 }
 
-// group sorts lists by what their rows are: by the reference to their schema, else by the last
-// word of their path and the members they have.
-func group(lists []*list) (kinds []*kind) {
+// groupLists groups lists into kinds. Lists of a kind refer to the same row schema. Without a reference,
+// they have the same last word in the path and the same members.
+func groupLists(lists []*list) (kinds []*kind) {
 	byRow := map[string]*kind{}
 	for _, l := range lists {
 		ref := l.env.row.Ref()
@@ -63,7 +63,7 @@ func group(lists []*list) (kinds []*kind) {
 		}
 		k := byRow[key]
 		if k == nil {
-			k = &kind{ref: l.env.row.Name(), schema: ref, why: map[string]string{}}
+			k = &kind{schemaName: l.env.row.Name(), schemaRef: ref, why: map[string]string{}}
 			byRow[key] = k
 			kinds = append(kinds, k)
 		}
@@ -73,26 +73,26 @@ func group(lists []*list) (kinds []*kind) {
 	return kinds
 }
 
-// shortest is the list with the fewest path segments.
-func (k *kind) shortest() *list {
+// topList returns the list with the fewest path segments.
+func (k *kind) topList() *list {
 	return slices.MinFunc(k.lists, func(a, b *list) int { return len(segments(a.op.Path)) - len(segments(b.op.Path)) })
 }
 
-// maxKindName bounds the name of a schema that becomes the name of a kind.
-const maxKindName = 30
+// maxKindNameBytes is the largest length of a schema name that becomes the name of a kind.
+const maxKindNameBytes = 30
 
-// nameKinds names each by the last word of its shortest list; where another has the name,
-// by its schema or by the word before it.
+// nameKinds names each kind by the last word of its shortest path. If that name is taken, it uses the name
+// of the schema, the last two words of the path, or a number.
 func nameKinds(kinds []*kind) {
 	order := slices.Clone(kinds)
-	slices.SortStableFunc(order, func(a, b *kind) int { return len(segments(a.shortest().op.Path)) - len(segments(b.shortest().op.Path)) })
+	slices.SortStableFunc(order, func(a, b *kind) int { return len(segments(a.topList().op.Path)) - len(segments(b.topList().op.Path)) })
 	taken := map[string]bool{"": true, "number": true, "search": true, "jobs": true}
 	for _, k := range order {
-		path := k.shortest().op.Path
-		last := snakeCase(k.shortest().subject())
+		path := k.topList().op.Path
+		last := snakeCase(k.topList().subject())
 		wish := []string{last}
-		if k.ref != "" && len(k.ref) <= maxKindName {
-			wish = append(wish, plural(snakeCase(k.ref)), snakeCase(k.ref))
+		if k.schemaName != "" && len(k.schemaName) <= maxKindNameBytes {
+			wish = append(wish, plural(snakeCase(k.schemaName)), snakeCase(k.schemaName))
 		}
 		before := ""
 		for _, s := range segments(path) {
@@ -117,7 +117,7 @@ func nameKinds(kinds []*kind) {
 	}
 }
 
-// numberedName returns the first of name_2, name_3 and so on that is not taken.
+// numberedName returns the first free name of name_2, name_3 and so on.
 func numberedName(name string, taken map[string]bool) string {
 	for n := 2; ; n++ {
 		if numbered := fmt.Sprintf("%s_%d", name, n); !taken[numbered] {
@@ -126,8 +126,8 @@ func numberedName(name string, taken map[string]bool) string {
 	}
 }
 
-// row is the schema of a record in the kind's lists.
-func (k *kind) row() openapi.Schema {
+// rowSchema returns the schema of a record in the kind's first list, or in its first instance.
+func (k *kind) rowSchema() openapi.Schema {
 	if len(k.lists) == 0 {
 		return k.instances[0].record
 	}
@@ -138,10 +138,10 @@ func isScalar(s openapi.Schema) bool {
 	return slices.Contains([]string{"string", "integer", "number", ""}, s.Type())
 }
 
-// findID finds the field that names a record. paths are the paths below the kind's lists
-// that show one record.
+// findID sets the kind's id. paths are the operations that return a single record. It returns a caveat
+// if no field is a certain id.
 func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
-	props := slices.DeleteFunc(k.row().Properties(), func(p openapi.Property) bool { return !isScalar(p.Schema) })
+	props := slices.DeleteFunc(k.rowSchema().Properties(), func(p openapi.Property) bool { return !isScalar(p.Schema) })
 	sure := 0
 	for _, p := range props {
 		if !p.Schema.Nullable() {
@@ -156,7 +156,7 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 				case foldName(p.Name) != foldName(name):
 				case !above && k.isParentID(p.Name):
 					parent = p.Name
-				case p.Schema.Nullable() && !mayBeNull || !k.tellsApart(p.Name):
+				case p.Schema.Nullable() && !mayBeNull || !k.hasUniqueValues(p.Name):
 					refused = p.Name
 				default:
 					return p.Name
@@ -168,7 +168,7 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	if k.pickID(paths, pick) {
 		return ""
 	}
-	// Where most fields may be null, that says little of one.
+	// If the document allows null for most fields, nullable fields can be ids too.
 	if mayBeNull = 2*sure <= len(props); mayBeNull && k.pickID(paths, pick) {
 		return strings.Join(k.id, " and ") + " may be null by the document, and is taken for the id: where it is null, a list is not complete; " +
 			"check it, or give another"
@@ -182,14 +182,14 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	return "no field surely names a record, so that it is kept as whole pages; give it an id"
 }
 
-// pickID finds the id among the fields that pick returns, which may be those of records above the lists; false where none is one.
+// pickID sets the kind's id from the fields that pick accepts. It returns false if no field is an id.
 func (k *kind) pickID(paths []*openapi.Operation, pick func(bool, ...string) string) bool {
 	one := foldName(singular(k.name))
 	if name := pick(false, idFields...); name != "" {
 		k.id, k.why["id"] = []string{name}, "the field is called so"
 		return true
 	}
-	if name := pick(false, one+"id", foldName(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
+	if name := pick(false, one+"id", foldName(singular(k.schemaName))+"id", one+"uuid", one+"sid"); name != "" {
 		k.id, k.why["id"] = []string{name}, "the kind's name with id"
 		return true
 	}
@@ -200,18 +200,18 @@ func (k *kind) pickID(paths []*openapi.Operation, pick func(bool, ...string) str
 		if name == "" && foldName(v) == one {
 			name = pick(false, "name", "code", "slug", "number")
 		}
-		if name != "" && k.idUnder(op.Path, name, pick) {
+		if name != "" && k.pickNestedID(op.Path, name, pick) {
 			return true
 		}
 	}
 	return false
 }
 
-// tellsApart reports whether a field has a value of its own in each row of the pages that were
-// seen. The examples of a document often repeat one row.
-func (k *kind) tellsApart(name string) bool {
+// hasUniqueValues reports whether a field has a different value in each row of the observed pages. It returns true
+// for examples of a document, because these often repeat a row.
+func (k *kind) hasUniqueValues(name string) bool {
 	for _, l := range k.lists {
-		if !k.seen {
+		if !k.observed {
 			return true
 		}
 		seen := map[string]bool{}
@@ -225,10 +225,9 @@ func (k *kind) tellsApart(name string) bool {
 	return true
 }
 
-// idUnder makes an id of a field that a path's last variable names. It is a name below the
-// records that the path's other variables name, so these are part of the id. It returns false where
-// no field shows one of them.
-func (k *kind) idUnder(path, name string, pick func(bool, ...string) string) bool {
+// pickNestedID sets an id of several fields, one for each variable of the path, because name is unique only
+// below the parent records. name is the field of the last variable. It returns false if a variable has no field.
+func (k *kind) pickNestedID(path, name string, pick func(bool, ...string) string) bool {
 	vars := pathVars(path)
 	var id []string
 	for _, v := range vars[:len(vars)-1] {
@@ -243,8 +242,8 @@ func (k *kind) idUnder(path, name string, pick func(bool, ...string) string) boo
 	return true
 }
 
-// idVars are the variables of an instance's path that name the record; the unsure says why
-// none do.
+// idVars returns the variables of an instance's path that are the record's id, or in unsure why
+// there are none.
 func (k *kind) idVars(path string) (vars []string, unsure string) {
 	all := pathVars(path)
 	one := foldName(singular(k.name))
@@ -252,10 +251,10 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 	if len(k.id) == 1 {
 		name, ends := foldName(last), splitWords(last)
 		id := foldName(k.id[0])
-		other := k.row().Property(ends[len(ends)-1])
+		other := k.rowSchema().Property(ends[len(ends)-1])
 		switch {
-		case strings.HasSuffix(foldName(singular(lastWord(path))), name) && k.listed(lastWord(path)):
-		case name == id, name == one, name == one+id, name == foldName(singular(k.ref)), name == foldName(singular(k.ref))+id:
+		case strings.HasSuffix(foldName(singular(lastWord(path))), name) && k.hasListEnding(lastWord(path)):
+		case name == id, name == one, name == one+id, name == foldName(singular(k.schemaName)), name == foldName(singular(k.schemaName))+id:
 		case slices.Contains(idFields, id) && (slices.Contains(idFields, name) || slices.Contains(idFields, foldName(ends[len(ends)-1]))):
 		case !other.Known() && (name == "id" || name == one+"id"):
 		case other.Known() && isScalar(other):
@@ -280,7 +279,6 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 	return vars, ""
 }
 
-// exampleRows returns the rows of the list's example.
 func (l *list) exampleRows() []*openapi.Value {
 	if rows := memberAt(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
 		return rows.Items
@@ -288,12 +286,12 @@ func (l *list) exampleRows() []*openapi.Value {
 	return nil
 }
 
-// listed reports whether one of the kind's lists has a path that ends with the name.
-func (k *kind) listed(name string) bool {
+// hasListEnding reports whether the path of a list of the kind ends with the name.
+func (k *kind) hasListEnding(name string) bool {
 	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastWord(l.op.Path) == name })
 }
 
-// findClock finds the field that orders records in time.
+// findClock sets the kind's clock, the field that orders records in time. It returns a caveat if several fields could.
 func (k *kind) findClock() (unsure string) {
 	if len(k.lists) == 0 {
 		return ""
@@ -301,7 +299,7 @@ func (k *kind) findClock() (unsure string) {
 	var times []*field
 	for _, f := range k.fields {
 		outer, _, _ := strings.Cut(f.spec.Name, ".")
-		if f.isTime() && (f.own == f.spec.Name || isOneOf(outer, timeObjects...)) {
+		if f.isTime() && (f.ownName == f.spec.Name || isOneOf(outer, timeObjects...)) {
 			times = append(times, f)
 		}
 	}
@@ -314,7 +312,7 @@ func (k *kind) findClock() (unsure string) {
 	}
 	const byName = "a time, by its name that of creation"
 	for _, name := range clockFields {
-		if find(byName, func(f *field) bool { return foldName(f.own) == name }) {
+		if find(byName, func(f *field) bool { return foldName(f.ownName) == name }) {
 			return ""
 		}
 	}
@@ -332,10 +330,9 @@ func (k *kind) findClock() (unsure string) {
 	return ""
 }
 
-// maxColumns bounds the columns of a table.
 const maxColumns = 6
 
-// findColumns chooses what a table of the kind shows.
+// findColumns chooses the fields that the kind's table shows.
 func (k *kind) findColumns() {
 	add := func(name string) {
 		if name != "" && len(k.columns) < maxColumns && !slices.Contains(k.columns, name) {
@@ -364,18 +361,18 @@ func (k *kind) findColumns() {
 	add(k.clock)
 }
 
-// What ids begin with, as examples and patterns show it.
+// Patterns that find the prefix of ids in example ids and in a schema's pattern.
 var (
 	idExample = regexp.MustCompile(`^([A-Za-z]{1,12}[_-])[A-Za-z0-9]{4,}$|^([A-Z]{2})[0-9a-z]{32}$`)
 	idPattern = regexp.MustCompile(`^\^?([A-Z]{2})\[0-9a-fA-F\]\{32\}\$?$`)
 )
 
-// findPrefixes finds what the kind's ids begin with.
+// findPrefixes sets the prefix that all example ids of the kind share, or the prefix in the id's pattern.
 func (k *kind) findPrefixes() {
 	if len(k.id) != 1 {
 		return
 	}
-	s := k.row().Property(k.id[0])
+	s := k.rowSchema().Property(k.id[0])
 	var examples []string
 	if x := s.Example(); x != nil {
 		examples = append(examples, x.Text)

@@ -42,7 +42,7 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 	doc := newObject().Set("openapi", openapi.Text("3.1.0"))
 	paths := newObject()
 	host := ""
-	var notes []unsure
+	var notes []caveat
 	records := map[string]bool{}
 	for _, address := range addresses {
 		at, err := url.Parse(address)
@@ -58,11 +58,11 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
 		if path := l.path(at); strings.Contains(path, "_id}") {
-			notes = append(notes, unsure{path, "a segment of " + at.Path + " is taken for the id of the record that the list lies under"})
+			notes = append(notes, caveat{path, "a segment of " + at.Path + " is taken for the id of the record that the list lies under"})
 		}
 		for name, text := range sortedEntries(l.memberNotes) {
 			if text == contradictedText {
-				notes = append(notes, unsure{l.path(at), name + " " + contradictedText + ": it is left out"})
+				notes = append(notes, caveat{l.path(at), name + " " + contradictedText + ": it is left out"})
 			}
 		}
 		paths.Set(l.path(at), l.describePath(l.answer, append(pathParams(l.path(at)), l.params...)))
@@ -93,7 +93,7 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 			read.Schemes, read.Together = append(read.Schemes, scheme), append(read.Together, scheme)
 		}
 	}
-	return (&api{doc: read, seen: true, levels: maxLevels, notes: notes}).draw(strings.Join(addresses, ", "))
+	return (&api{doc: read, observed: true, fieldLevels: maxLevels, caveats: notes}).draw(strings.Join(addresses, ", "))
 }
 
 func newObject() *openapi.Value { return &openapi.Value{Kind: openapi.Object} }

@@ -19,14 +19,14 @@ func (a *api) writeHosts(w *writer) {
 		w.writeLine(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
 	} else {
 		why := "the document's first server"
-		if a.seen {
+		if a.observed {
 			why = "where it was asked"
 		}
 		host, plainly := strings.CutPrefix(a.doc.Servers[0], "http://")
 		switch {
 		case !plainly || !isPublicHost(host):
 			host = a.doc.Servers[0]
-		case a.seen:
+		case a.observed:
 			host = a.doc.Servers[0]
 			a.noteOnce("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
 		default:

@@ -396,7 +396,7 @@ func TestSpecsOfRandomAPIs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			draft, err := infer.FromDocument(doc, "drawn")
+			draft, err := infer.DrawFromDocument(doc, "drawn")
 			if err != nil {
 				t.Fatal(err)
 			}

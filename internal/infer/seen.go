@@ -45,7 +45,7 @@ func (s *parsedAnswer) describeResponse(notes map[string]string) *openapi.Value 
 	headers := newObject()
 	for _, name := range slices.Sorted(maps.Keys(s.header)) {
 		isPaging := isLinkHeader(name) || hasWord(name, "next", "continuation", "more")
-		if isPaging || name == "Etag" || isLimitHeader(name) || missedIfSeen(name) {
+		if isPaging || name == "Etag" || isLimitHeader(name) || isUsefulUndocumented(name) {
 			headers.Set(name, newObject().Set("example", openapi.Text(s.header.Get(name))))
 		}
 	}

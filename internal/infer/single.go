@@ -33,21 +33,21 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 		all := segments(op.Path)
 		_, isOne := lastVar(op.Path)
 		above := "/" + strings.Join(all[:len(all)-1], "/")
-		listed := isOne && slices.ContainsFunc(a.lists, func(l *list) bool { return below(l.op.Path) == above })
+		listed := isOne && slices.ContainsFunc(a.lists, func(l *list) bool { return trimExtension(l.op.Path) == above })
 		odd := oddPath(op.Path)
 		switch last := lastWord(op.Path); {
 		case !listed && (hasWord(last, riskyWords...) || strings.HasSuffix(foldName(last), "url")):
 			acting = append(acting, op.Path)
 			continue
 		case odd != "":
-			a.unsure(op.Path, "%s: left out", odd)
+			a.addCaveat(op.Path, "%s: left out", odd)
 			continue
 		case op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0:
-			a.unsure(op.Path, "its answer is neither a list nor an object with members: it passes to role all, and is not kept")
+			a.addCaveat(op.Path, "its answer is neither a list nor an object with members: it passes to role all, and is not kept")
 			a.passes = append(a.passes, op.Path)
 			continue
 		case sizeParam(op) != nil && queryParam(op, pageNumberNames) != nil:
-			a.unsure(op.Path, "it takes a page, and its answer has no array of records that is surely its list: each answer is kept by itself")
+			a.addCaveat(op.Path, "it takes a page, and its answer has no array of records that is surely its list: each answer is kept by itself")
 		}
 		k := &kind{why: map[string]string{"name": "of its path: one object that no list has"}}
 		k.instances = []*instance{{op: op, record: op.Answer}}
@@ -57,10 +57,10 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 	}
 	for _, path := range acting {
 		if !matchInstance(a.kinds, path) {
-			a.unsure(path, "it may do something, or show a credential, so it passes unseen: left out")
+			a.addCaveat(path, "it may do something, or show a credential, so it passes unseen: left out")
 			continue
 		}
-		a.unsure(path, "it may do something, or show a credential, and a request for it would be taken for one for a record: "+
+		a.addCaveat(path, "it may do something, or show a credential, and a request for it would be taken for one for a record: "+
 			"it passes to role all, and is not kept")
 		a.passes = append(a.passes, path)
 	}
@@ -99,7 +99,7 @@ func objectKindName(all []string, taken map[string]bool) (name string) {
 
 // isWanted reports whether the user asked for this path. Without a selection all paths are wanted.
 func (a *api) isWanted(where string) bool {
-	return len(a.paths) == 0 || slices.ContainsFunc(a.paths, func(path string) bool { return within(where, a.doc.Base+path) })
+	return len(a.wantedPaths) == 0 || slices.ContainsFunc(a.wantedPaths, func(path string) bool { return isWithin(where, a.doc.Base+path) })
 }
 
 // findKindByName returns the kind of the record at a top-level path such as /stories/{story_id}, if its lists have
@@ -114,7 +114,7 @@ func findKindByName(kinds []*kind, path string) (found *kind) {
 		return nil
 	}
 	for _, k := range kinds {
-		if !k.listed(all[0]) {
+		if !k.hasListEnding(all[0]) {
 			continue
 		}
 		if found != nil {

@@ -118,7 +118,7 @@ func (a *api) writeSpec(from string) []byte {
 	name, why := a.name()
 	w.writeEntry(0, "name", yamlScalar(name), why)
 	title, why := a.doc.Title, ""
-	if title == "" || a.seen {
+	if title == "" || a.observed {
 		title, why = strings.ToUpper(name[:1])+name[1:], "of the name"
 	}
 	w.writeLine(0, "title: "+quoteJSON(understudy.Clip(title)), why)
@@ -142,13 +142,13 @@ func (a *api) writeSpec(from string) []byte {
 		w.writeLine(0, "vars: {"+yamlScalar(user)+": user}", "most lists lie below it, and callers name themselves by user and secret")
 	}
 	shown := &flowMapping{}
-	for v, field := range sortedEntries(a.shown()) {
+	for v, field := range sortedEntries(a.findShownVariables()) {
 		shown.add(yamlScalar(v), yamlScalar(field))
 	}
 	w.writeEntry(0, "shown", shown.String(), "fields with the variables' names, in every kind whose lists have them")
-	absolute := yamlList(absoluteNames(a.lists, a.media()))
+	absolute := yamlList(absoluteNames(a.lists, a.mediaType()))
 	w.writeEntry(0, "absolute", absolute, "links to pages and records, which other answers may have unnamed")
-	w.writeEntry(0, "content_type", yamlScalar(a.media()), "what all answers are")
+	w.writeEntry(0, "content_type", yamlScalar(a.mediaType()), "what all answers are")
 	w.writeEntry(0, "passes", yamlList(a.passes), "their answers are neither lists nor objects")
 	a.noteOnce("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)
@@ -177,8 +177,8 @@ func sortedEntries[V any](m map[string]V) iter.Seq2[string, V] {
 
 // noteOnce adds a note about what is uncertain, unless the same note exists.
 func (a *api) noteOnce(where, text string) {
-	if !slices.Contains(a.notes, unsure{where, text}) {
-		a.unsure(where, "%s", text)
+	if !slices.Contains(a.caveats, caveat{where, text}) {
+		a.addCaveat(where, "%s", text)
 	}
 }
 
@@ -204,7 +204,7 @@ func (a *api) writePagings(w *writer) {
 		}
 	}
 	for _, l := range a.lists {
-		l.paging = names[l.cut.rulesKey()]
+		l.pagingName = names[l.cut.rulesKey()]
 		if l.cut.caveat != "" {
 			a.noteOnce(l.op.Path, l.cut.caveat)
 		}
@@ -327,7 +327,7 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 		}
 		w.writeEntry(3, "- path", yamlScalar(l.op.Path), "")
 		w.writeEntry(4, "key", quoteJSON(l.env.key), l.env.why)
-		w.writeEntry(4, "paging", yamlScalar(l.paging), l.cut.why["style"])
+		w.writeEntry(4, "paging", yamlScalar(l.pagingName), l.cut.why["style"])
 		for i, f := range l.filters {
 			if i == 0 {
 				w.writeLine(4, "filters:", "")
@@ -341,9 +341,9 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 		}
 		f := &flowMapping{}
 		f.addText("path", in.op.Path)
-		f.addText("key", in.key)
-		if in.answer != "" {
-			f.add("answer", quoteSingle(in.answer))
+		f.addText("key", in.recordKey)
+		if in.answerTemplate != "" {
+			f.add("answer", quoteSingle(in.answerTemplate))
 		}
 		f.addText("shape", in.shape)
 		f.add("id", yamlList(in.vars))

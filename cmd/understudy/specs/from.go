@@ -109,7 +109,7 @@ func drawDocument(ctx context.Context, doc *openapi.Document, name string, paths
 	drawn := make(chan error, 1)
 	go func() {
 		var err error
-		draft, err = infer.FromDocument(doc, name, paths...)
+		draft, err = infer.DrawFromDocument(doc, name, paths...)
 		drawn <- err
 	}()
 	select {
