@@ -91,7 +91,7 @@ for (const area of document.querySelectorAll("textarea[data-gsm]")) {
     const chars = [...area.value], { gsm, double } = area.dataset;
     const septets = chars.map((c) => gsm.includes(c) ? 1 : double.includes(c) ? 2 : 0), other = chars[septets.indexOf(0)];
     const [units, segments] = other ? fill(chars.map((c) => c.length), 70, 67) : fill(septets, 160, 153);
-    said.textContent = `${segments} segment${segments === 1 ? "" : "s"}, ${units} ${other ? "code units of UCS-2, because of " + other : "of GSM-7’s septets"}`;
+    said.textContent = `${segments} segment${segments === 1 ? "" : "s"}, ${units} characters ${other ? "(UCS-2), because of " + other : "(GSM-7)"}`;
     said.hidden = !chars.length;
   };
   area.after(said);
