@@ -216,8 +216,8 @@ func TestHeadersArePartOfTheKey(t *testing.T) {
 		{list, "till", []string{"Accept", "application/vnd.shop.full+json"}, http.StatusOK, "data"},
 		{list + "?understudy.order=asc", "till", []string{"Shop-Account", "ac_1"}, http.StatusBadRequest, "without the header Shop-Account"},
 		{list + "?understudy.as_of=2026-01-01", "till", []string{"Shop-Account", "ac_1"}, http.StatusBadRequest, "nothing is remembered"},
-		{list, "few", []string{"Shop-Account", "ac_1"}, http.StatusForbidden, "is not known"},
-		{one, "few", []string{"Shop-Account", "ac_1"}, http.StatusForbidden, "is not known"},
+		{list, "few", []string{"Shop-Account", "ac_1"}, http.StatusForbidden, "doesn't know which of them"},
+		{one, "few", []string{"Shop-Account", "ac_1"}, http.StatusForbidden, "doesn't know which of them"},
 	} {
 		token := map[string]string{"till": "a-token-of-the-till-567", "few": "a-token-of-the-few-8901"}[c.token]
 		r, err := rig.Ask(http.MethodGet, "", house.URL("shop")+c.path, "", append(c.headers, "Authorization", "Bearer "+token)...)

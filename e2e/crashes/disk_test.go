@@ -218,7 +218,7 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Status != http.StatusServiceUnavailable || !strings.Contains(string(r.Body), "this server cannot write to its disk") {
+	if r.Status != http.StatusServiceUnavailable || !strings.Contains(string(r.Body), "this server can&#39;t write to its disk") {
 		t.Errorf("signing in: %d %.2000s", r.Status, r.Body)
 	}
 	if n := strings.Count(house.Stderr(), "nothing can be saved"); n != 1 {
