@@ -14,8 +14,8 @@ type CallRow struct {
 	StartTime *string `json:"start_time"`
 }
 
-// newestCall is when the newest record of the simulated world began.
+// NewestCall is when the newest record of the simulated world began.
 var NewestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// worldDays are how many days its records are from.
+// WorldDays are how many days its records are from.
 const WorldDays = 90

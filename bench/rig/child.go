@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// patience bounds the start and the end of a child. A disk that others keep
+// Patience bounds the start and the end of a child. A disk that others keep
 // busy can hold up the first fsync of a new database for long.
 const Patience = 2 * time.Minute
 

@@ -93,7 +93,7 @@ func (r *Run) Varnish(ctx context.Context, up string) (*Child, error) {
 	return peer(ctx, dir, "varnish", at, "/usr/sbin/varnishd", "-j", "none", "-F", "-a", at, "-f", file, "-n", filepath.Join(dir, "work"), "-s", "malloc,256m")
 }
 
-// ErrNoPeer: a program to compare with is not installed.
+// ErrNoPeer says that a program to compare with is not installed.
 var ErrNoPeer = errors.New("not installed")
 
 // peer starts a program that says nothing when it listens.

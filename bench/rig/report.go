@@ -98,5 +98,5 @@ func Figure(v float64) string {
 // Ms is a duration as milliseconds.
 func Ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// mib is one MiB in bytes.
+// Mib is one MiB in bytes.
 const Mib = 1 << 20

@@ -34,7 +34,7 @@ func Spread(name string, d []time.Duration) []string {
 	return row
 }
 
-// spreadHead is the heading of spread's rows.
+// SpreadHead is the heading of spread's rows.
 var SpreadHead = []string{"ms", "n", "p25", "p50", "p75", "p99", "max"}
 
 // Pause waits, or ends with the context.
