@@ -75,7 +75,7 @@ func (a *api) auth() (sent string, callers []string, why string) {
 		}
 	}
 	var together []string
-	for _, s := range a.doc.Together {
+	for _, s := range a.doc.Combined {
 		together = append(together, schemeStyle(s))
 	}
 	switch {
@@ -95,7 +95,7 @@ func (a *api) auth() (sent string, callers []string, why string) {
 		return "none", nil, "left open: no style here is the document's"
 	case findKeyStyle(a.doc, a.credentialParam) != "":
 		return findKeyStyle(a.doc, a.credentialParam), nil, "its operations take it"
-	case a.doc.Refuses:
+	case a.doc.Has401:
 		a.noteOnce("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
 		return "bearer", nil, "likely: there are answers 401"
 	}
@@ -105,12 +105,12 @@ func (a *api) auth() (sent string, callers []string, why string) {
 // findKeyStyle returns the auth style of a key that operations accept as a header or a query parameter, or "" if
 // there is no such key. It is for documents without a security scheme.
 func findKeyStyle(doc *openapi.Document, param string) string {
-	for name := range sortedEntries(doc.Headers.Wanted) {
+	for name := range sortedEntries(doc.Headers.Requests) {
 		if isOneOf(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && canCompile("header "+name, nil) {
 			return "header " + name
 		}
 	}
-	if param != "" && doc.Refuses && canCompile("query "+param, nil) {
+	if param != "" && doc.Has401 && canCompile("query "+param, nil) {
 		return "query " + param
 	}
 	return ""
@@ -211,7 +211,7 @@ func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 		}
 		for _, f := range k.fields {
 			named := f.why == linkByName || foldName(f.spec.Name) == foldName(variable)
-			if named && f.spec.Link == p.name && f.ownName == f.spec.Name && !f.schema.Nullable() {
+			if named && f.spec.Link == p.name && f.ownName == f.spec.Name && !f.schema.IsNullable() {
 				return f.spec.Name
 			}
 		}

@@ -285,7 +285,7 @@ func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 // object with the kind's id. Otherwise unsure says what is missing or ambiguous.
 func (in *instance) findRecord(k *kind) (unsure string) {
 	has := func(s openapi.Schema) bool {
-		return !slices.ContainsFunc(k.id, func(name string) bool { return !s.Property(name).Known() })
+		return !slices.ContainsFunc(k.id, func(name string) bool { return !s.Property(name).IsKnown() })
 	}
 	if in.record = in.op.Answer; has(in.record) {
 		return ""
@@ -312,7 +312,7 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 
 func hasSameMembers(a, b openapi.Schema) bool {
 	x, y := a.Properties(), b.Properties()
-	return len(x) == len(y) && !slices.ContainsFunc(x, func(p openapi.Property) bool { return !b.Property(p.Name).Known() })
+	return len(x) == len(y) && !slices.ContainsFunc(x, func(p openapi.Property) bool { return !b.Property(p.Name).IsKnown() })
 }
 
 // defaultCaveat is part of the caveat about a filter whose default only the document states.

@@ -107,7 +107,7 @@ func (l *list) writeMember(p envelopeMember, example *openapi.Value) (value, mis
 	switch {
 	case p.path == l.env.key:
 		return "{rows}", ""
-	case p.path == c.rules.Next && c.rules.Style == "body" && (p.schema.Nullable() || example != nil && example.Kind == openapi.Null):
+	case p.path == c.rules.Next && c.rules.Style == "body" && (p.schema.IsNullable() || example != nil && example.Kind == openapi.Null):
 		return l.writeLink(p, example, "next")
 	case p.path == c.rules.Next && typ == "boolean", p.path == c.rules.More:
 		return "{more}", ""
@@ -123,7 +123,7 @@ func (l *list) writeMember(p envelopeMember, example *openapi.Value) (value, mis
 		return "true", ""
 	case isOneOf(name, stateNames...) && errorCondition(envelopeMember{path: name, schema: p.schema}) != "":
 		return quoteJSON(enum[slices.IndexFunc(enum, isSuccessWord)]), ""
-	case isOneOf(name, "error") && p.schema.Nullable():
+	case isOneOf(name, "error") && p.schema.IsNullable():
 		return "null", ""
 	case typ == "integer" && isOneOf(name, totalNames...) && c.rules.Style != "cursor":
 		return "{total}", ""

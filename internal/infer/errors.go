@@ -154,7 +154,7 @@ func valueAt(v *openapi.Value, place []string) string {
 			v = v.Items[0]
 		}
 		if i == len(place)-1 {
-			return v.Of(name)
+			return v.TextOf(name)
 		}
 		v = v.Get(name)
 	}
@@ -288,5 +288,5 @@ func errorCondition(p envelopeMember) string {
 
 // hasInstanceMember reports whether the answer with a single record of the kind has a member of this name.
 func (k *kind) hasInstanceMember(name string) bool {
-	return slices.ContainsFunc(k.instances, func(in *instance) bool { return in.op.Answer.Property(name).Known() })
+	return slices.ContainsFunc(k.instances, func(in *instance) bool { return in.op.Answer.Property(name).IsKnown() })
 }

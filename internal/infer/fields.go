@@ -266,7 +266,7 @@ func (a *api) checkSecrets() {
 			if f.spec.Class == spec.ClassSecret && (secrets[f.spec.Name] == nil || f.why != secretByFormat) {
 				secrets[f.spec.Name] = f
 			}
-			if f.schema.WriteOnly() && f.spec.Class != spec.ClassSecret {
+			if f.schema.IsWriteOnly() && f.spec.Class != spec.ClassSecret {
 				a.noteOnce("kind "+k.name+", field "+f.spec.Name,
 					"it is written and never answered, and nothing says that it is a secret: it is not hidden")
 			}

@@ -54,7 +54,7 @@ func isWriteHeader(name string) bool {
 // headers returns the header fields that operations accept, sorted by purpose.
 func (a *api) headers(auth string) (h requestHeaders) {
 	h.key, h.send = map[string][]string{}, map[string]string{}
-	for name, w := range sortedEntries(a.doc.Headers.Wanted) {
+	for name, w := range sortedEntries(a.doc.Headers.Requests) {
 		vendor := name == "Accept" && slices.ContainsFunc(w.Values, func(v string) bool { return strings.Contains(v, "/vnd.") })
 		if slices.Contains(plainHeaders, name) && !vendor || !canCompile(auth, []string{name}) {
 			continue
@@ -118,17 +118,17 @@ func isIdentifying(name, value string) bool {
 // sentValue returns the value to add to each upstream request for a header field, or "". Every operation must require the
 // field, and the field must identify the API or its client or come from observed requests. Callers send other fields
 // themselves, because these may change what a request does.
-func (a *api) sentValue(name string, w *openapi.Header) string {
+func (a *api) sentValue(name string, w *openapi.RequestHeader) string {
 	if w.Required == 0 || isWriteHeader(name) {
 		return ""
 	}
 	value, most := "", 0
-	for one, n := range sortedEntries(w.Demanded) {
+	for one, n := range sortedEntries(w.RequiredValues) {
 		if n > most {
 			value, most = one, n
 		}
 	}
-	all, version := a.doc.All, hasWord(name, "version") && w.Required == a.doc.All
+	all, version := a.doc.OperationCount, hasWord(name, "version") && w.Required == a.doc.OperationCount
 	dated := !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' })
 	plainly := isIdentifying(name, value)
 	switch left := "it goes upstream as a caller sends it, and is not added"; {
@@ -136,9 +136,9 @@ func (a *api) sentValue(name string, w *openapi.Header) string {
 		consentText.MatchString(w.Text):
 		a.noteOnce("", "headers: "+name+" confirms what a request does: "+left)
 		return ""
-	case value != "" && w.Demanded[value] == all && (plainly || a.observed):
+	case value != "" && w.RequiredValues[value] == all && (plainly || a.observed):
 		return value
-	case value != "" && w.Demanded[value] == all:
+	case value != "" && w.RequiredValues[value] == all:
 		a.noteOnce("", fmt.Sprintf("headers: %s: %s is demanded, and may change what a request does: %s; write send: {%s: %s} under headers "+
 			"if each request is to have it", name, quoteJSON(value), left, name, quoteJSON(value)))
 	case version && len(w.Values) > 1 && dated:
@@ -152,7 +152,7 @@ func (a *api) sentValue(name string, w *openapi.Header) string {
 		a.noteOnce("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or requests are refused")
 	case value != "":
 		a.noteOnce("", fmt.Sprintf("headers: %s: %s is demanded by %d of %d operations: %s; write it to headers.send if the others take it, too",
-			name, quoteJSON(value), w.Demanded[value], all, left))
+			name, quoteJSON(value), w.RequiredValues[value], all, left))
 	default:
 		a.noteOnce("", fmt.Sprintf("headers: %s is demanded by %d of %d operations: %s", name, w.Required, all, left))
 	}
@@ -219,14 +219,14 @@ func (a *api) responseHeaders() (names []string) {
 			leads[http.CanonicalHeaderKey(name)] = true
 		}
 	}
-	var all []*openapi.Told
-	for key, t := range sortedEntries(a.doc.Headers.Told) {
+	var all []*openapi.ResponseHeader
+	for key, t := range sortedEntries(a.doc.Headers.Responses) {
 		good := slices.ContainsFunc(t.Statuses, func(s string) bool { return strings.HasPrefix(s, "2") || s == "default" })
 		if good && !leads[key] && isUsefulHeader(t.Name) && t.Answers*rareRatio >= len(a.doc.Reads) {
 			all = append(all, t)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y *openapi.Told) int { return y.Answers - x.Answers })
+	slices.SortStableFunc(all, func(x, y *openapi.ResponseHeader) int { return y.Answers - x.Answers })
 	for _, t := range all[:min(len(all), maxBackHeaders)] {
 		names = append(names, t.Name)
 	}
@@ -236,7 +236,7 @@ func (a *api) responseHeaders() (names []string) {
 // writeHeaders writes the headers section of the spec and notes a document that names no request header field.
 func (a *api) writeHeaders(w *writer, auth string) {
 	h, back := a.headers(auth), a.responseHeaders()
-	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.All > len(a.doc.Reads)+len(a.doc.Others) {
+	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.OperationCount > len(a.doc.Reads)+len(a.doc.NonJSONReads) {
 		a.noteOnce("", "headers: no field of a request is named: until one stands under headers, answers to reads with it are not stored, "+
 			"and it is refused where its name may tell of an account or a key")
 	}

@@ -144,7 +144,7 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	props := slices.DeleteFunc(k.rowSchema().Properties(), func(p openapi.Property) bool { return !isScalar(p.Schema) })
 	sure := 0
 	for _, p := range props {
-		if !p.Schema.Nullable() {
+		if !p.Schema.IsNullable() {
 			sure++
 		}
 	}
@@ -156,7 +156,7 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 				case foldName(p.Name) != foldName(name):
 				case !above && k.isParentID(p.Name):
 					parent = p.Name
-				case p.Schema.Nullable() && !mayBeNull || !k.hasUniqueValues(p.Name):
+				case p.Schema.IsNullable() && !mayBeNull || !k.hasUniqueValues(p.Name):
 					refused = p.Name
 				default:
 					return p.Name
@@ -219,7 +219,7 @@ func (k *kind) hasUniqueValues(name string) bool {
 			if v := row.Get(name); v == nil || v.Text == "" || seen[v.Text] {
 				return false
 			}
-			seen[row.Of(name)] = true
+			seen[row.TextOf(name)] = true
 		}
 	}
 	return true
@@ -256,8 +256,8 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 		case strings.HasSuffix(foldName(singular(lastWord(path))), name) && k.hasListEnding(lastWord(path)):
 		case name == id, name == one, name == one+id, name == foldName(singular(k.schemaName)), name == foldName(singular(k.schemaName))+id:
 		case slices.Contains(idFields, id) && (slices.Contains(idFields, name) || slices.Contains(idFields, foldName(ends[len(ends)-1]))):
-		case !other.Known() && (name == "id" || name == one+"id"):
-		case other.Known() && isScalar(other):
+		case !other.IsKnown() && (name == "id" || name == one+"id"):
+		case other.IsKnown() && isScalar(other):
 			return nil, "{" + last + "} is the record's " + ends[len(ends)-1] + " and not its " + k.id[0]
 		default:
 			return nil, "nothing says that {" + last + "} is the record's " + k.id[0]
@@ -379,7 +379,7 @@ func (k *kind) findPrefixes() {
 	}
 	for _, l := range k.lists {
 		for _, row := range l.exampleRows() {
-			examples = append(examples, row.Of(k.id[0]))
+			examples = append(examples, row.TextOf(k.id[0]))
 		}
 	}
 	prefix := ""

@@ -120,24 +120,24 @@ func walkTexts(v *openapi.Value, do func(string)) {
 // findRateHeaders finds the header fields for the requests allowed in a time window, the remaining requests, and the
 // end of the window. It starts from a field that has "remaining" in its name.
 func (a *api) findRateHeaders(l *limits) {
-	var remaining []*openapi.Told
-	for _, t := range sortedEntries(a.doc.Headers.Told) {
+	var remaining []*openapi.ResponseHeader
+	for _, t := range sortedEntries(a.doc.Headers.Responses) {
 		if isLimitHeader(t.Name) && hasWord(t.Name, "remaining") && canBeLimitHeader(t.Name) {
 			remaining = append(remaining, t)
 		}
 	}
 	for _, name := range []string{"Ratelimit", "Ratelimit-Policy"} {
-		if t := a.doc.Headers.Told[name]; t != nil {
+		if t := a.doc.Headers.Responses[name]; t != nil {
 			l.standardHeaders = append(l.standardHeaders, t.Name)
 		}
 	}
 	if len(remaining) == 0 {
 		return
 	}
-	first := slices.MaxFunc(remaining, func(x, y *openapi.Told) int { return cmp.Compare(x.Answers, y.Answers) })
+	first := slices.MaxFunc(remaining, func(x, y *openapi.ResponseHeader) int { return cmp.Compare(x.Answers, y.Answers) })
 	l.spec.Remaining = first.Name
 	stem := strings.ReplaceAll(foldName(first.Name), "remaining", "")
-	for _, t := range sortedEntries(a.doc.Headers.Told) {
+	for _, t := range sortedEntries(a.doc.Headers.Responses) {
 		switch {
 		case t == first || !canBeLimitHeader(t.Name):
 		case l.spec.Limit == "" && (foldName(t.Name) == stem+"limit" || foldName(t.Name) == stem):
@@ -169,7 +169,7 @@ func (a *api) findRateHeaders(l *limits) {
 }
 
 // joinNamesExcept returns the names of at most three fields other than except, separated by commas.
-func joinNamesExcept(all []*openapi.Told, except *openapi.Told) string {
+func joinNamesExcept(all []*openapi.ResponseHeader, except *openapi.ResponseHeader) string {
 	var out []string
 	for _, t := range all {
 		if t != except && len(out) < 3 {
@@ -180,7 +180,7 @@ func joinNamesExcept(all []*openapi.Told, except *openapi.Told) string {
 }
 
 // isResetInSeconds reports whether a field gives the seconds until the window ends, not a timestamp.
-func isResetInSeconds(t *openapi.Told) bool {
+func isResetInSeconds(t *openapi.ResponseHeader) bool {
 	const longest = 366 * 24 * 3600
 	if n, err := strconv.ParseFloat(t.Example, 64); err == nil {
 		return n >= 0 && n < longest
@@ -198,7 +198,7 @@ func canBeLimitHeader(name string) bool {
 // writeLimits writes the limits section of the spec, and comments about what needs no setting.
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
-	if a.doc.Headers.Told["Etag"] != nil {
+	if a.doc.Headers.Responses["Etag"] != nil {
 		w.writeLine(0, "# Its answers have an ETag: a page that is held is asked for with If-None-Match, without being named.", "")
 	}
 	if len(l.standardHeaders) > 0 {

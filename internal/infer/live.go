@@ -81,8 +81,8 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 		return nil, err
 	}
 	for name, value := range live.Headers {
-		read.Headers.Wanted[http.CanonicalHeaderKey(name)] = &openapi.Header{Reads: read.All, Required: read.All, Values: []string{value},
-			Demanded: map[string]int{value: read.All}}
+		read.Headers.Requests[http.CanonicalHeaderKey(name)] = &openapi.RequestHeader{Reads: read.OperationCount, Required: read.OperationCount,
+			Values: []string{value}, RequiredValues: map[string]int{value: read.OperationCount}}
 	}
 	for style := range strings.SplitSeq(live.Auth, " + ") {
 		scheme := openapi.Scheme{Type: style}
@@ -90,7 +90,7 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 			scheme = openapi.Scheme{Type: "key", In: in, Name: name}
 		}
 		if style != "none" && style != "" {
-			read.Schemes, read.Together = append(read.Schemes, scheme), append(read.Together, scheme)
+			read.Schemes, read.Combined = append(read.Schemes, scheme), append(read.Combined, scheme)
 		}
 	}
 	return (&api{doc: read, observed: true, fieldLevels: maxLevels, caveats: notes}).draw(strings.Join(addresses, ", "))
@@ -288,7 +288,7 @@ func (l *liveList) pageURLs(s *parsedAnswer) (all []*url.URL) {
 	}
 	var walk func(v *openapi.Value, inside string, depth int)
 	walk = func(v *openapi.Value, inside string, depth int) {
-		v.Each(func(name string, m *openapi.Value) {
+		v.WalkPairs(func(name string, m *openapi.Value) {
 			name = inside + "_" + name
 			if m.Kind == openapi.String && strings.Contains(m.Text, "?") && hasWord(name, "next", "first", "last", "prev", "previous", "self") {
 				texts = append(texts, m.Text)
@@ -323,11 +323,11 @@ func (l *liveList) findRecord(ctx context.Context, rows *openapi.Value) {
 	first := rows.Items[0]
 	field, id := l.findID(first)
 	for _, name := range append([]string{field}, recordNameFields...) {
-		value := first.Of(name)
+		value := first.TextOf(name)
 		if value == "" || l.record != nil {
 			continue
 		}
-		isFirst := func(v *openapi.Value) bool { return l.recordID(v) == id && v.Of(name) == value }
+		isFirst := func(v *openapi.Value) bool { return l.recordID(v) == id && v.TextOf(name) == value }
 		got, err := l.fetchOK(ctx, l.recordURL(value))
 		if err == nil && got.body.Kind == openapi.Object && (isFirst(got.body) || slices.ContainsFunc(got.body.Items, isFirst)) {
 			if l.record, l.recordVar = got, name; name == field && foldName(field) != "key" {
@@ -361,7 +361,7 @@ func (l *liveList) recordID(record *openapi.Value) string {
 // fits.
 func (l *liveList) findID(record *openapi.Value) (field, id string) {
 	for _, name := range append(slices.Clone(idFields), foldName(singular(lastWord(l.listURL.Path)))+"id", "key") {
-		record.Each(func(key string, v *openapi.Value) {
+		record.WalkPairs(func(key string, v *openapi.Value) {
 			if id == "" && foldName(key) == foldName(name) && (v.Kind == openapi.String || v.Kind == openapi.Number) {
 				field, id = key, v.Text
 			}

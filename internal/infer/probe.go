@@ -307,7 +307,7 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 		if err != nil {
 			continue
 		}
-		isUnselected := func(row *openapi.Value) bool { return row.Of(name) != value }
+		isUnselected := func(row *openapi.Value) bool { return row.TextOf(name) != value }
 		if some := memberAt(got.body, e.key); some != nil && len(some.Items) > 0 && !slices.ContainsFunc(some.Items, isUnselected) {
 			l.params = append(l.params, liveParam{name: name, value: openapi.Text(value), in: "query"})
 		}

@@ -81,7 +81,7 @@ func inferSchema(v *openapi.Value, depth int) *openapi.Value {
 	switch v.Kind {
 	case openapi.Object:
 		members := newObject()
-		v.Each(func(name string, value *openapi.Value) { members.Set(name, inferSchema(value, depth+1)) })
+		v.WalkPairs(func(name string, value *openapi.Value) { members.Set(name, inferSchema(value, depth+1)) })
 		return s.Set("type", openapi.Text("object")).Set("properties", members)
 	case openapi.Array:
 		var items *openapi.Value
@@ -110,25 +110,25 @@ func inferSchema(v *openapi.Value, depth int) *openapi.Value {
 // mergeSchemas returns a schema for values that match a or b.
 func mergeSchemas(a, b *openapi.Value) *openapi.Value {
 	switch {
-	case a == nil || a.Of("type") == "":
+	case a == nil || a.TextOf("type") == "":
 		return b
-	case b == nil || b.Of("type") == "" || a.Of("type") != b.Of("type"):
-		if b != nil && a.Of("type") == "integer" && b.Of("type") == "number" {
+	case b == nil || b.TextOf("type") == "" || a.TextOf("type") != b.TextOf("type"):
+		if b != nil && a.TextOf("type") == "integer" && b.TextOf("type") == "number" {
 			return b
 		}
 		return a
 	}
-	switch a.Of("type") {
+	switch a.TextOf("type") {
 	case "object":
 		x, y := a.Get("properties"), b.Get("properties")
 		members := newObject()
-		x.Each(func(name string, schema *openapi.Value) {
+		x.WalkPairs(func(name string, schema *openapi.Value) {
 			if other := y.Get(name); other != nil {
 				schema = mergeSchemas(schema, other)
 			}
 			members.Set(name, schema)
 		})
-		y.Each(func(name string, schema *openapi.Value) {
+		y.WalkPairs(func(name string, schema *openapi.Value) {
 			if x.Get(name) == nil {
 				members.Set(name, schema)
 			}

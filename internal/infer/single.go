@@ -26,7 +26,7 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 		taken[k.name] = true
 	}
 	var acting []string
-	for _, op := range slices.Concat(a.doc.Reads, a.doc.Others) {
+	for _, op := range slices.Concat(a.doc.Reads, a.doc.NonJSONReads) {
 		if seen[op.Path] || !a.isWanted(op.Path) {
 			continue
 		}

@@ -125,8 +125,8 @@ func (a *api) writeSpec(from string) []byte {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // Write of a hash never fails
 	w.writeLine(0, "port: "+strconv.Itoa(minPort+int(sum.Sum32()%portCount)), "a proposal: any that is free")
-	if strings.HasPrefix(a.doc.Docs, "https://") {
-		w.writeLine(0, "docs: "+quoteJSON(a.doc.Docs), "")
+	if strings.HasPrefix(a.doc.DocsURL, "https://") {
+		w.writeLine(0, "docs: "+quoteJSON(a.doc.DocsURL), "")
 	}
 	a.writeHosts(w)
 	sent, callers, why := a.auth()
@@ -292,12 +292,12 @@ func absoluteNames(lists []*list, media string) (names []string) {
 		names = append(names, "next", "related", "self")
 	}
 	for _, l := range lists {
-		if l.op.Answer.Property("_links").Known() || l.env.row.Property("_links").Known() {
+		if l.op.Answer.Property("_links").IsKnown() || l.env.row.Property("_links").IsKnown() {
 			names = append(names, "href")
 		}
 		if l.cut.rules.Style == "body" {
 			name := lastPart(l.cut.rules.Next)
-			if l.op.Answer.Property(l.cut.rules.Next).Known() {
+			if l.op.Answer.Property(l.cut.rules.Next).IsKnown() {
 				name = l.cut.rules.Next // a name with a dot, such as @odata.nextLink
 			}
 			names = append(names, name)

@@ -1,7 +1,7 @@
-// Document: an OpenAPI document and its operations that read.
+// Document: an OpenAPI document and its GET operations.
 
-// Package openapi reads what an API's OpenAPI document (3.0, 3.1, or Swagger 2) says of its
-// requests and answers. It does not validate: what it does not understand it leaves out.
+// Package openapi reads the requests and responses of an API from its OpenAPI document (3.0, 3.1, or Swagger 2).
+// It does not validate the document. Parts that it does not understand are skipped.
 package openapi
 
 import (
@@ -13,111 +13,108 @@ import (
 	"strings"
 )
 
-// Document is an OpenAPI document. It remembers what it was asked, and is for one goroutine at a time.
+// Document is an OpenAPI document. Its methods and schemas fill caches, so only one goroutine may use it at a time.
 type Document struct {
 	Title   string
-	Docs    string   // a link to people's documentation
-	Servers []string // absolute URLs, without a slash at the end
-	Schemes []Scheme // how callers name themselves, those that every request may use first
-	// Together are the schemes that every request uses at once: more than one, or none.
-	Together []Scheme
-	Base     string // the path of the first server, with which the paths of Reads begin; "" = none
-	Reads    []*Operation
-	Others   []*Operation // GETs whose good answer is no JSON
-	All      int          // how many operations there are
-	Refuses  bool         // an operation has an answer 401
-	Headers  Headers
+	DocsURL string   // URL of the human-readable documentation
+	Servers []string // scheme and host of each server, without a path
+	Schemes []Scheme // authentication schemes; those in the security list of the document come first
+	// Combined are the schemes that every request must use together, or nil if one scheme is enough.
+	Combined       []Scheme
+	Base           string // path of the first server, or ""; the paths of all operations begin with it
+	Reads          []*Operation
+	NonJSONReads   []*Operation // GETs without a JSON response of status 2xx
+	OperationCount int          // number of operations of all methods
+	Has401         bool         // whether an operation has a response with status 401
+	Headers        Headers
 
 	tree tree
 }
 
-// tree is what a document is made of, and what was asked of it.
+// tree is the parsed files of a document, with caches of resolved references and schemas.
 type tree struct {
-	roots map[string]*Value // by file, "" being the document
-	found map[string]*Value // where references lead
-	// Of schemas.
+	roots    map[string]*Value // root values by file path; "" is the document itself
+	resolved map[string]*Value // values by the reference that leads to them
+	// Cached results of Schema.parts and Schema.Variants, by the value of the schema.
 	parts    map[*Value][]*Value
-	variants map[*Value]variants
+	variants map[*Value]variantList
 }
 
-// Headers are the header fields that a document names.
+// Headers are the header fields in a document.
 type Headers struct {
-	// Wanted are those that operations of any method take, by name.
-	Wanted map[string]*Header
-	// Told are those that answers have, Refusals what is said of answers with a status from
-	// 400, by it.
-	Told     map[string]*Told
-	Refusals map[string]*Refusal
+	Requests  map[string]*RequestHeader  // request headers of all methods, by canonical name
+	Responses map[string]*ResponseHeader // response headers, by canonical name
+	Refusals  map[string]*Refusal        // error responses, by status as written, such as 404 or 4XX
 }
 
-// Scheme is one way in which a request names its caller.
+// Scheme is an authentication scheme.
 type Scheme struct {
-	Type string // basic, bearer, key, oauth2, or the document's own word
-	In   string // of a key: header, query, cookie
-	Name string // of the header or parameter with the key
-	Text string // how it is described
+	Type string // basic, bearer, key, oauth2, or another type as the document writes it
+	In   string // place of a key: header, query or cookie
+	Name string // name of the header or parameter that contains the key
+	Text string // description of the scheme
 }
 
-// Operation is one GET with an answer in JSON.
+// Operation is a GET operation. Answer, Type, Example and Headers are set only if it has a JSON response.
 type Operation struct {
-	Path string // with the path of the document's server, and {Variables}
-	ID   string // operationId
-	// Description is what it says of the operation for people.
-	Description string
+	Path        string // path including Document.Base, with {variables}
+	ID          string // operationId
+	Description string // description for people
 	Params      []Param
-	Answer      Schema   // of the first status 2xx
-	Type        string   // its media type
-	Example     *Value   // such an answer; nil: the document has none
-	Headers     []string // of the answer, as written
-	Errors      Schema   // of a 4xx, or of the default answer
-	// ErrorType is the media type of such an error.
-	ErrorType string
+	Answer      Schema   // schema of the first JSON response with status 2xx
+	Type        string   // media type of Answer
+	Example     *Value   // example of Answer, or nil
+	Headers     []string // names of the headers of Answer, as written in the document
+	Errors      Schema   // schema of the first JSON response with status 4xx or "default"
+	ErrorType   string   // media type of Errors
 }
 
-// Param is a parameter of a path or query.
+// Param is a request parameter that is not in a header.
 type Param struct {
 	Name, In, Description string
 	Required              bool
 	Schema                Schema
 }
 
-// ErrNoDocument is what is JSON or YAML, and no OpenAPI document.
+// ErrNoDocument is the error for JSON or YAML that is not an OpenAPI document.
 var ErrNoDocument = errors.New("no OpenAPI document")
 
-// Read reads a document that refers to no other file. The error says what is wrong with it.
+// Read reads a document without references to other files.
 func Read(data []byte) (*Document, error) { return ReadFiles(data, "", nil) }
 
-// ReadFiles reads a document with the files that it refers to. name is its own file.
-func ReadFiles(data []byte, name string, open Open) (*Document, error) {
+// ReadFiles reads a document and the files that it refers to. name is the file name of the document itself.
+func ReadFiles(data []byte, name string, open OpenFunc) (*Document, error) {
 	root, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	rebase(root, name)
-	return read(root, name, open)
+	rewriteReferences(root, name)
+	return readTree(root, name, open)
 }
 
-// New makes a document of a tree.
-func New(root *Value) (*Document, error) { return read(root, "", nil) }
+// New returns the document with the root value root. It must not refer to other files.
+func New(root *Value) (*Document, error) { return readTree(root, "", nil) }
 
-func read(root *Value, name string, open Open) (*Document, error) {
-	version := root.Of("openapi") + root.Of("swagger")
+// readTree builds a document from its root value. It returns an error if the document is not OpenAPI,
+// has a broken reference, or has no GET with a JSON response.
+func readTree(root *Value, name string, open OpenFunc) (*Document, error) {
+	version := root.TextOf("openapi") + root.TextOf("swagger")
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
 		return nil, fmt.Errorf("%w: want openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
 	}
-	d := &Document{Headers: Headers{map[string]*Header{}, map[string]*Told{}, map[string]*Refusal{}}}
-	d.tree = tree{map[string]*Value{"": root, name: root}, map[string]*Value{}, map[*Value][]*Value{}, map[*Value]variants{}}
-	if err := d.follow(open); err != nil {
+	d := &Document{Headers: Headers{map[string]*RequestHeader{}, map[string]*ResponseHeader{}, map[string]*Refusal{}}}
+	d.tree = tree{map[string]*Value{"": root, name: root}, map[string]*Value{}, map[*Value][]*Value{}, map[*Value]variantList{}}
+	if err := d.followReferences(open); err != nil {
 		return nil, err
 	}
-	d.Title = root.Get("info").Of("title")
-	d.Docs = root.Get("externalDocs").Of("url")
+	d.Title = root.Get("info").TextOf("title")
+	d.DocsURL = root.Get("externalDocs").TextOf("url")
 	d.Base = d.readServers()
 	d.readSchemes()
-	root.Get("paths").Each(func(path string, item *Value) {
+	root.Get("paths").WalkPairs(func(path string, item *Value) {
 		item = d.resolve(item)
 		if strings.HasPrefix(path, "/") {
-			item.Each(func(method string, op *Value) { d.readOperation(d.Base+path, method, op, item) })
+			item.WalkPairs(func(method string, op *Value) { d.readOperation(d.Base+path, method, op, item) })
 		}
 	})
 	if len(d.Reads) == 0 {
@@ -126,22 +123,22 @@ func read(root *Value, name string, open Open) (*Document, error) {
 	return d, nil
 }
 
-// readServers gives the path of the first server.
+// readServers sets d.Servers and returns the path of the first server.
 func (d *Document) readServers() (base string) {
 	var texts []string
-	if host := d.root().Of("host"); host != "" { // Swagger 2
+	if host := d.root().TextOf("host"); host != "" { // Swagger 2
 		scheme := "https"
 		if schemes := d.root().Get("schemes"); schemes != nil && len(schemes.Items) == 1 {
 			scheme = schemes.Items[0].Text
 		}
-		texts = append(texts, scheme+"://"+host+d.root().Of("basePath"))
-	} else if path := d.root().Of("basePath"); path != "" {
+		texts = append(texts, scheme+"://"+host+d.root().TextOf("basePath"))
+	} else if path := d.root().TextOf("basePath"); path != "" {
 		base = strings.TrimSuffix(path, "/")
 	}
 	if servers := d.root().Get("servers"); servers != nil {
 		for _, s := range servers.Items {
-			text := s.Of("url")
-			s.Get("variables").Each(func(name string, v *Value) { text = strings.ReplaceAll(text, "{"+name+"}", v.Of("default")) })
+			text := s.TextOf("url")
+			s.Get("variables").WalkPairs(func(name string, v *Value) { text = strings.ReplaceAll(text, "{"+name+"}", v.TextOf("default")) })
 			texts = append(texts, text)
 		}
 	}
@@ -163,7 +160,7 @@ func (d *Document) readServers() (base string) {
 	return base
 }
 
-// readSchemes lists the security schemes, those of the document's own security first.
+// readSchemes sets d.Schemes and d.Combined. The schemes in the security list of the document come first.
 func (d *Document) readSchemes() {
 	known := d.root().Get("components").Get("securitySchemes")
 	if known == nil {
@@ -171,10 +168,10 @@ func (d *Document) readSchemes() {
 	}
 	add := func(name string) Scheme {
 		s := d.resolve(known.Get(name))
-		scheme := Scheme{Type: s.Of("type"), In: s.Of("in"), Name: s.Of("name"), Text: clipped(s.Of("description"))}
+		scheme := Scheme{Type: s.TextOf("type"), In: s.TextOf("in"), Name: s.TextOf("name"), Text: clipText(s.TextOf("description"))}
 		switch {
 		case scheme.Type == "http":
-			scheme.Type = strings.ToLower(s.Of("scheme"))
+			scheme.Type = strings.ToLower(s.TextOf("scheme"))
 		case scheme.Type == "apiKey":
 			scheme.Type = "key"
 		}
@@ -184,46 +181,46 @@ func (d *Document) readSchemes() {
 		return scheme
 	}
 	if security := d.root().Get("security"); security != nil {
-		ways := slices.Clone(security.Items) // those that need one credential go first
+		ways := slices.Clone(security.Items) // alternatives with a single scheme come first
 		slices.SortStableFunc(ways, func(a, b *Value) int { return min(len(a.Items), 2) - min(len(b.Items), 2) })
 		for i, one := range ways {
 			var all []Scheme
-			one.Each(func(name string, _ *Value) { all = append(all, add(name)) })
+			one.WalkPairs(func(name string, _ *Value) { all = append(all, add(name)) })
 			if i == 0 && len(security.Items) == 1 && len(all) > 1 {
-				d.Together = all
+				d.Combined = all
 			}
 		}
 	}
-	known.Each(func(name string, _ *Value) { add(name) })
+	known.WalkPairs(func(name string, _ *Value) { add(name) })
 }
 
-// readOperation adds an operation with an answer in JSON, and counts the header fields that
-// an operation of any method takes.
+// readOperation counts an operation of any method and its header fields.
+// It adds a GET to d.Reads if it has a JSON response, otherwise to d.NonJSONReads.
 func (d *Document) readOperation(path, method string, op, item *Value) {
 	method, op = strings.ToUpper(method), d.resolve(op)
 	if op.Get("responses") == nil || !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) {
 		return
 	}
-	o := &Operation{Path: path, ID: op.Of("operationId"), Description: op.Of("description")}
+	o := &Operation{Path: path, ID: op.TextOf("operationId"), Description: op.TextOf("description")}
 	for _, list := range []*Value{op.Get("parameters"), item.Get("parameters")} {
 		for i := 0; list != nil && i < len(list.Items); i++ {
 			d.readParam(o, d.resolve(list.Items[i]), method)
 		}
 	}
-	d.All++
-	d.readTold(op.Get("responses"))
+	d.OperationCount++
+	d.readResponseHeaders(op.Get("responses"))
 	switch {
 	case method != http.MethodGet:
 	case d.readAnswers(o, op.Get("responses")):
 		d.Reads = append(d.Reads, o)
 	default:
-		d.Others = append(d.Others, o)
+		d.NonJSONReads = append(d.NonJSONReads, o)
 	}
 }
 
 func (d *Document) readParam(o *Operation, v *Value, method string) {
-	p := Param{Name: v.Of("name"), In: v.Of("in"), Description: v.Of("description"), Required: v.Of("required") == "true"}
-	p.Schema = Schema{d: d, v: v} // Swagger 2: the parameter is its own schema
+	p := Param{Name: v.TextOf("name"), In: v.TextOf("in"), Description: v.TextOf("description"), Required: v.TextOf("required") == "true"}
+	p.Schema = Schema{d: d, v: v} // in Swagger 2 the schema keywords stand in the parameter itself
 	if schema := v.Get("schema"); schema != nil {
 		p.Schema.v = schema
 	}
@@ -231,25 +228,24 @@ func (d *Document) readParam(o *Operation, v *Value, method string) {
 		return
 	}
 	if p.In == "header" {
-		d.want(&p, v, method)
+		d.countRequestHeader(&p, v, method)
 	} else {
 		o.Params = append(o.Params, p)
 	}
 }
 
-// readAnswers finds the good answer, and an error. It reports whether there is a good one
-// in JSON.
+// readAnswers sets the response and error fields of o. It reports whether o has a JSON response with status 2xx.
 func (d *Document) readAnswers(o *Operation, responses *Value) bool {
 	found := false
-	d.Refuses = d.Refuses || responses.Get("401") != nil
-	responses.Each(func(status string, answer *Value) {
+	d.Has401 = d.Has401 || responses.Get("401") != nil
+	responses.WalkPairs(func(status string, answer *Value) {
 		answer = d.resolve(answer)
-		content, mediaType, example := d.content(answer)
+		content, mediaType, example := d.jsonContent(answer)
 		switch {
 		case strings.HasPrefix(status, "2") && !found && content != nil:
 			found = true
 			o.Answer, o.Type, o.Example = Schema{d: d, v: content}, mediaType, example
-			answer.Get("headers").Each(func(name string, _ *Value) { o.Headers = append(o.Headers, name) })
+			answer.Get("headers").WalkPairs(func(name string, _ *Value) { o.Headers = append(o.Headers, name) })
 		case (strings.HasPrefix(status, "4") || status == "default") && o.Errors.v == nil && content != nil:
 			o.Errors, o.ErrorType = Schema{d: d, v: content}, mediaType
 		}
@@ -257,12 +253,12 @@ func (d *Document) readAnswers(o *Operation, responses *Value) bool {
 	return found
 }
 
-// content is the schema of an answer in JSON, and an example of it.
-func (d *Document) content(answer *Value) (schema *Value, mediaType string, example *Value) {
-	answer.Get("content").Each(func(name string, media *Value) {
+// jsonContent returns the schema, media type and example of the JSON content of a response. schema is nil if there is none.
+func (d *Document) jsonContent(answer *Value) (schema *Value, mediaType string, example *Value) {
+	answer.Get("content").WalkPairs(func(name string, media *Value) {
 		typ := Schema{d: d, v: media.Get("schema")}.Type()
 		if name == "*/*" && (typ == "object" || typ == "array") {
-			name = "application/json" // some generators write no other type
+			name = "application/json" // some generators write */* for every JSON response
 		}
 		if schema != nil || !strings.Contains(strings.ToLower(name), "json") {
 			return
@@ -271,7 +267,7 @@ func (d *Document) content(answer *Value) (schema *Value, mediaType string, exam
 		if example = media.Get("example"); example != nil {
 			return
 		}
-		media.Get("examples").Each(func(_ string, one *Value) {
+		media.Get("examples").WalkPairs(func(_ string, one *Value) {
 			if example == nil {
 				example = d.resolve(one).Get("value")
 			}

@@ -64,13 +64,13 @@ func TestRead(t *testing.T) {
 	checktest.MustEqual(t, d.Title, "Shop", "d.Title")
 	checktest.MustEqual(t, len(d.Servers), 1, "len(d.Servers)")
 	checktest.MustEqual(t, d.Servers[0], "https://eu.example", "d.Servers[0]")
-	checktest.MustTrue(t, d.Refuses, "d.Refuses is false")
+	checktest.MustTrue(t, d.Has401, "d.Refuses is false")
 	checktest.MustEqual(t, len(d.Reads), 1, "len(d.Reads)")
 	if d.Schemes[0] != (Scheme{Type: "basic"}) || d.Schemes[1] != (Scheme{Type: "key", In: "header", Name: "X-Key"}) {
 		t.Errorf("schemes %+v", d.Schemes)
 	}
 	{
-		h := d.Headers.Wanted["X-Version"]
+		h := d.Headers.Requests["X-Version"]
 		checktest.MustTrue(t, h != nil, "header: h is nil")
 		checktest.Equal(t, h.Reads, 1, "header: h.Reads")
 		checktest.Equal(t, h.Writes, 1, "header: h.Writes")
@@ -79,12 +79,12 @@ func TestRead(t *testing.T) {
 		checktest.Equal(t, h.Values[0], "7", "header: h.Values[0]")
 	}
 	{
-		h := d.Headers.Wanted["Idempotency-Key"]
+		h := d.Headers.Requests["Idempotency-Key"]
 		checktest.MustTrue(t, h != nil, "header: h is nil")
 		checktest.Equal(t, h.Writes, 1, "header: h.Writes")
 		checktest.Equal(t, h.Required, 0, "header: h.Required")
 	}
-	told := d.Headers.Told["X-Left"]
+	told := d.Headers.Responses["X-Left"]
 	checktest.MustTrue(t, told != nil, "told: told is nil")
 	checktest.Equal(t, told.Name, "x-left", "told: told.Name")
 	checktest.Equal(t, told.Answers, 1, "told: told.Answers")
@@ -96,10 +96,10 @@ func TestRead(t *testing.T) {
 	checktest.Equal(t, r.Answers, 1, "refusals: r.Answers")
 	checktest.Equal(t, r.Texts[0], "Too many", "refusals: r.Texts[0]")
 	checktest.Equal(t, r.Headers[0], "Retry-After", "refusals: r.Headers[0]")
-	checktest.Equal(t, r.Examples[0].Of("e"), "1", `refusals: r.Examples[0].Of("e")`)
+	checktest.Equal(t, r.Examples[0].TextOf("e"), "1", `refusals: r.Examples[0].Of("e")`)
 	checktest.MustTrue(t, d.Headers.Refusals["200"] == nil, `refusals: d.Headers.Refusals["200"] is %v`,
 		d.Headers.Refusals["200"])
-	checktest.Equal(t, d.All, 3, "refusals: d.All")
+	checktest.Equal(t, d.OperationCount, 3, "refusals: d.All")
 	op := d.Reads[0]
 	checktest.Equal(t, op.Type, "application/json; charset=utf-8", "op.Type")
 	checktest.Equal(t, op.Path, "/v1/items", "op.Path")
@@ -107,7 +107,7 @@ func TestRead(t *testing.T) {
 	checktest.Equal(t, op.Headers[0], "Link", "op.Headers[0]")
 	checktest.Equal(t, op.ErrorType, "application/problem+json", "op.ErrorType")
 	checktest.Equal(t, op.Errors.Property("title").Type(), "string", `op.Errors.Property("title").Type()`)
-	checktest.Equal(t, op.Example.Items[0].Of("id"), "i1", `op.Example.Items[0].Of("id")`)
+	checktest.Equal(t, op.Example.Items[0].TextOf("id"), "i1", `op.Example.Items[0].Of("id")`)
 	row := op.Answer.Items()
 	checktest.Equal(t, row.Name(), "a/b", "row: row.Name()")
 	checktest.Equal(t, row.Type(), "object", "row: row.Type()")
@@ -309,7 +309,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var look func(s Schema, depth int)
 		look = func(s Schema, depth int) {
-			_, _, _, _ = s.Type(), s.Name(), s.Enum(), s.Nullable()
+			_, _, _, _ = s.Type(), s.Name(), s.Enum(), s.IsNullable()
 			_, _, _, _ = s.Bounds()
 			_, _ = s.Example(), s.Refs()
 			props := s.Properties()
@@ -321,7 +321,7 @@ func FuzzRead(f *testing.F) {
 					look(p.Schema, depth+1)
 				}
 			}
-			if items := s.Items(); depth < 4 && items.Known() {
+			if items := s.Items(); depth < 4 && items.IsKnown() {
 				look(items, depth+1)
 			}
 		}

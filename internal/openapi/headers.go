@@ -1,4 +1,4 @@
-// Headers: the header fields that a document names, of requests and of answers.
+// Headers: the header fields of requests and responses in a document.
 
 package openapi
 
@@ -8,49 +8,49 @@ import (
 	"strings"
 )
 
-// Header is a header field of requests.
-type Header struct {
-	Writes   int // how many operations other than GET take it
-	Reads    int // how many GETs
-	Required int // of how many of them it is required
-	Values   []string
-	Default  string         // the same of all that take it; "" = there is none
-	Demanded map[string]int // how many operations require it with a value that is their only one or their default
-	Example  string
-	Text     string // how it is described, of the first operation that does
+// RequestHeader is the summary of a request header over all operations.
+type RequestHeader struct {
+	Writes         int // number of operations with the header, except GETs
+	Reads          int // number of GETs with the header
+	Required       int // number of operations that require the header
+	Values         []string
+	Default        string         // default value if all operations have the same default, otherwise ""
+	RequiredValues map[string]int // number of operations that require the header, by its only allowed value or its default
+	Example        string
+	Text           string // description in the first operation that has one
 }
 
-// Told is a header field of answers.
-type Told struct {
-	Name     string   // as written
-	Answers  int      // how many answers have it
-	Statuses []string // of which statuses
-	Text     string   // how it is described
+// ResponseHeader is the summary of a response header over all operations.
+type ResponseHeader struct {
+	Name     string   // name as written in the document
+	Answers  int      // number of responses with the header
+	Statuses []string // statuses of the responses with the header
+	Text     string   // description of the header
 	Example  string
 }
 
-// Refusal is what a document says of the answers with one status from 400.
+// Refusal is the summary of all error responses (4xx or 5xx) with the same status.
 type Refusal struct {
-	Answers  int
-	Texts    []string // how they are described, each once
-	Headers  []string // their fields, as written
-	Examples []*Value // of their bodies
+	Answers  int      // number of responses
+	Texts    []string // distinct descriptions of the responses
+	Headers  []string // distinct header names, as written in the document
+	Examples []*Value // examples of response bodies
 }
 
-// Bounds of what is kept of a field, and of the answers of a status.
+// Limits for the summary of a header and of the responses with the same status.
 const (
-	maxValuesOf = 30
-	maxTexts    = 20
-	maxText     = 2000 // bytes
+	maxHeaderValues = 30
+	maxTexts        = 20
+	maxTextBytes    = 2000 // maximum length of a description or example, in bytes
 )
 
-// want counts a header field that an operation takes.
-func (d *Document) want(p *Param, v *Value, method string) {
+// countRequestHeader adds the header parameter p of an operation to d.Headers.Requests.
+func (d *Document) countRequestHeader(p *Param, v *Value, method string) {
 	name := http.CanonicalHeaderKey(p.Name)
-	h := d.Headers.Wanted[name]
+	h := d.Headers.Requests[name]
 	if h == nil {
-		h = &Header{Default: p.Schema.Default(), Demanded: map[string]int{}}
-		d.Headers.Wanted[name] = h
+		h = &RequestHeader{Default: p.Schema.Default(), RequiredValues: map[string]int{}}
+		d.Headers.Requests[name] = h
 	}
 	if method == http.MethodGet {
 		h.Reads++
@@ -61,13 +61,13 @@ func (d *Document) want(p *Param, v *Value, method string) {
 		h.Required++
 	}
 	if h.Text == "" {
-		h.Text = clipped(p.Description + " " + p.Schema.Description())
+		h.Text = clipText(p.Description + " " + p.Schema.Description())
 	}
-	if h.Example = v.Of("example"); h.Example == "" && p.Schema.Example() != nil {
+	if h.Example = v.TextOf("example"); h.Example == "" && p.Schema.Example() != nil {
 		h.Example = p.Schema.Example().Text
 	}
 	for _, value := range append(p.Schema.Enum(), p.Schema.Default()) {
-		if value != "" && len(h.Values) < maxValuesOf && !slices.Contains(h.Values, value) {
+		if value != "" && len(h.Values) < maxHeaderValues && !slices.Contains(h.Values, value) {
 			h.Values = append(h.Values, value)
 		}
 	}
@@ -79,14 +79,13 @@ func (d *Document) want(p *Param, v *Value, method string) {
 		value = enum[0]
 	}
 	if p.Required && value != "" {
-		h.Demanded[value]++
+		h.RequiredValues[value]++
 	}
 }
 
-// readTold notes the header fields of an operation's answers, and what is said of its
-// refusals.
-func (d *Document) readTold(responses *Value) {
-	responses.Each(func(status string, answer *Value) {
+// readResponseHeaders adds the responses of an operation to d.Headers.Responses and d.Headers.Refusals.
+func (d *Document) readResponseHeaders(responses *Value) {
+	responses.WalkPairs(func(status string, answer *Value) {
 		answer = d.resolve(answer)
 		r := &Refusal{}
 		if strings.HasPrefix(status, "4") || strings.HasPrefix(status, "5") {
@@ -95,15 +94,15 @@ func (d *Document) readTold(responses *Value) {
 			}
 			r = d.Headers.Refusals[status]
 			r.Answers++
-			if text := clipped(answer.Of("description")); text != "" && len(r.Texts) < maxTexts && !slices.Contains(r.Texts, text) {
+			if text := clipText(answer.TextOf("description")); text != "" && len(r.Texts) < maxTexts && !slices.Contains(r.Texts, text) {
 				r.Texts = append(r.Texts, text)
 			}
-			if _, _, example := d.content(answer); example != nil && len(r.Examples) < maxTexts {
+			if _, _, example := d.jsonContent(answer); example != nil && len(r.Examples) < maxTexts {
 				r.Examples = append(r.Examples, example)
 			}
 		}
-		answer.Get("headers").Each(func(name string, v *Value) {
-			d.tell(name, status, d.resolve(v))
+		answer.Get("headers").WalkPairs(func(name string, v *Value) {
+			d.addResponseHeader(name, status, d.resolve(v))
 			if !slices.Contains(r.Headers, name) && len(r.Headers) < maxTexts {
 				r.Headers = append(r.Headers, name)
 			}
@@ -111,32 +110,34 @@ func (d *Document) readTold(responses *Value) {
 	})
 }
 
-// tell notes a header field of an answer.
-func (d *Document) tell(name, status string, v *Value) {
+// addResponseHeader adds a header of a response with the given status to d.Headers.Responses.
+func (d *Document) addResponseHeader(name, status string, v *Value) {
 	key := http.CanonicalHeaderKey(name)
-	t := d.Headers.Told[key]
+	t := d.Headers.Responses[key]
 	if t == nil {
-		t = &Told{Name: name}
-		d.Headers.Told[key] = t
+		t = &ResponseHeader{Name: name}
+		d.Headers.Responses[key] = t
 	}
 	t.Answers++
 	if !slices.Contains(t.Statuses, status) {
 		t.Statuses = append(t.Statuses, status)
 	}
-	schema := Schema{d: d, v: v} // Swagger 2: the header is its own schema
+	schema := Schema{d: d, v: v} // in Swagger 2 the schema keywords stand in the header itself
 	if inner := v.Get("schema"); inner != nil {
 		schema.v = inner
 	}
 	if t.Text == "" {
-		t.Text = clipped(strings.TrimSpace(v.Of("description") + " " + schema.Description()))
+		t.Text = clipText(strings.TrimSpace(v.TextOf("description") + " " + schema.Description()))
 	}
-	if t.Example = v.Of("example"); t.Example == "" {
+	if t.Example = v.TextOf("example"); t.Example == "" {
 		if x := schema.Example(); x != nil {
 			t.Example = x.Text
 		}
 	}
-	t.Example = clipped(t.Example)
+	t.Example = clipText(t.Example)
 }
 
-// clipped is the beginning of a text.
-func clipped(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "") }
+// clipText returns at most the first maxTextBytes bytes of a text, as valid UTF-8.
+func clipText(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxTextBytes)], "")
+}

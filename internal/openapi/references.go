@@ -1,4 +1,4 @@
-// References: where the $ref of a document lead, in it and to files beside it.
+// References: resolves the $ref references of a document, also to other files.
 
 package openapi
 
@@ -11,35 +11,35 @@ import (
 	"strings"
 )
 
-// Open reads a file that a document refers to, by its path from the document's folder.
-type Open func(name string) ([]byte, error)
+// OpenFunc returns the content of a file that a document refers to. name is relative to the folder of the document.
+type OpenFunc func(name string) ([]byte, error)
 
-// Bounds of the references of a document: of one chain, of the files that they lead to, and of a
-// file's path. A file may lead to one of the same content in a folder below its own, and so on.
+// Limits for the references of a document. maxPath, in bytes, also ends an endless sequence of files
+// in which each file refers to a copy of itself in a subfolder.
 const (
-	maxHops  = 32
-	maxFiles = 5000
+	maxHops  = 32   // maximum length of a chain of references
+	maxFiles = 5000 // maximum number of files that a document refers to
 	maxPath  = 255
 )
 
-// Members that are not read, so that references in them do not count, and members whose own
-// members have names of the document's choice.
+// skippedKeys are keys whose values are not read, so references inside them may be broken.
+// namedKeys are keys whose values are objects with names as keys, not keywords of OpenAPI.
 var (
-	unread = []string{"callbacks", "default", "description", "discriminator", "enum", "example", "examples", "externalDocs", "links",
+	skippedKeys = []string{"callbacks", "default", "description", "discriminator", "enum", "example", "examples", "externalDocs", "links",
 		"requestBody"}
-	named = []string{"content", "headers", "patternProperties", "properties", "responses"}
+	namedKeys = []string{"content", "headers", "patternProperties", "properties", "responses"}
 )
 
-// follow looks up every reference that is read of the document's operations, and reads the
-// files that they lead to. The error names the first one that leads nowhere.
-func (d *Document) follow(open Open) error {
+// followReferences resolves all references that the operations and security schemes use. It loads the files
+// that the references lead to. The error names the first broken reference.
+func (d *Document) followReferences(open OpenFunc) error {
 	var refs []*Value
 	files, left := 0, MaxSize
 	seen := map[*Value]bool{}
 	var queue []*Value
 	var visit func(v *Value, isNamed bool) error
 	refer := func(v *Value) error {
-		ref := v.Of("$ref")
+		ref := v.TextOf("$ref")
 		file, _, _ := strings.Cut(ref, "#")
 		if d.tree.roots[file] == nil {
 			if files++; files > maxFiles || len(file) > maxPath || open == nil || strings.Contains(file, ":") {
@@ -56,7 +56,7 @@ func (d *Document) follow(open Open) error {
 			if err != nil {
 				return fmt.Errorf("the reference %q: %w", ref, err)
 			}
-			rebase(root, file)
+			rewriteReferences(root, file)
 			d.tree.roots[file] = root
 		}
 		to := d.lookUp(ref)
@@ -81,10 +81,10 @@ func (d *Document) follow(open Open) error {
 			if v.Kind == Object && !isNamed {
 				key = v.Keys[i]
 			}
-			if slices.Contains(unread, key) || strings.HasPrefix(key, "x-") {
+			if slices.Contains(skippedKeys, key) || strings.HasPrefix(key, "x-") {
 				continue
 			}
-			if err := visit(item, slices.Contains(named, key)); err != nil {
+			if err := visit(item, slices.Contains(namedKeys, key)); err != nil {
 				return err
 			}
 		}
@@ -103,17 +103,17 @@ func (d *Document) follow(open Open) error {
 	}
 	for _, v := range refs {
 		if d.resolve(v) == nil {
-			return fmt.Errorf("the reference %q leads in a circle", v.Of("$ref"))
+			return fmt.Errorf("the reference %q leads in a circle", v.TextOf("$ref"))
 		}
 	}
 	return nil
 }
 
-// rebase has every reference of a file begin with the file's path from the document's folder.
-func rebase(v *Value, file string) {
+// rewriteReferences makes every reference in a file begin with the path of its target, relative to the folder of the document.
+func rewriteReferences(v *Value, file string) {
 	for i, item := range v.Items {
 		if v.Kind != Object || v.Keys[i] != "$ref" || item.Kind != String {
-			rebase(item, file)
+			rewriteReferences(item, file)
 			continue
 		}
 		to, pointer, _ := strings.Cut(item.Text, "#")
@@ -130,10 +130,10 @@ func rebase(v *Value, file string) {
 	}
 }
 
-// root returns the document itself.
+// root returns the root value of the document.
 func (d *Document) root() *Value { return d.tree.roots[""] }
 
-// resolve follows $ref; what was never followed before is nil.
+// resolve follows $ref up to maxHops times and returns the value it leads to. It returns nil if the reference is broken.
 func (d *Document) resolve(v *Value) *Value {
 	for range maxHops {
 		ref := v.Get("$ref")
@@ -145,9 +145,10 @@ func (d *Document) resolve(v *Value) *Value {
 	return nil
 }
 
-// lookUp returns the value that a JSON Pointer (RFC 6901) in a fragment leads to; nil: none.
+// lookUp returns the value that a reference leads to: a file and a JSON Pointer (RFC 6901) in the fragment.
+// It returns nil if there is no such value or if the file has not been loaded.
 func (d *Document) lookUp(ref string) *Value {
-	if v := d.tree.found[ref]; v != nil {
+	if v := d.tree.resolved[ref]; v != nil {
 		return v
 	}
 	file, pointer, _ := strings.Cut(ref, "#")
@@ -162,11 +163,11 @@ func (d *Document) lookUp(ref string) *Value {
 	for part := range strings.SplitSeq(parts, "/") {
 		v = v.child(unescape(part))
 	}
-	d.tree.found[ref] = v
+	d.tree.resolved[ref] = v
 	return v
 }
 
-// child returns the member with a key, or the element with an index; nil: none.
+// child returns the member of an object, or the element of an array whose index is key. It returns nil if there is none.
 func (v *Value) child(key string) *Value {
 	if v == nil || v.Kind != Array {
 		return v.Get(key)
@@ -178,20 +179,20 @@ func (v *Value) child(key string) *Value {
 	return v.Items[i]
 }
 
-// unescape is one part of a JSON Pointer in a fragment as the key that it names.
+// unescape returns the key that a part of a JSON Pointer in a URL fragment stands for.
 func unescape(part string) string {
 	if text, err := url.PathUnescape(part); err == nil {
 		part = text
 	}
-	return unescaped.Replace(part)
+	return pointerUnescaper.Replace(part)
 }
 
-// unescaped undoes the escapes of RFC 6901, section 3.
-var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+// pointerUnescaper replaces the escape sequences of a JSON Pointer (RFC 6901, section 3).
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// nameOf returns the name that a reference gives to what it leads to: customer of
-// #/components/schemas/customer and of models/customer.yaml. It is "" for a part of a schema.
-func nameOf(ref string) string {
+// referenceName returns the schema name in a reference, such as "customer" for #/components/schemas/customer
+// and for models/customer.yaml. It returns "" if the reference leads to a part of a schema.
+func referenceName(ref string) string {
 	file, pointer, _ := strings.Cut(ref, "#")
 	if strings.Trim(pointer, "/") == "" {
 		return strings.TrimSuffix(path.Base(file), path.Ext(file))

@@ -1,4 +1,4 @@
-// Schema: what a document says of one value.
+// Schema: the description of a value in a document.
 
 package openapi
 
@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Schema is what a document says of a value. References are followed when they are asked
-// for, so that schemas may contain themselves. The zero Schema says nothing.
+// Schema describes a JSON value. Methods follow references only when needed, so that a schema may contain itself.
+// The zero Schema describes nothing.
 type Schema struct {
 	d *Document
 	v *Value
@@ -18,17 +18,17 @@ type Schema struct {
 type Property struct {
 	Name   string
 	Schema Schema
-	Others []Schema // of Members: those that other variants of the object give it
+	Others []Schema // only set by Members: the schemas of the member in other variants of the object
 }
 
-// Bounds of how many schemas one is put together, and of how deep they are nested.
+// Limits for Schema.parts: the number of parts and the depth of their nesting.
 const (
 	maxParts  = 64
 	maxNested = 16
 )
 
-// parts returns the schemas that all hold: the schema itself, those of allOf, of anyOf and oneOf the
-// first that is not null, and the one that it refers to, behind what stands beside the reference.
+// parts returns the schemas that together describe the value: the schema itself, those of allOf, and the first of
+// anyOf and of oneOf that is not null. The target of a $ref comes after the keywords beside the $ref.
 func (s Schema) parts() []*Value {
 	if s.d == nil {
 		return nil
@@ -60,7 +60,7 @@ func (s Schema) parts() []*Value {
 				continue
 			}
 			for _, one := range list.Items {
-				if r := s.d.resolve(one); r != nil && r.Of("type") != "null" {
+				if r := s.d.resolve(one); r != nil && r.TextOf("type") != "null" {
 					add(one, depth+1)
 					break
 				}
@@ -72,7 +72,7 @@ func (s Schema) parts() []*Value {
 	return all
 }
 
-// get is the first value that a part has under a key.
+// get returns the value under a key in the first part that has the key, or nil.
 func (s Schema) get(key string) *Value {
 	for _, part := range s.parts() {
 		if v := part.Get(key); v != nil {
@@ -82,6 +82,7 @@ func (s Schema) get(key string) *Value {
 	return nil
 }
 
+// text returns the text of the scalar under a key, or "".
 func (s Schema) text(key string) string {
 	if v := s.get(key); v != nil && v.Kind != Array && v.Kind != Object {
 		return v.Text
@@ -89,10 +90,10 @@ func (s Schema) text(key string) string {
 	return ""
 }
 
-// Known reports whether the document says anything of the value.
-func (s Schema) Known() bool { return len(s.parts()) > 0 }
+// IsKnown reports whether the document describes the value.
+func (s Schema) IsKnown() bool { return len(s.parts()) > 0 }
 
-// Type is string, integer, number, boolean, array or object; "" when nothing says it.
+// Type returns string, integer, number, boolean, array or object, or "" if the type is unknown.
 func (s Schema) Type() string {
 	if t := s.get("type"); t != nil {
 		if t.Kind == String {
@@ -115,20 +116,20 @@ func (s Schema) Type() string {
 	return ""
 }
 
-// Name returns what the first reference that the schema is made of names: customer of
-// #/components/schemas/customer; "" when it stands in the document in place.
+// Name returns the schema name in Ref, such as "customer" for #/components/schemas/customer.
+// It returns "" if the schema is defined in place.
 func (s Schema) Name() string {
 	ref := s.Ref()
 	if ref == "" {
 		return ""
 	}
-	return nameOf(ref)
+	return referenceName(ref)
 }
 
-// Ref returns the first reference that the schema is made of; "" when it has none.
+// Ref returns the $ref of the schema, or of its allOf if that has a single element. It returns "" if there is none.
 func (s Schema) Ref() string {
 	for v, hops := s.v, 0; v != nil && hops < maxHops; hops++ {
-		if ref := v.Of("$ref"); ref != "" {
+		if ref := v.TextOf("$ref"); ref != "" {
 			return ref
 		}
 		one := v.Get("allOf")
@@ -140,13 +141,13 @@ func (s Schema) Ref() string {
 	return ""
 }
 
-// Properties are the members of an object, in the document's order.
+// Properties returns the members of an object, in the order of the document.
 func (s Schema) Properties() []Property {
 	var all []Property
 	seen := map[string]bool{}
 	parts := s.parts()
 	for _, part := range parts {
-		part.Get("properties").Each(func(name string, v *Value) {
+		part.Get("properties").WalkPairs(func(name string, v *Value) {
 			if !seen[name] {
 				seen[name] = true
 				all = append(all, Property{Name: name, Schema: s.member(parts, name)})
@@ -156,8 +157,8 @@ func (s Schema) Properties() []Property {
 	return all
 }
 
-// Variants returns the schemas that a value may have, each with what it says itself: those of anyOf and oneOf, of then
-// and else, and those that a discriminator leads to, with their allOf. left bounds how many are looked at.
+// Variants returns all schemas that may apply to a value: its parts, and those of anyOf, oneOf, then, else and
+// discriminator, with their own parts. left is the number of schemas that may still be visited.
 func (s Schema) Variants(left *int) (all []Schema) {
 	if s.d == nil {
 		return nil
@@ -187,16 +188,16 @@ func (s Schema) Variants(left *int) (all []Schema) {
 		}
 	}
 	if *left > 0 {
-		s.d.tree.variants[s.v] = variants{all, had - *left}
+		s.d.tree.variants[s.v] = variantList{all, had - *left}
 	}
 	return all
 }
 
-// subtypes returns the schemas that the discriminator of one part of a schema leads to. The parts before it may be such
-// themselves: then those alone that are made of these, since a value of one is none of the others beside it.
+// subtypes returns the schemas in the discriminator mapping of a part. If some of them are among the parts before it,
+// the type is already narrowed: subtypes then returns only those schemas that contain all of these parts.
 func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
 	var own []*Value
-	part.Get("discriminator").Get("mapping").Each(func(_ string, to *Value) {
+	part.Get("discriminator").Get("mapping").WalkPairs(func(_ string, to *Value) {
 		v := d.lookUp(to.Text)
 		if all = append(all, v); slices.Contains(before, v) {
 			own = append(own, v)
@@ -208,14 +209,14 @@ func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
 	})
 }
 
-// variants are those of one schema, and how many were looked at for them.
-type variants struct {
+// variantList is a cached result of Variants. cost is the number of schemas visited to compute it.
+type variantList struct {
 	all  []Schema
 	cost int
 }
 
-// Members returns the members that a value with one of the schemas, or an element of it, has in any variant. Those of
-// Properties come first. The values of a map are the members without a name. left bounds how many variants are looked at.
+// Members returns the members of all variants of the schemas, or of the elements if a schema is an array. The members
+// in Properties come first. Map values have the name "". left is the number of schemas that may still be visited.
 func Members(schemas []Schema, left *int) (found []Property) {
 	place := map[string]int{}
 	add := func(name string, one Schema) {
@@ -236,8 +237,8 @@ func Members(schemas []Schema, left *int) (found []Property) {
 	}
 	for queue := slices.Clone(schemas); len(queue) > 0; queue = queue[1:] {
 		for _, one := range queue[0].Variants(left) {
-			one.v.Get("properties").Each(func(name string, v *Value) { add(name, Schema{one.d, v}) })
-			one.v.Get("patternProperties").Each(func(_ string, v *Value) { add("", Schema{one.d, v}) })
+			one.v.Get("properties").WalkPairs(func(name string, v *Value) { add(name, Schema{one.d, v}) })
+			one.v.Get("patternProperties").WalkPairs(func(_ string, v *Value) { add("", Schema{one.d, v}) })
 			if values := one.v.Get("additionalProperties"); values != nil {
 				add("", Schema{one.d, values})
 			}
@@ -249,11 +250,10 @@ func Members(schemas []Schema, left *int) (found []Property) {
 	return found
 }
 
-// Property returns the member of that name; the zero Schema when there is none.
+// Property returns the schema of a member, or the zero Schema if there is none.
 func (s Schema) Property(name string) Schema { return s.member(s.parts(), name) }
 
-// member returns the member that one of the parts has. Where several have it, it is the first that says what is
-// inside.
+// member returns the schema of a member in parts. If several parts have the member, the first schema with properties wins.
 func (s Schema) member(parts []*Value, name string) (first Schema) {
 	hasMembers := func(one Schema) bool { return one.get("properties") != nil || one.Items().get("properties") != nil }
 	for _, part := range parts {
@@ -269,7 +269,7 @@ func (s Schema) member(parts []*Value, name string) (first Schema) {
 	return first
 }
 
-// Items is the schema of an array's elements.
+// Items returns the schema of the elements of an array.
 func (s Schema) Items() Schema {
 	if v := s.get("items"); v != nil {
 		return Schema{s.d, v}
@@ -277,20 +277,20 @@ func (s Schema) Items() Schema {
 	return Schema{}
 }
 
-// Format is the schema's format: date-time, uri.
+// Format returns the format of the value, such as date-time or uri.
 func (s Schema) Format() string { return s.text("format") }
 
-// Description is the schema's description.
+// Description returns the description of the schema.
 func (s Schema) Description() string { return s.text("description") }
 
-// Default is the default as text, "" when there is none.
+// Default returns the default value as text, or "" if there is none.
 func (s Schema) Default() string { return s.text("default") }
 
-// WriteOnly reports whether the value is never in an answer.
-func (s Schema) WriteOnly() bool { return s.text("writeOnly") == "true" }
+// IsWriteOnly reports whether the value occurs only in requests, never in responses.
+func (s Schema) IsWriteOnly() bool { return s.text("writeOnly") == "true" }
 
-// Nullable reports whether the value may be null.
-func (s Schema) Nullable() bool {
+// IsNullable reports whether the value may be null.
+func (s Schema) IsNullable() bool {
 	if s.text("nullable") == "true" || s.text("x-nullable") == "true" {
 		return true
 	}
@@ -300,7 +300,7 @@ func (s Schema) Nullable() bool {
 	for _, part := range s.parts() {
 		for _, key := range []string{"anyOf", "oneOf"} {
 			list := part.Get(key)
-			if list != nil && slices.ContainsFunc(list.Items, func(one *Value) bool { return s.d.resolve(one).Of("type") == "null" }) {
+			if list != nil && slices.ContainsFunc(list.Items, func(one *Value) bool { return s.d.resolve(one).TextOf("type") == "null" }) {
 				return true
 			}
 		}
@@ -308,7 +308,7 @@ func (s Schema) Nullable() bool {
 	return false
 }
 
-// Bounds are the least and the largest number; ok says which there are.
+// Bounds returns the minimum and the maximum of a number, and whether the document has each of them as an integer.
 func (s Schema) Bounds() (least, most int, hasLeast, hasMost bool) {
 	least, err := strconv.Atoi(s.text("minimum"))
 	hasLeast = err == nil
@@ -316,7 +316,7 @@ func (s Schema) Bounds() (least, most int, hasLeast, hasMost bool) {
 	return least, most, hasLeast, err == nil
 }
 
-// Enum are the values that a scalar may have.
+// Enum returns the values that a scalar may have, from enum or const.
 func (s Schema) Enum() (values []string) {
 	if list := s.get("enum"); list != nil {
 		for _, one := range list.Items {
@@ -330,7 +330,7 @@ func (s Schema) Enum() (values []string) {
 	return values
 }
 
-// Example is an example of the value; nil: the document has none.
+// Example returns an example of the value, or nil if the document has none.
 func (s Schema) Example() *Value {
 	if v := s.get("example"); v != nil {
 		return v
@@ -341,10 +341,10 @@ func (s Schema) Example() *Value {
 	return nil
 }
 
-// Pattern is the regular expression that a text matches.
+// Pattern returns the regular expression for a string value, or "".
 func (s Schema) Pattern() string { return s.text("pattern") }
 
-// Refs returns the references of the schemas that a value may have by anyOf or oneOf.
+// Refs returns the references in anyOf and oneOf of the schema.
 func (s Schema) Refs() (refs []string) {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := s.d.resolve(s.v).Get(key)

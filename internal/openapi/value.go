@@ -13,16 +13,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Bounds of a document: its size in bytes, how deep it is, how many values it has, and how many
-// of them aliases of YAML write out.
+// Limits of a document.
 const (
-	MaxSize    = 48 << 20
-	maxDepth   = 150
-	maxValues  = 6_000_000
-	maxAliased = 300_000
+	MaxSize    = 48 << 20  // maximum size of one file, and of all referenced files together, in bytes
+	maxDepth   = 150       // maximum number of levels of nesting
+	maxValues  = 6_000_000 // maximum number of values in one file
+	maxAliased = 300_000   // maximum number of values that come from expanding YAML aliases
 )
 
-// Kind says what a Value is.
+// Kind is the JSON type of a Value.
 type Kind byte
 
 // The kinds of values.
@@ -35,21 +34,21 @@ const (
 	Object
 )
 
-// Value is one value of a document. It is never changed after it was read and is safe for
-// concurrent use. A nil Value is a null.
+// Value is a JSON value of a document. It does not change after reading and is safe for concurrent use.
+// A nil *Value behaves like null.
 type Value struct {
 	Kind  Kind
-	Text  string   // of a scalar: true, 12, a string's characters
-	Keys  []string // of an object, in the document's order
-	Items []*Value // of an array, or of an object by Keys
+	Text  string   // text of a scalar: true, 12, or the content of a string
+	Keys  []string // keys of an object, in the order of the document
+	Items []*Value // elements of an array, or values of an object in the order of Keys
 
-	index map[string]int // of a large object
+	index map[string]int // position in Keys by key, for a large object; otherwise nil
 }
 
-// Text makes the value of a string.
+// Text returns a string value.
 func Text(s string) *Value { return &Value{Kind: String, Text: s} }
 
-// Set puts a value under a key, behind the others.
+// Set appends a key and its value to an object, and returns the object.
 func (v *Value) Set(key string, to *Value) *Value {
 	v.Keys, v.Items = append(v.Keys, key), append(v.Items, to)
 	if v.index != nil {
@@ -58,10 +57,10 @@ func (v *Value) Set(key string, to *Value) *Value {
 	return v
 }
 
-// largeObject is from how many keys an object has an index.
+// largeObject is the minimum number of keys for which an object gets an index.
 const largeObject = 12
 
-// Get is what an object has under a key; nil: nothing.
+// Get returns the value under a key of an object, or nil if there is none.
 func (v *Value) Get(key string) *Value {
 	if v == nil || v.Kind != Object {
 		return nil
@@ -80,19 +79,19 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
-// Of is the text of the scalar under a key; "" when there is none.
-func (v *Value) Of(key string) string {
+// TextOf returns the text of the scalar under a key, or "" if there is none.
+func (v *Value) TextOf(key string) string {
 	if got := v.Get(key); got != nil && got.Kind != Array && got.Kind != Object {
 		return got.Text
 	}
 	return ""
 }
 
-// IsText reports whether a value is that string.
+// IsText reports whether the value is the string text.
 func (v *Value) IsText(text string) bool { return v != nil && v.Kind == String && v.Text == text }
 
-// Each calls do with the pairs of an object.
-func (v *Value) Each(do func(key string, value *Value)) {
+// WalkPairs calls do with each key and value of an object, in order.
+func (v *Value) WalkPairs(do func(key string, value *Value)) {
 	if v == nil || v.Kind != Object {
 		return
 	}
@@ -101,18 +100,18 @@ func (v *Value) Each(do func(key string, value *Value)) {
 	}
 }
 
-// finish makes the index of an object.
-func (v *Value) finish() {
+// buildIndex creates the index of a large object.
+func (v *Value) buildIndex() {
 	if len(v.Keys) < largeObject {
 		return
 	}
 	v.index = make(map[string]int, len(v.Keys))
 	for i := len(v.Keys) - 1; i >= 0; i-- {
-		v.index[v.Keys[i]] = i // of equal keys the first counts
+		v.index[v.Keys[i]] = i // the first of several equal keys wins
 	}
 }
 
-// Parse reads JSON or YAML. Its error says where the text is wrong.
+// Parse reads a JSON or YAML text. The error contains the position of the mistake.
 func Parse(data []byte) (*Value, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("larger than %d MiB", MaxSize>>20)
@@ -121,7 +120,7 @@ func Parse(data []byte) (*Value, error) {
 	if len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		r := jsonReader{json.NewDecoder(bytes.NewReader(trimmed)), maxValues}
 		r.UseNumber()
-		v, err := r.value(0)
+		v, err := r.readValue(0)
 		if err != nil {
 			return nil, fmt.Errorf("not JSON at byte %d: %w", r.InputOffset()+int64(len(data)-len(trimmed)), err)
 		}
@@ -141,16 +140,17 @@ func Parse(data []byte) (*Value, error) {
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil, fmt.Errorf("want one document")
 	}
-	r := yamlReader{left: maxValues, aliased: maxAliased}
-	return r.value(doc.Content[0], 0)
+	r := yamlReader{left: maxValues, aliasedLeft: maxAliased}
+	return r.readValue(doc.Content[0], 0)
 }
 
 type jsonReader struct {
 	*json.Decoder
-	left int
+	left int // number of values that may still be read
 }
 
-func (r *jsonReader) value(depth int) (*Value, error) {
+// readValue reads the next value. depth is its level of nesting.
+func (r *jsonReader) readValue(depth int) (*Value, error) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		return nil, fmt.Errorf("deeper than %d levels, or more than %d values", maxDepth, maxValues)
 	}
@@ -160,7 +160,7 @@ func (r *jsonReader) value(depth int) (*Value, error) {
 	}
 	switch token := token.(type) {
 	case json.Delim:
-		return r.nested(token, depth)
+		return r.readNested(token, depth)
 	case string:
 		return Text(token), nil
 	case json.Number:
@@ -171,7 +171,8 @@ func (r *jsonReader) value(depth int) (*Value, error) {
 	return &Value{}, nil
 }
 
-func (r *jsonReader) nested(open json.Delim, depth int) (*Value, error) {
+// readNested reads the rest of an array or object after its opening delimiter.
+func (r *jsonReader) readNested(open json.Delim, depth int) (*Value, error) {
 	v := &Value{Kind: Array}
 	if open == '{' {
 		v.Kind = Object
@@ -184,52 +185,53 @@ func (r *jsonReader) nested(open json.Delim, depth int) (*Value, error) {
 			}
 			v.Keys = append(v.Keys, key.(string))
 		}
-		item, err := r.value(depth + 1)
+		item, err := r.readValue(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		v.Items = append(v.Items, item)
 	}
-	v.finish()
+	v.buildIndex()
 	_, err := r.Token()
 	return v, err
 }
 
 type yamlReader struct {
-	left, aliased int
-	within        int // aliases that are being written out
+	left, aliasedLeft int // numbers of values that may still be read, and that may still be copied for aliases
+	openAliases       int // depth of aliases that are being expanded
 }
 
-func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
+// readValue converts a node and its children. It copies the target of an alias.
+func (r *yamlReader) readValue(n *yaml.Node, depth int) (*Value, error) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		return nil, fmt.Errorf("line %d: deeper than %d levels, or more than %d values", n.Line, maxDepth, maxValues)
 	}
-	if r.within > 0 {
-		if r.aliased--; r.aliased < 0 {
+	if r.openAliases > 0 {
+		if r.aliasedLeft--; r.aliasedLeft < 0 {
 			return nil, fmt.Errorf("line %d: its aliases write out more than %d values", n.Line, maxAliased)
 		}
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		r.within++
-		v, err := r.value(n.Alias, depth+1)
-		r.within--
+		r.openAliases++
+		v, err := r.readValue(n.Alias, depth+1)
+		r.openAliases--
 		return v, err
 	case yaml.MappingNode:
 		v := &Value{Kind: Object}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			item, err := r.value(n.Content[i+1], depth+1)
+			item, err := r.readValue(n.Content[i+1], depth+1)
 			if err != nil {
 				return nil, err
 			}
 			v.Keys, v.Items = append(v.Keys, n.Content[i].Value), append(v.Items, item)
 		}
-		v.finish()
+		v.buildIndex()
 		return v, nil
 	case yaml.SequenceNode:
 		v := &Value{Kind: Array}
 		for _, one := range n.Content {
-			item, err := r.value(one, depth+1)
+			item, err := r.readValue(one, depth+1)
 			if err != nil {
 				return nil, err
 			}
