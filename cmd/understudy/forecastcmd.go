@@ -58,7 +58,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	if c.Of == "" {
-		var list forecast.List
+		var list forecast.SeriesList
 		if err := server.ask(ctx, http.MethodGet, forecast.Path, nil, &list); err != nil {
 			return err
 		}

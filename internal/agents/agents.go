@@ -160,7 +160,7 @@ func serverOf(r *http.Request) *mcp.Server {
 
 // serve identifies the caller and handles the request by the protocol, with a deadline.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Handler) {
-	c, err := jsonapi.Person(r, "", s.o.Callers.IdentifyPerson)
+	c, err := jsonapi.IdentifyPerson(r, "", s.o.Callers.IdentifyPerson)
 	if err != nil {
 		(&jsonapi.Options{}).Refuse(w, r, err)
 		return

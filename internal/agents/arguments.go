@@ -110,7 +110,7 @@ const maxCursor = 8 << 10
 
 // seal returns a position as sealed text, because it contains ids that the caller may not see.
 func (v *exchange) seal(source string, p position) (string, error) {
-	own, err := jsonapi.Cursors(v.srv.o.Key, "agents", source, v.caller.Role())
+	own, err := jsonapi.NewCursorSealer(v.srv.o.Key, "agents", source, v.caller.Role())
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (v *exchange) seal(source string, p position) (string, error) {
 
 func (v *exchange) unseal(source, cursor string) (p position, err error) {
 	other := newInvalid("that is no cursor of this list for this role; begin without one")
-	own, err := jsonapi.Cursors(v.srv.o.Key, "agents", source, v.caller.Role())
+	own, err := jsonapi.NewCursorSealer(v.srv.o.Key, "agents", source, v.caller.Role())
 	if err != nil {
 		return p, err
 	}

@@ -260,7 +260,7 @@ func (a *App) openWork(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.saved.listen(func(s request.PageSaved) { a.forecasts.Saved(s.Page) })
+	a.saved.listen(func(s request.PageSaved) { a.forecasts.EnqueuePage(s.Page) })
 	c, begun := a.opts.Settings.Sync, time.Now()
 	a.walker, err = crawl.New(crawl.Options{
 		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.RetentionTimes(),

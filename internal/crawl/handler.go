@@ -56,8 +56,8 @@ const maxCommand = 4 << 10 // maximum bytes of a body
 // 400 for an unknown kind and 409 for a kind that can never be complete. Commands are written to audit before
 // they are executed, unless audit is nil.
 func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
-	o := &jsonapi.Options{Who: jsonapi.Command(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxCommand,
-		Body: "the body is not what is expected: "}
+	o := &jsonapi.Options{Identify: jsonapi.AuthorizeCommand(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxCommand,
+		BodyError: "the body is not what is expected: "}
 	o.Explain = func(_ *http.Request, err error, a *jsonapi.Refusal) {
 		if IsNeverSynced(err) {
 			a.Status = http.StatusConflict
@@ -84,7 +84,7 @@ func (w *Crawler) execute(ctx context.Context, c understudy.Caller, o *Command, 
 	if o.End {
 		e.What = "sync end"
 	}
-	if err := jsonapi.Audit(ctx, audit, c, e); err != nil {
+	if err := jsonapi.RecordAudit(ctx, audit, c, e); err != nil {
 		return err
 	}
 	if o.End {

@@ -61,7 +61,7 @@ func (d *Diagnostics) makeCredential(ctx context.Context, c understudy.Caller, _
 		}
 		m.Scope.Expires = &at
 	}
-	if err := jsonapi.Audit(ctx, d.o.Audit, c, credentialEntry("make", m.Name, m.Source)); err != nil {
+	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, credentialEntry("make", m.Name, m.Source)); err != nil {
 		return nil, err
 	}
 	return d.o.Credentials.Make(ctx, m.Name, m.Scope, "")
@@ -72,14 +72,14 @@ func (d *Diagnostics) rotateCredential(ctx context.Context, c understudy.Caller,
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
-	if err := jsonapi.Audit(ctx, d.o.Audit, c, credentialEntry("rotate", r.PathValue("name"), "")); err != nil {
+	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, credentialEntry("rotate", r.PathValue("name"), "")); err != nil {
 		return nil, err
 	}
 	return d.o.Credentials.Rotate(ctx, r.PathValue("name"), overlap)
 }
 
 func (d *Diagnostics) revokeCredential(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
-	if err := jsonapi.Audit(ctx, d.o.Audit, c, credentialEntry("revoke", r.PathValue("name"), "")); err != nil {
+	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, credentialEntry("revoke", r.PathValue("name"), "")); err != nil {
 		return nil, err
 	}
 	return struct{}{}, d.o.Credentials.Revoke(ctx, r.PathValue("name"))
@@ -92,5 +92,5 @@ func credentialEntry(what, name, source string) understudy.AuditEntry {
 
 // command returns the options for a command. It admits only requests from this machine with the token of run.json.
 func (d *Diagnostics) command(limit time.Duration, maxBody int64) *jsonapi.Options {
-	return &jsonapi.Options{Who: jsonapi.Command(d.o.Token), Time: limit, MaxBody: maxBody}
+	return &jsonapi.Options{Identify: jsonapi.AuthorizeCommand(d.o.Token), Timeout: limit, MaxBody: maxBody}
 }

@@ -224,7 +224,7 @@ func Routes() []string {
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())
-	known := &jsonapi.Options{Who: func(r *http.Request) (understudy.Caller, error) { return jsonapi.Person(r, "", d.o.Person) }}
+	known := &jsonapi.Options{Identify: func(r *http.Request) (understudy.Caller, error) { return jsonapi.IdentifyPerson(r, "", d.o.Person) }}
 	mux.Handle("GET /-/stats", jsonapi.Handle(known, d.showStats))
 	mux.Handle("GET /-/stats/figures", jsonapi.Handle(known, showFigures))
 	mux.Handle("POST /-/purge", jsonapi.HandleBody(d.command(purgeTimeout, maxPurge), d.purge))
@@ -240,7 +240,7 @@ func (d *Diagnostics) Handler() http.Handler {
 		mux.Handle("GET /-/explain", jsonapi.Handle(made, d.explain))
 	}
 	mux.Handle("POST /-/erase", jsonapi.HandleBody(d.command(eraseTimeout, maxErase), d.erase))
-	receipts := &jsonapi.Options{Who: d.admitUnrestricted(receiptsForAll), Time: receiptTimeout}
+	receipts := &jsonapi.Options{Identify: d.admitUnrestricted(receiptsForAll), Timeout: receiptTimeout}
 	mux.Handle("GET /-/erasures", jsonapi.Handle(receipts, d.listReceipts))
 	index := jsonapi.Handle(d.command(indexTimeout, 0), d.index)
 	mux.Handle("GET /-/index", index)

@@ -13,7 +13,7 @@ import (
 // explain responds with what a role sees of a record.
 func (d *Diagnostics) explain(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	q := r.URL.Query()
-	err := jsonapi.Audit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionRecord,
+	err := jsonapi.RecordAudit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionRecord,
 		What: "explain to " + understudy.Clip(q.Get("role")), Source: q.Get("source"), Kind: q.Get("kind"), IDs: []string{q.Get("id")}})
 	if err != nil {
 		return nil, err

@@ -34,9 +34,9 @@ const profilesForAll = "profiles are shown to the role " + understudy.RoleAll + 
 // profiles admits callers who see every record of every source, and requests from this machine with the token,
 // because a profile counts the work of every record. by is the caller's name.
 func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, by string) error) http.HandlerFunc {
-	api := &jsonapi.Options{Who: d.admitUnrestricted(profilesForAll), Explain: d.explainProfile}
+	api := &jsonapi.Options{Identify: d.admitUnrestricted(profilesForAll), Explain: d.explainProfile}
 	return func(w http.ResponseWriter, r *http.Request) {
-		c, err := api.Who(r)
+		c, err := api.Identify(r)
 		by := c.Name
 		switch {
 		case isCommand(r):

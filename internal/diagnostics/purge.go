@@ -33,7 +33,7 @@ const (
 // purge removes what a command names. The status is 400 for an unknown name.
 func (d *Diagnostics) purge(ctx context.Context, c understudy.Caller, _ *http.Request, p *Purge) (any, error) {
 	e := understudy.AuditEntry{Action: understudy.ActionDelete, What: "purge", Source: p.Source, Values: []string{p.What}}
-	err := jsonapi.Audit(ctx, d.o.Audit, c, e)
+	err := jsonapi.RecordAudit(ctx, d.o.Audit, c, e)
 	var done Purged
 	if err == nil {
 		done, err = d.o.Purge(ctx, *p)

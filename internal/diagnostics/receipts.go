@@ -64,7 +64,7 @@ func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Re
 	if e.Dry {
 		entry.Action = understudy.ActionSearch
 	}
-	err := jsonapi.Audit(ctx, d.o.Audit, c, entry)
+	err := jsonapi.RecordAudit(ctx, d.o.Audit, c, entry)
 	var found Erasing
 	if err == nil {
 		found, err = d.o.Erase(ctx, *e)
@@ -79,7 +79,7 @@ func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Re
 		return found, nil
 	}
 	d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
-	return jsonapi.Answer{Status: http.StatusAccepted, Value: found}, nil
+	return jsonapi.Response{Status: http.StatusAccepted, Value: found}, nil
 }
 
 // isCommand reports whether a request carries a bearer token.
@@ -92,9 +92,9 @@ func isCommand(r *http.Request) bool {
 func (d *Diagnostics) admitUnrestricted(why string) func(*http.Request) (understudy.Caller, error) {
 	return func(r *http.Request) (understudy.Caller, error) {
 		if isCommand(r) {
-			return jsonapi.Command(d.o.Token)(r)
+			return jsonapi.AuthorizeCommand(d.o.Token)(r)
 		}
-		c, err := jsonapi.Person(r, "", d.o.Person)
+		c, err := jsonapi.IdentifyPerson(r, "", d.o.Person)
 		if err == nil && !d.o.All(c) {
 			err = fmt.Errorf("%w: %s", understudy.ErrForbidden, why)
 		}

@@ -29,7 +29,7 @@ func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Re
 	var at Indexed
 	var err error
 	if anew {
-		err = jsonapi.Audit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "index anew"})
+		err = jsonapi.RecordAudit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "index anew"})
 	}
 	if err == nil {
 		at, err = d.o.Index(ctx, anew)

@@ -26,7 +26,7 @@ func (d *Diagnostics) reload(ctx context.Context, c understudy.Caller, _ *http.R
 		return nil, fmt.Errorf("%w: this server has no settings file that can be read again", understudy.ErrNotFound)
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "reload"}
-	if err := jsonapi.Audit(ctx, d.o.Audit, c, e); err != nil {
+	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, e); err != nil {
 		return nil, err
 	}
 	restart, err := d.o.Reload(ctx)

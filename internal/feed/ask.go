@@ -126,7 +126,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 
 // identify returns the caller of a request: a person, or the bearer of the token.
 func (f *Feed) identify(r *http.Request, now *policy) (understudy.Caller, error) {
-	return jsonapi.Person(r, f.o.Token, now.rules.Callers.IdentifyPerson)
+	return jsonapi.IdentifyPerson(r, f.o.Token, now.rules.Callers.IdentifyPerson)
 }
 
 // findSource sets the source of a subscription: the named source, the caller's source, or the only source.

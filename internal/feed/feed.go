@@ -152,7 +152,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		limiter: limiter.New(o.Limits.MaxSubscribers, o.Limits.MaxEach),
 	}
 	var err error
-	if f.places.key, err = jsonapi.SealingKey(ctx, o.KV, "feed"); err != nil {
+	if f.places.key, err = jsonapi.LoadSealingKey(ctx, o.KV, "feed"); err != nil {
 		return nil, err
 	}
 	heads := map[string]int64{}

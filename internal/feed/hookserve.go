@@ -73,7 +73,7 @@ func (f *Feed) handleCommand(ctx context.Context, c understudy.Caller, r *http.R
 		what = "webhook test "
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + understudy.Clip(name)}
-	err := jsonapi.Audit(ctx, f.o.Audit, c, e)
+	err := jsonapi.RecordAudit(ctx, f.o.Audit, c, e)
 	switch {
 	case err != nil:
 	case command.Test:

@@ -59,7 +59,7 @@ func (f *Feed) findRoleGroup(r *policy, source, role string) (*roleGroup, error)
 	if a := r.groups[key]; a != nil {
 		return a, nil
 	}
-	s, err := jsonapi.Cursors(f.places.key, "feed", source, role)
+	s, err := jsonapi.NewCursorSealer(f.places.key, "feed", source, role)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ func Routes() []string {
 
 func (f *Feed) addRoutes() {
 	forms, _ := jsonhttp.NewFormProtection("") // an empty address causes no error
-	hooks := &jsonapi.Options{Who: f.authorizeCommand, Forms: forms, Foreign: "a page of another site asks",
-		MaxBody: maxCommandBytes, JSON: true, Body: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `, Explain: f.explain}
+	hooks := &jsonapi.Options{Identify: f.authorizeCommand, Forms: forms, ForeignError: "a page of another site asks", Explain: f.explain,
+		MaxBody: maxCommandBytes, RequireJSON: true, BodyError: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `}
 	f.mux = http.NewServeMux()
 	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, isJSONPreferred(r.Header["Accept"])) })
 	f.mux.HandleFunc("GET /-/feed.json", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, true) })
@@ -46,7 +46,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	if err := jsonapi.CheckQuestion(w, r, "question"); err != nil {
+	if err := jsonapi.CheckGet(w, r, "question"); err != nil {
 		f.refuse(w, r, err)
 		return
 	}
@@ -60,7 +60,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		return
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.query.source}
-	if err := jsonapi.Audit(r.Context(), f.o.Audit, s.caller, e); err != nil {
+	if err := jsonapi.RecordAudit(r.Context(), f.o.Audit, s.caller, e); err != nil {
 		f.refuse(w, r, err)
 		return
 	}

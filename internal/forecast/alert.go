@@ -1,4 +1,4 @@
-// Alert: a forecast that passes a probability is told to a webhook, once.
+// Alert: notifies a webhook once when the probability of a forecast reaches a limit.
 
 package forecast
 
@@ -16,59 +16,58 @@ import (
 	"understudy/spec"
 )
 
-// Alert is a question that is asked with every new sample. Its Percent is the probability
-// from which on a webhook is told.
+// Alert is a question that is asked again after every new sample. The webhook is notified
+// when the probability of the forecast reaches Question.Percent.
 type Alert struct {
 	Question Question
-	Webhook  string // its name
+	Webhook  string // name of the webhook
 }
 
-// CheckAlert says what is wrong with an alert: a number that is not sampled, or that the
-// role of its webhook does not see as it is.
+// CheckAlert returns an error if the series is not sampled, or if the role of the webhook may not see its forecasts.
 func CheckAlert(a Alert, role string, gate *access.Gate, src *spec.Source) error {
 	k := src.Spec.Kind(a.Question.Series.Kind)
 	var known []string
-	for _, one := range src.Spec.Kinds {
-		for _, field := range one.SampledFields() {
-			known = append(known, understudy.Series{Source: src.Name, Kind: one.Name, Field: field.Name}.String())
+	for _, kind := range src.Spec.Kinds {
+		for _, field := range kind.SampledFields() {
+			known = append(known, understudy.Series{Source: src.Name, Kind: kind.Name, Field: field.Name}.String())
 		}
 	}
 	if k == nil || k.Field(a.Question.Series.Field) == nil || k.Field(a.Question.Series.Field).SampleInterval() == 0 {
 		name := a.Question.Series.String()
 		return fmt.Errorf("%s is not sampled%s; the spec marks fields with sample: 1h", name, suggest.Hint(name, known))
 	}
-	f := &Forecasts{kinds: map[understudy.Key]*sampled{}}
+	f := &Forecasts{kinds: map[understudy.Key]*sampledKind{}}
 	if err := f.add(src, k); err != nil {
 		return err
 	}
-	if !f.Shown(gate, understudy.Caller{Name: a.Webhook, Grant: &understudy.Grant{Role: role}}, a.Question.Series) {
+	if !f.CanSee(gate, understudy.Caller{Name: a.Webhook, Grant: &understudy.Grant{Role: role}}, a.Question.Series) {
 		return fmt.Errorf("the role %s of the webhook %s does not see %s as it is", role, a.Webhook, a.Question.Series)
 	}
 	return nil
 }
 
-// name tells alerts apart.
+// name returns a text that is different for every alert. It is part of KV names and of job keys.
 func (a Alert) name() string {
 	q := a.Question
 	return fmt.Sprintf("%s level %s by %s percent %v to %s", q.Series, q.Level, q.Within, q.Percent, a.Webhook)
 }
 
-// Told is an alert that is told. Key is the same for every try of one.
-type Told struct {
+// AlertNotice is the payload of a job that notifies a webhook of an alert. Key is the same for every attempt to send it.
+type AlertNotice struct {
 	Key      string    `json:"key"`
 	Webhook  string    `json:"webhook"`
 	Forecast *Forecast `json:"forecast"`
 }
 
-// tellJob is the kind of the jobs that tell a webhook of an alert.
-const tellJob = "tell forecast"
+// alertJobKind is the kind of the jobs that notify a webhook of an alert.
+const alertJobKind = "tell forecast"
 
-// JobKind returns the kind of the jobs that tell webhooks of alerts by send. They are retried for some hours. A job whose
-// alert is no longer in force sends nothing.
+// JobKind returns the kind of the jobs that notify webhooks of alerts by calling send. A failed job is retried for
+// some hours. A job sends nothing if its alert was removed from the settings.
 func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key string, data any) error) jobs.Kind {
-	return jobs.Kind{Name: tellJob, Lane: understudy.PrioritySteady, Concurrency: 2, Attempts: 40, Backoff: 5 * time.Second,
+	return jobs.Kind{Name: alertJobKind, Lane: understudy.PrioritySteady, Concurrency: 2, Attempts: 40, Backoff: 5 * time.Second,
 		Run: func(ctx context.Context, r *jobs.Run) error {
-			var t Told
+			var t AlertNotice
 			if err := json.Unmarshal(r.Job().Payload, &t); err != nil {
 				return fmt.Errorf("%w: what is to be told cannot be read", understudy.ErrInvalid)
 			}
@@ -80,25 +79,24 @@ func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key st
 		}}
 }
 
-// again is how much the probability has to fall below that of an alert before it can be
-// told once more: a figure that trembles about it is told once.
-const again = 0.8
+// rearmFactor is the part of Percent below which the probability must fall before an alert can notify again.
+const rearmFactor = 0.8
 
-// alertState is what is kept of an alert, as a value.
+// alertState is the state of an alert, stored as JSON in the KV.
 type alertState struct {
-	Told  time.Time `json:"told,omitzero"` // zero: it is not told, or was armed anew
-	Times int       `json:"times"`
+	NotifiedAt time.Time `json:"told,omitzero"` // time of the last notice; zero if the alert can notify
+	Times      int       `json:"times"`         // number of notices so far; it makes the job keys unique
 }
 
-// SetAlerts replaces the alerts. What was told stays told.
+// SetAlerts replaces the alerts. The stored state of alerts is kept, so an alert does not notify twice.
 func (f *Forecasts) SetAlerts(alerts []Alert) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.alerts = alerts
 }
 
-// askAlerts asks the questions about a series and tells of those that passed.
-func (f *Forecasts) askAlerts(ctx context.Context, s understudy.Series) {
+// checkAlerts asks the questions of all alerts on a series and enqueues the notices that are due.
+func (f *Forecasts) checkAlerts(ctx context.Context, s understudy.Series) {
 	f.mu.Lock()
 	alerts := f.alerts
 	f.mu.Unlock()
@@ -106,13 +104,15 @@ func (f *Forecasts) askAlerts(ctx context.Context, s understudy.Series) {
 		if a.Question.Series != s || f.o.Enqueue == nil {
 			continue
 		}
-		if err := f.judge(ctx, a); err != nil && ctx.Err() == nil {
+		if err := f.notifyIfLikely(ctx, a); err != nil && ctx.Err() == nil {
 			f.o.Logger.Error("forecast: an alert was not looked at", "alert", a.name(), "err", err)
 		}
 	}
 }
 
-func (f *Forecasts) judge(ctx context.Context, a Alert) error {
+// notifyIfLikely asks the question of an alert. It enqueues a notice if the probability has reached Percent and
+// the alert can notify, and lets the alert notify again after the probability has fallen far enough.
+func (f *Forecasts) notifyIfLikely(ctx context.Context, a Alert) error {
 	made, err := f.Ask(ctx, a.Question)
 	if err != nil || made.State == NotYet {
 		return err
@@ -127,26 +127,26 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 		likely = made.Probability.Figure
 	}
 	switch {
-	case likely >= a.Question.Percent && state.Told.IsZero():
-		told := Told{Key: fmt.Sprintf("%s, %d", a.name(), state.Times), Webhook: a.Webhook, Forecast: made}
+	case likely >= a.Question.Percent && state.NotifiedAt.IsZero():
+		told := AlertNotice{Key: fmt.Sprintf("%s, %d", a.name(), state.Times), Webhook: a.Webhook, Forecast: made}
 		payload, err := json.Marshal(told)
 		if err != nil {
 			return err
 		}
-		if _, err := f.o.Enqueue(ctx, understudy.Job{Kind: tellJob, Key: told.Key, Payload: payload,
+		if _, err := f.o.Enqueue(ctx, understudy.Job{Kind: alertJobKind, Key: told.Key, Payload: payload,
 			Priority: understudy.PrioritySteady}); err != nil {
 			return err
 		}
-		state.Told, state.Times = f.o.Now().UTC(), state.Times+1
-	case likely < a.Question.Percent*again && !state.Told.IsZero():
-		state.Told = time.Time{}
+		state.NotifiedAt, state.Times = f.o.Now().UTC(), state.Times+1
+	case likely < a.Question.Percent*rearmFactor && !state.NotifiedAt.IsZero():
+		state.NotifiedAt = time.Time{}
 	default:
 		return nil
 	}
 	return understudy.WriteJSON(ctx, f.o.KV, note, state)
 }
 
-// Alerts are those in force.
+// Alerts returns the current alerts. The caller must not change the slice.
 func (f *Forecasts) Alerts() []Alert {
 	f.mu.Lock()
 	defer f.mu.Unlock()

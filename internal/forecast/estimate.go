@@ -1,4 +1,4 @@
-// Estimate: what samples say of the time to come.
+// Estimate: computes a forecast from the samples of a series.
 
 package forecast
 
@@ -17,71 +17,70 @@ import (
 // The states of a forecast.
 const (
 	Ready   = "forecast"
-	Reached = "reached" // the number is at the level already, or beyond
-	NotYet  = "not yet" // there is too little history: no number is given
+	Reached = "reached" // the newest sample is already at the level or beyond it
+	NotYet  = "not yet" // there are too few samples for a forecast; Why has the reason
 )
 
-// Forecast is the answer to a question. The unit of time of its rates is a day.
+// Forecast is the answer to a question.
 type Forecast struct {
-	Of      string    `json:"of"`
+	Of      string    `json:"of"` // name of the series
 	State   string    `json:"state"`
-	Why     string    `json:"why,omitempty"` // it is not yet one
+	Why     string    `json:"why,omitempty"` // reason for the state NotYet
 	Level   string    `json:"level"`
 	By      time.Time `json:"by"`
 	Percent float64   `json:"percent"`
-	Value   string    `json:"value,omitempty"` // the newest, as upstream wrote it
-	At      time.Time `json:"at,omitzero"`     // of the newest
-	Since   time.Time `json:"since,omitzero"`  // of the oldest
-	Samples int       `json:"samples"`
+	Value   string    `json:"value,omitempty"` // newest sample, as upstream wrote it
+	At      time.Time `json:"at,omitzero"`     // time of the newest sample
+	Since   time.Time `json:"since,omitzero"`  // time of the oldest sample
+	Samples int       `json:"samples"`         // number of samples that are numbers
 
-	Probability *Band  `json:"probability,omitempty"` // to reach the level in time
-	Dates       []Date `json:"dates,omitempty"`       // by when it is that likely
-	Need        *Band  `json:"need,omitempty"`        // how much further away it had to be, to be so sure not to reach it
+	Probability *Band  `json:"probability,omitempty"` // probability that the number reaches the level by By
+	Dates       []Date `json:"dates,omitempty"`       // times by which the level is reached with certain probabilities
+	Need        *Band  `json:"need,omitempty"`        // extra distance from the level needed to avoid it with probability Percent
 
-	// How the number has moved.
-	Drift     float64               `json:"drift"`     // a day
-	Deviation float64               `json:"deviation"` // of a day
-	LeftOut   int                   `json:"left_out"`  // jumps away from the level, such as a payment
+	// The next fields describe how the number has moved.
+	Drift     float64               `json:"drift"`     // mean change in one day
+	Deviation float64               `json:"deviation"` // standard deviation of the change in one day
+	LeftOut   int                   `json:"left_out"`  // number of ignored jumps away from the level, such as a payment
 	Backtest  *touch.BacktestResult `json:"backtest,omitempty"`
-	// BacktestWithin is the horizon of those forecasts.
+	// BacktestWithin is how far ahead the forecasts of Backtest look, as text.
 	BacktestWithin string `json:"backtest_within,omitempty"`
 
-	Line []touch.Point `json:"-"` // of days since Since, at most some hundred, for a drawing
+	Line []touch.Point `json:"-"` // points of a chart, at most maxPoints; At is in days after Since
 }
 
-// Band is a figure and the interval that holds it in 90 % of random samples of history.
+// Band is a figure and its 90 % interval, computed by bootstrap from random samples of the history.
 type Band struct {
 	Figure float64 `json:"figure"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// Date is when a probability is reached; a nil time is never, or later than in ten years.
+// Date is the time by which the level is reached with a probability. A nil time means never or after maxDateDays.
 type Date struct {
 	Probability float64    `json:"probability"`
 	At          *time.Time `json:"at"`
-	Early       *time.Time `json:"early"`
+	Early       *time.Time `json:"early"` // Early and Late are the limits of the 90 % interval of At
 	Late        *time.Time `json:"late"`
 }
 
-// What an estimate needs and does.
+// Limits and parameters of an estimate.
 const (
-	leastSteps  = 24      // without a forecast is not yet one
-	leastSpan   = 1. / 30 // of the time it is to look ahead, that history has to cover
-	resamples   = 200     // of the bootstrap
-	low, high   = 0.05, 0.95
-	tooFar      = 10.  // times the median move toward the level: a jump away is left out
-	mostPoints  = 240  // of a drawing
-	farthest    = 3650 // days a date may lie ahead
-	leastTried  = 3    // forecasts of a back-test that says something
-	backtestCut = 8    // parts of history, of which a back-test looks one ahead
-	// A back-test begins after the first of so many parts, so that none of its forecasts looks
-	// farther ahead than back.
-	backtestFrom = 4
+	minSteps                  = 24      // minimum number of steps between samples for a forecast
+	minSpanRatio              = 1. / 30 // minimum time that the samples cover, as a part of the time to look ahead
+	bootstrapSamples          = 200     // number of random histories in the bootstrap
+	lowQuantile, highQuantile = 0.05, 0.95
+	maxJump                   = 10.  // a step away from the level is ignored if it is larger than maxJump median steps toward the level
+	maxPoints                 = 240  // maximum number of points of a chart
+	maxDateDays               = 3650 // maximum distance of a Date from the newest sample, in days
+	minBacktests              = 3    // minimum number of forecasts for a back-test to be shown
+	backtestParts             = 8    // each forecast of a back-test looks at most 1/backtestParts of the history ahead
+	// A back-test begins after 1/backtestStart of the samples, so that no forecast looks farther ahead than back.
+	backtestStart = 4
 )
 
-// estimate answers a question from samples, oldest first. The same samples and time give
-// the same answer.
+// estimate computes the answer to a question from samples, ordered from oldest to newest.
+// The result depends only on the arguments; the random numbers have a fixed seed.
 func estimate(q Question, samples []understudy.Sample, now time.Time) *Forecast {
 	by := now.Add(q.Within).UTC().Truncate(time.Second)
 	f := &Forecast{Of: q.Series.String(), State: NotYet, Level: q.Level, By: by, Percent: q.Percent}
@@ -93,29 +92,29 @@ func estimate(q Question, samples []understudy.Sample, now time.Time) *Forecast 
 	}
 	newest := samples[len(samples)-1]
 	f.Value, f.At, f.Since = newest.Value, newest.At.UTC(), samples[0].At.UTC()
-	f.Line = thinned(points)
-	level, below := q.level(), falls(points, q.level())
+	f.Line = reducePoints(points)
+	level, below := q.levelNumber(), isMostlyAbove(points, q.levelNumber())
 	value := points[len(points)-1].Value
 	if below && value <= level || !below && value >= level {
 		f.State = Reached
 		return f
 	}
-	steps, left := moves(points, below)
+	steps, left := stepsWithoutJumps(points, below)
 	f.LeftOut = left
 	walk, ok := steps.Walk()
-	if f.Why = lacking(q, points, steps); f.Why != "" || !ok {
+	if f.Why = reasonNotReady(q, points, steps); f.Why != "" || !ok {
 		return f
 	}
 	f.State, f.Drift, f.Deviation = Ready, walk.Drift, walk.Sigma
 	within := (q.Within + now.Sub(newest.At)).Hours() / 24
-	m := measure{value: value, level: level, below: below, sure: q.Percent, within: within}
-	m.resample(steps, newest.At)
-	m.fill(f, walk, newest.At)
-	backtest(f, q, steps, below)
+	m := estimator{value: value, level: level, below: below, sure: q.Percent, within: within}
+	m.sampleHistory(steps, newest.At)
+	m.fillForecast(f, walk, newest.At)
+	runBacktest(f, q, steps, below)
 	return f
 }
 
-// pointsOf are samples as numbers, in days from the first. What is no number is left out.
+// pointsOf converts samples to points; At is in days after the first sample. Samples that are no number are skipped.
 func pointsOf(samples []understudy.Sample) []touch.Point {
 	points := make([]touch.Point, 0, len(samples))
 	for _, s := range samples {
@@ -127,8 +126,8 @@ func pointsOf(samples []understudy.Sample) []touch.Point {
 	return points
 }
 
-// falls reports whether the level is reached from above: most of history lies there.
-func falls(points []touch.Point, level float64) bool {
+// isMostlyAbove reports whether at least half of the points lie above level, so that the number has to fall to reach it.
+func isMostlyAbove(points []touch.Point, level float64) bool {
 	above := 0
 	for _, p := range points {
 		if p.Value > level {
@@ -138,8 +137,9 @@ func falls(points []touch.Point, level float64) bool {
 	return 2*above >= len(points)
 }
 
-// moves are the steps without jumps away from the level, such as money that was paid in.
-func moves(points []touch.Point, below bool) (kept touch.Series, left int) {
+// stepsWithoutJumps returns the steps between the points without large jumps away from the level, such as a payment.
+// It also returns the number of jumps that it removed. If below is true, the number falls toward the level.
+func stepsWithoutJumps(points []touch.Point, below bool) (kept touch.Series, left int) {
 	sign := 1.0
 	if below {
 		sign = -1
@@ -155,7 +155,7 @@ func moves(points []touch.Point, below bool) (kept touch.Series, left int) {
 		return steps, 0
 	}
 	slices.Sort(toward)
-	most := tooFar * touch.Quantile(toward, 0.5)
+	most := maxJump * touch.Quantile(toward, 0.5)
 	for _, s := range steps {
 		if -sign*s.Change > most {
 			left++
@@ -166,23 +166,23 @@ func moves(points []touch.Point, below bool) (kept touch.Series, left int) {
 	return kept, left
 }
 
-// lacking says why there is no forecast yet, or nothing.
-func lacking(q Question, points []touch.Point, steps touch.Series) string {
+// reasonNotReady returns the reason why there is no forecast yet, or "" if the samples are enough.
+func reasonNotReady(q Question, points []touch.Point, steps touch.Series) string {
 	span, ahead := points[len(points)-1].At-points[0].At, q.Within.Hours()/24
 	switch {
-	case len(steps) < leastSteps:
-		return fmt.Sprintf("a forecast needs %d samples, and has %d", leastSteps+1, len(points))
-	case span < ahead*leastSpan:
-		return fmt.Sprintf("the samples cover %s; to look %s ahead they must cover %s", spanText(span), spanText(ahead),
-			spanText(ahead*leastSpan))
+	case len(steps) < minSteps:
+		return fmt.Sprintf("a forecast needs %d samples, and has %d", minSteps+1, len(points))
+	case span < ahead*minSpanRatio:
+		return fmt.Sprintf("the samples cover %s; to look %s ahead they must cover %s", formatDays(span), formatDays(ahead),
+			formatDays(ahead*minSpanRatio))
 	case !slices.ContainsFunc(steps, func(s touch.Step) bool { return s.Change != 0 }):
 		return "the number has not moved"
 	}
 	return ""
 }
 
-// spanText is a time in days as people write it.
-func spanText(days float64) string {
+// formatDays formats a number of days as text in minutes, hours or days, rounded up to one decimal.
+func formatDays(days float64) string {
 	if days < 2./24 {
 		return strconv.FormatFloat(math.Ceil(days*24*60*10)/10, 'f', -1, 64) + " min"
 	}
@@ -192,17 +192,17 @@ func spanText(days float64) string {
 	return strconv.FormatFloat(math.Ceil(days*10)/10, 'f', -1, 64) + " d"
 }
 
-// measure makes the figures of a forecast from an estimate, and from others that random
-// samples of history give.
-type measure struct {
+// estimator computes the figures of a forecast and their 90 % intervals. The intervals come from random walks
+// that were estimated from random samples of the history.
+type estimator struct {
 	value, level, within, sure float64
 	below                      bool
-	others                     []touch.Walk
+	resampled                  []touch.Walk
 }
 
-// resample draws blocks of about a day, so that days with their busy and quiet hours stay
-// whole. The seed is made of what is known.
-func (m *measure) resample(steps touch.Series, at time.Time) {
+// sampleHistory fills m.resampled with walks estimated from random histories (block bootstrap). A block covers
+// about a day, so that busy and quiet hours stay together. The seed depends only on the number of steps and on at.
+func (m *estimator) sampleHistory(steps touch.Series, at time.Time) {
 	span := 0.0
 	for _, s := range steps {
 		span += s.Duration
@@ -210,26 +210,27 @@ func (m *measure) resample(steps touch.Series, at time.Time) {
 	block := int(math.Ceil(float64(len(steps)) / max(span, 1)))
 	block = max(min(block, len(steps)/8), 1)
 	rnd := rand.New(rand.NewPCG(uint64(len(steps)), uint64(at.UnixNano())))
-	steps.Bootstrap(rnd, resamples, block, func(w touch.Walk) float64 {
-		w.Span = 0 // how unsure the drift is shows in how the others differ
-		m.others = append(m.others, w)
+	steps.Bootstrap(rnd, bootstrapSamples, block, func(w touch.Walk) float64 {
+		w.Span = 0 // the spread of the resampled walks already contains the uncertainty of the drift
+		m.resampled = append(m.resampled, w)
 		return 0
 	})
 }
 
-// band is a figure with its interval.
-func (m *measure) band(walk touch.Walk, of func(touch.Walk) float64) Band {
-	figures := make([]float64, 0, len(m.others))
-	for _, w := range m.others {
-		figures = append(figures, of(w))
+// band returns the figure of walk and its 90 % interval over the resampled walks.
+func (m *estimator) band(walk touch.Walk, figure func(touch.Walk) float64) Band {
+	figures := make([]float64, 0, len(m.resampled))
+	for _, w := range m.resampled {
+		figures = append(figures, figure(w))
 	}
 	slices.Sort(figures)
-	return Band{of(walk), touch.Quantile(figures, low), touch.Quantile(figures, high)}
+	return Band{figure(walk), touch.Quantile(figures, lowQuantile), touch.Quantile(figures, highQuantile)}
 }
 
-func (m *measure) fill(f *Forecast, walk touch.Walk, from time.Time) {
+// fillForecast sets the probability, dates, need and rates of f. Dates are counted from the time from.
+func (m *estimator) fillForecast(f *Forecast, walk touch.Walk, from time.Time) {
 	p := m.band(walk, func(w touch.Walk) float64 { return w.Probability(m.value, m.level, m.within) })
-	f.Probability = &Band{digits(p.Figure, 4), digits(p.Low, 4), digits(p.High, 4)}
+	f.Probability = &Band{roundDigits(p.Figure, 4), roundDigits(p.Low, 4), roundDigits(p.High, 4)}
 	likely := []float64{0.5, m.sure}
 	if m.sure == 0.5 {
 		likely = likely[:1]
@@ -242,43 +243,43 @@ func (m *measure) fill(f *Forecast, walk touch.Walk, from time.Time) {
 	need := m.band(walk, func(w touch.Walk) float64 {
 		return max(math.Abs(m.value-w.Level(m.value, 1-m.sure, m.within, m.below))-away, 0)
 	})
-	f.Need = &Band{digits(need.Figure, 2), digits(need.Low, 2), digits(need.High, 2)}
-	f.Drift, f.Deviation = digits(f.Drift, 6), digits(f.Deviation, 6)
+	f.Need = &Band{roundDigits(need.Figure, 2), roundDigits(need.Low, 2), roundDigits(need.High, 2)}
+	f.Drift, f.Deviation = roundDigits(f.Drift, 6), roundDigits(f.Deviation, 6)
 }
 
-// digits rounds to so many digits after the point.
-func digits(x float64, n int) float64 {
+// roundDigits rounds x to n digits after the decimal point.
+func roundDigits(x float64, n int) float64 {
 	by := math.Pow10(n)
 	return math.Round(x*by) / by
 }
 
-// dateAfter is so many days after a time; nil when that is too far.
+// dateAfter returns the time that is days after from, or nil if days is maxDateDays or more.
 func dateAfter(from time.Time, days float64) *time.Time {
-	if !(days < farthest) {
+	if !(days < maxDateDays) {
 		return nil
 	}
 	at := from.Add(time.Duration(days * float64(day))).UTC().Truncate(time.Second)
 	return &at
 }
 
-// backtest looks how forecasts from the past would have done, each over an eighth of
-// history at most. Jumps that are left out are left out here, too.
-func backtest(f *Forecast, q Question, steps touch.Series, below bool) {
+// runBacktest tests how forecasts made in the past would have performed and sets f.Backtest and f.BacktestWithin.
+// Steps that were ignored as jumps are also ignored here.
+func runBacktest(f *Forecast, q Question, steps touch.Series, below bool) {
 	points := []touch.Point{{}}
 	for _, s := range steps {
 		last := points[len(points)-1]
 		points = append(points, touch.Point{At: last.At + s.Duration, Value: last.Value + s.Change})
 	}
-	horizon := min(q.Within.Hours()/24, points[len(points)-1].At/backtestCut)
-	tried := touch.Backtest(points, max(leastSteps+1, len(points)/backtestFrom), q.Percent, horizon, below)
-	if tried.Forecasts >= leastTried {
-		f.Backtest, f.BacktestWithin = &tried, spanText(horizon)
+	horizon := min(q.Within.Hours()/24, points[len(points)-1].At/backtestParts)
+	tried := touch.Backtest(points, max(minSteps+1, len(points)/backtestStart), q.Percent, horizon, below)
+	if tried.Forecasts >= minBacktests {
+		f.Backtest, f.BacktestWithin = &tried, formatDays(horizon)
 	}
 }
 
-// thinned are some of the points, the last one among them.
-func thinned(points []touch.Point) []touch.Point {
-	every := (len(points) + mostPoints - 1) / mostPoints
+// reducePoints returns at most maxPoints of the points, evenly spaced, always with the last point.
+func reducePoints(points []touch.Point) []touch.Point {
+	every := (len(points) + maxPoints - 1) / maxPoints
 	var some []touch.Point
 	for i := (len(points) - 1) % every; i < len(points); i += every {
 		some = append(some, points[i])

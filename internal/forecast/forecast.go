@@ -1,6 +1,6 @@
-// Forecast: the numbers that are sampled, and the answers to questions about them.
+// Forecast: finds the sampled fields and answers questions about them.
 
-// Package forecast says when a sampled number may reach a level.
+// Package forecast estimates when a sampled number will reach a level.
 //
 //	mirror --saved page--> sampler --sample--> store
 //	  ^                      |                   |
@@ -24,78 +24,77 @@ import (
 	"understudy/spec"
 )
 
-// Store keeps series; store.DB fills it.
+// Store stores the samples of series. store.DB implements it.
 type Store interface {
 	AddSamples(ctx context.Context, s understudy.Series, samples ...understudy.Sample) error
 	ReadSamples(ctx context.Context, s understudy.Series) ([]understudy.Sample, error)
-	ForgetSamples(ctx context.Context, source, kind string) (gone int, err error)
+	ForgetSamples(ctx context.Context, source, kind string) (deleted int, err error)
 }
 
-// Mirror fetches the pages that numbers stand on; mirror.Mirror fills it.
+// Mirror fetches the pages that contain the sampled numbers. mirror.Mirror implements it.
 type Mirror interface {
 	Fill(ctx context.Context, f request.Fill) (request.PageSaved, error)
 }
 
-// Options are what forecasts are made of.
+// Options are the settings and dependencies of Forecasts.
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	KV      understudy.KV // the units of series, and which alerts were told
+	KV      understudy.KV // stores the units of series and the state of alerts
 	Mirror  Mirror
-	// Enqueue adds the jobs that tell webhooks of alerts; nil: no webhook is told.
+	// Enqueue adds the jobs that notify webhooks of alerts. If it is nil, alerts are not checked.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	Now     func() time.Time // nil: time.Now
-	Logger  *slog.Logger     // nil: discard
+	Now     func() time.Time // time.Now if nil
+	Logger  *slog.Logger     // log messages are discarded if nil
 }
 
-// Forecasts samples numbers and answers questions about them. It is safe for concurrent
-// use.
+// Forecasts samples numbers and answers questions about them. It is safe for concurrent use.
 type Forecasts struct {
-	o     Options
-	kinds map[understudy.Key]*sampled // by the page they stand on
-	saved chan *understudy.Page
-	slots chan struct{} // estimates at once
+	o             Options
+	kinds         map[understudy.Key]*sampledKind // kinds with sampled fields, by the key of their page
+	saved         chan *understudy.Page           // saved pages that wait for Run
+	estimateSlots chan struct{}                   // limits the estimates that run at the same time
 
-	mu     sync.Mutex
-	last   map[understudy.Series]time.Time // of the newest sample
-	marks  map[understudy.Series]int       // rise when samples come or go
-	kept   map[Question]answer
-	alerts []Alert
+	mu           sync.Mutex
+	lastSampleAt map[understudy.Series]time.Time // time of the newest sample
+	revisions    map[understudy.Series]int       // increased whenever samples are added or deleted
+	answers      map[Question]cachedAnswer       // cached answers of Ask
+	alerts       []Alert
 }
 
-// sampled is a kind whose numbers are sampled.
-type sampled struct {
-	target *spec.Target
-	fields []*spec.Field
-	retry  time.Time // not before, after a fetch that failed; the goroutine of Run uses it
+// sampledKind is a kind with sampled fields.
+type sampledKind struct {
+	target  *spec.Target
+	fields  []*spec.Field
+	retryAt time.Time // earliest time of the next fetch; only the goroutine of Run uses it
 }
 
-func (k *sampled) series(f *spec.Field) understudy.Series {
+func (k *sampledKind) series(f *spec.Field) understudy.Series {
 	return understudy.Series{Source: k.target.Key.Source, Kind: k.target.Kind.Name, Field: f.Name}
 }
 
-// answer is a forecast that is given again for a while.
-type answer struct {
+// cachedAnswer is a forecast that Ask returns again until answerLifetime has passed or the revision changes.
+type cachedAnswer struct {
 	forecast *Forecast
-	mark     int
-	at       time.Time
+	revision int
+	at       time.Time // time of the estimate
 }
 
 const (
-	estimates = 2           // at once
-	keepFor   = time.Minute // an answer without new samples
-	mostKept  = 256         // answers
+	maxEstimates   = 2           // maximum number of estimates that run at the same time
+	answerLifetime = time.Minute // how long a cached answer is used if there are no new samples
+	maxAnswers     = 256         // maximum number of cached answers
 )
 
-// New finds the numbers that specs mark. It begins nothing: Run does.
+// New finds the fields that the specs mark as sampled. It starts no goroutine; call Run to take samples.
 func New(o Options) (*Forecasts, error) {
 	if o.Store == nil || o.KV == nil || o.Mirror == nil {
 		return nil, fmt.Errorf("forecast: options need a store, notes and a mirror")
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	f := &Forecasts{o: o, kinds: map[understudy.Key]*sampled{}, saved: make(chan *understudy.Page, savedQueue),
-		slots: make(chan struct{}, estimates), last: map[understudy.Series]time.Time{}, marks: map[understudy.Series]int{},
-		kept: map[Question]answer{}}
+	f := &Forecasts{o: o, kinds: map[understudy.Key]*sampledKind{}, saved: make(chan *understudy.Page, savedQueueSize),
+		estimateSlots: make(chan struct{}, maxEstimates), lastSampleAt: map[understudy.Series]time.Time{},
+		revisions: map[understudy.Series]int{}, answers: map[Question]cachedAnswer{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			if err := f.add(src, k); err != nil {
@@ -106,7 +105,7 @@ func New(o Options) (*Forecasts, error) {
 	return f, nil
 }
 
-// add adds a kind, when numbers of it are sampled.
+// add registers a kind if it has sampled fields.
 func (f *Forecasts) add(src *spec.Source, k *spec.Kind) error {
 	fields := k.SampledFields()
 	if len(fields) == 0 {
@@ -114,12 +113,12 @@ func (f *Forecasts) add(src *spec.Source, k *spec.Kind) error {
 	}
 	target, err := src.ResolveSample(k)
 	if err == nil {
-		f.kinds[target.Key] = &sampled{target: target, fields: fields}
+		f.kinds[target.Key] = &sampledKind{target: target, fields: fields}
 	}
 	return err
 }
 
-// Series are the numbers of a source that are sampled, by name; of every source for "".
+// Series returns the sampled series of a source, sorted by name. If source is "", it returns those of all sources.
 func (f *Forecasts) Series(source string) (all []understudy.Series) {
 	for _, k := range f.kinds {
 		for _, field := range k.fields {
@@ -132,8 +131,8 @@ func (f *Forecasts) Series(source string) (all []understudy.Series) {
 	return all
 }
 
-// find is the kind of a series and its field; nil when it is not sampled.
-func (f *Forecasts) find(s understudy.Series) (*sampled, *spec.Field) {
+// find returns the kind and the field of a series, or nil if the series is not sampled.
+func (f *Forecasts) find(s understudy.Series) (*sampledKind, *spec.Field) {
 	for _, k := range f.kinds {
 		for _, field := range k.fields {
 			if k.series(field) == s {
@@ -144,31 +143,31 @@ func (f *Forecasts) find(s understudy.Series) (*sampled, *spec.Field) {
 	return nil, nil
 }
 
-// Shown reports whether a caller may see forecasts of a series: it reads the page that
-// the number stands on, and sees the field as it is.
-func (f *Forecasts) Shown(gate *access.Gate, c understudy.Caller, s understudy.Series) bool {
+// CanSee reports whether a caller may see forecasts of a series. The caller must be allowed to read the page
+// that contains the number, to count records of the kind, and to see the field unmasked.
+func (f *Forecasts) CanSee(gate *access.Gate, c understudy.Caller, s understudy.Series) bool {
 	k, field := f.find(s)
 	return k != nil && (c.Source == "" || c.Source == s.Source) && gate.CheckRead(c, k.target) == nil && gate.CanCount(c, s.Source, s.Kind) &&
 		gate.Level(c, s.Source, s.Kind, field.Name) == access.See
 }
 
-// Ask answers a question. A series that is not sampled is ErrNotFound. Too little
-// history is no error: Forecast.State says so.
+// Ask answers a question. It returns ErrNotFound if the series is not sampled.
+// If there are too few samples, it returns a Forecast with the state NotYet, not an error.
 func (f *Forecasts) Ask(ctx context.Context, q Question) (*Forecast, error) {
 	if k, _ := f.find(q.Series); k == nil {
 		return nil, fmt.Errorf("forecast: %w: %s is not sampled; the spec marks fields with sample: 1h", understudy.ErrNotFound, q.Series)
 	}
 	now := f.o.Now()
 	f.mu.Lock()
-	mark := f.marks[q.Series]
-	had, ok := f.kept[q]
+	revision := f.revisions[q.Series]
+	cached, ok := f.answers[q]
 	f.mu.Unlock()
-	if age := now.Sub(had.at); ok && had.mark == mark && age >= 0 && age < keepFor {
-		return had.forecast, nil
+	if age := now.Sub(cached.at); ok && cached.revision == revision && age >= 0 && age < answerLifetime {
+		return cached.forecast, nil
 	}
 	select {
-	case f.slots <- struct{}{}:
-		defer func() { <-f.slots }()
+	case f.estimateSlots <- struct{}{}:
+		defer func() { <-f.estimateSlots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -179,15 +178,14 @@ func (f *Forecasts) Ask(ctx context.Context, q Question) (*Forecast, error) {
 	made := estimate(q, samples, now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.kept) >= mostKept {
-		maps.DeleteFunc(f.kept, func(Question, answer) bool { return true })
+	if len(f.answers) >= maxAnswers {
+		maps.DeleteFunc(f.answers, func(Question, cachedAnswer) bool { return true })
 	}
-	f.kept[q] = answer{made, mark, now}
+	f.answers[q] = cachedAnswer{made, revision, now}
 	return made, nil
 }
 
-// Forget erases the series that were taken from a page, and returns how many samples they
-// had.
+// Forget deletes the samples and units that were taken from a page. It returns the number of deleted samples.
 func (f *Forecasts) Forget(ctx context.Context, page understudy.Key) (samples int, err error) {
 	k := f.kinds[page]
 	if k == nil {
@@ -198,7 +196,7 @@ func (f *Forecasts) Forget(ctx context.Context, page understudy.Key) (samples in
 	}
 	for _, field := range k.fields {
 		f.mu.Lock()
-		f.marks[k.series(field)]++
+		f.revisions[k.series(field)]++
 		f.mu.Unlock()
 		if err := f.o.KV.SetValue(ctx, unitName(k.series(field)), nil); err != nil {
 			return samples, fmt.Errorf("forecast: %w", err)

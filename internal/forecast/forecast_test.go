@@ -78,7 +78,7 @@ type world struct {
 	*Forecasts
 	up   *upstream
 	db   *store.DB
-	told []Told
+	told []AlertNotice
 	stop func()
 }
 
@@ -89,7 +89,7 @@ func begin(t *testing.T, path string, value func() string) *world {
 	w := &world{up: &upstream{value: value}, db: db}
 	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db.Series, KV: db.KV, Mirror: w.up, Now: time.Now,
 		Enqueue: func(_ context.Context, jobs ...understudy.Job) ([]int64, error) {
-			var one Told
+			var one AlertNotice
 			err := json.Unmarshal(jobs[0].Payload, &one)
 			w.hold(func() { w.told = append(w.told, one) })
 			return nil, err
@@ -121,7 +121,7 @@ func (w *world) asked() (n int) {
 }
 
 // alerted is what was told.
-func (w *world) alerted() (told []Told) {
+func (w *world) alerted() (told []AlertNotice) {
 	synctest.Wait()
 	w.hold(func() { told = slices.Clone(w.told) })
 	return told
@@ -158,13 +158,13 @@ func TestOneSampleAnInterval(t *testing.T) {
 		key := understudy.Key{Source: "acme", URI: "/balance"}
 		for range 30 { // a reader, every minute
 			time.Sleep(time.Minute)
-			w.hold(func() { w.Saved(w.up.page(key)) })
+			w.hold(func() { w.EnqueuePage(w.up.page(key)) })
 			synctest.Wait()
 		}
 		if got := w.samples(t); len(got) != 6 || w.asked() != 6 {
 			t.Errorf("with readers: %d samples, %d fetches", len(got), w.asked())
 		}
-		w.hold(func() { w.Saved(w.up.page(understudy.Key{Source: "acme", URI: "/balance?x=1"})) }) // another page of the kind
+		w.hold(func() { w.EnqueuePage(w.up.page(understudy.Key{Source: "acme", URI: "/balance?x=1"})) }) // another page of the kind
 		w.stop()
 		time.Sleep(10 * time.Minute)
 		w = begin(t, path, value)
@@ -238,7 +238,7 @@ func TestAnAlertIsToldOnce(t *testing.T) {
 		}
 		told := w.alerted()
 		checktest.MustEqual(t, len(told), 1, "len(told)")
-		checktest.MustEqual(t, len(w.samples(t)), leastSteps+1, "len(w.samples(t))")
+		checktest.MustEqual(t, len(w.samples(t)), minSteps+1, "len(w.samples(t))")
 		checktest.MustTrue(t, told[0].Forecast.Probability.Figure >= 0.5,
 			"told[0].Forecast.Probability.Figure is %v, want >= 0.5", told[0].Forecast.Probability.Figure)
 		checktest.MustTrue(t, told[0].Forecast.Need != nil, "told[0].Forecast.Need is nil")
@@ -315,7 +315,7 @@ func TestTheFiguresAreThoseOfTheWalk(t *testing.T) {
 	level := fmt.Sprintf("%.2f", value-40)
 	q, now := question(t, level, "20d", "0.9"), samples[len(samples)-1].At
 	f := estimate(q, samples, now)
-	want := truth.Probability(value, q.level(), 20)
+	want := truth.Probability(value, q.levelNumber(), 20)
 	checktest.Equal(t, f.State, Ready, "f.State")
 	checktest.True(t, math.Abs(f.Probability.Figure-want) <= 0.15,
 		"math.Abs(f.Probability.Figure-want) is %v, want <= 0.15", math.Abs(f.Probability.Figure-want))
@@ -326,13 +326,13 @@ func TestTheFiguresAreThoseOfTheWalk(t *testing.T) {
 		math.Abs(f.Deviation-3))
 	checktest.Equal(t, f.LeftOut, 0, "f.LeftOut")
 	checktest.Equal(t, f.Samples, 10_000, "f.Samples")
-	checktest.True(t, len(f.Line) <= mostPoints, "len(f.Line) is %v", len(f.Line))
+	checktest.True(t, len(f.Line) <= maxPoints, "len(f.Line) is %v", len(f.Line))
 	checktest.True(t, !f.Dates[0].At.After(*f.Dates[1].At), "dates: f.Dates[0].At.After(*f.Dates[1].At) is true")
 	checktest.True(t, !f.Dates[0].Early.After(*f.Dates[0].At),
 		"dates: f.Dates[0].Early.After(*f.Dates[0].At) is true")
 	checktest.True(t, !f.Dates[0].Late.Before(*f.Dates[0].At),
 		"dates: f.Dates[0].Late.Before(*f.Dates[0].At) is true")
-	farther := question(t, fmt.Sprintf("%.4f", q.level()-f.Need.Figure), "20d", "0.9")
+	farther := question(t, fmt.Sprintf("%.4f", q.levelNumber()-f.Need.Figure), "20d", "0.9")
 	if p := estimate(farther, samples, now).Probability.Figure; math.Abs(p-0.1) > 0.002 {
 		t.Errorf("with what is needed the probability is %.4f, not 0.1", p)
 	}
@@ -410,7 +410,7 @@ func TestCoverage(t *testing.T) {
 		value := pointsOf(samples)[len(samples)-1].Value
 		q := question(t, fmt.Sprintf("%.3f", value-40), "10d", "")
 		f := estimate(q, samples, samples[len(samples)-1].At)
-		want := truth.Probability(value, q.level(), 10)
+		want := truth.Probability(value, q.levelNumber(), 10)
 		if f.State != Ready {
 			t.Fatalf("%+v", f)
 		}
@@ -457,7 +457,7 @@ func FuzzQuestion(f *testing.F) {
 		checktest.True(t, q.Within >= time.Hour, "q.Within is %v", q.Within)
 		checktest.True(t, q.Within <= 3650*day, "q.Within is %v", q.Within)
 		checktest.True(t, q.Percent > 0 && q.Percent < 1, "q.Percent > 0 && q.Percent < 1 is false")
-		checktest.True(t, !math.IsNaN(q.level()), "math.IsNaN(q.level()) is true")
-		checktest.True(t, !math.IsInf(q.level(), 0), "math.IsInf(q.level(), 0) is true")
+		checktest.True(t, !math.IsNaN(q.levelNumber()), "math.IsNaN(q.level()) is true")
+		checktest.True(t, !math.IsInf(q.levelNumber(), 0), "math.IsInf(q.level(), 0) is true")
 	})
 }

@@ -1,4 +1,4 @@
-// Serve: /-/forecast for programs and commands.
+// Handler: serves /-/forecast for programs and commands.
 
 package forecast
 
@@ -15,62 +15,62 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Callers finds the caller of a request; callers.Book fills it.
+// Callers identifies the caller of a request. callers.Book implements it.
 type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// HandlerOptions are what a handler is made of.
+// HandlerOptions are the dependencies of a handler.
 type HandlerOptions struct {
 	Forecasts *Forecasts
 	Gate      *access.Gate
 	Callers   Callers
-	Audit     understudy.Auditor // nil: nothing is listed
-	// Token lets a request from this machine that carries it see everything; "": no
-	// request.
-	Token string
+	Audit     understudy.Auditor // nothing is written to the audit log if nil
+	Token     string             // gives requests from this machine that carry it access to everything; unused if empty
 }
 
-// Path is where programs ask.
+// Path is the path of the forecast API.
 const Path = "/-/forecast"
 
-// Routes are the methods and paths a handler serves.
+// Routes returns the methods and paths that the handler serves.
 func Routes() []string { return []string{"GET " + Path} }
 
-// askTime bounds one answer.
-const askTime = 10 * time.Second
+// askTimeout is the time limit of one request.
+const askTimeout = 10 * time.Second
 
 type handler struct{ o HandlerOptions }
 
-// NewHandler makes the handler of Routes: with of=SOURCE/KIND.FIELD one forecast, without
-// it the series that the caller may ask about.
+// NewHandler returns the handler of Routes. With the parameter of=SOURCE/KIND.FIELD it returns a forecast,
+// without it a SeriesList of the series that the caller may see.
 func NewHandler(o HandlerOptions) http.Handler {
 	h := &handler{o}
 	who := func(r *http.Request) (understudy.Caller, error) {
-		return jsonapi.Person(r, o.Token, o.Callers.IdentifyPerson)
+		return jsonapi.IdentifyPerson(r, o.Token, o.Callers.IdentifyPerson)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, jsonapi.Handle(&jsonapi.Options{Who: who, Vary: "Authorization", Time: askTime}, h.answer))
+	mux.Handle("GET "+Path, jsonapi.Handle(&jsonapi.Options{Identify: who, Vary: "Authorization", Timeout: askTimeout}, h.answer))
 	return mux
 }
 
-// List is the answer without a series.
-type List struct {
+// SeriesList is the response to a request without the parameter "of".
+type SeriesList struct {
 	Series []string `json:"series"`
 }
 
+// answer checks the parameters and the access of the caller, writes an audit entry, and returns a forecast
+// or a SeriesList. A series that the caller may not see gets the same error as an unknown series.
 func (h *handler) answer(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	query := r.URL.Query()
 	for name := range query {
 		if name != "of" && !slices.Contains(Parameters, name) {
-			return nil, invalid("there is no parameter %q; write of, level, by and percent", name)
+			return nil, newInputError("there is no parameter %q; write of, level, by and percent", name)
 		}
 	}
-	shown := func(s understudy.Series) bool { return h.o.Forecasts.Shown(h.o.Gate, c, s) }
+	canSee := func(s understudy.Series) bool { return h.o.Forecasts.CanSee(h.o.Gate, c, s) }
 	if query.Get("of") == "" {
-		list := List{Series: []string{}}
+		list := SeriesList{Series: []string{}}
 		for _, s := range h.o.Forecasts.Series("") {
-			if shown(s) {
+			if canSee(s) {
 				list.Series = append(list.Series, s.String())
 			}
 		}
@@ -84,22 +84,22 @@ func (h *handler) answer(ctx context.Context, c understudy.Caller, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
-	if !shown(s) {
+	if !canSee(s) {
 		return nil, fmt.Errorf("forecast: %w: no number called %s is sampled that you may see%s", understudy.ErrNotFound,
-			understudy.Clip(s.String()), h.others(shown))
+			understudy.Clip(s.String()), h.seriesHint(canSee))
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Source: s.Source, Kind: s.Kind}
-	if err := jsonapi.Audit(ctx, h.o.Audit, c, e); err != nil {
+	if err := jsonapi.RecordAudit(ctx, h.o.Audit, c, e); err != nil {
 		return nil, err
 	}
 	return h.o.Forecasts.Ask(ctx, q)
 }
 
-// others names the series that may be asked about.
-func (h *handler) others(shown func(understudy.Series) bool) string {
+// seriesHint returns the end of an error text that lists the series the caller may see, or "" if there are none.
+func (h *handler) seriesHint(canSee func(understudy.Series) bool) string {
 	var names []string
 	for _, s := range h.o.Forecasts.Series("") {
-		if shown(s) {
+		if canSee(s) {
 			names = append(names, s.String())
 		}
 	}

@@ -1,4 +1,4 @@
-// Question: what is asked of a series, and how it is written.
+// Question: a question about a series and the parser of its parameters.
 
 package forecast
 
@@ -13,36 +13,36 @@ import (
 	"understudy"
 )
 
-// Question asks when a series reaches a level.
+// Question asks whether and when a series reaches a level.
 type Question struct {
 	Series  understudy.Series
-	Level   string        // a decimal, as it was written
-	Within  time.Duration // from now
-	Percent float64       // a probability, above 0 and below 1: how sure an answer is to be
+	Level   string        // decimal number, as the caller wrote it
+	Within  time.Duration // how far ahead to look from now
+	Percent float64       // required certainty of the answer, above 0 and below 1
 }
 
-// What is asked where nothing is said.
+// Defaults for the parameters that a caller leaves out.
 const (
 	DefaultLevel   = "0"
 	DefaultWithin  = "30d"
 	DefaultPercent = 0.95
 )
 
-// Parameters are the names of a question's parts in the query of an address.
+// Parameters are the names of the query parameters of a question.
 var Parameters = []string{"level", "by", "percent"}
 
-// ParseQuestion reads a question about a series; parts that are missing or empty have
-// their defaults. Errors wrap ErrInvalid and say what to write.
+// ParseQuestion reads a question about a series from query parameters. Missing or empty parameters
+// get their defaults. Errors wrap ErrInvalid and name a valid value.
 func ParseQuestion(s understudy.Series, query url.Values) (Question, error) {
 	return NewQuestion(s, query.Get("level"), query.Get("by"), query.Get("percent"))
 }
 
-// NewQuestion is ParseQuestion of the parts alone.
+// NewQuestion returns the question with the given parameter values. Defaults and errors are those of ParseQuestion.
 func NewQuestion(s understudy.Series, level, by, percent string) (q Question, err error) {
 	q = Question{Series: s, Level: DefaultLevel, Percent: DefaultPercent}
 	if level != "" {
-		if v, err := strconv.ParseFloat(level, 64); err != nil || math.IsInf(v, 0) || math.IsNaN(v) || len(level) > mostLevel {
-			return q, invalid("level: %q is no number; write 0 or 12.50", level)
+		if v, err := strconv.ParseFloat(level, 64); err != nil || math.IsInf(v, 0) || math.IsNaN(v) || len(level) > maxLevelBytes {
+			return q, newInputError("level: %q is no number; write 0 or 12.50", level)
 		}
 		q.Level = level
 	}
@@ -53,35 +53,35 @@ func NewQuestion(s understudy.Series, level, by, percent string) (q Question, er
 	if percent != "" {
 		q.Percent, err = strconv.ParseFloat(percent, 64)
 		if err != nil || !(q.Percent > 0 && q.Percent < 1) {
-			return q, invalid("percent: %q is no probability above 0 and below 1; write 0.95", percent)
+			return q, newInputError("percent: %q is no probability above 0 and below 1; write 0.95", percent)
 		}
 	}
 	return q, nil
 }
 
 const (
-	mostLevel   = 40 // bytes
-	leastWithin = time.Minute
-	mostWithin  = 3650 * day
-	day         = 24 * time.Hour
+	maxLevelBytes = 40
+	minWithin     = time.Minute
+	maxWithin     = 3650 * day
+	day           = 24 * time.Hour
 )
 
-// ParseWithin reads a time as 30d, 2w or a Go duration, from a minute to ten years. Errors
-// wrap ErrInvalid.
+// ParseWithin parses a duration such as 30d, 2w or a Go duration, from 1 minute to 3650 days.
+// Errors wrap ErrInvalid.
 func ParseWithin(text string) (time.Duration, error) {
 	d, err := understudy.ParseDuration(text)
-	if err != nil || d < leastWithin || d > mostWithin {
-		return 0, invalid("by: %q is no time from 1m to 3650d; write 30d or 12h", text)
+	if err != nil || d < minWithin || d > maxWithin {
+		return 0, newInputError("by: %q is no time from 1m to 3650d; write 30d or 12h", text)
 	}
 	return d, nil
 }
 
-func invalid(format, text string) error {
+func newInputError(format, text string) error {
 	return fmt.Errorf("forecast: %w: "+format, understudy.ErrInvalid, understudy.Clip(text))
 }
 
-// level is the level as a number.
-func (q Question) level() float64 {
-	v, _ := strconv.ParseFloat(q.Level, 64) // it was checked
+// levelNumber returns the level as a number.
+func (q Question) levelNumber() float64 {
+	v, _ := strconv.ParseFloat(q.Level, 64) // NewQuestion has checked that the level is a number
 	return v
 }

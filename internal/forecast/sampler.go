@@ -1,5 +1,5 @@
-// Sampler: a page with a number that is saved gives a sample, at most one an interval; a
-// fetch of our own makes sure that there is one.
+// Sampler: takes samples from saved pages, at most one per interval. If no page was saved
+// within the interval, the sampler fetches the page itself.
 
 package forecast
 
@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	savedQueue = 16
-	firstLook  = time.Minute // after the start, unless the interval is shorter
-	fetchTime  = time.Minute
-	// The time to another fetch after one that failed is a tenth of the interval, within
-	// these bounds.
-	leastRetry = 10 * time.Second
-	mostRetry  = 10 * time.Minute
+	savedQueueSize  = 16          // maximum number of saved pages that wait for Run
+	firstFetchDelay = time.Minute // delay of the first fetch after the start, or the sample interval if shorter
+	fetchTimeout    = time.Minute
+	// minRetry and maxRetry limit the delay of the next fetch after a failed fetch. The delay is a tenth of the interval.
+	minRetry = 10 * time.Second
+	maxRetry = 10 * time.Minute
 )
 
-// Saved notes a page that was saved. It never blocks: a page that is lost costs nothing,
-// because a fetch follows where a sample is missing.
-func (f *Forecasts) Saved(page *understudy.Page) {
+// EnqueuePage queues a saved page for sampling. It never blocks; if the queue is full, the page is dropped.
+// Run fetches the page later if the sample is missing.
+func (f *Forecasts) EnqueuePage(page *understudy.Page) {
 	if page.Status != 200 || f.kinds[page.Key] == nil {
 		return
 	}
@@ -42,17 +41,17 @@ func (f *Forecasts) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	f.recall(ctx)
+	f.loadSampleTimes(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(max(f.nextDue().Sub(f.o.Now()), 0))
+		timer.Reset(max(f.nextDueAt().Sub(f.o.Now()), 0))
 		select {
 		case page := <-f.saved:
 			f.take(ctx, page)
 		case <-timer.C:
 			for _, k := range f.kinds {
-				if ctx.Err() == nil && !f.due(k).After(f.o.Now()) {
+				if ctx.Err() == nil && !f.kindDueAt(k).After(f.o.Now()) {
 					f.fetch(ctx, k)
 				}
 			}
@@ -62,68 +61,69 @@ func (f *Forecasts) Run(ctx context.Context) error {
 	}
 }
 
-// recall looks up when the newest samples were taken. What cannot be read is fetched
-// anew; the store refuses nothing by that.
-func (f *Forecasts) recall(ctx context.Context) {
+// loadSampleTimes reads the times of the newest samples from the store and sets the time of the first fetch.
+// If a series can't be read, the error is logged and the page is fetched as if there were no samples.
+func (f *Forecasts) loadSampleTimes(ctx context.Context) {
 	begin := f.o.Now()
 	for _, k := range f.kinds {
-		k.retry = begin.Add(firstLook)
+		k.retryAt = begin.Add(firstFetchDelay)
 		for _, field := range k.fields {
-			k.retry = earlier(k.retry, begin.Add(field.SampleInterval()))
+			k.retryAt = earlierTime(k.retryAt, begin.Add(field.SampleInterval()))
 			s := k.series(field)
 			samples, err := f.o.Store.ReadSamples(ctx, s)
 			if err != nil && ctx.Err() == nil {
 				f.o.Logger.Error("forecast: samples cannot be read", "series", s.String(), "err", err)
 			}
 			f.mu.Lock()
-			if n := len(samples); n > 0 && samples[n-1].At.After(f.last[s]) {
-				f.last[s] = samples[n-1].At
+			if n := len(samples); n > 0 && samples[n-1].At.After(f.lastSampleAt[s]) {
+				f.lastSampleAt[s] = samples[n-1].At
 			}
 			f.mu.Unlock()
 		}
 	}
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// due is when a kind lacks a sample of one of its fields.
-func (f *Forecasts) due(k *sampled) (at time.Time) {
+// kindDueAt returns the time at which the page of a kind must be fetched because the next sample of a field is due.
+func (f *Forecasts) kindDueAt(k *sampledKind) (at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, field := range k.fields {
-		if next := f.last[k.series(field)].Add(field.SampleInterval()); i == 0 || next.Before(at) {
+		if next := f.lastSampleAt[k.series(field)].Add(field.SampleInterval()); i == 0 || next.Before(at) {
 			at = next
 		}
 	}
-	if at.Before(k.retry) {
-		return k.retry
+	if at.Before(k.retryAt) {
+		return k.retryAt
 	}
 	return at
 }
 
-func (f *Forecasts) nextDue() (at time.Time) {
+// nextDueAt returns the earliest time of kindDueAt over all kinds.
+func (f *Forecasts) nextDueAt() (at time.Time) {
 	first := true
 	for _, k := range f.kinds {
-		if next := f.due(k); first || next.Before(at) {
+		if next := f.kindDueAt(k); first || next.Before(at) {
 			at, first = next, false
 		}
 	}
 	return at
 }
 
-// fetch asks upstream for the page of a kind, as the budget of polls allows.
-func (f *Forecasts) fetch(ctx context.Context, k *sampled) {
+// fetch fetches the page of a kind from upstream within the request budget for polls, and takes samples from it.
+func (f *Forecasts) fetch(ctx context.Context, k *sampledKind) {
 	short := k.fields[0].SampleInterval()
 	for _, field := range k.fields {
 		short = min(short, field.SampleInterval())
 	}
-	k.retry = f.o.Now().Add(min(max(short/10, leastRetry), mostRetry, max(short, time.Second)))
-	fetching, cancel := context.WithTimeout(ctx, fetchTime)
+	k.retryAt = f.o.Now().Add(min(max(short/10, minRetry), maxRetry, max(short, time.Second)))
+	fetching, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	saved, err := f.o.Mirror.Fill(fetching, request.Fill{Target: k.target, Reason: request.ReasonPoll})
 	switch {
@@ -135,7 +135,7 @@ func (f *Forecasts) fetch(ctx context.Context, k *sampled) {
 	}
 }
 
-// take keeps the numbers of a page that are due.
+// take stores a sample of each field of a page whose interval has passed, and then checks the alerts of the series.
 func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 	k := f.kinds[page.Key]
 	if k == nil {
@@ -149,7 +149,7 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 	for _, field := range k.fields {
 		s := k.series(field)
 		f.mu.Lock()
-		since := page.At.Sub(f.last[s])
+		since := page.At.Sub(f.lastSampleAt[s])
 		f.mu.Unlock()
 		value := numberOf(page.Body, doc, field)
 		if value == "" || since < field.SampleInterval() && since >= 0 {
@@ -166,22 +166,22 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 			continue
 		}
 		f.mu.Lock()
-		f.last[s] = page.At
-		f.marks[s]++
+		f.lastSampleAt[s] = page.At
+		f.revisions[s]++
 		f.mu.Unlock()
-		f.askAlerts(ctx, s)
+		f.checkAlerts(ctx, s)
 	}
 }
 
 func unitName(s understudy.Series) string { return "forecast unit " + s.String() }
 
-// Unit returns the unit that a series had last, such as a currency; "" when it is not known or cannot be read.
+// Unit returns the most recent unit of a series, such as a currency. It returns "" if the unit is unknown or can't be read.
 func (f *Forecasts) Unit(ctx context.Context, s understudy.Series) string {
 	unit, _ := f.o.KV.Value(ctx, unitName(s))
 	return string(unit)
 }
 
-// numberOf is a field's number as it is written; "" when it has none.
+// numberOf returns the number in a field as upstream wrote it, or "" if the field contains no number.
 func numberOf(body []byte, doc jsonspan.Value, field *spec.Field) string {
 	v, _ := jsonspan.Find(body, doc, field.Name)
 	text := jsonspan.Text(body, v)

@@ -63,7 +63,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		return nil, fmt.Errorf("jobs: public_url: %w", err)
 	}
 	h := &handler{o}
-	api := &jsonapi.Options{Who: h.authorize, Forms: forms, Foreign: "this form comes from another site", Time: requestTimeout,
+	api := &jsonapi.Options{Identify: h.authorize, Forms: forms, ForeignError: "this form comes from another site", Timeout: requestTimeout,
 		Explain: h.explain}
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/jobs", jsonapi.Handle(api, h.list))
@@ -130,7 +130,7 @@ func jobToJSON(j *understudy.Job) jobJSON {
 // authorize allows callers who see every record, and requests from this machine with the token.
 func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
-		if c, err := jsonapi.Command(h.o.Token)(r); err == nil {
+		if c, err := jsonapi.AuthorizeCommand(h.o.Token)(r); err == nil {
 			return c, nil
 		}
 		return understudy.Caller{}, fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
@@ -229,7 +229,7 @@ func stateOf(word string) (understudy.JobState, bool) {
 
 // begin records the change in the audit log and returns the number of the job.
 func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Request) (int64, error) {
-	err := jsonapi.Audit(ctx, h.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister,
+	err := jsonapi.RecordAudit(ctx, h.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister,
 		What: "job " + understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/"))})
 	if err != nil {
 		return 0, err

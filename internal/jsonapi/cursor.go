@@ -1,4 +1,4 @@
-// Cursor: positions that callers get as sealed texts.
+// Cursor: encrypted positions that clients receive as opaque text.
 
 package jsonapi
 
@@ -10,8 +10,8 @@ import (
 	"understudy/kit/token"
 )
 
-// SealingKey returns the key that a package seals with. It is made at the first use, and kept under the package's name.
-func SealingKey(ctx context.Context, kv understudy.KV, pkg string) ([]byte, error) {
+// LoadSealingKey returns the key with which package pkg encrypts its cursors. The first call creates and stores it.
+func LoadSealingKey(ctx context.Context, kv understudy.KV, pkg string) ([]byte, error) {
 	name := pkg + "/key"
 	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, kv, name) },
 		func(key []byte) error { return kv.SetValue(ctx, name, key) })
@@ -21,8 +21,8 @@ func SealingKey(ctx context.Context, kv understudy.KV, pkg string) ([]byte, erro
 	return key, nil
 }
 
-// Cursors returns what seals a package's positions in a source for a role. No other role can open them.
-func Cursors(key []byte, pkg, source, role string) (*token.Sealer, error) {
+// NewCursorSealer returns a Sealer for cursors that can only be opened for the same package, source and role.
+func NewCursorSealer(key []byte, pkg, source, role string) (*token.Sealer, error) {
 	s, err := token.New(key, pkg+" cursor\x00"+source+"\x00"+role)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cursors: %w", pkg, err)

@@ -29,14 +29,14 @@ func (v *values) SetValue(_ context.Context, name string, data []byte) error {
 
 func TestCursorsOpenForTheirRoleAlone(t *testing.T) {
 	kv := &values{}
-	if _, err := jsonapi.SealingKey(t.Context(), kv, "feed"); err != nil {
+	if _, err := jsonapi.LoadSealingKey(t.Context(), kv, "feed"); err != nil {
 		t.Fatal(err)
 	}
-	key, err := jsonapi.SealingKey(t.Context(), kv, "feed") // the one kept
+	key, err := jsonapi.LoadSealingKey(t.Context(), kv, "feed") // the one kept
 	if err != nil || kv.name != "feed/key" {
 		t.Fatalf("kept under %q: %v", kv.name, err)
 	}
-	own, err := jsonapi.Cursors(kv.data, "feed", "phone", "desk")
+	own, err := jsonapi.NewCursorSealer(kv.data, "feed", "phone", "desk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestCursorsOpenForTheirRoleAlone(t *testing.T) {
 	}{
 		{"feed", "phone", "desk", true}, {"feed", "phone", "all", false}, {"feed", "mail", "desk", false}, {"search", "phone", "desk", false},
 	} {
-		s, err := jsonapi.Cursors(key, c.pkg, c.source, c.role)
+		s, err := jsonapi.NewCursorSealer(key, c.pkg, c.source, c.role)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestCursorsOpenForTheirRoleAlone(t *testing.T) {
 			t.Errorf("%s, %s, %s: %v", c.pkg, c.source, c.role, err)
 		}
 	}
-	if _, err := jsonapi.Cursors(key[1:], "feed", "phone", "desk"); err == nil {
+	if _, err := jsonapi.NewCursorSealer(key[1:], "feed", "phone", "desk"); err == nil {
 		t.Error("a short key was taken")
 	}
 }

@@ -1,7 +1,7 @@
-// JSON API: what all requests for JSON under /-/ have in common.
+// JSON API: the common steps of all JSON requests under /-/.
 
-// Package jsonapi answers requests under /-/ with JSON. It refuses pages of other sites,
-// names the caller, reads the body, and writes the answer or the error.
+// Package jsonapi serves the JSON requests under /-/. It refuses requests from other sites,
+// identifies the caller, reads the request body, and writes the response or the error.
 package jsonapi
 
 import (
@@ -19,50 +19,50 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Options say who may send a request, and what it may be.
+// Options are the rules for the requests of one handler: who may send them and what they may contain.
 type Options struct {
-	// Who names the caller of a request, or says why it is not admitted.
-	Who func(r *http.Request) (understudy.Caller, error)
-	// Forms refuses changes that pages of other sites ask for, with the text Foreign; nil: none are refused.
-	Forms   *http.CrossOriginProtection
-	Foreign string
-	Vary    string        // the header field of private answers; "": they do not vary
-	Methods []string      // nil if the mux has checked the method
-	What    string        // that CheckQuestion is called with; "": it is not called
-	Time    time.Duration // bounds one request; 0: nothing does
-	MaxBody int64         // the maximum length of a request body for HandleBody, in bytes
-	Body    string        // begins what an error says of a body that cannot be read
-	JSON    bool          // the body must be application/json, which a form of another site cannot send without asking first
-	// Explain changes how an error is answered; nil: by OwnPathStatus and PlainText.
+	// Identify returns the caller of a request, or an error if the caller is not admitted.
+	Identify func(r *http.Request) (understudy.Caller, error)
+	// Forms, if not nil, detects changes sent by pages of other sites. Admit refuses them with ForeignError.
+	Forms        *http.CrossOriginProtection
+	ForeignError string
+	Vary         string        // value of the Vary header; if empty, Admit sets no headers for private responses
+	Methods      []string      // allowed methods; nil if the mux has checked the method
+	RequestNoun  string        // name of the request in the errors of CheckGet; if empty, CheckGet is not called
+	Timeout      time.Duration // time limit of one request; 0 means no limit
+	MaxBody      int64         // maximum length of a request body for HandleBody, in bytes
+	BodyError    string        // prefix of the error for a body that can't be read
+	RequireJSON  bool          // the body must be application/json; a form of another site can't send that type without a CORS preflight
+	// Explain, if not nil, may change the response to an error. Refuse fills a from OwnPathStatus and PlainText before.
 	Explain func(r *http.Request, err error, a *Refusal)
 }
 
-// Refusal is how an error is answered. Where a query is wrong it says where.
+// Refusal is the response to an error. For a wrong search query it has the position of the error.
 type Refusal struct {
 	Status     int    `json:"-"`
-	RetryAfter string `json:"-"` // seconds; "": the header is not set
+	RetryAfter string `json:"-"` // value of the Retry-After header in seconds; if empty, the header is not set
 	Error      string `json:"error"`
-	At         *int   `json:"at,omitempty"`  // where the error begins in the query, in bytes
-	End        *int   `json:"end,omitempty"` // where the error ends in the query, in bytes
+	At         *int   `json:"at,omitempty"`  // byte offset in the query at which the error begins
+	End        *int   `json:"end,omitempty"` // byte offset in the query at which the error ends
 	Character  *int   `json:"character,omitempty"`
 }
 
-// Answer is an answer whose status is not 200.
-type Answer struct {
+// Response is the result of a handler whose status is not 200.
+type Response struct {
 	Status int
 	Value  any
 }
 
-// Handle returns a handler that admits the caller, calls do and answers with its result as JSON,
-// or with 204 when it is nil.
+// Handle returns a handler that admits the caller, calls do and writes the result of do as JSON.
+// If the result is nil, the handler responds with 204.
 func Handle(o *Options, do func(ctx context.Context, c understudy.Caller, r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.serve(w, r, func(ctx context.Context, c understudy.Caller) (any, error) { return do(ctx, c, r) })
 	})
 }
 
-// HandleBody is Handle for requests whose body is a JSON value of MaxBody bytes at most. A GET has no
-// body.
+// HandleBody returns a handler like Handle that also decodes the request body, a JSON value of at most MaxBody bytes.
+// For a GET it reads no body, and in is the zero value.
 func HandleBody[In any](
 	o *Options, do func(ctx context.Context, c understudy.Caller, r *http.Request, in *In) (any, error),
 ) http.Handler {
@@ -70,7 +70,7 @@ func HandleBody[In any](
 		o.serve(w, r, func(ctx context.Context, c understudy.Caller) (any, error) {
 			var in In
 			if r.Method != http.MethodGet {
-				if err := o.read(w, r, &in); err != nil {
+				if err := o.readBody(w, r, &in); err != nil {
 					return nil, err
 				}
 			}
@@ -79,6 +79,7 @@ func HandleBody[In any](
 	})
 }
 
+// serve admits the caller, calls do within Timeout, and writes the result or the error of do.
 func (o *Options) serve(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, c understudy.Caller) (any, error)) {
 	c, err := o.Admit(w, r)
 	if err != nil {
@@ -86,9 +87,9 @@ func (o *Options) serve(w http.ResponseWriter, r *http.Request, do func(ctx cont
 		return
 	}
 	ctx := r.Context()
-	if o.Time > 0 {
+	if o.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Time)
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 	}
 	v, err := do(ctx, c)
@@ -99,29 +100,29 @@ func (o *Options) serve(w http.ResponseWriter, r *http.Request, do func(ctx cont
 	switch a := v.(type) {
 	case nil:
 		w.WriteHeader(http.StatusNoContent)
-	case Answer:
+	case Response:
 		jsonhttp.Write(w, a.Status, a.Value)
 	default:
 		jsonhttp.Write(w, http.StatusOK, v)
 	}
 }
 
-// Admit returns the caller of a request that may be answered.
+// Admit checks a request against the options and returns its caller. It also sets the headers of private responses.
 func (o *Options) Admit(w http.ResponseWriter, r *http.Request) (understudy.Caller, error) {
 	if o.Forms != nil && o.Forms.Check(r) != nil {
-		return understudy.Caller{}, fmt.Errorf("%w: %s", understudy.ErrForbidden, o.Foreign)
+		return understudy.Caller{}, fmt.Errorf("%w: %s", understudy.ErrForbidden, o.ForeignError)
 	}
 	if head := w.Header(); o.Vary != "" {
 		head.Set("Cache-Control", "private, no-store")
 		head.Set("Vary", o.Vary)
 		head.Set("X-Content-Type-Options", "nosniff")
 	}
-	if o.What != "" {
-		if err := CheckQuestion(w, r, o.What); err != nil {
+	if o.RequestNoun != "" {
+		if err := CheckGet(w, r, o.RequestNoun); err != nil {
 			return understudy.Caller{}, err
 		}
 	}
-	c, err := o.Who(r)
+	c, err := o.Identify(r)
 	if err == nil && o.Methods != nil && !slices.Contains(o.Methods, r.Method) {
 		w.Header().Set("Allow", strings.Join(o.Methods, ", "))
 		err = fmt.Errorf("%w: %s takes %s", understudy.ErrMethod, r.URL.Path, strings.Join(o.Methods, " and "))
@@ -129,23 +130,23 @@ func (o *Options) Admit(w http.ResponseWriter, r *http.Request) (understudy.Call
 	return c, err
 }
 
-// read reads the body.
-func (o *Options) read(w http.ResponseWriter, r *http.Request, in any) error {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); o.JSON && (err != nil || kind != "application/json") {
+// readBody decodes the request body into in. Its errors wrap ErrInvalid.
+func (o *Options) readBody(w http.ResponseWriter, r *http.Request, in any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); o.RequireJSON && (err != nil || kind != "application/json") {
 		return fmt.Errorf("%w: the body must be application/json", understudy.ErrInvalid)
 	}
 	if err := jsonhttp.Read(w, r, o.MaxBody, in); err != nil {
-		return fmt.Errorf("%w: %s%w", understudy.ErrInvalid, o.Body, understudy.StripPrefixes(err))
+		return fmt.Errorf("%w: %s%w", understudy.ErrInvalid, o.BodyError, understudy.StripPrefixes(err))
 	}
 	return nil
 }
 
-// Refuse answers an error.
+// Refuse writes err as a JSON response with the status and the headers that belong to it.
 func (o *Options) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	text := strings.TrimPrefix(understudy.PlainText(err), understudy.ErrMethod.Error()+": ")
 	a := Refusal{Status: understudy.OwnPathStatus(err), Error: text}
 	switch {
-	case errors.Is(err, errToken):
+	case errors.Is(err, errNeedsToken):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
 	case a.Status == http.StatusUnauthorized:
 		jsonhttp.RequestCredential(w, r, "Understudy")
@@ -160,10 +161,10 @@ func (o *Options) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	jsonhttp.Write(w, a.Status, a)
 }
 
-// CheckQuestion refuses a GET that has a body, which could hold the connection, and one that a page
-// of another site sends: it could read nothing, but would take slots. A person who follows a link
-// sends a request for a document.
-func CheckQuestion(w http.ResponseWriter, r *http.Request, what string) error {
+// CheckGet refuses a GET with a body, because waiting for the body could block the connection. It also refuses
+// a GET from a page of another site: that page can't read the response, but the request would take a slot.
+// Links from other sites are allowed; the browser marks their requests as requests for a document.
+func CheckGet(w http.ResponseWriter, r *http.Request, what string) error {
 	switch {
 	case r.ContentLength != 0:
 		w.Header().Set("Connection", "close")
@@ -175,28 +176,28 @@ func CheckQuestion(w http.ResponseWriter, r *http.Request, what string) error {
 }
 
 var (
-	errElsewhere = fmt.Errorf("%w: only from the machine the server runs on", understudy.ErrForbidden)
-	errToken     = fmt.Errorf("%w: the token of run.json is needed", understudy.ErrUnauthorized)
+	errNotLocal   = fmt.Errorf("%w: only from the machine the server runs on", understudy.ErrForbidden)
+	errNeedsToken = fmt.Errorf("%w: the token of run.json is needed", understudy.ErrUnauthorized)
 )
 
-// Command returns a Who that admits the commands: requests from this machine with the token of
-// run.json.
-func Command(token string) func(*http.Request) (understudy.Caller, error) {
+// AuthorizeCommand returns an Identify function that admits only requests from this machine with the token of run.json.
+func AuthorizeCommand(token string) func(*http.Request) (understudy.Caller, error) {
 	return func(r *http.Request) (understudy.Caller, error) {
 		switch {
 		case !jsonhttp.IsLocal(r):
-			return understudy.Caller{}, errElsewhere
+			return understudy.Caller{}, errNotLocal
 		case !jsonhttp.HasToken(r, token):
-			return understudy.Caller{}, errToken
+			return understudy.Caller{}, errNeedsToken
 		}
 		accesslog.LineOf(r.Context()).Caller = understudy.CommandCaller.Name
 		return understudy.CommandCaller, nil
 	}
 }
 
-// Person returns the caller of a request of a command, or of a person who has a role.
-func Person(r *http.Request, token string, person func(*http.Request) (understudy.Caller, error)) (understudy.Caller, error) {
-	if c, err := Command(token)(r); err == nil {
+// IdentifyPerson returns the caller of a request: a command of this program (see AuthorizeCommand),
+// or the caller that person returns. A caller without a role is refused with ErrForbidden.
+func IdentifyPerson(r *http.Request, token string, person func(*http.Request) (understudy.Caller, error)) (understudy.Caller, error) {
+	if c, err := AuthorizeCommand(token)(r); err == nil {
 		return c, nil
 	}
 	c, err := person(r)
@@ -206,8 +207,8 @@ func Person(r *http.Request, token string, person func(*http.Request) (understud
 	return c, err
 }
 
-// Audit lists what a caller is about to do by the request of ctx.
-func Audit(ctx context.Context, a understudy.Auditor, c understudy.Caller, e understudy.AuditEntry) error {
+// RecordAudit writes e with the caller and the ID of the request to the audit log. Call it before the action itself.
+func RecordAudit(ctx context.Context, a understudy.Auditor, c understudy.Caller, e understudy.AuditEntry) error {
 	e.Caller, e.Request = c, accesslog.LineOf(ctx).ID
 	return understudy.RecordAudit(ctx, a, e)
 }

@@ -31,8 +31,8 @@ func serve(fail error) http.Handler {
 		return understudy.Caller{Name: name, Grant: &understudy.Grant{Role: strings.TrimPrefix(name, "nobody")}}, nil
 	}
 	o := &jsonapi.Options{
-		Who:   func(r *http.Request) (understudy.Caller, error) { return jsonapi.Person(r, "sesame", person) },
-		Forms: forms, Foreign: "another site asks", Vary: "Authorization", MaxBody: 50, JSON: true, Body: "want an order: ",
+		Identify: func(r *http.Request) (understudy.Caller, error) { return jsonapi.IdentifyPerson(r, "sesame", person) },
+		Forms:    forms, ForeignError: "another site asks", Vary: "Authorization", MaxBody: 50, RequireJSON: true, BodyError: "want an order: ",
 		Methods: []string{http.MethodPost, http.MethodPut},
 		Explain: func(_ *http.Request, err error, a *jsonapi.Refusal) {
 			if a.Status == http.StatusServiceUnavailable {
@@ -45,7 +45,7 @@ func serve(fail error) http.Handler {
 		case "nothing":
 			return nil, fail
 		case "later":
-			return jsonapi.Answer{Status: http.StatusAccepted, Value: in}, fail
+			return jsonapi.Response{Status: http.StatusAccepted, Value: in}, fail
 		}
 		return map[string]string{c.Name: in.Name}, fail
 	})
@@ -95,7 +95,7 @@ func TestOrdersAreAnsweredOrRefused(t *testing.T) {
 }
 
 func TestCommandsComeFromThisMachineWithTheToken(t *testing.T) {
-	o := &jsonapi.Options{Who: jsonapi.Command("sesame")}
+	o := &jsonapi.Options{Identify: jsonapi.AuthorizeCommand("sesame")}
 	h := jsonapi.Handle(o, func(_ context.Context, c understudy.Caller, _ *http.Request) (any, error) { return c.Name, nil })
 	for _, c := range []struct {
 		from, token string
@@ -127,7 +127,7 @@ func TestQuestionsOfOtherSitesAndWithBodiesAreRefused(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		change(r)
-		err := jsonapi.CheckQuestion(httptest.NewRecorder(), r, "search")
+		err := jsonapi.CheckGet(httptest.NewRecorder(), r, "search")
 		if wrong := strings.HasPrefix(want, "a "); wrong != (err != nil) || wrong && understudy.PlainText(err) != want {
 			t.Errorf("%v, want %q", err, want)
 		}

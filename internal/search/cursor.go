@@ -16,7 +16,7 @@ import (
 
 // Key returns the key that seals cursors. It is created once and kept in kv.
 func Key(ctx context.Context, kv understudy.KV) ([]byte, error) {
-	return jsonapi.SealingKey(ctx, kv, "search")
+	return jsonapi.LoadSealingKey(ctx, kv, "search")
 }
 
 // keyBytes is how many bytes of a sort value are compared and stored in a cursor.
@@ -46,7 +46,7 @@ func requestHash(a *query.SearchRequest) (short [8]byte) {
 
 // sealCursor encrypts a position into a cursor for this request and role.
 func (s *Searcher) sealCursor(c understudy.Caller, a *query.SearchRequest, m position) (string, error) {
-	own, err := jsonapi.Cursors(s.o.Key, "search", c.Source, c.Role())
+	own, err := jsonapi.NewCursorSealer(s.o.Key, "search", c.Source, c.Role())
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func (s *Searcher) sealCursor(c understudy.Caller, a *query.SearchRequest, m pos
 
 // openCursor decrypts a cursor. It returns ErrInvalid for a cursor of another request or role.
 func (s *Searcher) openCursor(c understudy.Caller, a *query.SearchRequest) (m position, err error) {
-	own, err := jsonapi.Cursors(s.o.Key, "search", c.Source, c.Role())
+	own, err := jsonapi.NewCursorSealer(s.o.Key, "search", c.Source, c.Role())
 	if err != nil {
 		return m, err
 	}

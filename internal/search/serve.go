@@ -60,10 +60,10 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		return nil, fmt.Errorf("search: public_url: %w", err)
 	}
 	h := &handler{o: o, s: o.Searcher}
-	h.api = jsonapi.Options{Who: h.identify, Forms: forms, Foreign: "a page of another site asks", Vary: "Authorization, Accept",
-		Time: o.Searcher.o.Limits.Time, MaxBody: maxBody, JSON: true, Explain: h.explain,
-		Body: `the body is not what is expected, {"name":"…","q":"…"}: `}
-	h.find, h.find.What = h.api, "search"
+	h.api = jsonapi.Options{Identify: h.identify, Forms: forms, ForeignError: "a page of another site asks", Vary: "Authorization, Accept",
+		Timeout: o.Searcher.o.Limits.Time, MaxBody: maxBody, RequireJSON: true, Explain: h.explain,
+		BodyError: `the body is not what is expected, {"name":"…","q":"…"}: `}
+	h.find, h.find.RequestNoun = h.api, "search"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/search", h.search)
 	mux.Handle("GET /-/search/saved", jsonapi.Handle(&h.api, h.listSaved))
@@ -126,7 +126,7 @@ func (h *handler) recordAudit(ctx context.Context, c understudy.Caller, a query.
 	if len(a.Kinds) == 1 {
 		e.Kind = a.Kinds[0]
 	}
-	return jsonapi.Audit(ctx, h.o.Audit, c, e)
+	return jsonapi.RecordAudit(ctx, h.o.Audit, c, e)
 }
 
 // The formats of an answer.
@@ -234,7 +234,7 @@ func qualityWeight(params string) float64 {
 
 // identify returns the caller of a request: a person, or the bearer of the token.
 func (h *handler) identify(r *http.Request) (understudy.Caller, error) {
-	return jsonapi.Person(r, h.o.Token, h.o.Callers.IdentifyPerson)
+	return jsonapi.IdentifyPerson(r, h.o.Token, h.o.Callers.IdentifyPerson)
 }
 
 // The Retry-After headers of a refused search and of a refused export, in seconds.

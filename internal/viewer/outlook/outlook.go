@@ -116,7 +116,7 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 		return nil
 	}
 	for _, one := range q.V.Options.Forecasts.Series(s.Name) {
-		if q.V.Options.Forecasts.Shown(q.Rights.Gate, q.Rights.Caller, one) {
+		if q.V.Options.Forecasts.CanSee(q.Rights.Gate, q.Rights.Caller, one) {
 			all = append(all, one)
 		}
 	}

@@ -49,7 +49,7 @@ type Forecasts interface {
 	// Series returns the sampled numbers of a source.
 	Series(source string) []understudy.Series
 	// Shown reports whether a caller may see the forecasts of a series.
-	Shown(gate *access.Gate, c understudy.Caller, s understudy.Series) bool
+	CanSee(gate *access.Gate, c understudy.Caller, s understudy.Series) bool
 	Ask(ctx context.Context, q forecast.Question) (*forecast.Forecast, error)
 	// Unit returns the last known unit of a number, such as a currency, or "".
 	Unit(ctx context.Context, s understudy.Series) string
