@@ -3,7 +3,6 @@
 package house
 
 import (
-	"flag"
 	"go/ast"
 	"go/token"
 	"os"
@@ -21,20 +20,15 @@ var required = strings.Fields(`As Before Compare Contains Enabled Equal Err Erro
 	MarshalBinary MarshalJSON MarshalText
 	Name Next Ok RoundTrip Scan ServeHTTP Size String Swap Temporary Timeout Type Unwrap Value init main`)
 
-var plainFolder = flag.String("words", "", "look at the names and comments of this folder, although rewrite.txt lists it")
-
 // TestFunctionsAreNamedAndDescribedInPlainWords holds the rules of names and comments:
 //   - a function that acts (it returns nothing, or an error) begins with a verb of verbs.txt;
 //   - a function whose only result is a bool begins with is, has, can or such a verb;
 //   - no function begins with a word that words.txt lists under "first", and none is a word by itself
 //     that is listed under "alone", or another participle;
 //   - its comment begins with its name, and what is exported or longer than 15 lines has one;
-//   - the comment continues with "is" or "are" in at most 3 % of the functions that return no bool.
-//
-// rewrite.txt lists the folders that do not follow these rules yet.
+//   - the comment continues with "is" or "are" in at most 3 % of a folder's functions that return no bool.
 func TestFunctionsAreNamedAndDescribedInPlainWords(t *testing.T) {
 	w := readWords(t)
-	later := strings.Fields(readFile(t, "internal/house/rewrite.txt"))
 	wrong := map[string][]string{}
 	comments, nouns := map[string]int{}, map[string][]string{}
 	packages := map[string]bool{}
@@ -74,15 +68,6 @@ func TestFunctionsAreNamedAndDescribedInPlainWords(t *testing.T) {
 		if len(all) > max(1, comments[dir]*3/100) {
 			wrong[dir] = append(wrong[dir], all...)
 		}
-	}
-	for _, sentence := range wrong[*plainFolder] {
-		t.Error(sentence)
-	}
-	for _, dir := range later {
-		if len(wrong[dir]) == 0 {
-			t.Errorf("internal/house/rewrite.txt: %s follows the rules: take it off", dir)
-		}
-		delete(wrong, dir)
 	}
 	for _, all := range wrong {
 		for _, sentence := range all {
