@@ -37,8 +37,7 @@ func completionScript(t *testing.T, shell string) string {
 func TestCompletionScriptsParse(t *testing.T) {
 	for shell, check := range map[string]string{"bash": "-n", "zsh": "-n", "fish": "--no-execute"} {
 		if _, err := exec.LookPath(shell); err != nil {
-			t.Logf("%s is not installed", shell)
-			continue
+			t.Fatalf("%s is not installed; on Debian: apt-get install %s", shell, shell)
 		}
 		if out, err := exec.CommandContext(t.Context(), shell, check, completionScript(t, shell)).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", shell, err, out)
@@ -115,7 +114,7 @@ func TestBashCompletes(t *testing.T) {
 func TestFishCompletes(t *testing.T) {
 	fish, err := exec.LookPath("fish")
 	if err != nil {
-		t.Skip("fish is not installed")
+		t.Fatal("fish is not installed; on Debian: apt-get install fish")
 	}
 	script, dir := completionScript(t, "fish"), folderOfFiles(t)
 	for line, want := range completed {
@@ -171,7 +170,7 @@ func TestManPages(t *testing.T) {
 	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		t.Skip("groff is not installed")
+		t.Fatal("groff is not installed; on Debian: apt-get install groff-base")
 	}
 	out, err := exec.CommandContext(t.Context(), groff, append([]string{"-man", "-ww", "-z", "-Tutf8"}, pages...)...).CombinedOutput()
 	if err != nil {

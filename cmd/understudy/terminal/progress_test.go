@@ -134,7 +134,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 	script, err := exec.LookPath("script")
 	if err != nil {
-		t.Skip("script(1) is not installed")
+		t.Fatal("script(1) is not installed; on Debian: apt-get install bsdutils")
 	}
 	cmd := exec.CommandContext(t.Context(), script, "-qec", "stty cols 80; "+os.Args[0]+" -test.run ^TestProgressOnATerminal$", "/dev/null")
 	cmd.Env, cmd.Stdin = append(os.Environ(), "PROGRESS_ON_A_TERMINAL=1"), io.MultiReader()
