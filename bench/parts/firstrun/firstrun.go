@@ -73,7 +73,7 @@ type run struct {
 
 var (
 	viewerLine = regexp.MustCompile(`^viewer +(http://\S+)`)
-	factorText = regexp.MustCompile(`<b class="figure">([\d,]+)×</b> faster than upstream`)
+	factorText = regexp.MustCompile(`<b class="figure">([\d,]+)×</b> faster than Twilio`)
 )
 
 // table starts a command in a folder, waits for the table, reads the home page, and ends the command.
