@@ -28,14 +28,14 @@ type comparePage struct {
 	RecordHref    string // the address of the record's own page
 	ListHref      string
 	Before, After comparedVersion
-	SwappedHref   string // the address of this comparison with the two versions exchanged
+	SwappedHref   string // the address of the same comparison with the earlier and the later version exchanged
 	Changed, Same []fieldChange
 }
 
 // comparedVersion is one of the two versions that a page compares.
 type comparedVersion struct {
-	Moment page.When  // the moment that the address names
-	Since  *page.When // when the version that was valid at Moment was first seen
+	Moment page.When  // the requested moment; the version that was valid then is compared
+	Since  *page.When // when the compared version was first seen, at or before Moment
 	Href   string
 }
 
@@ -45,11 +45,11 @@ func (p *comparePage) ShortID() string { return page.ShortID(p.ID) }
 // comparison contains the two moments that an address compares. It is empty if the address compares nothing.
 type comparison struct {
 	moments     []time.Time
-	isCanonical bool // the address already has the form that the viewer itself writes
+	isCanonical bool // whether the address is written in the viewer's own form, so that no redirect is needed
 }
 
-// readCompare parses the moments to compare. A link gives them as A..B, and a form gives the parameter twice, each
-// time with one moment.
+// readCompare parses the two moments to compare. A link writes them as A..B in one parameter. A form sends two
+// parameters of the same name.
 func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err error) {
 	var given []string
 	for _, p := range params {
@@ -137,8 +137,8 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.Spec.Singular+" "+page.ShortID(t.ID), p)
 }
 
-// pickVersions returns the versions that were valid at both moments. Both have the same shape, and it prefers a
-// shape in which they differ. The page's own shape is tried first.
+// pickVersions returns the two versions of a record that were valid at the two moments. Both results have the same
+// shape: the page's own shape if its versions differ, else another shape whose versions differ.
 func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.Time) (before, after *seen.Version, err error) {
 	missing := moments[0]
 	why := "It was not known yet, or that version was not kept."

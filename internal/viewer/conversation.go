@@ -32,29 +32,28 @@ type conversationPage struct {
 	Messages   *messages // the messages, or nil if they are sent later as a part of the page
 	Data       string
 	Parts      *page.Parts
-	CachedHTML []template.HTML // the HTML of the page without Parts, rendered for an earlier request; nil if it is not cached
+	CachedHTML []template.HTML // the rendered HTML of the page without Parts, if it was cached for an earlier request; else nil
 }
 
-// messages are the records exchanged between two numbers up to a moment. They are one part of the page, and it
-// waits for every direction. Records older than the end of any direction are left out, so that no direction has
-// gaps.
+// messages are the records exchanged between two numbers up to a moment. The page shows them as one part, after the lists of
+// all directions are read. Records older than the end of an incomplete list are left out, so that no direction has gaps.
 type messages struct {
 	A, B          party
-	Days          []day // the days of the conversation, oldest first, as people read
+	Days          []day // the days that have messages, oldest first
 	Size          int64
 	Problems      []string
 	Older         string
 	Newer         string
 	Newest        string
-	CompleteSince *page.When // the page has every record since this moment; nil if it reaches back to the first record
-	OlderNote     string     // which older records are not on this page, and why
-	Late          bool       // the part is sent after the head of the page
+	CompleteSince *page.When // the page shows every message since this moment; nil if it reaches back to the first message
+	OlderNote     string     // a sentence that says which older records are not on this page, and why
+	Late          bool       // whether the messages are sent later than the head of the page
 	Actions       []page.Link
 
 	all []message
 }
 
-// direction is the list of one kind's records in one direction of a conversation.
+// direction is the list of one kind's records that one of the two numbers sent to the other.
 type direction struct {
 	Read *page.TargetRead
 	kind *plan.Contact
@@ -134,7 +133,8 @@ func newParty(q *page.Exchange, number string, own map[string]bool) party {
 	return party{Shown: plan.GroupPhone(number), Href: q.Source.NumberHref(number), Own: own[number]}
 }
 
-// readConversationParams parses the moment at which the page ends, and the ends of the newer pages.
+// readConversationParams parses the address: before is the moment at which the page ends, and back has the moments at
+// which the newer pages end.
 func readConversationParams(q *page.Exchange) (before time.Time, back []string, err error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -170,7 +170,7 @@ func readDirections(q *page.Exchange, a, b string, before time.Time) []direction
 		}
 		until := findUntilFilter(q, t)
 		if !before.IsZero() && until == nil {
-			continue // older records of this kind cannot be requested; the newest page says so
+			continue // without a filter for the time, only the newest records of the kind can be shown
 		}
 		for _, byA := range []bool{true, false} {
 			from, to := a, b
@@ -182,8 +182,7 @@ func readDirections(q *page.Exchange, a, b string, before time.Time) []direction
 			}
 			query := t.NumberFilters(from, to)
 			if !before.IsZero() {
-				// The request asks for a second more, because APIs differ in whether a limit includes its own
-				// moment.
+				// Some APIs leave out records of exactly the moment in a filter, so the filter names the second after it.
 				query = append(query, understudy.Param{Name: until.Name, Value: page.WriteDate(until.Type, before.Add(time.Second))})
 			}
 			if target, err := t.MakeTarget(query); err == nil && len(all) < maxPanels {
@@ -205,8 +204,8 @@ func findUntilFilter(q *page.Exchange, t *plan.Contact) *spec.Filter {
 	return nil
 }
 
-// conversationAddress returns the address of the conversation up to the moment before. A zero moment means now. The
-// parameter back has the ends of the newer pages.
+// conversationAddress returns the address of the conversation up to the moment before. A zero moment means now. back
+// has the moments at which the newer pages end.
 func conversationAddress(path string, before time.Time, back []string) string {
 	var query understudy.Query
 	if !before.IsZero() {
@@ -218,7 +217,8 @@ func conversationAddress(path string, before time.Time, back []string) string {
 	return path + plan.WithQuery(query)
 }
 
-// setConversationLinks sets the links to the older, the newer and the newest page, and the note on what is missing.
+// setConversationLinks sets the links to the older, the newer and the newest page. It sets a note if older records
+// are not shown.
 func setConversationLinks(q *page.Exchange, p *messages, base string, older, before time.Time, back []string) {
 	here := ""
 	if !before.IsZero() {

@@ -26,30 +26,30 @@ type detailPage struct {
 	Kind         *plan.Kind
 	Heading      string
 	ID           string
-	When         page.Cell // the value of the kind's clock field
+	When         page.Cell // the value of the field that orders the kind's records by time
 	Status       recordStatus
-	Play         *page.Cell    // the player of the record's audio or image
-	Groups       []detailGroup // groups of few fields, shown side by side
+	Play         *page.Cell    // the record's audio with a player, or its image
+	Groups       []detailGroup // groups of at most 12 fields, shown side by side
 	WideGroups   []detailGroup
-	ClosedGroups []detailGroup   // groups of addresses only, which the reader opens
+	ClosedGroups []detailGroup   // groups in which every field is an address; the page shows them folded up
 	Notes        *actions.Notes  // the notes that people wrote about the record; nil if the caller may not see notes
 	Parts        *page.Parts     // the record's timeline, and the lists under the record
-	CachedHTML   []template.HTML // the HTML of the page without Parts, rendered for an earlier request; nil if it is not cached
+	CachedHTML   []template.HTML // the rendered HTML of the page without Parts, if it was cached for an earlier request; else nil
 	Raw          string
 
 	Related       []page.Link
 	Data          string
 	Actions       []page.Link // links to the actions that the caller may run on the record
 	DeleteActions []page.Link // links to the actions that delete the record
-	Parent        *page.Link  // the parent record, if the record's address names one
-	ListHref      string      // the list that contains the record; empty if the caller may open none
+	Parent        *page.Link  // a link to the parent record; nil if the record's address names no parent
+	ListHref      string      // the address of the list that contains the record; empty if the caller may open no such list
 }
 
-// recordStatus is the state of a record, and why it failed.
+// recordStatus is the state of a record and, if the record failed, the reason.
 type recordStatus struct {
 	State   page.Cell
 	Failed  bool
-	Reason  string // the failed state or error code in words
+	Reason  string // the state or error code that says why the record failed, in words
 	Meaning string // a short explanation of the error code
 	Docs    string // the address of upstream's documentation of the error code
 }
@@ -60,7 +60,8 @@ type detailGroup struct {
 	Closed bool
 }
 
-// wideGroupFields is the number of fields above which a group takes the whole width of the page.
+// wideGroupFields is the largest number of fields in a group that is shown beside another group. A group with more
+// fields takes the whole width of the page.
 const wideGroupFields = 12
 
 // ShortID returns the record's id as the breadcrumb shows it.
@@ -121,7 +122,7 @@ func serveRecord(q *page.Exchange) error {
 		return out
 	}
 	if len(q.Kind.Spec.Media) > 0 && q.V.Options.Media != nil {
-		draw() // not cached: the addresses of contents belong to one session and expire
+		draw() // this HTML is not cached, because the addresses of audio and images belong to one session and expire
 	} else {
 		out.Parts = parts
 		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts, removing)
@@ -136,7 +137,7 @@ func serveRecord(q *page.Exchange) error {
 // recordView builds the page of one record.
 type recordView struct {
 	q           *page.Exchange
-	comparison  comparison // the moments whose versions are compared
+	comparison  comparison // the two moments whose versions the page compares
 	maxVersions int        // the largest number of versions in the timeline; 0 means defaultVersions
 }
 
@@ -184,8 +185,8 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 	return t, nil
 }
 
-// readOwn parses the viewer's own parameters of a record's page. It appends their names to known, the names that
-// the page accepts.
+// readOwn parses the parameters that belong to the viewer and are not sent upstream. It returns known with the names
+// of these parameters appended. The page accepts no parameter whose name is not in known.
 func (rv *recordView) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
 	if err := rv.q.Clock.ReadAsOf(params); err != nil || rv.q.DataFormat != "" {
@@ -234,7 +235,7 @@ func (rv *recordView) detailPage(t *spec.Target, row access.Row, lists []*relate
 	return p
 }
 
-// setPlace sets the links to the record's list and to its parent record.
+// setPlace sets the links to the list that contains the record, and to the parent record.
 func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
 	if rv.q.Kind.IsBrowsable() {
 		p.ListHref = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + plan.WithQuery(plan.OwnVars(rv.q.Source.AddressVars(t, t.Instance.ID))))
@@ -243,7 +244,7 @@ func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
 	if above.Kind == nil || len(above.Vars) == 0 || !rv.q.Rights.CanSeeKind(above.Kind) {
 		return
 	}
-	var named []string // ids that stand in the address, so the gate need not hide them
+	var named []string // the address of the page already contains these ids, so they are not hidden from the caller
 	for i := range above.Kind.Spec.ID {
 		for name, at := range above.Vars {
 			if at == i {
@@ -256,7 +257,7 @@ func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
 		def, own := rv.q.Source.Config.PathVar(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
-		return // the source's own account is the parent of every record
+		return // there is no link to the source's own account, which is the parent of every record
 	}
 	p.Parent = &page.Link{Href: rv.q.Clock.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)),
 		Text: plan.UpperFirst(above.Kind.Spec.Singular) +
@@ -270,8 +271,8 @@ func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
 	}
 }
 
-// drawGroup returns one group of a record's fields. Addresses that have a page in the viewer become links. A group
-// that has only other addresses is closed at first.
+// drawGroup returns one group of a record's fields. An address of upstream becomes a link if the viewer has a page
+// for it. A group of nothing but other addresses is folded up at first.
 func (rv *recordView) drawGroup(p *detailPage, s *page.CellContext, row access.Row, g plan.Group) detailGroup {
 	out := detailGroup{Title: g.Title, Closed: true}
 	for _, c := range g.Columns {
@@ -293,7 +294,7 @@ func (rv *recordView) drawGroup(p *detailPage, s *page.CellContext, row access.R
 	return out
 }
 
-// setHeadCell copies a cell to the head of the page if the head shows its field.
+// setHeadCell shows a cell in the head of the page too, if it has the record's time or state.
 func (rv *recordView) setHeadCell(p *detailPage, c *plan.Column, cl page.Cell) {
 	if c.Spec.Name == rv.q.Kind.Spec.Clock && cl.Stamp != "" {
 		p.When = cl
@@ -304,7 +305,7 @@ func (rv *recordView) setHeadCell(p *detailPage, c *plan.Column, cl page.Cell) {
 	}
 }
 
-// indentJSON returns a JSON value with one line for each member. Strings keep their spelling.
+// indentJSON returns a JSON value with one member a line. It does not change how strings are escaped.
 func indentJSON(raw []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {

@@ -23,7 +23,7 @@ func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen
 	return reader.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
 }
 
-// explainGone adds to a "not found" error when the record was last seen, with a link to that version.
+// explainGone adds to a "not found" error when the record was last seen, and links to the last version before its deletion.
 func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.Clock.AsOf.At.IsZero() || q.DataFormat != "" ||

@@ -19,7 +19,7 @@ import (
 type homePage struct {
 	Parts         *page.Parts
 	Empty         bool              // the caller may see no source
-	HasSearch     bool              // the server can search by words
+	HasSearch     bool              // whether the search box finds records by words
 	HasLookup     bool              // the search box can look up whole phone numbers
 	SavedSearches []page.SearchLink // searches that the caller has saved
 	SpecSearches  []page.SearchLink // searches that the specs define
@@ -30,23 +30,24 @@ type sourceView struct {
 	Name, Title string
 	Health      page.Health
 	Today       []todayKind
-	Numbers     []outlook.Line // the newest values of sampled numbers, such as a balance
+	Numbers     []outlook.Line // the newest values of the source's sampled numbers, such as the balance of the account
 	Groups      []page.KindViews
 	Server      *serverView // the server's state; nil unless the caller is an administrator
 }
 
-// serverView says how well the server works for a source.
+// serverView shows an administrator how well the server works for a source.
 type serverView struct {
-	FasterBy, OurMedian, UpstreamMedian string // how many times faster stored answers are, and both median times
+	FasterBy, OurMedian, UpstreamMedian string // how many times faster stored answers are than upstream's, and the median times of both
 	Answers                             []answerShare
 	Total                               int64
-	// Requests sent upstream: while a reader waited, by full syncs, and for other background work.
+	// The requests sent to upstream: those that a reader waited for, those of full syncs, and those of other work in
+	// the background.
 	ReaderRequests, SyncRequests, BackgroundRequests int64
 	Webhooks                                         []webhookView
 	DropIn                                           string
 }
 
-// webhookView is one receiver of changes.
+// webhookView is the state of one webhook, which receives the changes of records.
 type webhookView struct {
 	Name, Tone, State, Reason string
 	Since                     *page.When
@@ -57,7 +58,7 @@ type webhookView struct {
 type answerShare struct {
 	Label, Class string
 	Count        int64
-	X, Width     float64 // the position and the width of its section in a bar that is 100 wide
+	X, Width     float64 // the position and the width of this share in a bar that is 100 units wide
 }
 
 // serveHome shows every source that the caller may read.
@@ -81,8 +82,8 @@ func serveHome(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "home", "Home", out)
 }
 
-// makeSourcePart starts to read the state and the counts of a source. It returns the part of the page that shows
-// them.
+// makeSourcePart starts to read the state of a source and the number of its records. It returns the part of the page
+// that shows them.
 func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 	var snap page.Snapshot
 	var lines []outlook.Line
@@ -111,7 +112,7 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 	}}
 }
 
-// showServer returns how well the server works for a source, whose API has the title.
+// showServer returns how well the server works for a source. title is the name of the source's API.
 func showServer(q *page.Exchange, title string, snap *page.Snapshot) *serverView {
 	out := &serverView{
 		FasterBy: snap.Latencies.Speedup(), DropIn: snap.DropIn,
@@ -151,7 +152,7 @@ func sendHome(q *page.Exchange) error {
 		Name     string     `json:"name"`
 		Title    string     `json:"title"`
 		Href     string     `json:"href"`
-		Records  *int64     `json:"records"` // null if the role finds only some records of the kind
+		Records  *int64     `json:"records"` // the number of stored records; null if the role may see only some of the kind's records
 		Complete bool       `json:"complete"`
 		Why      string     `json:"why"`
 		Sync     *syncData  `json:"sync"`

@@ -28,7 +28,7 @@ const (
 type jobsPage struct {
 	Counts    []string // the number of jobs in each state, such as "2 running"
 	Jobs      []jobView
-	Truncated bool // there may be more jobs than the page shows
+	Truncated bool // whether there may be more jobs than the page shows
 }
 
 // jobView is one job on the page.
@@ -38,19 +38,19 @@ type jobView struct {
 	State           string
 	Tone            string
 	AttemptText     string // the number of the attempt, such as "try 2 of 5"
-	Duration        string // the run time of the job's last run; of a running job, its time until now
+	Duration        string // how long the job's last run took, or how long a running job has been running
 	Bar             *page.Bar
-	TimeLabel       string     // the meaning of Time; empty if it is the start of the last run
+	TimeLabel       string     // says what Time means; empty if Time is the start of the last run
 	Time            *page.When // the start of the job's last run, or the earliest start of its next run
 	Result          string
 	Error           string
-	CancelRequested bool // somebody has cancelled the job, and its run has not ended yet
+	CancelRequested bool // whether somebody has cancelled the job, although its run has not ended yet
 	CanCancel       bool
 	CanReplay       bool
 }
 
-// checkJobs returns an error unless the caller may see everything of every source. A job names records in its key
-// and in its error.
+// checkJobs returns an error unless the caller may see everything of every source. Only such callers may see jobs,
+// because a job's key and its error name records.
 func checkJobs(q *page.Exchange) error {
 	if q.V.Options.Jobs == nil {
 		return page.NewNotFound("Jobs are not available here", "This server has no background jobs.", "")
@@ -85,7 +85,7 @@ func serveJobs(q *page.Exchange) error {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
 		out.Truncated = out.Truncated || len(all) >= part.limit
-		// jobs in the order of their end, newest first; jobs that have not ended in the order of their number
+		// jobs that have ended are sorted by their end, newest first, and other jobs by their number
 		slices.SortStableFunc(all, func(a, b understudy.Job) int {
 			return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 		})
@@ -147,7 +147,7 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 
 var longNumber = regexp.MustCompile(`\b[0-9]{4,}\b`)
 
-// resultText describes how far a run got. It returns the run's note if there is one.
+// resultText describes how much of its work a run has done. If the run left a note, it returns the note.
 func resultText(p understudy.Progress) string {
 	switch {
 	case p.Note != "":
@@ -180,8 +180,8 @@ func replayJob(q *page.Exchange) error {
 	})
 }
 
-// changeJob calls do for the job that the address names. It then redirects to the page, which shows the message
-// that do returned.
+// changeJob calls do with the number of the job in the address. It then redirects to the page of jobs, which shows
+// the message that do returned.
 func changeJob(q *page.Exchange, what string, do func(number int64) (said string, err error)) error {
 	if err := checkJobs(q); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// The records of a number that somebody looked up, shown as a conversation.
+// The records that were found for a phone number by a lookup, shown as a conversation.
 
 package viewer
 
@@ -16,8 +16,8 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// splitConversation divides the records of a number that somebody looked up. It returns the calls and messages as a
-// conversation, oldest first, and the other records in rest.
+// splitConversation divides the records that a lookup found for a number. It returns calls and messages as a
+// conversation, oldest first, and all other records in rest.
 func splitConversation(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit) {
 	p := &messages{A: party{Shown: "our number"}}
 	for _, h := range hits {
@@ -28,7 +28,8 @@ func splitConversation(q *page.Exchange, number string, hits []page.Hit) (talk a
 		}
 		contact := h.Kind.Source.Contacts[i]
 		if len(p.all) == 0 {
-			p.Actions = actions.NumberLinks(q, h.Kind.Source, "", false) // without the number, because no address may contain it
+			// the number is left out of these links, because it must not appear in any address
+			p.Actions = actions.NumberLinks(q, h.Kind.Source, "", false)
 		}
 		theirs := isNumberAtEnd(q, contact.Ends[0], h, number)
 		t, ok := readMessage(q, direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
@@ -51,8 +52,8 @@ func splitConversation(q *page.Exchange, number string, hits []page.Hit) (talk a
 	return p, rest
 }
 
-// isNumberAtEnd reports whether the record has the number at this end. It compares both as the caller sees them,
-// because the role may mask numbers.
+// isNumberAtEnd reports whether the record has the number at the given end (sender or recipient). It compares the
+// values as the caller sees them, because the role may mask numbers.
 func isNumberAtEnd(q *page.Exchange, end plan.End, h page.Hit, number string) bool {
 	name := end.Column.Spec.Name
 	if strings.ContainsAny(name, `."\`) {

@@ -17,11 +17,11 @@ import (
 	"understudy/spec"
 )
 
-// mediaChunkTimeout is how long a browser may take to receive 64 KiB.
+// mediaChunkTimeout is how long a browser may take to receive 64 KiB of audio or an image.
 const mediaChunkTimeout = 30 * time.Second
 
-// serveMedia returns the handler that sends audio and images to browsers. The viewer's request deadline does not
-// apply: a transfer may last as long as the browser keeps reading.
+// serveMedia returns the handler that sends audio and images to browsers. Such a response may take longer than the
+// viewer's request deadline, as long as the browser keeps reading.
 func serveMedia(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -37,7 +37,7 @@ func serveMedia(v *page.Visitor) http.Handler {
 var errMediaExpired = page.NewNotFound("This link has expired",
 	"It belongs to another session, or is more than 15 minutes old. Open the record again.", "/")
 
-// sendMedia sends the content that the address names. If it returns an error, nothing has been sent yet.
+// sendMedia sends the audio or image that the address names. If it returns an error, it has sent nothing.
 func sendMedia(q *page.Exchange) (err error) {
 	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
 		return err
@@ -85,7 +85,7 @@ func newMediaRequest(q *page.Exchange, t *spec.Target) request.MediaRequest {
 	return a
 }
 
-// sendContent sends the content that the mirror opened. The address expires after the duration left.
+// sendContent sends the audio or image that the mirror opened. left is the time until the address of the content expires.
 func sendContent(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left time.Duration) error {
 	h := q.Reply.W.Header()
 	switch m.Status {
@@ -101,7 +101,8 @@ func sendContent(q *page.Exchange, t *spec.Target, m *request.MediaResponse, lef
 	}
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
 	if m.Detail != "" {
-		h.Set("Cache-Control", "private, no-cache") // the content may have been deleted in the meantime
+		// the browser must ask again before it reuses the content, which may have been deleted in the meantime
+		h.Set("Cache-Control", "private, no-cache")
 	}
 	_, err := httprange.Send(q.Reply.W, q.R, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
@@ -112,13 +113,13 @@ func sendContent(q *page.Exchange, t *spec.Target, m *request.MediaResponse, lef
 	case errors.Is(err, httprange.ErrRange):
 		return refuseRange(q, h.Get("Content-Range"))
 	case err != nil:
-		// the rest cannot be read; without an abort the client would take the part for the complete content
+		// the rest of the content cannot be read; aborting tells the client that the response is incomplete
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// refuseRange answers a request for a range beyond the end of the content.
+// refuseRange answers a range request that begins after the end of the content.
 func refuseRange(q *page.Exchange, size string) error {
 	h := q.Reply.W.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {

@@ -33,17 +33,16 @@ type message struct {
 	When   page.When
 	Body   *page.Cell
 	State  *page.Cell
-	Facts  []page.Cell // the counts and durations that are not zero
+	Facts  []page.Cell // the record's counts and durations, such as the number of segments, unless they are zero
 	Failed bool
 
 	at    time.Time
 	raw   []byte
-	other string // the number at the other end; empty if the caller may not see it
+	other string // the phone number at the other end of the record; empty if the caller may not see it
 }
 
-// mergeDirections orders the messages of all directions by time, oldest first. It stops where the first incomplete
-// direction ends, because older messages of it would be missing. It returns that moment as older, or zero if the
-// result reaches the beginning.
+// mergeDirections orders the messages of all directions by time, oldest first. If a direction has more pages, messages before
+// the end of its page are left out. older is then the time of that end; it is zero if no message is left out.
 func mergeDirections(q *page.Exchange, directions []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range directions {
 		r := s.Read.Wait()
@@ -52,7 +51,8 @@ func mergeDirections(q *page.Exchange, directions []direction, before time.Time,
 			continue
 		}
 		rows := r.Rows()
-		oldest := q.Clock.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // used if no record of the page has a time
+		// the age of the answer is the fallback if no record of the page has a time
+		oldest := q.Clock.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge()))
 		for _, row := range rows {
 			t, ok := readMessage(q, s, row, before)
 			if !ok {
@@ -72,12 +72,12 @@ func mergeDirections(q *page.Exchange, directions []direction, before time.Time,
 		return turns, older
 	}
 	kept := slices.DeleteFunc(slices.Clone(turns), func(t message) bool { return !t.at.After(older) })
-	if len(kept) == 0 { // the whole page is of the same second
+	if len(kept) == 0 { // every message of the page has the same time, to the second
 		kept = slices.DeleteFunc(turns, func(t message) bool { return t.at.Before(older) })
 		older = older.Add(-time.Second)
 	}
 	if !before.IsZero() && !older.Before(before) {
-		older = before.Add(-time.Second) // each page must end earlier than the page before
+		older = before.Add(-time.Second) // each older page must end at an earlier time than this page, so that the links do not repeat
 	}
 	return kept, older
 }
@@ -89,8 +89,8 @@ func senderName(q *page.Exchange, p *messages, s direction) string {
 	return p.B.Shown
 }
 
-// readMessage returns a record as a message. On the newest page a record without a clock time is placed by another
-// of its times. On other pages it is left out, as upstream leaves it out of a list for a time span.
+// readMessage returns a record as a message. ok is false if the record has no time. On the newest page, a record
+// without a value in its clock field may use another of its times.
 func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.Kind
 	at, ok := page.ClockTime(k, row)
@@ -120,7 +120,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 	return t, true
 }
 
-// drawMessageCell adds one column of a record to its message: the text, the state, or a count that is not zero.
+// drawMessageCell adds one field of a record to its message: its text, its state, or a count unless it is zero.
 func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.Column, row access.Row) {
 	cl := s.Cell(c, row, false)
 	switch v := row.Field(c.Spec.Name); {
@@ -130,7 +130,7 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 		t.State = &cl
 	case c.Shape == plan.Number && c.Spec.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
 		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Rights.Gate.CheckRead(q.Rights.Caller, l.Sample) == nil {
-			cl.Href = t.Href // the record's page shows the counted records
+			cl.Href = t.Href // the link leads to the record's page, which lists the counted records
 		}
 		t.Facts = append(t.Facts, cl)
 	}

@@ -1,4 +1,4 @@
-// Links near a record: the records that it names, and the lists about it.
+// Links to what is related to a record: the records it refers to, and the lists filtered by it.
 
 package viewer
 
@@ -13,9 +13,8 @@ import (
 	"understudy/spec"
 )
 
-// findStoredTarget returns the target of a record whose path its id does not determine. It takes the address from a
-// stored version of the record. The result is an error if the caller may not find the record or may not see its
-// address.
+// findStoredTarget returns the target of a record whose path cannot be made from its id. It takes the address from a
+// stored version of the record. It returns an error if the caller may not find the record or may not see its address.
 func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Target, error) {
 	none := page.NewNotFound("No "+rv.q.Kind.Spec.Singular+" "+understudy.Clip(id)+" is stored here", "Open it from the list.", rv.q.Kind.Href)
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.CanFind(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
@@ -28,7 +27,7 @@ func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Targ
 	for _, v := range seen {
 		row, err := rv.q.Rights.Gate.ParseShownRow(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
 		if err != nil || row.Field(in.Spec.Address).State != access.Seen {
-			continue // the record was deleted, its body is not stored, or the role does not see its address
+			continue // the version is a deletion, its body is not stored, or the role may not see the address
 		}
 		if t, err := rv.q.Source.Spec.ResolveLink(rv.q.Source.Name, row.Field(in.Spec.Address).Text); err == nil && t.Instance == in.Spec {
 			return t, nil
@@ -37,8 +36,8 @@ func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Targ
 	return nil, none
 }
 
-// otherFields returns the fields that the spec does not name. The gate shows them only to the role that may see
-// everything.
+// otherFields returns the fields of a record that are not in the spec. Only the role that may see everything gets
+// such fields from the gate.
 func (rv *recordView) otherFields(row access.Row) detailGroup {
 	g := detailGroup{Title: "Other fields"}
 	for _, val := range row.Fields() {
@@ -57,8 +56,8 @@ func (rv *recordView) otherFields(row access.Row) detailGroup {
 	return g
 }
 
-// relatedLinks returns links to the lists that can be filtered by this record, except the lists already on the
-// page. A record of one of our own numbers also gets a link to the number's page.
+// relatedLinks returns links to the lists that can be filtered by this record, unless the page already shows the
+// list. If the record belongs to one of our own numbers, it also returns a link to the number's page.
 func (rv *recordView) relatedLinks(row access.Row, lists []*relatedRead) []page.Link {
 	var all []page.Link
 	own := rv.q.Kind.Spec.OwnNumber
@@ -85,8 +84,8 @@ func (rv *recordView) relatedLinks(row access.Row, lists []*relatedRead) []page.
 	return all
 }
 
-// canFilterByRecord reports whether a filter of kind k takes ids of this record's kind. A field that may link to
-// any kind counts only if k is another kind.
+// canFilterByRecord reports whether a filter of kind k accepts the id of this record. A filter whose field may link
+// to any kind is accepted only if k is not the record's own kind.
 func (rv *recordView) canFilterByRecord(k *plan.Kind, field *spec.Field, f *spec.Filter) bool {
 	return field != nil && f.Op == "is" && len(rv.q.Kind.Spec.ID) == 1 &&
 		(field.Link == rv.q.Kind.Spec.Name || field.Link == spec.AnyKind && k != rv.q.Kind)

@@ -1,4 +1,4 @@
-// The page of one phone number: its contacts and each of its lists.
+// The page of one phone number: whom it was in contact with, and its calls, messages and other records.
 
 package viewer
 
@@ -23,30 +23,30 @@ import (
 
 // The limits of a number's page.
 const (
-	maxPanels   = 6 // the number of lists that the page requests
-	maxPartners = 5 // the number of other numbers that the page names
-	maxTurns    = 4 // the number of messages shown of the newest conversation
+	maxPanels   = 6 // the maximum number of lists that the page reads
+	maxPartners = 5 // the maximum number of other phone numbers that the page shows
+	maxTurns    = 4 // the number of messages shown from the newest conversation
 )
 
 // numberPage is the data of the template number.html.
 type numberPage struct {
-	Number  string // the number in the form that upstream uses
-	Shown   string // the number with its digits in groups
-	Own     bool   // one of our own numbers, as far as is known yet
+	Number  string // the phone number as upstream writes it
+	Shown   string // the phone number with its digits in groups, for people
+	Own     bool   // whether the phone number is known to be one of our own when the page is sent
 	Data    string
-	Actions []page.Link // links to the actions that take the number
+	Actions []page.Link // links to the actions that can use the phone number
 	Parts   *page.Parts
 
-	DeleteActions []page.Link // links to the actions that erase the number
+	DeleteActions []page.Link // links to the actions that delete the records of the phone number
 }
 
-// contact says when and with whom the number was in contact, as far as its lists show.
+// contact says when and with whom the number was in contact. It knows only the records that the lists of the page show.
 type contact struct {
-	Last     *page.When // the newest contact on this page
-	First    *page.When // the oldest contact on this page
-	Partial  bool       // a list is missing or has more pages, so there may be more contacts
+	Last     *page.When // the newest contact in the lists of this page
+	First    *page.When // the oldest contact in the lists of this page
+	Partial  bool       // whether there may be more contacts, because a list is missing or has more pages
 	Partners []partner
-	Recent   *messages // the end of the newest conversation; nil if there is none to show
+	Recent   *messages // the last messages of the newest conversation; nil if the number has no conversation
 }
 
 // partner is a number that was in contact with the page's number.
@@ -56,13 +56,13 @@ type partner struct {
 	Own                 bool
 }
 
-// panel is one list, filtered by the number at one end of its records.
+// panel is one list of records that have the page's number at a certain end, such as the calls to the number.
 type panel struct {
 	Read   *page.TargetRead
 	kind   *plan.Contact
 	end    plan.End
-	total  int64     // the count of all matching records if the kind is complete; 0 if it is not known
-	oldest time.Time // the time of the oldest matching record
+	total  int64     // the number of matching records; 0 unless the search could count them all
+	oldest time.Time // the time of the oldest matching record; zero if it is not known
 }
 
 // title returns the heading of the list.
@@ -70,13 +70,13 @@ func (pn *panel) title() string {
 	return plan.UpperFirst(pn.kind.Kind.Spec.Title) + " " + pn.end.Column.Words
 }
 
-// numberReads are the reads that a number's page consists of. They run at the same time.
+// numberReads are the reads in the background of the page of a number.
 type numberReads struct {
 	number     string
 	panels     []*panel
 	owners     []*ownNumberLookup
-	rollups    []*page.TargetRead // the newest pages of kinds that are counted, such as alerts
-	ownNumbers map[string]bool    // our own numbers, as the part being drawn marks them
+	rollups    []*page.TargetRead // the newest pages of kinds whose records are shown as counts, such as alerts
+	ownNumbers map[string]bool    // the set of our own numbers that are known when a part of the page is drawn
 }
 
 // serveNumber shows what is known about a number.
@@ -115,19 +115,19 @@ func serveNumber(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "number", p.Shown, p)
 }
 
-// numberView draws the page of a number.
+// numberView renders the page of a number.
 type numberView struct {
 	q     *page.Exchange
 	reads *numberReads
 }
 
-// parts returns the parts of the page, each drawn once the lists it needs are read.
+// parts returns the parts of the page. Each part is drawn as soon as the lists that it needs are read.
 func (v numberView) parts() *page.Parts {
 	var panes []*page.Future
 	for _, pn := range v.reads.panels {
 		panes = append(panes, pn.Read.Future)
 	}
-	made := func() (all []any) { // made returns the values from which all lists are drawn
+	made := func() (all []any) { // made returns all values that the lists are drawn from
 		for _, pn := range v.reads.panels {
 			all = append(append(all, pn.Read.Wait().Inputs(v.q)...), pn.total, pn.oldest)
 		}
@@ -165,8 +165,8 @@ func (v numberView) parts() *page.Parts {
 	return v.q.Parts("number", all...)
 }
 
-// readNumber returns a number from the address. It returns an error if the caller may filter by no number: the page
-// would reveal hidden numbers.
+// readNumber returns the phone number in the address. It returns an error if the caller may not filter any list by
+// numbers, because the page would then reveal hidden numbers.
 func readNumber(q *page.Exchange, name string) (string, error) {
 	if len(q.Source.Contacts) == 0 {
 		return "", page.NewNotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its lists can be filtered by number.", "")
@@ -191,7 +191,7 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 	return text, nil
 }
 
-// readPanels starts to read the lists that the caller may filter by the number.
+// readPanels starts to read the lists that have the number at one end, if the caller may filter them by it.
 func readPanels(q *page.Exchange, number string) []*panel {
 	var all []*panel
 	for _, t := range q.Rights.ContactKinds(q.Source) {
@@ -208,8 +208,8 @@ func readPanels(q *page.Exchange, number string) []*panel {
 	return all
 }
 
-// readPanel starts to read a list of the number. If the list has more pages and the kind is complete, it also
-// counts the matching records.
+// readPanel starts to read a list that is filtered by the number. If the list has more pages and all records of the
+// kind are stored, it also counts the matching records.
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
 	whole := q.V.Options.Search != nil && q.Rights.CanCount(k) && q.V.Snapshots.Get(q, q.Source).Kinds[k.Spec.Name].Complete
@@ -220,11 +220,11 @@ func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 		}
 		is, ok := page.Condition(k.Spec.Field(flt.Field), flt, number)
 		if !ok {
-			return nil // the page then says that there may be more
+			return nil // without the count, the page says that there may be more contacts
 		}
 		found, err := q.Search(ctx, q.Source, k, query.SearchRequest{Where: []query.FieldCondition{is}, Sort: "oldest", Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
-			return nil // the page then says that there may be more
+			return nil // without the count, the page says that there may be more contacts
 		}
 		for _, h := range q.Rights.Hits(q.Ctx, found) {
 			pn.total = found.Total.N
@@ -235,7 +235,7 @@ func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	return pn
 }
 
-// ownNumbers returns our own numbers, as far as the reads that have ended show them.
+// ownNumbers returns the set of our own numbers in the answers that have been received so far.
 func (v numberView) ownNumbers() map[string]bool {
 	own := map[string]bool{}
 	for _, o := range v.reads.owners {
@@ -247,7 +247,7 @@ func (v numberView) ownNumbers() map[string]bool {
 	return own
 }
 
-// contact returns when the number was in contact, and with whom.
+// contact returns when and with whom the number was in contact, according to the lists of the page.
 func (v numberView) contact() *contact {
 	c := &contact{Partners: v.partners()}
 	var first, last time.Time
@@ -273,8 +273,8 @@ func (v numberView) contact() *contact {
 	return c
 }
 
-// newestConversation returns the end of the number's newest conversation, as far as its lists show. It returns nil
-// if there is none.
+// newestConversation returns the last messages of the number's newest conversation, according to the lists of the
+// page. It returns nil if there is none.
 func (v numberView) newestConversation() *messages {
 	var directions []direction
 	for _, pn := range v.reads.panels {
@@ -299,7 +299,7 @@ func (v numberView) newestConversation() *messages {
 func (v numberView) drawPanel(pn *panel) *relatedList {
 	s := v.q.CellContext(pn.kind.Kind, nil, v.reads.ownNumbers)
 	s.Filters = v.q.Rights.PhoneFilters(pn.kind.List)
-	// The page's own number would be on every row.
+	// The column that always has the page's own number is left out.
 	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
 	r := pn.Read.Wait()
 	l := v.drawRelatedList(pn.Read.Target, r, pn.title(), s, columns, r.Rows())
@@ -309,7 +309,7 @@ func (v numberView) drawPanel(pn *panel) *relatedList {
 	return l
 }
 
-// drawRelatedList draws one list of the page.
+// drawRelatedList draws one list of the number's page.
 func (v numberView) drawRelatedList(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
 	rows []access.Row) *relatedList {
 	return &relatedList{
@@ -318,8 +318,8 @@ func (v numberView) drawRelatedList(t *spec.Target, r page.Reading, title string
 	}
 }
 
-// mentions draws the newest records of a counted kind (such as alerts) that contain the number or name a record of
-// this page. Upstream cannot filter by that, so only its newest page is searched, and the page says so.
+// mentions draws the newest records of a counted kind (such as alerts) that contain the number or the id of a record on this
+// page. Upstream has no filter for that. So mentions reads only upstream's newest page, and the heading says so.
 func (v numberView) mentions(title string, w *page.TargetRead) *relatedList {
 	ids := map[string]bool{}
 	for _, pn := range v.reads.panels {
@@ -341,7 +341,7 @@ func (v numberView) mentions(title string, w *page.TargetRead) *relatedList {
 	return l
 }
 
-// partners returns the numbers that are most often at the other end.
+// partners returns the phone numbers that most often called or wrote to the page's number, or received its calls and messages.
 func (v numberView) partners() []partner {
 	counts := map[string]int64{}
 	for _, pn := range v.reads.panels {

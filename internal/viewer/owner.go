@@ -1,4 +1,4 @@
-// Our own record of a number, if the number is one of ours.
+// The record that upstream has of a phone number, if the number is one of our own.
 
 package viewer
 
@@ -14,18 +14,18 @@ import (
 	"understudy/spec"
 )
 
-// ownNumberLookup reads a kind that lists our own numbers, to find our own record of a number.
+// ownNumberLookup searches a kind that lists our own phone numbers for the record of one number.
 type ownNumberLookup struct {
 	Future *page.Future
 	kind   *plan.Kind
 	number string
 	newest page.Reading
 	target *spec.Target
-	record page.Reading // the answer for the field target
+	record page.Reading // the answer for target, which may contain the record of the number
 }
 
-// lookUpOwnNumber starts to look for our own record of the number. It reads the newest page, which also tells which
-// numbers are ours. If the record is not on that page and there are more pages, it requests the record by a filter.
+// lookUpOwnNumber starts to look for the record of the number. It reads the newest page of our own numbers. If the
+// number is not on it and there are more pages, it requests the list filtered by the number.
 func lookUpOwnNumber(q *page.Exchange, k *plan.Kind, number string) *ownNumberLookup {
 	o := &ownNumberLookup{kind: k, number: number, target: k.PlannedLists[0].Newest}
 	o.Future = q.Tasks.Begin("our own numbers", q.V.PartTimeout, func(ctx context.Context) error {
@@ -41,7 +41,7 @@ func lookUpOwnNumber(q *page.Exchange, k *plan.Kind, number string) *ownNumberLo
 	return o
 }
 
-// drawOwnNumber draws our own record of the number. It returns nil if the number is not ours.
+// drawOwnNumber draws the record of the number. It returns nil if the number is not one of ours.
 func (v numberView) drawOwnNumber(o *ownNumberLookup) *relatedList {
 	rows := o.rows()
 	if len(rows) == 0 {
@@ -53,7 +53,7 @@ func (v numberView) drawOwnNumber(o *ownNumberLookup) *relatedList {
 	return l
 }
 
-// rows returns the rows of our own record of the number.
+// rows returns the rows of the answer that have the number. There are none if it is not one of ours.
 func (o *ownNumberLookup) rows() []access.Row {
 	return slices.DeleteFunc(o.record.Rows(), func(row access.Row) bool {
 		v := row.Field(o.kind.Spec.OwnNumber)
@@ -61,7 +61,8 @@ func (o *ownNumberLookup) rows() []access.Row {
 	})
 }
 
-// findOwnNumberTarget returns the list filtered by our own number. It returns nil if the list has no such filter.
+// findOwnNumberTarget returns the list of our own numbers, filtered by one number. It returns nil if the list has no
+// such filter.
 func findOwnNumberTarget(q *page.Exchange, k *plan.Kind, number string) *spec.Target {
 	for i, f := range k.PlannedLists[0].Spec.Filters {
 		if f.Field == k.Spec.OwnNumber && (f.Op == "is" || f.Op == "digits") && q.Rights.CanFilter(k.PlannedLists[0], i) {

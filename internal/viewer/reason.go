@@ -10,8 +10,8 @@ import (
 	"understudy/spec"
 )
 
-// setReason sets the error code of a failed record and where upstream documents it. It shows upstream's own message
-// if there is one, else the meaning of the code.
+// setReason shows the error code of a failed record and links to upstream's documentation of the code. It adds the
+// message in the record if there is one, else the spec's explanation of the code.
 func (rv *recordView) setReason(p *detailPage, row access.Row) {
 	f := rv.failureField(row)
 	if f == nil {
@@ -30,8 +30,8 @@ func (rv *recordView) setReason(p *detailPage, row access.Row) {
 	p.Status.Meaning, p.Status.Docs = why.Meaning, why.Docs
 }
 
-// failureField returns the field that says why a record failed. It is an error code of the API, or a field that the
-// spec treats as a failure whenever it is set.
+// failureField returns the field that says why a record failed: a field that the spec lists as a failure whenever it
+// is set, or a field of type code. It returns nil if no such field is set.
 func (rv *recordView) failureField(row access.Row) *spec.Field {
 	set := func(name string) bool {
 		v := row.Field(name)

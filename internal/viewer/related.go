@@ -15,13 +15,13 @@ import (
 	"understudy/spec"
 )
 
-// The limits of the short lists on a page.
+// The limits of the lists on a record's page.
 const (
 	maxLists = 4  // the number of lists under a record
 	maxRows  = 20 // the number of rows of each list
 )
 
-// relatedList is one short list on the page of a record or number.
+// relatedList is one short list on the page of a record or number, with a link to the complete list.
 type relatedList struct {
 	Kind    *plan.Kind
 	Title   string
@@ -30,21 +30,21 @@ type relatedList struct {
 	Shown   string // the number of rows, such as "20 of at least 50"
 	AsOf    *page.When
 	Problem string // why the list could not be read
-	Note    string // a remark above the rows
+	Note    string // a remark shown above the rows
 }
 
-// relatedRead is a list under a record. It is not read if the record counts it as empty.
+// relatedRead is a list on a record's page while it is being read.
 type relatedRead struct {
-	read    *page.TargetRead // the read of the list; nil until it starts
+	read    *page.TargetRead // the running or finished read of the list; nil until it starts
 	list    *plan.List
 	target  *spec.Target
 	isEmpty bool
 	href    string
-	stored  []access.Row // stored rows, used if upstream returns an empty list
+	stored  []access.Row // rows from the store, shown because upstream's list is empty
 }
 
-// relatedLists returns the lists under a record that the caller may see, and the lists of counted kinds (such as
-// alerts) filtered by it. Their addresses need only the record's id.
+// relatedLists returns the lists to show on a record's page, as far as the caller may see them: lists whose path
+// contains the record's id, and lists of counted kinds (such as alerts) that are filtered by the id.
 func (rv *recordView) relatedLists(t *spec.Target) []*relatedRead {
 	all := append(rv.childLists(t), rv.rollupLists(t)...)
 	all = all[:min(len(all), maxLists)]
@@ -54,9 +54,9 @@ func (rv *recordView) relatedLists(t *spec.Target) []*relatedRead {
 	return all
 }
 
-// prefetchLists returns a function that starts to read the lists while the record itself is being read. It returns
-// nil if the role finds only some records of the kind: no request may depend on a record that the caller may not
-// find. Lists that the record counts also wait for it, because most are empty (few messages have media).
+// prefetchLists returns a function that starts to read the lists while the record itself is being read. It returns nil if the
+// role may see only some records of the kind, because requests must not depend on a record that the caller may not see. A list
+// is not prefetched if a field of the record has its number of rows, because such lists are mostly empty.
 func (rv *recordView) prefetchLists(lists []*relatedRead) func() {
 	if !rv.q.Rights.CanCount(rv.q.Kind) {
 		return nil
@@ -70,12 +70,13 @@ func (rv *recordView) prefetchLists(lists []*relatedRead) func() {
 	}
 }
 
-// isCounted reports whether the page's record says how many rows a list has.
+// isCounted reports whether a field of the page's record has the number of rows of the list.
 func (rv *recordView) isCounted(a *relatedRead) bool {
 	return a.list.Spec.Count != "" && a.list.Parent.Kind == rv.q.Kind
 }
 
-// readUncountedLists reads the lists that have not been read yet, except those that the record counts as empty.
+// readUncountedLists starts all reads that have not started. It skips the lists that are empty according to a field
+// of the record.
 func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
 	for _, a := range lists {
 		if a.isEmpty = rv.isCounted(a) && isCountedEmpty(a.list, row); !a.isEmpty {
@@ -84,15 +85,15 @@ func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
 	}
 }
 
-// stop ends the read of a list, if it has begun.
+// stop cancels the read of the list, if it has started.
 func (a *relatedRead) stop() {
 	if a.read != nil {
 		a.read.Future.Stop()
 	}
 }
 
-// readList starts to read a list under the record, unless it has been started. Some upstream lists become empty
-// once the record has ended, such as the participants of a conference. Then the stored records are shown.
+// readList starts to read a list of the record, unless it has started before. Some lists become empty upstream when
+// the record ends, such as the participants of a conference. In this case readList reads the rows from the store.
 func (rv *recordView) readList(a *relatedRead) {
 	if a.read != nil {
 		return
@@ -107,8 +108,8 @@ func (rv *recordView) readList(a *relatedRead) {
 	})
 }
 
-// storedRows returns the stored records of a list under a record that the caller may find. It returns none if the
-// path of the list contains a value that the caller may not see.
+// storedRows returns the stored rows of a list that the caller may find. It returns none if the path of the list
+// contains a value that the caller may not see.
 func (rv *recordView) storedRows(ctx context.Context, a *relatedRead) []access.Row {
 	k := a.list.Kind
 	if rv.q.V.Options.Search == nil || !rv.q.Clock.AsOf.At.IsZero() || !k.HasRecords() {
@@ -120,7 +121,7 @@ func (rv *recordView) storedRows(ctx context.Context, a *relatedRead) []access.R
 	}
 	found, err := rv.q.Search(ctx, rv.q.Source, k, query.SearchRequest{Where: where, Limit: maxRows})
 	if err != nil {
-		return nil // upstream's own answer, which is empty, is shown
+		return nil // the page then shows upstream's answer, which is empty
 	}
 	var rows []access.Row
 	for _, h := range rv.q.Rights.Hits(rv.q.Ctx, found) {
@@ -129,7 +130,7 @@ func (rv *recordView) storedRows(ctx context.Context, a *relatedRead) []access.R
 	return rows
 }
 
-// childLists returns the lists whose path names the record, at most one of each kind.
+// childLists returns the lists whose path contains the record's id, at most one list of each kind.
 func (rv *recordView) childLists(t *spec.Target) []*relatedRead {
 	parts := strings.Split(t.ID, spec.IDSeparator)
 	var all []*relatedRead
@@ -146,7 +147,7 @@ func (rv *recordView) childLists(t *spec.Target) []*relatedRead {
 	return all
 }
 
-// rollupLists returns the lists of counted kinds that can be filtered by the record.
+// rollupLists returns the lists of counted kinds (such as alerts) that can be filtered by the record's id.
 func (rv *recordView) rollupLists(t *spec.Target) []*relatedRead {
 	var all []*relatedRead
 	for _, k := range rv.q.Source.Kinds {
@@ -166,7 +167,8 @@ func (rv *recordView) rollupLists(t *spec.Target) []*relatedRead {
 	return all
 }
 
-// listTargetUnder returns the newest page of a list under a record, or nil if the path cannot be filled in.
+// listTargetUnder returns the newest page of a list below a record. It returns nil if a variable of the list's path
+// has no value.
 func (rv *recordView) listTargetUnder(t *spec.Target, l *plan.List, parts []string) *spec.Target {
 	path, ok := l.Spec.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := l.Parent.Fill(parts)(name); ok {
@@ -182,12 +184,12 @@ func (rv *recordView) listTargetUnder(t *spec.Target, l *plan.List, parts []stri
 	}
 	target, err := rv.q.Source.Spec.Resolve(rv.q.Source.Name, path, "")
 	if err != nil || target.List != l.Spec {
-		return nil // an id that would turn the path into that of another list
+		return nil // the id contains characters that would make the path the address of another list
 	}
 	return target
 }
 
-// isCountedEmpty reports whether the record says that a list it counts has no rows.
+// isCountedEmpty reports whether the record's own count says that the list has no rows.
 func isCountedEmpty(l *plan.List, row access.Row) bool {
 	v := row.Field(l.Spec.Count)
 	return v.State == access.Seen && v.Text == "0"
@@ -207,8 +209,8 @@ func (rv *recordView) listPart(a *relatedRead, own map[string]bool) *page.Part {
 	}}
 }
 
-// listInputs returns the values from which a list is drawn. It returns nil, so that nothing is cached, if the list
-// shows contents: their addresses belong to one session and expire.
+// listInputs returns the values that a list is drawn from, as the key of its cache. It returns nil, so that nothing
+// is cached, if the list shows audio or images: their addresses belong to one session and expire.
 func (rv *recordView) listInputs(a *relatedRead, own map[string]bool) []any {
 	r := a.read.Wait()
 	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Options.Media != nil && len(a.stored)+len(r.Rows()) > 0 {
@@ -221,7 +223,7 @@ func (rv *recordView) listInputs(a *relatedRead, own map[string]bool) []any {
 	return all
 }
 
-// drawList draws a list under a record.
+// drawList draws a list of the record's page.
 func (rv *recordView) drawList(a *relatedRead, title string, own map[string]bool) *relatedList {
 	r, k := a.read.Wait(), a.list.Kind
 	rows := r.Rows()
@@ -243,7 +245,7 @@ func (rv *recordView) drawList(a *relatedRead, title string, own map[string]bool
 	return out
 }
 
-// addPlaying adds a column that plays or shows the rows' contents, if the kind has contents.
+// addPlaying adds a column with audio players or images, if records of the kind have any.
 func (rv *recordView) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
 	if len(s.Kind.Spec.Media) == 0 || rv.q.V.Options.Media == nil || len(rows) == 0 {
 		return

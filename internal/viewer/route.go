@@ -42,7 +42,7 @@ func routes() []page.Route {
 	})
 }
 
-// pathForms returns the address followed by each of the ends.
+// pathForms returns one path for each of the ends, each with the address before it.
 func pathForms(address string, ends ...string) []string {
 	all := make([]string, len(ends))
 	for i, end := range ends {
@@ -51,8 +51,8 @@ func pathForms(address string, ends ...string) []string {
 	return all
 }
 
-// controlRoutes returns the handlers of the viewer's paths under /-/. Files, forms and the sign-in page show no
-// record and are open to everyone. Media and the other pages require a caller.
+// controlRoutes returns the handlers of the viewer's paths under /-/. The static files, the forms and the sign-in
+// page are open to everyone, because they show no record. All other pages require a known caller.
 func (v *Viewer) controlRoutes() map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.Visitor.Files.Serve),
@@ -73,8 +73,8 @@ func (v *Viewer) controlRoutes() map[string]http.Handler {
 	return all
 }
 
-// Routes returns the methods and path forms that the viewer answers. HEAD is left out, as every GET path answers
-// it. Tests request each of them and look for it in docs/reference/viewer.md.
+// Routes returns the methods and paths that the viewer answers. HEAD is left out, because every path that answers GET
+// also answers HEAD. Tests request each of them and look for it in docs/reference/viewer.md.
 func (v *Viewer) Routes() []string {
 	var all []string
 	for _, r := range routes() {
@@ -83,12 +83,12 @@ func (v *Viewer) Routes() []string {
 	return append(append(all, "GET /opensearch.xml"), slices.Sorted(maps.Keys(v.controlRoutes()))...)
 }
 
-// pageHandler returns an http.Handler that shows the page of run.
+// pageHandler returns an http.Handler that shows a page.
 func (v *Viewer) pageHandler(run page.Handler) http.Handler {
 	return v.formHandler(func(w http.ResponseWriter, r *http.Request) { v.Visitor.Exchange(w, r, run) })
 }
 
-// formHandler returns run, limited to forms that our own pages send and that have at most page.MaxForm bytes.
+// formHandler returns run as a handler that accepts only forms of our own pages, with at most page.MaxForm bytes.
 func (v *Viewer) formHandler(run http.HandlerFunc) http.Handler {
 	return v.Visitor.Forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, page.MaxForm)

@@ -17,28 +17,28 @@ import (
 	"understudy/spec"
 )
 
-// The limits of a timeline.
+// The limits of the timeline on a record's page.
 const (
-	defaultVersions  = 20 // the number of versions shown at first
-	maxChangedFields = 8  // the number of changed fields shown of one version
+	defaultVersions  = 20 // the number of versions that a timeline shows at first
+	maxChangedFields = 8  // the maximum number of changed fields that a version in the timeline shows
 )
 
 // paramVersions is the parameter that says how many versions the timeline shows.
 const paramVersions = understudy.OwnPrefix + "versions"
 
-// paramCompare is the parameter with two moments whose versions are compared.
+// paramCompare is the parameter with the two moments whose versions the page compares.
 const paramCompare = "compare"
 
 // timeline is the data of the template "timeline".
 type timeline struct {
 	Entries       []timelineEntry
-	Older         string // the address of this page with more versions
-	MaxVersions   int64  // the largest number of versions shown, if older versions were left out
+	Older         string // the address of the same page with more versions in its timeline
+	MaxVersions   int64  // the limit for the number of versions, if older versions are left out because of it; else 0
 	Problem       string
 	Action        string // the address of the form that compares two versions
 	Hidden        []understudy.Param
 	LaterOptions  []page.Option // the moments that the form offers for the later version
-	FormerOptions []page.Option // the same moments for the former version, with the second newest selected
+	FormerOptions []page.Option // the same moments for the earlier version; the second newest is selected
 }
 
 // timelineEntry is one version in the timeline.
@@ -46,15 +46,15 @@ type timelineEntry struct {
 	When        page.When
 	Word        string
 	Tone        string
-	ShapeName   string // how upstream showed the version, if its shape differs from the page's
+	ShapeName   string // the name of the version's shape, if it differs from the shape of the page
 	StoreNumber string // the version's number in the store; empty unless the caller may see everything
 	Fields      []fieldChange
-	MoreFields  int64  // the number of changed fields that are not shown
-	AsOfHref    string // the address of the page as of this version
+	MoreFields  int64  // the number of changed fields that the timeline leaves out
+	AsOfHref    string // the address of the page that shows this version
 	AsOfText    string // the text of the link AsOfHref
-	CompareHref string // the address of the comparison with the version before
-	IsShown     bool   // this is the version that the page shows
-	TextLost    bool   // the text of the version is not stored
+	CompareHref string // the address of the page that compares this version with the one before
+	IsShown     bool   // whether the page currently shows this version
+	TextLost    bool   // whether the content of the version is not stored
 }
 
 // fieldChange is one field before and after a change.
@@ -64,7 +64,7 @@ type fieldChange struct {
 	Changed       bool
 }
 
-// readVersions parses how many versions the timeline shows. It returns 0 if the address does not say.
+// readVersions parses the number of versions that the timeline shows. It returns 0 if the address has no such parameter.
 func readVersions(params understudy.Query) (int, error) {
 	text, ok := params.Get(paramVersions)
 	if !ok {
@@ -78,7 +78,8 @@ func readVersions(params understudy.Query) (int, error) {
 	return n, nil
 }
 
-// readTimeline starts to read a record's versions. The part shows nothing if no version is stored.
+// readTimeline starts to read the versions of a record for its timeline. The returned part of the page is empty if no
+// version is stored.
 func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
 	var p seen.Past
 	read := q.Tasks.Begin("timeline", q.V.PartTimeout, func(ctx context.Context) (err error) {
@@ -98,7 +99,7 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 	}}
 }
 
-// timelineInputs returns the values from which a timeline is drawn.
+// timelineInputs returns the values that a timeline is drawn from, as the key of its cache.
 func timelineInputs(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
 	all := []any{err != nil, s.Own, p.More, p.Bound}
 	if sg := findShown(q, p, t.Shape()); sg != nil {
@@ -202,14 +203,15 @@ func newTimelineEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, s
 	return e
 }
 
-// newFieldChange draws one field of a version and of the version before.
+// newFieldChange returns a field with its values before and after a change.
 func newFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
 	label, before := drawValue(q, s, after.Before, d.Before, d.Name)
 	_, later := drawValue(q, s, after, d.After, d.Name)
 	return fieldChange{Label: label, Before: before, After: later, Changed: !d.IsSame()}
 }
 
-// drawValue draws a value of a version: in the form of its column if there is one, else as text.
+// drawValue returns a value of a version with its label. A value that has a column is shown as in a table, any other
+// value as text.
 func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
 		c = s.Cell(col, of.Row, false)
@@ -223,8 +225,8 @@ func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access
 	return plan.UpperFirst(plan.Spell(name)), c
 }
 
-// setComparisonOptions sets the versions that the form can compare, which have the page's shape. The newest version
-// and the version before it are selected.
+// setComparisonOptions sets the versions that the comparison form offers: those whose shape is the page's. The form
+// first has the newest version and the version before it selected.
 func (t *timeline) setComparisonOptions(q *page.Exchange, p seen.Past, shape string) {
 	for _, s := range p.Versions {
 		if s.Kept && s.Version.Shape == shape {
@@ -232,7 +234,7 @@ func (t *timeline) setComparisonOptions(q *page.Exchange, p seen.Past, shape str
 			t.LaterOptions = append(t.LaterOptions, page.Option{Value: page.WriteMoment(from), Text: q.Clock.Say(from, true).Text})
 		}
 	}
-	if len(t.LaterOptions) < 3 { // two versions have a link that compares them
+	if len(t.LaterOptions) < 3 { // two versions need no form, because a link compares them
 		t.LaterOptions = nil
 		return
 	}

@@ -1,4 +1,4 @@
-// Counts of today's failures and of failures that nobody has handled, for the people responsible.
+// The numbers of today's failures and of failures that nobody has handled, for the home page.
 
 package viewer
 
@@ -13,17 +13,17 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// todayKind is a kind whose records can fail, with the counts of failures.
+// todayKind is a kind whose records can fail, with the numbers of its failures.
 type todayKind struct {
 	Kind   string
 	Counts []todayCount
 	Name   string // the name of the kind
 }
 
-// todayCount is one count of failed records: those of today, or those that nobody has handled.
+// todayCount is one count of failed records: of today, or of those that nobody has marked as handled.
 type todayCount struct {
 	Title, Href string
-	Text        string // the count; empty if it could not be counted
+	Text        string // the number of failures in words; empty if it is not known
 	HasAny      bool
 }
 
@@ -72,8 +72,8 @@ func todayCondition(q *page.Exchange) string {
 	return "date>=" + midnight.UTC().Format("2006-01-02T15:04")
 }
 
-// countToday counts the failures of each kind. It leaves out kinds that could not be counted: the role may not see
-// the needed fields, or the time was over.
+// countToday counts the failures of each kind. It leaves out a kind if no count succeeded, because the role may not
+// see the fields or because there was no time left.
 func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []todayQuestion) (all []todayKind) {
 	conditions := []struct{ title, text, handled string }{{"Failed today", todayCondition(q), ""}}
 	if q.Rights.CanSeeNotes(s, q.Clock.AsOf) {
@@ -86,7 +86,7 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 				CountOnly: true}
 			n := countRecords(ctx, q, s, one.kind, ask)
 			shown, handled := ask, ask
-			if c.handled != "" { // the few handled failures are counted, which is faster than to count all that are not handled
+			if c.handled != "" { // counting the few handled failures and subtracting them is faster than counting the others
 				shown.Text, handled.Text = ask.Text+c.handled+"no", ask.Text+c.handled+"yes"
 				n = n.subtract(countRecords(ctx, q, s, one.kind, handled))
 			}
@@ -106,8 +106,8 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 	return all
 }
 
-// keepCertainCounts removes counts that may be wrong. If the newest records of a kind are not stored, only counts
-// above zero are kept: a 0 would claim that nothing failed.
+// keepCertainCounts removes counts that may be wrong. If the newest records of a kind may be missing from the store,
+// only counts above zero are kept, because a 0 would claim that nothing failed.
 func keepCertainCounts(today []todayKind, snap *page.Snapshot) (all []todayKind) {
 	for _, view := range today {
 		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() {
@@ -129,7 +129,7 @@ func keepCertainCounts(today []todayKind, snap *page.Snapshot) (all []todayKind)
 	return all
 }
 
-// matchCount is a number of matches. A nil pointer means that they could not be counted.
+// matchCount is the number of records that match a search. It is nil if they could not be counted.
 type matchCount query.Count
 
 // countRecords counts the matches of a search.
@@ -141,7 +141,7 @@ func countRecords(ctx context.Context, q *page.Exchange, s *plan.Source, k *plan
 	return &matchCount{N: found.Total.N, AtLeast: found.Total.AtLeast || found.Partial}
 }
 
-// subtract returns the number n less the number some, or nil if the difference is not known.
+// subtract returns n less some. It returns nil if one of them is not known exactly enough.
 func (n *matchCount) subtract(some *matchCount) *matchCount {
 	if n == nil || some == nil || some.AtLeast {
 		return nil

@@ -1,4 +1,4 @@
-// The start of the viewer, and the way of a request to its page.
+// The entry point of the viewer, and how a request gets to its page.
 
 // Package viewer shows people the records they may see, as web pages that need no JavaScript.
 //
@@ -25,7 +25,7 @@ import (
 type Viewer struct {
 	Visitor    *page.Visitor
 	mux        *http.ServeMux
-	controlMux *http.ServeMux // the viewer's paths under /-/
+	controlMux *http.ServeMux // the handlers of the viewer's own paths, which begin with /-/
 }
 
 //go:embed templates static
@@ -72,7 +72,7 @@ func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title
 	v.Visitor.Exchange(w, r, func(q *page.Exchange) error { return q.Render(http.StatusOK, name, title, main) })
 }
 
-// contentSecurityPolicy lets a page load only the viewer's own files.
+// contentSecurityPolicy allows pages to load only files of the viewer itself.
 const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; media-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -81,7 +81,7 @@ func setSecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Robots-Tag", "noindex") // also on a page that says only later that its record does not exist
+	h.Set("X-Robots-Tag", "noindex") // search engines must index nothing, so every response has this header
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }

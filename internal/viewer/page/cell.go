@@ -1,4 +1,4 @@
-// Cells: one value of a record as a page shows it.
+// Cells: single values of records as pages show them.
 
 package page
 
@@ -23,27 +23,27 @@ type Cell struct {
 	Label     string // the title of the field
 	Class     string // the CSS class of the table cell
 	Text      string
-	Tone      string // the CSS class of the text: "pill bad", "masked", "none"; empty for plain text
-	Href      string // the target of the link; empty for no link
-	LinkLabel string // the link's text for screen readers, if Text is not enough
-	Stamp     string // a moment in RFC 3339, for programs
+	Tone      string // the CSS classes of the text, such as "pill bad", "masked" or "none"; empty for plain text
+	Href      string // the address that the value links to; empty if it is no link
+	LinkLabel string // the link's text for screen readers, if Text alone would not be clear
+	Stamp     string // the moment that Text shows, in RFC 3339 for programs
 	Unit      string
-	Note      string   // a short explanation of the text
-	Copy      string   // the text that the copy button copies
-	Own       bool     // the number is one of our own
+	Note      string   // a short explanation shown after the text
+	Copy      string   // the text that the copy button puts on the clipboard
+	Own       bool     // whether the value is one of our own phone numbers
 	Marks     [][2]int // the byte ranges of Text to highlight
-	Hint      string   // the exact value, shown on hover
-	Prose     bool     // text that people wrote; its direction may differ from the page's
-	Wide      bool     // the text is longer than one line
+	Hint      string   // the exact value, shown when the pointer is over the text
+	Prose     bool     // whether people wrote the text, so that it may run from right to left
+	Wide      bool     // whether the text is longer than one line
 	Play      *player
-	Tags      []string // the values of an array, shown one by one instead of Text
+	Tags      []string // the values of an array, shown as separate labels instead of Text
 }
 
 // Clipped is the longest text of a table cell, in runes.
 const Clipped = 160
 
-// Cell draws the value of one column. The other fields of row may be needed for it, such as the currency of a
-// price. With list, the cell is for a table, where long text is cut.
+// Cell draws the value of one column. It may use other fields of the row, such as the currency of a price. list is
+// true if the cell is for a table, where long text is cut.
 func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	val := row.Field(c.Spec.Name)
 	out := Cell{Label: c.Heading, Class: c.CellClass}
@@ -56,7 +56,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
-		if list && c.Spec.Name == s.Kind.Spec.Clock { // the clock column begins the row and links to the record
+		if list && c.Spec.Name == s.Kind.Spec.Clock { // in a table, the time of the record begins the row and links to the record
 			s.drawOtherTime(row, &out)
 		}
 		return out
@@ -77,7 +77,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	return out
 }
 
-// draw adds to the text of a seen value what the shape of its column requires.
+// draw completes the cell of a visible value in the form of its column, such as a date or a number.
 func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell) {
 	raw := out.Text
 	switch c.Shape {
@@ -87,7 +87,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Spec.Name != s.Kind.Spec.OwnNumber
 		out.Href = s.phoneLink(c, raw)
 	case plan.Pill:
-		// a state is never broken into two lines
+		// non-breaking hyphens keep a state such as "in-progress" on one line
 		out.Tone, out.Text = s.Tone(c.Spec.Name, raw), strings.ReplaceAll(raw, "-", "\u2011")
 	case plan.Number:
 		s.drawNumber(c, row, out)
@@ -131,7 +131,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	}
 }
 
-// formApart is the separator between the values of a form in a list (true) and on a record's page (false).
+// formApart is the separator between the values of a form: the key is true in a list, and false on a record's page.
 var formApart = map[bool]string{true: " · ", false: "\n"}
 
 // drawDate writes a moment in words. The complete date and the time zone are shown on hover.
@@ -150,16 +150,16 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 		w = s.q.Clock.Say(t, s.Seconds || list)
 	}
 	out.Text, out.Stamp = w.Text, w.Stamp
-	if !s.inTable { // in a table the script of the page adds the title
+	if !s.inTable { // in a table, the script of the page adds this title
 		out.Hint = w.Exact
 	}
-	// a line may break before the time of day, but not within the date
+	// the line may break between the date and the time of day, but not within the date
 	if at := strings.LastIndex(w.Text, " "); at >= 0 && !dateOnly {
 		out.Text = strings.ReplaceAll(w.Text[:at], " ", "\u00a0") + w.Text[at:]
 	}
 }
 
-// drawOtherTime shows another time of a record whose clock field is empty.
+// drawOtherTime shows another time of the record if the field that orders its kind by time is empty.
 func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
 	out.Text = "no time"
 	if f, _ := ShownTime(s.Kind, row); f != nil {
@@ -169,7 +169,7 @@ func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
 	}
 }
 
-// drawNumber shows a number with its unit, in the form that the spec chooses for readers.
+// drawNumber shows a number with its unit, in the format that the spec defines.
 func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 	raw, unit := out.Text, ""
 	if c.Unit != "" {
@@ -178,12 +178,12 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 		}
 	}
 	shown := unit
-	if s.units[c.Spec.Name] != "" { // the column's heading has the unit
+	if s.units[c.Spec.Name] != "" { // the heading of the column already has the unit
 		shown = ""
 	}
 	if text, exact, ok := plan.Figure(c.Spec, raw, unit); ok {
 		out.Text, out.Hint = text, exact
-		if s.inTable { // the script adds the exact value of a duration
+		if s.inTable { // in a table, the script of the page adds the exact value of a duration
 			out.Hint = ""
 		}
 		if shown != unit {
@@ -200,7 +200,7 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 	}
 }
 
-// directionClass returns the CSS class of a word such as outbound-api. The style sheet draws an arrow for it.
+// directionClass returns the CSS class for a direction such as outbound-api. The style sheet draws an arrow for each class.
 func directionClass(word string) string {
 	switch {
 	case strings.HasPrefix(word, "in"):
@@ -219,23 +219,23 @@ func (c *Cell) DrawTags(tags []string) {
 	}
 }
 
-// CellContext has what all cells of one page need, such as which links the caller may follow.
+// CellContext has the data that all cells of one page need, such as which pages the caller may open.
 type CellContext struct {
 	q       *Exchange
 	Kind    *plan.Kind
 	linked  []*plan.Kind    // the kinds whose records the caller may open
-	Own     map[string]bool // our own numbers, as far as the caller may know them
+	Own     map[string]bool // the set of our own phone numbers that the caller may know
 	Filters map[string]string
-	Vars    understudy.Query // the path variables of the current page
+	Vars    understudy.Query // the values of the path variables in the address of the page
 	asOf    AsOf             // the moment that the current page shows
-	numbers bool             // the caller may open the pages of numbers
-	notes   bool             // the caller may see the notes on records
+	numbers bool             // whether the caller may open the pages of phone numbers
+	notes   bool             // whether the caller may see the notes on records
 	Seconds bool
-	inTable bool              // the cells are in a table: times are short, and the script adds titles
+	inTable bool              // whether the cells are in a table, where times are short and the script adds titles
 	units   map[string]string // the unit that all rows of a table share, by column
 }
 
-// phoneLink returns the address of the number's page. For a text that is no number, it returns the kind's list
+// phoneLink returns the address of the number's page. If the text is no phone number, it returns the kind's list
 // filtered by the text. It returns "" if the caller may open neither.
 func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 	if s.numbers {
@@ -250,8 +250,8 @@ func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 	return s.asOf.Keep(s.Kind.Href + plan.WithQuery(append(plan.OwnVars(s.Vars), understudy.Param{Name: name, Value: raw})))
 }
 
-// recordLink returns the address of the record whose id the value is. The field's link decides the kind, or the
-// prefix of the id if only one kind has it.
+// recordLink returns the address of the record whose id the value is. The kind of that record comes from the field's
+// link, or from the id's prefix if only one kind uses the prefix.
 func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
 	var found *plan.Kind
 	for _, k := range s.linked {
@@ -279,7 +279,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 	return s.asOf.Keep(found.Href + "/" + url.PathEscape(raw))
 }
 
-// Tone returns the CSS class of a state: failed states stand out, states of running work are marked.
+// Tone returns the CSS class for a state. The classes distinguish failed records and records still in progress from others.
 func (s *CellContext) Tone(field, value string) string {
 	about := func(states []spec.State, in func(spec.State) bool) bool {
 		return slices.ContainsFunc(states, func(st spec.State) bool { return st.Field == field && in(st) })
@@ -294,14 +294,14 @@ func (s *CellContext) Tone(field, value string) string {
 	return "pill"
 }
 
-// Shorten replaces an id by its two ends.
+// Shorten shows only the beginning and the end of an id.
 func (c *Cell) Shorten(of *plan.Column) {
 	if short := ShortID(c.Text); c.Hint == "" && short != c.Text && (of.Shape == plan.Code || plan.IsFormedID(c.Text)) {
 		c.Hint, c.Text, c.Class = c.Text, short, "code"
 	}
 }
 
-// ShortID returns the two ends of a long id, and a short id unchanged.
+// ShortID returns the beginning and the end of a long id. It returns a short id unchanged.
 func ShortID(id string) string {
 	r := []rune(id)
 	if len(r) <= 16 {
@@ -310,8 +310,8 @@ func ShortID(id string) string {
 	return string(r[:6]) + "…" + string(r[len(r)-4:])
 }
 
-// DrawSegments notes how many segments an SMS takes. It highlights the characters that force the SMS into UCS-2,
-// where a segment has less than half as many characters.
+// DrawSegments notes how many segments an SMS has. It highlights the characters that force the SMS into UCS-2, where
+// a segment holds less than half as many characters.
 func DrawSegments(out *Cell) {
 	s := charset.CountSMS(out.Text)
 	out.Note = Thousands(int64(s.Segments)) + " segments, "
@@ -341,6 +341,6 @@ func DrawSegments(out *Cell) {
 	}
 	out.Note = strings.TrimSuffix(out.Note, ", ")
 	if len(s.NonGSM7) == charset.MaxNonGSM7 {
-		out.Marks = nil // a text in another script is not highlighted at all
+		out.Marks = nil // a text that is mainly in another script would be highlighted as a whole, so nothing is
 	}
 }

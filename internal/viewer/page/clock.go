@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // time zone data, for hosts without zone files
+	_ "time/tzdata" // the time zone database, for hosts that have none
 
 	"understudy"
 	"understudy/internal/viewer/plan"
@@ -21,8 +21,8 @@ import (
 const (
 	zonePath   = "/-/timezone"
 	ZoneCookie = "understudy_zone"
-	ZoneYear   = 365 * 24 * 60 * 60 // the lifetime of the cookies in seconds
-	maxZones   = 1000               // the most zones kept in memory; the database has fewer
+	ZoneYear   = 365 * 24 * 60 * 60 // the lifetime of the cookies for the time zone and the theme, in seconds
+	maxZones   = 1000               // the maximum number of zones in memory, which is more than the time zone database has
 )
 
 // zoneNames are all zones of the IANA database that Go knows, with aliases.
@@ -43,8 +43,8 @@ func newZones(home *time.Location) *zones {
 	return &zones{home: home, loaded: map[string]*time.Location{}}
 }
 
-// options returns the options of the zone menu. Their offsets are those at the start of the quarter of an hour,
-// because no zone changes its offset within one.
+// options returns the HTML options of the zone menu. It renders them once every quarter of an hour, because no zone
+// changes its offset from UTC in between.
 func (z *zones) options(now time.Time) template.HTML {
 	now = now.Truncate(15 * time.Minute)
 	z.mu.Lock()
@@ -54,7 +54,7 @@ func (z *zones) options(now time.Time) template.HTML {
 	}
 	var b strings.Builder
 	for name := range strings.FieldsSeq(zoneNames) {
-		if loc, err := time.LoadLocation(name); err == nil { // the host's zone files may lack a zone
+		if loc, err := time.LoadLocation(name); err == nil { // the time zone database of the host may lack the zone
 			label := template.HTMLEscapeString(zoneLabel(now.In(loc)))
 			b.WriteString(`<option value="` + template.HTMLEscapeString(name) + `">` + label + "</option>")
 		}
@@ -86,7 +86,7 @@ func (z *zones) find(name string) *time.Location {
 	return loc
 }
 
-// requestZone returns the zone of a request. The result chosen is false if the browser has chosen none.
+// requestZone returns the time zone in which a request's page shows times. chosen is false if the reader has not chosen a zone.
 func (z *zones) requestZone(r *http.Request) (loc *time.Location, chosen bool) {
 	if c, err := r.Cookie(ZoneCookie); err == nil {
 		if loc := z.find(c.Value); loc != nil {
@@ -96,8 +96,7 @@ func (z *zones) requestZone(r *http.Request) (loc *time.Location, chosen bool) {
 	return z.home, false
 }
 
-// ServeZone shows the forms to choose a time zone and a theme. They redirect to the page from which the reader
-// came.
+// ServeZone shows the forms for the time zone and the theme. The forms redirect to the page from which the reader came.
 func ServeZone(q *Exchange) error {
 	back := LocalPath(q.R.FormValue("back"))
 	return q.Render(http.StatusOK, "timezone", "Timezone and theme", struct {
@@ -119,16 +118,16 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
-// themeCookie has the value light or dark. Without it the browser follows the theme of its system.
+// themeCookie is the cookie with the theme, light or dark. Without it the theme of the operating system is used.
 const themeCookie = "understudy_theme"
 
-// autoTheme is the choice to follow the system. It deletes the cookie.
+// autoTheme is the choice to use the theme of the operating system. It deletes the cookie.
 const autoTheme = "auto"
 
-// themes are the choices of the form.
+// themes are the choices in the form for the theme.
 var themes = []string{autoTheme, "light", "dark"}
 
-// themeOf returns the theme in a request's cookie, or "" if the system decides.
+// themeOf returns the theme in a request's cookie, or "" if the reader has chosen none.
 func themeOf(r *http.Request) string {
 	if c, err := r.Cookie(themeCookie); err == nil && c.Value != autoTheme && slices.Contains(themes, c.Value) {
 		return c.Value
@@ -147,7 +146,7 @@ type themeChoice struct {
 	Chosen     bool
 }
 
-// NewThemeForm returns the form. After the choice it redirects to back.
+// NewThemeForm returns the form for the theme. The form redirects to the address back.
 func NewThemeForm(r *http.Request, back string) ThemeForm {
 	f := ThemeForm{Back: back}
 	for _, name := range themes {
@@ -171,7 +170,7 @@ func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
-// KeepChoice stores a choice in a cookie. An empty value deletes the cookie.
+// KeepChoice stores a reader's choice in a cookie for a year. An empty value deletes the cookie.
 func KeepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
 	c := &http.Cookie{
 		Name: cookie, Value: value, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
@@ -188,9 +187,8 @@ func Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// LocalPath returns text if it is an address of this viewer, else "/". A form must not redirect its reader to
-// another host. Browsers read a backslash as a slash and drop tabs and line breaks, so a text with any of them is
-// refused.
+// LocalPath returns text if it is an address of this viewer, else "/", so that a form cannot redirect to another host. It
+// accepts no backslashes, tabs and line breaks, because browsers read a backslash as a slash and drop the others.
 func LocalPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
@@ -204,10 +202,11 @@ func LocalPath(text string) string {
 // AsOf is the moment that a page shows. The zero value means now.
 type AsOf struct {
 	At          time.Time
-	IsCanonical bool // the address already has the form that the viewer itself writes
+	IsCanonical bool // whether the address has the moment in the viewer's own form, so that no redirect is needed
 }
 
-// Param returns the parameter with the moment in RFC 3339 and UTC, with all of its digits. It returns nil for now.
+// Param returns the parameter that adds the moment to an address, in RFC 3339, UTC and full precision. It returns nil
+// if the page shows the current data.
 func (a AsOf) Param() understudy.Query {
 	if a.At.IsZero() {
 		return nil
@@ -218,7 +217,8 @@ func (a AsOf) Param() understudy.Query {
 // WriteMoment returns a moment in the form that addresses use.
 func WriteMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// ReadAsOf reads the parameter with the page's moment. An empty value means now.
+// ReadAsOf sets AsOf from the parameters of the address. Without the parameter, or if it is empty, the page shows the
+// current data.
 func (c *Clock) ReadAsOf(params understudy.Query) error {
 	c.AsOf = AsOf{IsCanonical: true}
 	seen := 0
@@ -247,9 +247,8 @@ func (c *Clock) ReadAsOf(params understudy.Query) error {
 	return nil
 }
 
-// ParseMoment parses RFC 3339. It also parses a date and time without a zone, and a day, which means its start;
-// both are in the reader's zone. A space at the place of the zone's plus sign is accepted, as addresses may turn
-// the plus into a space.
+// ParseMoment parses a time in RFC 3339, a date and time without a zone, or a date alone, which means the start of the day. A
+// text without a zone is in the reader's zone. The plus sign of a zone may have become a space, as it does in some addresses.
 func ParseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
 	for _, form := range []string{text, restorePlus(text)} {
 		if t, err := understudy.ParseTime(form, time.UTC, time.RFC3339); err == nil {
@@ -260,7 +259,7 @@ func ParseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
 	return t, err == nil && isStorable(t)
 }
 
-// restorePlus replaces the space before a zone's offset by a plus sign.
+// restorePlus replaces the space before a zone's offset by the plus sign that the address lost.
 func restorePlus(text string) string {
 	if i := strings.LastIndexByte(text, ' '); i > len(time.DateOnly) {
 		return text[:i] + "+" + text[i+1:]
@@ -268,10 +267,10 @@ func restorePlus(text string) string {
 	return text
 }
 
-// isStorable reports whether a time is within the years that the store supports.
+// isStorable reports whether the store supports the year of a time.
 func isStorable(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
 
-// Keep adds the page's moment to an address of this viewer.
+// Keep adds the moment that the page shows to an address of this viewer.
 func (a AsOf) Keep(href string) string {
 	if a.At.IsZero() || href == "" {
 		return href
@@ -288,13 +287,13 @@ func (a AsOf) Keep(href string) string {
 	return href
 }
 
-// pastNotice says at the top of a page that it shows an earlier moment.
+// pastNotice is the remark at the top of a page that it shows the data of an earlier moment.
 type pastNotice struct {
 	When        When
-	CurrentHref string // the address of the same page as of now
+	CurrentHref string // the address of the same page with current data
 }
 
-// AddressWith returns an address with another moment, or as of now if moment is nil.
+// AddressWith returns the address with the parameter for another moment, or without it if moment is nil.
 func AddressWith(at *url.URL, moment understudy.Query) string {
 	params, err := understudy.ParseQuery(at.RawQuery)
 	if err != nil {
@@ -304,8 +303,8 @@ func AddressWith(at *url.URL, moment understudy.Query) string {
 	return at.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
-// RedirectMoment redirects to the usual form of the address if it spells the moment in another way. It then returns
-// true.
+// RedirectMoment redirects to the viewer's own form of the address if the address writes the moment in another form.
+// done is true if it has redirected.
 func (q *Exchange) RedirectMoment() (done bool) {
 	if q.Clock.AsOf.IsCanonical {
 		return false
@@ -314,7 +313,7 @@ func (q *Exchange) RedirectMoment() (done bool) {
 	return true
 }
 
-// ExplainPastError turns an error of the mirror about an earlier moment into one for people.
+// ExplainPastError replaces the mirror's error about a page of an earlier moment by an error for people.
 func ExplainPastError(q *Exchange, err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
@@ -333,10 +332,10 @@ func ExplainPastError(q *Exchange, err error) error {
 	}
 }
 
-// Clock has the time and the time zone of a request.
+// Clock has the time and the time zone of a request, and the moment that its page shows.
 type Clock struct {
 	Start      time.Time
 	Zone       *time.Location
-	zoneChosen bool // the browser has chosen its zone
+	zoneChosen bool // whether the reader has chosen the time zone
 	AsOf       AsOf // the moment that the page shows
 }

@@ -1,4 +1,4 @@
-// Dates: parsed as upstream writes them and shown in words. The local times that browsers send become UTC.
+// Dates: how the viewer parses them as upstream or a browser writes them, and how it shows them in words.
 
 package page
 
@@ -13,7 +13,8 @@ import (
 	"understudy/spec"
 )
 
-// ParseDate parses a value of one of the date types. A plain date becomes midnight in UTC, and dateOnly is true.
+// ParseDate parses a value of one of the spec's date types. A date without a time becomes midnight in UTC, and
+// dateOnly is then true.
 func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 	layouts := []string{time.RFC3339}
 	switch kind {
@@ -40,8 +41,8 @@ type When struct {
 	Exact string // such as "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00), 10:03:10 UTC"
 }
 
-// Say writes a moment in words in the reader's zone. Exact always has the seconds and the zone; with seconds, Text
-// has the seconds too.
+// Say writes a moment in words in the reader's zone. Exact always has the seconds and the zone. Text has the seconds
+// only if seconds is true.
 func (c *Clock) Say(t time.Time, seconds bool) When {
 	l := t.In(c.Zone)
 	clock := "15:04"
@@ -55,7 +56,7 @@ func (c *Clock) Say(t time.Time, seconds bool) When {
 	}
 }
 
-// utcSuffix returns the same moment in UTC, or "" if the zone itself is UTC.
+// utcSuffix returns the moment in UTC as an addition to a text, or "" if the zone itself is UTC.
 func utcSuffix(l time.Time) string {
 	u := l.UTC()
 	switch _, offset := l.Zone(); {
@@ -67,8 +68,8 @@ func utcSuffix(l time.Time) string {
 	return u.Format(", 15:04:05 UTC")
 }
 
-// sayShort writes a moment in words for a narrow column. A moment of today has only the time. A moment of another
-// day of this year has seconds only if the caller asks for them.
+// sayShort writes a moment in words for a narrow column. It writes only the time for a moment of today. On another
+// day of this year it writes seconds only if seconds is true.
 func (c *Clock) sayShort(t time.Time, seconds bool) When {
 	w := c.Say(t, true)
 	l, today := t.In(c.Zone), c.Start.In(c.Zone)
@@ -88,7 +89,7 @@ func (c *Clock) sayShort(t time.Time, seconds bool) When {
 // sayDate writes a plain date, which has no time zone, in words.
 func sayDate(t, now time.Time, zone *time.Location) When {
 	today := now.In(zone)
-	// the reader's current day, at midnight in UTC like the plain date
+	// the current day in the reader's zone, as midnight in UTC, because dates without a time are in UTC too
 	day := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
 	return When{Text: SayDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
 }
@@ -124,16 +125,16 @@ func zoneName(t time.Time) string {
 // localForms are the layouts in which browsers send datetime-local and date inputs.
 var localForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
-// ParseLocal parses the value of a datetime-local input in a zone. If the zone skips or repeats that time, it
-// behaves as time.Date does.
+// ParseLocal parses the value of a datetime-local input in a zone. A time that the zone skips or repeats is treated
+// as time.Date treats it.
 func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 	t, err := understudy.ParseTime(text, zone, localForms...)
 	return t, err == nil
 }
 
-// ParseAgo parses a moment relative to now. "today" means the start of the day in zone, and "-7d" the start of the
-// day seven days before. "-1h" means an hour ago, rounded down to the minute. So the same words mean the same
-// moment for a while, and lists that use them can be cached.
+// ParseAgo parses a moment relative to now: "today" is the start of the day in zone, "-7d" the start of the day seven
+// days before, and "-1h" the minute that began an hour ago. The same words mean the same moment for some time, so
+// that lists filtered by it can be cached.
 func ParseAgo(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	const day = 24 * time.Hour
 	ago := time.Duration(0)
@@ -151,8 +152,7 @@ func ParseAgo(text string, now time.Time, zone *time.Location) (time.Time, bool)
 	return time.Date(l.Year(), l.Month(), l.Day()-int(ago/day), 0, 0, 0, 0, zone), true
 }
 
-// WriteDate returns a moment in the form of a filter's type: RFC 3339 in UTC, the day in UTC, or Unix seconds or
-// milliseconds.
+// WriteDate returns a moment in the form of a filter's type: RFC 3339 in UTC, the day in UTC, or Unix seconds or milliseconds.
 func WriteDate(kind string, t time.Time) string {
 	switch kind {
 	case spec.TypeDate:
@@ -165,7 +165,7 @@ func WriteDate(kind string, t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// FormatDuration returns a duration in the largest unit that fits, such as "12 s" or "3 min".
+// FormatDuration returns a duration in the largest suitable unit, such as "12 s" or "3 min".
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -194,8 +194,8 @@ func FormatMillis(d time.Duration) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
 }
 
-// ShownTime returns the field and the time that a row shows: the clock field, else the field that orders lists,
-// else the first time field. f is nil if the caller may see none.
+// ShownTime returns the field and the time that a row shows. It prefers the kind's clock field, then the field that
+// orders its lists, then any field of a time. f is nil if the caller may see none of them.
 func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
 	first := [...]*spec.Field{k.Spec.Field(k.Spec.Clock), k.Spec.Field(k.Spec.Order)}
 	for _, fields := range [...][]*spec.Field{first[:], k.Spec.Fields} {
@@ -211,7 +211,7 @@ func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
 	return nil, time.Time{}
 }
 
-// ClockTime returns the time of a record's clock field. ok is false if the field is null or the caller may not see it.
+// ClockTime returns the time in a record's clock field. ok is false if the field is null or the caller may not see it.
 func ClockTime(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	if f, t := ShownTime(k, row); f != nil && f.Name == k.Spec.Clock {
 		return t, true
@@ -235,7 +235,7 @@ func MaxTime(a, b time.Time) time.Time {
 	return a
 }
 
-// Moment writes a moment in words, without the word "Today". It returns nil for the zero time.
+// Moment writes a moment in words, but leaves out the word "Today". It returns nil for the zero time.
 func (c *Clock) Moment(t time.Time) *When {
 	if t.IsZero() {
 		return nil

@@ -1,5 +1,5 @@
-// Cells and tables as HTML, written without templates: a table has hundreds of cells, and a template takes four
-// times as long for each. Every text is escaped. Links lead only to this viewer or to upstream's documentation.
+// HTML of cells and tables, written without templates, because a template takes four times as long for each cell and
+// a table has hundreds. Every text is escaped. Links lead only to this viewer or to upstream's documentation.
 
 package page
 
@@ -38,7 +38,7 @@ func writeAttribute(b *strings.Builder, name, value string) {
 func (c Cell) Value() template.HTML {
 	var b strings.Builder
 	c.draw(&b)
-	return template.HTML(b.String()) // draw escapes all texts
+	return template.HTML(b.String()) // this is safe HTML, because draw escapes all texts
 }
 
 // draw writes the HTML of the cell: its content with a link, then its unit and note.
@@ -129,8 +129,7 @@ func (c *Cell) writeTags(b *strings.Builder) {
 	}
 }
 
-// EscapeMarked writes a text as HTML and encloses the byte ranges in marks by <mark> tags. The ranges must be in
-// order.
+// EscapeMarked writes a text as HTML. It encloses the byte ranges in marks, which must be in order, by <mark> tags.
 func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 	from := 0
 	for _, m := range marks {
@@ -146,14 +145,15 @@ func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 	escape(b, text[from:])
 }
 
-// isCopyInLink reports whether the copied text is the end of the cell's link. The script then takes it from there.
+// isCopyInLink reports whether the text for the copy button is the end of the cell's link. The script of the page
+// then takes the text from the link.
 func (c *Cell) isCopyInLink() bool {
 	before, ok := strings.CutSuffix(c.Href, c.Copy)
 	return ok && c.Copy != "" && strings.HasSuffix(before, "/") && (c.Class == "tel" || c.Class == "code")
 }
 
-// isSelfExplanatory reports whether cells of a class are understood without their label, on small screens where a row is a
-// card.
+// isSelfExplanatory reports whether cells of a CSS class are understood without a label. On small screens each row is
+// a card, and such cells have no label.
 func isSelfExplanatory(class string) bool {
 	return class == "state" || class == "code" || strings.HasPrefix(class, "dir")
 }
@@ -197,17 +197,17 @@ func (p *Table) Body() template.HTML {
 		}
 		b.WriteString("</tr>\n")
 	}
-	return template.HTML(b.String()) // draw and writeAttribute escape all texts
+	return template.HTML(b.String()) // this is safe HTML, because draw and writeAttribute escape all texts
 }
 
-// SelectBox returns the check box that selects a record. Screen readers name the record by the text in what.
+// SelectBox returns the check box that selects the record pick. Screen readers call the record what.
 func SelectBox(pick, what string) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<input type="checkbox" name="record" form="` + SelectForm + `"`)
 	writeAttribute(&b, "value", pick)
 	writeAttribute(&b, "aria-label", "Select "+what)
 	b.WriteByte('>')
-	return template.HTML(b.String()) // writeAttribute escapes the texts
+	return template.HTML(b.String()) // this is safe HTML, because writeAttribute escapes the texts
 }
 
 // GridLine is a horizontal line with its number, in a chart of 100 by 100 units.
@@ -216,7 +216,7 @@ type GridLine struct {
 	Text string
 }
 
-// Mark is a time below a chart. Anchor says which end of the text is at X.
+// Mark is the label of a time below a chart. Anchor says whether the text begins, ends or has its middle at X.
 type Mark struct {
 	X            float64
 	Text, Anchor string

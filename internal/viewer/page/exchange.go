@@ -20,21 +20,21 @@ import (
 	"understudy/request"
 )
 
-// Exchange is one request on its way through the viewer.
+// Exchange is one request and its response while the viewer handles them.
 type Exchange struct {
 	V           *Visitor
 	R           *http.Request
 	Ctx         context.Context
 	Rights      Rights
-	Source      *plan.Source // the source that the address names
+	Source      *plan.Source // the source whose name the address contains; nil if it names none
 	Kind        *plan.Kind
-	DataFormat  string // the data format requested: ".json", ".csv" or ".jsonl"; empty for a page
+	DataFormat  string // the requested data format: ".json", ".csv" or ".jsonl"; empty for a page
 	Clock       Clock
 	Tasks       tasks
 	Reply       Reply
 	records     recordEditions
-	Answer      *request.Response // the mirror's answer, for the footer
-	ShowsSearch bool              // the page shows the results of a search
+	Answer      *request.Response // the mirror's answer to the main read of the page; the footer shows its age and origin
+	ShowsSearch bool              // whether the page shows the results of a search
 	SearchText  string            // the text in the search box
 }
 
@@ -43,16 +43,16 @@ type Reply struct {
 	W         http.ResponseWriter
 	r         *http.Request
 	v         *Visitor
-	Started   bool          // the first bytes of the response have been sent
-	page      *bytes.Buffer // the bytes of the page that are not sent yet
-	stream    *stream       // the page, if it is sent in pieces; nil until the first piece is sent
-	Fragments []*Fragment   // the fragments of the page, indexed by the numbers in their marks
-	message   string        // the message of a form, shown on this page
-	session   Session       // the browser's session, once a page has contents to show
+	Started   bool          // whether the first bytes of the response have been sent
+	page      *bytes.Buffer // the rendered bytes of the page that have not been sent yet
+	stream    *stream       // the response, if it is sent in pieces; nil until the first piece is sent
+	Fragments []*Fragment   // the fragments of the page; the marks in the page are indexes of this slice
+	message   string        // the message that a form left for this page, such as "Saved"
+	session   Session       // the browser's session; set when the page shows the first audio or image
 }
 
-// Exchange finds the caller and runs the handler with the request deadline. An error of the handler becomes an
-// error page.
+// Exchange finds the caller of the request, and runs the handler with the request deadline. If either fails, it sends
+// an error page.
 func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) {
 	v.Open(w, r, func(q *Exchange) error {
 		if err := q.enter(); err != nil {
@@ -62,12 +62,12 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 	})
 }
 
-// Refuse answers with an error page.
+// Refuse answers a request with an error page.
 func (v *Visitor) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	v.Exchange(w, r, func(*Exchange) error { return err })
 }
 
-// Open runs a handler that anybody may call. It is like Exchange, but the caller stays unknown.
+// Open runs a handler for a request by anybody. Other than Exchange, it does not identify the caller.
 func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Options.Deadline)
 	q, end := v.Begin(ctx, w, r)
@@ -84,7 +84,7 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	if q.Reply.stream != nil && r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has closed the connection
 	}
-	if q.Reply.Started { // an incomplete response must not look complete
+	if q.Reply.Started { // the connection is aborted, so that the client does not take the response for complete
 		v.Options.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
@@ -94,8 +94,8 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	}
 }
 
-// Begin returns a new exchange. The function end waits for the exchange's background reads, which stop when ctx
-// ends.
+// Begin returns a new exchange and a function end, which waits for the exchange's background reads. The reads are
+// cancelled when ctx ends.
 func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *Exchange, end func()) {
 	q = &Exchange{
 		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Options.Gate, v: v}, Clock: Clock{Start: v.Options.Now()},
@@ -107,7 +107,8 @@ func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return q, func() { endTimes(); q.Tasks.background.Wait() }
 }
 
-// startTimers sets how long a page waits before its first byte. Data formats have no such limit.
+// startTimers starts the timers that limit how long a page waits before it sends its first byte, and for its parts.
+// Responses in a data format have no such limit.
 func (t *tasks) startTimers(h http.Header) (end func()) {
 	t.partsWait, t.firstByteWait = t.ctx, t.ctx
 	if formOf(t.r.URL.Path) != "" {
@@ -126,11 +127,12 @@ func (t *tasks) startTimers(h http.Header) (end func()) {
 	return func() { endSoon(); endLate() }
 }
 
-// WriteAudit writes what the caller does to the audit log, before the response is sent. The exchange must end if it
-// returns an error.
+// WriteAudit writes an action of the caller to the audit log. It must be called before the response is sent. If it
+// returns an error, the exchange must fail.
 func WriteAudit(q *Exchange, e understudy.AuditEntry) error { return PrepareAudit(q, e)(q.Ctx) }
 
-// PrepareAudit is like WriteAudit for work that outlives the request. It returns a function that writes the entry.
+// PrepareAudit returns a function that writes an action of the caller to the audit log. Work that continues after the
+// request uses it instead of WriteAudit.
 func PrepareAudit(q *Exchange, e understudy.AuditEntry) func(context.Context) error {
 	if q.V.Options.Audit == nil {
 		return func(context.Context) error { return nil }
@@ -139,7 +141,7 @@ func PrepareAudit(q *Exchange, e understudy.AuditEntry) func(context.Context) er
 	return func(ctx context.Context) error { return q.V.Options.Audit.RecordAction(ctx, e) }
 }
 
-// AuditEntry returns the entry with the caller, the source and the kind of the exchange filled in.
+// AuditEntry adds the caller, the source and the kind of the exchange to an audit entry.
 func AuditEntry(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	if e.Caller.Name == "" {
 		e.Caller = q.Rights.Caller
@@ -154,7 +156,7 @@ func AuditEntry(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	return e
 }
 
-// canStream reports whether the response may be sent in pieces, which is the case for pages.
+// canStream reports whether the response may be sent in pieces. Only pages are, not responses in a data format.
 func canStream(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }
 
 // recoverPanics runs f and turns a panic into an error.
@@ -167,7 +169,7 @@ func recoverPanics(f func() error) (err error) {
 	return f()
 }
 
-// enter finds the caller, the source and the kind of the request.
+// enter identifies the caller, and finds the source and the kind in the address.
 func (q *Exchange) enter() (err error) {
 	q.DataFormat = formOf(q.R.URL.Path)
 	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
@@ -216,15 +218,15 @@ func (q *Exchange) enterKind(name string) error {
 		func(s string) string { return "/" + q.Source.Name + "/" + s })
 }
 
-// The endings of addresses that request a data format.
+// The endings of addresses that request a data format instead of a page.
 const (
 	DataSuffix  = ".json"
 	CsvSuffix   = ".csv"
 	LinesSuffix = ".jsonl"
 )
 
-// formOf returns the data format that a path requests, or "". Lists and searches have all three formats, other
-// pages only .json.
+// formOf returns the data format that the path requests, or "" if it requests a page. Lists and searches have all
+// three formats, other pages only .json.
 func formOf(path string) string {
 	for _, form := range []string{DataSuffix, CsvSuffix, LinesSuffix} {
 		if strings.HasSuffix(path, form) && (form == DataSuffix || strings.Count(path, "/") < 3) {
@@ -234,7 +236,7 @@ func formOf(path string) string {
 	return ""
 }
 
-// IsForcedReload reports whether the request has no-cache, as browsers send it for a reload with the shift key.
+// IsForcedReload reports whether the request has Cache-Control: no-cache, as browsers send it for a reload with the shift key.
 func IsForcedReload(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Cache-Control"), func(s string) bool { return strings.Contains(s, "no-cache") })
 }
@@ -246,7 +248,8 @@ func IsAdministrator(q *Exchange) bool {
 	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.IsActive(q.Clock.Start)
 }
 
-// AdministratorHandler returns a handler for administrators only. The text what is a verb phrase for the error message of other callers.
+// AdministratorHandler returns a handler for administrators only. Other callers get an error that they can't do what,
+// which is a verb phrase.
 func AdministratorHandler(what string, run Handler) Handler {
 	return func(q *Exchange) error {
 		if !IsAdministrator(q) {
@@ -259,7 +262,7 @@ func AdministratorHandler(what string, run Handler) Handler {
 // CanSeeJobs reports whether the caller may see jobs. Their keys and errors name records of every source.
 func (q *Exchange) CanSeeJobs() bool { return q.V.Options.Jobs != nil && IsAdministrator(q) }
 
-// The forms by which an administrator starts and ends viewing the pages as another role.
+// The paths of the forms by which an administrator starts or ends viewing the pages as another role.
 const (
 	ViewAsPath    = ControlPrefix + "view-as"
 	ViewAsEndPath = ViewAsPath + "/end"

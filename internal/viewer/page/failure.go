@@ -1,4 +1,4 @@
-// Failures: errors as pages with advice for the reader. Errors get their status codes only here.
+// Failures: error pages with advice for the reader. This is the only place that maps errors to status codes.
 
 package page
 
@@ -21,15 +21,15 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Problem is an error with a text for people.
+// Problem is an error that is written for people.
 type Problem struct {
-	Title      string   // the problem in one phrase
-	Hint       string   // the reader's next step
-	KnownWords []string // the words that would have been accepted, the most similar first
-	Href       string   // the address of a link that helps; empty for the home page
-	Link       string   // the text of that link
-	Mistake    *Pointer // the position of the mistake in the input, or nil
-	// Reason is upstream's error code and its meaning, or nil if upstream gave none.
+	Title      string   // a phrase that says what is wrong
+	Hint       string   // what the reader can do about the problem
+	KnownWords []string // the words that the viewer accepts instead, the most similar first
+	Href       string   // the address of a page that helps; empty for the home page
+	Link       string   // the text of the link to Href
+	Mistake    *Pointer // the place of the mistake in the reader's input; nil if it is not known
+	// Reason has upstream's error code and its meaning. It is nil if upstream gave no code.
 	Reason *plan.Reason
 	Kind   error
 }
@@ -40,12 +40,12 @@ func (p *Problem) Error() string { return "viewer: " + p.Title + ". " + p.Hint }
 // Unwrap returns the error kind.
 func (p *Problem) Unwrap() error { return p.Kind }
 
-// NewBadRequest returns an error about the input. known are the words that would have been accepted.
+// NewBadRequest returns an error about the reader's input. known are the words that would be accepted.
 func NewBadRequest(title, hint string, known []string) error {
 	return &Problem{Title: title, Hint: hint, KnownWords: known, Kind: understudy.ErrInvalid}
 }
 
-// NewNotFound returns an error about an address that names nothing. href is a link that may help.
+// NewNotFound returns an error for an address of nothing. href is the address of a page that may help.
 func NewNotFound(title, hint, href string) error {
 	p := &Problem{Title: title, Hint: hint, Href: href, Kind: understudy.ErrNotFound}
 	if href != "" && href != "/" {
@@ -54,8 +54,8 @@ func NewNotFound(title, hint, href string) error {
 	return p
 }
 
-// NewUnknownWord returns an error about a word of the address. Its status is 404 for a source or kind, which have a
-// link, and 400 for a parameter. link returns the address for a known word.
+// NewUnknownWord returns an error about an unknown word in the address. If the word stands for a source or kind, the
+// status is 404 and link returns the address for a known word. If it stands for a parameter, the status is 400.
 func NewUnknownWord(what, word string, known []string, link func(string) string) error {
 	p := &Problem{Title: "There is no " + what + " “" + understudy.Clip(word) + "”", Kind: understudy.ErrNotFound}
 	if link == nil {
@@ -78,8 +78,8 @@ func NewUnknownWord(what, word string, known []string, link func(string) string)
 	return p
 }
 
-// errorStatus returns the status of an error like understudy.Status, except that invalid input has status 400. A
-// person typed the address, and it names nothing of upstream's either.
+// errorStatus returns the status for an error. It is that of understudy.Status, but 400 for invalid input, because a
+// person has typed an address that exists neither here nor upstream.
 func errorStatus(err error) int {
 	if errors.Is(err, understudy.ErrInvalid) {
 		return http.StatusBadRequest
@@ -92,21 +92,21 @@ type failure struct {
 	Status  int
 	Problem Problem
 	Outage  *outage
-	Unseen  bool // the caller may read nothing here
+	Unseen  bool // whether the caller may read nothing at all here
 }
 
-// outage is what the page says about a source that does not answer.
+// outage is what the error page says about a source whose API does not answer.
 type outage struct {
 	State         Health
-	Retry         int        // the delay until the next try, in seconds
-	ReadableKinds []kindView // the kinds that can still be read
+	Retry         int        // the number of seconds until upstream is tried again
+	ReadableKinds []kindView // the kinds whose stored records can be read during the outage
 }
 
 // Fail answers with an error page, or with the error as JSON.
 func (q *Exchange) Fail(err error) {
 	status := errorStatus(err)
 	if status == http.StatusUnauthorized && q.V.Options.People != nil && q.DataFormat == "" && len(q.R.Header["Authorization"]) == 0 {
-		q.RedirectBack(signInPath(q.R), "") // a person's browser is sent to the sign-in page
+		q.RedirectBack(signInPath(q.R), "") // a person who is not signed in is redirected to the sign-in page
 		return
 	}
 	f := failure{Status: status, Problem: q.explain(status, err)}
@@ -142,8 +142,8 @@ func (q *Exchange) Fail(err error) {
 	}
 }
 
-// signInPath returns the address of the sign-in page, which redirects back afterwards. The content of a posted form
-// is lost.
+// signInPath returns the address of the sign-in page. After the sign-in, the browser is redirected to the page of the
+// request. The fields of a form are lost.
 func signInPath(r *http.Request) string {
 	if r.Method != http.MethodGet || r.URL.Path == "/" {
 		return SignInPath
@@ -151,8 +151,8 @@ func signInPath(r *http.Request) string {
 	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: r.URL.RequestURI()}})
 }
 
-// explain returns the text for an error. Errors of the root package's kinds are written for people; the text of all
-// others is only logged.
+// explain returns the text for an error. It uses the texts of the root package's errors, which are written for
+// people. All other texts go only to the log.
 func (q *Exchange) explain(status int, err error) Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -187,8 +187,8 @@ func (q *Exchange) explain(status int, err error) Problem {
 		"the server's log has the details."}
 }
 
-// remedy returns the line of configuration that allows what was refused: a hidden kind, or the use of a field. It
-// returns "" if no line does.
+// remedy returns the line of settings that allows what the gate refused: to see a kind, or to use a field. It returns
+// "" if no line allows it.
 func (r *Rights) remedy(k *plan.Kind, err error) string {
 	var unseen *access.UnseenError
 	switch {
@@ -215,7 +215,8 @@ func Sentence(err error) string {
 	return text
 }
 
-// outage returns what is known about the outage: its start, the next try, and what can be read meanwhile.
+// outage returns when the outage began, when upstream is tried again, and what can be read until then. It returns nil
+// if err is not about an outage.
 func (q *Exchange) outage(err error) *outage {
 	o := &outage{Retry: 5}
 	if q.Source != nil {
@@ -239,7 +240,7 @@ func (q *Exchange) outage(err error) *outage {
 	return o
 }
 
-// Pointer is the position of a mistake in the input.
+// Pointer shows where in the reader's input a mistake is.
 type Pointer struct {
 	Before, At, After, Why string
 	Kind                   error
@@ -254,7 +255,7 @@ func FindSyntaxError(err error) *query.SyntaxError {
 	return nil
 }
 
-// NewPointer splits the text of a search around its mistake. It never splits a character.
+// NewPointer splits the text of a search before and after its mistake, but never within a character.
 func NewPointer(e *query.SyntaxError) *Pointer {
 	at := min(max(e.At, 0), len(e.Text))
 	end := min(max(e.End, at), len(e.Text))

@@ -19,13 +19,14 @@ import (
 	"github.com/tdewolff/minify/v2/js"
 )
 
-// files serves the files of static/. They are minified and compressed once at the start.
+// files serves the files of the folder static/. They are minified and compressed when the server starts.
 type files struct {
-	byName  map[string]file   // the files by their name with hash, such as "viewer.0a1b2c3d.css"
+	byName  map[string]file   // the files by their name with the hash, such as "viewer.0a1b2c3d.css"
 	Address map[string]string // the address of each file, such as "viewer.css" -> "/-/static/viewer.0a1b2c3d.css"
 }
 
-// contentTypes are the types of the files in static/, by extension. The host's own table is not used.
+// contentTypes are the media types of the static files by extension. The table of the operating system is not used,
+// so all hosts behave alike.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -35,8 +36,7 @@ type file struct {
 	plain, gzip []byte
 }
 
-// Assets are the parsed templates and the packed static files of the pages. They never change, and several visitors
-// may share them.
+// Assets are the parsed templates and the compressed static files. They never change, so several visitors may share them.
 type Assets struct {
 	files *files
 	pages *pages
@@ -99,7 +99,8 @@ func readFiles(assets fs.FS) (*files, error) {
 	return all, nil
 }
 
-// readStatic reads a file. For a folder it reads all files and joins them, because they are sent as one.
+// readStatic reads a file. If the name is that of a folder, it returns all files of the folder joined, because
+// browsers load them as one.
 func readStatic(assets fs.FS, name string, folder bool) ([]byte, error) {
 	if !folder {
 		return fs.ReadFile(assets, name)

@@ -1,5 +1,5 @@
-// Fragments: pieces of pages that are the same in many views. A fragment is rendered and compressed once. Between
-// two fragments stands the text that is only for the current view.
+// Fragments: pieces of HTML that are the same in many responses. Each fragment is rendered and compressed once. The
+// HTML between two fragments is rendered for each response.
 
 package page
 
@@ -21,40 +21,40 @@ import (
 )
 
 const (
-	FragmentBytes  = 16 << 20 // the most memory for all fragments, compressed and not
-	fragmentLevel  = 9        // the compression level of fragments, which are compressed once
-	maxStoredBlock = 64       // text of the current view is not compressed if it has at most this many bytes
-	maxPackings    = 2        // how many compressed forms one fragment keeps, for different texts before it
-	markByte       = 0        // stands before and after a fragment's number in a page; templates never write it
+	FragmentBytes  = 16 << 20 // the maximum size in bytes of all fragments in memory, plain and compressed together
+	fragmentLevel  = 9        // the compression level of fragments, which is high because each is compressed only once
+	maxStoredBlock = 64       // HTML outside of fragments is not compressed if it has at most this many bytes
+	maxPackings    = 2        // the number of compressed forms kept for each fragment, for different HTML before it
+	markByte       = 0        // the byte before and after a fragment's number in the buffer of a page; templates never write it
 )
 
-// Fragment is a piece of a page.
+// Fragment is a piece of HTML that is the same in many responses.
 type Fragment struct {
 	Plain  []byte
 	mu     sync.Mutex
 	packed []packing
 }
 
-// packing is a fragment compressed to DEFLATE blocks that refer to the fragments before it. It can be reused
-// wherever these fragments are at the same distance, with any text between them.
+// packing is a fragment compressed to DEFLATE blocks that refer to the fragments before it. The blocks can be reused
+// in every response that has the same fragments before it at the same distances, whatever stands between them.
 type packing struct {
 	behind []stretch
 	bytes  []byte
 }
 
-// stretch is a number of bytes for the current view, followed by a fragment.
+// stretch is a number of bytes of HTML outside of fragments, followed by a fragment.
 type stretch struct {
 	drawn int
 	f     *Fragment
 }
 
 var packers = sync.Pool{New: func() any {
-	w, _ := flate.NewWriterDict(nil, fragmentLevel, nil) // the level is valid, so there is no error
+	w, _ := flate.NewWriterDict(nil, fragmentLevel, nil) // an error would mean that the level is not valid
 	return w
 }}
 
-// compress returns the fragment compressed (RFC 1951) for its place behind the given stretches and drawn more
-// bytes. It ends with a sync flush.
+// compress returns the fragment compressed (RFC 1951) for its place after the stretches in behind and drawn more
+// bytes. The result ends with a sync flush.
 func (f *Fragment) compress(behind []stretch, drawn int) []byte {
 	behind = append(behind, stretch{drawn, nil})
 	f.mu.Lock()
@@ -77,8 +77,8 @@ func (f *Fragment) compress(behind []stretch, drawn int) []byte {
 	return f.packed[len(f.packed)-1].bytes
 }
 
-// window returns the bytes that a fragment may refer to. Bytes of the current view are NUL there. No fragment
-// contains NUL, so no reference can point to them.
+// window returns the bytes that the compressed fragment may refer to. HTML outside of fragments is replaced by NUL
+// bytes. Fragments contain no NUL, so no reference can point there.
 func window(behind []stretch, f *Fragment) []byte {
 	if bytes.IndexByte(f.Plain, markByte) >= 0 {
 		return nil
@@ -93,18 +93,18 @@ func window(behind []stretch, f *Fragment) []byte {
 	return w
 }
 
-// Identity identifies the content of a fragment: equal identities mean the same bytes. Fragments are cached by the
-// viewer, so they are lost when a new policy makes a new viewer.
+// Identity identifies the content of a fragment: fragments with the same identity have the same bytes. The cache
+// belongs to one viewer. A new policy makes a new viewer, and so an empty cache.
 type Identity struct {
-	name   string // the name of the fragment, with the page's address
-	caller string // the role and the source of the caller; its name if the fragment shows it
-	time   string // the zone, the day, and whatever else the fragment shows of the time
-	hash   uint64 // a hash of the view and all other values
+	name   string // the name of the fragment, followed by the page's address
+	caller string // the role and the source of the caller, or the caller's name if the fragment depends on it
+	time   string // the time zone, the day, and other times on which the fragment depends
+	hash   uint64 // a hash of the caller's view of the data and of all other values
 }
 
-// Identity returns an identity for the current page.
+// Identity returns the identity of a fragment of the current page, before the values that With adds.
 func (q *Exchange) Identity(what string) Identity {
-	c, notes := &q.Rights.Caller, int64(0) // increases with every note that the caller may see
+	c, notes := &q.Rights.Caller, int64(0) // the number of changes to the notes that the caller may see
 	if q.Rights.CanSeeAnyNotes(q.Clock.AsOf) {
 		notes = q.V.Options.Annotations.AnnotationsVersion()
 	}
@@ -115,8 +115,7 @@ func (q *Exchange) Identity(what string) Identity {
 	}
 }
 
-// With adds values that determine the content of a fragment. A difference in any part of a value makes another
-// identity.
+// With returns the identity with a hash of more values on which the content of the fragment depends.
 func (i Identity) With(s maphash.Seed, parts ...any) Identity {
 	for _, p := range parts {
 		var h maphash.Hash
@@ -127,8 +126,7 @@ func (i Identity) With(s maphash.Seed, parts ...any) Identity {
 	return i
 }
 
-// hashValue adds a value and everything it refers to. The order of maps does not matter, and of a time only the
-// moment counts.
+// hashValue adds a value, and everything it refers to, to the hash. It ignores the order of maps and the time zones of times.
 func hashValue(h *maphash.Hash, v reflect.Value) {
 	_ = h.WriteByte(byte(v.Kind()))
 	switch v.Kind() {
@@ -167,19 +165,19 @@ func hashValue(h *maphash.Hash, v reflect.Value) {
 		for i := range v.NumField() {
 			hashValue(h, v.Field(i))
 		}
-	default: // a number or a bool
+	default: // the value is a number or a bool
 		maphash.WriteComparable(h, v.Interface())
 	}
 }
 
-// Keep returns the named templates of a page as fragments. It renders them with the result of data unless they are
-// cached under the identity. The results are marks, valid until the page is sent.
+// Keep renders the named templates of a page as fragments, with the data that data returns. If the fragments are cached under
+// the identity, it does not render them. Its results stand for the fragments and are valid only in the current page.
 func (y *Reply) Keep(of Identity, data func() any, names ...string) ([]template.HTML, error) {
 	return y.keepFragments(of, func() ([]string, any) { return names, data() })
 }
 
-// keepFragments is like Keep, but draw also returns the template names. The result of a template that writes nothing
-// is "".
+// keepFragments is like Keep, but draw returns the names of the templates too. The result for a template that writes
+// nothing is "".
 func (y *Reply) keepFragments(of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
 	all, ok := y.v.FragmentCache.Get(of)
 	if !ok {
@@ -201,14 +199,14 @@ func (y *Reply) keepFragments(of Identity, draw func() (names []string, data any
 			continue
 		}
 		y.Fragments = append(y.Fragments, f)
-		// our own mark: a template never writes a NUL of a value
+		// this mark is safe, because templates write no NUL bytes
 		marks[i] = template.HTML("\x00" + strconv.Itoa(len(y.Fragments)-1) + "\x00")
 	}
 	return marks, nil
 }
 
-// splitAtMarks splits a page at its marks. It calls yield for each text of the current view and the fragment behind
-// it, which is nil at the end.
+// splitAtMarks splits a page at the marks of its fragments. It calls yield for each piece of HTML with the fragment
+// that follows it, and at the end with a nil fragment.
 func (y *Reply) splitAtMarks(page []byte, yield func(drawn []byte, f *Fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
@@ -218,7 +216,7 @@ func (y *Reply) splitAtMarks(page []byte, yield func(drawn []byte, f *Fragment) 
 		n := bytes.IndexByte(page[i+1:], markByte)
 		at, err := strconv.ParseUint(string(page[i+1:max(i+1+n, i+1)]), 10, 32)
 		if err != nil || at >= uint64(len(y.Fragments)) {
-			// the text between the NUL bytes is not one of our marks
+			// the bytes between two NUL bytes are not one of our marks
 			return yield(bytes.ReplaceAll(page, []byte{markByte}, nil), nil)
 		}
 		if err := yield(page[:i], y.Fragments[at]); err != nil {
@@ -239,12 +237,12 @@ func (y *Reply) writePlain(w io.Writer, page []byte) error {
 	})
 }
 
-// packer writes a page with its fragments as one gzip member (RFC 1952). It compresses the text of the current view
-// and copies the compressed fragments. A client can decompress all that has been added so far.
+// packer writes pages as one gzip stream (RFC 1952). It compresses the HTML outside of fragments and copies the
+// compressed fragments. The client can decompress everything that has been added, before the end of the stream.
 type packer struct {
-	Independent bool // fragments refer to no fragment before them, because their order is not known
+	Independent bool // whether fragments must not refer to earlier fragments, because their order is not known in advance
 	sum, size   uint32
-	before      []byte // the window for compressing the next text
+	before      []byte // the bytes that the next compressed HTML may refer to
 	behind      []stretch
 	between     int
 }
@@ -254,7 +252,7 @@ func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0,
 
 // add writes a piece of a page.
 func (p *packer) add(y *Reply, w *bytes.Buffer, page []byte) error {
-	defer func() { p.before = nil }() // the page's buffer is reused afterwards
+	defer func() { p.before = nil }() // the buffer of the page is reused after add returns, so nothing may refer to it
 	return y.splitAtMarks(page, func(drawn []byte, f *Fragment) error {
 		if len(drawn) > 0 {
 			if err := writeCompressed(w, drawn, p.before); err != nil {
@@ -276,8 +274,8 @@ func (p *packer) add(y *Reply, w *bytes.Buffer, page []byte) error {
 	})
 }
 
-// writeCompressed writes bytes as complete blocks that may refer to the window. A few bytes become a stored block (RFC
-// 1951, 3.2.4), because compressing them costs more than it saves.
+// writeCompressed writes bytes as complete DEFLATE blocks, which may refer to the window. It writes a few bytes as a
+// stored block (RFC 1951, 3.2.4), because compressing them costs more than it saves.
 func writeCompressed(w *bytes.Buffer, b, window []byte) error {
 	if n := uint16(len(b)); len(b) <= maxStoredBlock {
 		w.Write([]byte{0, byte(n), byte(n >> 8), byte(^n), byte(^n >> 8)})
@@ -291,14 +289,14 @@ func (p *packer) count(b []byte) {
 	p.sum, p.size, p.before = crc32.Update(p.sum, crc32.IEEETable, b), p.size+uint32(len(b)), b
 }
 
-// end writes the last block, the checksum and the size.
+// end writes the last block, the checksum and the size, which end the gzip stream.
 func (p *packer) end(w *bytes.Buffer) error {
 	err := flate.StatelessDeflate(w, nil, true, nil)
 	w.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, p.sum), p.size))
 	return err
 }
 
-// writeGzip writes a complete page with its fragments.
+// writeGzip compresses a complete page with its fragments.
 func (y *Reply) writeGzip(w *bytes.Buffer, page []byte) error {
 	var p packer
 	p.begin(w)

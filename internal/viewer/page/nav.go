@@ -1,4 +1,4 @@
-// Navigation: links to every kind on every page. The main kinds come first, the others follow under their headings.
+// The navigation on every page: links to all kinds. The main kinds come first. The other kinds follow in groups with headings.
 
 package page
 
@@ -19,10 +19,10 @@ import (
 // CallSid.
 const ParamBack = understudy.OwnPrefix + "back"
 
-// MaxBack is the largest number of newer pages in an address.
+// MaxBack is the largest number of ParamBack parameters in an address.
 const MaxBack = 8
 
-// nav has the links of the header.
+// nav has the links in the header of a page.
 type nav struct {
 	Main []Link
 	More []linkGroup
@@ -34,8 +34,8 @@ type linkGroup struct {
 	Links []Link
 }
 
-// maxMainKinds is the largest number of kinds that the header shows without a group. More would not fit, whatever the
-// spec says.
+// maxMainKinds is the largest number of kinds in the header that are not in a group. The header has no room for more,
+// even if the spec has more main kinds.
 const maxMainKinds = 6
 
 // nav returns the links to the kinds of a source.
@@ -52,7 +52,7 @@ func (r *Rights) nav(source *plan.Source, current *plan.Kind) nav {
 		}
 		n.More = append(n.More, linkGroup{part.title, links})
 		for _, l := range links {
-			if l.Current { // the current kind is never hidden in a group
+			if l.Current { // the kind of the current page always stands outside of the groups
 				n.Main = append(n.Main, l)
 			}
 		}
@@ -60,14 +60,15 @@ func (r *Rights) nav(source *plan.Source, current *plan.Kind) nav {
 	return n
 }
 
-// kindGroup is a group of kinds with a heading. The main kinds have none.
+// kindGroup is a group of kinds with a heading. The group of the main kinds has no heading.
 type kindGroup struct {
 	title string
 	kinds []*plan.Kind
 }
 
-// groupKinds returns the kinds of a source that the caller may list, grouped by the spec's headings in the order of
-// their first use. The main kinds come first. A nil source stands for the only source, if there is just one.
+// groupKinds returns the kinds of a source that the caller may list, in groups. The main kinds come first. The other
+// groups have the headings of the spec, in the order of their first use. A nil source stands for the only source, if
+// there is just one.
 func (r *Rights) groupKinds(s *plan.Source) []kindGroup {
 	if s == nil && len(r.v.Planned) == 1 {
 		s = r.v.Planned[0]
@@ -94,8 +95,8 @@ func (r *Rights) groupKinds(s *plan.Source) []kindGroup {
 	return all
 }
 
-// banners returns the states of sources that do not answer normally: the page's source, or every source the caller
-// may see.
+// banners returns the state of each source that does not answer normally. It checks only the source of the page, or
+// if the page has none, all sources that the caller may see.
 func (q *Exchange) banners() []Health {
 	if !q.Rights.HasCaller {
 		return nil
@@ -118,7 +119,7 @@ func (q *Exchange) banners() []Health {
 type Link struct {
 	Href, Text string
 	Current    bool
-	About      string // a sentence about what it does, or ""
+	About      string // a sentence about what happens at the address, or ""
 }
 
 // Option is one choice of a menu.
@@ -142,8 +143,8 @@ func KindOptions(q *Exchange, names []string) []Option {
 	return all
 }
 
-// IsTextValue reports whether a browser would send the text as the value. Browsers trim the text and join several spaces
-// to one.
+// IsTextValue reports whether a browser sends the option's text as its value. Browsers trim the text and join several
+// spaces to one.
 func (o Option) IsTextValue() bool {
 	return o.Value == o.Text && o.Text != "" && strings.Join(strings.Fields(o.Text), " ") == o.Text
 }
@@ -158,7 +159,7 @@ func keysAddress(s *plan.Source) string {
 	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: s.Name}})
 }
 
-// ServeKeys shows the keyboard shortcuts and the pages they open for this role.
+// ServeKeys shows the keyboard shortcuts and the pages that they open for the caller's role.
 func ServeKeys(q *Exchange) error {
 	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Rights.CanSee(s) {
 		q.Source = s
@@ -166,11 +167,11 @@ func ServeKeys(q *Exchange) error {
 	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{q.Rights.shortcuts(q.Source, q.CanSeeJobs())})
 }
 
-// shortcut is a page that a key opens.
+// shortcut is a key and the page that it opens.
 type shortcut struct{ Key, Href, Text string }
 
-// shortcuts returns the pages with a key: home, the search, the jobs and each kind. A kind has the first free
-// letter of its title. The main kinds choose first, so a role has the same keys on every page.
+// shortcuts returns the pages that a key opens: home, the search, the jobs and each kind. The key of a kind is the first letter
+// of its title that no other page uses. The main kinds choose first. A role has the same keys on every page.
 func (r *Rights) shortcuts(source *plan.Source, jobs bool) []shortcut {
 	if !r.HasCaller || r.Caller.Role() == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Our own numbers, which lists mark.
+// Our own phone numbers, which pages mark.
 
 package page
 
@@ -13,21 +13,21 @@ import (
 	"understudy/request"
 )
 
-// maxOwnNumbers limits how many of our own numbers each cache keeps.
+// maxOwnNumbers is the maximum number of our own phone numbers that each cache keeps.
 const maxOwnNumbers = 100_000
 
-// numbers reads the kinds that list our own numbers. Each page requests the list from the mirror, which usually has
-// it, and reads the answer with its own caller's rights. A page that cannot wait uses the numbers that its role saw
-// last. If the mirror has no list yet, the page is sent unmarked, and the fetch continues in the background.
+// numbers reads the kinds that list our own phone numbers. Each page requests the list from the mirror, which usually has it
+// stored, and reads it with the rights of its caller. A page that cannot wait uses the numbers that its role saw last. If the
+// mirror has nothing stored, the page is sent without marks and the fetch continues in the background.
 type numbers struct {
 	v       *Visitor
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*plan.Kind]*flight // limits upstream requests to one for each kind at a time
-	// the numbers that a role saw last, by source and role, for pages that cannot wait
+	flights map[*plan.Kind]*flight // the running requests by kind, so that there is only one upstream request for each kind at a time
+	// the numbers that a role saw last, by source and role, which are used by pages that cannot wait
 	lastSeen *lru.Cache[string, map[string]bool]
-	byView   *lru.Cache[ownView, []string] // the numbers of our own that each view contains
+	byView   *lru.Cache[ownView, []string] // the numbers of our own that a role sees in a list, by the hash of the list
 	wg       sync.WaitGroup
 }
 
@@ -38,11 +38,11 @@ type ownView struct {
 	sum  [16]byte
 }
 
-// flight is one request whose answer every exchange that started or joined it receives.
+// flight is a request for the list of our own numbers. All exchanges that need the list at the same time share it.
 type flight struct {
 	kind   *plan.Kind
 	done   chan struct{}
-	answer *request.Response // set before done is closed; nil if there is none
+	answer *request.Response // the answer, set before done is closed; nil if the request failed
 }
 
 func newNumbers(v *Visitor) *numbers {
@@ -57,10 +57,10 @@ func (n *numbers) close() {
 	n.wg.Wait()
 }
 
-// numberFlights are the requests for our own numbers that one exchange waits for.
+// numberFlights are the requests for our own numbers that a page waits for.
 type numberFlights []*flight
 
-// Begin requests the numbers that the caller may know.
+// Begin requests our own numbers, as far as the caller may know them.
 func (n *numbers) Begin(q *Exchange) numberFlights {
 	var all numberFlights
 	if q.DataFormat != "" {
@@ -68,7 +68,7 @@ func (n *numbers) Begin(q *Exchange) numberFlights {
 	}
 	for _, k := range q.Source.OwnKinds {
 		if !q.Rights.CanSeeOwnNumbers(k) || !q.Rights.Gate.CanCount(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
-			continue // the flight reads upstream's page, and this caller may find only some of its records
+			continue // the shared request reads all records of upstream's page, but this caller may find only some of them
 		}
 		if f := n.join(k); f != nil {
 			all = append(all, f)
@@ -77,7 +77,7 @@ func (n *numbers) Begin(q *Exchange) numberFlights {
 	return all
 }
 
-// join returns the running request for a kind, or starts one. It returns nil after close.
+// join returns the running request for the list of a kind. If none is running, it starts one. After close it returns nil.
 func (n *numbers) join(k *plan.Kind) *flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,7 +100,7 @@ func (n *numbers) runFlight(f *flight) {
 		f.answer, err = n.v.Options.Mirror.Answer(ctx, request.Request{Target: f.kind.PlannedLists[0].Newest})
 		return err
 	})
-	if err != nil { // without an answer nothing is marked; the page's own read reports the error
+	if err != nil { // without an answer no number is marked; the page's own read reports the error
 		f.answer = nil
 	}
 	n.mu.Lock()
@@ -109,7 +109,7 @@ func (n *numbers) runFlight(f *flight) {
 	close(f.done)
 }
 
-// Wait returns the numbers that the caller may see. It waits no longer than the page does.
+// Wait returns the set of our own numbers that the caller may see. It waits only as long as the page may wait.
 func (all numberFlights) Wait(q *Exchange) map[string]bool {
 	if len(all) == 0 {
 		return nil
@@ -136,7 +136,7 @@ func (all numberFlights) Wait(q *Exchange) map[string]bool {
 	return own
 }
 
-// read adds the numbers of an answer that the caller may see.
+// read adds our own numbers in the answer to own, as far as the caller may see them.
 func (f *flight) read(q *Exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
@@ -147,7 +147,7 @@ func (f *flight) read(q *Exchange, own map[string]bool) {
 	}
 }
 
-// Add adds the numbers of a reading that the caller may see.
+// Add adds our own numbers in a list to own, as far as the caller may see them.
 func (n *numbers) Add(own map[string]bool, role string, k *plan.Kind, r Reading) {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return

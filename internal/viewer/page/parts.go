@@ -28,18 +28,18 @@ import (
 	"understudy"
 )
 
-// partsTimeout is how long a page waits for its parts, from its start. firstByteTimeout is how long it waits for the record or
-// list that it is about.
+// partsTimeout is how long a page waits for its parts. firstByteTimeout is how long it waits for the record or list
+// that it shows, before it sends its head. Both begin with the request.
 const (
 	partsTimeout     = 5 * time.Millisecond
 	firstByteTimeout = 20 * time.Millisecond
 )
 
-// Future is a read in the background of a page (Baker and Hewitt, 1977).
+// Future is a read that runs in the background while a page is made (Baker and Hewitt, 1977).
 type Future struct {
 	done chan struct{} // closed when the read has ended
-	Err  error         // the error of the read, set before done is closed
-	Stop func()        // cancels the read if its result is not needed
+	Err  error         // the error of the read; it is set before done is closed
+	Stop func()        // cancels the read, whose result is then not needed
 }
 
 // HasEnded reports whether the read has ended.
@@ -52,42 +52,42 @@ func (f *Future) HasEnded() bool {
 	}
 }
 
-// tasks are the background reads of one page.
+// tasks are the reads that run in the background of one page.
 type tasks struct {
 	ctx                      context.Context
 	r                        *http.Request
 	logger                   *slog.Logger
-	partsWait, firstByteWait context.Context // they end when the page stops waiting for its parts, and for its first byte
-	background               sync.WaitGroup  // the running background reads
-	futures                  []*Future       // the reads that parts need
-	ended                    chan struct{}   // receives when a read has ended
-	slots                    chan struct{}   // limits how many reads run at once
+	partsWait, firstByteWait context.Context // contexts that end when the page stops waiting: for its parts, and for its first byte
+	background               sync.WaitGroup  // counts the reads that are running
+	futures                  []*Future       // the reads that the parts of the page need
+	ended                    chan struct{}   // receives a value when a read has ended
+	slots                    chan struct{}   // a semaphore that limits how many reads run at once
 }
 
-// Part is one piece of a page. Draw runs at most once, on the page's goroutine, after everything in Needs has
-// ended. It returns no name if there is nothing to show. Inputs, which runs before Draw, returns all values that
-// the part is drawn from, except those in every identity. The HTML is cached by them; it is not cached if Inputs is
-// nil or returns nothing.
+// Part is a piece of a page that is sent when its reads have ended. Draw returns the name and the data of its
+// template, or no name if there is nothing to show. It runs at most once, on the page's goroutine, after all reads in
+// Needs have ended. Inputs runs before Draw and returns all values that the HTML depends on. They are the key under
+// which the HTML is cached. If Inputs is nil or returns nothing, the HTML is not cached.
 type Part struct {
 	Title    string
 	Needs    []*Future
 	Inputs   func() []any
 	Draw     func() (name string, data any)
-	wasReady bool // the part was ready when the page began
+	wasReady bool // whether the part was ready when the page began
 	drawn    bool
 	html     template.HTML
 }
 
-// Parts are the parts of one page. Its template calls Open at their place and SendRest after everything that stands
-// below them.
+// Parts are the parts of one page. The template of the page calls Open where the parts stand, and SendRest after
+// everything below them.
 type Parts struct {
 	q            *Exchange
 	page         string
 	all          []*Part
-	PendingParts int // the number of parts that are sent later
+	PendingParts int // the number of parts that are sent after the rest of the page
 }
 
-// Begin starts a read in the background that may take at most limit. f must return when its context ends, because
+// Begin starts a read in the background, which may take at most limit. f must return when its context ends, because
 // the exchange waits for it.
 func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
 	ctx, stop := context.WithTimeout(t.ctx, limit)
@@ -98,7 +98,7 @@ func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) 
 			close(own.done)
 			select {
 			case t.ended <- struct{}{}:
-			default: // the waiting page already has a notification
+			default: // the channel already has a notification, so the waiting page will look at all reads
 			}
 		}()
 		defer stop()
@@ -116,9 +116,9 @@ func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) 
 	return own
 }
 
-// ReadFirst runs f, which reads the record or list that the page is about. If the answer is not stored, beside (which
-// may be nil) starts other reads at the same time. If f takes longer than the page may wait, the head of the page
-// is sent.
+// ReadFirst runs f, which reads the record or list that the page shows. If f takes longer than the page may wait,
+// ReadFirst sends the head of the page. If the answer of f is not stored, it also calls beside, which may start other
+// reads at the same time. beside may be nil.
 func (q *Exchange) ReadFirst(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
 	q.Tasks.background.Go(func() { own <- recoverPanics(func() error { return f(q.Ctx) }) })
@@ -156,7 +156,8 @@ func (t *tasks) settle(enough context.Context) {
 	}
 }
 
-// Parts returns the page's parts in their order, after waiting for them as long as the page may. It ignores nil.
+// Parts waits for the parts of the page, as long as the page may wait. It returns them in the given order without the
+// nil parts.
 func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 	enough := q.Tasks.partsWait
 	if !canStream(q.R) {
@@ -176,7 +177,7 @@ func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 	return p
 }
 
-// isReady reports whether everything that a part needs has ended.
+// isReady reports whether all reads that the part needs have ended.
 func (p *Part) isReady() bool {
 	for _, f := range p.Needs {
 		if f != nil && !f.HasEnded() {
@@ -186,7 +187,7 @@ func (p *Part) isReady() bool {
 	return true
 }
 
-// Open returns the HTML of the parts that are ready, with empty places for the others.
+// Open returns the HTML of the parts that are ready. In the place of each other part it shows that the part is loading.
 func (p *Parts) Open() template.HTML {
 	if p == nil {
 		return ""
@@ -216,11 +217,11 @@ func (p *Parts) Open() template.HTML {
 			b.WriteString(string(one.html))
 		}
 	}
-	return template.HTML(b.String()) // a template has escaped every text
+	return template.HTML(b.String()) // this is safe HTML, because a template has escaped every text
 }
 
-// writeSlot writes a part for its slot. A part without content gets a hidden element, which replaces the waiting
-// text.
+// writeSlot writes a part into its place on the page. A part without content becomes a hidden element, which removes
+// the text that the part is loading.
 func (p *Parts) writeSlot(b *strings.Builder, i int) {
 	hidden := ""
 	if p.all[i].html == "" {
@@ -229,7 +230,7 @@ func (p *Parts) writeSlot(b *strings.Builder, i int) {
 	b.WriteString(`<div slot="p` + strconv.Itoa(i) + `"` + hidden + ">\n" + string(p.all[i].html) + "</div>\n")
 }
 
-// SendRest sends the page as far as it is written, and then each part when it is ready.
+// SendRest sends the page as far as it is rendered. It then sends each part that is not ready yet, as soon as it is.
 func (p *Parts) SendRest() (template.HTML, error) {
 	if p == nil || p.PendingParts == 0 {
 		return "", nil
@@ -259,7 +260,7 @@ func (p *Parts) SendRest() (template.HTML, error) {
 	return "</div>\n", nil
 }
 
-// fill draws a part. If that fails, the part shows an error.
+// fill renders a part. If that fails, the part shows the error.
 func (p *Parts) fill(one *Part) {
 	one.drawn = true
 	q := p.q

@@ -1,4 +1,4 @@
-// The audio or image of a record as a page offers it. Nothing is fetched until a person asks for it.
+// The audio or image of a record, as a page shows it. Nothing is fetched until a person plays or opens it.
 
 package page
 
@@ -27,23 +27,23 @@ import (
 const (
 	mediaPrefix   = ControlPrefix + "media/"
 	SessionCookie = "understudy_session"
-	// A content keeps its address during one bucket of time. The address works until the end of the next bucket, so
-	// for 15 to 30 minutes. A browser that finds the content on several pages therefore fetches it once.
+	// The address of an audio or image changes once every MediaBucket, and works until the end of the next one: for
+	// 15 to 30 minutes. So a browser that finds it on several pages fetches it only once.
 	MediaBucket = 15 * time.Minute
 	MaxToken    = 2 * spec.MaxKey
 )
 
-// player is the content of a record, for one caller.
+// player shows a caller the audio or image of a record.
 type player struct {
-	Hidden bool   // the caller may not have the content
-	Name   string // the name of the content, such as "Recording RE12…"
-	Audio  string // the address to play; empty if the content is no audio
+	Hidden bool   // whether the caller may not have the audio or image
+	Name   string // the name of the audio or image, such as "Recording RE12…"
+	Audio  string // the address of the audio; empty if the content is no audio
 	Image  string
-	Files  []Link // links to download the content
+	Files  []Link // links to download the audio or image
 }
 
-// Contents returns the player of a record's content. It returns nil if the kind has none, or if contents are not
-// served.
+// Contents returns the player for a record's audio or image. It returns nil if the kind has neither, or if the server
+// does not serve them.
 func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *player {
 	if len(k.Spec.Media) == 0 || row.ID == "" || q.V.Options.Media == nil {
 		return nil
@@ -67,8 +67,8 @@ func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query)
 	return p
 }
 
-// offer adds one address of a content, by its type as audio or image, and as a file to download. An address without
-// a file extension is offered for download only if there is no other.
+// offer adds one address of an audio or image to the player: for the content itself, by its type, and as a file to
+// download. An address without a file extension is offered as a download only if there is no other.
 func offer(p *player, m *spec.Media, row access.Row, url string) {
 	switch kind := mediaType(m, row); {
 	case strings.HasPrefix(kind, "audio/") && p.Audio == "":
@@ -83,8 +83,8 @@ func offer(p *player, m *spec.Media, row access.Row, url string) {
 	}
 }
 
-// mediaType returns the likely type of a content: the value of a field if the path allows that type, else the first
-// type that the path allows.
+// mediaType returns the likely media type of a record's content. It is the value of a field if the path allows that
+// type, else the first type that the path allows.
 func mediaType(m *spec.Media, row access.Row) string {
 	for _, v := range row.Fields() {
 		if v.State == access.Seen && slices.ContainsFunc(m.Types,
@@ -98,8 +98,8 @@ func mediaType(m *spec.Media, row access.Row) string {
 	return ""
 }
 
-// mediaTarget returns the target of a record's content. It returns nil if neither the record nor the page has all
-// path variables.
+// mediaTarget returns the target of a record's audio or image. It returns nil if neither the record nor the page's
+// address has the value of a path variable.
 func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Query) *spec.Target {
 	parts := strings.Split(row.ID, spec.IDSeparator)
 	at, ok := m.Template().FillEscaped(func(name string) (string, bool) {
@@ -126,7 +126,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 	return t
 }
 
-// draw writes the player, the button that shows an image, and the downloads.
+// draw writes the audio player, the button that shows the image, and the downloads.
 func (p *player) draw(b *strings.Builder) {
 	if p.Hidden {
 		b.WriteString(`<span class="hidden" title="Your role can't see this">hidden</span>`)
@@ -156,9 +156,9 @@ func (p *player) draw(b *strings.Builder) {
 	b.WriteString("</div>")
 }
 
-// MediaURL returns the address of a content for this caller's browser, or "" if the caller may not have it. The
-// address works only in this session, for this caller, for at most half an hour. The first address of a session
-// sets the session cookie. A record's page that is sent in pieces has set it before (startStream).
+// MediaURL returns the address of an audio or image for this caller's browser, or "" if the caller may not have it.
+// The address works only in this session, for this caller, and for at most half an hour. MediaURL starts a session by
+// a cookie if there is none. If the page is sent in pieces, startStream has started the session before.
 func MediaURL(q *Exchange, t *spec.Target) string {
 	if q.V.Options.Media == nil || q.Rights.Gate.CheckMedia(q.Rights.Caller, t) != nil {
 		return ""
@@ -167,8 +167,8 @@ func MediaURL(q *Exchange, t *spec.Target) string {
 	return mediaPrefix + q.V.Options.Seals.Seal(q.Reply.session, q.Rights.Caller.Name, t.Key, BucketOf(q.V.Options.Now()))
 }
 
-// openSession sets the browser's session. A browser without one gets a new session by a cookie. It must run on the
-// page's goroutine.
+// openSession sets the session of the browser. If the browser has none, it gets a new session by a cookie.
+// openSession must run on the page's goroutine.
 func (y *Reply) openSession() {
 	if y.session.IsZero() {
 		y.session = SessionOf(y.r)
@@ -183,36 +183,36 @@ func (y *Reply) openSession() {
 	})
 }
 
-// SealNumber returns the token of a number that the caller looks up. It works only in this session, for this caller
-// and role, for at most half an hour. The tokens of all numbers have the same length.
+// SealNumber returns the token of a phone number that the caller looks up. The token works only in this session, for
+// this caller and role, and for at most half an hour. All tokens have the same length, whatever the number.
 func SealNumber(q *Exchange, number string) string {
 	q.Reply.openSession()
 	key := understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MaxPhoneDigits+len("+"), number)}
 	return q.V.Options.Seals.Seal(q.Reply.session, lookupCaller(q.Rights.Caller), key, BucketOf(q.V.Options.Now()))
 }
 
-// OpenNumber returns the number of a token. ok is false if the token is not valid for this session and caller.
+// OpenNumber returns the phone number in a token. ok is false if the token is not valid for this session and caller.
 func OpenNumber(q *Exchange, token string) (number string, ok bool) {
 	key, _, ok := q.V.Options.Seals.Open(token, SessionOf(q.R), lookupCaller(q.Rights.Caller), BucketOf(q.Clock.Start))
 	return strings.TrimRight(key.URI, " "), ok
 }
 
-// lookupCaller returns the name under which a caller's lookup tokens are sealed. It differs from the names of
-// content addresses.
+// lookupCaller returns the caller's name that goes into tokens of phone numbers. It differs from the name in
+// addresses of audio and images, so that neither can be used as the other.
 func lookupCaller(c understudy.Caller) string {
 	return "lookup\x00" + c.Source + "\x00" + c.Role() + "\x00" + c.Name
 }
 
-// BucketOf returns the number of the time bucket that contains a moment.
+// BucketOf returns the number of the time span of length MediaBucket that contains a moment.
 func BucketOf(now time.Time) int64 { return now.Unix() / int64(MediaBucket/time.Second) }
 
 // Session identifies one browser. It is no credential: it gives access to nothing that its caller may not have.
 type Session = understudy.ID[sessions]
 
-// sessions is the type of session ids.
+// sessions is the type parameter of session ids.
 type sessions struct{}
 
-// Prefix returns "": session ids stand only in their own cookie.
+// Prefix returns "", because session ids appear only in a cookie and need no prefix.
 func (sessions) Prefix() string { return "" }
 
 // SessionOf returns the session in a browser's cookie, or zero if the cookie is missing or malformed.
@@ -223,8 +223,8 @@ func SessionOf(r *http.Request) (s Session) {
 	return s
 }
 
-// Seals makes and opens the tokens in the addresses of contents and lookups. Its keys are random and stored
-// nowhere, so no address works after a restart. It is safe for concurrent use.
+// Seals makes and opens the tokens in addresses of audio and images and of lookups. Its keys are random and not
+// stored, so no token works after a restart. It is safe for concurrent use.
 type Seals struct {
 	mac    [32]byte
 	stream cipher.Block
@@ -245,11 +245,11 @@ func NewSeals() (*Seals, error) {
 	return &s, err
 }
 
-const tagSize = 16 // the number of bytes kept of an HMAC-SHA-256
+const tagSize = 16 // the length of the HMAC-SHA-256 in a token, cut to this many bytes
 
-// Seal returns the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC as the first counter. This is SIV
+// Seal returns the token of a key: HMAC || AES-CTR(source, 0, URI), with the HMAC as the first counter. This is SIV
 // as in RFC 5297, with HMAC in place of CMAC. The same input makes the same token. The token is encrypted because
-// addresses stand in logs and browser histories, and the ids in them may be hidden from the caller.
+// addresses are stored in logs and browser histories, and the role may hide the ids in them.
 func (s *Seals) Seal(of Session, caller string, key understudy.Key, bucket int64) string {
 	text := append(append([]byte(key.Source), 0), key.URI...)
 	tag := s.tag(of, caller, text, bucket)
@@ -258,9 +258,9 @@ func (s *Seals) Seal(of Session, caller string, key understudy.Key, bucket int64
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// Open returns the key that a token was made for, and the bucket in which it was made. ok is false for a token that
-// another server made, that was made for another session or caller, or that is older than the previous bucket. The
-// caller does not learn which.
+// Open returns the key in a token and the time span in which the token was made. ok is false if another server made
+// the token, if it was made for another session or caller, or if it is older than the previous time span. The caller
+// does not learn which of these is the reason.
 func (s *Seals) Open(token string, of Session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
 	if len(token) > MaxToken {
 		return key, 0, false

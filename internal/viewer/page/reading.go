@@ -1,5 +1,5 @@
-// Reads through the gate: the request is checked, the mirror answers, and the gate hides fields of the answer. All
-// parts of a page are read at the same time.
+// Reads through the gate: the gate permits the request, the mirror answers it, and the gate hides fields of the
+// answer. All reads of a page run at the same time.
 
 package page
 
@@ -20,27 +20,27 @@ import (
 	"understudy/spec"
 )
 
-// partTimeout is how long the read of a part may take. Later the part says that it is missing.
+// partTimeout is how long the read of one part may take. After that the part says that it could not be read.
 const partTimeout = 10 * time.Second
 
-// maxConcurrentReads limits how many parts of one page are read at a time. It is as many as a page has, so no part
-// waits for another.
+// maxConcurrentReads is the maximum number of reads of one page that run at once. No page has more parts, so parts
+// never wait for each other.
 const maxConcurrentReads = 16
 
-// Reading is an answer as the caller may see it.
+// Reading is an answer of the mirror as the caller may see it, or the error of the read.
 type Reading struct {
 	Answer *request.Response
 	View   *access.View
 	Err    error
 }
 
-// Read reads one target. If the gate refuses the caller, nothing is requested.
+// Read reads one target. If the gate refuses it, no request is sent to the mirror.
 func (q *Exchange) Read(ctx context.Context, t *spec.Target) Reading {
 	return q.Rights.ask(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
 }
 
-// ReadOn reads a page of a list that is read from its beginning to its end. With whole, the page must be composed
-// from stored records. Pages after the first never cause a request to upstream.
+// ReadOn reads one page of a list for an export, which reads the list from the beginning to the end. If whole is
+// true, the page must be composed from stored records. Only the first page may cause a request to upstream.
 func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool) Reading {
 	a := request.Request{Target: t, AsOf: q.Clock.AsOf.At, OnlyIfCached: whole || !first}
 	if whole {
@@ -49,8 +49,8 @@ func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool
 	return q.Rights.ask(ctx, a)
 }
 
-// ask checks with the gate that the caller may read the target, then reads it. The viewer makes all its requests to
-// the mirror here.
+// ask reads a target, if the gate permits the caller to read it. All of the viewer's requests to the mirror go
+// through ask and askPermitted.
 func (r *Rights) ask(ctx context.Context, a request.Request) Reading {
 	if err := r.Gate.CheckRead(r.Caller, a.Target); err != nil {
 		return Reading{Err: err}
@@ -77,10 +77,10 @@ func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
 type TargetRead struct {
 	Future  *Future // the running read; nil if the target is not read
 	Target  *spec.Target
-	Reading Reading // the result, set once Future has ended
+	Reading Reading // the result of the read, set before Future ends
 }
 
-// ReadBeside starts to read a target in the background, for at most Visitor.PartTimeout.
+// ReadBeside starts to read a target in the background. The read may take at most Visitor.PartTimeout.
 func (q *Exchange) ReadBeside(t *spec.Target) *TargetRead {
 	a := &TargetRead{Target: t}
 	a.Future = q.Tasks.Begin(t.Key.String(), q.V.PartTimeout, func(ctx context.Context) error {
@@ -93,13 +93,13 @@ func (q *Exchange) ReadBeside(t *spec.Target) *TargetRead {
 // Wait waits for the read and returns its result.
 func (a *TargetRead) Wait() Reading {
 	<-a.Future.done
-	if a.Future.Err != nil { // the read panicked, or it never started
+	if a.Future.Err != nil { // the read has panicked or was never started
 		a.Reading.Err = a.Future.Err
 	}
 	return a.Reading
 }
 
-// ReadAll reads several targets at once, each for at most Visitor.PartTimeout.
+// ReadAll reads several targets at the same time. Each read may take at most Visitor.PartTimeout.
 func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	begun := make([]*TargetRead, len(targets))
 	for i, t := range targets {
@@ -112,7 +112,7 @@ func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	return all
 }
 
-// Rows returns the records of a reading, or none if it failed.
+// Rows returns the records of a reading. It returns none if the read failed.
 func (r Reading) Rows() []access.Row {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return nil
@@ -120,7 +120,7 @@ func (r Reading) Rows() []access.Row {
 	return r.View.Rows()
 }
 
-// Inputs returns the values from which a part is drawn that shows the reading.
+// Inputs returns the values on which the HTML of a part depends if the part shows the reading.
 func (r Reading) Inputs(q *Exchange) []any {
 	if r.View == nil {
 		return []any{r.MissingReason(q)}
@@ -131,7 +131,8 @@ func (r Reading) Inputs(q *Exchange) []any {
 // HasMore reports whether there are older records.
 func (r Reading) HasMore() bool { return r.Answer != nil && !r.Answer.Page.Next.IsZero() }
 
-// AnswerTime returns the moment that an answer shows. A list composed from records shows the moment of its newest page.
+// AnswerTime returns the moment as of which an answer is shown. For a list composed from stored records, this is the
+// moment of its newest page.
 func (c *Clock) AnswerTime(a *request.Response) *When {
 	if a == nil || !c.AsOf.At.IsZero() {
 		return nil
@@ -139,7 +140,7 @@ func (c *Clock) AnswerTime(a *request.Response) *When {
 	return c.Moment(c.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
 }
 
-// MissingReason returns why a part of a page has no content, or "" if it has.
+// MissingReason returns the reason why a part of a page has no content, or "" if it has content.
 func (r Reading) MissingReason(q *Exchange) string {
 	title := q.Source.Spec.Title
 	var up *understudy.UpstreamError
@@ -169,8 +170,8 @@ func (r Reading) MissingReason(q *Exchange) string {
 	return "Something went wrong here. The server's log has the details."
 }
 
-// CheckReadable returns an error if the answer is no JSON document, or if its encoding is not known. The status was
-// 200, but the answer must not be shown as a list without rows.
+// CheckReadable returns an error if an answer with status 200 is no JSON document or has an unknown encoding. Such an
+// answer must not be shown as an empty list.
 func CheckReadable(r Reading) error {
 	why := r.Answer.Page.NotStored
 	if len(r.View.Body) == 0 || why == "" || r.View.IsReadable() {
@@ -182,9 +183,9 @@ func CheckReadable(r Reading) error {
 	}
 }
 
-// Open reads the target of the page, which the gate has permitted, and starts to read our own numbers. If the
-// answer is not stored, beside (which may be nil) starts other reads. If data is requested, Open sends it and
-// returns done.
+// Open reads the target that the page shows, which the gate has permitted, and starts to read our own numbers. If the
+// answer is not stored, Open calls beside, which may start other reads. beside may be nil. If the request is for a
+// data format, Open sends the response, and done is true.
 func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own numberFlights, done bool, err error) {
 	own = q.V.Numbers.Begin(q)
 	var r Reading
@@ -225,8 +226,8 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own n
 	return r.View, own, false, nil
 }
 
-// auditEntry returns the audit entry of a page. For a record it has the id and the numbers that the caller sees.
-// For a list it has the ids, and the values of the filters.
+// auditEntry returns the audit entry for a request of a page. For a record, the entry has the id and the phone
+// numbers that the caller sees. For a list, it has the ids of the records and the values of the filters.
 func (v *Visitor) auditEntry(k *plan.Kind, role string, asOf AsOf, t *spec.Target, view *access.View) understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionList}
 	if !asOf.At.IsZero() {
@@ -253,8 +254,8 @@ func (v *Visitor) auditEntry(k *plan.Kind, role string, asOf AsOf, t *spec.Targe
 	return e
 }
 
-// idsIn returns the id of each row of a list, or "" where the role may not see it. It caches the result by the
-// bytes of the view. Callers must not change the result.
+// idsIn returns the id of each row of a list, or "" for an id that the role may not see. It caches the result by a
+// hash of the list. Callers must not change the result.
 func (v *Visitor) idsIn(view *access.View, k *plan.Kind, role string) []string {
 	key := idsKey{view.Sum, k, role}
 	named := view.Sum != [16]byte{}
@@ -281,7 +282,7 @@ func FilterValues(l *spec.List, params understudy.Query) (all []string) {
 	return all
 }
 
-// NewRefusal returns upstream's refusal as an error for people, with upstream's own message.
+// NewRefusal returns the error for people if upstream refused a request. It includes upstream's own message.
 func (r *Rights) NewRefusal(k *plan.Kind, status int, body []byte) error {
 	if status == http.StatusAccepted {
 		return &Problem{Title: computingMessage(k.Source), Hint: "Try again in a moment.", Kind: understudy.ErrUnavailable}
@@ -295,10 +296,12 @@ func (r *Rights) NewRefusal(k *plan.Kind, status int, body []byte) error {
 	return p
 }
 
-// computingMessage returns the message that upstream answered a read with 202, so there is no answer yet.
+// computingMessage returns the message for a read that upstream answered with status 202, because it is still
+// computing the answer.
 func computingMessage(s *plan.Source) string { return s.Spec.Title + " is still computing this" }
 
-// refusal returns the problem for a refusal by upstream. The body must be as the caller may see it.
+// refusal returns the error for people if upstream refused a request. body is the body of upstream's answer as the
+// caller may see it.
 func (r *Rights) refusal(s *plan.Source, status int, body []byte) *Problem {
 	return &Problem{
 		Title: s.Spec.Title + fmt.Sprintf(" refused this (%d)", status),
@@ -306,8 +309,8 @@ func (r *Rights) refusal(s *plan.Source, status int, body []byte) *Problem {
 	}
 }
 
-// CheckWrite returns upstream's refusal of a write as an error for people, with upstream's message and error code
-// (see ReasonOf). It returns nil if the write succeeded.
+// CheckWrite returns an error for people if upstream refused a write. The error has upstream's message and error code
+// (see ReasonOf).
 func (r *Rights) CheckWrite(s *plan.Source, answer *understudy.Page) error {
 	if answer.Status < http.StatusMultipleChoices {
 		return nil
@@ -319,8 +322,8 @@ func (r *Rights) CheckWrite(s *plan.Source, answer *understudy.Page) error {
 	return r.refusal(s, answer.Status, view.Body)
 }
 
-// ReasonOf returns the error code in an error of upstream, with its meaning. The error is a Problem, or an answer
-// that could not be used. It returns nil if there is no code.
+// ReasonOf returns the error code in an error of upstream, and the meaning of the code. err must wrap a Problem or an
+// answer that could not be used. Otherwise, or if there is no code, the result is nil.
 func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -337,7 +340,7 @@ func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
 	return r.errorReason(s, view.Body)
 }
 
-// errorReason returns the error code in the body of an error, or nil if there is none.
+// errorReason returns the error code in the body of upstream's error. It returns nil if there is no code.
 func (r *Rights) errorReason(s *plan.Source, body []byte) *plan.Reason {
 	code := r.Gate.ErrorCode(s.Name, body)
 	if code == "" {
@@ -346,8 +349,7 @@ func (r *Rights) errorReason(s *plan.Source, body []byte) *plan.Reason {
 	return s.Reason(code)
 }
 
-// NewNoSuchRecord returns the error that there is no such record. It is the same for records that do not exist and for
-// records hidden from the caller.
+// NewNoSuchRecord returns the error that a record does not exist. A record that is hidden from the caller gets the same error.
 func NewNoSuchRecord(k *plan.Kind) error {
 	return &Problem{
 		Title: "There is no such " + k.Spec.Singular, Hint: "Check the spelling of the id, or pick the record from its list.",
@@ -355,8 +357,8 @@ func NewNoSuchRecord(k *plan.Kind) error {
 	}
 }
 
-// newNotMirrored returns the error that a list can't be shown yet. Its caller may find only some of the records, or
-// filters by a hash.
+// newNotMirrored returns the error that a list can't be shown before all of its records are stored. This concerns
+// callers who may see only some of the records, and filters by a hash.
 func (r *Rights) newNotMirrored(k *plan.Kind, err error) error {
 	why := k.Source.Spec.Title + " can't filter by codes"
 	if r.Gate.HasRowRules(r.Caller, k.Source.Name) {
@@ -369,7 +371,7 @@ func (r *Rights) newNotMirrored(k *plan.Kind, err error) error {
 	}
 }
 
-// upstreamMessage returns the message in the body of an error, or the beginning of the body.
+// upstreamMessage returns the message in the body of upstream's error. If it finds none, it returns the beginning of the body.
 func upstreamMessage(body []byte) string {
 	if doc, err := jsonspan.Parse(body); err == nil && doc.Kind == jsonspan.Object {
 		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {

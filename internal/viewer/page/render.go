@@ -1,4 +1,4 @@
-// Rendering: a page is written to a buffer and then sent with its times.
+// Rendering: a page is rendered to a buffer, and then sent with headers that say how long it took.
 
 package page
 
@@ -20,9 +20,8 @@ import (
 	"understudy/request"
 )
 
-// pages are the parsed templates and the buffers that pages are rendered to. All templates are one set: the garbage
-// collector scans every set again and again, and a set for each page would contain the shared templates thirty
-// times.
+// pages are the parsed templates, and the buffers to which pages are rendered. All templates are one set. A set for
+// each page would contain the shared templates thirty times, and the garbage collector would scan each copy.
 type pages struct {
 	templates *template.Template
 	files     *files
@@ -30,7 +29,7 @@ type pages struct {
 	packers   sync.Pool
 }
 
-// maxKeptBuffer is the largest buffer that is kept for the next page, in bytes.
+// maxKeptBuffer is the capacity in bytes of the largest buffer that is kept for the next page.
 const maxKeptBuffer = 1 << 20
 
 func readPages(assets fs.FS, static *files) (*pages, error) {
@@ -42,64 +41,63 @@ func readPages(assets fs.FS, static *files) (*pages, error) {
 	p := &pages{templates: all, files: static}
 	p.buffers.New = func() any { return new(bytes.Buffer) }
 	p.packers.New = func() any {
-		zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed+2) // the level is valid, so there is no error
+		zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed+2) // an error would mean that the level is not valid
 		return zw
 	}
 	return p, nil
 }
 
-// frame is what surrounds the content of every page.
+// frame is everything on a page except its own content: the head, the navigation and the footer.
 type frame struct {
 	Title      string
 	Files      frameFiles
-	KeysHref   string // the address of the page about keyboard shortcuts
+	KeysHref   string // the address of the page that lists the keyboard shortcuts
 	PageName   string // the name of the page, such as "home" or "list"
 	Source     *plan.Source
 	Nav        nav
 	Notices    notices
-	SearchText string // the text in the search box
-	HasSearch  bool   // the search box also takes words
-	HasLookup  bool   // the search box looks up whole numbers and sends them by POST, so that no log has them
+	SearchText string // the text in the search box of the header
+	HasSearch  bool   // whether the search box finds records by words
+	HasLookup  bool   // whether the search box looks up whole phone numbers; it then sends them by POST, so that no log contains them
 	Footer     footer
 	Version    string
-	CachedHTML []template.HTML // the HTML above the content, rendered for an earlier request
+	CachedHTML []template.HTML // the rendered HTML above the content, if it was cached for an earlier request
 
 	Zone        zoneMenu
-	Theme       string // light or dark; empty if the browser's system decides
+	Theme       string // the theme, light or dark; empty if the operating system decides
 	Caller      string
 	SignedIn    bool
 	Administers bool
 }
 
-// frameFiles are the addresses of a page's files.
+// frameFiles are the addresses of the style sheets and the script of a page.
 type frameFiles struct {
 	CSS  string
-	More string // the second style sheet; empty on lists and searches, which do not need it
+	More string // the second style sheet; empty on lists and searches, which do not use it
 	JS   string
 	Icon string
 }
 
-// notices are remarks about a page for its reader.
+// notices are remarks for the reader at the top of a page.
 type notices struct {
 	Banners    []Health
-	WaitingFor string      // who is being asked, while the page's content has not arrived
-	Past       *pastNotice // the earlier moment that the page shows
-	AgeNote    string      // a remark about the age of the answer
-	Message    string      // the message of a form
+	WaitingFor string      // the name of the API for which the page is waiting; empty once the content is there
+	Past       *pastNotice // the earlier moment that the page shows; nil for current data
+	AgeNote    string      // a remark if the content may be older than upstream's current data
+	Message    string      // the message that a form left for this page
 	ViewedRole *viewedRole
 }
 
-// viewedRole is the role as which an administrator views the pages.
+// viewedRole is the other role as which an administrator views the pages, and the address to return to.
 type viewedRole struct{ Role, Back string }
 
 type zoneMenu struct {
 	Name   string
 	Chosen bool
-	Menu   string // the address of the page to choose another zone
+	Menu   string // the address of the page on which the reader chooses the time zone
 }
 
-// footer says how long the answer took. The template calls its methods at the end of the page, when the times are
-// known.
+// footer shows how long the page took. The template calls its methods at the end of the page, when the times are known.
 type footer struct {
 	q      *Exchange
 	began  time.Time
@@ -107,16 +105,16 @@ type footer struct {
 	Detail string
 }
 
-// HasTimes reports whether the footer may show how long the answer took here.
+// HasTimes reports whether the caller may see in the footer how long the server took.
 func (f footer) HasTimes() bool { return f.q.Rights.canSeeAll(f.q.Source) }
 
 // TotalTime returns the time since the request arrived.
 func (f footer) TotalTime() string { return FormatMillis(f.q.V.Options.Now().Sub(f.q.Clock.Start)) }
 
-// RenderTime returns the time since the template began.
+// RenderTime returns the time since the rendering of the page began.
 func (f footer) RenderTime() string { return FormatMillis(f.q.V.Options.Now().Sub(f.began)) }
 
-// UpstreamTime returns the time that upstream took for this answer, or "" if no request was sent.
+// UpstreamTime returns how long upstream took for the main answer of the page. It returns "" if no request was sent.
 func (f footer) UpstreamTime() string {
 	if f.q.Answer == nil || f.q.Answer.UpstreamTime == 0 {
 		return ""
@@ -124,7 +122,7 @@ func (f footer) UpstreamTime() string {
 	return FormatMillis(f.q.Answer.UpstreamTime)
 }
 
-// Render writes and sends a page. The head of the page may have been sent already.
+// Render renders a page and sends it. The head of the page may have been sent before.
 func (q *Exchange) Render(status int, page, title string, main any) error {
 	above, f := "layout.html", frame{}
 	switch {
@@ -159,7 +157,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	return q.fill(status, above, f, page, main)
 }
 
-// frame returns what surrounds the page's content. It needs only what is known before the content is read.
+// frame returns everything on the page except its content. It uses only what is known before the content is read.
 func (q *Exchange) frame(page, title string) frame {
 	files := q.V.pages.files.Address
 	more := files["more.css"]
@@ -178,8 +176,7 @@ func (q *Exchange) frame(page, title string) frame {
 	}
 }
 
-// fill renders the head, the content and the end of a page to a buffer. It then sends the buffer, as far as Rest
-// has not sent it.
+// fill renders the head, the content and the end of a page to a buffer. It then sends what SendRest has not sent yet.
 func (q *Exchange) fill(status int, above string, f frame, page string, main any) error {
 	p, began := q.V.pages, q.V.Options.Now()
 	q.Reply.page = p.buffers.Get().(*bytes.Buffer)
@@ -207,13 +204,13 @@ func (q *Exchange) fill(status int, above string, f frame, page string, main any
 	return nil
 }
 
-// setPreloadHeader announces the style sheet in a header, so that browsers load it before they parse the page (RFC 8288;
-// HTML, 4.6.8, preload).
+// setPreloadHeader names the style sheet in a Link header, so that browsers load it before they parse the page (RFC
+// 8288; HTML, 4.6.8, preload).
 func (y *Reply) setPreloadHeader() {
 	y.W.Header().Set("Link", "<"+y.v.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
 }
 
-// AnswerOrigin returns in words where the answer came from.
+// AnswerOrigin returns a text that says where the main answer of the page came from, such as the cache.
 func (q *Exchange) AnswerOrigin() string {
 	if q.ShowsSearch {
 		return "found in stored records"
@@ -242,8 +239,8 @@ func (q *Exchange) AnswerOrigin() string {
 	return "cached, " + age + " old"
 }
 
-// notice returns a remark if the answer may differ from upstream's current answer: during an outage, or if it could
-// not be stored. The title is that of the API.
+// notice returns a remark if the answer may differ from upstream's current data: during an outage of upstream, or if
+// the answer could not be stored. It returns "" otherwise. title is the name of the API.
 func notice(a *request.Response, title string) string {
 	if a.Detail == "" || a.Detail == "composed" {
 		return ""
@@ -263,14 +260,14 @@ func Thousands(n int64) string {
 	return text
 }
 
-// TimeRow is a row of the table of answer times.
+// TimeRow is a row of a table that shows how long answers took.
 type TimeRow struct {
 	Who, Reason                  string
 	Answers, Unanswered          int64
 	Mean, Range, Median, Slowest string
 }
 
-// NewTimeRow returns a row of the table of answer times.
+// NewTimeRow returns a row of a table that shows how long answers took.
 func NewTimeRow(who, reason string, t Times) TimeRow {
 	row := TimeRow{Who: who, Reason: reason, Answers: t.Answers, Unanswered: t.Unanswered}
 	if t.Answers > 0 {
@@ -280,9 +277,9 @@ func NewTimeRow(who, reason string, t Times) TimeRow {
 	return row
 }
 
-// UsualTimes returns how long upstream usually takes for the page's kind. It prefers the times of answers that a reader
-// waited for, else it takes all times of the source. It returns nil if nothing is known, if the caller may not see
-// everything, and on lists, which must stay small.
+// UsualTimes returns how long upstream usually takes for the kind of the page. It uses the answers for which a reader
+// waited, or if there are none, all answers of the source. It returns nil if the times are not known, if the caller
+// may not see everything, and on lists, because their HTML must stay small.
 func (f footer) UsualTimes() *TimeRow {
 	q := f.q
 	list := q.Kind != nil && q.R.PathValue("id") == ""

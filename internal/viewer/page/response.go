@@ -1,4 +1,4 @@
-// Responses: how a page is sent, complete or in pieces.
+// Responses: how a page is sent, as a whole or in pieces.
 
 package page
 
@@ -16,13 +16,12 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// stream is a response whose beginning has been sent.
+// stream is a response whose first bytes have been sent.
 type stream struct {
 	zip *packer // compresses the response; nil if it is not compressed
 }
 
-// sendHead sends the head of a page before its content is known. The status is 200, whatever the content turns out
-// to be.
+// sendHead sends the head of a page before the content is known. So the status is 200 even if the page later shows an error.
 func (q *Exchange) sendHead() error {
 	buf := q.V.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
@@ -33,7 +32,7 @@ func (q *Exchange) sendHead() error {
 	}
 	switch {
 	case q.R.URL.Path == "/search":
-		where = "search" // the search page has a search box of its own
+		where = "search" // the head of a search page has another search box
 	case q.Kind == nil || q.R.PathValue("id") != "":
 		where = "detail"
 		if q.Kind != nil {
@@ -88,17 +87,17 @@ func (q *Exchange) startStream() {
 	q.setTimes(q.Clock.Start)
 	q.Reply.setPreloadHeader()
 	if q.Kind != nil && q.V.Options.Media != nil && q.R.PathValue("id") != "" {
-		q.Reply.openSession() // a part may show contents, which need a session
+		q.Reply.openSession() // the session must begin before the headers are sent, because a part may show audio or images
 	}
 	h := q.Reply.headers(htmlType)
-	h.Set("X-Accel-Buffering", "no") // nginx must not buffer the pieces
+	h.Set("X-Accel-Buffering", "no") // tells nginx to forward each piece without buffering it
 	if IsGzipAccepted(q.R) {
 		h.Set("Content-Encoding", "gzip")
 		q.Reply.stream.zip = &packer{Independent: true}
 	}
 	q.Reply.W.WriteHeader(http.StatusOK)
 	if q.Reply.stream.zip != nil {
-		// if this write fails, the next one fails too
+		// this error needs no handling, because the next write fails with it too
 		_ = q.Reply.sendPacked(func(w *bytes.Buffer) error { q.Reply.stream.zip.begin(w); return nil })
 	}
 }
@@ -120,8 +119,8 @@ func (q *Exchange) send(status int, contentType string, body []byte) {
 	q.Reply.write(status, contentType, body)
 }
 
-// setTimes sets the header Server-Timing. Only a caller that sees everything learns how long the answer took here,
-// because the time depends on hidden records too.
+// setTimes sets the header Server-Timing. Only a caller who may see everything gets the time that the server took,
+// because that time also depends on hidden records.
 func (q *Exchange) setTimes(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
@@ -153,10 +152,10 @@ func (q *Exchange) setTimes(began time.Time) {
 	}
 }
 
-// minCompressed is the smallest body that is compressed, in bytes.
+// minCompressed is the size in bytes of the smallest body that is compressed.
 const minCompressed = 1 << 10
 
-// headers sets the headers that every body needs, and returns them.
+// headers returns the headers of the response, after setting those that all responses with a body have.
 func (y *Reply) headers(contentType string) http.Header {
 	h := y.W.Header()
 	h.Set("Content-Type", contentType)
@@ -165,7 +164,7 @@ func (y *Reply) headers(contentType string) http.Header {
 	return h
 }
 
-// write sends a complete response with its fragments, compressed if that pays.
+// write sends a complete page with its fragments. It compresses the page if that makes the response faster.
 func (y *Reply) write(status int, contentType string, body []byte) {
 	h := y.headers(contentType)
 	if (len(body) >= minCompressed || len(y.Fragments) > 0) && IsGzipAccepted(y.r) {
@@ -185,11 +184,11 @@ func (y *Reply) write(status int, contentType string, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	y.W.WriteHeader(status)
 	if y.r.Method != http.MethodHead {
-		_, _ = y.W.Write(body) // the client may have closed the connection
+		_, _ = y.W.Write(body) // an error means that the client has closed the connection
 	}
 }
 
-// pack compresses a response.
+// pack compresses a page into a buffer.
 func (y *Reply) pack(into *bytes.Buffer, body []byte) error {
 	if len(y.Fragments) > 0 {
 		return y.writeGzip(into, body)
@@ -213,8 +212,8 @@ func (q *Exchange) SendJSON(v any) error {
 	return nil
 }
 
-// RedirectBack redirects the reader of a form to a page of the viewer. That page shows the message said, unless it is
-// empty.
+// RedirectBack redirects the browser from a form to another page of the viewer, which shows the message said if it is
+// not empty.
 func (q *Exchange) RedirectBack(to, said string) {
 	if said != "" {
 		q.V.Options.Cookies.Set(q.Reply.W, messageCookie, []byte(q.Rights.Caller.Name+"\x00"+said), messageLifetime)
@@ -222,13 +221,13 @@ func (q *Exchange) RedirectBack(to, said string) {
 	Redirect(q.Reply.W, q.R, to)
 }
 
-// messageCookie keeps the message of a form for the next page, for at most messageLifetime.
+// messageCookie is the cookie with the message that a form leaves for the next page. The cookie lasts at most messageLifetime.
 const (
 	messageCookie   = "__Host-understudy-said"
 	messageLifetime = time.Minute
 )
 
-// TakeMessage takes the message of a form for this page. The caller must be known.
+// TakeMessage moves the message of a form from its cookie to this page, if the form was sent by the same caller.
 func (y *Reply) TakeMessage(caller string) {
 	if y.r.Method != http.MethodGet || formOf(y.r.URL.Path) != "" {
 		return

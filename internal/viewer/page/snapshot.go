@@ -12,10 +12,10 @@ import (
 	"understudy/request"
 )
 
-// maxSnapshotAge is how old the state of a source on a page may be.
+// maxSnapshotAge is the maximum age of the state of a source on a page.
 const maxSnapshotAge = time.Second
 
-// snapshots are the newest snapshot of each source, by name. The zero value is ready to use.
+// snapshots have the newest state of each source by its name. The zero value is ready to use.
 type snapshots struct {
 	mu   sync.Mutex
 	last map[string]timedSnapshot
@@ -26,7 +26,7 @@ type timedSnapshot struct {
 	what Snapshot
 }
 
-// lastSnapshot returns the newest snapshot of a source. fresh is true if it is less than maxSnapshotAge old.
+// lastSnapshot returns the newest stored snapshot of a source. fresh is true if the snapshot is younger than maxSnapshotAge.
 func (c *snapshots) lastSnapshot(name string, now time.Time) (what Snapshot, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,8 +35,8 @@ func (c *snapshots) lastSnapshot(name string, now time.Time) (what Snapshot, fre
 	return last.what, ok && age >= 0 && age < maxSnapshotAge
 }
 
-// Get returns a source's snapshot, less than maxSnapshotAge old. A page that may wait no longer gets the previous
-// snapshot, if there is one.
+// Get returns the state of a source, which is less than maxSnapshotAge old. If the page can't wait any longer, Get
+// returns an older snapshot if there is one.
 func (c *snapshots) Get(q *Exchange, s *plan.Source) Snapshot {
 	if snap, fresh := c.lastSnapshot(s.Name, q.Clock.Start); fresh {
 		return snap
@@ -53,13 +53,13 @@ func (c *snapshots) Get(q *Exchange, s *plan.Source) Snapshot {
 	return snap
 }
 
-// Ask returns a source's snapshot, less than maxSnapshotAge old.
+// Ask returns the state of a source, which is less than maxSnapshotAge old.
 func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
 	if snap, fresh := c.lastSnapshot(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	snap := q.V.Options.Snapshot(ctx, s.Name)
-	if ctx.Err() == nil { // a snapshot that was interrupted may be incomplete
+	if ctx.Err() == nil { // a snapshot may be incomplete if its context ended
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.last == nil {
@@ -73,21 +73,21 @@ func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapsh
 // Snapshot is the state of a source at one moment. Every field may be zero.
 type Snapshot struct {
 	State     string // "ok", "down", "credential" or "limited"; empty if it is not known
-	Why       string // the reason for the state in one sentence, without secrets
+	Why       string // a sentence without secrets that says why the source has this state
 	Since     time.Time
 	NextProbe time.Time
 	Kinds     map[string]StoredKind // the stored records of each kind
-	Webhooks  []request.Webhook     // the receivers of changes, shown only to callers that see everything
+	Webhooks  []request.Webhook     // the webhooks that receive changes, shown only to callers who may see everything
 
 	Day       Day
 	Requests  RequestCounts
 	Latencies Latencies
-	// DropIn is the address that programs use instead of upstream's.
+	// DropIn is the address of this server that programs use in place of upstream's.
 	DropIn string
 }
 
-// Day counts the answers to readers in the last 24 hours by their origin, and the requests to upstream. Readers are
-// the requests that somebody waited for, Walks those of full syncs, and Upstream all requests.
+// Day counts, for the last 24 hours, the answers to readers by their origin and the requests to upstream. Upstream
+// counts all requests, Readers those for which somebody waited, and Walks those of full syncs.
 type Day struct {
 	Warm, Stale, Cold, Composed, Readers, Walks, Upstream int64
 }
@@ -95,30 +95,31 @@ type Day struct {
 // RequestCounts counts the requests to upstream.
 type RequestCounts struct {
 	Upstream int64 // the number of requests sent since the start
-	// AtOnce is how many requests may run at once, and AtOnceWhy says what limits them, or is empty if the settings
-	// do.
+	// AtOnce is the maximum number of requests that may run at the same time. AtOnceWhy says what limits it; it is
+	// empty if the settings do.
 	AtOnce    int
 	AtOnceWhy string
 }
 
-// Latencies has recent answer times, and summaries of all answer times.
+// Latencies has the times of recent answers, and summaries of the times of all answers.
 type Latencies struct {
-	// StoredDurations are the times of recent answers from the store, and UpstreamDurations those of upstream's recent answers, oldest
-	// first.
+	// StoredDurations are the times of recent answers from the store, and UpstreamDurations those of recent answers
+	// from upstream. Both begin with the oldest answer.
 	StoredDurations, UpstreamDurations []time.Duration
-	// StoredTimes summarize the answers to programs from the store since the start, ColdTimes those that needed
-	// upstream. UpstreamTimes summarize all of upstream's answers, and Times the same by kind and reason.
+	// StoredTimes summarize all answers to programs from the store since the start, and ColdTimes all answers to programs that
+	// needed upstream. UpstreamTimes summarize all answers from upstream, and Times do so by kind and reason.
 	StoredTimes, ColdTimes, UpstreamTimes Times
 	Times                                 []Times
 }
 
 const (
-	minCompared   = 30               // the number of answers that a comparison needs
-	minAnswerTime = time.Millisecond // the shortest time of an answer at the client; our own measurement leaves out the network
+	minCompared = 30 // the number of answers without which no comparison with upstream is shown
+	// shorter answers count as this long, because the network, which we do not measure, adds to them at the client
+	minAnswerTime = time.Millisecond
 )
 
-// Speedup returns how many times faster stored answers were than upstream's, at the median, such as "1,200". It
-// returns "" if there are too few answers, or if they were less than twice as fast.
+// Speedup returns how many times faster stored answers are than upstream's, by their medians, such as "1,200". It
+// returns "" if there are fewer than minCompared answers, or if stored answers are not twice as fast.
 func (l *Latencies) Speedup() string {
 	ours := max(l.StoredTimes.P50, minAnswerTime)
 	if l.StoredTimes.Answers < minCompared || l.UpstreamTimes.P50 < 2*ours {
@@ -127,11 +128,11 @@ func (l *Latencies) Speedup() string {
 	return Thousands(int64(l.UpstreamTimes.P50 / ours))
 }
 
-// Times summarizes how long answers took. Every field may be zero.
+// Times summarizes how long some answers took. Every field may be zero.
 type Times struct {
-	Kind, Reason string // times of upstream's answers; Kind is empty for paths that the spec does not name
+	Kind, Reason string // which answers of upstream these are; Kind is empty for paths that the spec does not name
 	Answers      int64
-	Unanswered   int64 // the number of requests without an answer
+	Unanswered   int64 // the number of requests that upstream did not answer
 
 	Mean, Deviation, Min, Max, P50, P99 time.Duration
 }
@@ -139,19 +140,19 @@ type Times struct {
 // StoredKind describes the stored records of one kind.
 type StoredKind struct {
 	Records  int64
-	CaughtUp time.Time // the moment until which no change is missing; zero if it is not known
-	Complete bool      // every record of upstream is stored
-	Why      string    // a short reason why Complete is false; empty if nothing has been checked yet
-	// Running reports whether a full sync is running. It has read Done of Total records; Total is 0 if upstream
-	// does not say it.
+	CaughtUp time.Time // until this moment, no change of upstream's is missing; zero if it is not known
+	Complete bool      // whether all of upstream's records of the kind are stored
+	Why      string    // why Complete is false, in a few words; empty if nothing has been checked yet
+	// Running reports whether a full sync is running. The sync has read Done of Total records. Total is 0 if upstream
+	// does not say how many there are.
 	Running     bool
 	Done, Total int64
-	Walk        string              // the number of the current walk, such as "1 of 2"; empty if there is only one
-	ETA         time.Duration       // the estimated time until the end of the sync; 0 if it is not known
-	Lists       []request.ListScore // the lists for which it is known how often answers from records equal upstream's
+	Walk        string              // which of the sync's passes over the list is running, such as "1 of 2"; empty if there is only one
+	ETA         time.Duration       // how long the sync will still take, by estimate; 0 if it is not known
+	Lists       []request.ListScore // for each list that is checked: how often an answer composed from records equals upstream's answer
 }
 
-// Health is the state of a source in words.
+// Health is the state of a source in words for the reader.
 type Health struct {
 	Tone, Word, Why string
 	Since, Probe    *When
@@ -164,11 +165,11 @@ type kindView struct {
 	Why           string
 	Sync          *Bar // the progress of the full sync
 	CaughtUp      *When
-	StoredAsPages bool // stored as pages, not records, so there is no count
-	CountHidden   bool // the caller may find only some of the records, so their number is not shown
+	StoredAsPages bool // whether upstream's pages are stored but not their records, so that there is no number of records
+	CountHidden   bool // whether the number of records is hidden, because the caller may see only some of them
 }
 
-// KindViews is a group of kinds with a heading. The main kinds have none.
+// KindViews is a group of kinds with a heading. The group of the main kinds has no heading.
 type KindViews struct {
 	Title string
 	Kinds []kindView
@@ -177,13 +178,13 @@ type KindViews struct {
 // Bar is a progress bar.
 type Bar struct {
 	Label       string // the name of the work in progress, for screen readers
-	Done, Total int64  // Total is 0 if it is not known
+	Done, Total int64  // the finished and the whole work; Total is 0 if it is not known
 	Text        string // the progress in words, such as "1,204 of 5,000"
 	Note        string
 	TimeLeft    string // the estimated remaining time, such as "about 3 min left"
 }
 
-// NewBar returns a progress bar. left is the estimated time until the end, or 0 if it is not known.
+// NewBar returns a progress bar. left is the estimated time until the work is done, or 0 if it is not known.
 func NewBar(label string, done, total int64, note string, left time.Duration) *Bar {
 	b := &Bar{Label: label, Done: done, Total: max(total, 0), Text: Thousands(done), Note: note}
 	if total > 0 {
@@ -196,7 +197,7 @@ func NewBar(label string, done, total int64, note string, left time.Duration) *B
 	return b
 }
 
-// barTitle returns the label of the progress bar of a kind's sync.
+// barTitle returns the label of the progress bar for a kind's full sync.
 func barTitle(k *plan.Kind, walk string) string {
 	if walk == "" {
 		return "Sync of " + k.Spec.Title
@@ -204,7 +205,7 @@ func barTitle(k *plan.Kind, walk string) string {
 	return "Sync of " + k.Spec.Title + ", pass " + walk
 }
 
-// KindGroups returns the kinds of a source that the caller may list.
+// KindGroups returns the kinds of a source that the caller may list, in groups and with the number of their records.
 func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindViews {
 	var all []KindViews
 	for _, part := range r.groupKinds(s) {
@@ -233,20 +234,20 @@ func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindView
 	return all
 }
 
-// healths are the tone of each state of upstream, and its text after the title of the API.
+// healths has the texts for the states of upstream: the tone (a CSS class), and what the page says after the API's name.
 var healths = map[string][2]string{
 	"ok": {"good", " is online"}, "down": {"bad", " is down"},
 	"credential": {"bad", " refuses our credential"}, "limited": {"busy", " limits our request rate"},
 }
 
-// HealthOf returns the state of upstream in words. The title is that of its API.
+// HealthOf returns the state of a source in words. title is the name of the source's API.
 func (c *Clock) HealthOf(s Snapshot, title string) Health {
 	h := Health{Why: s.Why, Since: c.Moment(s.Since), Probe: c.Moment(s.NextProbe)}
 	h.Tone, h.Word = healths[s.State][0], title+cmp.Or(healths[s.State][1], " has not been contacted yet")
 	return h
 }
 
-// WebhookTone returns the tone of a webhook's state.
+// WebhookTone returns the tone (a CSS class) for the state of a webhook.
 func WebhookTone(state string) string {
 	return cmp.Or(map[string]string{"ok": "good", "paused": "bad"}[state], "busy")
 }

@@ -1,4 +1,4 @@
-// Searches in stored records: which search a list uses, and the rows that a search finds.
+// Searches in stored records: which search is equivalent to a list, and the rows that a search finds.
 
 package page
 
@@ -20,28 +20,28 @@ import (
 
 // Search finds records by words and conditions. search.Searcher implements it.
 type Search interface {
-	// Find answers a search with the records that the caller may see. Its errors are a *query.SyntaxError,
+	// Find returns the records that match a search and that the caller may see. Its errors are a *query.SyntaxError,
 	// ErrInvalid, ErrForbidden, and those of the store.
 	Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error)
 }
 
-// SumsPath is the path of the page of sums.
+// SumsPath is the path of the page that shows sums over the records of a search.
 const SumsPath = "/search/sums"
 
-// Sums computes sums over the matches of searches. search.Searcher implements it.
+// Sums computes sums over the records that match a search. search.Searcher implements it.
 type Sums interface {
-	// Sum computes a sum over the matches of a search. Its errors are those of Search.Find.
+	// Sum computes one sum over the records that match a search. It returns the same errors as Search.Find.
 	Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error)
-	// SumNames returns the possible sums of a search, and the fields by which they can be grouped.
+	// SumNames returns which sums can be computed for a search, and by which fields they can be grouped.
 	SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error)
-	// Ready returns the searches of the specs that need only what the caller may see.
+	// PredefinedSearches returns the searches in the specs that use only fields the caller may see.
 	PredefinedSearches(c understudy.Caller) []query.PredefinedSearch
 }
 
-// SearchLink is a link to a search that a spec defines or somebody has saved.
+// SearchLink is a link to a search that the spec defines or a person has saved.
 type SearchLink struct{ Text, About, Href string }
 
-// ReadySearches returns links to the searches of the specs that need only what the caller may see.
+// ReadySearches returns links to the searches in the specs that use only fields the caller may see.
 func (r *Rights) ReadySearches() (all []SearchLink) {
 	if r.v.Options.Sums == nil {
 		return nil
@@ -59,8 +59,8 @@ func (r *Rights) ReadySearches() (all []SearchLink) {
 	return all
 }
 
-// SavedSearches returns links to the searches that the caller has saved or that others share. It returns none if
-// they can't be read.
+// SavedSearches returns links to the searches that the caller has saved or that others share with the caller. It
+// returns none if they can't be read.
 func (r *Rights) SavedSearches(ctx context.Context) (all []SearchLink) {
 	if r.v.Options.Shelf == nil {
 		return nil
@@ -76,7 +76,7 @@ func (r *Rights) SavedSearches(ctx context.Context) (all []SearchLink) {
 	return all
 }
 
-// SearchAddress returns the address of a search on the page at path.
+// SearchAddress returns the address of a search on the page at path. more are additional parameters.
 func SearchAddress(path string, s query.SearchRequest, more ...understudy.Param) string {
 	params := understudy.Query{{Name: "q", Value: s.Text}}
 	if s.Source != "" {
@@ -91,12 +91,12 @@ func SearchAddress(path string, s query.SearchRequest, more ...understudy.Param)
 	return path + "?" + append(params, more...).String()
 }
 
-// Search finds records of a kind. The result is cached until a record changes, if the caller may find all records.
-// A search with text may depend on the time of day, so it is cached for at most a second.
+// Search finds records of a kind. If the caller may see all records of the kind, the result is cached until a record
+// changes. A text may depend on the time of day, so the result of a search with text is cached for at most a second.
 func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = s.Name, []string{k.Spec.Name}
 	records, known := q.records.edition(ctx, q.V.Options.History, s.Name)
-	known = known && q.Rights.CanCount(k) // a rule for rows may depend on the time
+	known = known && q.Rights.CanCount(k) // if the role may see only some records, the time may decide which they are, so nothing is cached
 	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Spec.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
 	if ask.Text != "" {
 		of = of.With(q.V.Seed, q.Clock.Start.Unix())
@@ -111,9 +111,9 @@ func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask
 	return found, err
 }
 
-// ListConditions returns the search conditions that mean the same as the path of a list. They come from the path
-// variables of the target and from the fixed fields of the list. With everywhere, the root's variables are left
-// out. ok is false if the role may not see one of the variables.
+// ListConditions returns the search conditions that select the records of a list. They come from the values of the
+// path variables and from the fixed fields of the list. If everywhere is true, variables of the source's root path
+// are left out. ok is false if the role may not see one of the variables.
 func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
 	root := l.Kind.Spec.Field(t.Spec.RootField(l.Kind.Spec))
 	named := !everywhere && t.RootID() != "" && root != nil && root.RootPath() != "" && r.Level(l.Kind, root.Name) == access.See
@@ -130,7 +130,7 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 		switch {
 		case seen:
 			all = append(all, query.FieldCondition{Field: f.Name, Comparison: query.CompareSame, Value: v.Value})
-		case !own || fill != v.Value: // otherwise the source fills the variable for every caller, and no condition is needed
+		case !own || fill != v.Value: // otherwise every list of the source has this value, so no condition is needed
 			return nil, false
 		}
 	}
@@ -140,9 +140,9 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 	return all, true
 }
 
-// Condition returns the search condition that means the same as a filter of upstream. ok is false if there is none.
+// Condition returns the search condition that selects the same records as a filter of upstream. ok is false if there is none.
 func Condition(field *spec.Field, f *spec.Filter, value string) (c query.FieldCondition, ok bool) {
-	if field == nil || f.Op == "until" && f.WholePeriod { // it means up to the end of a day, month or year, which <= cannot express
+	if field == nil || f.Op == "until" && f.WholePeriod { // the filter includes the whole day, month or year, which <= cannot express
 		return c, false
 	}
 	c = query.FieldCondition{Field: field.Name, Value: value, Prefix: f.Op == "contains"}
@@ -166,15 +166,15 @@ func Condition(field *spec.Field, f *spec.Filter, value string) (c query.FieldCo
 	return c, true
 }
 
-// quote returns a value in quotes for a search.
+// quote returns a value in quotes for the text of a search.
 func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// plainValue matches values that need no quotes in a condition.
+// plainValue matches values that can stand in the text of a search without quotes.
 var plainValue = regexp.MustCompile(`^-?[\pL\pN_]([\pL\pN_-]|\.[\pL\pN_])*$`)
 
-// QuoteValue returns a value for a condition, with quotes if it needs them.
+// QuoteValue returns a value for the text of a search, in quotes if they are needed.
 func QuoteValue(value string) string {
 	if plainValue.MatchString(value) {
 		return value
@@ -182,10 +182,10 @@ func QuoteValue(value string) string {
 	return quote(value)
 }
 
-// maxConditionValues is the largest number of values of one search condition.
+// maxConditionValues is the maximum number of values in one search condition.
 const maxConditionValues = 50
 
-// IDCondition returns the condition that a record's id is one of ids.
+// IDCondition returns the search condition that the id of a record is one of ids.
 func IDCondition(ids []string) string {
 	var terms []string
 	for part := range slices.Chunk(ids, maxConditionValues) {
@@ -198,8 +198,8 @@ func IDCondition(ids []string) string {
 	return strings.Join(terms, " OR ")
 }
 
-// GroupCondition returns a condition that other conditions can be added to. A text with OR is put in parentheses. A phone
-// number gets the prefix "number:", because the search recognizes it only if it is the whole text.
+// GroupCondition returns a text of a search to which other conditions can be added. A text with OR gets parentheses. A phone
+// number gets the prefix "number:", because the search recognizes it without the prefix only if it is the whole text.
 func GroupCondition(text string) string {
 	digits, _, ok := ParseDialled(text)
 	switch {
@@ -211,17 +211,18 @@ func GroupCondition(text string) string {
 	return text
 }
 
-// minDialled is the smallest number of digits that the search takes for a phone number.
+// minDialledDigits is the number of digits from which the search treats a text as a phone number.
 const minDialledDigits = 7
 
-// Hit is one record that a search found, as a row.
+// Hit is a row with a record that a search found.
 type Hit struct {
 	SearchHit *query.SearchHit
 	Kind      *plan.Kind
 	Row       access.Row
 }
 
-// Hits returns the rows of a search result. It leaves out records that the gate no longer lets the caller see.
+// Hits returns the rows of a search result. It leaves out records that the caller may no longer see, because the
+// policy has changed.
 func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 	all := make([]Hit, 0, len(found.Hits))
 	for i := range found.Hits {
@@ -240,8 +241,8 @@ func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 	return all
 }
 
-// ParseDialled returns the digits of a phone number as people write it. plus is true if it has a country code. ok is
-// false if the text is no number.
+// ParseDialled returns the digits of a phone number as people write it. plus is true if the number begins with a
+// country code. ok is false if the text is no phone number.
 func ParseDialled(text string) (digits string, plus, ok bool) {
 	var b strings.Builder
 	for i, r := range understudy.NormalizeNumber(text) {
@@ -265,7 +266,8 @@ func ParseDialled(text string) (digits string, plus, ok bool) {
 	return digits, plus, len(digits) >= 3
 }
 
-// edition returns the edition of a source's records and reads it once a page. known is false without a history.
+// edition returns the edition of a source's records. It reads it at most once for each page. known is false if the
+// server has no history.
 func (e *recordEditions) edition(ctx context.Context, h History, source string) (of [2]int64, known bool) {
 	if h == nil {
 		return of, false
@@ -287,14 +289,14 @@ func (e *recordEditions) edition(ctx context.Context, h History, source string) 
 	return of, true
 }
 
-// recordEditions are the editions of the sources' records during the current page.
+// recordEditions caches the edition of each source's records for one page.
 type recordEditions struct {
-	mu       sync.Mutex // guards editions
+	mu       sync.Mutex // guards the map of editions
 	editions map[string][2]int64
 }
 
-// MeaningOf returns the meaning of an error code. It returns "" if the field has no codes or the spec does not
-// explain the code. k is nil if the field may be of any kind.
+// MeaningOf returns what an error code means. It returns "" if the field has no error codes or the spec does not
+// explain this code. If k is nil, it looks in all kinds.
 func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 	for _, s := range v.Planned {
 		for _, other := range s.Kinds {
@@ -306,8 +308,8 @@ func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 	return ""
 }
 
-// ShowValue returns a value of a field in words. An error code is followed by its meaning. k is nil if the field
-// may be of any kind.
+// ShowValue returns a value of a field in words. If the value is an error code, its meaning follows. If k is nil, it
+// looks for the field in all kinds.
 func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 	if why := v.MeaningOf(name, value, k); why != "" {
 		return understudy.Clip(value + " " + why)
@@ -330,8 +332,7 @@ func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 	return understudy.Clip(plan.GroupPhone(value))
 }
 
-// WordsOf returns the title of a field, or of a value computed from a field. k is nil if the field may be of any
-// kind.
+// WordsOf returns the title of a field, or of a value computed from a field. If k is nil, it looks for the field in all kinds.
 func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
 	field, country := strings.CutSuffix(name, ".country")
 	for _, s := range v.Planned {

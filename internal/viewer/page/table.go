@@ -1,4 +1,4 @@
-// Tables: records of one kind in rows, in the same form on every page.
+// Tables: records of one kind as rows, drawn in the same way on every page.
 
 package page
 
@@ -17,23 +17,23 @@ import (
 
 // Table is the data of the template "table".
 type Table struct {
-	ID             string // the id of the table, if a link leads to it; empty on pages with several tables
+	ID             string // the HTML id of the table, for links to it; empty on pages with several tables
 	Caption        string
 	Heads          []Heading
 	Rows           []listRow
-	IsScrolling    bool // the table has more columns than fit any screen, so it scrolls
-	HasManyColumns bool // the table has more columns than fit a medium screen, where cells may take two lines
+	IsScrolling    bool // whether the table has so many columns that it scrolls sideways on every screen
+	HasManyColumns bool // whether the columns do not fit a medium screen, where cells may then take two lines
 	HasSelection   bool // each row has a check box that selects its record
 }
 
-// RowsID is the id of a list's rows, for the link that skips the filters.
+// RowsID is the HTML id of a list's rows. A link at the start of the page leads to it, past the filters.
 const RowsID = "rows"
 
 // Heading is the heading of a column.
 type Heading struct {
 	Column *plan.Column
-	Unit   string // the unit of all numbers in the column; empty if the cells show their units
-	Order  string // the value of aria-sort; empty if the table is not sorted by the column
+	Unit   string // the unit of all numbers in the column; empty if each cell shows its own unit
+	Order  string // the value of the attribute aria-sort; empty if the table is not sorted by the column
 	Href   string // the address of the table sorted by the column
 }
 
@@ -50,15 +50,15 @@ func (h Heading) Text() string {
 
 type listRow struct {
 	Failed     bool
-	SelectName string // the record's name in the form of selected records; empty if it cannot be selected
+	SelectName string // the value of the check box that selects the record; empty if the record cannot be selected
 	Cells      []Cell
-	NoteTags   []Cell // tags about the record's notes, after its first cell
+	NoteTags   []Cell // labels for the notes on the record, shown after the first cell
 }
 
-// The numbers of columns from which Table.HasManyColumns and Table.IsScrolling are set.
+// A table with at least minManyColumns columns has HasManyColumns set. With at least minWideColumns it has IsScrolling set.
 const minManyColumns, minWideColumns = 9, 11
 
-// maxColumnsWithSeconds is the number of columns below which a date has room for seconds.
+// maxColumnsWithSeconds is the number of columns below which dates are shown with seconds.
 const maxColumnsWithSeconds = 6
 
 // Table returns a table of records of one kind.
@@ -96,11 +96,10 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	return t
 }
 
-// SelectForm is the id of the form that contains the check boxes of selected records.
+// SelectForm is the HTML id of the form for the selected records.
 const SelectForm = "select"
 
-// SelectName returns the name of a record in the form of selected records. It returns "" if the caller may not see
-// the id.
+// SelectName returns the value of the check box that selects a record. It returns "" if the caller may not see the record's id.
 func SelectName(k *plan.Kind, id string) string {
 	if id == "" {
 		return ""
@@ -108,7 +107,7 @@ func SelectName(k *plan.Kind, id string) string {
 	return k.Source.Name + "/" + k.Spec.Name + "/" + id
 }
 
-// AddSelectBoxes gives each row of the table a check box. rows are the table's records.
+// AddSelectBoxes adds a check box to each row of the table. rows are the records of the table.
 func (t *Table) AddSelectBoxes(k *plan.Kind, rows []access.Row) {
 	t.HasSelection = true
 	for i := range t.Rows {
@@ -116,8 +115,7 @@ func (t *Table) AddSelectBoxes(k *plan.Kind, rows []access.Row) {
 	}
 }
 
-// formatDecimals gives the amounts of a column the same number of decimal places. It does not change rounded
-// amounts.
+// formatDecimals writes all amounts in a column with the same number of decimal places, except rounded amounts.
 func formatDecimals(rows []listRow, column int, field string, of []access.Row) {
 	decimals := func(text string) int {
 		_, fraction, _ := strings.Cut(text, ".")
@@ -136,7 +134,8 @@ func formatDecimals(rows []listRow, column int, field string, of []access.Row) {
 	}
 }
 
-// commonUnit returns the unit of a column's numbers, or "" if it has none or if rows differ.
+// commonUnit returns the unit that all numbers of a column have. It returns "" if there is none or if the rows have
+// different units.
 func commonUnit(c *plan.Column, rows []access.Row) (unit string) {
 	if c.Unit == "" || c.Spec.Class != spec.ClassPrice {
 		return ""
@@ -154,7 +153,7 @@ func commonUnit(c *plan.Column, rows []access.Row) (unit string) {
 	return unit
 }
 
-// NoteTags returns tags about the notes on a record and about its mark as handled.
+// NoteTags returns labels that say how many notes a record has and whether it is marked as handled.
 func (s *CellContext) NoteTags(row access.Row) (all []Cell) {
 	if !s.notes || row.ID == "" {
 		return nil
@@ -176,7 +175,7 @@ func (s *CellContext) NoteTags(row access.Row) (all []Cell) {
 	return all
 }
 
-// drawMasked draws the masked form of a value. A hash links to the records with the same value.
+// drawMasked shows the masked form of a value. If the value is a hash, the cell links to the records with the same value.
 func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
 	out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role can see only a part of this"
 	switch val.Level {
@@ -195,8 +194,8 @@ func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
 	}
 }
 
-// hashLink returns the address of a search for a hash: in all fields of phone numbers, or in the given field. It
-// returns "" if there is no search, or if the page shows an earlier moment.
+// hashLink returns the address of a search for a hash: in all fields with phone numbers if the value is a phone
+// number, else in its own field. It returns "" if the server has no search, or if the page shows an earlier moment.
 func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 	if s.q.V.Options.Search == nil || !s.q.Clock.AsOf.At.IsZero() || val.Text == "" {
 		return ""
@@ -208,8 +207,8 @@ func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 	return SearchAddress("/search", query.SearchRequest{Text: text})
 }
 
-// firstAddress returns the address of the first page of the viewer to which a field of the row leads. It is for
-// rows without an id.
+// firstAddress returns the address of the first page of the viewer that a field of the row links to. Rows without an
+// id link to it.
 func (s *CellContext) firstAddress(row access.Row) string {
 	for _, f := range s.Kind.Spec.Fields {
 		if l, ok := s.FollowAddress(row, s.Kind.ByField[f.Name]); ok {
@@ -219,7 +218,7 @@ func (s *CellContext) firstAddress(row access.Row) string {
 	return ""
 }
 
-// linkRow links the first cell of a row to its record and shortens the ids.
+// linkRow makes the first cell of a row a link to its record, and shortens the ids in the row.
 func (s *CellContext) linkRow(cells []Cell, columns []*plan.Column, row access.Row) {
 	href := s.RecordAddress(row)
 	for i, c := range columns {
@@ -230,7 +229,7 @@ func (s *CellContext) linkRow(cells []Cell, columns []*plan.Column, row access.R
 				cells[i].LinkLabel = cells[i].Text + ": open this " + s.Kind.Spec.Singular
 			}
 		}
-		// the first cell has the same link, and the script copies the id from there
+		// the cell needs no link of its own, because the first cell has the same; the script copies the id from there
 		if i > 0 && c.IsID && href != "" && cells[i].Href == href {
 			cells[i].Href, cells[i].Copy, cells[i].Hint = "", "", ""
 		}
@@ -245,9 +244,9 @@ func (s *CellContext) RecordAddress(row access.Row) string {
 	return s.asOf.Keep(recordHref(s.Kind, row, row.ID, s.Vars))
 }
 
-// recordHref returns the address of a record. Path variables other than the id come from the record or from the
-// address of its list. It returns "" if one is missing, or if no path can name the record. A record that has its
-// own address in a field is found by its id alone.
+// recordHref returns the address of a record. The values of path variables come from the record or from vars, the
+// address of its list. If the record has its own address in a field, the id is enough. recordHref returns "" if a
+// value is missing, or if the kind has no address for single records.
 func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) string {
 	in := k.PlannedInstances[0]
 	if in.Spec.Address != "" && len(in.Needs) > 0 && row.Field(in.Spec.Address).State == access.Seen {
@@ -271,7 +270,8 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 	return k.Href + "/" + url.PathEscape(id) + plan.WithQuery(query)
 }
 
-// CellContext returns what the cells of one kind's records need. vars are the path variables of the current page.
+// CellContext returns the data that cells need for records of one kind. vars are the values of the path variables in
+// the address of the page.
 func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *CellContext {
 	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.Clock.AsOf, numbers: len(q.Rights.ContactKinds(k.Source)) > 0,
 		notes: q.Rights.CanSeeNotes(k.Source, q.Clock.AsOf)}
@@ -283,7 +283,7 @@ func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[stri
 	return s
 }
 
-// HasFailed reports whether the record failed, as far as the caller may see.
+// HasFailed reports whether the record has failed, according to the fields that the caller may see.
 func HasFailed(k *plan.Kind, row access.Row) bool {
 	return slices.ContainsFunc(k.Spec.Failed, func(st spec.State) bool {
 		v := row.Field(st.Field)
@@ -297,8 +297,8 @@ func HasFailed(k *plan.Kind, row access.Row) bool {
 	})
 }
 
-// FollowAddress turns a field with one of upstream's addresses into a link to the viewer's page. ok is false if there
-// is no such page or if the caller may not read it.
+// FollowAddress returns a link to the viewer's page for one of upstream's addresses in a field. ok is false if the
+// viewer has no such page or if the caller may not read it.
 func (s *CellContext) FollowAddress(row access.Row, c *plan.Column) (Link, bool) {
 	if !strings.Contains(c.Spec.Name, ".") {
 		return Link{}, false
