@@ -1,4 +1,4 @@
-// End: from the claim of a job to the end of its run. The run gets its memory, does its work, and its result is stored.
+// This file runs a claimed job: the run waits for its memory, does its work, and its result is stored.
 
 package jobs
 
@@ -19,8 +19,8 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	kind := r.kinds[j.Kind]
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	u := &Run{r: r, kind: kind, cancel: cancel, job: j, heartbeatAt: now, leaseEnd: j.LeaseEnd}
-	// The weight is tried here, so that the next claim knows how much memory is left.
-	u.weights.working = j.Weight <= 0 // a run without weight does not queue behind heavy runs
+	// The memory is requested here without waiting, so that the next claim knows how much is left.
+	u.weights.working = j.Weight <= 0 // a run without weight needs no memory, so it does not wait behind heavy runs
 	if j.Weight > 0 && j.Weight <= r.o.Memory {
 		u.weights.load = r.scale.TryAcquire(j.Weight)
 		u.weights.working = u.weights.load != nil
@@ -46,17 +46,17 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	})
 }
 
-// addGathering changes the number of runs that wait for their weight.
+// addGathering adds by to the number of runs that wait for their memory.
 func (r *Runner) addGathering(by int) {
 	r.active.mu.Lock()
 	r.active.gathering += by
 	r.active.mu.Unlock()
 	if by < 0 {
-		r.wakeLoop(true) // another run may fit now
+		r.wakeLoop(true) // another run may have enough memory now
 	}
 }
 
-// gather waits for the run's weight.
+// gather waits until the run has the memory of its weight.
 func (u *Run) gather(ctx context.Context) error {
 	r, bytes := u.r, u.job.Weight
 	defer r.addGathering(-1)
@@ -119,7 +119,7 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	r.wakeLoop(true)
 }
 
-// write stores the result of a run. It retries until the runner ends. Meanwhile heartbeats keep the lease, if
+// write stores the result of a run. It retries until the runner ends. Meanwhile heartbeats keep the job's lease, if
 // the store can be written.
 func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state understudy.JobState, lost bool) {
 	for before := 0; ; before++ {
@@ -134,9 +134,9 @@ func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state under
 		}
 		r.recordTrouble(ctx, err)
 		if r.isEnding() {
-			return 0, true // the lease expires without the runner
+			return 0, true // nobody renews the lease any more, so it expires
 		}
-		_ = retry.Wait(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // short compared with Options.Grace
+		_ = retry.Wait(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // a pause that is short compared with Options.Grace
 	}
 }
 

@@ -1,4 +1,4 @@
-// Handler: serves /-/jobs as JSON (running, waiting and archived jobs), and cancels and replays jobs.
+// This file serves /-/jobs: it lists running, waiting and archived jobs as JSON, and cancels and replays jobs.
 
 package jobs
 
@@ -36,7 +36,8 @@ type HandlerOptions struct {
 	All func(understudy.Caller) bool
 	// Audit records each change before it is made. If Audit is nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token also gives access to a request from this machine that carries it. An empty token gives no access.
+	// Token gives access to a request from this machine that carries it, without a person. An empty token gives no
+	// access.
 	Token string
 	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
 	PublicURL string
@@ -90,7 +91,7 @@ type jobJSON struct {
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
 	Started   time.Time     `json:"started,omitzero"`
 	Ended     time.Time     `json:"ended,omitzero"`
-	Stopping  bool          `json:"stopping,omitempty"` // cancelled and not yet ended
+	Stopping  bool          `json:"stopping,omitempty"` // whether the job was cancelled but its run has not ended yet
 	Error     string        `json:"error,omitempty"`
 	Progress  *progressJSON `json:"progress,omitempty"`
 }
@@ -145,7 +146,8 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 // errState means that the job is in the wrong state for the request.
 var errState = errors.New("the job's state does not allow it")
 
-// explain sets the response for an error: status 409 for a job in the wrong state, and a fixed text for errors of the store.
+// explain sets the response for an error. A job in the wrong state gives status 409. Errors of the store give a
+// fixed text.
 func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 	switch {
 	case errors.Is(err, errState):
@@ -165,7 +167,7 @@ func (h *handler) list(ctx context.Context, _ understudy.Caller, r *http.Request
 		return nil, err
 	}
 	most := f.Limit
-	f.Limit++ // one more, to know whether there is a next page
+	f.Limit++ // one job more than wanted, to know whether there is a next page
 	all, err := h.o.Jobs.ListJobs(ctx, f)
 	if err != nil {
 		return nil, err
@@ -241,7 +243,8 @@ func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Reques
 	return n, nil
 }
 
-// wrapStateError marks an ErrInvalid of the runner as a wrong state of the job, not as an invalid request.
+// wrapStateError turns an ErrInvalid of the runner into errState: the job is in the wrong state, but the request is
+// valid.
 func wrapStateError(err error) error {
 	if errors.Is(err, understudy.ErrInvalid) {
 		return fmt.Errorf("%w: %w", errState, err)
@@ -263,7 +266,7 @@ func (h *handler) cancel(ctx context.Context, c understudy.Caller, r *http.Reque
 	if err != nil || len(all) == 0 {
 		return struct {
 			Number int64 `json:"number"`
-		}{n}, nil // the job is cancelled although it can't be read
+		}{n}, nil // the job was cancelled, but its row cannot be read, so only its number is returned
 	}
 	return jobToJSON(&all[0]), nil
 }

@@ -1,4 +1,4 @@
-// Heartbeat: sends the heartbeats of all runs, and pauses when the store cannot be written.
+// This file sends the heartbeats of all runs, and pauses when the store cannot be written.
 
 package jobs
 
@@ -73,7 +73,7 @@ func (u *Run) setLeaseEnd(end time.Time) {
 	u.leaseEnd = end
 }
 
-// endIfLapsed ends a run whose lease has probably expired, because another process may have started the job again.
+// endIfLapsed ends a run whose lease has probably expired. Another process may have started the same job again.
 func (u *Run) endIfLapsed(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,7 +83,7 @@ func (u *Run) endIfLapsed(now time.Time) {
 	}
 }
 
-// trouble is the state of a store that cannot be written: pauses of growing length.
+// trouble counts failed writes to the store. After each failure the runner pauses, each time longer.
 type trouble struct {
 	mu     sync.Mutex
 	err    error
@@ -91,16 +91,16 @@ type trouble struct {
 	end    time.Time
 }
 
-// Pauses are short, because the store may only have been locked by another process, and a retry is cheap.
+// The pauses after a failed write. They are short, because the store may only have been locked by another process.
 const (
 	firstPause = 200 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// recordTrouble begins a pause, longer than the one before. Only the first of consecutive errors is logged.
+// recordTrouble begins a pause, longer than the previous pause. Only the first of consecutive errors is logged.
 func (r *Runner) recordTrouble(ctx context.Context, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, understudy.ErrClosed) {
-		return // the runner or the store is closing
+		return // the write failed because the runner or the store is closing
 	}
 	now := r.o.Now()
 	t := &r.trouble

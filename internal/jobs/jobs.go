@@ -1,5 +1,3 @@
-// Jobs: kinds of jobs, the store of jobs, and options.
-
 // Package jobs runs stored jobs at least once.
 //
 // A job is a row of the store and is leased to the worker that runs it. A worker that sends no heartbeats loses
@@ -62,16 +60,16 @@ type Kind struct {
 	// not count as an attempt, nor does an error that wraps understudy.ErrNotStored. People see the error's
 	// text, so it must not contain payload. The text and stack of a panic are written only to the log.
 	Run func(ctx context.Context, r *Run) error
-	// Once means that the job runs at most once: an interrupted run is not repeated.
+	// Once means that a job of this kind runs at most once. An interrupted run is not repeated.
 	Once        bool
-	Concurrency int                 // the maximum number of concurrent runs in all processes; 0: no limit
-	Attempts    int                 // the maximum number of runs of a job; 0: 5
-	Lane        understudy.Priority // the priority of jobs that set none
-	Weight      int64               // the memory in bytes of jobs that set no weight; 0: almost none
+	Concurrency int                 // the maximum number of concurrent runs in all processes; 0 means no limit
+	Attempts    int                 // the maximum number of runs of a job; 0 means 5
+	Lane        understudy.Priority // the priority of jobs that set no priority
+	Weight      int64               // the memory in bytes of jobs that set no weight; 0 means almost none
 	Lease       time.Duration       // how long a run keeps its job without heartbeats; 0 means Options.Lease
-	Limit       time.Duration       // the longest duration of a run; 0: no limit as long as it sends heartbeats
-	Backoff     time.Duration       // the wait before the second run, doubled for each further run, with jitter; 0: 1s
-	MaxBackoff  time.Duration       // the longest wait between runs; 0: 10m
+	Limit       time.Duration       // the longest duration of a run; 0 means no limit as long as the run sends heartbeats
+	Backoff     time.Duration       // the wait before the second run, doubled for each further run, with jitter; 0 means 1s
+	MaxBackoff  time.Duration       // the longest wait between two runs of a job; 0 means 10m
 
 	// Schedule makes the kind periodic (see Every). It returns when the next job is due after the slot last;
 	// last is zero before the first job. The job has the key "periodic". It is added unless such a job is
@@ -85,24 +83,26 @@ const periodicKey = "periodic"
 // Options are the options of a runner.
 type Options struct {
 	Store   Store
-	Kinds   []Kind // Add can add more
-	Workers int    // the maximum number of concurrent runs; 0: 8
-	Memory  int64  // the maximum weight in bytes of all runs together; 0: 256 MiB
-	// Lease is how long a run keeps its job without heartbeats. Every run sends three heartbeats in this time. 0: 30s.
+	Kinds   []Kind // the kinds of jobs; Runner.Add can add more
+	Workers int    // the maximum number of concurrent runs; 0 means 8
+	Memory  int64  // the maximum weight of all runs together, in bytes; 0 means 256 MiB
+	// Lease is how long a run keeps its job without heartbeats. Every run sends three heartbeats in this time. 0
+	// means 30s.
 	Lease time.Duration
-	// Keep is the number of archived jobs that are kept in each state, and KeepFor how long they are kept. 0:
-	// 1,000 and 30 days.
+	// Keep is the number of archived jobs that are kept in each state (0 means 1,000). KeepFor is how long they are
+	// kept (0 means 30 days).
 	Keep    int
 	KeepFor time.Duration
-	// Grace is how long running jobs may take to end when the runner stops; 0: 8s.
+	// Grace is how long running jobs may take to end when the runner stops; 0 means 8s.
 	Grace time.Duration
 	// Alone means that no other process runs jobs of this store. The runner then takes over leases found at the
 	// start at once, without waiting for their expiry.
 	Alone  bool
-	Worker string           // the name of this runner; "": a random name
-	Now    func() time.Time // nil means time.Now
-	Rand   func() float64   // for jitter, in [0, 1), safe for concurrent use; nil: math/rand/v2
-	// Collect runs a garbage collection; the runner calls it from time to time after heavy work. nil: runtime.GC.
+	Worker string           // the name of this runner; "" means a random name
+	Now    func() time.Time // the clock; nil means time.Now
+	Rand   func() float64   // returns a random number in [0, 1) for jitter, safe for concurrent use; nil means math/rand/v2
+	// Collect runs a garbage collection. The runner calls it from time to time after heavy work. nil means
+	// runtime.GC.
 	Collect func()
 	Logger  *slog.Logger // nil means no log
 }

@@ -1,4 +1,5 @@
-// Outcome: decides what happens to a job after a run, by the error of the run and the cause of its context's end.
+// This file decides what happens to a job after a run. It looks at the error of the run and at why the run's
+// context ended.
 
 package jobs
 
@@ -12,7 +13,8 @@ import (
 )
 
 const (
-	// maxMemoryRetries is how many runs may end because memory was not free in time, before such runs count as attempts.
+	// maxMemoryRetries is how many runs of a job may end because they got no memory in time. Further such runs
+	// count as attempts.
 	maxMemoryRetries = 8
 	// storeRetryWait is the wait before the next run of a job whose work could not be stored.
 	storeRetryWait = 10 * time.Second
@@ -29,7 +31,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		return e
 	}
 	cause := context.Cause(ctx)
-	once := job.AtMostOnce && working // a run that has not begun its work may be repeated
+	once := job.AtMostOnce && working // even an at-most-once job is repeated if the run has not begun its work
 	fail := func(text string) understudy.JobResult {
 		e.State, e.Error = understudy.JobFailed, text
 		return e
@@ -48,7 +50,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		return fail("broke off: the server was stopped; it runs at most once")
 	case errors.Is(cause, errStopping):
 		e = again(0, false)
-		e.Error = "" // a stop of the runner is not an error
+		e.Error = "" // the runner stopped the run, which is no error of the job
 		return e
 	case errors.As(err, &heavy) && heavy.bytes > heavy.limit:
 		return fail(heavy.Error())

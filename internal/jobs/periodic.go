@@ -1,4 +1,4 @@
-// Plan: adds the jobs of periodic kinds.
+// This file adds the jobs of periodic kinds.
 
 package jobs
 
@@ -9,11 +9,11 @@ import (
 	"understudy"
 )
 
-// plan is a periodic kind, and when its next job is probably due.
+// plan is a periodic kind, with the time when its next job is probably due.
 type plan struct {
 	kind    *Kind
 	planned bool
-	last    time.Time // the slot of the newest job that any process has added
+	last    time.Time // the slot of the newest periodic job that any process has added
 	due     time.Time
 }
 
@@ -35,7 +35,7 @@ func (r *Runner) plan(ctx context.Context, now time.Time) error {
 			continue
 		}
 		slot := now
-		if !p.planned { // another process may have added a job, also before this process started
+		if !p.planned { // another process may have added a job, perhaps before this process started
 			slot = time.Time{}
 		}
 		job := r.withKindDefaults(understudy.Job{Kind: p.kind.Name, Key: periodicKey}, p.kind)
@@ -52,7 +52,7 @@ func (r *Runner) plan(ctx context.Context, now time.Time) error {
 			}
 			p.last, p.due = last, p.kind.Schedule(last)
 		}
-		if !p.due.After(now) { // avoids a busy loop if the schedule returns a past time
+		if !p.due.After(now) { // the schedule returned a past time; adding the interval avoids a busy loop
 			p.due = now.Add(time.Second)
 		}
 	}

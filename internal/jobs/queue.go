@@ -1,4 +1,4 @@
-// Queue: adds, cancels, replays and lists jobs.
+// This file adds, cancels, replays and lists jobs.
 
 package jobs
 

@@ -1,4 +1,4 @@
-// Run: what a running job reports about itself.
+// This file contains what a running job reports about itself.
 
 package jobs
 
@@ -14,16 +14,16 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// Why a run's context ends early. For a lost lease the cause is understudy.ErrLeaseLost.
+// The causes for which a run's context ends early. A lost lease has the cause understudy.ErrLeaseLost.
 var (
 	errCancelled = errors.New("cancelled")
 	errStopping  = errors.New("the runner is stopping")
 )
 
-// overQuotaError is the error of a run or part that did not get its memory in time.
+// overQuotaError is the error of a run, or a part of it, that did not get its memory in time.
 type overQuotaError struct{ bytes, limit int64 }
 
-// Error says how much memory was requested.
+// Error returns a sentence that says how much memory was requested.
 func (e *overQuotaError) Error() string {
 	if e.bytes > e.limit {
 		return fmt.Sprintf("it weighs %s, more than jobs.memory (%s); raise it", sizeText(e.bytes), sizeText(e.limit))
@@ -53,21 +53,21 @@ type Run struct {
 	dirty       bool      // whether there is progress that is not stored yet
 	heartbeatAt time.Time // the time of the last heartbeat
 	leaseEnd    time.Time
-	ended       bool // whether the result is being written or was written
+	ended       bool // whether the result of the run is being stored or was stored
 }
 
 // weights describes the memory of a run.
 type weights struct {
-	load    *semaphore.Load   // the expected weight, or the weight set by Weigh; nil if there is none
+	load    *semaphore.Load   // the memory of the run without its parts: the expected weight, or what Weigh set; nil if there is none
 	itself  bool              // whether Weigh was called
-	parts   []*semaphore.Load // the weights of the parts
-	working bool              // whether the run has its weight and has begun its work
+	parts   []*semaphore.Load // the memory of the parts of the run
+	working bool              // whether the run has its memory and has begun its work
 }
 
-// pace is the first progress of a run, from which its end is estimated.
+// pace is the first progress of a run. The end of the run is estimated from it.
 type pace struct {
 	first   understudy.Progress
-	firstAt time.Time // the time of the first progress; zero if there is none
+	firstAt time.Time // the time of the first progress; zero if the run has reported none
 }
 
 // Job returns the job as it was claimed, with its current mark and progress.
@@ -84,7 +84,7 @@ func (u *Run) SetProgress(done, total int64, note string) {
 	now := u.r.o.Now()
 	u.mu.Lock()
 	p := understudy.Progress{Done: done, Total: total, Note: note}
-	if u.pace.firstAt.IsZero() || done < u.job.Progress.Done { // less progress than before means that another part of the work has begun
+	if u.pace.firstAt.IsZero() || done < u.job.Progress.Done { // progress went back, so another part of the work has begun
 		u.pace.first, u.pace.firstAt = p, now
 	}
 	u.job.Progress = p
@@ -224,7 +224,7 @@ func (u *Run) keep(load *semaphore.Load, itself bool) error {
 // part is a part of a run that has its own weight.
 type part struct {
 	run  *Run
-	load *semaphore.Load // nil if the part weighs nothing
+	load *semaphore.Load // the memory of the part; nil if it uses none
 }
 
 // weigh sets the weight of the part.
@@ -254,9 +254,9 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// take gives the expected weight of the job to this part. A part that needs more than that weight releases it
-// before it waits, so that no other run waits for memory that is not used. The result held is the weight set by
-// Weigh, which the run keeps until its parts are done.
+// take gives the expected weight of the job to this part. A part that needs more memory releases this weight before
+// it waits, so that no memory is reserved without use. held is the weight set by Weigh, which the run keeps until
+// its parts are done.
 func (p *part) take(bytes int64) (held []*semaphore.Load, err error) {
 	u := p.run
 	u.mu.Lock()
@@ -297,7 +297,7 @@ func (r *Runner) collect(bytes int64) {
 	r.o.Collect()
 }
 
-// shrink reduces the weight of the part by bytes.
+// shrink releases bytes of the part's memory.
 func (p *part) shrink(bytes int64) {
 	u := p.run
 	if p.load == nil {

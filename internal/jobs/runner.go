@@ -1,4 +1,5 @@
-// Runner: one loop that sends heartbeats, plans and claims jobs; a goroutine for each run.
+// This file contains the runner: one loop sends heartbeats, plans periodic jobs and claims jobs. Each run has its
+// own goroutine.
 //
 //	 Enqueue --row--> [store] <--claim-- loop --go--> run --end--> [store]
 //	    '------------- wake ------------> |  <---- wake -----------'
@@ -36,11 +37,11 @@ type Runner struct {
 	all     sync.WaitGroup
 }
 
-// active holds the runs in progress.
+// active holds the runs that have not ended.
 type active struct {
 	mu        sync.Mutex
 	runs      map[lease]*Run
-	gathering int // the number of runs that wait for their weight
+	gathering int // the number of runs that wait for their memory
 	ending    bool
 	counts    Stats
 }
@@ -48,29 +49,30 @@ type active struct {
 // loop is the state of the runner's loop. Only the loop uses it, except endedRuns.
 type loop struct {
 	firstClaimAlone bool
-	claimAt         time.Time // the time of the next claim without a wake-up
+	claimAt         time.Time // when to claim jobs if nothing wakes the loop earlier
 	trimAt          time.Time
-	endedRuns       atomic.Int64 // the number of runs that ended since the archive was trimmed; runs change it
+	endedRuns       atomic.Int64 // the number of runs that ended since the archive was last trimmed; the goroutines of the runs change it
 }
 
 // lease identifies a run. A job whose lease was lost may run again in this process before its former run has ended.
 type lease struct{ number, fence int64 }
 
-// Stats are counts of jobs. Begun to Lost count since the runner was created.
+// Stats counts jobs. Waiting, Running and Archived count the jobs of the store now. Begun to Lost count since the
+// runner was created.
 type Stats struct {
-	Waiting   int64  `json:"waiting"` // in all processes, as Running and Archived; only CountJobs knows them, Stats leaves them 0
+	Waiting   int64  `json:"waiting"` // waiting jobs in all processes; CountJobs sets this number, Running and Archived, Stats does not
 	Running   int64  `json:"running"` // running jobs in all processes
 	Archived  int64  `json:"archived"`
-	Gathering int    `json:"gathering"` // runs in this process that wait for their weight
-	Weight    int64  `json:"weight"`    // the bytes held by runs in this process
+	Gathering int    `json:"gathering"` // runs in this process that wait for their memory
+	Weight    int64  `json:"weight"`    // the memory that runs in this process hold, in bytes
 	Memory    int64  `json:"memory"`    // the maximum of Weight in bytes
 	Begun     int64  `json:"begun"`     // number of started runs
 	Done      int64  `json:"done"`      // number of jobs that ended well
 	Failed    int64  `json:"failed"`
 	Cancelled int64  `json:"cancelled"`
 	Expired   int64  `json:"expired"`
-	Again     int64  `json:"again"`             // runs after which the job waits again
-	Lost      int64  `json:"lost"`              // leases that this runner lost or found lost
+	Again     int64  `json:"again"`             // runs after which the job waits for another run
+	Lost      int64  `json:"lost"`              // leases that expired or that another worker took
 	Trouble   string `json:"trouble,omitempty"` // why no job can be claimed, or ""
 }
 
@@ -85,16 +87,16 @@ func (r *Runner) Stats() Stats {
 	return s
 }
 
-// Times of the loop.
+// Intervals and limits of the runner's loop.
 const (
 	writeTimeout     = 10 * time.Second // the longest time of one write
-	retryInterval    = time.Second      // the wait before a due job that could not be claimed is tried again
+	retryInterval    = time.Second      // the wait before the loop tries again to claim a due job
 	trimInterval     = 10 * time.Minute
-	trimAfterRuns    = 100 // the archive is trimmed after this many ended runs
+	trimAfterRuns    = 100 // the number of ended runs after which the archive is trimmed
 	progressInterval = time.Second
 )
 
-// wakeLoop wakes the loop. claim says that there may be a job to claim.
+// wakeLoop wakes the loop. claim is true if there may be a job to claim.
 func (r *Runner) wakeLoop(claim bool) {
 	if claim {
 		r.claimWanted.Store(true)
@@ -143,7 +145,7 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	return max(r.next().Sub(r.o.Now()), 0)
 }
 
-// next returns when the loop has to act without a wake-up.
+// next returns the time when the loop has to act if nothing wakes it earlier.
 func (r *Runner) next() time.Time {
 	at := r.loop.claimAt
 	if r.claimWanted.Load() {
@@ -169,7 +171,7 @@ func (r *Runner) claim(ctx context.Context, now time.Time) error {
 	for {
 		want, ok := r.nextClaim(now)
 		if !ok {
-			return nil // the end of a run wakes the loop
+			return nil // no worker is free; the end of a run will wake the loop
 		}
 		got, err := r.o.Store.ClaimJobs(ctx, want)
 		if err != nil {
@@ -187,7 +189,7 @@ func (r *Runner) claim(ctx context.Context, now time.Time) error {
 	}
 }
 
-// scheduleClaim sets the time of the next claim without a wake-up.
+// scheduleClaim sets the time of the next claim, from what the last claim returned.
 func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 	sooner := func(t time.Time) {
 		if t.Before(r.loop.claimAt) {
@@ -195,7 +197,7 @@ func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 		}
 	}
 	if !got.Next.IsZero() {
-		sooner(got.Next.Add(time.Millisecond)) // a lease has expired only after its end
+		sooner(got.Next.Add(time.Millisecond)) // a millisecond later, because the lease counts as expired only after its end
 	}
 	if got.Blocked {
 		sooner(now.Add(retryInterval))
@@ -221,7 +223,7 @@ func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
 		Weight: math.MaxInt64, OnlyProcess: r.loop.firstClaimAlone,
 	}
 	if r.active.gathering >= half {
-		// Enough heavy jobs wait for memory. A job claimed now must fit beside them.
+		// Enough heavy jobs wait for memory. A job claimed now must fit into the free memory.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
 	}
 	return c, true
@@ -276,7 +278,7 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 	r.active.mu.Unlock()
 	for {
 		if r.isIdle() {
-			r.all.Wait() // the ended runs may still be logging
+			r.all.Wait() // an ended run may still be writing its log line
 			return nil
 		}
 		now := r.o.Now()
