@@ -1,4 +1,4 @@
-// Check: records that are not final are fetched again, each alone or by list pages, whichever needs fewer
+// This file fetches records again that are not final: single records, or whole list pages, whichever needs fewer
 // requests.
 
 package crawl
@@ -14,30 +14,30 @@ import (
 	"understudy"
 )
 
-// How often a record that is not final is fetched again: after a tenth of its age, within these limits. Most
-// changes to a record happen in its first minutes.
+// The limits of the time between two fetches of a record that is not final. The time is a tenth of the record's
+// age, because most changes happen in the first minutes.
 const (
 	minLookInterval = time.Minute
 	maxLookInterval = time.Hour
 	ageShare        = 10
 )
 
-// lookInterval returns the time between two fetches of a record of that age.
+// lookInterval returns the time between two fetches of a record of the given age.
 func lookInterval(age time.Duration) time.Duration {
 	return min(max(age/ageShare, minLookInterval), maxLookInterval)
 }
 
-// Limits of one check.
+// Limits of one run of the job "check KIND".
 const (
-	maxOpen  = 10_000 // records not final that are examined
-	maxDue   = 1000   // records that are fetched again
-	maxCheck = 100    // maximum number of requests of one check
+	maxOpen  = 10_000 // the maximum number of records that are not final and are examined
+	maxDue   = 1000   // the maximum number of records that are fetched again
+	maxCheck = 100    // the maximum number of requests
 )
 
 // due is a record to be fetched again.
 type due struct {
 	row  understudy.Row
-	rank int // position among the stored records of its shape, newest first; -1 if unknown
+	rank int // the position of the record among the stored records of its shape, newest first; -1 if unknown
 }
 
 // check runs the job "check KIND": it fetches records again that are not final.
@@ -55,13 +55,13 @@ func (t *jobRun) check(ctx context.Context) error {
 	return nil
 }
 
-// checks finds the records that must be fetched again.
+// checks finds the records that are not final and must be fetched again.
 type checks struct {
 	bounds *bounds
 	store  Store
 }
 
-// findDue returns the records of the window that are due, newest first.
+// findDue returns the records of a kind that are not final and must be fetched again now, newest first.
 func (c *checks) findDue(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := c.bounds.now()
 	q := x.plan.scan(shape, maxOpen)
@@ -101,10 +101,10 @@ func (c *checks) findDue(ctx context.Context, x *kindCrawl, shape string) ([]due
 	return out, c.findRanks(ctx, x, shape, out)
 }
 
-// findRanks sets the positions of due records among the newest stored records.
+// findRanks sets the rank of each due record: its position among the newest stored records.
 func (c *checks) findRanks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
 	if len(dues) < 2 || x.plan.parentKind != nil {
-		return nil // a single record costs one request in any case
+		return nil // the rank of a single record does not matter: the record costs one request in any case
 	}
 	rows, err := c.store.ReadRows(ctx, x.plan.scan(shape, maxOpen))
 	if err != nil {
@@ -129,8 +129,8 @@ type group struct {
 	cost  int
 }
 
-// groups divides due records, sorted by rank, so that few requests are needed. size is the number of records
-// on a page. With whole, a page can only be reached from the newest one.
+// groups divides due records, sorted by rank, into groups that need few requests. size is the number of records on
+// a page. If whole is true, a page can only be reached by walking from the newest page.
 func groups(dues []due, size int, whole bool) []group {
 	if len(dues) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func groups(dues []due, size int, whole bool) []group {
 	if len(dues) < 3 || together.cost == 1 {
 		return best
 	}
-	cut := 1 // the records are divided at the widest gap between them
+	cut := 1 // the records are divided at the widest gap between two ranks
 	for i := 2; i < len(dues); i++ {
 		if dues[i].rank-dues[i-1].rank > dues[cut].rank-dues[cut-1].rank {
 			cut = i
@@ -192,7 +192,7 @@ func (t *jobRun) fetchDue(ctx context.Context, shape string, dues []due) error {
 			if !g.pages {
 				target := x.plan.instanceTarget(g.dues[i].row.ID, g.dues[i].row.Parent, shape)
 				if target == nil {
-					continue // the sweep will find it
+					continue // the record has no path of its own; the next sweep will fetch it
 				}
 				left--
 				if _, err := t.fetch(ctx, target); err != nil {
@@ -210,7 +210,7 @@ func (t *jobRun) fetchDue(ctx context.Context, shape string, dues []due) error {
 	return nil
 }
 
-// walkPagesOf walks the list pages that contain due records, at most that many pages.
+// walkPagesOf walks the list pages that contain due records. It walks at most maxPages pages.
 func (t *jobRun) walkPagesOf(ctx context.Context, dues []due, maxPages int) (int, error) {
 	x := t.x
 	s := interval{minClock, maxClock, 0}

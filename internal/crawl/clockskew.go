@@ -1,4 +1,4 @@
-// Clock skew: walks whose times lie in the future, because the clock was set back.
+// This file repairs the times of walks that lie in the future because the system clock was set back.
 
 package crawl
 
@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxAhead = 5 // seconds that a time may lie in the future
-	// unknownPast is the time of a walk whose real time is unknown. It only says that there was a walk.
+	maxAhead = 5 // how many seconds a stored time may lie in the future before it counts as wrong
+	// unknownPast is the time of a walk whose real time is unknown. It says only that the walk took place.
 	unknownPast = 1
 )
 
@@ -32,7 +32,7 @@ func (m *kindState) latestTime() int64 {
 	return at
 }
 
-// resetTimes corrects the state after the clock was set back by an unknown amount. It assumes the smallest
+// resetTimes corrects the state after the system clock was set back by an unknown amount. It assumes the smallest
 // possible amount, so that the latest time becomes now. All earlier times are moved back equally.
 func (m *kindState) resetTimes(now int64) {
 	by := m.latestTime() - now
@@ -67,17 +67,17 @@ func (m *kindState) moveBack(by int64) {
 	}
 }
 
-// clockReading is the time of two clocks at one moment.
+// clockReading is the time of the system clock and of the monotonic clock at one moment.
 type clockReading struct {
 	now     time.Time
 	elapsed time.Duration
 }
 
-// clockSteps detects that the clock was set back.
+// clockSteps detects that the system clock was set back.
 type clockSteps struct {
 	states  *states
 	bounds  *bounds
-	elapsed func() time.Duration // nil if there is no second clock
+	elapsed func() time.Duration // the monotonic clock; nil if there is none
 	log     *slog.Logger
 
 	mu   sync.Mutex
@@ -114,15 +114,16 @@ func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) erro
 	}
 	if err := errors.Join(errs...); err != nil {
 		c.mu.Lock()
-		c.last = last // correct again next time: times that are too old do no harm
+		c.last = last // the next call corrects all states again; moving times back twice does no harm
 		c.mu.Unlock()
 		return err
 	}
 	return nil
 }
 
-// checkClock reads the state of a kind. If the clock was set back, it corrects the state, so that the kind
-// and its newest page are walked again. Otherwise nothing would happen until the clock reaches the old time.
+// checkClock reads the state of a kind. If the system clock was set back, it corrects the state, so that the kind
+// and its newest page are walked again. Otherwise nothing would be walked until the clock reaches the old time
+// again.
 func (s *states) checkClock(ctx context.Context, x *kindCrawl) (kindState, error) {
 	m, err := s.read(ctx, x)
 	now := s.bounds.unixNow()

@@ -1,4 +1,4 @@
-// Coverage: for which time ranges of a list all records are stored, and since when.
+// This file says for which time ranges of a list all records are stored, and since when.
 
 package crawl
 
@@ -13,21 +13,20 @@ import (
 	"understudy/request"
 )
 
-// Coverage reports whether all records of upstream's lists of a kind are stored. The records have a clock in
-// [from, to) (Unix seconds, 0 means no bound), or they lie under one parent record ("" means any). A range
-// without bounds includes the records without a clock; a bounded range does not. root selects one root of the
-// source, "" that of its user.
+// Coverage reports whether all records of upstream's lists of a kind are stored. The records have a clock in [from,
+// to) (Unix seconds, 0 means no bound), or they lie under one parent record ("" means any). A range without bounds
+// includes the records without a clock; a bounded range does not. root selects one root of the source, "" that of
+// its user.
 //
-// The result depends on completed walks. At is when the oldest of them began; records that a later walk has
-// not reached do not count. A range up to the newest records also needs a newest page without a known gap
-// behind it. Then At is at most the time of that page, Newest is when the page was requested, and Head are
-// its first records. Other pages may have brought single records above these; the records between are not
-// covered.
+// The result depends on completed walks. At is when the oldest of these walks began; records that a later walk has
+// not reached do not count. A range up to the newest records also needs a newest page without a known gap behind
+// it. Then At is at most the time of that page, Newest is when the page was requested, and Head are its first
+// records. Other pages may have brought single records that are newer; the records between are not covered.
 //
-// A range is not covered if a saved newest page not handled yet leaves a gap, or new parent records are not
-// followed yet. It is not covered if the kind is not kept complete, or records were deleted here since the
-// walk. It is not covered if walks ended at a time in the future. Records before the horizon are never
-// covered: From is where the covered part begins.
+// A range is not covered in these cases: a saved newest page that is not handled yet leaves a gap, new parent
+// records are not followed yet, the kind is not kept complete, records were deleted here since the walk, or walks
+// ended at a time in the future. Records before the horizon are never covered: From is where the covered part
+// begins.
 //
 // Coverage reads only memory: the state after Load and later changes.
 func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (request.Coverage, bool) {
@@ -97,7 +96,7 @@ func clockOr(clock, open int64) int64 {
 	return clock
 }
 
-// walkTime returns when the oldest walk began that saw a time range. Lists without a filter on time are
+// walkTime returns when the oldest walk began of those that saw a time range. Lists without a filter on time are
 // walked as a whole, and so are records without a clock.
 func (x *kindCrawl) walkTime(m *kindState, from, to int64, all bool) (at int64, why string) {
 	if !x.plan.isSliced() {
@@ -134,8 +133,8 @@ func (x *kindCrawl) tipCoverage(m *kindState, at int64) (int64, string) {
 	return at, ""
 }
 
-// newestPage returns the newest records when the list last had no known gap, and when that was. It uses the
-// state, or a page saved later that joins it. The records are never nil.
+// newestPage returns the newest records at the time when the list last had no known gap, and that time. They come
+// from the state, or from a page saved later that joins the known records. The result is never nil.
 func (x *kindCrawl) newestPage(m *kindState, now int64) ([]string, int64) {
 	h := x.joinedTip.Load()
 	if h == nil || h.at < m.CaughtUp || h.at > now || !m.isJoined(h) || h.at == m.CaughtUp && m.isAbove(h) {
@@ -148,24 +147,24 @@ func (x *kindCrawl) newestPage(m *kindState, now int64) ([]string, int64) {
 	return h.ids[:n:n], h.at
 }
 
-// isAbove reports whether the state knows newer records than a page shows. It decides between two pages of
+// isAbove reports whether the state knows newer records than a page shows. It decides which is newer if both have
 // the same second.
 func (m *kindState) isAbove(h *tipPage) bool {
 	return len(h.ids) == 0 || slices.Index(m.Top, h.ids[0]) > 0
 }
 
-// maxHeadIDs is how many of the newest records are returned. More than one is needed because the newest may
+// maxHeadIDs is the maximum number of newest records in a coverage. More than one is needed because the newest may
 // be deleted.
 const maxHeadIDs = 3
 
-// endClock returns the clock before which upstream refuses requests, or 0 if none is known.
+// endClock returns the clock before which upstream has no records, or 0 if no such clock is known.
 func (m *kindState) endClock() int64 {
 	day := m.Ended[strings.LastIndexByte(m.Ended, ' ')+1:]
 	t, err := understudy.ParseTime(day, time.UTC, time.DateOnly)
 	if err != nil {
 		return 0
 	}
-	return t.AddDate(0, 0, 1).Unix() // the clock lies within this day
+	return t.AddDate(0, 0, 1).Unix() // the end of the last day that upstream refused
 }
 
 // nestedCoverage returns the coverage of a kind that lies under a parent kind. The children of a record were walked
@@ -219,11 +218,11 @@ func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	}
 }
 
-// maxUnfollowed is the maximum number of batches of changes that are read at a start. If there are more, the
-// parent kind counts as changed.
+// maxUnfollowed is the maximum number of batches of changes that are read at the start of the process. If there are
+// more, the parent kind counts as changed.
 const maxUnfollowed = 20
 
-// restore finds what was saved before a start and not handled: changes of a parent kind, and a newest page.
+// restore handles what an earlier process saved and did not handle: changes of a parent kind, or a newest page.
 func (w *Crawler) restore(ctx context.Context, x *kindCrawl) error {
 	m, err := w.states.read(ctx, x)
 	if err != nil || m.Rest == 0 {
@@ -239,7 +238,7 @@ func (w *Crawler) restore(ctx context.Context, x *kindCrawl) error {
 	if p, err := pages.ReadPage(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
 		return w.HandlePageSaved(ctx, request.PageSaved{Page: p})
 	}
-	return nil // without a stored page there is nothing to handle
+	return nil // no newest page is stored, so there is nothing to handle
 }
 
 // restoreChanges finds the last change of the parent kind.

@@ -1,12 +1,11 @@
-// The crawler: its dependencies, its settings, its start and end.
+// This file contains the crawler with its dependencies and settings.
 
 // Package crawl walks every list so that no record is missed.
 //
-// The crawler has four jobs, all safe to repeat. Sync fetches a kind from the
-// newest record to the oldest. Catch-up follows its newest page. Sweep repeats
-// the walk of every interval to find late changes and removed records. Check
-// fetches records that are not final again. The state between jobs is a value of
-// the store.
+// The crawler runs four jobs, all safe to repeat. Sync fetches a kind from the newest record to the oldest.
+// Catch-up follows the kind's newest page. Sweep repeats the walk of every time range to find late changes and
+// removed records. Check fetches records that are not final again. The state of each kind between jobs is a value
+// of the store.
 package crawl
 
 import (
@@ -50,7 +49,7 @@ type Source interface {
 	// PollSynced sets the lists of a source whose newest page must stay fresh. Entries are as in
 	// Source.Polls. Lists that the settings poll are not affected.
 	PollSynced(source string, entries []string) error
-	// Remove deletes a record that upstream no longer shows and that has no path of its own.
+	// Remove deletes a stored record that upstream no longer shows and that has no path of its own.
 	Remove(ctx context.Context, source, kind, id string) error
 }
 
@@ -61,7 +60,7 @@ type Jobs interface {
 	Enqueue(context.Context, ...understudy.Job) ([]int64, error)
 }
 
-// Run is a job under way.
+// Run is a running job.
 type Run interface {
 	Job() understudy.Job
 	SetProgress(done, total int64, note string)
@@ -83,7 +82,7 @@ type Settings struct {
 	Overlap time.Duration // the overlap of time ranges; default 24 h
 	Slices  int           // time ranges walked in parallel; default 4
 	Page    int           // records requested at once; 0 means upstream's maximum
-	Pages   int           // maximum pages of one list; a longer list counts as endless; default 100,000
+	Pages   int           // maximum number of pages of one list; a longer list counts as endless; default 100,000
 }
 
 // withDefaults returns the settings with defaults for fields that are not positive.
@@ -106,7 +105,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Options are the dependencies and settings of a Crawler. Functions and Logger may be nil.
+// Options are the dependencies and settings of a Crawler. The functions and the Logger may be nil.
 type Options struct {
 	Sources  []*spec.Source
 	Mirror   Source
@@ -117,19 +116,19 @@ type Options struct {
 	// Retention is how long records are kept, by source and kind. Older records are
 	// not stored, so no walk fetches them.
 	Retention map[string]map[string]time.Duration
-	// Count returns how many records of a kind are stored. If it is nil, the number of the last walk is
+	// Count returns how many records of a kind are stored. If it is nil, the number of records of the last walk is
 	// reported.
 	Count counter
-	// Down returns why a source cannot be reached now, or "" if it can.
+	// Down returns why a source cannot be reached now, or "" if it can be reached.
 	Down func(source string) string
 	Now  func() time.Time
-	// Elapsed returns the time since a fixed moment by a monotonic clock, which shows by how much Now was set
-	// back. If it is nil, only times in the future show that.
+	// Elapsed returns the time since a fixed moment by a monotonic clock. It shows by how much the clock Now was
+	// set back. If Elapsed is nil, only times in the future show that.
 	Elapsed func() time.Duration
 	Logger  *slog.Logger
 }
 
-// Crawler plans and runs walks. Any number of goroutines may call its methods at once.
+// Crawler plans and runs walks. It is safe for concurrent use.
 type Crawler struct {
 	o       Options
 	walks   map[string]*kindCrawl // walks by SOURCE/KIND; the map does not change after New
@@ -145,32 +144,31 @@ type Crawler struct {
 	roots   *roots
 
 	mu       sync.Mutex
-	unread   map[*kindCrawl]*tipPage // newest pages that are not handled yet
-	changed  map[string]bool         // kinds whose records have changed
-	rechecks map[string]intervals    // time ranges to walk again at once; From 0 means the whole lists
+	unread   map[*kindCrawl]*tipPage // saved newest pages of lists that are not handled yet
+	changed  map[string]bool         // the kinds (SOURCE/KIND) whose records have changed since the last look
+	rechecks map[string]intervals    // time ranges to walk again at once, by kind; a range with From 0 means the whole lists
 }
 
-// kindCrawl is one kind that can be walked, in one root.
+// kindCrawl is the walk of one kind in one root.
 type kindCrawl struct {
 	plan     *plan
-	tip      understudy.Key // key of its newest page as it is polled
-	shapes   []string       // the shapes that its lists show
-	parent   *kindCrawl     // its parent kind, in the root of the source's user; nil if there is none
-	children []*kindCrawl   // kinds whose parent it is
-	// roots are the walks in roots other than the user's; nil if the kind has none.
+	tip      understudy.Key // the cache key of the list's newest page, as the poller requests it
+	shapes   []string       // the shapes of records that the kind's lists show
+	parent   *kindCrawl     // the parent kind, in the root of the source's user; nil if the kind has none
+	children []*kindCrawl   // the kinds whose parent is this kind
+	// roots are the walks of the kind in roots other than the user's; nil if there are none.
 	roots atomic.Pointer[map[string]*kindCrawl]
 
-	// Coverage may read these fields at any time.
-	state      atomic.Pointer[kindState] // the state as last read or written; the struct never changes
+	state      atomic.Pointer[kindState] // the state as last read or written; the struct never changes; Coverage may read it at any time
 	gapTip     atomic.Pointer[tipPage]   // a newest page that leaves a gap and is not handled yet
 	joinedTip  atomic.Pointer[tipPage]   // the last newest page without a gap
 	lastChange atomic.Int64              // number of the last change of the parent kind
 
-	pace atomic.Pointer[pace] // the speed of the sync under way; nil if there is none
+	pace atomic.Pointer[pace] // the speed of the running sync; nil if none runs
 
 	mu     sync.Mutex
 	stored *kindState // the state in the store; nil if it was not read yet
-	stall  stall      // why its walks cannot go on
+	stall  stall      // why the kind's walks cannot continue
 }
 
 // New returns a crawler. It returns an error if a required option is missing.
@@ -199,7 +197,7 @@ func New(o Options) (*Crawler, error) {
 		for _, k := range src.Spec.Kinds {
 			p, err := newPlan(src, k, "")
 			if err != nil {
-				continue // Keep reports why
+				continue // Keep returns this error when the kind is requested
 			}
 			x := newCrawl(p)
 			if p.isRooted() && len(src.Roots) > 0 {
@@ -252,7 +250,7 @@ func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 	return nil, fmt.Errorf("%w: no source is called %q", understudy.ErrInvalid, source)
 }
 
-// errNever means that the kind can never be complete.
+// errNever means that a kind can never be synced completely.
 var errNever = errors.New("cannot be synced")
 
 // IsNeverSynced reports whether an error of Keep says that a kind cannot be synced.

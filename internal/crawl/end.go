@@ -1,4 +1,4 @@
-// Ends: whether a job has proven that it reached the end of each list.
+// This file checks whether a job has proven that it reached the end of each list.
 
 package crawl
 
@@ -19,12 +19,12 @@ import (
 // ends is what a job knows about the ends of its lists. Each end must be proven by the last page itself
 // (paging.Rules.After) or by an empty page behind it.
 type ends struct {
-	Led    uint64 `json:"led,omitempty"`    // bit set of lists in which a page led to another
+	Led    uint64 `json:"led,omitempty"`    // bit set of the lists in which a page had a next link that worked
 	Unseen uint64 `json:"unseen,omitempty"` // bit set of lists that ended on a page without a next link
-	Why    string `json:"why,omitempty"`    // what was missing on a page without a next link, such as its total
+	Why    string `json:"why,omitempty"`    // what would have proven the end on a page without a next link, such as a total
 	Open   string `json:"open,omitempty"`   // why the end of a list is not proven, whatever other lists show
-	Shared bool   `json:"shared,omitempty"` // several records have the same id
-	Params bool   `json:"params,omitempty"` // links to pages have parameters that composed lists would lack
+	Shared bool   `json:"shared,omitempty"` // whether several records have the same id
+	Params bool   `json:"params,omitempty"` // whether links to pages have parameters that composed lists would lack
 }
 
 // noteOpen stores why the end of a list is not proven. The first reason is kept.
@@ -98,8 +98,8 @@ func (t *jobRun) checkRepeats(ctx context.Context, page *understudy.Page) (open 
 	return open, nil
 }
 
-// noteNext notes whether a page of a list led to another, and how. A page that lacks rows leaves the end of
-// the list open.
+// noteNext notes whether a page of a list has a next page, and how it links to it. A page that lacks rows leaves
+// the end of the list open.
 func (t *jobRun) noteNext(list int, page *understudy.Page) {
 	if partial := page.OpenEnd().Partial; partial != "" {
 		t.noteOpen(page.Key, list, understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: partial})
@@ -112,14 +112,14 @@ func (t *jobRun) noteNext(list int, page *understudy.Page) {
 	t.ends.Params = t.ends.Params || page.HeaderField(paging.ParamsField("next")) != ""
 }
 
-// endsFound returns what the job knows about the ends so far.
+// endsFound returns what the job knows about the ends of its lists so far.
 func (t *jobRun) endsFound() ends {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ends
 }
 
-// checkEnds returns why the end of a walked list is not proven, or nil if all ends are.
+// checkEnds returns nil if the ends of all walked lists are proven, else why one end is not proven.
 func (t *jobRun) checkEnds(ctx context.Context) error {
 	m, err := t.w.states.read(ctx, t.x)
 	e := t.endsFound()
@@ -150,8 +150,8 @@ func (at *position) addPage(page *understudy.Page, rows int) {
 	}
 }
 
-// nextBeyond decides what follows a page without a next link. It returns a page to request as a test, or the
-// end of the list with its proof.
+// nextBeyond decides what follows a page without a next link. It returns a page to request as a test, or the end of
+// the list and how far it is proven.
 func (at *position) nextBeyond(target *spec.Target, page *understudy.Page) (beyond *spec.Target, d understudy.OpenEnd) {
 	switch d = page.OpenEnd(); {
 	case d.Kind == understudy.OpenShort, d.Kind == understudy.OpenSilent,
@@ -166,8 +166,8 @@ func (at *position) nextBeyond(target *spec.Target, page *understudy.Page) (beyo
 	return beyond, d
 }
 
-// refute returns the end as open if upstream states more rows or pages than were shown. Then neither a stated
-// end nor a missing next link is believed.
+// refute returns an open end if upstream states more rows or pages than were shown. Then neither a stated end nor a
+// missing next link proves the end.
 func (at *position) refute(d understudy.OpenEnd) understudy.OpenEnd {
 	if (d.Kind == "" || d.Kind == understudy.OpenUnseen) && at.describeMissing() != "" {
 		d.Kind, d.Why = understudy.OpenRefuted, at.describeMissing()
@@ -175,7 +175,7 @@ func (at *position) refute(d understudy.OpenEnd) understudy.OpenEnd {
 	return d
 }
 
-// tipEnd returns what the newest page of a list says about the end, if no other page was walked.
+// tipEnd returns what the newest page of a list says about the list's end, if no other page was walked.
 func tipEnd(page *understudy.Page) understudy.OpenEnd {
 	var at position
 	at.addPage(page, len(page.Rows))
@@ -189,8 +189,8 @@ func (at *position) canGoOn() bool {
 	return !isAll && (at.Pages.Empty == 0 || at.Shown < at.Stated)
 }
 
-// describeMissing returns how many of the stated rows or pages were not shown, or "" if none are known to be
-// missing.
+// describeMissing returns how many of the stated rows or pages were not shown, or "" if no row or page is known to
+// be missing.
 func (at *position) describeMissing() string {
 	switch {
 	case at.Total > at.Rows:
@@ -203,8 +203,8 @@ func (at *position) describeMissing() string {
 	return ""
 }
 
-// checkRepeatedPage returns what it proves that a page repeats the page before. It proves the end if offsets
-// are rounded down: the page is not full, and the page behind it is empty.
+// checkRepeatedPage returns what is known about the end of a list if a page repeats the page before it. The end is
+// proven if upstream rounds offsets down: the page is not full, and the page behind it is empty.
 func (t *jobRun) checkRepeatedPage(
 	ctx context.Context, at position, target *spec.Target, page *understudy.Page,
 ) (understudy.OpenEnd, error) {
@@ -228,11 +228,11 @@ func (at *position) canRestart(end understudy.OpenEnd) bool {
 	return at.Next == "" && end.Kind == understudy.OpenRefuted && at.describeMissing() != "" && at.Again == 0
 }
 
-// limitWords matches a refusal to serve rows that exist.
+// limitWords matches the text with which upstream refuses to serve rows that exist.
 var limitWords = regexp.MustCompile(`(?i)\b(only|first|most|max\w*|limit\w*|window|exceed\w*|up to|too)\b`)
 
-// isEndProof reports whether a refusal proves that no page follows after as many rows as the stated total. A
-// limit on served rows is a round number, and its refusal mentions it.
+// isEndProof reports whether a refusal proves that a list ends after as many rows as its stated total. A limit on
+// served rows is different: it is a round number, and the text of the refusal mentions it.
 func isEndProof(refused *understudy.Page, total int64) bool {
 	switch {
 	case refused.Status == 404 || refused.Status == 410 || refused.Status == 416:
@@ -243,7 +243,7 @@ func isEndProof(refused *understudy.Page, total int64) bool {
 	return total%10 != 0 && !limitWords.Match(refused.Body)
 }
 
-// maxRestarts is how often a walk starts a list again.
+// maxRestarts is the maximum number of times that a walk starts a list again.
 const maxRestarts = 3
 
 // isDead reports whether upstream may no longer know the token or link of a page.
@@ -251,8 +251,8 @@ func isDead(p *understudy.Page) bool {
 	return p.Status >= 400 && p.Status < 500 && !slices.Contains([]int{401, 408, 429}, p.Status) || isErrorPage(p)
 }
 
-// isErrorPage reports whether an answer is an error whatever its status: upstream says so, or a list has no
-// array of rows.
+// isErrorPage reports whether a response is an error whatever its status: upstream says so, or a list has no array
+// of rows.
 func isErrorPage(p *understudy.Page) bool {
 	return p.NotStored == understudy.NotStoredError || hasNoList(p)
 }
@@ -261,7 +261,7 @@ func hasNoList(p *understudy.Page) bool {
 	return strings.HasPrefix(p.NotStored, understudy.NotStoredNoRows)
 }
 
-// describeAnswer returns in words what upstream answered instead of a page.
+// describeAnswer returns in words what upstream sent instead of a page.
 func describeAnswer(p *understudy.Page) string {
 	switch {
 	case p.NotStored == understudy.NotStoredError:
@@ -272,7 +272,7 @@ func describeAnswer(p *understudy.Page) string {
 	return fmt.Sprintf("status %d", p.Status)
 }
 
-// errorPage is the error of a request whose answer says that it is an error, whatever its status.
+// errorPage is the error of a request whose response says that it is an error, whatever its status.
 type errorPage struct {
 	error
 	page *understudy.Page
@@ -286,11 +286,12 @@ func (at position) restart() position {
 	return position{List: at.List, Again: at.Again + 1, Fixed: at.Fixed, Pages: cycle.Pages{}}
 }
 
-// maxReason is the maximum size in bytes of a reason for people. With its prefix it has at most 300 bytes.
+// maxReason is the maximum size in bytes of a reason for people, without its prefix. With its prefix a reason has
+// at most 300 bytes.
 const maxReason = 220
 
-// shortReason returns an error as one sentence for people. A long one keeps its beginning, which says where,
-// and its end, which says why.
+// shortReason returns an error as one sentence for people. A long sentence is cut in the middle: its beginning says
+// where the error happened, and its end says why.
 func shortReason(err error) string {
 	text := strings.Join(strings.Fields(understudy.PlainText(err)), " ")
 	if len(text) > maxReason {

@@ -1,4 +1,4 @@
-// Fetching: one page of a walk, its memory, and what happens if upstream does not answer.
+// This file fetches one page of a walk, accounts for its memory, and handles failures of upstream.
 
 package crawl
 
@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	maxTries   = 3 // attempts for one page, before the walk returns later
+	maxTries   = 3 // the maximum number of attempts for one page before the job is retried later
 	firstWait  = time.Second
-	bodyFactor = 2 // memory that a body needs, as a multiple of its size
+	bodyFactor = 2 // the memory for a body, as a multiple of the body's size
 )
 
 // jobRun is one run of a job.
@@ -33,10 +33,10 @@ type jobRun struct {
 	x    *kindCrawl
 	work payload
 
-	nonFinal bool // the job fetches records again that are not final
+	nonFinal bool // whether the job fetches records again that are not final
 
 	mu     sync.Mutex
-	weight int64 // memory in bytes of what the run collects, without its pages
+	weight int64 // the memory in bytes that the run uses, without its pages
 	pages  int64 // number of pages fetched so far
 	ends   ends
 	sights overlap.Sights
@@ -104,12 +104,13 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 	return nil, &understudy.Snooze{Wait: 5 * time.Second, Err: err}
 }
 
-// isLasting reports whether no request is sent while the failure lasts. Then trying again costs nothing.
+// isLasting reports whether requests are stopped as long as the failure of upstream lasts. Then another attempt
+// costs no request.
 func isLasting(e *understudy.UpstreamError) bool {
 	return e.Why == understudy.FailDown || e.Why == understudy.FailCredential
 }
 
-// tryFetch makes one attempt. A page that does not fit into memory waits.
+// tryFetch makes one attempt to fetch a page. A page that does not fit into memory waits.
 func (t *jobRun) tryFetch(ctx context.Context, target *spec.Target) (request.PageSaved, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, request.Fill{
@@ -121,13 +122,13 @@ func (t *jobRun) tryFetch(ctx context.Context, target *spec.Target) (request.Pag
 		rows := *p
 		rows.Body = nil // walks read only the rows, so the memory can be released
 		if rows.Status == http.StatusPartialContent {
-			rows.Status = http.StatusOK // no part of a list was requested
+			rows.Status = http.StatusOK // the whole page was requested, so the status means no partial list
 		}
 		landed.Page = &rows
 	case p != nil && p.Status == http.StatusNoContent && target.List != nil:
 		none := *p
 		none.Status = http.StatusOK
-		landed.Page, err = &none, nil // there is nothing to store
+		landed.Page, err = &none, nil // an empty response is a page without records, which needs no storage
 	}
 	return landed, errors.Join(err, wrapMemoryError(weigh(ctx, 0)))
 }
@@ -141,10 +142,10 @@ func isTemporary(err error) bool {
 type refusal struct {
 	page     *understudy.Page
 	spec     *spec.Spec
-	restarts int // how often the list was started again before
+	restarts int // how often the list was started again before the refusal
 }
 
-// Error returns which page was refused and with what answer.
+// Error returns which page upstream refused, and with what response.
 func (r *refusal) Error() string {
 	if r.restarts > 0 {
 		return fmt.Sprintf("walk: %s: upstream refuses to go on in the list: %s; it was begun again %d times, and its end never reached",
@@ -162,16 +163,16 @@ func (r *refusal) isRetention() bool {
 	return code != "" && r.page.Status == http.StatusBadRequest && strings.Contains(string(r.page.Body), code)
 }
 
-// endlessError is the error of a list without an end, or without a proven end. The job fails at once, because
+// endlessError is the error of a list whose end was not found or is not proven. The job fails at once, because
 // another run would find the same.
 type endlessError struct{ text string }
 
-// newEndlessError returns the error for a list and why it has no proven end.
+// newEndlessError returns the error for a list, with the reason why its end is not proven.
 func newEndlessError(key understudy.Key, why string) *endlessError {
 	return &endlessError{fmt.Sprintf("walk: %s: upstream's %s", key, why)}
 }
 
-// Error returns which list it is, and why.
+// Error returns which list has no proven end, and why.
 func (e *endlessError) Error() string { return e.text }
 
 // Is makes the job fail.
@@ -181,21 +182,21 @@ func (e *endlessError) Is(target error) bool { return target == understudy.ErrIn
 type position struct {
 	List   int      `json:"list,omitempty"`
 	Next   string   `json:"next,omitempty"`   // the link to continue with; "" means the first page
-	Last   []string `json:"last,omitempty"`   // the last rows of the page before, for numbered pages
-	Apart  bool     `json:"apart,omitempty"`  // rows with which a numbered page must not begin
-	Plain  string   `json:"plain,omitempty"`  // upstream's own link, for pages that overlap
-	Before string   `json:"before,omitempty"` // the link of the page before it
-	Fixed  bool     `json:"fixed,omitempty"`  // upstream accepts no other page sizes, so pages cannot overlap
+	Last   []string `json:"last,omitempty"`   // the last rows of the previous page, for numbered pages
+	Apart  bool     `json:"apart,omitempty"`  // whether the next numbered page must not begin with a row of Last
+	Plain  string   `json:"plain,omitempty"`  // upstream's own next link, if Next is changed so that the pages overlap
+	Before string   `json:"before,omitempty"` // the link of the previous page
+	Fixed  bool     `json:"fixed,omitempty"`  // whether upstream accepts no other page size, so that pages cannot overlap
 
-	Rows   int64 `json:"rows,omitempty"`   // distinct rows of the list so far
-	Most   int   `json:"most,omitempty"`   // rows of the largest page
-	Total  int64 `json:"total,omitempty"`  // the smallest stated total number of rows (understudy.Page.TotalRows)
+	Rows   int64 `json:"rows,omitempty"`   // the number of distinct rows of the list so far
+	Most   int   `json:"most,omitempty"`   // the number of rows of the largest page
+	Total  int64 `json:"total,omitempty"`  // the smallest total number of rows that upstream has stated (understudy.Page.TotalRows)
 	Shown  int64 `json:"shown,omitempty"`  // the number of pages read so far
-	Stated int64 `json:"stated,omitempty"` // the smallest stated number of pages
-	Beyond bool  `json:"beyond,omitempty"` // the next page is requested although no page links to it
+	Stated int64 `json:"stated,omitempty"` // the smallest number of pages that upstream has stated
+	Beyond bool  `json:"beyond,omitempty"` // whether the next page is requested although no page links to it
 	Again  int   `json:"again,omitempty"`  // how often the list was started again
 
-	Pages cycle.Pages `json:"pages,omitzero"` // the pages before it
+	Pages cycle.Pages `json:"pages,omitzero"` // the pages read so far
 }
 
 // nextPosition returns the position after a page. If the list ends there, it also returns how far that end is
@@ -221,14 +222,14 @@ func (at position) nextPosition(first, target *spec.Target, page *understudy.Pag
 		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
 	}
 	if after := target.PageBeyond(1); len(ids) < 2 && after != nil && after.Key.URI == at.Next && at.Most > 1 {
-		at.Next = target.PageBeyond(at.Most).Key.URI // other rows were left out because a page of that size was cut
+		at.Next = target.PageBeyond(at.Most).Key.URI // the page was cut after its first row, so the next offset is that of a full page
 	}
 	return at, understudy.OpenEnd{}
 }
 
-// visitPages walks one list from a position to its end. It calls see with each page and the position after
-// it; at the end Next of that position is "". For numbered pages, see gets only new rows. An end that is not
-// proven is recorded for the job. If upstream refuses to continue, the list is started again.
+// visitPages walks one list from a position to its end. It calls see with each page and the position after it; at
+// the end Next of that position is "". For numbered pages, see gets only new rows. If the end is not proven, the
+// job stores the reason. If upstream refuses to continue, the list is started again.
 func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position, see func(*understudy.Page, position) error) error {
 	src, target, trail := t.x.plan.source, first, overlap.Trail{}
 	follow := func(link string) (err error) {
@@ -275,7 +276,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 		case at.Next != "" && isDead(page) && (at.Beyond || target.IsGuessed()) && !refused.isRetention():
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + describeAnswer(page)}
 			if at.Pages.Empty > 0 && at.describeMissing() == "" || at.Total > 0 && at.Total == at.Rows && isEndProof(page, at.Total) {
-				end = understudy.OpenEnd{} // the page before is empty, or all stated rows were seen
+				end = understudy.OpenEnd{} // the end is proven: the previous page is empty, or all stated rows were seen
 			}
 			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0, 0, "").String()}
 		case at.Next == "" || !isDead(page) || refused.isRetention():
@@ -347,9 +348,9 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 	}
 }
 
-// isMisplaced reports whether upstream did not return the overlapping page that was requested, so that its
-// first row is unknown. Upstream does not accept this page size, or rounds the offset down and repeats the
-// last page.
+// isMisplaced reports whether upstream ignored that an overlapping page was requested, so that the place of the
+// page's first row is unknown. Such an upstream does not accept the page size, or rounds the offset down and
+// repeats the last page.
 func isMisplaced(first, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail) bool {
 	asked, got := target.PageSize, len(page.Rows)
 	if at.Plain == "" {
@@ -360,9 +361,9 @@ func isMisplaced(first, target *spec.Target, page *understudy.Page, at position,
 	return resized || again && target.IsPagedByOffset() && target.Key.URI == at.Next
 }
 
-// findMovedBack returns the page to go back to if rows have moved, so that this page does not follow the seen
-// rows. It returns nil if it follows. If pages do not overlap, the page before is fetched again and must be
-// unchanged.
+// findMovedBack returns the page to go back to if rows have moved, so that this page does not follow the rows
+// already seen. It returns nil if the page follows them. If pages do not overlap, the previous page is fetched
+// again and must be unchanged.
 func (t *jobRun) findMovedBack(ctx context.Context, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail,
 	see func(*understudy.Page, position) error) (*spec.Target, error) {
 	earlier := target.PreviousPage()
@@ -399,7 +400,7 @@ func (t *jobRun) findMovedBack(ctx context.Context, target *spec.Target, page *u
 	return earlier, trail.CountBack(page.Key)
 }
 
-// runParallel calls do for all numbers below n, some in parallel. The first error ends all calls.
+// runParallel calls do for all numbers below n, at most workers at the same time. The first error ends all calls.
 func runParallel(ctx context.Context, n, workers int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,4 +1,4 @@
-// Handler: /-/sync, for callers with the command token.
+// This file serves /-/sync to callers with the command token.
 
 package crawl
 
@@ -25,9 +25,9 @@ type Report struct {
 	Kept     bool              `json:"kept"`
 	Complete bool              `json:"complete"`
 	Why      string            `json:"why,omitempty"`
-	Failed   bool              `json:"failed,omitempty"` // Why is an error that a person must solve
+	Failed   bool              `json:"failed,omitempty"` // whether Why is an error that a person must solve
 	Down     string            `json:"down,omitempty"`   // why upstream cannot be reached now
-	Stuck    time.Time         `json:"stuck,omitzero"`   // since when retries have made no progress
+	Stuck    time.Time         `json:"stuck,omitzero"`   // the time since which retries have made no progress
 	Ended    string            `json:"ended,omitempty"`
 	CaughtUp time.Time         `json:"caught_up_to,omitzero"`
 	Swept    time.Time         `json:"swept,omitzero"`
@@ -49,7 +49,7 @@ func (s State) Report() Report {
 	return r
 }
 
-const maxCommand = 4 << 10 // maximum bytes of a body
+const maxCommand = 4 << 10 // the maximum size of a request body, in bytes
 
 // Handler answers /-/sync to callers on this machine with the token. POST with a Command starts or stops
 // keeping a kind complete; GET with source and kind only reports. The response is a Report, or {"error"} with
@@ -78,7 +78,7 @@ func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
 	})
 }
 
-// execute audits a command and executes it.
+// execute records a command in the audit log and executes it.
 func (w *Crawler) execute(ctx context.Context, c understudy.Caller, o *Command, audit understudy.Auditor) error {
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "sync", Source: o.Source, Kind: o.Kind}
 	if o.End {

@@ -1,4 +1,5 @@
-// Intervals: which time ranges of a list were walked completely, and when; and the ranges of single walks.
+// This file stores which time ranges of a list were walked completely and when, and divides time into ranges for
+// single walks.
 
 package crawl
 
@@ -11,7 +12,7 @@ import (
 	"understudy"
 )
 
-// Clocks that stand for no bound.
+// Clocks that mean that an interval has no lower or upper bound.
 const (
 	minClock = math.MinInt64
 	maxClock = math.MaxInt64
@@ -24,10 +25,11 @@ type interval struct {
 	At   int64 `json:"at"`
 }
 
-// intervals are disjoint and sorted. The zero value is empty. Methods do not change their receiver.
+// intervals are disjoint and sorted ranges. The zero value is empty. Methods do not change their receiver.
 type intervals []interval
 
-// add adds the range [from, to) with the time of its walk. Where a later walk is known, that walk stays.
+// add adds the range [from, to) with the time of its walk. Where the range overlaps a later walk, the later time
+// stays.
 func (s intervals) add(from, to, at int64) intervals {
 	if from >= to {
 		return s
@@ -66,8 +68,8 @@ func (s intervals) mergeNeighbors() intervals {
 	return out
 }
 
-// gaps returns the parts of [from, to) that were not walked since a time. Their At is the walk before, or
-// minClock if there was none.
+// gaps returns the parts of [from, to) that were not walked since a time. The At of each part is the time of its
+// last walk, or minClock if it was never walked.
 func (s intervals) gaps(from, to, since int64) intervals {
 	var out intervals
 	next := from
@@ -126,10 +128,10 @@ func (s intervals) dropBefore(before int64) intervals {
 	return out
 }
 
-// maxPartitions is the maximum number of partitions. With more, each becomes longer.
+// maxPartitions is the maximum number of partitions. If there would be more, each partition becomes longer.
 const maxPartitions = 400
 
-// bounds decides between which clocks a kind is walked and kept.
+// bounds decides how far back a kind is walked and stored.
 type bounds struct {
 	settings  Settings
 	retention map[string]map[string]time.Duration // the same as Options.Retention
@@ -139,7 +141,7 @@ type bounds struct {
 // unixNow returns the time in Unix seconds.
 func (b *bounds) unixNow() int64 { return b.now().Unix() }
 
-// keepTime returns how long records of a kind are kept and walked; 0 means for ever.
+// keepTime returns how long records of a kind are kept and walked; 0 means without limit.
 func (b *bounds) keepTime(x *kindCrawl) time.Duration {
 	far := b.settings.Horizon
 	if keep := b.retention[x.plan.source.Name][x.plan.kind.Name]; keep > 0 && (far == 0 || keep < far) {
@@ -148,12 +150,12 @@ func (b *bounds) keepTime(x *kindCrawl) time.Duration {
 	return far
 }
 
-// floor returns the clock before which nothing is requested, or minClock. It is set by the horizon, our
-// retention, or the retention of upstream.
+// floor returns the clock before which no records are requested, or minClock. The horizon, our retention, or the
+// retention of upstream sets it.
 func (b *bounds) floor(x *kindCrawl, now int64) int64 {
 	far := b.keepTime(x)
 	if days := x.plan.kind.Retention.Days; days > 0 {
-		// One hour less, so that records which upstream is about to drop are not missed.
+		// The limit is one hour less, so that records which upstream is about to drop are not missed.
 		forgets := time.Duration(days)*24*time.Hour - time.Hour
 		if far == 0 || forgets < far {
 			far = forgets
@@ -165,8 +167,8 @@ func (b *bounds) floor(x *kindCrawl, now int64) int64 {
 	return now - int64(far/time.Second)
 }
 
-// edges returns the clocks before which upstream has nothing, and before which we keep nothing. Each is
-// minClock if there is no such clock.
+// edges returns the clock before which upstream has no records (none), and the clock before which we keep no
+// records (kept). A clock is minClock if there is no such limit.
 func (b *bounds) edges(x *kindCrawl, now int64) (none, kept int64) {
 	none, kept = minClock, minClock
 	if days := x.plan.kind.Retention.Days; days > 0 {
@@ -199,8 +201,8 @@ func (b *bounds) partitions(floor, oldest, now int64) []interval {
 	return out
 }
 
-// isBefore reports whether all rows of a page are older than a clock, so that later pages are too. Rows
-// without a clock count as old as their neighbors.
+// isBefore reports whether all rows of a page are older than a clock, so that all later pages are older too. A row
+// without a clock counts as old as the rows beside it.
 func (b *bounds) isBefore(page *understudy.Page, floor int64) bool {
 	clocked := false
 	for _, row := range page.Rows {

@@ -1,4 +1,5 @@
-// Nested kinds: kinds without a list of their own are walked under each record of their parent kind.
+// This file walks nested kinds. Their lists exist only under a record of their parent kind, so they are walked
+// under each parent record.
 
 package crawl
 
@@ -20,14 +21,14 @@ import (
 type childPosition struct {
 	Clock     int64 `json:"clock,omitempty"`
 	Record    int64 `json:"record,omitempty"`
-	Unclocked bool  `json:"unclocked,omitempty"` // the records with a clock are done
+	Unclocked bool  `json:"unclocked,omitempty"` // whether all parent records that have a clock were walked
 	Ended     bool  `json:"ended,omitempty"`
 }
 
 // batchSize is how many stored records are read at once.
 const batchSize = 1000
 
-// syncNested syncs a kind that lies under another.
+// syncNested syncs a kind whose lists lie under the records of a parent kind.
 func (s *syncRun) syncNested(ctx context.Context) error {
 	above := s.x.parent
 	why, _, err := s.w.status.findLackInRoots(ctx, above)
@@ -69,14 +70,14 @@ func (s *syncRun) syncNested(ctx context.Context) error {
 	})
 }
 
-// errParentFirst means that the parent kind is not complete.
+// errParentFirst means that the parent kind must be complete before its nested kind is walked.
 var errParentFirst = errors.New("come first")
 
 // parentWait is the pause before a sync checks again whether the parent kind is complete.
 const parentWait = 5 * time.Second
 
-// maxParallel is how many parent records are walked under at once. With one second per response, the source's
-// request budget is then the limit.
+// maxParallel is the maximum number of parent records under which lists are walked at once. With one second per
+// response, the source's request budget is then the limit.
 const maxParallel = 16
 
 // syncGroup walks under the next parent records, some in parallel. The mark advances up to the first record
@@ -123,14 +124,14 @@ func (s *syncRun) syncGroup(ctx context.Context, above *kindCrawl) error {
 
 // progressPrefix counts how many parallel walks have ended without a gap.
 type progressPrefix struct {
-	rows  []int64 // rows seen by each walk, plus one; 0 if it has not ended
-	done  int     // all walks before this index have ended
-	seen  int64   // rows seen by those walks since take
-	asked int     // pages fetched by ended walks since take
-	free  int     // walks that ended without a page since take
+	rows  []int64 // the rows seen by each walk, plus one; 0 if the walk has not ended
+	done  int     // the number of walks at the start of the slice that have all ended
+	seen  int64   // the rows seen by the walks counted in done since the last take
+	asked int     // the pages fetched by walks that ended since the last take
+	free  int     // the walks that ended without a request since the last take
 }
 
-// maxUnmarked is how many walks without requests are repeated after a crash.
+// maxUnmarked is the maximum number of ended walks without requests before the mark is saved; a crash repeats them.
 const maxUnmarked = 64
 
 // noteEnd notes that a walk has ended. It reports whether the mark should be saved.
@@ -162,7 +163,7 @@ type nesting struct {
 // readParents returns the next records of the parent kind and the position after them.
 func (n *nesting) readParents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
 	q := above.plan.scan(above.plan.shapes()[0], batchSize)
-	q.Parent, q.NoClock = "", at.Unclocked // rows of every root are read
+	q.Parent, q.NoClock = "", at.Unclocked // the parent records of every root are read
 	if floor := n.bounds.floor(above, n.bounds.unixNow()); floor != minClock && !at.Unclocked {
 		q.From = floor
 	}
@@ -180,7 +181,7 @@ func (n *nesting) readParents(ctx context.Context, above *kindCrawl, at childPos
 	return rows, childPosition{Ended: true}, nil
 }
 
-// visitNested walks every list under one record. A deleted record has no lists.
+// visitNested walks every list under one parent record. A deleted record has no lists.
 func (t *jobRun) visitNested(ctx context.Context, parent understudy.Row, see func(*understudy.Page)) error {
 	above, p := t.x.parent, t.x.plan
 	if p.kind.Retention.WithParent && parent.Final {
@@ -220,7 +221,7 @@ func (n *nesting) readParent(ctx context.Context, above *kindCrawl, id string) (
 	return n.store.Record(ctx, above.plan.source.Name, above.plan.kind.Name, above.plan.shapes()[0], id)
 }
 
-// findRoot returns the root that a record lies under, or "" for that of the source's user.
+// findRoot returns the root that a parent record lies under, or "" for the root of the source's user.
 func (n *nesting) findRoot(ctx context.Context, above *kindCrawl, row understudy.Row) (string, error) {
 	if len(above.plan.source.Roots) == 0 {
 		return "", nil
@@ -259,14 +260,14 @@ func (n *nesting) hasEmptyList(ctx context.Context, above *kindCrawl, l *spec.Li
 	return ok && rows == 0, nil
 }
 
-// numberIn returns the number in a field of a body, which may be a string.
+// numberIn returns the number in a field of a body. The field may be a string.
 func numberIn(body []byte, field string) (int64, bool) {
 	v, _ := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
 	n, err := strconv.ParseInt(jsonspan.Text(body, v), 10, 64)
 	return n, err == nil
 }
 
-// findLastChange returns the number of the newest change of a source above after.
+// findLastChange returns the number of the newest change of a source above the number after.
 func (n *nesting) findLastChange(ctx context.Context, source string, after int64) (int64, error) {
 	// Changes are numbered without gaps, so the last is found by doubling and halving the step.
 	step := int64(1)
@@ -314,7 +315,7 @@ func (t *jobRun) follow(ctx context.Context) error {
 			return err
 		}
 		after = max(after, last)
-		open := t.checkEnds(ctx) // before the position advances: a list without a proven end is not walked again
+		open := t.checkEnds(ctx) // a list without a proven end is not walked again, so its reason is noted before the position advances
 		if open != nil && !errors.Is(open, understudy.ErrInvalid) {
 			return open
 		}

@@ -1,4 +1,4 @@
-// Progress: how far a sync is, in records, and how long it will still take.
+// This file estimates how far a sync is, in records, and how long it will still take.
 
 package crawl
 
@@ -14,11 +14,11 @@ const unknown = -1
 
 // pace is the speed of a sync. For a kind that is walked twice, it is the speed of the present walk.
 type pace struct {
-	began              time.Time // start of this run or walk
-	walk               string    // "1 of 2"; "" if there is one walk
-	first, done, total int64     // records; first is done at the start
-	share              float64   // share of the work that is done; 0 if done and total show it
-	later              int64     // records of the second walk
+	began              time.Time // the start of this run, or of this walk
+	walk               string    // the present walk, such as "1 of 2"; "" if there is only one walk
+	first, done, total int64     // numbers of records: done at the start of the run, done now, and in total
+	share              float64   // the part of the work that is done, from 0 to 1; 0 if done and total show it
+	later              int64     // the number of records of the second walk, if the first walk runs
 }
 
 // eta returns the remaining time at this speed, or 0 if unknown.
@@ -41,14 +41,14 @@ func (s *syncRun) startPace(walk string, done int64) {
 	s.x.pace.Store(&pace{began: s.w.bounds.now(), walk: walk, first: done, done: done, total: unknown})
 }
 
-// The walks of a kind that is walked twice.
+// The names of the walks of a kind that is walked twice.
 const (
-	walkSlices = "1 of 2" // the walk that reads one time range after another
-	walkLists  = "2 of 2" // over the whole lists
+	walkSlices = "1 of 2" // the name of the walk that reads one time range after another
+	walkLists  = "2 of 2" // the name of the walk over the whole lists
 )
 
-// reportProgress reports how far the present walk is. The caller has the mark's lock. A total that is less
-// than the records done is not reported.
+// reportProgress reports how far the present walk is. The caller must hold the lock of the mark. A total that is
+// less than the records done is not reported.
 func (s *syncRun) reportProgress(ctx context.Context) {
 	p, note := *s.x.pace.Load(), ""
 	switch p.total = unknown; {
@@ -81,11 +81,11 @@ func (s *syncRun) knownTotal(ctx context.Context, walk string) int64 {
 	return cmp.Or(cmp.Or(s.x.state.Load(), &kindState{}).Records, unknown)
 }
 
-// parentCounts is how many of the parent records were walked under.
+// parentCounts counts the parent records under which a nested kind was walked.
 type parentCounts struct {
 	title     string
-	done, all int64 // all is 0 if unknown
-	first     int64 // done at the start of this run
+	done, all int64 // the parents done, and all parents; all is 0 if unknown
+	first     int64 // the parents done at the start of this run
 }
 
 func (a *parentCounts) share() float64 {
@@ -102,8 +102,7 @@ func (a *parentCounts) note() string {
 	return fmt.Sprintf("under %d of %d %s", a.done, a.all, a.title)
 }
 
-// minGuessShare is the share of the time range, one in this many, that must be walked before the total is
-// estimated.
+// minGuessShare is the divisor of the share of the time range that must be walked before the total is estimated.
 const minGuessShare = 2
 
 // guessTotal estimates how many records there are, from the number of records in the time ranges walked
@@ -133,7 +132,7 @@ func (s *syncRun) guessTotal() int64 {
 	case walked*minGuessShare < all:
 		return unknown
 	}
-	// Records are assumed to begin in the middle of the older half.
+	// The oldest record is assumed to lie in the middle of the older half of the remaining time.
 	likely := max(all-(s.mark.Began-s.mark.Oldest)/4, walked)
 	if s.w.bounds.floor(s.x, s.mark.Began) != minClock {
 		likely = all

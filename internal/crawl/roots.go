@@ -1,4 +1,4 @@
-// Roots: a source may have many accounts or repositories. Each has its own walks.
+// This file walks the roots of a source. A source may have many accounts or repositories, each with its own walks.
 
 package crawl
 
@@ -22,12 +22,12 @@ import (
 // Limits of the roots of one source.
 const (
 	maxRoots = 10_000
-	maxAsked = 500 // further roots that callers request are not walked
-	maxName  = 120 // bytes of the name of a requested root: all names must fit into one value
+	maxAsked = 500 // the maximum number of requested roots that are walked
+	maxName  = 120 // the maximum length of a requested root's name in bytes, because all names must fit into one value
 )
 
-// rootWalk returns the walk of a kind in one root, "" for that of the source's user. It returns nil if the
-// root is not walked.
+// rootWalk returns the walk of a kind in one root; "" is the root of the source's user. It returns nil if the root
+// is not walked.
 func (x *kindCrawl) rootWalk(root string) *kindCrawl {
 	if root == "" || root == x.plan.source.User && !x.plan.rootsOnly {
 		return x
@@ -38,7 +38,7 @@ func (x *kindCrawl) rootWalk(root string) *kindCrawl {
 	return nil
 }
 
-// allRoots returns the walks of a kind in all roots, first that of the source's user.
+// allRoots returns the walks of a kind in all roots. The walk in the root of the source's user is first.
 func (x *kindCrawl) allRoots() iter.Seq[*kindCrawl] {
 	return func(yield func(*kindCrawl) bool) {
 		if !x.plan.rootsOnly && !yield(x) {
@@ -69,15 +69,15 @@ func (w *Crawler) allWalks() iter.Seq[*kindCrawl] {
 	}
 }
 
-// roots creates and removes walks when roots become known or disappear.
+// roots creates the walks of new roots and removes the walks of deleted roots.
 type roots struct {
 	crawler *Crawler
 
 	mu    sync.Mutex
-	asked map[*spec.Source]map[string]bool // roots that callers requested and that are not walked yet
+	asked map[*spec.Source]map[string]bool // the roots that callers requested and that are not walked yet, by source
 }
 
-// isDiscovering reports whether every record of the roots' kind is a root.
+// isDiscovering reports whether every stored record of the kind that names roots is a root.
 func isDiscovering(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AllRoots) }
 
 // isRemembering reports whether roots that callers request are walked.
@@ -101,8 +101,8 @@ func (r *roots) load(ctx context.Context) error {
 	return nil
 }
 
-// update creates and removes walks of a source to match the known roots. asked are the roots that callers
-// requested since.
+// update creates and removes walks of a source to match the known roots. asked are the roots that callers requested
+// since the last update.
 func (r *roots) update(ctx context.Context, src *spec.Source, asked map[string]bool) error {
 	roots := map[string]bool{}
 	for _, root := range src.Roots {
@@ -156,7 +156,7 @@ func (r *roots) restoreAsked(ctx context.Context, src *spec.Source, asked, roots
 	return r.crawler.o.KV.SetValue(ctx, name, raw)
 }
 
-// addDiscovered adds the stored records of the roots' kind.
+// addDiscovered adds the stored records of the kind that names roots.
 func (r *roots) addDiscovered(ctx context.Context, src *spec.Source, roots map[string]bool) error {
 	base := r.crawler.walks[src.Name+"/"+src.Spec.Roots.Kind]
 	if base == nil || !isDiscovering(src) {
@@ -180,7 +180,8 @@ func (r *roots) addDiscovered(ctx context.Context, src *spec.Source, roots map[s
 	return nil
 }
 
-// replace creates and removes walks of one kind to match the given roots. Walks that stay are not disturbed.
+// replace creates and removes walks of one kind to match the given roots. Walks of roots that remain are not
+// disturbed.
 func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]bool) error {
 	before := *base.roots.Load()
 	now := map[string]*kindCrawl{}
@@ -217,7 +218,7 @@ func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]b
 	return nil
 }
 
-// look starts the walks of new roots and removes those of deleted roots.
+// look starts the walks of new roots and removes the walks of deleted roots.
 func (r *roots) look(ctx context.Context, stirs map[string]bool) error {
 	r.mu.Lock()
 	asked := r.asked
@@ -237,8 +238,8 @@ func (r *roots) look(ctx context.Context, stirs map[string]bool) error {
 	return nil
 }
 
-// walkOf returns the walk that a saved page belongs to, or nil if its root is not walked. If the source says
-// so, a page that a caller requested adds its root.
+// walkOf returns the walk that a saved page belongs to, or nil if its root is not walked. If the settings of the
+// source permit it, a page that a caller requested adds its root.
 func (r *roots) walkOf(l request.PageSaved) *kindCrawl {
 	base := r.crawler.walks[l.Page.Key.Source+"/"+l.Page.Kind]
 	if base == nil || base.roots.Load() == nil {

@@ -1,4 +1,4 @@
-// Run: adds jobs for due work, and maps job names to functions.
+// This file adds jobs for due work, and maps the names of jobs to functions.
 
 package crawl
 
@@ -21,7 +21,7 @@ import (
 // are frequent.
 const dueInterval = 30 * time.Second
 
-// failurePause is the pause of a part after its job has failed for good.
+// failurePause is how long a part of a kind rests after its job has failed for good.
 const failurePause = 15 * time.Minute
 
 // jobFuncs are the functions of the jobs, by job name without the kind.
@@ -36,7 +36,7 @@ func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 		for verb, do := range jobFuncs {
 			out[verb+" "+x.plan.kind.Name] = func(ctx context.Context, run Run) error {
 				t, err := w.begin(run)
-				if err != nil || t.x == nil || t.x.plan.rootsOnly { // the source no longer covers the root
+				if err != nil || t.x == nil || t.x.plan.rootsOnly { // the settings of the source no longer name the root
 					return err
 				}
 				return do(t, ctx)
@@ -46,8 +46,8 @@ func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	return out
 }
 
-// maxWalkRuns is how many runs of a walk may start. Failures of upstream do not count, and killed processes
-// are no reason to give up.
+// maxWalkRuns is the maximum number of runs of a walk. It is high, because failures of upstream do not count and a
+// killed process is no reason to give up.
 const maxWalkRuns = 1000
 
 // JobKinds returns the kinds of jobs that do the work of a crawler.
@@ -55,7 +55,7 @@ func JobKinds(work map[string]func(context.Context, Run) error) (all []jobs.Kind
 	for name, do := range work {
 		maxBackoff := time.Minute
 		if strings.HasPrefix(name, "sweep ") {
-			maxBackoff = time.Hour // a failed sweep has cost a whole walk
+			maxBackoff = time.Hour // long, because a failed sweep has cost a whole walk
 		}
 		all = append(all, jobs.Kind{
 			Name: name, Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) },
@@ -82,7 +82,7 @@ func (w *Crawler) Run(ctx context.Context) error {
 	}
 }
 
-// tryAgain calls what. It logs a failure; the work is tried again later.
+// tryAgain calls what and logs its error. The caller repeats the work later.
 func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error) {
 	if err := what(ctx); err != nil && ctx.Err() == nil {
 		w.o.Logger.Error("walk: what is due cannot be promised; tried again", "error", err)
@@ -160,7 +160,7 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 			return err
 		}
 	}
-	if x.plan.rootsOnly { // records for all roots that their walks are kept
+	if x.plan.rootsOnly { // the state of the kind itself says that the walks in all its roots are kept complete
 		if err := x.keep(ctx, w); err != nil {
 			return err
 		}
@@ -182,16 +182,15 @@ func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	return w.states.change(ctx, x, func(m *kindState) {
 		m.Keep, m.Failures = true, slices.Clone(m.Failures)
 		for i := range m.Failures {
-			m.Failures[i].At = 0 // the failure is retried at once
+			m.Failures[i].At = 0 // the failed part is tried again at once
 		}
 		if m.Rest == 0 {
-			m.Failures = nil // nothing is complete before it was tried again
+			m.Failures = nil // the kind is not complete before all its parts were tried again
 		}
 	})
 }
 
-// Drop stops keeping a kind and the kinds under it complete. Stored records stay. It returns ErrInvalid as
-// Keep does.
+// Drop stops keeping a kind and its nested kinds complete. Stored records stay. It returns ErrInvalid as Keep does.
 func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
 	if err != nil {
@@ -209,7 +208,7 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 		for _, one := range ends {
 			err := w.states.change(ctx, one, func(m *kindState) {
 				if m.Keep = false; m.Rest != 0 {
-					m.noteGap(w.bounds.unixNow()) // the newest page is no longer followed
+					m.noteGap(w.bounds.unixNow()) // the newest page is no longer followed, so a gap may follow it
 				}
 			})
 			if err != nil {
@@ -258,7 +257,7 @@ func (q *queue) enqueueDue(ctx context.Context, x *kindCrawl, m *kindState) erro
 		}
 	}
 	if len(x.plan.kind.Final) == 0 {
-		return nil // no record is ever final: the sweep fetches them
+		return nil // records of this kind never become final, so only the sweep fetches them again
 	}
 	for _, shape := range x.plan.shapes() {
 		dues, err := q.checks.findDue(ctx, x, shape)
@@ -272,8 +271,8 @@ func (q *queue) enqueueDue(ctx context.Context, x *kindCrawl, m *kindState) erro
 	return nil
 }
 
-// enqueueSweeps adds sweeps of intervals whose last walk will soon be too old. A sweep is due after half to
-// three quarters of that time. The time differs between intervals, so that they are not all due at once.
+// enqueueSweeps adds sweeps of time ranges whose last walk will soon be too old. A sweep is due after half to three
+// quarters of the allowed age. The share differs between ranges, so that they are not all due at once.
 func (q *queue) enqueueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
 	now := q.bounds.unixNow()
 	old := func(at int64, part string) bool {
@@ -335,7 +334,7 @@ func partOf(to int64) string {
 	return "/" + strconv.FormatInt(to, 10)
 }
 
-// enqueue adds a job of a kind. At most one job with the same key is live.
+// enqueue adds a job of a kind. At most one job with the same key waits or runs.
 func (q *queue) enqueue(ctx context.Context, x *kindCrawl, verb string, e payload) error {
 	e.Source, e.Kind, e.Root = x.plan.source.Name, x.plan.kind.Name, x.plan.root
 	j := understudy.Job{Kind: verb + " " + x.plan.kind.Name, Key: x.plan.name() + partOf(e.To), Priority: understudy.PrioritySteady}

@@ -1,4 +1,4 @@
-// State: what is known about a kind between its walks, stored as one value.
+// This file stores what is known about a kind between its walks, as one value of the store.
 
 package crawl
 
@@ -23,7 +23,7 @@ const stateVersion = 1
 // kindState is what is known about a kind. Times are Unix seconds.
 type kindState struct {
 	V    int  `json:"v"`
-	Keep bool `json:"keep"` // the kind is kept complete
+	Keep bool `json:"keep"` // whether the kind is kept complete
 
 	// Spans are the walked time ranges of a kind whose lists have filters on time. Rest is when the last walk
 	// over the whole lists began, which also finds records without a clock.
@@ -31,7 +31,7 @@ type kindState struct {
 	Rest  int64     `json:"rest,omitempty"`
 	// Oldest is the end of the oldest time range, which has no beginning.
 	Oldest int64 `json:"oldest,omitempty"`
-	// Ended says that upstream keeps nothing older.
+	// Ended is a sentence which says that upstream keeps no older records.
 	Ended string `json:"ended,omitempty"`
 
 	// Top are the newest records when the list last had no known gap, at CaughtUp. Behind is the time of a
@@ -39,48 +39,50 @@ type kindState struct {
 	Top      []string `json:"top,omitempty"`
 	CaughtUp int64    `json:"caught_up,omitempty"`
 	Behind   int64    `json:"behind,omitempty"`
-	// Newest is the time of the newest page that left a gap.
+	// Newest is the time of the newest page that left a gap to the known records.
 	Newest int64 `json:"newest,omitempty"`
 	// After is the number of the last change that was followed, for a nested kind.
 	After int64 `json:"after,omitempty"`
 
 	// Missed are the ids of records without a path of their own that the last sweep did not see.
 	Missed []string `json:"missed,omitempty"`
-	// Thinned counts consecutive sweeps in which too many of these records were missing to believe it at
-	// once.
+	// Thinned counts consecutive sweeps in which so many records without a path of their own were missing that the
+	// result was not believed.
 	Thinned int `json:"thinned,omitempty"`
-	// Failures are why walks did not reach their ends, one for each part, newest last.
+	// Failures say why walks did not reach their ends. Each part has at most one failure; the newest is last.
 	Failures []failure `json:"failures,omitempty"`
-	// Lost is when records were last deleted here although upstream has them. Earlier walks may lack them.
+	// Lost is when records were last deleted here although upstream has them. Records that earlier walks found may
+	// be missing.
 	Lost int64 `json:"lost,omitempty"`
-	// Plan is the fingerprint of the plan. Walks by another plan or of another user do not count.
+	// Plan is the fingerprint of the plan. Walks by a plan with another fingerprint, or for another user, do not
+	// count.
 	Plan string `json:"plan,omitempty"`
-	// Of is the user whose records are known, for a kind whose records do not say so.
+	// Of is the source's user at the time of the walks, for a kind whose records do not name their user.
 	Of string `json:"of,omitempty"`
-	// Led is a bit set of lists in which a page has led to another, so that the paging works.
+	// Led is a bit set of the lists in which a page had a next link that worked.
 	Led uint64 `json:"led,omitempty"`
-	// Params says that links to pages have parameters that composed lists would lack.
+	// Params says whether links to pages have parameters that composed lists would lack.
 	Params bool `json:"params,omitempty"`
-	// Records is how many records the last walk saw.
+	// Records is the number of records that the last walk saw.
 	Records int64 `json:"records,omitempty"`
 }
 
 // failure is why the walk of one part did not reach its end.
 type failure struct {
-	Part int64  `json:"part,omitempty"` // the end of its time range, or whole, or tip
+	Part int64  `json:"part,omitempty"` // the failed part: the end of its time range, or the constant whole or tip
 	Why  string `json:"why"`
 	At   int64  `json:"at"`
 	// Endless counts consecutive walks that did not find the end of a list.
 	Endless int `json:"endless,omitempty"`
 }
 
-// Parts that are no time ranges.
+// Numbers of the parts of a kind that are not time ranges.
 const (
-	whole = 0  // the number of the part that consists of whole lists
-	tip   = -1 // the part from the newest page to known records
+	whole = 0  // the part that consists of the whole lists
+	tip   = -1 // the part between the newest page and the known records
 )
 
-// Limits of stored failures.
+// Limits of the failures that a state stores.
 const (
 	maxFailures = 16
 	maxWhy      = 1024 // maximum length of a reason, in bytes
@@ -102,10 +104,12 @@ func (m *kindState) addFailure(part int64, why string, at int64, endless bool) {
 	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
 }
 
-// removeFailures removes the failures of a part that was walked to its end. c is its interval, if it has one.
+// removeFailures removes the failures of a part that was walked to its end. c is the time range of the part, if it
+// has one.
 func (m *kindState) removeFailures(part int64, c interval) {
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
-		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To // time ranges may have become longer
+		// time ranges may have become longer, so a failed part can lie within c
+		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To
 	})
 }
 
@@ -126,17 +130,17 @@ func (m *kindState) isResting(part, now int64) bool {
 	})
 }
 
-// forget drops what is known about clocks before a clock.
+// forget removes what is known about time ranges before a clock.
 func (m *kindState) forget(before int64) {
 	m.Spans = m.Spans.dropBefore(subtract(before, rememberExtra))
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part > 0 && f.Part <= before })
 }
 
-// rememberExtra is how many seconds longer a walked time range is remembered than walked. Upstream may still
-// have records that it is about to drop.
+// rememberExtra is how many seconds before its beginning a walked time range also counts as walked. Upstream may
+// still have records that it is about to drop.
 const rememberExtra = 2 * 60 * 60
 
-// subtract returns a clock minus some seconds. minClock stays.
+// subtract returns a clock minus a number of seconds. It returns minClock unchanged.
 func subtract(clock, by int64) int64 {
 	if clock == minClock {
 		return minClock
@@ -153,7 +157,7 @@ type states struct {
 	log    *slog.Logger
 }
 
-// load reads a kind's state once.
+// load reads a kind's state from the store, but only once.
 func (s *states) load(ctx context.Context, x *kindCrawl) error {
 	if x.stored != nil {
 		return nil
@@ -170,7 +174,7 @@ func (s *states) load(ctx context.Context, x *kindCrawl) error {
 	kept := m
 	m.Plan = x.plan.fingerprint()
 	if m.V = stateVersion; x.plan.kind.UnscopedVar() != "" && m.Of != x.plan.source.User {
-		if m.Of = x.plan.source.User; len(raw) > 0 { // the stored records may include those of other users
+		if m.Of = x.plan.source.User; len(raw) > 0 { // the stored records may include records of other users
 			m.Lost = s.bounds.unixNow()
 		}
 	}
@@ -179,8 +183,8 @@ func (s *states) load(ctx context.Context, x *kindCrawl) error {
 	return nil
 }
 
-// checkState parses a state and returns why it must be ignored, or "". A state without a fingerprint may come
-// from any plan. Walking the kind again costs no more than its next sweep.
+// checkState parses a stored state and returns why it must be ignored, or "". A state without a fingerprint may
+// come from any plan, but walking its kind again costs no more than its next sweep.
 func checkState(raw []byte, m *kindState, print string) (why string) {
 	switch {
 	case len(raw) == 0:
@@ -205,9 +209,9 @@ func (s *states) read(ctx context.Context, x *kindCrawl) (kindState, error) {
 	return *x.state.Load(), nil
 }
 
-// keepCaughtUp is how far CaughtUp may be ahead of the stored value if nothing else changed. After a restart,
-// the newest page in the store replaces it.
-const keepCaughtUp = 5 * 60 // 5 minutes in seconds
+// keepCaughtUp is by how many seconds CaughtUp may be newer than its stored value if nothing else changed. After a
+// restart, the newest page in the store replaces it.
+const keepCaughtUp = 5 * 60
 
 // isDifferent reports whether a state must be written because it differs from the stored one.
 func (m *kindState) isDifferent(kept kindState) bool {

@@ -1,4 +1,4 @@
-// Status: how complete a kind is, for people. It is computed and never stored.
+// This file tells people how complete a kind is. The answer is computed and never stored.
 
 package crawl
 
@@ -14,32 +14,33 @@ import (
 
 // State is how complete a kind is.
 type State struct {
-	Kept     bool      // the kind is kept complete
-	Complete bool      // no record that upstream has is missing
-	Why      string    // why it is not complete; "" if it is, or if it is not kept complete
-	Failed   bool      // Why is an error that a person must solve
-	Running  bool      // a sync is under way
-	Down     string    // why upstream cannot be reached now; "" if it can
-	Stuck    time.Time // since when retries have made no progress; zero if they do. Why says why
-	CaughtUp time.Time // when its newest records last had no known gap
-	Swept    time.Time // the time of the oldest of the last walks over all parts; zero if a part was never walked
-	Ended    string    // that upstream keeps nothing older, if upstream said so
+	Kept     bool      // whether the kind is kept complete
+	Complete bool      // whether no record that upstream has is missing
+	Why      string    // why the kind is not complete; "" if it is, or if it is not kept complete
+	Failed   bool      // whether Why is an error that a person must solve
+	Running  bool      // whether a sync is running
+	Down     string    // why upstream cannot be reached now; "" if it can be reached
+	Stuck    time.Time // the time since which retries have made no progress; zero if they make progress
+	CaughtUp time.Time // when the newest records of the kind last had no known gap
+	Swept    time.Time // the oldest of the times at which each part was last walked; zero if a part was never walked
+	Ended    string    // the sentence that upstream keeps no older records, if upstream said so
 
-	// Records that the walk has seen, and how many there are. Without a walk, Done is the number of stored
-	// records. Total is -1 if unknown. For a kind that is walked twice, Walk is "1 of 2" or "2 of 2".
+	// Done is the number of records that the walk has seen, and Total how many there are. Without a walk, Done is
+	// the number of stored records. Total is -1 if unknown. For a kind that is walked twice, Walk is "1 of 2" or "2
+	// of 2".
 	Done, Total int64
 	Walk        string
-	ETA         time.Duration // remaining time; 0 if unknown or if nothing is under way
+	ETA         time.Duration // the estimated remaining time of the sync; 0 if unknown or if no sync runs
 }
 
-// stall is what prevents a kind's walks from going on.
+// stall is why a kind's walks cannot continue, and since when.
 type stall struct {
 	since time.Time
 	why   string
 }
 
-// noteStall notes that a walk must be continued later. It returns for how long that has been so. If the
-// walk has made progress, the time starts now.
+// noteStall notes that a walk cannot continue now. It returns how long the walk has been stalled. If the walk has
+// made progress, the time starts again.
 func (x *kindCrawl) noteStall(now time.Time, why string, moved bool) time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -50,7 +51,7 @@ func (x *kindCrawl) noteStall(now time.Time, why string, moved bool) time.Durati
 	return now.Sub(x.stall.since)
 }
 
-// clearStall notes that a walk ended.
+// clearStall notes that a walk ended, so that the kind is not stalled.
 func (x *kindCrawl) clearStall() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -67,7 +68,7 @@ type status struct {
 	down   func(source string) string
 }
 
-// findStall returns what prevents a kind's walks from going on. For a nested kind that may be its parent
+// findStall returns why a kind's walks cannot continue. For a nested kind, the reason may be that of its parent
 // kind.
 func (w *status) findStall(x *kindCrawl) stall {
 	x.mu.Lock()
@@ -79,7 +80,7 @@ func (w *status) findStall(x *kindCrawl) stall {
 	return s
 }
 
-// countedRows returns how many rows of a page of one list count. Only the first list counts, because the
+// countedRows returns how many rows of a list's page count. Only the first list of a kind counts, because the
 // others may show the same records again.
 func countedRows(list int, rows int64) int64 {
 	if list > 0 {
@@ -94,12 +95,13 @@ func (w *Crawler) ReadState(ctx context.Context, source, kind string) (State, er
 	return w.readState(ctx, source, kind, w.o.Count)
 }
 
-// ReadStateUncounted returns what ReadState does, but does not count stored records. Done and Total then only show progress.
+// ReadStateUncounted returns what ReadState does, but does not count stored records. Done and Total are then set
+// only during a walk.
 func (w *Crawler) ReadStateUncounted(ctx context.Context, source, kind string) (State, error) {
 	return w.readState(ctx, source, kind, nil)
 }
 
-// readState returns what ReadState does. It counts stored records with count, unless that is nil.
+// readState returns what ReadState does. It counts stored records with the function count, unless count is nil.
 func (w *Crawler) readState(ctx context.Context, source, kind string, count counter) (State, error) {
 	x, err := w.find(source, kind)
 	if err != nil {
@@ -139,8 +141,8 @@ func (w *Crawler) readState(ctx context.Context, source, kind string, count coun
 	return s, nil
 }
 
-// mergeStates returns the common state of several walks. It is as complete as the least complete walk and as
-// old as the oldest.
+// mergeStates returns the common state of the walks of a kind in several roots. It is as complete as the least
+// complete walk and as old as the oldest.
 func mergeStates(all []State) State {
 	sum := State{Complete: len(all) > 0}
 	lacking := 0
@@ -172,8 +174,7 @@ func mergeStates(all []State) State {
 	return sum
 }
 
-// describeWalk returns how complete one walk is. Without count, it does not include the number of stored
-// records.
+// describeWalk returns how complete one walk is. If count is nil, the result lacks the number of stored records.
 func (w *status) describeWalk(ctx context.Context, x *kindCrawl, count counter) (State, error) {
 	m, err := w.states.read(ctx, x)
 	if err != nil {
@@ -211,7 +212,7 @@ func (w *status) describeWalk(ctx context.Context, x *kindCrawl, count counter) 
 	return s, err
 }
 
-// hidingList returns a list of a kind or its parent that leaves out records by the spec, or nil.
+// hidingList returns a list of a kind or its parent that omits records according to the spec, or nil.
 func (w *status) hidingList(x *kindCrawl) *spec.List {
 	for _, l := range x.plan.lists {
 		if l.IsPartial() {
@@ -224,7 +225,8 @@ func (w *status) hidingList(x *kindCrawl) *spec.List {
 	return w.hidingList(x.parent)
 }
 
-// oldestSweep returns the oldest of the last walks over all parts of a kind, or 0 if a part was never walked.
+// oldestSweep returns the time of the walk over that part of a kind that was not walked for the longest time, or 0
+// if a part was never walked.
 func (w *status) oldestSweep(x *kindCrawl, m *kindState) int64 {
 	at := m.Rest
 	if x.plan.isSliced() {

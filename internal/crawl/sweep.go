@@ -1,5 +1,4 @@
-// Sweep: a time range is walked again from end to end. Stored records that the walk does not see are fetched
-// one by one.
+// This file walks a time range again from end to end. It fetches each stored record that the walk does not see.
 
 package crawl
 
@@ -29,19 +28,19 @@ type sweepRun struct {
 	w         *Crawler
 	job       *jobRun
 	x         *kindCrawl
-	stretch   *interval // nil for the whole lists
+	stretch   *interval // the time range that is swept; nil for the whole lists
 	began     int64
-	storedIDs folder.Folder // ids and parents stored at the start
-	seenIDs   folder.Folder // ids that the sweep has seen
+	storedIDs folder.Folder // the ids and parents of the records stored at the start
+	seenIDs   folder.Folder // the ids and parents of the records that the sweep has seen
 	rows      int64
-	cut       bool     // a list was walked only to the floor
-	top       []string // the newest records at the start, for a walk over the whole lists
+	cut       bool     // whether a list was walked only down to the clock of bounds.floor
+	top       []string // the newest records when the sweep began; only for a walk over the whole lists
 }
 
 // entry is an id and its parent record.
 type entry struct{ id, parent string }
 
-// perEntry is what a folder needs for an entry in bytes, besides id and parent.
+// perEntry is the memory of an entry in a folder without its id and parent, in bytes.
 const perEntry = 16
 
 // add adds entries to one of the two folders and counts their memory.
@@ -77,7 +76,7 @@ func (s *sweepRun) run(ctx context.Context) error {
 		return err
 	}
 	if err := s.job.checkEnds(ctx); err != nil {
-		return err // records may be on pages behind the last one seen
+		return err // the next pages were not seen, and the missing records may be on them
 	}
 	missing := s.missingRecords()
 	if err := s.resolve(ctx, missing); err != nil {
@@ -93,7 +92,7 @@ func (s *sweepRun) run(ctx context.Context) error {
 		}
 		m.Rest, m.Records = max(m.Rest, s.began), s.rows
 		if s.x.plan.parentKind == nil && s.began > m.CaughtUp {
-			m.advanceTip(s.top, s.began) // the walk started at the newest page, like a catch-up
+			m.advanceTip(s.top, s.began) // the walk started at the newest page, like a catch-up, so the known records advance
 		}
 		m.removeFailures(whole, interval{})
 	})
@@ -128,7 +127,7 @@ func (s *sweepRun) windows() []query.RangeScan {
 	return out
 }
 
-// collectStored collects the stored records of the swept range.
+// collectStored collects the ids of the stored records of the swept range.
 func (s *sweepRun) collectStored(ctx context.Context) error {
 	for _, q := range s.windows() {
 		for {
@@ -160,7 +159,7 @@ func (s *sweepRun) walk(ctx context.Context) error {
 		for _, row := range page.Rows {
 			s.rows++
 			if s.stretch == nil && s.x.plan.isSliced() && row.Clock != 0 {
-				continue // a time range covers this record
+				continue // the record has a clock, so the sweep of its time range covers it
 			}
 			ids = append(ids, entry{id: row.ID})
 		}
@@ -231,10 +230,10 @@ func (s *sweepRun) walkNested(ctx context.Context, see func(*understudy.Page, po
 	return nil
 }
 
-// Limits of repeated walks before their time.
+// Limits of the walks that Recheck requests.
 const (
-	maxRechecks  = 16  // time ranges of a kind; beyond that the whole lists are walked
-	recheckPause = 600 // seconds after a walk in which it is not repeated
+	maxRechecks  = 16  // the maximum number of time ranges of a kind that are walked again; if there are more, the whole lists are walked
+	recheckPause = 600 // how many seconds after a walk the same range is not walked again
 )
 
 // Recheck requests that records with a clock in [from, to) (Unix seconds) are walked again; 0 and 0 means

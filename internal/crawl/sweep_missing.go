@@ -1,5 +1,5 @@
-// Missing records: records that a sweep did not see are fetched one by one, or must be missing again in the
-// next sweep.
+// This file decides about records that a sweep did not see. They are fetched one by one, or must be missing again
+// in the next sweep.
 
 package crawl
 
@@ -14,17 +14,17 @@ import (
 	"understudy/spec"
 )
 
-// Limits of how many records may be missing before the sweep checks a sample.
+// The number of missing records that a sweep accepts without checking a sample.
 const (
 	fewMissing   = 20 // this many missing records are always accepted
-	missingShare = 10 // one in this many records may be missing
+	missingShare = 10 // the divisor of the share of stored records that may be missing
 	sampleSize   = 20
-	// maxThinned is how many consecutive sweeps must miss very many records without a path of their own
-	// before these count as deleted.
+	// maxThinned is the number of consecutive sweeps that must miss very many records without a path of their own
+	// before these records count as deleted.
 	maxThinned = 4
 )
 
-// resolve finds out what happened to the records that were stored and not seen.
+// resolve finds out what happened to the records that are stored and that the sweep did not see.
 func (s *sweepRun) resolve(ctx context.Context, missing []entry) error {
 	missing, err := s.filterStored(ctx, missing)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *sweepRun) resolve(ctx context.Context, missing []entry) error {
 	return s.removeUnnamed(ctx, without)
 }
 
-// filterStored returns the entries that are still stored and that upstream does not drop by itself.
+// filterStored returns the entries whose records are still stored and that upstream does not drop by itself.
 func (s *sweepRun) filterStored(ctx context.Context, missing []entry) ([]entry, error) {
 	parents := map[string]bool{}
 	var out []entry
@@ -109,7 +109,7 @@ func fieldTime(k *spec.Kind, name string, body []byte) int64 {
 	return spec.Unix(f.Type, []byte(jsonspan.Text(body, v)))
 }
 
-// isParentOver reports whether a parent record is final or deleted, so that upstream drops its children. A
+// isParentOver reports whether a parent record is final or deleted, so that upstream drops the records under it. A
 // parent that was not final when last seen is fetched.
 func (s *sweepRun) isParentOver(ctx context.Context, id string) (bool, error) {
 	above := s.x.parent
@@ -131,8 +131,8 @@ func (s *sweepRun) isParentOver(ctx context.Context, id string) (bool, error) {
 	return page.Status != 200 || len(page.Rows) == 0 || page.Rows[0].Final, nil
 }
 
-// checkSample fetches some of very many missing records. If one still exists, the list is unreliable, and it
-// returns an error, so that nothing is deleted.
+// checkSample fetches a sample if very many records are missing. It returns an error if one of these records still
+// exists: the list is unreliable, and nothing must be deleted.
 func (s *sweepRun) checkSample(ctx context.Context, missing []entry) error {
 	for i := range min(sampleSize, len(missing)) {
 		e := missing[i*len(missing)/min(sampleSize, len(missing))]
@@ -152,8 +152,8 @@ func (s *sweepRun) checkSample(ctx context.Context, missing []entry) error {
 	return nil
 }
 
-// maxMissed is the maximum number of bytes of missed ids that are remembered between two sweeps, because a
-// state must fit into one value.
+// maxMissed is the maximum size in bytes of the missed ids that are stored between two sweeps, because a state must
+// fit into one value.
 const maxMissed = 24 << 10
 
 // removeUnnamed deletes missing records without a path of their own if two consecutive sweeps missed them.

@@ -1,8 +1,8 @@
-// Sync: fetches a kind from the newest record to the oldest.
+// This file fetches a kind from the newest record to the oldest.
 //
-// It fetches the newest page and finds out where the records end. It walks time ranges in parallel and then
-// the whole lists. Filters on time miss records without a clock. The walk over the whole lists finds those,
-// and until it has ended the kind is not complete.
+// A sync fetches the newest page and finds out how far back the records go. It walks time ranges in parallel and
+// then the whole lists. Filters on time miss records without a clock. The walk over the whole lists finds these
+// records, and until it has ended the kind is not complete.
 
 package crawl
 
@@ -25,29 +25,29 @@ const maxTop = 100
 // mark is where a sync continues. Times are Unix seconds.
 type mark struct {
 	Began  int64    `json:"began"`
-	Plan   string   `json:"plan,omitempty"` // fingerprint of its plan
+	Plan   string   `json:"plan,omitempty"` // the fingerprint of the plan with which the sync began
 	Top    []string `json:"top,omitempty"`
-	Headed bool     `json:"headed,omitempty"` // the newest page is done
+	Headed bool     `json:"headed,omitempty"` // whether the newest page is done
 	Probed bool     `json:"probed,omitempty"` // whether Oldest is known
 	Oldest int64    `json:"oldest,omitempty"`
 
-	Cells []openPartition `json:"cells,omitempty"` // time ranges under way
-	Rest  position        `json:"rest"`            // position of the walk over the whole lists
-	Ended bool            `json:"ended,omitempty"` // whether that walk has ended
+	Cells []openPartition `json:"cells,omitempty"` // the time ranges that are partly walked
+	Rest  position        `json:"rest"`            // the position of the walk over the whole lists
+	Ended bool            `json:"ended,omitempty"` // whether the walk over the whole lists has ended
 
-	Under childPosition `json:"under"`           // position of a nested kind
-	Above int64         `json:"above,omitempty"` // number of parent records walked under
+	Under childPosition `json:"under"`           // the position among the parent records of a nested kind
+	Above int64         `json:"above,omitempty"` // the number of parent records under which lists were walked
 	After int64         `json:"after,omitempty"`
 
-	Sliced int64 `json:"sliced,omitempty"` // rows seen in time ranges
-	Whole  int64 `json:"whole,omitempty"`  // rows seen in the walk over the whole lists
+	Sliced int64 `json:"sliced,omitempty"` // the number of rows seen in time ranges
+	Whole  int64 `json:"whole,omitempty"`  // the number of rows seen in the walk over the whole lists
 	Ends   ends  `json:"ends,omitzero"`
 }
 
-// openPartition is a time range under way.
+// openPartition is a time range that is partly walked.
 type openPartition struct {
 	From int64 `json:"from"`
-	Rows int64 `json:"rows,omitempty"` // rows seen in it
+	Rows int64 `json:"rows,omitempty"` // the number of rows seen in this time range
 	position
 }
 
@@ -59,7 +59,7 @@ type syncRun struct {
 
 	mu      sync.Mutex
 	mark    mark
-	parents parentCounts // the parents of a nested kind
+	parents parentCounts // the counts of parent records, for a nested kind
 }
 
 // payload is the payload of a job.
@@ -67,9 +67,9 @@ type payload struct {
 	Source string   `json:"source"`
 	Kind   string   `json:"kind"`
 	Root   string   `json:"root,omitempty"`
-	From   int64    `json:"from,omitempty"` // the time range of a sweep
+	From   int64    `json:"from,omitempty"` // the start of the time range of a sweep, in Unix seconds
 	To     int64    `json:"to,omitempty"`
-	Next   string   `json:"next,omitempty"` // where a catch-up begins
+	Next   string   `json:"next,omitempty"` // the link where a catch-up begins
 	Top    []string `json:"top,omitempty"`
 	At     int64    `json:"at,omitempty"`
 }
@@ -98,7 +98,7 @@ func (t *jobRun) sync(ctx context.Context) error {
 		}
 	}
 	if s.mark.Plan != x.plan.fingerprint() {
-		s.mark = mark{} // the stored mark may come from another spec
+		s.mark = mark{} // the stored mark may come from a sync with another spec
 	}
 	t.ends = s.mark.Ends
 	if s.mark.Plan = x.plan.fingerprint(); s.mark.Began == 0 {
@@ -110,18 +110,18 @@ func (t *jobRun) sync(ctx context.Context) error {
 	return t.noteEnded(ctx, whole, err)
 }
 
-// noteEnded stores why the walk of a part failed, and returns the error. A successful walk has recorded its
-// end itself.
+// noteEnded stores why the walk of a part failed, and returns the error. A successful walk has stored its end
+// itself.
 func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 	w, x := t.w, t.x
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errParentFirst):
-		return err // the run was ended from outside, or waits for its parent kind
+		return err // no failure: the run was ended from outside, or waits for its parent kind
 	case err == nil:
 		x.clearStall()
 		return nil
 	case isRetried(err):
-		// A sweep starts again, so the pages it has fetched are no progress.
+		// A sweep always starts again, so the pages that it has fetched are no progress.
 		stuck := x.noteStall(w.bounds.now(), shortReason(err), t.hasFetched() && len(t.run.Job().Checkpoint) > 0)
 		var later *understudy.Snooze
 		var failed *understudy.UpstreamError
@@ -136,13 +136,13 @@ func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 	long := errors.As(err, &endless) || errors.As(err, &refused) && refused.restarts > 0
 	return errors.Join(err, w.states.change(ctx, x, func(m *kindState) {
 		if m.addFailure(part, shortReason(err), w.bounds.unixNow(), long); t.endsFound().Shared {
-			m.Rest = 0 // some records walked before may be hidden
+			m.Rest = 0 // a full walk is due again, because some records walked before may be hidden
 		}
 	}))
 }
 
-// isRetried reports whether the job continues from its position when the obstacle is gone. A job that can
-// never get enough memory does not.
+// isRetried reports whether the job will continue from its position once the cause of the error is gone. It returns
+// false for a job that can never get enough memory.
 func isRetried(err error) bool {
 	var later *understudy.Snooze
 	var heavy *memoryError
@@ -223,7 +223,7 @@ func (s *syncRun) syncHead(ctx context.Context) error {
 	})
 }
 
-// nextPosition returns where a walk over all lists continues, and whether it has ended.
+// nextPosition returns where a walk over all lists of the kind continues, and whether the walk has ended.
 func (p *plan) nextPosition(at position) (position, bool) {
 	if at.Next != "" {
 		return at, false
@@ -240,8 +240,8 @@ func newestIDs(page *understudy.Page) []string {
 	return ids
 }
 
-// fetchLatest fetches the newest page after a sync that took long. It shows records added since the start, or
-// that there are more than a page. It returns nil after a short sync.
+// fetchLatest fetches the newest page after a sync that took long. The page shows the records added since the
+// start, or that more were added than fit on a page. After a short sync, fetchLatest returns nil.
 func (s *syncRun) fetchLatest(ctx context.Context) (*tipPage, error) {
 	if s.w.bounds.unixNow()-s.mark.Began < int64(minLookInterval/time.Second) {
 		return nil, nil
@@ -271,7 +271,7 @@ func (s *syncRun) finish(ctx context.Context) error {
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
 		if s.x.plan.isSliced() {
-			// The walk over the whole lists also saw every time range and a little before them.
+			// The walk over the whole lists also saw every time range, and records a little before the floor.
 			m.Spans = m.Spans.add(subtract(floor, min(rememberExtra, int64(s.w.o.Settings.Overlap/time.Second))), maxClock, s.mark.Began)
 			if m.Oldest = s.mark.Oldest; !s.mark.Probed {
 				m.Oldest = s.mark.Began
@@ -281,7 +281,7 @@ func (s *syncRun) finish(ctx context.Context) error {
 			m.Top, m.CaughtUp, m.Behind, m.Newest = s.mark.Top, s.mark.Began, 0, 0
 		}
 		if now != nil && !m.isJoined(now) {
-			m.noteGap(now.at) // the gap is noted before the kind counts as complete
+			m.noteGap(now.at) // the gap must be noted before the kind counts as complete
 		}
 	})
 	if err != nil || now == nil {

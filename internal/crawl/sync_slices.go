@@ -1,4 +1,4 @@
-// Time ranges: the partitions of a kind's time are walked from the newest to the oldest.
+// This file walks the time ranges of a kind from the newest to the oldest.
 
 package crawl
 
@@ -35,7 +35,8 @@ func (s *syncRun) syncPartitions(ctx context.Context) error {
 	})
 }
 
-// probe finds out how far back records go. Each request goes twice as far back and asks for one record.
+// probe finds out how far back the records of a kind go. Each request asks for one record, twice as far back as the
+// request before.
 func (s *syncRun) probe(ctx context.Context, floor int64) error {
 	size := int64(s.w.o.Settings.Slice / time.Second)
 	edge, oldest := s.mark.Began-mod(s.mark.Began, size), int64(0)
@@ -99,7 +100,7 @@ func (s *syncRun) syncPartition(ctx context.Context, c interval) error {
 			return err
 		}
 	}
-	open := s.job.checkEnds(ctx) // a range whose end is not proven is walked again
+	open := s.job.checkEnds(ctx) // a time range whose end is not proven will be walked again
 	if open != nil && !errors.Is(open, understudy.ErrInvalid) {
 		return open
 	}
@@ -129,8 +130,8 @@ func (t *jobRun) visitInterval(ctx context.Context, list int, c interval, at pos
 	if !errors.As(err, &r) || !r.isRetention() {
 		return err
 	}
-	// Part of the range is older than upstream's retention. Request everything that upstream still has. If
-	// upstream refuses that too, it has nothing.
+	// Part of the range is older than upstream's retention. The next request asks for everything that upstream
+	// still has. If upstream refuses that too, it has no older records.
 	if ask.From != minClock {
 		ask.From = minClock
 		if first, err = p.buildTarget(list, "", ask, t.w.o.Settings.Page); err != nil {
@@ -143,14 +144,14 @@ func (t *jobRun) visitInterval(ctx context.Context, list int, c interval, at pos
 	return t.w.states.noteEnd(ctx, t.x, c.To)
 }
 
-// noteEnd notes that upstream keeps nothing older.
+// noteEnd notes that upstream keeps no records older than a clock.
 func (s *states) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
 	return s.change(ctx, x, func(m *kindState) {
 		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
 	})
 }
 
-// openPosition returns where a time range continues.
+// openPosition returns where the walk of a time range continues.
 func (s *syncRun) openPosition(from int64) position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *syncRun) openPosition(from int64) position {
 	return position{}
 }
 
-// put notes where a time range continues after a page.
+// put notes after a page where the walk of a time range continues.
 func (m *mark) put(from, rows int64, at position) {
 	if at.Next == "" {
 		at.List++
@@ -170,7 +171,7 @@ func (m *mark) put(from, rows int64, at position) {
 	for i := range m.Cells {
 		if m.Cells[i].From == from {
 			m.Cells[i].position = at
-			m.Cells[i].Rows += rows // rows seen in it
+			m.Cells[i].Rows += rows
 			return
 		}
 	}
@@ -188,7 +189,7 @@ func countWithin(page *understudy.Page, c interval) int64 {
 	return n
 }
 
-// walkRest walks the whole lists from where the newest page ended.
+// walkRest walks the whole lists from the page after the newest page.
 func (s *syncRun) walkRest(ctx context.Context) error {
 	for !s.mark.Ended {
 		at := s.mark.Rest
@@ -219,5 +220,5 @@ func (s *syncRun) walkRest(ctx context.Context) error {
 	return nil
 }
 
-// errEnough ends a walk before the end of the list.
+// errEnough ends a walk before the end of its list, without a failure.
 var errEnough = errors.New("walk: enough")

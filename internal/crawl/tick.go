@@ -1,4 +1,4 @@
-// Newest pages: does a saved newest page reach down to the known records?
+// This file handles saved newest pages: does the page reach down to the records known before?
 
 package crawl
 
@@ -14,20 +14,20 @@ import (
 	"understudy/request"
 )
 
-// tipPage is a saved newest page: its records, the link to the next page, its time.
+// tipPage is a saved newest page of a list: its records, the link to the next page, and its time.
 type tipPage struct {
 	ids  []string
 	next string
-	open string // how its end is open; "" if it is not
+	open string // why the page does not prove the end of the list; "" if it proves the end
 	at   int64
 }
 
-// requestTime returns the last moment whose state a page shows completely: when it was requested, minus its
-// age. Later writes may be missing.
+// requestTime returns the last moment whose state a page shows completely: the time of the request, minus the age
+// of the response. Later writes may be missing.
 func requestTime(p *understudy.Page) time.Time { return p.At.Add(-p.Took - p.InitialAge) }
 
 // addAbove adds the records that an earlier page showed above the first record of this page. A page that was
-// overtaken by a write lacks the written record, which is stored as the write's response showed it.
+// requested before a write lacks the written record, which is stored as the write's response showed it.
 func (h *tipPage) addAbove(before *tipPage) {
 	if before == nil || len(h.ids) == 0 {
 		return
@@ -67,7 +67,7 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 			h.addAbove(&tipPage{ids: m.Top, at: m.CaughtUp})
 		}
 		if x.gapTip.Load() != nil || m == nil || !m.isJoined(h) {
-			x.gapTip.Store(h) // the gap stays noted until it is handled
+			x.gapTip.Store(h) // the gap counts at once; look handles it later
 		} else {
 			x.joinedTip.Store(h)
 		}
@@ -131,13 +131,13 @@ func (w *Crawler) look(ctx context.Context) error {
 	return nil
 }
 
-// compareTip compares a newest page with the known records. If they overlap, the known records advance.
-// Otherwise they advance at the end of the walk that fills the gap, so that a crash loses nothing: the next
-// page shows the same gap.
+// compareTip compares a newest page with the known records. If the page shows a known record, the page's records
+// become the known records. Otherwise they do so only at the end of the walk that fills the gap. A crash during
+// that walk loses nothing, because the next page shows the same gap.
 func (w *Crawler) compareTip(ctx context.Context, x *kindCrawl, h *tipPage) (err error) {
 	defer func() {
 		if err == nil {
-			x.gapTip.CompareAndSwap(h, nil) // a remaining gap is in the state
+			x.gapTip.CompareAndSwap(h, nil) // if a gap remains, the state has it now
 		}
 	}()
 	m, err := w.states.checkClock(ctx, x)
@@ -165,14 +165,14 @@ func (m *kindState) isJoined(h *tipPage) bool {
 	return whole || hasOverlap(h.ids, m.Top)
 }
 
-// noteGap notes a newest page that leaves a gap.
+// noteGap notes the time of a newest page that leaves a gap to the known records.
 func (m *kindState) noteGap(at int64) {
 	m.Behind = cmp.Or(m.Behind, at)
 	m.Newest = max(m.Newest, at)
 }
 
-// advanceTip advances the known records to a page that leaves no gap. A later page may leave a gap to this
-// page; the next page shows that.
+// advanceTip makes the records of a page that leaves no gap the known records. If a later page leaves a gap to this
+// page, the next poll shows that.
 func (m *kindState) advanceTip(ids []string, at int64) {
 	if at < m.CaughtUp {
 		return
@@ -213,7 +213,7 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 	}
 	at := position{Next: e.Next}
 	if mark := run.Job().Checkpoint; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
-		at = position{Next: string(mark)} // the format of an earlier release
+		at = position{Next: string(mark)} // a mark without a JSON object is in the format of an earlier release
 	}
 	first, err := x.plan.buildNewestTarget()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Plan: which lists of a kind can be walked, and how their pages are requested.
+// This file decides which lists of a kind can be walked, and how their pages are requested.
 
 package crawl
 
@@ -17,25 +17,25 @@ import (
 	"understudy/spec"
 )
 
-// plan is how the records of one kind are found. It is constant.
+// plan says how the records of one kind are found. It never changes.
 type plan struct {
 	source *spec.Source
 	kind   *spec.Kind
 	lists  []*spec.List
-	// root is the root of its lists, "" for that of the source's user. rootsOnly says that the lists lie only
-	// under roots and none is given.
+	// root is the root of the kind's lists, "" for the root of the source's user. rootsOnly is true if the lists
+	// lie only under roots and no root is given.
 	root      string
 	rootsOnly bool
-	// parentKind is the kind that its records lie under if no list of its own can be requested. parentVars
-	// are the path variables of that record, by list.
+	// parentKind is the kind under whose records the lists lie, if no list can be requested without a parent
+	// record.
 	parentKind *spec.Kind
 	parentVars []string // the variable of each list that names the parent
 	// since and until are the filters on the kind's clock, by list. They are nil if not every list has both.
 	since, until []*spec.Filter
 }
 
-// newPlan returns how a kind is walked in a root; "" is that of the source's user. The error says to a person
-// why the kind cannot be walked.
+// newPlan returns how a kind is walked in a root; "" is the root of the source's user. The error tells a person why
+// the kind cannot be walked.
 func newPlan(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
 	p := &plan{source: src, kind: k, root: root}
 	if len(k.ID) == 0 {
@@ -65,7 +65,7 @@ func newPlan(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
 	return p, nil
 }
 
-// findRootLists finds the lists that lie only under roots.
+// findRootLists finds the lists of the kind that lie only under roots.
 func (p *plan) findRootLists() error {
 	roots := &p.source.Spec.Roots
 	for _, l := range p.kind.Lists {
@@ -85,7 +85,7 @@ func (p *plan) findRootLists() error {
 	return nil
 }
 
-// hasRoot reports whether a list lies under a root.
+// hasRoot reports whether the path of a list lies under a root.
 func (p *plan) hasRoot(l *spec.List) bool {
 	return slices.ContainsFunc(p.source.Spec.Roots.Vars, l.Template().Has)
 }
@@ -112,7 +112,7 @@ func (p *plan) scan(shape string, limit int) query.RangeScan {
 	return query.RangeScan{Source: p.source.Name, Kind: p.kind.Name, Shape: shape, Parent: p.storedParent(), Limit: limit}
 }
 
-// withRoot returns the plan in the root of a parent record.
+// withRoot returns the plan for the root of a parent record.
 func (p *plan) withRoot(root string) *plan {
 	in := *p
 	in.root = root
@@ -179,8 +179,8 @@ func (p *plan) name() string {
 // isSliced reports whether every list can be requested for a time range.
 func (p *plan) isSliced() bool { return p.since != nil }
 
-// fill puts values into a path's variables, or the source's settings if there is no value. It refuses values
-// that would change the path's segments.
+// fill fills the variables of a path with values. A variable without a value gets the source's setting. fill
+// refuses values that would change the path's segments.
 func (p *plan) fill(path spec.Template, values map[string]string) (string, bool) {
 	return path.Fill(func(name string) (string, bool) {
 		value, given := values[name]
@@ -191,8 +191,8 @@ func (p *plan) fill(path spec.Template, values map[string]string) (string, bool)
 	})
 }
 
-// buildTarget returns the first page of a list: under a parent record if parent is not empty, with that page
-// size (0 means the largest), for the clocks in s.
+// buildTarget returns the first page of a list, for the clocks in s. The list lies under a parent record if parent
+// is not empty. size is the page size; 0 means the largest.
 func (p *plan) buildTarget(list int, parent string, s interval, size int) (*spec.Target, error) {
 	l := p.lists[list]
 	values := map[string]string{}
@@ -220,7 +220,7 @@ func (p *plan) buildTarget(list int, parent string, s interval, size int) (*spec
 	return p.source.Spec.Resolve(p.source.Name, path, q.String())
 }
 
-// filterValue returns a clock as a filter takes it. For a filter on days, the last day is the day after,
+// filterValue returns a clock in the format of a filter. For a filter on days, the last day is the day after,
 // because APIs differ on whether "until" includes the day.
 func filterValue(f *spec.Filter, clock int64, last bool) string {
 	t := time.Unix(clock, 0).UTC()
@@ -238,7 +238,8 @@ func filterValue(f *spec.Filter, clock int64, last bool) string {
 	return t.Format("2006-01-02T15:04:05Z")
 }
 
-// buildNewestTarget returns the newest page as the mirror polls it: of the first list, with the default size.
+// buildNewestTarget returns the newest page as the mirror polls it: the first page of the first list, with the
+// default size.
 func (p *plan) buildNewestTarget() (*spec.Target, error) {
 	path, ok := p.fill(p.lists[0].Template(), nil)
 	if !ok || p.parentKind != nil || p.rootsOnly || p.lists[0].Unordered {
@@ -273,11 +274,11 @@ func (p *plan) instanceTarget(id, parent, shape string) *spec.Target {
 	return nil
 }
 
-// isForeign reports whether a record belongs to another user or root than the walked one. A caller or another
-// walk has fetched it. In this walk it is neither missing nor fetched.
+// isForeign reports whether a record belongs to a user or root other than the walked one. A caller or another walk
+// has fetched the record. This walk neither misses nor fetches it.
 func (p *plan) isForeign(body []byte) bool {
 	if p.parentKind != nil && len(p.source.Roots) > 0 {
-		return false // the kind is walked in all roots
+		return false // the kind is walked in all roots, so no record is foreign
 	}
 	for name, from := range p.source.Spec.Vars {
 		field := p.source.Spec.VarFields[name]
@@ -292,7 +293,7 @@ func (p *plan) isForeign(body []byte) bool {
 	return false
 }
 
-// shapes returns the distinct shapes that the lists show.
+// shapes returns the distinct shapes of records that the lists show.
 func (p *plan) shapes() []string {
 	var out []string
 	for _, l := range p.lists {
@@ -314,7 +315,7 @@ func (p *plan) fingerprint() string {
 	}
 	for i, l := range p.lists {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
-		way := p.source.Spec.PagingOf(l) // a list with wrong paging ended after one page
+		way := p.source.Spec.PagingOf(l) // the paging counts, because a list with wrong paging ended after one page
 		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
 		if everything, _ := l.UnfilteredQuery(); len(everything) > 0 {
 			fmt.Fprintf(h, " with %q", everything.String())

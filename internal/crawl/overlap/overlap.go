@@ -1,9 +1,7 @@
-// Overlap: pages that share a row with the page before them.
-
-// Package overlap detects during a walk by page number or offset that rows have moved. Each page is requested
-// so that it begins with the last row of the page before. If the page has none of the seen rows, earlier rows
-// were deleted, and others moved into pages that were already read. Then the walk goes back and reads again.
-// If rows were added, seen rows appear again.
+// Package overlap detects that rows of a list have moved while a walk reads its pages by number or offset. Each
+// page is requested so that it begins with the last row of the page before. If the page has none of the rows seen
+// before, earlier rows were deleted, and other rows moved into pages that were already read. Then the walk goes
+// back and reads these pages again. If rows were added, seen rows appear again.
 package overlap
 
 import (
@@ -13,13 +11,13 @@ import (
 	"understudy"
 )
 
-// maxRows is twice the minimum number of rows that are remembered.
+// maxRows is twice the minimum number of rows that a Trail remembers.
 const maxRows = 20_000
 
 // MaxBack is the maximum number of times that a walk goes back.
 const MaxBack = 200
 
-// Trail remembers the rows that a walk has seen last. The zero Trail has seen none.
+// Trail remembers the rows that a walk has seen last. The zero Trail is empty.
 type Trail struct {
 	recent, older map[string]bool
 	pages         int
@@ -42,7 +40,7 @@ func (t *Trail) AddPage(ids []string) {
 // IsLastPage reports whether a page has the same rows as the page seen last.
 func (t *Trail) IsLastPage(ids []string) bool { return slices.Equal(t.last, ids) }
 
-// HasNoPages reports whether only rows from an earlier run were recorded.
+// HasNoPages reports whether the trail has only rows from an earlier run.
 func (t *Trail) HasNoPages() bool { return t.pages < 2 }
 
 // has reports whether a row was seen.
@@ -58,7 +56,7 @@ func (t *Trail) HasRowOf(rows []understudy.Row) bool {
 	return false
 }
 
-// NewRows returns a copy of a page with only the rows that were not seen.
+// NewRows returns a copy of a page that has only the rows not seen before.
 func (t *Trail) NewRows(p *understudy.Page) *understudy.Page {
 	only := *p
 	only.Rows = nil

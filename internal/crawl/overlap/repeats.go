@@ -1,4 +1,4 @@
-// Repeats: records that a walk sees again with another content.
+// This file finds records that a walk sees again with another content.
 
 package overlap
 
@@ -9,19 +9,19 @@ import (
 	"understudy"
 )
 
-// maxSights is twice the minimum number of rows that are remembered.
+// maxSights is twice the minimum number of rows that a Sights remembers.
 const maxSights = 1 << 16
 
-// Repeat is a record that was seen again with another content. Either it has changed meanwhile, or several
-// records share its id and hide each other.
+// Repeat is a record that a walk saw again with another content. Either the record has changed meanwhile, or
+// several records share its id and hide each other.
 type Repeat struct {
 	ID         string
-	Link       string // URI of the page that showed it before
-	version    int64  // the stored version of its content there
-	clock, now int64  // its clock there, and where it was seen again
+	Link       string // the URI of the page that showed the record before
+	version    int64  // the stored version of the record's content on the earlier page
+	clock, now int64  // the record's clock on the earlier page, and its clock on the page that showed it again
 }
 
-// Sights remembers the rows that a walk has seen recently, by record. The zero Sights has seen none.
+// Sights remembers the rows that a walk has seen recently, by record. The zero Sights is empty.
 type Sights struct {
 	mu            sync.Mutex
 	recent, older map[int64]Repeat
@@ -39,7 +39,7 @@ func (s *Sights) Add(page *understudy.Page) (repeats []Repeat) {
 	}
 	for _, r := range page.Rows {
 		if r.Version == 0 {
-			continue // it is not stored, so its content has no version
+			continue // the record is not stored, so its content has no version to compare
 		}
 		before, seen := s.recent[r.Record]
 		if !seen {
@@ -69,7 +69,7 @@ func (s *Sights) CanCheck() bool {
 	return s.checks <= 8+s.pages/8
 }
 
-// IsUnchanged reports whether the page at Link, fetched again, still has the record unchanged. Then another
+// IsUnchanged reports whether the page at Link, fetched again, still shows the record unchanged. Then another
 // record has the same id.
 func (r *Repeat) IsUnchanged(page *understudy.Page) bool {
 	return slices.ContainsFunc(page.Rows, func(row understudy.Row) bool {
@@ -77,8 +77,8 @@ func (r *Repeat) IsUnchanged(page *understudy.Page) bool {
 	})
 }
 
-// HasMoved reports whether the page at Link, fetched again, no longer has the record, and nothing else proves
-// that the same record was seen again.
+// HasMoved reports whether the page at Link, fetched again, no longer shows the record, and nothing else proves
+// that the walk saw the same record twice.
 func (r *Repeat) HasMoved(page *understudy.Page) bool {
 	return !slices.ContainsFunc(page.Rows, func(row understudy.Row) bool { return row.ID == r.ID }) && (r.clock == 0 || r.clock != r.now)
 }
