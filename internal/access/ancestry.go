@@ -1,4 +1,4 @@
-// Ancestry: which records a record lies under, as the spec and its paths say.
+// This file finds which records are parents of a record, from the id fields and list paths of the spec.
 
 package access
 
@@ -9,9 +9,9 @@ import (
 	"understudy/spec"
 )
 
-// ancestorsOf returns the fields of a kind that name a record above the kind's records. They are the id fields
-// that link to another kind, the parent field, the fields that link to a kind in a list's path, the fields that
-// may link to any kind, and the root. The source's own account is above every record and is left out.
+// ancestorsOf returns the fields of a kind that name a parent record. They are the id fields that link to another
+// kind, the parent field, the fields that link to a kind in a list's path, the fields that may link to any kind,
+// and the root. The source's own account is the parent of every record and is left out.
 func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 	paths := pathsAbove(s, k)
 	for _, f := range k.Fields {
@@ -22,7 +22,9 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 		p := s.Kind(f.Link)
 		if p != nil && p != k && f.RootPath() != "" {
 			all = append(all, ancestor{field: f.Name, kind: p, root: true})
-			for _, o := range paths { // for example the comments of an issue, which name the issue by no id field
+			// A list path can name a parent that no id field names: the path of an issue's comments names the
+			// issue.
+			for _, o := range paths {
 				if o != p && o.Root != "" && !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Link == o.Name }) {
 					all = append(all, ancestor{field: f.Name, kind: o, root: true, byPathOnly: true})
 				}
@@ -65,16 +67,16 @@ func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	return all
 }
 
-// isOwnAccount reports whether the id of an instance is the account that the source itself fills into its
-// paths.
+// isOwnAccount reports whether the id in an instance path is that of the account with which the source sends its
+// requests. The source fills this id into its paths itself.
 func isOwnAccount(s *spec.Spec, in *spec.Instance) bool {
 	want := in.Template().Segments()
 	at := slices.IndexFunc(want, func(seg spec.Segment) bool { return len(in.ID) == 1 && seg.Name == in.ID[0] })
 	if at < 0 {
 		return false
 	}
-	// The account's path begins like a list path whose variable the source fills: /Accounts/{Sid}.json and
-	// /Accounts/{AccountSid}/….
+	// The path of the account begins like a list path with a variable that the source fills, for example
+	// /Accounts/{Sid}.json and /Accounts/{AccountSid}/Calls.json.
 	for _, k := range s.Kinds {
 		for _, l := range k.Lists {
 			have := l.Template().Segments()
@@ -92,8 +94,8 @@ type pathRecord struct {
 	target *spec.Target
 }
 
-// recordsAbove returns the records above a path whose kinds have a row rule, the outermost first. It also works
-// for paths that the spec does not name. The source's own account, user, is left out.
+// recordsAbove returns the records above a path whose kinds have a row rule, the outermost first. It also works for
+// paths that the spec does not name. The source's own account, whose id is user, is left out.
 func (r *grants) recordsAbove(s *spec.Spec, t *spec.Target, user string) (all []pathRecord) {
 	have := strings.Split(t.Key.Path(), "/")[1:]
 	for _, k := range s.Kinds {

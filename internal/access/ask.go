@@ -1,7 +1,5 @@
-// Ask: requests to the mirror by a caller that may find only some records.
-//
-// Such a caller never learns that a hidden record exists. A hidden record and a
-// record that never existed give the same response, on the same code path.
+// This file answers requests of a caller that may find only some records. Such a caller never learns that a hidden
+// record exists. A hidden record and a record that never existed give the same response, on the same code path.
 
 package access
 
@@ -50,8 +48,8 @@ func (g *Gate) CheckFind(ctx context.Context, c understudy.Caller, t *spec.Targe
 	return err
 }
 
-// checkHeader refuses a path under a header of its own, whose records are not stored, to a caller that may find
-// only some records.
+// checkHeader refuses a path for which the spec requires a header of its own, if the caller may find only some
+// records. The records under such a path are not stored, so no row rule can be applied to them.
 func checkHeader(c understudy.Caller, t *spec.Target) error {
 	if !t.HasKeyHeader() {
 		return nil
@@ -78,7 +76,7 @@ func (g *Gate) CanSeePage(c understudy.Caller, source, kind string, p *understud
 func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	key := s.RecordKey(p)
 	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).IsWrapped() {
-		return nil // a response to a write in which no record was found
+		return nil // no record was found in this response to a write
 	}
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
@@ -88,8 +86,8 @@ func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	return v.Bytes(p.Body)
 }
 
-// instanceOf returns the path that shows the record of a target: the target itself, or for a media path an
-// instance path that its variables can fill. It returns nil if there is none.
+// instanceOf returns the path that shows the record of a target. This is the target itself, or for a media path an
+// instance path that its variables can fill. It returns nil if there is no such path.
 func instanceOf(t *spec.Target) *spec.Target {
 	if t.Instance != nil && len(t.Query) == 0 {
 		return t
@@ -106,7 +104,7 @@ func instanceOf(t *spec.Target) *spec.Target {
 	return nil
 }
 
-// findOver returns nil if the caller may find every record above a path, and an error as CheckFind does if not.
+// findOver returns nil if the caller may find every record above a path, and otherwise an error as CheckFind does.
 func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
 	for _, up := range r.recordsAbove(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
 		if up.canFind() {
@@ -124,12 +122,14 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 	return nil
 }
 
-// isDecidedByPath reports whether the path alone decides if the caller may find the record.
+// isDecidedByPath reports whether the path alone decides that the caller may find the record, without a look at the
+// stored record.
 func (n pathRecord) isDecidedByPath() bool {
 	return n.f.decidedByName || n.target.IsAddressed() && n.f.isRootOnly() && n.target.RootID() != ""
 }
 
-// canFind reports whether the caller may find the record, as the path or the stored version decides.
+// canFind reports whether the caller may find the record. The path decides if it can, else the stored version of
+// the record.
 func (n pathRecord) canFind() bool {
 	switch {
 	case n.f.decidedByName:
@@ -171,7 +171,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.isPathEnough(a.Target))
 	key, former := listKey{rule: f, list: a.Target.Key}, foundList{composed: new(request.ListCache)}
 	if keep {
-		if f.isTimeDependent() { // round the time up to a second, so that the cached list can be used for that second
+		if f.isTimeDependent() { // a time rounded up to a second lets the cached list serve all requests in that second
 			now = now.Truncate(time.Second).Add(time.Second)
 			key.second = now.Unix()
 		}
@@ -185,7 +185,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 			w = *a.Local
 		}
 		w.CanFind = f.recordFilter(now, !a.AsOf.IsZero(), w.CanFind)
-		if a.AsOf.IsZero() { // for a list of the present the store compares the current version of each record
+		if a.AsOf.IsZero() { // for a list of the present time the store checks the current version of each record
 			f.narrow(&w, now)
 			w.NoIndex = !f.isIndexed() || len(f.wanted) > 1
 		}
@@ -212,21 +212,21 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 	return answer, nil
 }
 
-// listKey is the key of a list that holds only the records a row rule allows.
+// listKey identifies a cached list of the records that a row rule allows.
 type listKey struct {
 	rule   *rowFilter
 	list   understudy.Key
 	second int64 // the Unix time for which the rule was applied; 0 if the rule does not depend on the time
 }
 
-// foundList is a kept list in which the caller may find every record.
+// foundList is a cached list in which the caller may find every record.
 type foundList struct {
 	sum      [16]byte         // the checksum of the page that upstream sent; zero if the list was made from stored records
 	page     *understudy.Page // the page, if the list was made from stored records
 	composed *request.ListCache
 }
 
-// isSame reports whether a page has the same content as the kept list.
+// isSame reports whether a page has the same content as the cached list.
 func (l *foundList) isSame(p *understudy.Page) bool {
 	return l.page == p || l.page == nil && l.sum == p.Sum && p.Sum != [16]byte{}
 }
@@ -236,8 +236,8 @@ const (
 	rowWeight = 256      // the assumed size of a row without its bytes in the body, in bytes
 )
 
-// keep stores a page in which the caller may find every record. For a list that its path decides, keep stores
-// only the checksum: the same bytes need no second check.
+// keep caches a page in which the caller may find every record. If settled is true, it caches only the page's
+// checksum, so that a page with the same checksum needs no second check.
 func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) {
 	if settled {
 		g.lists.Put(key, foundList{sum: p.Sum, composed: l.composed}, keptOverhead)
@@ -247,7 +247,7 @@ func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) 
 	g.lists.Put(key, l, int64(cap(p.Body)+rowWeight*len(p.Rows)+keptOverhead))
 }
 
-// HasKeptList reports whether the list that a caller's row rule allows was made before and is still kept.
+// HasKeptList reports whether the list of the records that a caller's row rule allows is in the cache.
 func HasKeptList(g *Gate, c understudy.Caller, t *spec.Target) bool {
 	r := g.limitedGrants(c, t.Key.Source)
 	if r == nil || t.List == nil || r.rows[t.Kind.Name] == nil {
@@ -257,10 +257,10 @@ func HasKeptList(g *Gate, c understudy.Caller, t *spec.Target) bool {
 	return ok
 }
 
-// isTimeDependent reports whether the records that a rule finds can change while the records stay the same.
-// They change with the time, and with the list of our own phone numbers.
+// isTimeDependent reports whether the set of records that a rule allows can change although no record changes. It
+// changes with the time, and with the list of our own phone numbers.
 func (f *rowFilter) isTimeDependent() bool {
-	for _, r := range f.rows { // any of the role's rules can apply to a record above
+	for _, r := range f.rows { // a record above is subject to the role's rules for other kinds
 		if r != nil && (r.age > 0 || r.ownNumbers) {
 			return true
 		}
@@ -268,8 +268,8 @@ func (f *rowFilter) isTimeDependent() bool {
 	return false
 }
 
-// recordFilter returns a filter for the records of a list that also applies the filter also. For a list of an
-// earlier time, then is true and the newest version of each record decides.
+// recordFilter returns a filter for the records of a list. A record must pass the row rule and the filter also. If
+// then is true, the list is of an earlier time, and the newest version of each record decides.
 func (f *rowFilter) recordFilter(now time.Time, then bool, also func(*understudy.Record) bool) func(*understudy.Record) bool {
 	return func(r *understudy.Record) bool {
 		switch {
@@ -297,7 +297,7 @@ func (f *rowFilter) isWholeListFindable(t *spec.Target) bool {
 		case a.kind == nil:
 			return false
 		case a.byPathOnly && f.rows[a.kind.Name] != nil && f.rows[a.kind.Name].isDecidedByRoot(a):
-			// The rule is that of the root's own kind, which is checked here.
+			// This rule belongs to the kind of the root itself.
 			if root := t.RootID(); root == "" || !f.rows[a.kind.Name].canFindRoot(rootName(root)) {
 				return false
 			}
@@ -356,12 +356,12 @@ func (f *rowFilter) canFindAll(p *understudy.Page, now time.Time, then bool) boo
 			}
 			return fits
 		})
-		break // all lists of a kind whose records have the same place in the body are alike
+		break // one list is enough: all lists of a kind whose records have the same place in the body are alike
 	}
 	return some && fits
 }
 
-// idOf returns the id in the body of a record, "" if it is no JSON.
+// idOf returns the id in the body of a record, or "" if the body is not JSON.
 func (f *rowFilter) idOf(body []byte) string {
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
@@ -386,7 +386,7 @@ func (f *rowFilter) askInstance(ctx context.Context, c understudy.Caller, a requ
 		return nil, err
 	case a.AsOf.IsZero():
 		return f.decide(answer)
-	case a.Target.ID == "" && answer.Page.ID != id: // another record had this address at that time
+	case a.Target.ID == "" && answer.Page.ID != id: // at that time another record had this address
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

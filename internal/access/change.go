@@ -1,4 +1,4 @@
-// Change: what a caller may learn of a change.
+// This file decides what a caller may learn about a change.
 
 package access
 
@@ -48,18 +48,19 @@ func (g *Gate) RedactChange(c understudy.Caller, ch understudy.Change) (understu
 	return ch, ch.Type != understudy.Changed || ch.Fields != ""
 }
 
-// isNameVisible reports whether the caller may learn a dotted name. The field, or a field inside it, has to be
+// isNameVisible reports whether the caller may learn a dotted field name. The field, or a field inside it, must be
 // shown at least masked.
 func (n *node) isNameVisible(dotted string) bool {
 	return n.isPathVisible(dotted, func(n *node, name string) *node { return n.named[name] })
 }
 
-// isRawNameVisible does what isNameVisible does for a dotted name with the escapes it has in a JSON body.
+// isRawNameVisible is isNameVisible for a dotted name that still has the escapes of the JSON body.
 func (n *node) isRawNameVisible(dotted string) bool {
 	return n.isPathVisible(dotted, func(n *node, name string) *node { return n.member([]byte(name)) })
 }
 
-// isPathVisible follows a dotted name with the function inside and reports whether the last node is shown.
+// isPathVisible reports whether the node of a dotted name is shown. The function inside returns the node of one
+// name inside another node.
 func (n *node) isPathVisible(dotted string, inside func(*node, string) *node) bool {
 	for more := true; n != nil && more; {
 		var name string

@@ -1,4 +1,4 @@
-// Compile: a gate is built from options; roles and row rules become plans and filters.
+// This file builds a gate from options. It turns roles into plans, and row rules into filters.
 
 package access
 
@@ -28,12 +28,12 @@ type Options struct {
 	// names no record there.
 	Users map[string]string
 	// Own reports whether a phone number, in the form of Number, belongs to a source. If Own is nil, no number
-	// does.
+	// belongs to any source.
 	Own func(source, number string) bool
 	// Newest returns the newest stored version of a record. For a record that is not stored or is deleted, it
-	// returns nil or any other record: the time of the call must not reveal a hidden record. If Newest is nil,
-	// nothing is stored. Own and Newest are called many times for one response, from many goroutines, and must
-	// be quick.
+	// returns nil or any other record, because the duration of the call must not reveal a hidden record. If Newest
+	// is nil, nothing is stored. Own and Newest are called many times for one response, from many goroutines, and
+	// must be quick.
 	Newest func(source, kind, id string) *understudy.Record
 	// Last returns what Newest returns, and for a deleted record its last version: a page token may name such a
 	// record. If Last is nil, Newest is used.
@@ -155,8 +155,8 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 	return nil
 }
 
-// compileRows returns the row filters of a role for a source, by kind. It returns nil if the role has no row
-// rules there. at begins its errors ("roles.support.twilio").
+// compileRows returns the row filters of a role for a source, by kind. It returns nil if the role has no row rules
+// there. Its errors begin with the text at ("roles.support.twilio").
 func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*rowFilter, error) {
 	if len(rules) == 0 {
 		return nil, nil
@@ -192,8 +192,8 @@ func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*r
 	return rows, nil
 }
 
-// ruledKinds returns the kinds in which a role may find only some records: kinds with a rule, and kinds below
-// them.
+// ruledKinds returns the kinds in which a role may find only some records: kinds with a row rule, and all kinds
+// below such a kind.
 func ruledKinds(s *spec.Spec, rules RowRules) []string {
 	_, common := rules[Everything]
 	is := map[string]bool{}
@@ -221,8 +221,8 @@ func ruledKinds(s *spec.Spec, rules RowRules) []string {
 	return slices.Sorted(maps.Keys(is))
 }
 
-// fill sets the filter from a rule. said is false if no rule names the kind, so that only the records above
-// limit it. If the kind lacks a field that a common rule requires, the record above must fulfil the rule.
+// fill sets the filter from a rule. said is false if no rule names the kind, so that only the rules of its parent
+// records limit it. If the kind lacks a field that a common rule requires, the parent record must fulfil the rule.
 func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 	k := f.kind
 	f.above = ancestorsOf(s, k)
@@ -264,14 +264,14 @@ func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 		f.above[i].at = f.addField(f.above[i].field)
 	}
 	under := len(f.above) > 0
-	if len(k.ID) == 0 { // the kind is stored as complete pages: they need a record above, or are not shown
+	if len(k.ID) == 0 { // the records of this kind have no id and are stored as complete pages: without a parent record they are not shown
 		f.needsAbove, under = true, len(pathsAbove(s, k)) > 0
 	}
 	f.findsNone = f.findsNone || f.needsAbove && !under
 	f.decidedByName = k.Name == s.Roots.Kind && len(f.where) > 0 && f.isRootOnly() && !f.findsNone && !f.needsAbove && len(f.above) == 0
 }
 
-// isRootOnly reports whether a rule requires nothing but a root, apart from its records above.
+// isRootOnly reports whether a rule requires nothing but a root. The rules of the parent records do not count.
 func (f *rowFilter) isRootOnly() bool {
 	return f.age == 0 && len(f.phones) == 0 && !slices.ContainsFunc(f.where, func(c condition) bool {
 		return f.kind.Field(f.fields[c.field].Name).RootPath() == ""

@@ -1,4 +1,4 @@
-// Do: which actions the people of a role may perform, beyond reading.
+// This file decides which actions the people of a role may perform, beyond reading.
 
 package access
 
@@ -12,12 +12,12 @@ import (
 	"understudy/spec"
 )
 
-// The permissions that a role's setting do can name, beside KIND.ACTION of the spec.
+// The permissions that the setting do of a role can name, in addition to the actions of the spec (KIND.ACTION).
 const (
-	PermitSync  = "sync"  // start a sync of a kind
-	PermitPurge = "purge" // remove the stored copy of a record, so that the next read fetches it from upstream
-	PermitErase = "erase" // erase a record or a person from every file
-	PermitNote  = "note"  // read and write notes on records, and mark records as handled
+	PermitSync  = "sync"  // permits to start a sync of a kind
+	PermitPurge = "purge" // permits to remove the stored copy of a record, so that the next read fetches it from upstream
+	PermitErase = "erase" // permits to erase a record or a person from every file
+	PermitNote  = "note"  // permits to read and write notes on records, and to mark records as handled
 	// PermitLookup is the permission to find records by a complete phone number that the role is not shown.
 	PermitLookup = "lookup"
 )
@@ -59,8 +59,8 @@ func addPermissions(specs map[string]*spec.Spec, role string, plans map[string]*
 	return nil
 }
 
-// lookupObstacle returns why a role cannot use lookups: it sees no phone numbers that it could look up. It
-// returns "" if the role can use them.
+// lookupObstacle returns why PermitLookup is useless for a role, or "". It is useless if the role sees every phone
+// number anyway, or sees no kind with phone numbers.
 func lookupObstacle(s *spec.Spec, r *grants) string {
 	numbers := false
 	for _, k := range s.Kinds {

@@ -1,4 +1,4 @@
-// Errors: error responses in upstream's format, made from the spec and never from upstream's text.
+// This file makes error responses in upstream's format. They are made from the spec and never from upstream's text.
 
 package access
 
@@ -87,7 +87,7 @@ func fill(template, code string, status int, message string) []byte {
 	}
 }
 
-// errorWord returns the name of the spec's error for a status that upstream sent.
+// errorWord returns the spec's name for the error of a status that upstream sent.
 func errorWord(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -106,7 +106,7 @@ func errorWord(status int) string {
 	return Invalid
 }
 
-// errorShape is the place of the code in a source's error bodies.
+// errorShape says where the error bodies of a source contain the error code.
 type errorShape struct {
 	code   string // the dotted name of the code's field; "" if error bodies have no code
 	errors *spec.Errors

@@ -1,4 +1,4 @@
-// Explain: what a role sees of a kind or of a record, and which line of the settings decides it.
+// This file explains what a role sees of a kind or a record, and which line of the settings decides this.
 
 package access
 
@@ -23,7 +23,7 @@ type FieldLevel struct {
 	Class string // the spec's class of the field; "" if it has none
 	Level Level
 	Line  string // the line of the role that decides, or why no line does
-	Media bool   // an audio file or an image, which is played or displayed
+	Media bool   // whether the field is an audio file or an image, which is played or displayed
 }
 
 // String returns the level in the words of the settings.
@@ -34,7 +34,7 @@ func (s FieldLevel) String() string {
 	return s.Level.String()
 }
 
-// Roles returns the names of all roles, the built-in role first.
+// Roles returns the names of all roles. The built-in role is first.
 func (g *Gate) Roles() []string {
 	return append([]string{understudy.RoleAll}, slices.Sorted(maps.Keys(g.roles))...)
 }

@@ -1,4 +1,4 @@
-// Find: whether a role may find a record.
+// This file decides whether a role may find a record.
 
 package access
 
@@ -13,10 +13,10 @@ import (
 	"understudy/spec"
 )
 
-// maxDepth is the number of parent levels that are checked. A record with more levels above it is not found.
+// maxDepth is the number of parent levels that are checked. A role finds no record with more parent levels.
 const maxDepth = 4
 
-// RecordFilter returns a filter for the records of a kind that a caller may find. nil means that the caller
+// RecordFilter returns a filter for the records of a kind that a caller may find. It returns nil if the caller
 // finds every record it may see. The filter checks the body it gets, and the newest stored body of each parent
 // record. Ages count from the call of RecordFilter. The filter is safe for concurrent use. A caller that sees
 // nothing of the kind finds nothing.
@@ -78,12 +78,12 @@ func (f *rowFilter) canFindID(id string, now time.Time, depth int) bool {
 		return false
 	}
 	rec := f.gate.records.newest(f.source, f.kind.Name, id)
-	// newest may return another record, which takes as long as the right one
+	// Newest may return another record for a hidden one, so that both take equally long.
 	return rec != nil && f.canFindBody(rec.Body, now, depth) && rec.ID == id
 }
 
-// canFindBody applies the rule to one body of a record. depth is the number of parent levels that led to the
-// record.
+// canFindBody applies the rule to a body of a record. depth is the number of parent levels between this record and
+// the record that the caller requested.
 func (f *rowFilter) canFindBody(body []byte, now time.Time, depth int) bool {
 	if f.findsNone {
 		return false
@@ -105,11 +105,11 @@ func (f *rowFilter) canFindBody(body []byte, now time.Time, depth int) bool {
 	return f.hasNumber(values) && f.canFindAbove(values, now, depth)
 }
 
-// isYoung reports whether a record is younger than the rule's maximum age. Its clock field counts, or the order
-// field if the clock is null.
+// isYoung reports whether a record is younger than the rule's maximum age. The record's clock field decides, or its
+// order field if the clock is null.
 func (f *rowFilter) isYoung(values []query.Value, now time.Time) bool {
 	for _, i := range f.clocks {
-		if v := values[i]; !v.IsNull() { // a clock that cannot be read means that the record is not found
+		if v := values[i]; !v.IsNull() { // a clock that cannot be parsed hides the record
 			at := v.Unix()
 			return at != 0 && now.Sub(time.Unix(at, 0)) < f.age
 		}
@@ -135,8 +135,8 @@ func (f *rowFilter) hasNumber(values []query.Value) bool {
 	return false
 }
 
-// canFindAbove reports whether the caller may find every record above a record. If the rule requires a record
-// above, there must be one.
+// canFindAbove reports whether the caller may find every parent of a record. If the rule requires a parent, the
+// record must have one.
 func (f *rowFilter) canFindAbove(values []query.Value, now time.Time, depth int) bool {
 	found := false
 	for _, a := range f.above {
@@ -149,7 +149,7 @@ func (f *rowFilter) canFindAbove(values []query.Value, now time.Time, depth int)
 			k = f.kindOf(id)
 		}
 		if k == nil {
-			continue // the value names no record that Understudy could store
+			continue // the value is not an id of a record that Understudy could store
 		}
 		if up := f.rows[k.Name]; up != nil && !up.canFindAncestor(a, values[a.at], now, depth) {
 			return false
@@ -159,9 +159,9 @@ func (f *rowFilter) canFindAbove(values []query.Value, now time.Time, depth int)
 	return found || !f.needsAbove
 }
 
-// canFindAncestor reports whether the caller may find the record that the value of an ancestor field names. A
-// root is found by its name if its rule requires nothing else. A record that no field names is found only if
-// its rule requires nothing but the root.
+// canFindAncestor reports whether the caller may find the parent record that the value of a field names. If the
+// parent's rule requires nothing but a root, the name of the root decides. If the field is empty, the parent is
+// found only under such a rule.
 func (f *rowFilter) canFindAncestor(a ancestor, value query.Value, now time.Time, depth int) bool {
 	id := value.Text()
 	if a.root {
@@ -173,8 +173,8 @@ func (f *rowFilter) canFindAncestor(a ancestor, value query.Value, now time.Time
 	return depth < maxDepth && f.canFindID(id, now, depth+1)
 }
 
-// isDecidedByRoot reports whether the root's name alone decides if the records below an ancestor are found: the
-// ancestor's rule requires nothing else.
+// isDecidedByRoot reports whether the root's name alone decides if a parent record is found, because the parent's
+// rule requires nothing else.
 func (f *rowFilter) isDecidedByRoot(a ancestor) bool {
 	return f.decidedByName || a.byPathOnly && f.isRootOnly()
 }
@@ -184,8 +184,8 @@ func (f *rowFilter) canFindRoot(name query.Value) bool {
 	return !f.findsNone && !slices.ContainsFunc(f.where, func(c condition) bool { return !c.test.Match(name) })
 }
 
-// kindOf returns the kind whose id prefix an id has. If several kinds have the prefix, it prefers a kind with a
-// rule.
+// kindOf returns the kind to which an id belongs by its prefix. If several kinds have the prefix, it prefers a kind
+// with a row rule.
 func (f *rowFilter) kindOf(id string) (found *spec.Kind) {
 	for _, k := range f.gate.specs[f.source].Kinds {
 		if len(k.ID) == 1 && k.HasIDPrefix(id) && (found == nil || f.rows[k.Name] != nil) {

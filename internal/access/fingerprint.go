@@ -1,4 +1,4 @@
-// Fingerprint: a checksum of a policy, to see whether another policy gives a caller the same decisions.
+// This file computes a checksum of a policy. It shows whether another policy gives a caller the same decisions.
 
 package access
 

@@ -1,4 +1,4 @@
-// Gate: which requests are permitted, and which part of a response a caller sees.
+// This file decides which requests are permitted, and which part of a response a caller sees.
 
 package access
 
@@ -24,12 +24,12 @@ type Gate struct {
 	roles      map[string]map[string]*grants // the grants by role and source; a role without an entry sees nothing
 	policy     string
 	options    Options   // the options for the policy: specs, roles, row rules and permissions
-	views      viewCache // the rewritten bodies of pages
+	views      viewCache // the cached rewritten bodies of pages
 	hash       *Hasher
 	users      map[string]string
 	records    storedRecords                   // reads the stored records that row rules need
 	sentTokens *lru.Cache[givenKey, time.Time] // when a caller last received a page token
-	lists      *lru.Cache[listKey, foundList]  // lists that hold only the records a row rule allows
+	lists      *lru.Cache[listKey, foundList]  // the cached lists of the records that a row rule allows
 
 	lookups lookups
 }
@@ -41,11 +41,11 @@ type storedRecords struct {
 	addressed    func(*spec.Target) string
 }
 
-// grants are a role's plans for one source, by kind, and for unnamed paths.
+// grants are a role's plans for one source: a plan for each kind, and plans for paths that the spec does not name.
 type grants struct {
 	kinds     map[string]*plan
 	unnamed   *plan
-	hashes    bool                  // whether a field is shown as a hash
+	hashes    bool                  // whether any field is shown as a hash
 	seesAll   bool                  // whether the role sees every field that the spec names
 	rows      map[string]*rowFilter // the row rules by kind; nil if the role finds every record
 	permitted map[string]bool       // the permissions of the role (see permissionNames)
@@ -86,7 +86,7 @@ func (g *Gate) NarrowestRole() (role string) {
 	return role
 }
 
-// plan returns what a caller may see of a kind. all is true for the built-in role, which has no plan. An error
+// plan returns what a caller may see of a kind. all is true for the built-in role all, which has no plan. An error
 // says why the caller may see nothing.
 func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool, err error) {
 	sp := g.specs[source]
@@ -128,20 +128,20 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 	return p.level(field)
 }
 
-// CanSeeIDs reports whether a caller sees the ids of a kind's records. It does if it fully sees every field of
+// CanSeeIDs reports whether a caller sees the ids of a kind's records, because its role fully sees every field of
 // the id.
 func (g *Gate) CanSeeIDs(c understudy.Caller, source string, k *spec.Kind) bool {
 	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
 
-// CanSee reports whether a caller sees anything of a kind. If it does not, it may not learn the number of
+// CanSee reports whether a caller sees any field of a kind. If the caller sees none, it may not learn the number of
 // records either.
 func (g *Gate) CanSee(c understudy.Caller, source, kind string) bool {
 	p, all, err := g.plan(c, source, kind)
 	return err == nil && (all || p.kind != nil)
 }
 
-// Visibility is what a policy lets a caller see of a target. It belongs to one request, and is not safe for
+// Visibility is what a policy lets a caller see of a target. It is made for one request, and is not safe for
 // concurrent use.
 type Visibility struct {
 	// SeesAll is whether the caller sees every record of the source and every field that the spec names.
@@ -309,13 +309,13 @@ func refuseMethod(c understudy.Caller, method string) error {
 		understudy.Clip(method))
 }
 
-// refuseSlash returns the error for an escaped slash in a path. An API that reads it as a plain slash would
-// return another kind, of which nothing is hidden, or write to a path that no allow entry names.
+// refuseSlash returns the error for a path with an escaped slash (%2F). An API that decodes it would return another
+// kind, of which nothing is hidden, or write to a path that no allow entry names.
 func refuseSlash() error {
 	return fmt.Errorf("access: %w: %w", understudy.ErrInvalid, ErrNoPath)
 }
 
-// ErrNoPath is the error for a path that Understudy always refuses. It reveals nothing about a record.
+// ErrNoPath is the error for a path of the API that Understudy always refuses. It reveals nothing about a record.
 var ErrNoPath = fmt.Errorf("%w: Understudy does not know this path of the API; "+
 	"check its spelling, case, slashes and escapes", understudy.ErrNotFound)
 
@@ -338,7 +338,7 @@ func checkGeneric(g *Gate, c understudy.Caller, t *spec.Target, method string) e
 	case method == "GET" || method == "HEAD" || method == "OPTIONS":
 		return nil
 	}
-	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // upstream may read it as another path
+	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // the upstream may normalise this path to another one
 		if !slices.Contains(c.Grant.Allow, understudy.Allow{Method: "*", Path: "/**"}) {
 			return refuse("credential %s can't %s a path that can be read in two ways", c.Name, understudy.Clip(method))
 		}

@@ -1,12 +1,12 @@
-// Hashes: texts that replace values, so that a caller who may not see the values can count, join and find equal
-// values.
+// This file computes hashes of hidden values. A caller who may not see the values can count, join and compare their
+// hashes.
 //
 //	h: + base32( tag )                 of a text
 //	h: + base32( tag | sealed number ) of a number in a field of class phone
 //
-// The tag is the beginning of an HMAC-SHA256 of the value. A number is sealed beside it by a key stream whose initial
-// vector is the tag (SIV, RFC 5297), so that the gate reads the number from the hash and asks an index for it.
-// Without the keys a hash tells whether two values are equal, and nothing else.
+// The tag is the beginning of an HMAC-SHA256 of the value. A number is encrypted behind the tag with a key stream
+// whose initial vector is the tag (SIV, RFC 5297). The gate can decrypt the number and look it up in an index.
+// Without the keys a hash tells only whether two values are equal.
 
 package access
 
@@ -32,11 +32,11 @@ import (
 	"understudy/spec"
 )
 
-// The format of a hash.
+// The parts of a hash and their lengths.
 const (
 	hashPrefix = "h:"
 	tagSize    = 10 // the length of a tag, in bytes; among 10^9 values two share a tag with a probability of 1 in 2 million
-	sealedSize = 7  // the length of a sealed number of up to 15 digits, in bytes
+	sealedSize = 7  // the length of an encrypted number of up to 15 digits, in bytes
 	textHash   = 16 // the length of the hash of a text, in letters
 	numberHash = 28 // the length of the hash of a number, in letters
 )
@@ -46,7 +46,7 @@ var hashLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 
 // Hasher computes the hashes of one installation. After Open it is safe for concurrent use.
 type Hasher struct {
-	macs  sync.Pool // reused values of type hash.Hash
+	macs  sync.Pool // unused values of type hash.Hash, kept for reuse
 	block cipher.Block
 }
 
@@ -102,7 +102,8 @@ func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	return hashLetters.AppendEncode(dst, tag[:])
 }
 
-// tag returns the beginning of the HMAC of a value. sort separates numbers ('n') from texts ('t').
+// tag returns the beginning of the HMAC of a value. sort is the type of the value: 'n' for a number, 't' for a
+// text.
 func (h *Hasher) tag(sort byte, value []byte) (tag [tagSize]byte) {
 	mac := h.macs.Get().(hash.Hash)
 	defer h.macs.Put(mac)
@@ -114,7 +115,7 @@ func (h *Hasher) tag(sort byte, value []byte) (tag [tagSize]byte) {
 	return tag
 }
 
-// stream seals a packed number, or opens a sealed number.
+// stream encrypts a packed number, or decrypts an encrypted number.
 func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]byte {
 	var block [aes.BlockSize]byte
 	copy(block[:], tag[:])
@@ -125,8 +126,8 @@ func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]
 	return number
 }
 
-// number returns the number in a hash, in the form of ReadPhone. It returns "" for the hash of a text or of
-// another installation.
+// number returns the number in a hash, in the form of ReadPhone. It returns "" if the hash is the hash of a text,
+// or was made with the keys of another installation.
 func (h *Hasher) number(text string) string {
 	letters, ok := strings.CutPrefix(text, hashPrefix)
 	if !ok || len(letters) != numberHash {
@@ -176,7 +177,7 @@ func isHash(text string) bool {
 	return ok && (len(letters) == textHash || len(letters) == numberHash) && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// hasHash is a test that compares the hash of a text.
+// hasHash is a test whether a value has a given hash.
 type hasHash struct {
 	hash  *Hasher
 	phone bool
@@ -189,13 +190,13 @@ func (t hasHash) Match(v query.Value) bool {
 	return v.IsString() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
 }
 
-// Equal returns the condition that a field has the value behind a hash, or that its number ends in four digits
-// (written …4176). ok is false for any other text, and if the caller sees another part of the field than the
-// text is. A caller that fully sees a field may use its last four digits and the hash of a number. It may not
-// use the hash if its role sees hashes: the visible field beside it would reveal the value behind each hash.
+// Equal returns the condition that a field has the value behind a hash, or a number that ends in four given digits
+// (written …4176). ok is false for any other text, and for a text that does not show what the caller sees of the
+// field. A caller that fully sees a field may use the last four digits or the hash of a number. It may not use a
+// hash if its role sees hashes: the visible field beside it would reveal the value behind each hash.
 //
-// An index finds a number and last digits. Other hashes are compared with the records that a search or a
-// composed list reads, within their bounds.
+// An index finds a number and last digits. For other hashes, a search or a composed list compares each record that
+// it reads, within its limits.
 func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e query.Equality, ok bool) {
 	_, four := query.LastFour(text)
 	if !four && !isHash(text) || g.specs[source] == nil || g.specs[source].Kind(kind) == nil {
@@ -223,7 +224,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 	switch {
 	case number != "":
 		e.Predicate = &query.Predicate{Field: field, Number: number}
-	case len(text) == len(hashPrefix)+numberHash: // the hash of a number from another installation: no record has it
+	case len(text) == len(hashPrefix)+numberHash: // this hash of a number was made by another installation, so no record has it
 		e.Predicate = &query.Predicate{Field: field, Any: []string{text}}
 	}
 	return e, true

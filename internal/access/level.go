@@ -1,4 +1,4 @@
-// Levels and roles: how much of a field is shown, and how the config writes it.
+// This file contains levels and roles: how much of a field is shown, and how the settings say so.
 
 // Package access decides which data a caller may see. Every frontend reads
 // through its Gate.
@@ -19,21 +19,21 @@ import (
 // different parts, and none of them shows more than another.
 type Level uint8
 
-// The levels. The zero value hides.
+// The levels. The zero value, Hide, shows nothing.
 const (
-	Hide    Level = iota // null in a response
-	Hash                 // a text that replaces the value; equal values have equal texts
-	Country              // a fixed mask, then the country of a phone number
-	Last4                // a fixed mask, then the last four digits of a phone number with at least 8 digits
+	Hide    Level = iota // the value is null in a response
+	Hash                 // a hash replaces the value; equal values have equal hashes
+	Country              // the value is a fixed mask, then the country of a phone number
+	Last4                // the value is a fixed mask, then the last four digits of a phone number with at least 8 digits
 	See                  // the value is shown as upstream sent it
 )
 
 var levelNames = []string{"hide", "hash", "country", "last4", "see"}
 
-// wanted lists the levels for an error message.
+// wanted lists the level names for an error message.
 const wanted = "want see, last4, country, hash or hide"
 
-// play means the same as see, for fields of type media.
+// play is another word for the level see, for fields of type media.
 const play = "play"
 
 // String returns the word for the level in the settings.
@@ -51,7 +51,8 @@ var classes = []string{spec.ClassPhone, spec.ClassBody, spec.ClassPrice, spec.Cl
 // rules are the validated levels of one role in one source, by subject.
 type rules map[string]Level
 
-// readRules validates the levels of one role in one source. where begins its errors ("roles.support.twilio").
+// readRules validates the levels of one role in one source. Its errors begin with the text where
+// ("roles.support.twilio").
 func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, error) {
 	r := make(rules, len(subjects))
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
@@ -123,7 +124,7 @@ func visitOuter(name string, yield func(string) bool) {
 	}
 }
 
-// decision is a level and the settings line that decided it.
+// decision is a level, and the settings line that decided the level.
 type decision struct {
 	level Level
 	line  string
@@ -141,9 +142,8 @@ func stricter(a, b decision) decision {
 	return decision{Hide, a.line + " and " + b.line + ", which show nothing in common"}
 }
 
-// limitOthers returns the level for other values than the decided one: values that are derived from it, reveal
-// it, or contain it. A hash or the country of such a value would reveal more than the hash or country of the
-// decided value.
+// limitOthers returns the level for values that are derived from the decided value, reveal it, or contain it. A
+// hash or a country of such a value would reveal more than the hash or the country of the decided value.
 func (d decision) limitOthers() decision {
 	if d.level == Hash || d.level == Country {
 		d.level = Hide
@@ -186,7 +186,7 @@ func (r rules) boundedDecision(k *spec.Kind, name string, chain int) decision {
 		return v.level > Hide
 	})
 	if f := k.Field(name); f != nil && f.RootPath() != "" && v.level < See {
-		v.level = Hide // a root is computed and is in no body, where it could be masked
+		v.level = Hide // a root is computed from other fields and is in no body, so it cannot be shown in part
 	}
 	return v
 }
@@ -200,9 +200,10 @@ func (r rules) hasRuleFor(k *spec.Kind, field string) (named bool) {
 	return named
 }
 
-// ownDecision decides about a field by the rules alone. The first match counts: a rule for the field or for the
-// nearest object that contains it; the stricter rule of its class and its kind; "*"; Hide. If a field has no
-// class, or the rules do not name its class, the class of the object that contains it counts.
+// ownDecision decides about a field by the rules alone. The first match counts. A rule for the field comes first,
+// then a rule for the nearest object that contains it, then the stricter rule of its class and its kind, then "*",
+// then Hide. If a field has no class, or the rules do not name its class, the class of the object that contains it
+// counts.
 func (r rules) ownDecision(k *spec.Kind, name string) decision {
 	v, named, class, secret := decision{}, false, "", false
 	visitOuter(name, func(outer string) bool {

@@ -1,4 +1,4 @@
-// Narrow: the part of a row rule that a store can check with its indexes, so that it reads fewer records.
+// This file passes a part of a row rule to the store, which checks it with its indexes and so reads fewer records.
 
 package access
 
@@ -38,8 +38,9 @@ func (f *rowFilter) narrow(w *request.LocalQuery, now time.Time) {
 	}
 }
 
-// indexedNumbers returns the phone numbers that a rule requires, if a store finds each in every form that the
-// rule accepts. These are complete numbers that do not begin with zero. It returns nil otherwise.
+// indexedNumbers returns the phone numbers that a rule requires, if they are complete numbers that do not begin
+// with zero. The store finds such a number in every form that the rule accepts. Otherwise indexedNumbers returns
+// nil.
 func (f *rowFilter) indexedNumbers() []string {
 	if len(f.phones) == 0 || f.ownNumbers || len(f.wanted) > maxValues {
 		return nil
@@ -75,8 +76,8 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	return r
 }
 
-// isIndexed reports whether a store's indexes can check the whole rule. They cannot check a record above, our
-// own numbers, or the beginning of a value.
+// isIndexed reports whether a store's indexes can check the whole rule. They cannot check a parent record, our own
+// numbers, or the beginning of a value.
 func (f *rowFilter) isIndexed() bool {
 	s := f.gate.specs[f.source]
 	if f.findsNone || len(f.where) > maxTerms-1 || len(f.phones) > 0 && f.indexedNumbers() == nil {
@@ -90,7 +91,7 @@ func (f *rowFilter) isIndexed() bool {
 	return f.isAlone()
 }
 
-// isAlone reports whether no rule for a record above applies.
+// isAlone reports whether no rule applies to a parent record.
 func (f *rowFilter) isAlone() bool {
 	return !slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
 }

@@ -1,4 +1,4 @@
-// Plan: the levels of one role for one kind, prepared for rewriting bodies.
+// This file prepares the levels of one role for one kind as a plan, by which response bodies are rewritten.
 
 package access
 
@@ -11,16 +11,16 @@ import (
 	"understudy/spec"
 )
 
-// node is one place in a body: a field, or the body itself.
+// node is one place in a JSON body: a field, or the body itself.
 type node struct {
 	level Level            // the level at which this value is shown
 	phone bool             // whether this value is a phone number
 	open  bool             // whether this value or a value inside it is shown
-	named map[string]*node // the fields inside that the spec names; nil if none
+	named map[string]*node // the fields inside this value that the spec names; nil if there are none
 }
 
-// member returns the node of a member by its raw JSON name, or nil if the spec does not name it. A name with
-// dots means the field on that path.
+// member returns the node of an object member by its raw JSON name, or nil if the spec does not name it. A name
+// with dots means the field on that path.
 func (n *node) member(name []byte) *node {
 	if child, ok := n.named[string(name)]; ok {
 		return child
@@ -74,11 +74,11 @@ type plan struct {
 	outsideBody map[string]Level // the levels of fields that are not in the body: media fields and the root
 	// listBodies are the nodes of list bodies, with their records and envelope, by paging.
 	listBodies   map[*spec.Paging]*node
-	recordBodies map[string]*node        // the rewrite nodes of bodies with one record, by the key of the record
-	listKeys     []string                // the keys of the records in list bodies; "" if the body is the array
+	recordBodies map[string]*node        // the nodes of bodies that contain one record, by the JSON key of that record
+	listKeys     []string                // the JSON keys of the records in list bodies; "" if the body is the array of records
 	seesAll      bool                    // whether every field that the spec names is shown
 	seesFinal    bool                    // whether the fields that make a record final are fully shown
-	hashes       bool                    // whether a field is shown as a hash
+	hashes       bool                    // whether any field is shown as a hash
 	hash         *Hasher                 // computes the hashes of fields
 	isShown      func(field string) bool // reports whether a field is shown at least masked
 }
@@ -141,7 +141,7 @@ func (p *plan) body(paging *spec.Paging, r rules) *node {
 	return body
 }
 
-// addRows adds the node of the records to the node of a body, at a key.
+// addRows adds the node of the records to the node of a list body, under a JSON key.
 func (p *plan) addRows(body *node, key string) {
 	if key == "" {
 		return
@@ -156,9 +156,9 @@ func (p *plan) addRows(body *node, key string) {
 	outer.named[name] = p.record
 }
 
-// envelopeLevel returns the level of a field beside the records. The fields that the spec names are shown if
-// the kind is shown. But links contain page tokens made of ids, so links are shown only if the ids are. Filters
-// that links would repeat are refused before the request.
+// envelopeLevel returns the level of a field of a list's envelope, beside the records. A field that the spec names
+// is shown if the kind is shown. Links contain page tokens made of ids, so links are shown only if the ids are
+// shown. A link repeats the filters of the request, but forbidden filters were refused before.
 func (p *plan) envelopeLevel(f *spec.Field, r rules) Level {
 	if f.Class == spec.ClassSecret {
 		return Hide

@@ -1,4 +1,4 @@
-// Rule: which records a role may find, as written in the settings and as a prepared filter.
+// This file contains row rules: which records a role may find, as written in the settings and as a prepared filter.
 
 package access
 
@@ -40,7 +40,7 @@ type Match struct {
 	Prefix string
 }
 
-// The words of row rules.
+// The words that a row rule can contain.
 const (
 	FindAll    = "all"
 	FindNone   = "none"
@@ -50,13 +50,13 @@ const (
 
 var ruleWords = []string{FindAll, FindNone, FindParent}
 
-// ancestor is a field that names a record above.
+// ancestor is a field of a record that names a parent record.
 type ancestor struct {
 	field      string
-	kind       *spec.Kind // the kind of the record above; nil if the prefix of the id decides the kind
+	kind       *spec.Kind // the kind of the parent record; nil if the prefix of the id decides the kind
 	root       bool       // whether the value is the name of a root
-	byPathOnly bool       // whether only a list's path names the record, and no field does; used with root
-	at         int        // the index of the field among the fields that a filter reads
+	byPathOnly bool       // whether the parent is named only by the path of a list and by no field; only if root is true
+	at         int        // the index of the field in rowFilter.fields
 }
 
 // rowFilter is a role's row rule for one kind, prepared for use. A nil rowFilter finds every record.
@@ -68,21 +68,19 @@ type rowFilter struct {
 
 	fields query.Fields // the fields that the rule reads
 
-	// How young a record must be for a role to see it.
-	age    time.Duration // the maximum age of a record; 0 means any age
-	clocks []int         // the indexes of the clock field, and of the field that replaces a clock of null
+	age    time.Duration // the maximum age of a record that the role may find; 0 means any age
+	clocks []int         // the indexes of the clock field, and of the order field that replaces a null clock
 
-	// Which phone numbers it must have:
-	ownNumbers bool            // whether the account's own numbers are wanted too
-	wanted     map[string]bool // the wanted numbers as digits, or as written if they have other characters
-	phones     []int           // the indexes of the phone fields; empty if any number is allowed
+	ownNumbers bool            // whether the account's own numbers are among the required phone numbers
+	wanted     map[string]bool // the required phone numbers as digits, or as written if they have other characters
+	phones     []int           // the indexes of the phone fields; empty if the rule requires no phone number
 
 	where      []condition
 	above      []ancestor
-	needsAbove bool // whether a record above must exist; otherwise the rule only requires that no record above is hidden
+	needsAbove bool // whether the record must have a parent; without this, the rule only requires that no existing parent is hidden
 	// whether the role finds no record of the kind
 	findsNone     bool
-	decidedByName bool // for the kind of the roots: whether its name decides if a record is found
+	decidedByName bool // whether the name of a root decides if the root is found; only for the kind of the roots
 }
 
 // condition is a condition on a field's value, with the index of the field.
@@ -92,7 +90,7 @@ type condition struct {
 	test  query.Test
 }
 
-// checkRule returns an error for the rule of a kind that no record can fulfil.
+// checkRule returns an error if no record can fulfil the rule of a kind.
 func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -120,7 +118,7 @@ func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	return nil
 }
 
-// checkCommon returns an error for a rule for all kinds that no kind can fulfil.
+// checkCommon returns an error if no kind can fulfil the rule for all kinds.
 func checkCommon(s *spec.Spec, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -150,7 +148,7 @@ func hasOwn(s *spec.Spec) bool {
 	return slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return k.OwnNumber != "" })
 }
 
-// check returns the errors of a rule that can be found without a spec.
+// check returns the errors of a rule that are visible without a spec.
 func (r RowRule) check() error {
 	parts := r.Age != 0 || len(r.Numbers) > 0 || len(r.Where) > 0
 	switch {

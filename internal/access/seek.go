@@ -1,4 +1,4 @@
-// Seek: the upstream request for a record that is not stored or is hidden.
+// This file asks upstream for a record that is not stored or is hidden from the caller.
 
 package access
 
@@ -15,38 +15,38 @@ import (
 	"understudy/request"
 )
 
-// reuseTime is how long a caller gets the result of seek for a record again. During this time, upstream gets no
-// second request.
+// reuseTime is how long seek keeps its result for a record. During this time, the same caller gets the kept result,
+// and upstream gets no second request.
 const reuseTime = time.Second
 
 // maxFreshAge is the maximum age of a response that counts as just fetched from upstream.
 const maxFreshAge = 2 * time.Second
 
-// maxLookups is the number of results that are kept.
+// maxLookups is the maximum number of results that seek keeps.
 const maxLookups = 10_000
 
-// lookupKey is the key of a kept result.
+// lookupKey identifies a result that seek keeps.
 type lookupKey struct {
 	caller string
 	key    understudy.Key
 }
 
-// lookups sends the requests for records that are not stored or are hidden, one at a time for a key. It is safe
-// for concurrent use.
+// lookups sends the upstream requests for records that are not stored or are hidden. For one key, only one request
+// runs at a time. It is safe for concurrent use.
 type lookups struct {
 	now func() time.Time
 	mu  sync.Mutex
 	of  *lru.Cache[lookupKey, *sharedLookup]
 }
 
-// sharedLookup is one request to upstream and its result. The mutex of lookups guards when. Read the other
+// sharedLookup is one request to upstream and its result. The mutex of lookups guards startedAt. Read the other
 // fields only after done is closed.
 type sharedLookup struct {
 	startedAt time.Time
 	done      chan struct{}
-	answer    *request.Response // a response with a record that the caller may find, or without a record
+	answer    *request.Response // the response: it contains a record that the caller may find, or no record
 	err       error
-	abandoned bool // whether the caller of the request left before its end
+	abandoned bool // whether the caller that sent the request left before the response came
 }
 
 // seek requests a record from upstream that is not stored, or that is stored but hidden from the caller. Both
@@ -78,8 +78,8 @@ func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a
 	}
 }
 
-// join returns the current request for a key. If first is true, the caller has to
-// send it.
+// join returns the running request for a key, or a new one. If first is true, the caller of join has to send the
+// request.
 func (l *lookups) join(k lookupKey) (s *sharedLookup, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *sharedLookup) isDone() bool {
 	}
 }
 
-// forget removes a request whose result later requests must not get.
+// forget removes a request, so that later callers do not get its result.
 func (l *lookups) forget(k lookupKey, s *sharedLookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +111,8 @@ func (l *lookups) forget(k lookupKey, s *sharedLookup) {
 	}
 }
 
-// fetchShared requests the record and sets the result for all waiting requests. It calls forget if the record
-// was found, if its own caller left before the end, or if ask panics.
+// fetchShared requests the record and sets the result for all waiting callers. It calls forget if the record was
+// found, if its own caller left before the end, or if ask panics.
 func (l *lookups) fetchShared(
 	ctx context.Context, f *rowFilter, a request.Request, ask Asker, k lookupKey, s *sharedLookup,
 ) (*request.Response, error) {

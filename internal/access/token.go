@@ -1,9 +1,8 @@
-// Token: page tokens contain record ids, and must not reveal a hidden record.
+// This file checks page tokens. They contain record ids, and must not reveal a hidden record.
 //
-// A token is accepted in three cases: the caller may find the record it names,
-// the caller could find that record when it was removed, or the caller received
-// this token recently. Every other token is refused with the same message.
-// A caller that guesses tokens does not learn which of them name a record.
+// A token is accepted in three cases: the caller may find the record it names, the caller could find that record
+// when it was removed, or the caller received this token recently. Every other token is refused with the same
+// message. So a caller that guesses tokens does not learn which of them name a record.
 
 package access
 
@@ -23,7 +22,7 @@ const (
 	// even if its record changes. Without it, paging would end in the middle when
 	// the record of the token becomes, for example, too old for the row rule.
 	tokenGrace = time.Hour
-	// maxGiven is the number of tokens that are remembered.
+	// maxGiven is the maximum number of sent page tokens that are remembered.
 	maxGiven = 20_000
 )
 
@@ -45,7 +44,7 @@ func (f *rowFilter) checkToken(c understudy.Caller, t *spec.Target, now time.Tim
 		if !slices.Contains(paging.Tokens, p.Name) {
 			continue
 		}
-		// A value that does not have the form of a token names no record.
+		// A value that does not have the form of a page token names no record.
 		if id, _, ok := form.ID(p.Value); ok && !f.canContinueAt(c, id, now) {
 			return fmt.Errorf("access: %w: the page token is not one of this list", understudy.ErrInvalid)
 		}
@@ -68,7 +67,8 @@ func (f *rowFilter) canContinueAt(c understudy.Caller, id string, now time.Time)
 func (f *rowFilter) rememberLinks(c understudy.Caller, p *understudy.Page, now time.Time) {
 	if n := len(p.Rows); n > 0 && p.Status == http.StatusOK {
 		for _, row := range []understudy.Row{p.Rows[0], p.Rows[n-1]} {
-			f.gate.sentTokens.Put(f.keyFor(c, strings.Clone(row.ID)), now, 1) // the id may point into the page's memory
+			// a copy of the id, because the id may point into the memory of the page
+			f.gate.sentTokens.Put(f.keyFor(c, strings.Clone(row.ID)), now, 1)
 		}
 	}
 }

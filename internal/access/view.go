@@ -1,4 +1,4 @@
-// View: a page without its hidden parts.
+// This file makes the view of a page: the page without the parts that the caller may not see.
 
 package access
 
@@ -22,36 +22,37 @@ type View struct {
 	Body        []byte // the shown body, which is the page's own bytes if Unredacted is true
 	Unredacted  bool   // whether nothing in the body had to be hidden
 	ContentType string
-	Charset     string   // the charset of the body for a program (see understudy.Page)
+	Charset     string   // the charset of the body for clients (see understudy.Page)
 	Sum         [16]byte // the first half of Body's SHA-256, for an ETag
 
 	plan *plan // how the body was rewritten; nil if the role sees everything
 	kind *spec.Kind
 	list bool
-	key  string // the key of the one record in Body; "" if it is Body
+	key  string // the JSON key under which Body contains its only record; "" if Body is the record itself
 }
 
-// viewKey is the key of a kept view. The checksum of the bytes says at least as much as the page's version. The
-// plan stands for policy, role, source and kind, the paging for the fields beside the records of a list.
+// viewKey identifies a cached view. The checksum of the bytes says at least as much as the page's version. The plan
+// stands for the policy, role, source and kind. The paging stands for the envelope fields beside the records of a
+// list.
 type viewKey struct {
 	sum     [16]byte
 	plan    *plan
 	list    *spec.Paging // the paging of the list; nil if the page is not a list
-	key     string       // the key under which the body has its one record
+	key     string       // the JSON key under which the body contains its only record
 	charset string       // the charset of the page
 }
 
-// kept is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no
-// pages in memory.
+// kept is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no such
+// page in memory.
 type kept struct{ view *View }
 
-// viewCache keeps views of pages.
+// viewCache caches the views of pages.
 type viewCache struct {
 	views  *lru.Cache[viewKey, *kept]
-	errors map[*spec.Spec]errorShape // the place of the code in the errors of each source
+	errors map[*spec.Spec]errorShape // where the error bodies of each source contain the error code
 }
 
-// keptOverhead is the size of a kept view beside its bytes, in bytes.
+// keptOverhead is the memory that a cached view needs in addition to its body, in bytes.
 const keptOverhead = 256
 
 // MakeView returns the part of a page that a caller may see. A page in which nothing has to be hidden keeps its
@@ -61,7 +62,7 @@ const keptOverhead = 256
 func (g *Gate) MakeView(c understudy.Caller, p *understudy.Page) (*View, error) {
 	source := p.Key.Source
 	if p.Key.IsZero() && source == "" {
-		source = c.Source // the response to a write
+		source = c.Source // the response to a write names no source, so the source of the caller's grant counts
 	}
 	s := Visibility{gate: g, caller: c, source: source, kind: p.Kind}
 	if s.plan, s.all, s.err = g.plan(c, source, p.Kind); s.err != nil {
@@ -178,7 +179,7 @@ func (c *viewCache) keep(key viewKey, v *View) {
 	c.views.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
 }
 
-// wholeView returns the view of a page in which nothing is hidden.
+// wholeView returns the view of a page of which nothing is hidden.
 func wholeView(p *understudy.Page, plan *plan, s *spec.Spec, key string) *View {
 	v := &View{
 		Body: p.Body, Unredacted: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan,
@@ -216,7 +217,7 @@ func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 		key: key.key}, nil
 }
 
-// root returns the node of a body. It is the node of the list if the body has an array where the list keeps its
+// root returns the node of a body. It is the node of the list if the body has an array at the place of the list's
 // records. Otherwise it is the node of a record, for example for the response to a POST to a list path.
 func (p *plan) root(data []byte, doc jsonspan.Value, at viewKey) *node {
 	switch {
@@ -245,7 +246,7 @@ func sum(body []byte) (half [16]byte) {
 type rewriter struct {
 	data []byte
 	out  []byte
-	from int // the offset of the part of data that is not copied yet
+	from int // the offset in data of the first byte that is not copied yet
 	hash *Hasher
 }
 
@@ -300,14 +301,14 @@ func (w *rewriter) replace(v jsonspan.Value, by []byte) {
 	w.from = v.End
 }
 
-// mask replaces what is not shown, whatever its length.
+// mask is the text that stands for a hidden value, whatever the length of the value.
 const mask = "********"
 
 // maxMasked is the maximum length of a masked text, in bytes.
 const maxMasked = max(len(mask)+len("1234"), len(hashPrefix)+numberHash)
 
-// appendMasked appends the part of a text that the node's level shows. The result needs no escapes in JSON. It
-// has a mask even for an empty text, so that its length reveals nothing.
+// appendMasked appends the part of a text that the node's level shows. The result needs no escapes in JSON. Even
+// the result for an empty text has a mask, so that its length reveals nothing.
 func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 	switch n.level {
 	case Hash:

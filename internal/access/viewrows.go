@@ -1,4 +1,4 @@
-// Rows: the records of a view, as people see them.
+// This file reads the records of a view for display.
 
 package access
 
@@ -11,25 +11,25 @@ import (
 	"understudy/spec"
 )
 
-// State is what is known about a value of a row.
+// State says whether a value of a row is absent, null, hidden, masked or fully shown.
 type State uint8
 
-// The states.
+// The states of a value.
 const (
 	Absent State = iota // the row has no such field
 	Null
 	Hidden
-	Masked // Text is a mask, possibly with the last four digits or the country, or a hash
+	Masked // the value is a mask, possibly with the last four digits or the country, or a hash
 	Seen
 )
 
-// Value is a value of a row, as far as it is shown.
+// Value is a value of a row, as the caller sees it.
 type Value struct {
 	Name  string // the dotted name of the field
-	Text  string // the decoded text, or JSON for arrays and objects; "" unless State is Masked or Seen
+	Text  string // the decoded text of the value, or its JSON for arrays and objects; "" unless State is Masked or Seen
 	State State
-	Level Level       // the level of a Masked value
-	Field *spec.Field // the spec's field; nil if the spec does not name it
+	Level Level       // the level at which a Masked value is shown
+	Field *spec.Field // the field in the spec; nil if the spec does not name the field
 }
 
 // Row is one record of a view. All its data comes from the view's body, so it contains nothing hidden.
@@ -187,7 +187,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 		if n := p.record.find(v.Name); n != nil {
 			partly = n.level
 			if level = n.level; n.open && level < See {
-				level = Last4 // Last4 represents Hash and Country too, which also show only texts
+				level = Last4 // Last4 stands for Hash and Country here: all three show only texts
 			}
 		}
 	}
@@ -195,11 +195,11 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 	case at.Kind == jsonspan.Null && level == See:
 		v.State = Null
 	case at.Kind == jsonspan.Null && level == Last4 && v.Field != nil && isTextual(v.Field.Type):
-		v.State = Null // only values that are not texts are hidden as null, so this null of a text field is upstream's
+		v.State = Null // Redaction writes null only for values that are not texts, so upstream sent this null of a text field.
 	case at.Kind == jsonspan.Null || level == Hide:
 		v.State = Hidden
 	default:
-		// A page that could not be decoded is shown as far as it is valid UTF-8.
+		// A body in an unknown encoding is shown as far as it is valid UTF-8.
 		v.State, v.Text = Seen, strings.ToValidUTF8(jsonspan.Text(r.view.Body, at), "\ufffd")
 		if level == Last4 && at.Kind == jsonspan.String {
 			v.State, v.Level = Masked, partly
@@ -216,9 +216,9 @@ func isTextual(kind string) bool {
 	return true
 }
 
-// ParseShownRow reads a record's body that is already as the caller sees it, such as a search hit. It hides
-// nothing again, because masking a mask would lose its last digits. It returns ErrForbidden if the caller sees
-// nothing of the kind, and ErrInvalid if the body is no JSON object.
+// ParseShownRow reads a record's body from which hidden values are already removed, such as a search hit. It does
+// not mask the body again, because masking a mask would lose its last digits. It returns ErrForbidden if the caller
+// sees nothing of the kind, and ErrInvalid if the body is no JSON object.
 func (g *Gate) ParseShownRow(c understudy.Caller, source, kind string, body []byte) (Row, error) {
 	plan, all, err := g.plan(c, source, kind)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Words: which records a role may find, as a sentence.
+// This file describes in sentences which records a role may find.
 
 package access
 
@@ -59,12 +59,12 @@ func (f *rowFilter) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// phoneWords returns the condition on phone numbers as a text.
+// phoneWords returns the rule's condition on phone numbers as a text.
 func (f *rowFilter) phoneWords() string {
 	return "with " + f.numberWords() + " as " + f.fieldWords(f.phones)
 }
 
-// conditionWords returns the condition on a field as a text.
+// conditionWords returns the rule's condition on a field as a text.
 func (f *rowFilter) conditionWords(c condition) string {
 	if c.match.Prefix != "" {
 		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, understudy.Clip(c.match.Prefix))
@@ -76,7 +76,7 @@ func (f *rowFilter) conditionWords(c condition) string {
 	return f.fields[c.field].Name + " is " + strings.Join(values, " or ")
 }
 
-// numberWords returns the wanted phone numbers as a text.
+// numberWords returns the required phone numbers as a text.
 func (f *rowFilter) numberWords() string {
 	var all []string
 	if f.ownNumbers {
@@ -94,7 +94,7 @@ func (f *rowFilter) fieldWords(of []int) string {
 	return strings.Join(all, " or ")
 }
 
-// parentWords returns the kinds of the records above as a text.
+// parentWords returns the kinds of the parent records as a text.
 func (f *rowFilter) parentWords() string {
 	var all []string
 	add := func(word string) {

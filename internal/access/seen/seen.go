@@ -1,5 +1,3 @@
-// Seen: the versions of a record, each as a caller may see it.
-
 // Package seen shows a caller the stored versions of a record.
 package seen
 
@@ -30,18 +28,18 @@ type History interface {
 type Version struct {
 	Version understudy.Version
 	Row     access.Row // the record as the caller sees it; empty if the record was deleted or Kept is false
-	Kept    bool       // whether the body of the version is stored
+	Kept    bool       // whether the body of this version is stored
 	Fields  []access.Value
-	Before  *Version // the version before it in the same shape
-	First   bool     // whether no earlier version of the record is stored
-	Back    bool     // whether the record was deleted before this version
+	Before  *Version // the previous version in the same shape
+	First   bool     // whether this is the oldest stored version of the record
+	Back    bool     // whether the record was deleted just before this version, so that this version restored it
 }
 
 // Past are the versions of a record that a caller sees, newest first.
 type Past struct {
 	Versions []*Version
-	More     bool // whether there are older versions
-	Bound    bool // whether there may be older versions beyond MaxVersions
+	More     bool // whether the record has versions older than Versions
+	Bound    bool // whether older versions may exist but MaxVersions prevents showing them
 }
 
 // Reader reads the versions of records as one caller sees them.
@@ -51,9 +49,9 @@ type Reader struct {
 	Caller  understudy.Caller
 }
 
-// Read returns at most limit versions of a record, and never more than MaxVersions. It returns none for a
-// record that the caller may not find. It reads until it has one more visible version or there are no older
-// versions. A page that promises more and then shows nothing would reveal a change in hidden data.
+// Read returns at most limit versions of a record, and never more than MaxVersions. It returns no version of a
+// record that the caller may not find. It reads until it has limit+1 visible versions or there are no older
+// versions, because a page that promises more and then shows nothing would reveal a change in hidden data.
 func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (Past, error) {
 	if id == "" || !r.Gate.CanFind(r.Caller, source, kind, id) {
 		return Past{}, nil
@@ -81,15 +79,15 @@ func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (P
 	}
 }
 
-// filterVersions returns versions as the caller sees them, newest first, and leaves out versions in which the caller sees
-// no change. versions is newest first. If cut is true, there are older versions, and the oldest version is used
-// only for the comparison. If the caller does not see everything, a version whose body is not stored is merged
-// into the next version: the change that was undone may have been hidden.
+// filterVersions returns versions as the caller sees them, newest first, and leaves out versions in which the
+// caller sees no change. versions is newest first. If cut is true, there are older versions, and the oldest version
+// is used only for the comparison. If the caller does not see everything, a version whose body is not stored is
+// merged into the next version, because only hidden data may have changed.
 func (r Reader) filterVersions(source, kind string, versions []understudy.Version, cut bool) (Past, error) {
 	var p Past
 	whole := r.Gate.CanSeeAll(r.Caller, source)
 	last := map[string]*Version{}  // the newest version so far, by shape
-	lost := map[string]time.Time{} // when the first version without a stored body began, by shape
+	lost := map[string]time.Time{} // the start of the first version without a stored body, by shape
 	gone := false
 	for i, v := range slices.Backward(versions) {
 		beyond := cut && i == len(versions)-1
@@ -128,14 +126,14 @@ func (r Reader) filterVersions(source, kind string, versions []understudy.Versio
 	return p, nil
 }
 
-// add appends a version, unless it is beyond the versions to show.
+// add appends a version, unless beyond is true: then the version is older than those to show.
 func (p *Past) add(s *Version, beyond bool) {
 	if !beyond {
 		p.Versions = append(p.Versions, s)
 	}
 }
 
-// redactVersion hides in one version what the caller may not see.
+// redactVersion removes what the caller may not see from one version.
 func (r Reader) redactVersion(source, kind string, v understudy.Version) (*Version, error) {
 	s := &Version{Version: v}
 	if v.Body == nil {
@@ -154,7 +152,7 @@ func (r Reader) redactVersion(source, kind string, v understudy.Version) (*Versi
 	return s, nil
 }
 
-// Difference is a field in two versions. A field that is not in a version is Absent there.
+// Difference is the value of a field in two versions. If a version has no such field, its value is Absent.
 type Difference struct {
 	Name          string
 	Before, After access.Value
@@ -197,11 +195,11 @@ func ChangedFields(before, after *Version) []Difference {
 	return slices.DeleteFunc(Differences(before, after), Difference.IsSame)
 }
 
-// VersionAt returns the version of a shape at a moment: the last version that began before it. deleted is true
-// if the record was deleted at that moment. VersionAt returns nil if no version of the shape was stored yet, or
-// if the history was not read that far back.
+// VersionAt returns the version of a shape at a moment: the last version that began before it. gone is true if the
+// record was deleted at that moment. VersionAt returns nil if no version of the shape was stored yet, or if the
+// history was not read that far back.
 func (p Past) VersionAt(t time.Time, shape string) (s *Version, gone bool) {
-	for _, s := range p.Versions { // the versions are ordered from newest to oldest
+	for _, s := range p.Versions {
 		if s.Version.From.After(t) || !s.Version.Gone && s.Version.Shape != shape {
 			continue
 		}
@@ -210,7 +208,7 @@ func (p Past) VersionAt(t time.Time, shape string) (s *Version, gone bool) {
 	return nil, false
 }
 
-// Shapes returns the shapes of the versions that are not deletions, the shape first before the others.
+// Shapes returns the shapes of the versions that are not deletions. The shape named first comes first.
 func (p Past) Shapes(first string) []string {
 	all := []string{first}
 	for _, s := range p.Versions {
