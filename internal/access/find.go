@@ -160,8 +160,8 @@ func (f *rowFilter) canFindAbove(values []query.Value, now time.Time, depth int)
 }
 
 // canFindAncestor reports whether the caller may find the parent record that the value of a field names. If the
-// parent's rule requires nothing but a root, the name of the root decides. If the field is empty, the parent is
-// found only under such a rule.
+// parent's rule requires nothing but a root, the name of the root decides. A parent that only a list's path names
+// is found only under such a rule.
 func (f *rowFilter) canFindAncestor(a ancestor, value query.Value, now time.Time, depth int) bool {
 	id := value.Text()
 	if a.root {

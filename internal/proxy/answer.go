@@ -1,4 +1,4 @@
-// Answer: the status, header and body of a response.
+// This file sends the status, header and body of a response.
 
 package proxy
 
@@ -18,22 +18,22 @@ import (
 	"understudy/spec/paging"
 )
 
-// Header values that are the same for every response. Header maps share these slices. An append never writes
-// into them, because they have no spare capacity.
+// Header values that are the same for every response. Header maps share these slices. Appending to such a slice
+// never changes it, because it has no spare capacity.
 var (
 	cachePrivate = []string{"private"}
 	nosniff      = []string{"nosniff"}
 	sandbox      = []string{"sandbox"}
 )
 
-// restrictContent keeps a browser from executing what upstream sent, whatever its content type. The browser may
-// have a credential for this port's origin.
+// restrictContent forbids the browser to execute what upstream sent, whatever its content type. The browser may
+// have a credential for the origin of this port.
 func (v *exchange) restrictContent() {
 	h := v.w.Header()
 	h["X-Content-Type-Options"], h["Content-Security-Policy"] = nosniff, sandbox
 }
 
-// answer sends a view of a response.
+// answer sends the part of a response that the caller may see.
 func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
@@ -66,8 +66,8 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.send(status, body)
 }
 
-// passBack copies the fields of upstream's header that the spec names. Their meaning is unknown, so only a
-// caller that sees the whole response gets them.
+// passBack copies the fields of upstream's header that the spec allows. Their meaning is unknown, so only a caller
+// that sees the whole response gets them.
 func (v *exchange) passBack(a *request.Response, view *access.View) {
 	if a.Page.Header == "" || !view.Unredacted || !v.isWhole() {
 		return
@@ -91,19 +91,19 @@ func encodeView(view *access.View) *access.View {
 	}
 	out := *view
 	body, ok := charset.Charset(view.Charset).Encode(view.Body)
-	if !ok { // the charset lacks a character, so the response stays UTF-8 and its content type says so
+	if !ok { // the charset lacks a character of the body, so the response stays UTF-8 and its content type says so
 		out.ContentType = "application/json"
 		return &out
 	}
 	sum := sha256.Sum256(body)
-	out.Body, out.Unredacted = body, false // the mirror's compressed form cannot be used, because it is in UTF-8
+	out.Body, out.Unredacted = body, false // the stored compressed body is UTF-8, so it cannot be sent
 	copy(out.Sum[:], sum[:])
 	return &out
 }
 
-// links returns the header field that links to the next page, if the API has its links in the header and not in
-// the body. Page tokens are made of ids, so a caller that does not see the ids gets no link. A Link header also
-// has upstream's other relations, for a caller that may know the number of records.
+// links returns the header field that links to the next page, if the API has its links in the header and not in the
+// body. Page tokens are made of ids, so a caller that does not see the ids gets no link. If the caller may know the
+// number of records, a Link header also has upstream's other relations.
 func (v *exchange) links(p *understudy.Page) (name, value string) {
 	t := v.target
 	if t.List == nil || p.Next.IsZero() && p.Header == "" {
@@ -116,7 +116,7 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	if !p.Next.IsZero() {
 		name, value = paged.NextHeader(v.proxy.linkTo(p.Next.RequestURI(), t.OwnParams))
 	}
-	kept, _ := understudy.ParseQuery(p.Header) // Query.String made the query, so it can be parsed
+	kept, _ := understudy.ParseQuery(p.Header) // cannot fail, because Query.String made the text
 	params := func(relation string) string {
 		text, _ := kept.Get(paging.ParamsField(relation))
 		return text
@@ -135,8 +135,8 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	return name, value
 }
 
-// linkTo returns the address of a page of a list at the address where the caller sends its requests. It keeps
-// Understudy's own parameters of the request.
+// linkTo returns the address of a page of a list. It begins with the address to which the caller sends its
+// requests, and keeps Understudy's own parameters of the request.
 func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 	base := p.o.Source.PublicURL
 	if p.origin != nil {
@@ -166,7 +166,7 @@ func (v *exchange) start(a *request.Response) {
 	h := v.w.Header()
 	h["Cache-Control"] = cachePrivate
 	h["Vary"] = v.proxy.fields.vary
-	if a.ForwardReason != fwdMethod { // a write has no age
+	if a.ForwardReason != fwdMethod { // the response to a write has no age
 		h["Age"] = ages.value(int64(a.CurrentAge() / time.Second))
 	}
 	if a.Outcome == request.Warm && a.Detail == "" {
@@ -175,7 +175,7 @@ func (v *exchange) start(a *request.Response) {
 		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
 	}
 	switch {
-	case !v.isWhole(): // omit the time of storing, because it would reveal something about hidden data
+	case !v.isWhole(): // no time is sent, because it would show when hidden data was stored
 		if a.UpstreamTime > 0 {
 			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.UpstreamTime))}
 		}
@@ -192,14 +192,14 @@ func (v *exchange) start(a *request.Response) {
 	}
 }
 
-// seconds are the values of a field that ends with a number of seconds. Each value is made once. It is safe for
-// concurrent use.
+// seconds are the values of a header field that ends with a number of seconds. Each value is made only once. It is
+// safe for concurrent use.
 type seconds struct {
 	before string
 	made   [8 << 10]atomic.Pointer[[1]string]
 }
 
-// The header fields in which responses from memory differ.
+// The header fields that differ between responses from memory.
 var (
 	ages       seconds
 	hits       = seconds{before: "understudy; hit; ttl="}
@@ -229,11 +229,11 @@ func (v *exchange) send(status int, body []byte) {
 	if v.r.Method == http.MethodHead || len(body) == 0 {
 		return
 	}
-	v.response = request.Response{} // releases the response while the client reads; only the body is still needed
+	v.response = request.Response{} // releases the stored response while the client reads, because only the body is still needed
 	if v.leave != nil {
 		v.leave()
 	}
-	n, _ := v.w.Write(body) // an error means that the caller has left
+	n, _ := v.w.Write(body) // a write error means that the caller has left
 	v.line.Bytes = int64(n)
 }
 
@@ -286,8 +286,8 @@ func floorSeconds(d time.Duration) int64 {
 	return s
 }
 
-// appendQuoted appends text between the quotes of a structured field's string (RFC 8941, 3.3.3). Other
-// characters than printable ASCII become "?".
+// appendQuoted appends text between the quotes of a structured field's string (RFC 8941, 3.3.3). Each character
+// that is not printable ASCII becomes "?".
 func appendQuoted(dst []byte, text string) []byte {
 	for _, r := range text {
 		switch {

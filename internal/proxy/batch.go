@@ -1,4 +1,4 @@
-// Batch: many reads in one request, processed together and answered in order.
+// This file serves batches: many reads in one request, processed in parallel and answered in order.
 
 package proxy
 
@@ -29,12 +29,14 @@ const batchPath = "/-/batch"
 
 // The limits of a batch.
 const (
-	maxBatch       = 100       // the maximum number of requests in a batch
-	maxBatchBody   = 256 << 10 // the maximum size of the request body, in bytes
-	maxBatchAtOnce = 16        // the number of requests processed at once; their responses wait in memory until they are sent
-	maxBatchReply  = 8 << 20   // the maximum size of one response, in bytes
-	maxBatchBytes  = 32 << 20  // the maximum size of all responses of a batch, in bytes
-	maxBatches     = 16        // the maximum number of batches processed at once; one caller may have half of them
+	maxBatch     = 100       // the maximum number of requests in a batch
+	maxBatchBody = 256 << 10 // the maximum size of the request body, in bytes
+	// the maximum number of requests of a batch processed at once; their responses wait in memory until they are
+	// sent
+	maxBatchAtOnce = 16
+	maxBatchReply  = 8 << 20  // the maximum size of the response to one request, in bytes
+	maxBatchBytes  = 32 << 20 // the maximum size of the responses of a batch together, in bytes
+	maxBatches     = 16       // the maximum number of batches processed at once; one caller may have half of them
 )
 
 // batchRequest is one request of a batch.
@@ -43,8 +45,8 @@ type batchRequest struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// batchResponse is one response of a batch. A JSON body is included unchanged, another body as a text, or in
-// base64 if it is not UTF-8.
+// batchResponse is the response to one request of a batch. A JSON body is included unchanged. Another body is a
+// text, or base64 if it is not UTF-8.
 type batchResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
@@ -52,13 +54,13 @@ type batchResponse struct {
 	Base64  string            `json:"base64,omitempty"`
 }
 
-// batch is a request that contains several requests.
+// batch is an HTTP request that contains several requests.
 type batch struct {
 	exchange *exchange
 	bytes    *atomic.Int64 // the size of the bodies of all responses so far, in bytes
 }
 
-// errManyBatches is the error for a batch while too many are processed.
+// errManyBatches is the error for a batch that arrives while the maximum number of batches is processed.
 var errManyBatches = errors.New("too many batches are running; try again in a moment")
 
 // serve answers a batch. An error of one of its requests is the response to that request.
@@ -105,7 +107,7 @@ func (v batch) answer(all []batchRequest) {
 		end()
 	}
 	answers := make([]chan keptAnswer, 0, len(all))
-	out := recorder{v.exchange.w, v.exchange} // counts the sent bytes
+	out := recorder{v.exchange.w, v.exchange} // records how many bytes are sent
 	for i := range all {
 		for len(answers) < min(i+maxBatchAtOnce, len(all)) && (len(answers) == i || !v.isCrowded()) {
 			r, err := v.request(&all[len(answers)])
@@ -119,7 +121,7 @@ func (v batch) answer(all []batchRequest) {
 		}
 		_, _ = out.Write([]byte(before))
 		answer := <-answers[i]
-		_, _ = out.Write(answer.text) // a caller that has left ends its context, which stops the other requests
+		_, _ = out.Write(answer.text) // if the caller has left, the end of its context stops the other requests
 		answer.leave()
 	}
 	_, _ = out.Write([]byte("]}\n"))
@@ -128,14 +130,15 @@ func (v batch) answer(all []batchRequest) {
 // keptAnswer is the text of a response that waits for its turn.
 type keptAnswer struct {
 	text  []byte
-	leave func() // stops counting the bytes of the batch
+	leave func() // tells Options.Unread that the response no longer waits in memory
 }
 
-// keep encodes a response as it will be sent. If clients leave too many responses unread, cut ends the batch.
+// keep encodes a response as it will be sent. If too many responses wait unread in memory, cut is called and ends
+// the batch.
 func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 	var text bytes.Buffer
 	as := json.NewEncoder(&text)
-	as.SetEscapeHTML(false) // do not change URLs in bodies
+	as.SetEscapeHTML(false) // URLs in bodies keep their & characters
 	_ = as.Encode(a)        // cannot fail, because a body that is not JSON is sent as a string
 	kept := keptAnswer{text.Bytes(), func() {}}
 	if unread := v.exchange.proxy.o.Unread; unread != nil {
@@ -144,14 +147,14 @@ func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 	return kept
 }
 
-// isCrowded reports whether clients have left so much unread that a response must wait for the one before it.
+// isCrowded reports whether so many responses wait unread that the next response must not be made before its turn.
 func (v batch) isCrowded() bool {
 	unread := v.exchange.proxy.o.Unread
 	return unread != nil && unread.IsCrowded()
 }
 
-// batchFields are the header fields of a batch that its requests do not inherit. A request may set the fields
-// with true itself, and the header fields that are part of the API's cache key.
+// batchFields are the header fields that the requests of a batch do not inherit from it. A request may set the
+// fields with value true itself, and the header fields that are part of the API's cache key.
 var batchFields = map[string]bool{
 	"Accept": true, "Cache-Control": true, "If-None-Match": true, "Pragma": true, "Prefer": true, "X-Request-Id": true,
 	"Accept-Encoding": false, "Content-Encoding": false, "Content-Length": false, "Content-Type": false, "Expect": false, "Range": false,
@@ -181,11 +184,11 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 	return r, nil
 }
 
-// serveOne has one request answered as if it had come outside a batch.
+// serveOne answers one request of a batch like a request outside a batch.
 func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
 	w := &batchWriter{header: http.Header{}, batchBytes: v.bytes}
 	defer func() {
-		if recover() != nil { // the response had begun; the panic was logged where it happened
+		if recover() != nil { // the panic came after the response had begun, and was logged where it happened
 			out = batchResponse{Status: http.StatusInternalServerError,
 				Headers: map[string]string{jsonhttp.ErrorHeader: "internal server error"}}
 		}
@@ -229,13 +232,13 @@ func (longError) Error() string {
 		maxBatchReply, maxBatchBytes)
 }
 
-// batchWriter keeps one response.
+// batchWriter stores the response to one request of a batch.
 type batchWriter struct {
 	header     http.Header
 	status     int
 	body       bytes.Buffer
 	tooLong    bool
-	batchBytes *atomic.Int64 // the size of all bodies of the batch, in bytes
+	batchBytes *atomic.Int64 // the size of the bodies of the whole batch, in bytes
 }
 
 func (w *batchWriter) Header() http.Header { return w.header }
@@ -246,7 +249,7 @@ func (w *batchWriter) WriteHeader(status int) {
 	}
 }
 
-// Write keeps the bytes, or returns an error if they exceed the limits of the batch.
+// Write stores the bytes, or returns an error if they exceed the limits of the batch.
 func (w *batchWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	w.tooLong = w.tooLong || w.body.Len()+len(p) > maxBatchReply || w.batchBytes.Add(int64(len(p))) > maxBatchBytes

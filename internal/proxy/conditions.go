@@ -1,12 +1,12 @@
-// Conditions: which versions a client already has.
+// This file reads from a request which versions of a response the client already has.
 
 package proxy
 
 import "strings"
 
-// hasTag reports whether an If-None-Match header contains tag, given without quotes, in any of its forms (RFC
-// 9110, 13.1.2: weak comparison; all forms belong to one version). "*" must stand alone. A line is read up to
-// its first syntax error.
+// hasTag reports whether an If-None-Match header contains tag, given without quotes, for any compression of the
+// body (RFC 9110, 13.1.2: weak comparison; all compressions belong to one version). "*" must stand alone. A line is
+// read up to its first syntax error.
 func hasTag(lines []string, tag string) bool {
 	if len(lines) == 1 && strings.Trim(lines[0], " \t") == "*" {
 		return true
@@ -29,7 +29,7 @@ func hasTag(lines []string, tag string) bool {
 	return false
 }
 
-// version returns an ETag without the ending for its compression.
+// version returns an ETag without the ending that names the compression.
 func version(named string) string {
 	for _, ending := range etagEndings[gzipForm:] {
 		if bare, ok := strings.CutSuffix(named, ending); ok {

@@ -1,4 +1,4 @@
-// Connection: the Expect header, and whether a connection stays open after a response.
+// This file handles the Expect header, and decides whether a connection stays open after a response.
 
 package proxy
 
@@ -24,24 +24,25 @@ func checkExpectation(r *http.Request) error {
 	return nil
 }
 
-// expectationError is the error for an unknown expectation.
+// expectationError is the error for a request whose Expect header is unknown.
 type expectationError struct{}
 
 func (expectationError) Error() string { return "proxy: an unknown expectation" }
 
 const (
-	// maxDrain is the size of the longest body that is read and discarded so that the connection can stay open,
-	// in bytes.
+	// maxDrain is the maximum size of an unread request body that is discarded so that the connection can stay
+	// open, in bytes.
 	maxDrain = 64 << 10
-	// drainTime is how long reading such a body may take.
+	// drainTime is the maximum time for discarding an unread request body.
 	drainTime = time.Second
 )
 
-// decideClose sets "Connection: close" before the header is sent, if the connection must end. Bytes after a
-// request are read as the next request. So the connection must end wherever a proxy in front of this server may
-// see another end of the request. That is after HTTP/1.0, whose Transfer-Encoding net/http ignores, and after a
-// chunked body, whose Content-Length is not visible here (RFC 9112, 6.1). It is also after a request line that
-// is not of this API, and after an unread body that is long, of unknown length, or waits for 100 (Continue).
+// decideClose sets "Connection: close" before the header is sent, if the connection must end. The bytes after a
+// request are read as the next request. So the connection must end wherever a proxy in front of this server may see
+// another end of the request. This is so after an HTTP/1.0 request, whose Transfer-Encoding net/http ignores, and
+// after a chunked body, whose Content-Length is not visible here (RFC 9112, 6.1). It is also so after a request
+// line that is not of this API, and after an unread body that is long, of unknown length, or waits for 100
+// (Continue).
 func (v *exchange) decideClose() {
 	r := v.r
 	unread := r.ContentLength != 0 && !v.read
@@ -50,8 +51,8 @@ func (v *exchange) decideClose() {
 		v.w.Header()["Connection"] = closed
 	}
 	if unread {
-		// A slow body must not delay the response. Writers in tests have no such deadline; there the server's
-		// own limits apply.
+		// A slow body must not delay the response. The writers of tests do not support this deadline, and the
+		// server's own limits apply.
 		_ = http.NewResponseController(v.w).SetReadDeadline(v.proxy.o.Now().Add(drainTime))
 	}
 }

@@ -1,4 +1,4 @@
-// Directives: how old a response may be, and how long the caller waits for it, by a request's headers.
+// This file reads from the headers of a request how old a response may be, and how long the caller waits for it.
 
 package proxy
 
@@ -15,16 +15,16 @@ type directives struct {
 	onlyIfCached bool
 	maxAge       limit
 	minFresh     limit
-	maxStale     limit // the value of max-stale; less than 0 means any time
+	maxStale     limit // the value of max-stale; a negative value means any time
 }
 
-// limit is a duration, if the request has one.
+// limit is the duration of a directive. said is false if the request does not have the directive.
 type limit struct {
 	said bool
 	time.Duration
 }
 
-// pointer returns nil if the request has no limit.
+// pointer returns the duration, or nil if the request does not have the directive.
 func (l limit) pointer() *time.Duration {
 	if !l.said {
 		return nil
@@ -32,7 +32,7 @@ func (l limit) pointer() *time.Duration {
 	return &l.Duration
 }
 
-// narrow sets the limit if there is none or if it is longer.
+// narrow shortens the limit to d if it is longer or missing.
 func (l *limit) narrow(d time.Duration) {
 	if !l.said || d < l.Duration {
 		*l = limit{true, d}
@@ -42,8 +42,8 @@ func (l *limit) narrow(d time.Duration) {
 // anyTime is the duration of a max-stale without a number.
 const anyTime time.Duration = -1
 
-// cacheControl reads the directives of a request (RFC 9111, 5.2.1). It ignores malformed and unknown
-// directives. Of several equal directives the strictest counts. no-store is ignored, because what is stored
+// cacheControl reads the Cache-Control directives of a request (RFC 9111, 5.2.1). It ignores malformed and unknown
+// directives. If a directive is repeated, its strictest value counts. no-store is ignored, because what is stored
 // does not depend on the caller.
 func cacheControl(lines []string) (w directives) {
 	for item := range header.Items(lines) {
@@ -73,7 +73,8 @@ func cacheControl(lines []string) (w directives) {
 	return w
 }
 
-// pragma reads Pragma, the predecessor of Cache-Control (RFC 9111, 5.4). It counts only without Cache-Control.
+// pragma reads Pragma, the predecessor of Cache-Control (RFC 9111, 5.4). Pragma counts only if the request has no
+// Cache-Control.
 func pragma(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		w.noCache = w.noCache || strings.EqualFold(item, "no-cache")

@@ -1,4 +1,4 @@
-// Failure: from an error to an error response in upstream's format.
+// This file turns an error into an error response in upstream's format.
 
 package proxy
 
@@ -17,17 +17,17 @@ import (
 	"understudy/request"
 )
 
-// retryAfter is the Retry-After of a 503 if upstream sent none.
+// retryAfter is the Retry-After of a response with status 503 if upstream sent none.
 const retryAfter = 2 * time.Second
 
 // mirrorAfter is the Retry-After for records that are not mirrored yet.
 const mirrorAfter = 30 * time.Second
 
-// statusClientLeft is logged for a caller that left before the response (as nginx does).
+// statusClientLeft is the logged status of a request whose caller left before the response (as nginx does).
 const statusClientLeft = 499
 
-// fail sends an error response. It also does so if the context has ended, because our own shutdown can have
-// ended it.
+// fail sends an error response. It sends it even if the context has ended, because the end may come from our own
+// shutdown and not from the caller.
 func (v *exchange) fail(err error) {
 	if v.r.Context().Err() != nil {
 		defer func() { v.line.Status = statusClientLeft }()
@@ -50,7 +50,7 @@ func (v *exchange) fail(err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
-	jsonhttp.SignError(h, f.Status, f.Message) // this header is the same for hidden and missing records
+	jsonhttp.SignError(h, f.Status, f.Message) // this header is the same for hidden and for missing records
 	switch f.Status {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = v.proxy.fields.challenge
@@ -70,8 +70,8 @@ func (v *exchange) fail(err error) {
 	v.send(f.Status, body)
 }
 
-// sendUpstreamError sends the body of an upstream error if nothing is stored, and reports whether it did. It
-// does not send a body with fields that the role may not see.
+// sendUpstreamError sends the body of an upstream error if no copy of the record is stored. It reports whether it
+// sent the body. It does not send a body with fields that the role may not see.
 func (v *exchange) sendUpstreamError(e *understudy.UpstreamError) bool {
 	view, err := v.proxy.o.Gate.MakeView(v.caller, e.Page)
 	if err != nil {
@@ -88,7 +88,7 @@ func (v *exchange) sendUpstreamError(e *understudy.UpstreamError) bool {
 	return true
 }
 
-// errorWords are the names of errors in the spec's codes and messages, by status.
+// errorWords are the spec's names of errors, by status.
 var errorWords = map[int]string{
 	http.StatusBadRequest:          access.Invalid,
 	http.StatusRequestURITooLong:   access.Invalid,
@@ -102,7 +102,7 @@ var errorWords = map[int]string{
 	http.StatusGatewayTimeout:      access.Server,
 }
 
-// failure returns the response for an error.
+// failure returns the error response for an error.
 func (v *exchange) failure(err error) access.Failure {
 	f, own := v.ownFailure(err)
 	if !own {
@@ -113,12 +113,13 @@ func (v *exchange) failure(err error) access.Failure {
 	return f
 }
 
-// ownFailure returns the response for an error of the proxy itself; own is false for other errors.
+// ownFailure returns the error response for an error that the proxy itself produced. own is false for any other
+// error.
 func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
 	switch {
-	case errors.Is(err, understudy.ErrUnknownOutcome): // the outcome is unknown, whatever its cause was
+	case errors.Is(err, understudy.ErrUnknownOutcome): // this error counts whatever it wraps
 		return f, false
 	case errors.As(err, &tooLarge):
 		v.proxy.o.TooLarge()
@@ -143,8 +144,8 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	return f, true
 }
 
-// message returns the text of an error for the caller, or "" for the usual text of its status. The order of the
-// kinds of errors is that of understudy.Status.
+// message returns the text of an error for the caller, or "" for the usual text of its status. It tests the kinds
+// of errors in the same order as understudy.Status.
 func message(err error) string {
 	var upstream *understudy.UpstreamError
 	var over *understudy.RateError
@@ -166,7 +167,7 @@ func message(err error) string {
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
 	case errors.Is(err, access.ErrNoPath), errors.Is(err, understudy.ErrInvalid) && errors.Is(err, understudy.ErrNotFound):
-		return textAfter(access.ErrNoPath, understudy.ErrNotFound) // such a path can be read as another path
+		return textAfter(access.ErrNoPath, understudy.ErrNotFound) // the text of ErrNoPath follows the kind ErrNotFound
 	}
 	switch understudy.Status(err) {
 	case http.StatusInternalServerError:
@@ -206,7 +207,7 @@ func message(err error) string {
 	return "upstream unavailable; " + understudy.ExplainNoStoredAnswer(err)
 }
 
-// textAfter returns the text that follows the kind in an error. The text before the kind has names of our
+// textAfter returns the text that follows the text of kind in an error. The text before it contains names of our
 // packages.
 func textAfter(err, kind error) string {
 	_, text, ok := strings.Cut(err.Error(), kind.Error()+": ")

@@ -1,4 +1,4 @@
-// Generic: requests to a source without a spec, forwarded as they are.
+// This file forwards requests to a generic source, which has no spec.
 
 package proxy
 
@@ -22,10 +22,10 @@ import (
 	"understudy/spec"
 )
 
-// generic is one request to a source without a spec.
+// generic is one request to a generic source.
 type generic struct{ exchange *exchange }
 
-// serve checks the request with the gate and sends the mirror's response with upstream's header.
+// serve checks the request with the gate and sends the mirror's response with the header fields of upstream.
 func (v generic) serve() (err error) {
 	if v.exchange.target == nil {
 		if v.exchange.target, err = v.forwardTarget(); err != nil {
@@ -92,20 +92,20 @@ func (v generic) serve() (err error) {
 	return v.sendExchanged(a)
 }
 
-// maxStreamTime is how long the response to a write may be read.
+// maxStreamTime is the maximum duration of the response to a write.
 const maxStreamTime = 24 * time.Hour
 
-// forwardTarget returns the target of the request line, unchanged.
+// forwardTarget returns the target that the request line names, unchanged.
 func (v generic) forwardTarget() (*spec.Target, error) {
 	uri := v.exchange.r.RequestURI
-	if !strings.HasPrefix(uri, "/") { // an absolute URL, as a client sends it to a proxy
+	if !strings.HasPrefix(uri, "/") { // the request line has an absolute URL, as clients send it to a proxy
 		uri = v.exchange.r.URL.RequestURI()
 	}
 	v.exchange.line.RedactedTarget = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
 	return v.exchange.proxy.o.Source.Spec.ResolveVerbatim(v.exchange.proxy.o.Source.Name, uri)
 }
 
-// prepareGenericRepeat does for a generic source what PrepareRepeat does.
+// prepareGenericRepeat does what PrepareRepeat does, for a generic source.
 func (p *Proxy) prepareGenericRepeat(r *http.Request) (context.Context, func() (any, bool)) {
 	v := generic{&exchange{proxy: p, r: p.carriers.Strip(r), original: r}}
 	t, err := v.forwardTarget()
@@ -122,14 +122,14 @@ func (p *Proxy) prepareGenericRepeat(r *http.Request) (context.Context, func() (
 	return context.WithValue(context.Background(), repeatKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
 }
 
-// passable returns the header that upstream and the cache may see. It has no credential for this server, and no
-// cookies of this server, which browsers send to every port of a host. It also has no fields that name another
-// request than this one.
+// passable returns the header fields of the request that upstream and the cache may see. They contain no credential
+// for this server, and no cookies of this server, which browsers send to every port of a host. They also contain no
+// field that names another request than this one.
 func (v generic) passable() http.Header {
 	h := v.exchange.r.Header
 	switch {
 	case v.exchange.proxy.o.Open && v.exchange.caller.Name == loopback:
-		h = v.exchange.original.Header // without a credential for this server, the credential in the request is upstream's
+		h = v.exchange.original.Header // local callers need no credential for this server, so the credential in the request is meant for upstream
 	case h["Authorization"] != nil:
 		h = h.Clone()
 		delete(h, "Authorization")
@@ -159,22 +159,22 @@ func (v generic) passable() http.Header {
 	return h
 }
 
-// isMisleading reports whether a field names another method, address, host or sender than the request does,
-// unless the settings allow the field.
+// isMisleading reports whether a header field names a method, address, host or sender that differs from the
+// request's. Fields that the settings allow are not misleading.
 func (v generic) isMisleading(name string) bool {
 	return spec.IsMisleading(name) && !slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, name)
 }
 
-// loopback is the name of callers on this machine.
+// loopback is the name of every caller on this machine.
 const loopback = "loopback"
 
-// hasOwnCookie reports whether a line contains a cookie of this server.
+// hasOwnCookie reports whether a line of a Cookie header contains a cookie of this server.
 func hasOwnCookie(line string) bool {
 	return strings.Contains(line, "__Host-understudy") || strings.Contains(line, "understudy_")
 }
 
-// sendEarly sends an informational response (1xx), if the writer can send it before the final response. Another
-// writer would take it for the final response.
+// sendEarly sends an informational response (1xx) if the writer can send it before the final response. Another
+// writer would send it as the final response.
 func (v generic) sendEarly(status int, fields http.Header) {
 	if _, sends := v.exchange.w.(http.Flusher); !sends || !v.exchange.r.ProtoAtLeast(1, 1) {
 		return
@@ -188,8 +188,8 @@ func (v generic) sendEarly(status int, fields http.Header) {
 	maps.Copy(h, kept)
 }
 
-// setFields copies the fields of an upstream response, without cookies that have names of ours and without the
-// field that marks an error as ours. Addresses of upstream in the fields become addresses of this server.
+// setFields copies the header fields of an upstream response. It leaves out cookies with the names of our cookies,
+// and the field that marks an error as ours. Addresses of upstream become addresses of this server.
 func (v generic) setFields(h, fields http.Header) {
 	maps.Copy(h, fields)
 	delete(h, jsonhttp.ErrorHeader)
@@ -205,7 +205,7 @@ func (v generic) setFields(h, fields http.Header) {
 // stream is sent as it arrives.
 func (v generic) sendExchanged(a *request.ExchangeResponse) error {
 	h := v.exchange.w.Header()
-	delete(h, "X-Content-Type-Options") // the response has upstream's header fields instead
+	delete(h, "X-Content-Type-Options") // a generic response has only the header fields that upstream sent
 	delete(h, "Content-Security-Policy")
 	v.setFields(h, a.Header)
 	v.setOrigin(a)
@@ -228,7 +228,7 @@ func (v generic) sendExchanged(a *request.ExchangeResponse) error {
 		part := v.exchange.r.Clone(v.exchange.r.Context())
 		part.Header = http.Header{"Range": {httprange.Range(v.exchange.r.Header)}, "If-Range": v.exchange.r.Header["If-Range"]}
 		if h["Content-Type"] == nil {
-			h["Content-Type"] = nil // keeps net/http from guessing the type
+			h["Content-Type"] = nil // a nil value keeps net/http from guessing the type
 		}
 		http.ServeContent(&recorder{ResponseWriter: v.exchange.w, exchange: v.exchange}, part, "", changed, bytes.NewReader(body))
 	case v.exchange.r.Method == http.MethodHead && len(body) == 0, status == http.StatusNoContent, status == http.StatusNotModified:
@@ -247,7 +247,7 @@ func (v generic) isRead() bool {
 		len(v.exchange.r.Header["If-Match"])+len(v.exchange.r.Header["If-Unmodified-Since"]) == 0
 }
 
-// setOrigin sets the fields that say where the response comes from, after the values of caches before this one.
+// setOrigin adds to the fields that say where the response comes from. Values of other caches come first.
 func (v generic) setOrigin(a *request.ExchangeResponse) {
 	v.exchange.decideClose()
 	v.exchange.line.Outcome, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.UpstreamTime
@@ -262,7 +262,7 @@ func (v generic) setOrigin(a *request.ExchangeResponse) {
 	}
 }
 
-// isUnchanged reports whether the client already has the response (RFC 9111, 4.3.2).
+// isUnchanged reports whether the client already has the current response (RFC 9111, 4.3.2).
 func (v generic) isUnchanged(h http.Header) bool {
 	if lines := v.exchange.r.Header["If-None-Match"]; len(lines) > 0 {
 		tag := strings.TrimPrefix(h.Get("Etag"), "W/")
@@ -285,9 +285,9 @@ func (v generic) isUnchanged(h http.Header) bool {
 	return false
 }
 
-// stream sends the header, a body as it arrives, and the trailer. If the body ends early, stream closes the
-// connection, so that the client does not take a part for the whole. If the client leaves, the upstream request
-// ends even while no data arrives.
+// stream sends the header, the body as it arrives, and the trailer. If the body ends early, stream closes the
+// connection, so that the client does not take the partial body as complete. If the client leaves, the upstream
+// request ends even while no data arrives.
 func (v generic) stream(a *request.ExchangeResponse) error {
 	defer context.AfterFunc(v.exchange.r.Context(), func() { _ = a.Close() })()
 	h := v.exchange.w.Header()
@@ -301,18 +301,18 @@ func (v generic) stream(a *request.ExchangeResponse) error {
 	v.exchange.sent, v.exchange.line.Status = true, a.Response.Page.Status
 	v.exchange.w.WriteHeader(a.Response.Page.Status)
 	control := http.NewResponseController(v.exchange.w)
-	_ = control.Flush() // if the writer cannot flush, the server sends everything at the end
+	_ = control.Flush() // if the writer cannot flush, the server sends everything at the end of the response
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := a.Stream.Read(buf)
 		if n > 0 {
-			// Writers in tests have no deadlines; there the server's own deadlines apply.
+			// The writers of tests have no deadlines. The server's own deadlines apply there.
 			_ = control.SetWriteDeadline(v.exchange.proxy.o.Now().Add(maxReadTime))
 			if _, err := v.exchange.w.Write(buf[:n]); err != nil {
-				return nil // the caller has left
+				return nil // a write error means that the caller has left
 			}
 			v.exchange.line.Bytes += int64(n)
-			if v.exchange.line.Bytes != a.Length { // more data follows later, so send this part at once
+			if v.exchange.line.Bytes != a.Length { // more of the body follows later, so this part is sent at once
 				_ = control.Flush()
 			}
 		}

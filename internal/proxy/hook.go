@@ -1,10 +1,10 @@
-// Hook: callbacks from upstream, after which the records they name are fetched again.
+// This file receives status callbacks from upstream. The records that a callback names are fetched again.
 
 package proxy
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" // required by the signature scheme of callbacks
+	"crypto/sha1" // required by the signature scheme of status callbacks
 	"encoding/base64"
 	"errors"
 	"io"
@@ -20,34 +20,35 @@ import (
 	"understudy/spec"
 )
 
-// The limits of a callback.
+// The limits of a status callback.
 const (
-	maxHookBody   = 64 << 10 // the maximum size of a form, in bytes
-	maxHookParams = 512      // the maximum number of parameters in a form
-	maxHookIDs    = 16       // the maximum number of ids that one callback may name
+	maxHookBody   = 64 << 10 // the maximum size of a callback's form, in bytes
+	maxHookParams = 512      // the maximum number of parameters in a callback's form
+	maxHookIDs    = 16       // the maximum number of ids in one callback
 	maxHookID     = 128      // the maximum length of an id, in bytes
 	hookPath      = "/-/hook/"
 )
 
-// HookOptions are the settings of the handler for callbacks. All but PublicURL must be set.
+// HookOptions are the settings of the handler for status callbacks. Only PublicURL may be empty.
 type HookOptions struct {
 	Sources []*spec.Source
-	// PublicURL is the address that upstream calls, without path and trailing slash. The signature covers it.
+	// PublicURL is the address that upstream calls, without path and trailing slash. The signature of a callback
+	// covers it.
 	PublicURL string
-	// Secret returns the current secret of a source. It is called at each callback.
+	// Secret returns the current secret of a source. It is called for each callback.
 	Secret func(source string) understudy.Secret
 	// Hint is called for each record that a callback names; it must not block.
 	Hint func(source, kind, id string)
 }
 
-// NewHook creates the handler of status callbacks: POST /-/hook/{source} with a form that is signed as the
-// source's spec says. A callback signed with the source's secret is a hint: the records that its parameters
-// name are fetched again. Nothing else in it is used, stored, logged or returned. A callback contains no time,
-// so anyone with a copy can replay it. A replay is only another hint.
+// NewHook creates the handler of status callbacks: POST /-/hook/{source} with a form that is signed as the source's
+// spec says. A callback signed with the source's secret is a hint: the records that its parameters name are fetched
+// again. Nothing else in the callback is used, stored, logged or returned. A callback contains no time, so anyone
+// with a copy can replay it. A replay is only another hint.
 //
-// The status is 204; 404 for a source without hook or secret; 405 for another method; 413 for a form that is
-// too large; 415 for another content type; 403 for a form without a valid signature. No response has a body.
-// The handler is safe for concurrent use.
+// The status of the response is 204; 404 for a source without hook or secret; 405 for another method; 413 for a
+// form that is too large; 415 for another content type; 403 for a form without a valid signature. No response has a
+// body. The handler is safe for concurrent use.
 func NewHook(o HookOptions) (http.Handler, error) {
 	if len(o.Sources) == 0 || o.Secret == nil || o.Hint == nil {
 		return nil, errors.New("proxy: a hook needs sources, their secrets and somebody to tell")
@@ -64,10 +65,10 @@ func NewHook(o HookOptions) (http.Handler, error) {
 type hook struct {
 	options HookOptions
 	sources map[string]*spec.Source
-	origins []string // forms of the public URL that may have been signed
+	origins []string // the forms of the public URL that a signature may cover
 }
 
-// ServeHTTP answers one callback.
+// ServeHTTP answers one status callback.
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(h.receive(w, r))
@@ -92,10 +93,10 @@ func (h *hook) receive(w http.ResponseWriter, r *http.Request) int {
 		return http.StatusUnsupportedMediaType
 	}
 	if len(r.Header.Values(s.Spec.Hook.Header)) != 1 {
-		return http.StatusForbidden // refuse a missing signature before reading the body
+		return http.StatusForbidden // a request without a signature is refused before its body is read
 	}
 	if r.ContentLength > maxHookBody {
-		return http.StatusRequestEntityTooLarge // refuse before a 100 (Continue) invites the body
+		return http.StatusRequestEntityTooLarge // a long body is refused before a response 100 (Continue) asks for it
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHookBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -120,10 +121,10 @@ func hookForm(body string) (url.Values, bool) {
 
 // isSigned reports whether the request's signature is valid for one of the forms of the public URL.
 func (h *hook) isSigned(r *http.Request, s *spec.Source, form url.Values, secret understudy.Secret) bool {
-	given := r.Header.Get(s.Spec.Hook.Header) // receive has checked that there is exactly one
+	given := r.Header.Get(s.Spec.Hook.Header) // receive has checked that the field occurs exactly once
 	target := r.URL.EscapedPath()
 	if strings.HasPrefix(r.RequestURI, "/") {
-		target = r.RequestURI // the target as in the request line, with the query
+		target = r.RequestURI // the signature covers the path and query as in the request line
 	} else if r.URL.RawQuery != "" {
 		target += "?" + r.URL.RawQuery
 	}
@@ -140,7 +141,7 @@ func (h *hook) isSigned(r *http.Request, s *spec.Source, form url.Values, secret
 // hookSignature returns the HMAC-SHA1 of a text in base64.
 func hookSignature(text string, secret understudy.Secret) string {
 	mac := hmac.New(sha1.New, []byte(secret.Reveal()))
-	_, _ = io.WriteString(mac, text) // a hash never returns an error
+	_, _ = io.WriteString(mac, text) // writing to a hash never returns an error
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 

@@ -1,4 +1,4 @@
-// Local query: Understudy's own parameters, which upstream does not have.
+// This file reads Understudy's own parameters of a list, which upstream does not have.
 
 package proxy
 
@@ -11,8 +11,8 @@ import (
 	"understudy/request"
 )
 
-// readLocalQuery reads the own parameters order, since and q. Only lists have them. With any of them a list is
-// made from records.
+// readLocalQuery reads Understudy's own parameters order, since and q. Only lists have them. A list with one of
+// these parameters is made from stored records.
 func (v *exchange) readLocalQuery(ask *request.Request) error {
 	if len(v.target.OwnParams) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (v *exchange) readLocalQuery(ask *request.Request) error {
 	return nil
 }
 
-// readLocalParam reads one parameter. wished is false if it changes nothing.
+// readLocalParam reads one of Understudy's own parameters. wished is false if the parameter changes nothing.
 func (v *exchange) readLocalParam(w *request.LocalQuery, p understudy.Param) (wished bool, err error) {
 	switch p.Name {
 	case understudy.OwnOrder:
@@ -88,7 +88,7 @@ func (v *exchange) checkChangeNumber(name string, n int64) error {
 	return err
 }
 
-// refuseOwn returns ErrInvalid for one of Understudy's own parameters.
+// refuseOwn returns ErrInvalid for one of Understudy's own parameters, with the reason in what.
 func refuseOwn(name, what string) error {
 	return fmt.Errorf("proxy: %w: %s: %s", understudy.ErrInvalid, name, what)
 }

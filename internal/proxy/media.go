@@ -1,4 +1,4 @@
-// Media: GET and HEAD of the media content of a record.
+// This file serves the media content of records to GET and HEAD.
 
 package proxy
 
@@ -20,12 +20,12 @@ import (
 // mediaStall is how long a caller may take to read 64 KiB of media content.
 const mediaStall = 30 * time.Second
 
-// variesByCaller is the Vary of media content, which is not compressed.
+// variesByCaller is the value of Vary for media content, which is never compressed.
 var variesByCaller = []string{"Authorization"}
 
-// serveMedia checks the request with the gate and sends the content that the mirror opens. If the caller
-// leaves, the upstream response is cancelled. An error before the first byte is a response in upstream's
-// format. After the first byte the connection is closed.
+// serveMedia checks the request with the gate and sends the content that the mirror opens. If the caller leaves,
+// the upstream request is cancelled. After an error before the first byte, serveMedia sends an error response in
+// upstream's format. After a later error it closes the connection.
 func (v *exchange) serveMedia() error {
 	if err := v.proxy.o.Gate.CheckMedia(v.caller, v.target); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (v *exchange) serveMedia() error {
 	return v.sendMedia(v.proxy.o.Media.Open(ctx, v.mediaRequest()))
 }
 
-// maxValidator is the length of the longest condition that is passed on, in bytes.
+// maxValidator is the maximum length of a condition (If-None-Match, If-Range) that is passed to upstream, in bytes.
 const maxValidator = 1 << 10
 
 // mediaRequest returns the request to the mirror.
@@ -65,7 +65,7 @@ func (v *exchange) mediaRequest() request.MediaRequest {
 		a.IfNoneMatch = tags[0]
 	}
 	if a.Head {
-		return a // a range applies only to GET (RFC 9110, 14.2)
+		return a // a range applies only to GET (RFC 9110, 14.2), so a HEAD request has none
 	}
 	if condition := v.r.Header.Get("If-Range"); len(condition) <= maxValidator {
 		if a.Range = httprange.Range(v.r.Header); a.Range != "" {
@@ -118,12 +118,12 @@ func (v *exchange) sendMedia(m *request.MediaResponse, err error) error {
 		if v.r.Context().Err() != nil {
 			v.line.Status = statusClientLeft
 		}
-		panic(http.ErrAbortHandler) // end the connection, so that a partial content never looks complete
+		panic(http.ErrAbortHandler) // ends the connection, so that the client does not take a partial content as complete
 	}
 	return nil
 }
 
-// refuseRange answers a range outside the content; size is "bytes */N".
+// refuseRange answers a request for a range outside the content. size is the value of Content-Range, "bytes */N".
 func (v *exchange) refuseRange(size string) {
 	if size != "" {
 		v.w.Header()["Content-Range"] = []string{size}

@@ -1,4 +1,4 @@
-// Negotiate: in which compression a body is sent.
+// This file chooses the compression in which a body is sent.
 
 package proxy
 
@@ -19,23 +19,23 @@ const (
 	forms
 )
 
-// codings are the values of Content-Encoding. Header maps share these slices. An
-// append never writes into them, because they have no spare capacity.
+// codings are the values of Content-Encoding. Header maps share these slices. Appending to such a slice never
+// changes it, because it has no spare capacity.
 var codings = [forms][]string{gzipForm: {"gzip"}, zstdForm: {"zstd"}}
 
-// etagEndings distinguish the ETag of a compressed form from that of the plain form. A strong ETag names exact
-// bytes (RFC 9110, 8.8.3.3 has the same scheme).
+// etagEndings are the endings that the ETags of compressed bodies have. A strong ETag names exact bytes, so it must
+// differ from the ETag of the plain body (RFC 9110, 8.8.3.3 has the same scheme).
 var etagEndings = [forms]string{gzipForm: "-gzip", zstdForm: "-zstd"}
 
-// negotiate chooses the form of a response (RFC 9110, 12.5.3). It is the supported form with the highest
-// weight; gzip if gzip and zstd have the same weight; the plain form if its weight is given and higher. "*"
-// stands for gzip if gzip is not given, never for zstd. must is true if the plain form is not acceptable. If no
-// form is acceptable, the plain form is sent.
+// negotiate chooses the compression of a response from the lines of Accept-Encoding (RFC 9110, 12.5.3). It chooses
+// the supported compression with the highest weight, and gzip if gzip and zstd have the same weight. It chooses no
+// compression if "identity" has a higher weight. "*" stands for gzip if gzip is not named, never for zstd. must is
+// true if the client does not accept a plain body. If nothing is acceptable, the plain body is sent.
 func negotiate(lines []string) (best form, must bool) {
 	if len(lines) == 0 {
 		return plainForm, false
 	}
-	gzip, zstd, star, identity := -1, -1, -1, -1 // quality values in thousandths; -1 means not named
+	gzip, zstd, star, identity := -1, -1, -1, -1 // the weights in thousandths; -1 means that the header does not name the coding
 	for item := range header.Items(lines) {
 		name, params, _ := strings.Cut(item, ";")
 		switch q := weight(params); strings.ToLower(strings.Trim(name, " \t")) {
@@ -62,7 +62,8 @@ func negotiate(lines []string) (best form, must bool) {
 	return best, identity == 0 || identity < 0 && star == 0
 }
 
-// weight returns the q parameter in thousandths. It returns 1000 if there is none, and 0 for a malformed one.
+// weight returns the q parameter in thousandths. It returns 1000 if there is no q parameter, and 0 if it is
+// malformed.
 func weight(params string) int {
 	for params != "" {
 		var param string

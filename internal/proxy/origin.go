@@ -1,4 +1,4 @@
-// Origin: responses for callers that send requests to upstream's own addresses.
+// This file answers callers that send their requests to upstream's own addresses.
 
 package proxy
 
@@ -18,10 +18,10 @@ import (
 	"understudy/spec"
 )
 
-// UpstreamFrontend returns the same frontend for callers that use upstream's own addresses. URLs in its responses begin with
-// the result of origin for their path, as upstream's do, and not with this port's address. Both frontends share
-// counters, limits and caches. callers authenticates the requests. The paths of Understudy's own (/-/) do not
-// exist there.
+// UpstreamFrontend returns a frontend of the same source for callers that use upstream's own addresses. URLs in its
+// responses begin with the result of origin for their path, as upstream's do, and not with this port's address.
+// Both frontends share counters, limits and caches. callers authenticates the requests. Understudy's own paths
+// (/-/) do not exist in this frontend.
 func (p *Proxy) UpstreamFrontend(origin func(path string) string, callers Callers) *Proxy {
 	there := *p
 	there.origin, there.o.Callers = origin, callers
@@ -29,8 +29,8 @@ func (p *Proxy) UpstreamFrontend(origin func(path string) string, callers Caller
 	return &there
 }
 
-// restoreOrigins returns a view in which the URLs of this port are upstream's URLs again. They were made from
-// upstream's URLs, and a JSON string begins with them.
+// restoreOrigins returns a view in which each URL of this port is the URL of upstream again. The mirror has
+// replaced upstream's origin at the beginning of JSON strings.
 func (p *Proxy) restoreOrigins(view *access.View) *access.View {
 	if p.origin == nil || p.o.Source.PublicURL == "" {
 		return view
@@ -40,16 +40,17 @@ func (p *Proxy) restoreOrigins(view *access.View) *access.View {
 		return view
 	}
 	out := *view
-	out.Body, out.Unredacted = p.replaceOrigins(view.Body, ours), false // the mirror's compressed form has URLs of this port
+	// the stored compressed body has URLs of this port, so it cannot be sent
+	out.Body, out.Unredacted = p.replaceOrigins(view.Body, ours), false
 	sum := sha256.Sum256(out.Body)
 	copy(out.Sum[:], sum[:])
 	return &out
 }
 
-// addressFields are the header fields with one address that clients follow with their credential.
+// addressFields are the header fields that contain one address, which clients follow with their credential.
 var addressFields = []string{"Azure-Asyncoperation", "Content-Location", "Location", "Operation-Location"}
 
-// refreshStart matches the text before the address in Refresh.
+// refreshStart matches the text before the address in a Refresh header.
 var refreshStart = regexp.MustCompile(`(?i)^[\s\d.;,]*(?:url\s*=)?`)
 
 // rewriteLinks replaces addresses of upstream in addressFields, Refresh and Link with paths on the host that
@@ -70,8 +71,8 @@ func rewriteLinks(h http.Header, src *spec.Source) {
 	rewriteLines(h, "Link", u.rewriteLink)
 }
 
-// rewriteLines rewrites the lines of a field. It copies them first, because they may belong to a stored
-// response.
+// rewriteLines applies rewrite to the lines of a header field. It copies them first, because they may belong to a
+// stored response.
 func rewriteLines(h http.Header, name string, rewrite func(string) string) {
 	if len(h[name]) > 0 {
 		h[name] = slices.Clone(h[name])
@@ -81,7 +82,7 @@ func rewriteLines(h http.Header, name string, rewrite func(string) string) {
 	}
 }
 
-// upstreamOrigin is the origin of a source's upstream, and the path that replaces it.
+// upstreamOrigin is an origin of a source's upstream, and the path that replaces it.
 type upstreamOrigin struct {
 	base  *url.URL
 	under string
@@ -110,12 +111,12 @@ func (u *upstreamOrigin) rewriteAddress(address string) string {
 	return address
 }
 
-// rewriteLink rewrites the addresses in a line of Link. Lines that break the grammar are common, and so are
-// clients that do not read quotes. So an address may begin at the start of the line, after < or >, as an
-// anchor, and after a space outside quotes. The URI of a relation is in quotes and stays.
+// rewriteLink rewrites the addresses in a line of a Link header. Many servers send lines that break the grammar,
+// and many clients ignore the quotes. So an address may begin at the start of the line, after < or >, as an anchor,
+// and after a space outside quotes. The URI of a relation is in quotes and is not rewritten.
 func (u *upstreamOrigin) rewriteLink(line string) string {
 	var out strings.Builder
-	begins, quoted := true, false // begins is true while only spaces and quotes have followed a place where a URL may begin
+	begins, quoted := true, false // begins is true where an address may begin: only spaces and quotes have followed the last start character
 	for i := 0; i < len(line); i++ {
 		if begins || !quoted && (line[i-1] == ' ' || line[i-1] == '\t') {
 			if n := u.lengthIn(line[i:]); n > 0 {
@@ -140,9 +141,9 @@ func (u *upstreamOrigin) rewriteLink(line string) string {
 	return out.String()
 }
 
-// lengthIn returns the length of upstream's origin at the beginning of a text, including the slashes after it.
-// It returns 0 if there is none. Two remaining slashes would begin another host's name. An API behind a TLS
-// terminator may use the other scheme with that scheme's port.
+// lengthIn returns the length of upstream's origin at the beginning of a text, including the slashes after it. It
+// returns 0 if the text begins differently. The slashes are included because two slashes at the beginning of a path
+// would name another host. An API behind a TLS terminator may use the other scheme with that scheme's port.
 func (u *upstreamOrigin) lengthIn(text string) int {
 	rest, least, scheme := text, 2, strings.ToLower(u.base.Scheme)
 	for _, given := range []string{"http", "https"} {
@@ -174,7 +175,7 @@ func (u *upstreamOrigin) lengthIn(text string) int {
 // ownPorts are the default ports of the schemes.
 var ownPorts = map[string]string{"http": "80", "https": "443"}
 
-// hostOf returns the host in the form of plainHost, and the port.
+// hostOf returns the host of a URL as plainHost writes it, and the port.
 func hostOf(u *url.URL) (name, port string) {
 	if port = strings.TrimLeft(u.Port(), "0"); port == "" {
 		port = ownPorts[strings.ToLower(u.Scheme)]
@@ -182,10 +183,10 @@ func hostOf(u *url.URL) (name, port string) {
 	return plainHost(u.Hostname()), port
 }
 
-// plainHost returns a host without percent escapes and without a final dot, and an IP address in its shortest
-// form. Clients read 127.1, 0x7f.1, 2130706433 and ::ffff:127.0.0.1 as 127.0.0.1.
+// plainHost returns a host without percent escapes and without a final dot. It returns an IP address in its
+// shortest form: clients read 127.1, 0x7f.1, 2130706433 and ::ffff:127.0.0.1 as 127.0.0.1.
 func plainHost(host string) string {
-	if !strings.Contains(host, ":") { // an IPv6 address may have a zone, which begins with % and may end with a dot
+	if !strings.Contains(host, ":") { // not for an IPv6 address, whose zone begins with % and may end with a dot
 		if plain, err := url.PathUnescape(host); err == nil {
 			host = plain
 		}
@@ -200,8 +201,8 @@ func plainHost(host string) string {
 	return host
 }
 
-// parseIPv4 parses an address as browsers do (WHATWG URL, 3.5). It has one to four numbers, which may be octal
-// or hexadecimal. The last number fills the remaining bytes.
+// parseIPv4 parses an IPv4 address as browsers do (WHATWG URL, 3.5). The address has one to four numbers, which may
+// be octal or hexadecimal. The last number fills the remaining bytes.
 func parseIPv4(host string) (at netip.Addr, ok bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -228,7 +229,8 @@ func parseIPv4(host string) (at netip.Addr, ok bool) {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(all)))), true
 }
 
-// replaceOrigins replaces our origins in a body with upstream's. ours begins with a quote.
+// replaceOrigins replaces this port's address in a body with upstream's. ours is the address with a quote before
+// it.
 func (p *Proxy) replaceOrigins(body, ours []byte) []byte {
 	out := make([]byte, 0, len(body)+len(body)/16)
 	for {
@@ -248,8 +250,8 @@ func (p *Proxy) replaceOrigins(body, ours []byte) []byte {
 	}
 }
 
-// pathOf returns the path at the beginning of the rest of a JSON string with a URL. ok is false if the host
-// name continues.
+// pathOf returns the path of a URL. rest is the JSON string after the URL's origin. ok is false if the host name
+// continues in rest.
 func pathOf(rest []byte) (path string, ok bool) {
 	end := bytes.IndexByte(rest, '"')
 	if end < 0 {
@@ -260,7 +262,7 @@ func pathOf(rest []byte) (path string, ok bool) {
 	return path, path == "" || path[0] == '/'
 }
 
-// isEscaped reports whether a quote after a text is escaped and so part of a JSON string.
+// isEscaped reports whether the quote that follows a text is escaped and so belongs to a JSON string.
 func isEscaped(text []byte) bool {
 	n := len(text) - len(bytes.TrimRight(text, `\`))
 	return n%2 == 1

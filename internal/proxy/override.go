@@ -1,4 +1,4 @@
-// Override: parameters in which a request to a generic source names another method.
+// This file checks parameters with which a request to a generic source names another method.
 
 package proxy
 
@@ -23,7 +23,7 @@ import (
 )
 
 // checkOverride returns nil if no parameter of the query or the body names another method, or if the caller may
-// also send that method. Frameworks read such parameters (_method of Rails, Laravel and Symfony).
+// send that other method too. Frameworks read such parameters (_method of Rails, Laravel and Symfony).
 func (v generic) checkOverride(body []byte) error {
 	if slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
 		return nil
@@ -52,11 +52,11 @@ func (v generic) checkOverride(body []byte) error {
 	return nil
 }
 
-// anyMethod stands for all methods, for a body that cannot be read with certainty.
+// anyMethod stands for all methods. A body that cannot be parsed with certainty may name any method.
 const anyMethod = "*"
 
-// overridesOfBody returns the methods that parameters in a body name. Frameworks differ in how they read a
-// missing or malformed content type. Such a body is therefore read as every format.
+// overridesOfBody returns the methods that parameters in a body name. Frameworks differ in how they read a body
+// whose content type is missing or malformed. Such a body is therefore read in every format.
 func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	if len(body) == 0 {
 		return nil
@@ -89,9 +89,9 @@ func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 // maxUnpacked is the maximum size of a decompressed body, in bytes.
 const maxUnpacked = 8 << 20
 
-// unpack returns a body without its content coding. If servers could read another body, ok is false and the
-// body is unchanged. That is so for a coding other than gzip, for a second gzip stream after the first, and for
-// more than maxUnpacked bytes.
+// unpack returns a body without its content coding. ok is false, and the body unchanged, if servers could read
+// another body. This is so for a coding other than gzip, for a second gzip stream after the first, and for more
+// than maxUnpacked bytes.
 func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	switch strings.ToLower(strings.Trim(strings.Join(codings, ","), " ,")) {
 	case "", "identity":
@@ -100,7 +100,7 @@ func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	default:
 		return body, false
 	}
-	in := bytes.NewReader(body) // bytes.Reader is an io.ByteReader, so gzip does not read beyond its end
+	in := bytes.NewReader(body) // a bytes.Reader is an io.ByteReader, so gzip does not read beyond the end of its stream
 	packed, err := gzip.NewReader(in)
 	if err != nil {
 		return body, false
@@ -113,7 +113,7 @@ func unpack(codings []string, body []byte) (plain []byte, ok bool) {
 	return plain, true
 }
 
-// plainCharset matches charsets whose first 128 characters are ASCII.
+// plainCharset matches the names of charsets whose first 128 characters are ASCII.
 var plainCharset = regexp.MustCompile(`(?i)^(utf-?8|us-ascii|ascii|iso-8859-\d+|latin1|windows-125\d|)$`)
 
 // plainDisposition matches a Content-Disposition that all parsers read alike.
@@ -145,7 +145,7 @@ func overridesOfForm(pairs string) (methods []string) {
 	return methods
 }
 
-// partName matches the name of a part in its header.
+// partName matches the name in the header of a multipart part.
 var partName = regexp.MustCompile(`(?i)name\*?\s*=\s*"?(?:[\w-]*'[\w-]*')?"?([^";\r\n]*)`)
 
 // overridesOfParts returns the methods that the parts of a multipart body name. Every line that begins like a
@@ -224,7 +224,8 @@ func readOverrides(in *json.Decoder) (methods []string, err error) {
 }
 
 // isMethodParam reports whether a parameter names another method: _method, _HttpMethod, httpMethod, !method,
-// _method[]. Many APIs have ordinary parameters named method or http_method; these do not count.
+// _method[]. Parameters named method or http_method do not count, because many APIs have such parameters with
+// another meaning.
 func isMethodParam(name string) bool {
 	name, _, _ = strings.Cut(name, "\x00") // some frameworks end a name at a NUL byte, as C does
 	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")

@@ -1,4 +1,4 @@
-// Own: the paths of Understudy itself under /-/, and the rate of a caller.
+// This file answers Understudy's own paths under /-/, and sends the rate limits of callers.
 
 package proxy
 
@@ -16,12 +16,12 @@ import (
 	"understudy/spec"
 )
 
-// serveOwn answers the paths under /-/: health and batches, and nothing else on this port.
+// serveOwn answers the paths under /-/. On this port these are only health and batches.
 func (v *exchange) serveOwn() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
-	case v.proxy.origin != nil: // upstream has no such path
+	case v.proxy.origin != nil: // callers of upstream's addresses see no paths of Understudy
 		return fmt.Errorf("proxy: %s: %w", path, access.ErrNoPath)
 	case path == batchPath && v.r.Method == http.MethodPost:
 		return batch{v, &atomic.Int64{}}.serve()
@@ -45,7 +45,7 @@ type rateFields struct {
 	limit, used, remaining, reset []string
 }
 
-// setRate sets the fields of a rate, in the form in which the API announces its limits.
+// setRate sets the header fields of a rate limit, in the form in which the API announces its limits.
 func setRate(v *exchange, r understudy.Rate, now time.Time) {
 	h, l := v.w.Header(), &v.proxy.o.Source.Spec.Limits
 	n, f := l.Numbers(r, now), v.proxy.fields.rate.Load()
@@ -60,9 +60,10 @@ func setRate(v *exchange, r understudy.Rate, now time.Time) {
 	}
 }
 
-// setSourceRate sets what upstream announced about its limits. Only a caller that sees everything and whose
-// credential has no rate of its own gets it, because it would show others whether hidden data was requested. If
-// upstream announces its limits in a body, only the body counts: the number counted here since may differ.
+// setSourceRate sets the header fields with the limits that upstream announced. Only a caller that sees everything
+// and whose credential has no rate of its own gets them: they would show other callers whether hidden data was
+// requested. If upstream announces its limits in response bodies, only the body counts, because the number counted
+// here may differ.
 func setSourceRate(v *exchange) {
 	src := v.proxy.o.Source
 	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.isWhole() {
@@ -75,8 +76,8 @@ func setSourceRate(v *exchange) {
 	}
 }
 
-// sendOwnRate answers with the rate of the caller's own credential on the path where the API announces its
-// limits, even if the rate is used up. It sends no request to upstream.
+// sendOwnRate sends the rate limit of the caller's own credential as the response on the path where the API
+// announces its limits. It does so even if the limit is used up. It sends no request to upstream.
 func sendOwnRate(v *exchange, r understudy.Rate) error {
 	v.decideClose()
 	now, h := v.proxy.o.Now(), v.w.Header()
@@ -91,13 +92,13 @@ func sendOwnRate(v *exchange, r understudy.Rate) error {
 	return nil
 }
 
-// recorder records the status and size of another handler's response.
+// recorder records the status and size of a response that another handler writes.
 type recorder struct {
 	http.ResponseWriter
 	exchange *exchange
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // WriteHeader records the status.

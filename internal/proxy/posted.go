@@ -1,4 +1,4 @@
-// Posted: POST requests that may be reads.
+// This file answers POST requests that may be reads.
 
 package proxy
 
@@ -13,7 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// maxReadBody is the size of the longest body of such a request, in bytes.
+// maxReadBody is the maximum size of a POST body that may be a read, in bytes.
 const maxReadBody = 64 << 10
 
 // servePost answers a POST whose body decides whether it is a read. A write is handled like any other write.

@@ -1,9 +1,9 @@
-// Proxy: its parts, and the steps of one request.
+// This file contains the proxy with its options, and the steps of one request.
 
-// Package proxy answers programs in place of upstream, with the same paths, methods, statuses and bytes.
+// Package proxy answers clients in place of upstream, with the same paths, methods, statuses and bytes.
 //
-// A request passes these steps: find the caller, find the target, check permission in the gate, get the
-// response from the mirror, hide data in the gate, send the response.
+// A request passes these steps: find the caller, find the target, check permission in the gate, get the response
+// from the mirror, hide data in the gate, send the response.
 //
 // A refused request costs no upstream request, and its body is not read.
 package proxy
@@ -44,10 +44,10 @@ type Mirror interface {
 
 // Exchanger answers requests to generic sources.
 type Exchanger interface {
-	// Exchange answers a request as it is; the caller must close the response. Its errors are those of the root
-	// package, or the context's.
+	// Exchange answers a request without interpreting it. The caller must close the response. Its errors are those
+	// of the root package, or the context's.
 	Exchange(context.Context, request.Exchange) (*request.ExchangeResponse, error)
-	// IsReadyFor reports whether a GET with this header would now be answered from memory.
+	// IsReadyFor reports whether a GET with the given header would now be answered from memory.
 	IsReadyFor(t *spec.Target, h http.Header) bool
 }
 
@@ -60,7 +60,7 @@ type Media interface {
 
 // Callers finds the caller of a request.
 type Callers interface {
-	// Caller returns the program that requests a source, or ErrUnauthorized.
+	// Identify returns the caller that requests a source, or ErrUnauthorized.
 	Identify(r *http.Request, source string) (understudy.Caller, error)
 	// Rate returns how many requests the caller's credential may send; ok is false if there is no limit.
 	Rate(c understudy.Caller) (r understudy.Rate, ok bool)
@@ -69,17 +69,17 @@ type Callers interface {
 // Auditor stores audit entries; audit.Log implements it.
 type Auditor interface {
 	understudy.Auditor
-	// MustList reports whether an action of the caller is written to the audit log. If not, an entry needs no
-	// ids.
+	// MustList reports whether an action of the caller is written to the audit log one by one. If not, its entry
+	// needs no ids.
 	MustList(c understudy.Caller, a understudy.Action) bool
 }
 
-// Unread limits the memory for responses that clients have not read yet; frontend.Unread implements it.
+// Unread limits the memory of responses that clients have not read yet; frontend.Unread implements it.
 type Unread interface {
-	// Enter counts bytes until leave is called. If the limit is exceeded, it ends the response that has waited
-	// longest.
+	// Count adds the bytes of a waiting response until leave is called. If the limit is exceeded, it calls the end
+	// function of the response that has waited longest.
 	Count(bytes int, end func()) (leave func())
-	// IsCrowded reports whether no response should be made before its turn.
+	// IsCrowded reports whether memory is so scarce that a response should not be made before its turn.
 	IsCrowded() bool
 }
 
@@ -89,43 +89,44 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	// Ready reports whether the mirror would now answer a target from memory, and what it found there. nil
-	// means never.
+	// Ready reports whether the mirror would now answer a target from memory, and what it found there. If Ready is
+	// nil, no target is answered this way.
 	Ready func(*spec.Target) (found any, ok bool)
-	// Admit returns the caller of a request, and a faster check for later requests with the same credential.
-	// Both give the same result as Callers. If Admit or later is nil, there is no faster check.
+	// Admit returns the caller of a request, and a faster check for later requests with the same credential. Both
+	// give the same result as Callers. If Admit or its result later is nil, there is no faster check.
 	Admit func(r *http.Request, source string) (c understudy.Caller, later func(*http.Request) (understudy.Caller, error))
 	Media Media // reads the media contents of records; nil means that media paths are 404
-	// Rate returns how many more requests upstream accepts of the target's sort (nil: any) at a time. ok is
-	// false if upstream does not say. nil means that it never does.
+	// Rate returns how many more requests like that of the target upstream accepts; a nil target means any request.
+	// ok is false if upstream does not say. If Rate is nil, it is never known.
 	Rate func(t *spec.Target, now time.Time) (r understudy.Rate, ok bool)
-	// Current returns the source's frontend under the current policy, which answers the requests of a batch.
-	// nil means this Proxy.
+	// Current returns the source's frontend under the current policy, which answers the requests of a batch. If
+	// Current is nil, this Proxy answers them.
 	Current func() *Proxy
-	// Exchanger answers for a generic source in place of Mirror. nil means that the source is not generic.
+	// Exchanger answers for a generic source in place of Mirror. It is nil if the source is not generic.
 	Exchanger Exchanger
-	// Open means that programs on this machine need no credential for Understudy, so that their credentials are
-	// upstream's.
+	// Open means that clients on this machine need no credential for Understudy, so that the credentials in their
+	// requests are meant for upstream.
 	Open bool
-	// Audit stores what callers do before they get a response, and counts actions that are not listed. nil
-	// turns both off.
+	// Audit stores what callers do before they get a response, and counts actions that are not listed. If Audit is
+	// nil, nothing is stored or counted.
 	Audit Auditor
-	// Lists limits how many lists are made at once, by credential; other requests wait. nil means no limit.
+	// Lists limits how many lists are made at once, by credential. Other list requests wait. nil means no limit.
 	Lists *limiter.Limiter
-	// Unread counts the memory of responses until clients have read them. nil means that it is not counted.
+	// Unread counts the memory of responses until clients have read them. If Unread is nil, this memory is not
+	// counted.
 	Unread Unread
-	// Text parses understudy.q for a caller. It returns the query for the store, and a filter for the hits
-	// (nil: all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. nil means that
-	// text search is not available.
+	// Text parses understudy.q for a caller. It returns the query for the store, and a filter for the hits (nil
+	// means all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. If Text is nil, text
+	// search is not available.
 	Text func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any
 	// number.
 	LastChange func(ctx context.Context, source string) (int64, error)
-	Health     http.Handler   // answers /-/health; nil means that the path is 404
-	MaxBody    int64          // maximum size of a write's body in bytes; 0 means 1 MiB
-	Cache      int64          // memory for compressed bodies in bytes; 0 means 16 MiB, less than 0 none
-	Log        *accesslog.Log // one line for each request; nil means no log
-	// MaxWrites is how many writes may be in progress; one credential may have half of them. 0 means 64.
+	Health     http.Handler   // answers /-/health; nil means that the path has status 404
+	MaxBody    int64          // maximum size of the body of a write in bytes; 0 means 1 MiB
+	Cache      int64          // memory for compressed bodies in bytes; 0 means 16 MiB, a negative value means none
+	Log        *accesslog.Log // gets one line for each request; nil means no log
+	// MaxWrites is the maximum number of writes in progress. One credential may have half of them. 0 means 64.
 	MaxWrites int
 	// TooLarge is called for each write whose body is larger than MaxBody. Limited is called for each write
 	// refused because of MaxWrites. Both may be nil.
@@ -142,13 +143,14 @@ type Proxy struct {
 	o               Options
 	ids             *accesslog.IDGenerator
 	fields          fields
-	carriers        auth.Carriers                    // the places in which requests carry credentials
-	targets         *lru.Cache[string, parsedTarget] // parsed targets by request line
+	carriers        auth.Carriers                    // the places in which requests can carry credentials
+	targets         *lru.Cache[string, parsedTarget] // the parsed targets by request line
 	representations *lru.Cache[representationKey, *representation]
 	fresh           *freshLimiter
-	writes, batches *limiter.Limiter              // limit the writes and batches of each caller
+	writes, batches *limiter.Limiter              // limit how many writes and batches each caller has in progress
 	zstd            func() (*zstd.Encoder, error) // returns the zstd encoder and creates it at the first use
-	// upstream's origin for a path, for callers that use upstream's addresses (At); nil for this port's own
+	// origin returns upstream's origin for a path, for callers that use upstream's addresses. It is nil for callers
+	// that use this port's address.
 	origin func(path string) string
 }
 
@@ -159,7 +161,7 @@ type fields struct {
 	rate      *atomic.Pointer[rateFields] // the header fields of the last rate limit that was sent
 }
 
-// Limits of what is kept between requests.
+// Limits of what a Proxy caches between requests, and defaults of its options.
 const (
 	maxTargets   = 4 << 20  // the size of all cached request targets, in bytes
 	defaultCache = 16 << 20 // the default of Options.Cache, in bytes
@@ -233,18 +235,18 @@ type exchange struct {
 	original *http.Request // the request with all its credentials
 	caller   understudy.Caller
 	target   *spec.Target
-	sight    access.Visibility // what the caller may see of the target; zero before it is looked up
+	sight    access.Visibility // what the caller may see of the target; zero before the gate is asked
 	line     accesslog.Line
-	// response is the memory for the response to a cache hit.
+	// response is reused memory for a response from the cache.
 	response request.Response
-	leave    func() // releases the place of a list; nil if there is none
+	leave    func() // lets the next list request begin; nil if this request is not limited
 	sent     bool   // whether the response header was sent
 	read     bool   // whether the request body was read to its end
 	queries  bool   // whether the body is a GraphQL query that the spec does not name
-	foreign  bool   // whether the request line is not of this API, so that the connection ends after the response
+	foreign  bool   // whether the request line is not of this API, so that the connection must end after the response
 }
 
-// exchanges are unused exchanges.
+// exchanges is a pool of exchanges for reuse.
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // ServeHTTP answers and logs one request.
@@ -262,7 +264,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// repeat is what all requests with the same header have in common under one policy.
+// repeat is what all requests with the same header have in common as long as the policy stays the same.
 type repeat struct {
 	aimed parsedTarget
 	admit func(*http.Request) (understudy.Caller, error)
@@ -271,10 +273,10 @@ type repeat struct {
 // repeatKey is the context key of a repeat.
 type repeatKey struct{}
 
-// PrepareRepeat returns, for an answered read, a function that reports whether a request with the same header
-// would now be answered from memory without a wait. It returns nil if that can never be. Such a request is
-// served faster with the returned context, because its target is already known. Everything else is decided
-// again for each request.
+// PrepareRepeat prepares faster answers to repeated reads. For an answered read it returns a function which reports
+// whether a request with the same header would now be answered from memory without a wait. It returns nil if that
+// can never be. A repeated request with the returned context is served faster, because its target is already known.
+// Everything else is decided again for each request.
 func (p *Proxy) PrepareRepeat(r *http.Request) (ctx context.Context, ready func() (found any, ok bool)) {
 	h := r.Header
 	if p.o.Ready == nil || p.o.Admit == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
@@ -306,14 +308,14 @@ func (p *Proxy) PrepareRepeat(r *http.Request) (ctx context.Context, ready func(
 	return context.WithValue(context.Background(), repeatKey{}, k), ready
 }
 
-// CanIgnore reports whether a request header field changes no response and nothing that PrepareRepeat decides.
-// It is no credential and no part of the cache key.
+// CanIgnore reports whether a request header field changes neither the response nor the result of PrepareRepeat.
+// Such a field is no credential and no part of the cache key.
 func (p *Proxy) CanIgnore(name string) bool {
 	return !slices.Contains(p.carriers.Headers, name) && p.o.Source.Spec.Headers.IsTrace(name)
 }
 
-// end logs the request, also after a panic. A panic is answered like any error, unless a response has begun.
-// Then the connection is closed, so that the client does not take the partial response as complete.
+// end logs the request, also after a panic. A panic is answered like any error. If a response has already begun,
+// the connection is closed instead, so that the client does not take the partial response as complete.
 func (v *exchange) end() {
 	why := recover()
 	if why != nil && why != http.ErrAbortHandler {
@@ -329,7 +331,7 @@ func (v *exchange) end() {
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.proxy.o.Took(v.line.Outcome, v.line.Took) // media is not measured, because a caller may play it for any time
+		v.proxy.o.Took(v.line.Outcome, v.line.Took) // media requests are not measured, because a caller may play a recording for any time
 	}
 	v.proxy.o.Log.Add(&v.line)
 	if why != nil {
@@ -395,7 +397,7 @@ func (v *exchange) serve() (err error) {
 	}
 	header, unknown, err := v.proxy.o.Source.Spec.Headers.ReadKey(v.r.Method, v.r.Header)
 	if err == nil && unknown != "" && !v.isWhole() {
-		err = spec.RefuseField(unknown) // the gate cannot hide fields in an unknown format
+		err = spec.RefuseField(unknown) // the gate cannot hide fields in a format that it does not know
 	}
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
@@ -412,7 +414,8 @@ func (v *exchange) serve() (err error) {
 		v.foreign = true
 		return err
 	}
-	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.IsGraphQLPath(t.Key.Path()) { // the query in its body was not read
+	// only a POST names the query, so this request cannot be checked
+	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.IsGraphQLPath(t.Key.Path()) {
 		return fmt.Errorf("proxy: %w: GraphQL is asked by POST %s, spelt so", understudy.ErrInvalid, t.Key.Path())
 	}
 	if reads {
@@ -451,7 +454,7 @@ func (v *exchange) findTarget(header understudy.Query) (*spec.Target, error) {
 		return a.target, nil
 	}
 	path, params, _ := strings.Cut(uri, "?")
-	if !strings.HasPrefix(uri, "/") { // an absolute URL, as clients send it to proxies
+	if !strings.HasPrefix(uri, "/") { // the request line has an absolute URL, as clients send it to a proxy
 		path, params = v.r.URL.EscapedPath(), v.r.URL.RawQuery
 	}
 	t, err := v.proxy.o.Source.Spec.Resolve(v.proxy.o.Source.Name, path, params)
@@ -466,8 +469,8 @@ func (v *exchange) findTarget(header understudy.Query) (*spec.Target, error) {
 	return t, nil
 }
 
-// withHeader returns a target with header fields as part of its key. Media content has one type, so Accept is
-// left out.
+// withHeader returns a target whose key includes header fields. Media content has one type, so Accept is left out
+// for it.
 func withHeader(t *spec.Target, header understudy.Query) (*spec.Target, error) {
 	if t.Media != nil {
 		header = header.Remove(func(p understudy.Param) bool { return p.Name == "Accept" })

@@ -1,4 +1,4 @@
-// Read: GET and HEAD.
+// This file answers GET and HEAD requests.
 
 package proxy
 
@@ -18,7 +18,8 @@ import (
 	"understudy/spec"
 )
 
-// finder is the writer of a request for which the express lane has found the response (Ready).
+// finder is implemented by the writer of a request for which the server has already found the response in memory
+// (Options.Ready).
 type finder interface{ StoredAnswer() any }
 
 // get checks the request with the gate, gets the response from the mirror and sends it.
@@ -73,14 +74,14 @@ func (v *exchange) get() error {
 	return nil
 }
 
-// maxListWait is how long a list request waits until the list may be made.
+// maxListWait is how long a list request waits until it may begin (see Options.Lists).
 const maxListWait = 8 * time.Second
 
-// errManyLists is the error for a list while too many others wait.
+// errManyLists is the error for a list request that has waited for maxListWait.
 var errManyLists = errors.New("too many lists are being read; try again in a moment")
 
-// waitForPlace waits until a list may be fetched, read and formatted, if memory is limited. A list in memory
-// and a record do not wait. It returns ErrUnavailable or the context's error.
+// waitForPlace waits until a list request may begin, if the memory for lists is limited. A request for a list in
+// memory or for a record does not wait. It returns ErrUnavailable or the context's error.
 func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential string) (leave func(), err error) {
 	if p.o.Lists == nil || t.List == nil {
 		return func() {}, nil
@@ -152,7 +153,7 @@ func (v *exchange) logCreated(p *understudy.Page) {
 	if v.target.Kind != nil {
 		e.Kind = v.target.Kind.Name
 	}
-	_ = v.proxy.o.Audit.RecordAction(v.r.Context(), e) // the write cannot be undone
+	_ = v.proxy.o.Audit.RecordAction(v.r.Context(), e) // an error is ignored, because the write cannot be undone
 }
 
 // readAsOf sets the time of understudy.as_of in a request to the mirror.
@@ -170,8 +171,8 @@ func (v *exchange) readAsOf(ask *request.Request) (err error) {
 	return nil
 }
 
-// readDirectives sets the request's Cache-Control directives in a request to the mirror. Directives that force
-// an upstream request are limited for each credential and key. Beyond that limit the request joins a running
+// readDirectives copies the Cache-Control directives of the request into a request to the mirror. Directives that
+// force an upstream request are limited for each credential and key. Beyond that limit the request joins a running
 // fetch, or the directive is ignored.
 func (v *exchange) readDirectives(ask *request.Request) {
 	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
@@ -194,8 +195,8 @@ func (v *exchange) readDirectives(ask *request.Request) {
 	ask.MaxAge = w.maxAge.pointer()
 }
 
-// maxAge returns the maximum age of a response that a request accepts while upstream works. nil means that the
-// mirror's ages apply.
+// maxAge returns the maximum age of a response that the client accepts while upstream works. It returns nil if the
+// mirror's default ages apply.
 func maxAge(ask *request.Request) *time.Duration {
 	if ask.AgeLimit == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.AgeLimit {
 		return ask.MaxAge
@@ -212,7 +213,7 @@ type freshLimiter struct {
 	last *lru.Cache[freshKey, time.Time]
 }
 
-// freshKey is the key of the last forced request.
+// freshKey identifies the forced requests that one caller sends for one key.
 type freshKey struct{ caller, uri string }
 
 // allow reports whether a forced request is allowed now, and records it.

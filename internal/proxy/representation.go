@@ -1,4 +1,4 @@
-// Representation: the header values of a body, and its compressed forms.
+// This file keeps the header values of a body, and its compressed forms.
 
 package proxy
 
@@ -17,8 +17,8 @@ import (
 	"understudy/request"
 )
 
-// representation has what a response says about its body. All responses with the same bytes share it, for every
-// caller. Roles that see different data get different bytes.
+// representation has the header values and compressed forms of a body. All responses with the same bytes share it,
+// for every caller. Roles that see different data get different bytes.
 type representation struct {
 	tag         string // the value of the ETag without its quotes
 	etags       [forms][]string
@@ -28,7 +28,7 @@ type representation struct {
 	packs [forms]atomic.Pointer[pack]
 }
 
-// pack is a compressed body and the header value of its length. For a body that the mirror compressed only the
+// pack is a compressed body and the header value with its length. For a body that the mirror compressed, only the
 // length is kept.
 type pack struct {
 	body   []byte
@@ -36,17 +36,17 @@ type pack struct {
 	length []string
 }
 
-// representationKey is the key of a kept representation.
+// representationKey identifies a cached representation.
 type representationKey struct {
 	sum         [16]byte
 	contentType string
 }
 
-// representationWeight is the memory of a representation beside its compressed bodies, in bytes.
+// representationWeight is the memory of a representation without its compressed bodies, in bytes.
 const representationWeight = 512
 
-// representation returns the representation of a view's body and creates it if needed. The tag is half the
-// SHA-256 of the view's own bytes, so it changes only with what the role sees.
+// representation returns the representation of a view's body and creates it if needed. The ETag is half the SHA-256
+// of the view's own bytes, so it changes only if what the role sees changes.
 func (p *Proxy) representation(view *access.View) *representation {
 	key := representationKey{view.Sum, view.ContentType}
 	if l, ok := p.representations.Get(key); ok {
@@ -64,8 +64,8 @@ func (p *Proxy) representation(view *access.View) *representation {
 // minPacked is the minimum size for compression, in bytes.
 const minPacked = 1 << 10
 
-// chooseForm returns the body in the form in which it is sent, and its length. A page that was just fetched is
-// sent plain if nothing in it was hidden, because its caller has already waited. The mirror compresses pages
+// chooseForm returns the body in the compression in which it is sent, and its length. A page that was just fetched
+// is sent plain if nothing in it was hidden, because its caller has already waited. The mirror compresses pages
 // that are requested again.
 func (v *exchange) chooseForm(a *request.Response, view *access.View, l *representation) (body []byte, length []string, in form) {
 	in, must := negotiate(v.r.Header["Accept-Encoding"])
@@ -140,14 +140,15 @@ func (p *Proxy) compress(body []byte, in form) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// gzipWriters are gzip encoders, of 0.7 MB each. Their level is that of the mirror's compressed form.
+// gzipWriters is a pool of gzip encoders, of 0.7 MB each. They use the same level as the mirror's compressed
+// bodies.
 var gzipWriters = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // cannot fail, because the level is valid
 	return w
 }}
 
-// newZstd creates the encoder that all responses share. One block at a time limits its memory (RFC 9659 wants
-// windows of at most 8 MiB on the web).
+// newZstd creates the zstd encoder that all responses share. It compresses one block at a time, which limits its
+// memory (RFC 9659 wants windows of at most 8 MiB on the web).
 func newZstd() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))

@@ -1,8 +1,9 @@
-// Routes: the paths that the proxy serves, for tests that request all of them.
+// This file lists the paths that the proxy serves, for tests that request all of them.
 
 package proxy
 
-// Routes returns the patterns that this frontend serves: methods and path templates of the spec, then our own.
+// Routes returns the patterns that this frontend serves: the methods and path templates of the spec, then
+// Understudy's own paths.
 func (p *Proxy) Routes() []string {
 	var all []string
 	for _, k := range p.o.Source.Spec.Kinds {

@@ -1,4 +1,4 @@
-// Write: POST, PUT, PATCH and DELETE.
+// This file forwards writes: POST, PUT, PATCH and DELETE.
 
 package proxy
 
@@ -20,16 +20,16 @@ import (
 	"understudy/spec"
 )
 
-// maxWriteTime is how long a write may take after its body was read.
+// maxWriteTime is the maximum duration of a write after its body was read.
 const maxWriteTime = 45 * time.Second
 
-// write forwards a write once. It reads the body only if the caller may send the request and there is a place
-// for it, so that a refusal costs no bytes. Reading the body also invites it from a client that waits for that
-// (Expect: 100-continue), before the upstream request.
+// write forwards a write once. It reads the body only if the caller may send the request and the number of writes
+// permits it, so that a refused request transfers no body. A client that waits for permission (Expect:
+// 100-continue) sends its body only then.
 func (v *exchange) write() error {
 	method := v.r.Method
 	if v.queries && v.proxy.o.Source.Spec.IsPassThrough(v.target.Key.Path()) {
-		method = http.MethodGet // a read of a path for which nobody needs a permission
+		method = http.MethodGet // a GraphQL query on a path that everybody may read
 	}
 	if err := v.proxy.o.Gate.CheckWrite(v.caller, v.target, method); err != nil {
 		return replaceRefusal(v.target, err)
@@ -60,7 +60,7 @@ func (v *exchange) write() error {
 	return nil
 }
 
-// pass takes a place, reads the body and forwards the write through the mirror.
+// pass waits for a place among the writes in progress, reads the body and forwards the write through the mirror.
 func (v *exchange) pass() (*request.Response, error) {
 	leave, err := v.proxy.writes.Take(v.caller.Name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (v *exchange) pass() (*request.Response, error) {
 		Header: v.proxy.o.Source.Spec.Headers.FilterWriteHeader(v.r.Header), Flow: v.caller.Flow, ReadOnly: v.queries,
 	})
 	switch {
-	case err != nil && v.queries: // a failed GraphQL query has changed nothing
+	case err != nil && v.queries: // a failed GraphQL query has changed nothing, so its outcome needs no care
 		return nil, err
 	case err != nil:
 		return nil, unsentError{err}
@@ -119,8 +119,8 @@ func numbersIn(body []byte) (all []string) {
 	return all
 }
 
-// writeTarget returns the target with the parameters as the caller sent them, without Understudy's own. A cache
-// key has sorted parameters and an explicit page size, which are only for reads.
+// writeTarget returns the target with the parameters in the order in which the caller sent them, without
+// Understudy's own. The target of a read has sorted parameters and an explicit page size, for its cache key.
 func (v *exchange) writeTarget(body []byte) (*spec.Target, error) {
 	_, raw, _ := strings.Cut(v.r.RequestURI, "?")
 	q, err := understudy.ParseQuery(raw)
@@ -155,10 +155,10 @@ func (v *exchange) sendUnseen(a *request.Response, why error) error {
 	return nil
 }
 
-// writeContext returns the context of a write. While the write waits for an upstream connection, the context
-// ends when the caller leaves, because nothing was sent. After that only its time limit ends it. So the outcome
-// is known and stored even if the caller has left. httptrace reports the connection. A mirror without HTTP
-// never reports one, and its writes end with their callers.
+// writeContext returns the context of a write. While the write waits for an upstream connection, the context ends
+// when the caller leaves, because nothing was sent. After that it ends only at its time limit, so that the outcome
+// is known and stored even if the caller has left. httptrace reports the connection. A mirror without HTTP never
+// reports a connection, so its writes end when their callers leave.
 func writeContext(caller context.Context, limit time.Duration) (context.Context, func()) {
 	const left, sent = 1, 2
 	var phase atomic.Int32
@@ -177,23 +177,23 @@ func writeContext(caller context.Context, limit time.Duration) (context.Context,
 // Writes returns how many writes are in progress.
 func (p *Proxy) Writes() int { return p.writes.Load().InUse }
 
-// limitedError is the error for a write that was not sent because too many are in progress.
+// limitedError is the error for a write that was not sent because too many writes are in progress.
 type limitedError struct{}
 
 func (limitedError) Error() string { return "proxy: too many writes are under way" }
 
 // unsentError is the error of a write that was not sent, or whose credential upstream refused. If it wraps
-// ErrUnknownOutcome, that error counts instead.
+// ErrUnknownOutcome, it means an unknown outcome instead.
 type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }
 
-// bodyError is the error of a body that could not be read.
+// bodyError is the error for a request body that could not be read.
 type bodyError struct{ error }
 
 func (e bodyError) Error() string { return "proxy: body: " + e.error.Error() }
 
 func (e bodyError) Unwrap() error { return e.error }
 
-// isLate reports whether the body was not received in time.
+// isLate reports whether the request body was not received in time.
 func (e bodyError) isLate() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }

@@ -18,7 +18,7 @@ const MaxVersions = 500
 
 // History reads the stored versions of records; store.DB implements it.
 type History interface {
-	// History returns at most limit versions of a record in all shapes, newest first, deletions included. It
+	// ReadHistory returns at most limit versions of a record in all shapes, newest first, including deletions. It
 	// returns ErrNotFound if no version was ever stored.
 	ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 }
