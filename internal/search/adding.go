@@ -1,4 +1,5 @@
-// Adding: counts and sums of all matches of a search, computed from columns or records and updated after changes.
+// This file computes the counts and sums of all matches of a search from columns or records, and updates them after
+// changes.
 
 package search
 
@@ -16,9 +17,10 @@ import (
 // Limits of reading matches in the background.
 const (
 	backgroundReadTime  = 2 * time.Minute
-	matchesPerRoomCheck = 1 << 12 // how many matches are added between two requests for more memory
-	// maxRecounted is how many records a count may read again although no record changed. A count under a row rule that
-	// looks beyond the record is read again every minute, a count that depends on the time of day each time.
+	matchesPerRoomCheck = 1 << 12 // the number of matches that are added between two requests for more memory
+	// maxRecounted is the maximum number of records that a count may read again although no record changed. A count
+	// under a row rule that looks beyond the record is read again every minute. A count that depends on the time of
+	// day is read again each time.
 	maxRecounted = 100_000
 )
 
@@ -28,17 +30,17 @@ type aggregation struct {
 	caller      understudy.Caller
 	q           *lang.BoundQuery
 	views       []*lang.KindView // the kinds that are summed or counted
-	measure     *measure         // what is summed, or nil for a count by value
+	measure     *measure         // what is summed; nil if only matches are counted by value
 	memory      *memory
 	key         string
 	kept        *keptRun
-	deadline    <-chan struct{} // closed when the caller waits no longer for a complete answer
-	countOnly   bool            // the caller asked for the count alone, without hits
+	deadline    <-chan struct{} // closed when the caller no longer waits for a complete answer
+	countOnly   bool            // whether the caller asked for the count alone, without hits
 	maxAge      time.Duration   // the maximum age of a kept result; 0 means no limit
-	hasRowRule  bool            // a row rule applies, so a change may make other records match
+	hasRowRule  bool            // whether a row rule applies, so that a change may make other records match
 	states      []columns.State // the states of the tables of views, in the same order
-	columnsFull bool            // the columns have no room for every record
-	counting    bool            // a background read has not ended yet
+	columnsFull bool            // whether the columns have no room for every record
+	counting    bool            // whether a background read is still running
 }
 
 // answer updates the kept result and returns the answer. It returns ErrClosed after Close.
@@ -55,7 +57,7 @@ func (v *aggregation) answer(ctx context.Context) (n *answer, err error) {
 	}
 }
 
-// errDropped is returned when the memory drops a run while a caller waits for it.
+// errDropped means that the memory dropped a run while a caller waited for the run.
 var errDropped = errors.New("search: dropped meanwhile")
 
 // waitUnlocked releases the run while f waits, so that other callers can use it. It returns errDropped if the memory
@@ -70,10 +72,10 @@ func (v *aggregation) waitUnlocked(f func()) error {
 	return nil
 }
 
-// answerLocked is the part of answer that needs the run. The caller holds the run's lock.
+// answerLocked does the work of answer. The caller must hold the run's lock.
 func (v *aggregation) answerLocked(ctx context.Context) (*answer, error) {
 	if v.maxAge > 0 && v.kept.background == nil && v.s.o.Now().Sub(v.kept.startedAt) >= v.maxAge {
-		short := v.kept.incomplete && v.measure == nil // a count that was too large is still too large
+		short := v.kept.incomplete && v.measure == nil // a count that was too large to read remains too large
 		v.kept.reset()
 		v.kept.incomplete = short
 	}
@@ -90,7 +92,7 @@ func (v *aggregation) answerLocked(ctx context.Context) (*answer, error) {
 			return v.kept.result, nil
 		}
 		switch {
-		case !filled: // refresh reads the changes made meanwhile in the next round
+		case !filled: // the next round of refresh reads changes made during complete
 			if err := v.complete(ctx); err != nil {
 				return nil, err
 			}
@@ -110,7 +112,7 @@ func (v *aggregation) refresh(ctx context.Context) error {
 		var st columns.State
 		var whole bool
 		var err error
-		for again := true; again; again = err == nil && !whole && v.mustHaveAllRows(s, t) { // a part may have been dropped
+		for again := true; again; again = err == nil && !whole && v.mustHaveAllRows(s, t) { // the rows may have been dropped during the refresh
 			whole = v.mustHaveAllRows(s, t)
 			dropped := v.waitUnlocked(func() { st, err = v.s.tables.Refresh(ctx, v.deadline, t, whole) })
 			err = errors.Join(err, dropped)
@@ -143,7 +145,7 @@ func (v *aggregation) mustHaveAllRows(s *lang.KindView, t *columns.Table) bool {
 		(t.IsComplete() || !v.q.Cond.HasNumberIndex())
 }
 
-// isUnchanged reports whether no row has changed since the kept result was computed.
+// isUnchanged reports whether no row of the tables has changed since the kept result was computed.
 func (v *aggregation) isUnchanged() bool {
 	for _, s := range v.views {
 		t := v.table(s)
@@ -157,8 +159,8 @@ func (v *aggregation) isUnchanged() bool {
 	return true
 }
 
-// eachPart calls yield with the part of each kind while its table is locked, or with nil for a kind without a part. It
-// returns the versions of the tables.
+// eachPart calls yield with the part of each kind while its table is locked. It yields nil for a kind without a
+// part. It returns the versions of the tables.
 func (v *aggregation) eachPart(yield func(*part)) map[*columns.Table]int64 {
 	versions := map[*columns.Table]int64{}
 	for _, s := range v.views {
@@ -175,8 +177,8 @@ func (v *aggregation) eachPart(yield func(*part)) map[*columns.Table]int64 {
 	return versions
 }
 
-// complete computes the missing parts: from columns at once, or from records, which are read in the background if
-// reading takes too long.
+// complete computes the missing parts. Parts are computed from columns at once, or from records, which are read in
+// the background if this takes too long.
 func (v *aggregation) complete(ctx context.Context) error {
 	if v.measure == nil && v.kept.incomplete {
 		return nil
@@ -233,7 +235,7 @@ func (v *aggregation) addFromColumns(ctx context.Context, s *lang.KindView, t *c
 	return true
 }
 
-// beginPart starts an empty part for a kind whose records have to be read.
+// beginPart creates an empty part for a kind whose records must be read.
 func (v *aggregation) beginPart(s *lang.KindView) *part {
 	t := v.table(s)
 	t.Lock()
@@ -258,9 +260,9 @@ func (v *aggregation) keepPart(p *part) *part {
 // backgroundRead reads the matches of a search and may continue after the answer was sent.
 type backgroundRead struct {
 	done       chan struct{}
-	err        error // valid once done is closed
-	incomplete bool  // some matches were not added
-	timedOut   bool  // matches are missing for want of time; otherwise for want of room
+	err        error // the error of the read; valid once done is closed
+	incomplete bool  // whether some matches were not added
+	timedOut   bool  // whether the time limit is why matches were not added; otherwise memory was too small
 }
 
 // awaitRead reads the matches of some kinds, or waits for a read that is already running. If the read takes too long,
@@ -269,7 +271,7 @@ func (v *aggregation) awaitRead(read []*lang.KindView) error {
 	f := v.kept.background
 	if f == nil {
 		if f = v.startRead(read); f == nil {
-			return nil // another search's read is running
+			return nil // a background read for another search is running
 		}
 		v.kept.background = f
 	}
@@ -307,7 +309,7 @@ func (v *aggregation) awaitRead(read []*lang.KindView) error {
 	return nil
 }
 
-// errColumnsReset ends a read whose table was reset meanwhile.
+// errColumnsReset ends a read whose table was reset during the read.
 var errColumnsReset = errors.New("search: the columns begin anew")
 
 // startRead starts to read the matches of some kinds in the background. Only one read runs at a time. It returns nil if
@@ -340,7 +342,7 @@ func (v *aggregation) startRead(some []*lang.KindView) *backgroundRead {
 	q.Views = some
 	f := &backgroundRead{done: make(chan struct{})}
 	all.work.Go(func() {
-		defer close(f.done) // last, because a waiting caller may start another read
+		defer close(f.done) // closed last, because a waiting caller may then start another read
 		defer func() { <-all.readSlot }()
 		ctx, cancel := context.WithTimeout(all.ctx, backgroundReadTime)
 		defer cancel()

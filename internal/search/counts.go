@@ -1,4 +1,4 @@
-// Counts: the number of matches by kind, field value and time.
+// This file counts the matches of a search by kind, field value and time.
 
 package search
 
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxCounts  = 500 // how many small counts are kept
-	minCounted = 30  // how many matches are counted even after the time limit
+	maxCounts  = 500 // the maximum number of small counts that are kept
+	minCounted = 30  // the number of matches that are counted even after the time limit
 
 	// maxRuleAge is the maximum age of a kept result under a row rule that looks beyond the record, and of a sum that
 	// depends on the time of day.
@@ -37,7 +37,7 @@ func (v *execution) count(ctx context.Context) error {
 		v.result.Facets[i].Values = slices.Clone(v.result.Facets[i].Values)
 	}
 	if n.partial {
-		v.settleCounts() // settleCounts compares the counts with the hits
+		v.settleCounts() // some matches were not counted, so the counts must be made consistent with the hits
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (v *aggregation) count(ctx context.Context) (*answer, error) {
 	if v.q.Relative && !v.countOnly {
 		return v.countNow(ctx)
 	}
-	// A request for the count alone can wait longer, because the page that shows the count was sent before.
+	// A caller that asks for the count alone can wait longer, because its page was already sent without the count.
 	wait := v.s.o.Limits.Facets
 	if v.countOnly {
 		wait = v.s.o.Limits.Time / 2
@@ -63,7 +63,7 @@ func (v *aggregation) count(ctx context.Context) (*answer, error) {
 	return n, err
 }
 
-// newCount returns an aggregation that counts the matches of q. It starts nothing.
+// newCount returns an aggregation that counts the matches of q. It does not start to count.
 func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.BoundQuery) *aggregation {
 	v := &aggregation{s: s, caller: c, q: q, memory: s.counts, countOnly: r.CountOnly}
 	v.key = fmt.Sprintf("%q %q %q %q %q %q %#v %d", c.Role(), c.Source, r.Source, r.Kinds, r.Text, r.Number, r.Where, s.annotationsVersion(q))
@@ -81,7 +81,8 @@ func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.
 	return v
 }
 
-// renderCount builds the answer from the parts counted so far. While they are incomplete it counts now.
+// renderCount builds the answer from the parts counted so far. If they are incomplete, it counts matches until a
+// time limit.
 func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 	all := newFacets()
 	ready, size := !v.counting && !v.kept.incomplete, int64(0)
@@ -99,7 +100,7 @@ func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 	case ready:
 		v.memory.resize(v.key, v.kept, size)
 		v.kept.result = all.answer(false)
-	case all.total >= minCounted: // the background read continues
+	case all.total >= minCounted: // enough for a partial answer; the background read continues
 		return all.answer(true), nil
 	case v.kept.result == nil:
 		n, err := v.countNow(ctx)
@@ -117,12 +118,12 @@ func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 	return v.kept.result, nil
 }
 
-// countNow counts matches until the time limit of counts. Then the store counts the rest if it can do so without
-// reading records.
+// countNow counts matches until the time limit of counts. Then the store counts the other matches, if it can do so
+// without reading records.
 func (v *aggregation) countNow(ctx context.Context) (*answer, error) {
 	now, limits := v.s.o.Now(), v.s.o.Limits
 	end, countEnd := now.Add(limits.Facets), now.Add(limits.Count)
-	// On a busy machine the first match may take longer than the limit. It is counted nevertheless.
+	// On a busy machine the first match may take longer than the limit. Even then it is counted.
 	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
 	defer cancel()
 	var t tally
@@ -150,9 +151,9 @@ func (v *aggregation) countNow(ctx context.Context) (*answer, error) {
 	return out, v.countInStore(ctx, end, out)
 }
 
-// settleCounts makes partial counts consistent. The total is at least the number of hits. A record has at most one
-// value of a field, so the counts of a field's values sum up to at most the number of records. Records beyond that sum
-// may have values that are not listed.
+// settleCounts makes incomplete counts consistent. The total is at least the number of hits. A record has at most
+// one value of a field, so the counts of a field's values sum up to at most the number of records. Any difference
+// may be records with values that are not listed.
 func (v *execution) settleCounts() {
 	total := v.result.Total
 	whole := !v.request.CountOnly && v.request.Cursor == "" && v.result.Next == "" && !v.result.Partial && !v.result.More
@@ -170,7 +171,7 @@ func (v *execution) settleCounts() {
 			total.N = max(total.N, sums[i])
 		}
 	}
-	if f := &v.result.Facets[0]; len(f.Values) == len(v.q.Views) && !f.More { // every kind was counted completely
+	if f := &v.result.Facets[0]; len(f.Values) == len(v.q.Views) && !f.More { // the counts by kind are complete, so their sum is the total
 		*total = query.Count{N: sums[0]}
 	}
 	for i := range v.result.Facets {
@@ -179,7 +180,8 @@ func (v *execution) settleCounts() {
 	}
 }
 
-// countInStore replaces partial counts by counts of the store, if the store can count exactly what the caller sees.
+// countInStore replaces incomplete counts by counts of the store, if the store can count exactly what the caller
+// sees.
 func (v *aggregation) countInStore(ctx context.Context, end time.Time, out *answer) error {
 	plan := v.q.Plan()
 	if len(plan) != 1 || !v.canCountInStore() {
@@ -228,7 +230,7 @@ func (v *aggregation) countInStore(ctx context.Context, end time.Time, out *answ
 	return nil
 }
 
-// maxStoreCount is the highest count that the store is asked for.
+// maxStoreCount is the limit up to which the store counts records.
 const maxStoreCount = 1_000_000_000
 
 // canCountInStore reports whether the store finds exactly the records that the query means to this caller: nothing is

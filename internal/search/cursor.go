@@ -1,4 +1,4 @@
-// Cursor: the position where a page of hits ended, sealed into an opaque text.
+// This file encrypts the position where a page of hits ended into a cursor.
 
 package search
 
@@ -14,26 +14,26 @@ import (
 	"understudy/internal/query"
 )
 
-// Key returns the key that seals cursors. It is created once and kept in kv.
+// Key returns the key that encrypts cursors. It is created once and kept in kv.
 func Key(ctx context.Context, kv understudy.KV) ([]byte, error) {
 	return jsonapi.LoadSealingKey(ctx, kv, "search")
 }
 
-// keyBytes is how many bytes of a sort value are compared and stored in a cursor.
+// keyBytes is the maximum number of bytes of a sort value that are compared and stored in a cursor.
 const keyBytes = 64
 
-// position is where a page of hits ended.
+// position is the place where a page of hits ended.
 type position struct {
-	SearchedAt  int64          // when the search began, in Unix seconds; relative times such as -7d count from here
+	SearchedAt  int64          // when the search began, in Unix seconds; relative times such as -7d are counted from this time
 	Place       query.OrderKey // the place of the last record that was shown or read
-	Top, Bottom query.OrderKey // the ends of the sorted window, newest and oldest; 0 means open
-	ShownByID   bool           // the record whose id is the search text was already shown
-	Missing     bool           // the last record has no value to sort by
+	Top, Bottom query.OrderKey // the order keys of the newest and the oldest record of the sorted window; 0 means no limit
+	ShownByID   bool           // whether the record whose id is the search text was already shown
+	Missing     bool           // whether the last record has no value to sort by
 	KeyLen      uint8          // the number of bytes in use of Key
 	Key         [keyBytes]byte
 }
 
-// cursorSize is the fixed size of an unsealed cursor in bytes.
+// cursorSize is the fixed size of a cursor before its encryption, in bytes.
 const cursorSize = 8 + 4*8 + 3 + keyBytes
 
 // requestHash returns a hash that binds a cursor to its request.

@@ -1,4 +1,4 @@
-// Execution: one run of a search, which visits the matches one by one.
+// This file runs a search: it visits the matches one by one.
 
 package search
 
@@ -23,12 +23,12 @@ type execution struct {
 	q        *lang.BoundQuery
 	order    order
 	limit    int
-	position position          // where the run starts; at the end, where it stopped
+	position position          // where the run starts; after the run, where it stopped
 	byID     []*lang.Candidate // the records whose id is the whole search text
 	result   query.SearchResult
 }
 
-// run collects matches ordered by place, newest or oldest first.
+// run collects matches ordered by place, with the newest or the oldest first.
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.position.Place
@@ -67,8 +67,8 @@ func (v *execution) setNextCursor() (err error) {
 	return err
 }
 
-// scan calls yield for every record that the query's plan finds beyond a place, newest first unless oldestFirst is
-// set. c is nil for a record that does not match. Both arguments are valid until yield returns.
+// scan calls yield for every record that the query's plan finds after the place below, newest first unless up is
+// true. c is nil for a record that does not match. Both arguments of yield are valid until yield returns.
 func (s *Searcher) scan(ctx context.Context, q *lang.BoundQuery, below query.OrderKey, up bool,
 	yield func(f found, c *lang.Candidate) bool) error {
 	var c lang.Candidate
@@ -122,7 +122,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 		e := &entry{position: position{Place: f.order}}
 		v.order.setKey(v.q, c, &e.position)
 		if started && v.order.compare(&e.position, &v.position) <= 0 {
-			return true // an earlier page showed this match
+			return true // an earlier page already showed this match
 		}
 		e.record = *c
 		e.record.TextFields, e.record.TextsRead = nil, false
@@ -169,14 +169,14 @@ func (v *execution) add(c *lang.Candidate) {
 	}
 }
 
-// canBeID reports whether word may be an id of the kind: it has a known prefix, or consists of digits if ids of the
-// kind have no prefix.
+// canBeID reports whether word may be an id of the kind. It may if it has a known prefix, or if it consists of
+// digits and ids of the kind have no prefix.
 func canBeID(k *spec.Kind, word string) bool {
 	return k.HasIDPrefix(word) || len(k.Prefixes) == 0 && strings.Trim(word, "0123456789") == ""
 }
 
-// findByID finds the records whose id is the whole text and puts them first. Several sources or kinds may have a record
-// with the same id.
+// findByID finds the records whose id is the whole search text and puts them first. Several sources or kinds may
+// have a record with the same id.
 func (v *execution) findByID(ctx context.Context) error {
 	if n, _ := v.q.Tree.Number(); n != nil {
 		if p := understudy.ParsePhone(n.Values[0].Text); p.HasCountryCode {

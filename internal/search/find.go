@@ -1,4 +1,4 @@
-// Find: answers a search, and tests whether single records match it.
+// This file answers a search, and tests whether single records match it.
 
 package search
 
@@ -26,7 +26,7 @@ import (
 // the upstream.
 type busyError string
 
-// Errors for searches and exports beyond the limits.
+// Errors for searches and exports that exceed the number that may run at once.
 const (
 	errBusy       busyError = "search: too many searches at once; try again in a moment"
 	errOwnBusy    busyError = "search: you have too many running searches; try again when one of them has ended"
@@ -40,7 +40,7 @@ func (e busyError) Error() string { return string(e) }
 // Unwrap returns ErrUnavailable.
 func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 
-// begin reserves a place among the concurrent searches. The caller calls leave at the end.
+// begin reserves a place among the searches that run at once. The caller must call leave at the end.
 func (s *Searcher) begin(c understudy.Caller) (leave func(), err error) {
 	leave, err = s.running.Take(c.Name)
 	switch {
@@ -113,7 +113,8 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	return &v.result, nil
 }
 
-// incompleteNote returns a sentence that names the kinds whose records are not all stored, or "" if all are complete.
+// incompleteNote returns a sentence that names the kinds whose records are not all stored, or "" if all kinds are
+// complete.
 func (s *Searcher) incompleteNote(ctx context.Context, views []*lang.KindView) string {
 	if s.o.Completeness == nil {
 		return ""
@@ -142,8 +143,8 @@ func lowerTitle(title string) string {
 	return string(unicode.ToLower(first)) + title[size:]
 }
 
-// markTimeout marks the result as partial and returns nil if err is the search's own time limit. It returns every other
-// error.
+// markTimeout marks the result as partial and returns nil if err is the time limit of the search. It returns any
+// other error unchanged.
 func (v *execution) markTimeout(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -155,11 +156,11 @@ func (v *execution) markTimeout(ctx context.Context, err error) error {
 	return fmt.Errorf("search: %w", err)
 }
 
-// markPartial marks the result as partial and notes why. The number of records read includes hidden records, so only a
-// caller that sees everything gets that number.
+// markPartial marks the result as partial and notes why. The number of records read (looked) includes hidden
+// records, so only a caller that sees everything gets this number.
 func (v *execution) markPartial(looked int, why string) {
 	if v.result.Partial {
-		return // the result is already marked
+		return // only the first reason is kept
 	}
 	v.result.Partial = true
 	note := "Only a part was searched: " + why + ". Continue, or narrow the search."
@@ -185,7 +186,7 @@ type Annotations interface {
 	Annotation(source, kind, id string) *understudy.Annotation
 	// Annotations returns all annotations of a kind.
 	Annotations(source, kind string) []*understudy.Annotation
-	// AnnotationsVersion returns a number that rises with every change of an annotation.
+	// AnnotationsVersion returns a number that increases with every change of an annotation.
 	AnnotationsVersion() int64
 }
 
@@ -229,8 +230,9 @@ func (s *Searcher) newHit(caller understudy.Caller, q *lang.BoundQuery, c *lang.
 	return h, nil
 }
 
-// setUses gives the view a function that reports whether a phone number of ours is in use: the index looks for a record
-// that names the number. If a row rule hides records from the caller, the view gets the reason why it cannot tell.
+// setUses gives the view a function that reports whether a phone number of ours is in use. The function looks for a
+// record that names the number. If a row rule hides records from the caller, the view gets the reason why it cannot
+// tell.
 func (s *Searcher) setUses(c understudy.Caller, src *spec.Source, view *lang.KindView) {
 	why, used := "", view.Kind.UsedIn
 	for _, name := range used {
@@ -255,16 +257,16 @@ func (s *Searcher) setUses(c understudy.Caller, src *spec.Source, view *lang.Kin
 			q := query.RecordQuery{Source: src.Name, Kinds: used, Limit: 1, ExpectedRows: 1,
 				Predicates: []query.Predicate{{Number: number}, {From: since}}}
 			err := s.o.Store.Seek(ctx, q, func(query.Hit) bool { in = true; return false })
-			in = in || err != nil // after an error the number counts as in use
+			in = in || err != nil // if the store fails, the number counts as in use
 			known[key] = in
 		}
 		return in
 	})
 }
 
-// CompileTest compiles a search to a test of one record: whether the caller may find the record, and it matches.
-// Relative times count from now, so compile again later. It returns ErrInvalid (a *query.SyntaxError for a wrong text)
-// or ErrForbidden. The test is for one goroutine.
+// CompileTest compiles a search to a test of one record: the caller may find the record, and the record matches.
+// Relative times count from the compilation, so the test must be compiled again later. CompileTest returns
+// ErrInvalid (a *query.SyntaxError for a wrong text) or ErrForbidden. The test is not safe for concurrent use.
 func (s *Searcher) CompileTest(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error) {
 	q, err := s.read(c, &a, s.o.Now())
 	if err != nil {
@@ -274,9 +276,9 @@ func (s *Searcher) CompileTest(c understudy.Caller, a query.SearchRequest) (func
 	return func(r *understudy.Record) bool { return matchRecord(q, &one, r) }, nil
 }
 
-// Show calls yield with the records of the given ids that match a search, as the caller sees them. At most
-// query.MaxValues ids of one kind are allowed. A hit is valid until yield returns. It returns the errors of CompileTest
-// and of the store, and ErrForbidden when the grant ended.
+// Show calls yield with those of the given records that match a search, as the caller sees them. At most
+// query.MaxValues ids of one kind are allowed. A hit is valid until yield returns. Show returns the errors of
+// CompileTest and of the store, and ErrForbidden when the grant ended.
 func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.SearchRequest, source, kind string, ids []string,
 	yield func(query.SearchHit)) error {
 	q, err := s.read(c, &a, s.o.Now())
@@ -304,7 +306,7 @@ func (s *Searcher) Show(ctx context.Context, c understudy.Caller, a query.Search
 	return nil
 }
 
-// matchRecord sets c to the record and reports whether the caller may find it and it matches.
+// matchRecord sets c to the record. It reports whether the caller may find the record and the record matches.
 func matchRecord(q *lang.BoundQuery, c *lang.Candidate, r *understudy.Record) bool {
 	for _, in := range q.Views {
 		if in.Source == r.Source && in.Kind.Name == r.Kind {

@@ -1,4 +1,4 @@
-// JSON: the answers of the search routes to programs.
+// This file answers the search routes in JSON.
 
 package search
 
@@ -12,7 +12,7 @@ import (
 	"understudy/internal/query"
 )
 
-// setColumns names, for each kind of hit, the fields that a table shows best.
+// setColumns sets the fields that a table should show, for each kind among the hits.
 func (s *Searcher) setColumns(r *query.SearchResult) {
 	r.Columns = map[string][]string{}
 	for i := range r.Hits {
@@ -35,7 +35,7 @@ type savedSearch struct {
 	At     time.Time `json:"at"`
 }
 
-// listSaved answers GET /-/search/saved with the searches that the caller may open.
+// listSaved answers GET /-/search/saved with the saved searches that the caller may open.
 func (h *handler) listSaved(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if r.URL.RawQuery != "" {
 		return nil, newInvalid("saved searches take no parameters")

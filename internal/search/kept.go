@@ -1,4 +1,4 @@
-// Kept: the results of sums and counts, kept by request and role within one limit of memory.
+// This file keeps the results of sums and counts in memory, by request and role.
 
 package search
 
@@ -14,31 +14,32 @@ import (
 	"understudy/kit/lru"
 )
 
-// maxKept is the limit of a memory in bytes.
+// maxKept is the maximum size of a memory in bytes.
 const maxKept = 32 << 20
 
 // memory keeps the sums, or the counts, of the searches under one policy. It is safe for concurrent use.
 type memory struct {
-	mu          sync.Mutex // guards looking up and creating runs
+	mu          sync.Mutex // guards finding and creating runs
 	runs        *lru.Cache[string, *keptRun]
-	minRunBytes int64         // the weight of a small run; it limits the number of runs
-	readSlot    chan struct{} // holds a value while a background read runs; one read at a time
+	minRunBytes int64         // the assumed size of a small run, which limits the number of runs
+	readSlot    chan struct{} // holds a value while a background read runs, so that only one runs at a time
 	ctx         context.Context
 	cancel      context.CancelFunc
 	work        sync.WaitGroup
 }
 
-// keptRun is one kept sum or count. lock guards its fields; each part is guarded by its table.
+// keptRun is a sum or count that is kept for later requests. lock guards its fields. The lock of each table guards
+// the table's part.
 type keptRun struct {
 	lock       chan struct{}
-	dropped    bool // the memory dropped this run
+	dropped    bool // whether the memory has dropped this run
 	parts      map[*columns.Table]*part
 	background *backgroundRead
-	incomplete bool      // some matches could not be read
-	timedOut   bool      // matches are missing because reading took too long
+	incomplete bool      // whether some matches could not be read
+	timedOut   bool      // whether the time limit is why matches could not be read
 	startedAt  time.Time // when counting began
 	versions   map[*columns.Table]int64
-	result     *answer // the last computed answer, or nil; valid while the tables have these versions
+	result     *answer // the last computed answer; valid while the tables have the versions in versions; nil if there is none
 }
 
 // part is the sum or the count of the matches of one kind.
@@ -49,7 +50,7 @@ type part struct {
 	count *tally
 }
 
-// isDropped reports whether the part no longer receives changes. The table is locked.
+// isDropped reports whether the part no longer receives changes. The caller must hold the table's lock.
 func (p *part) isDropped() bool {
 	return p.watch.Ended || p.count != nil && (p.count.abandoned || p.count.full)
 }
@@ -59,10 +60,10 @@ type answer struct {
 	sum     *query.SumResult
 	total   query.Count
 	facets  []query.SearchFacet
-	partial bool // some records were not counted
+	partial bool // whether some records were not counted
 }
 
-// newMemory returns a memory that keeps the most recent runs: so many while they are small, fewer when they are large.
+// newMemory returns a memory for at most that many runs. If runs are large, it keeps fewer.
 func newMemory(runs int64) *memory {
 	m := &memory{runs: lru.New[string, *keptRun](maxKept), minRunBytes: maxKept / 2 / runs, readSlot: make(chan struct{}, 1)}
 	m.runs.SetDropFunc(m.drop)
@@ -70,7 +71,7 @@ func newMemory(runs int64) *memory {
 	return m
 }
 
-// close ends the background reads, drops every run, and waits.
+// close ends the background reads, drops every run, and waits for the reads to end.
 func (m *memory) close() {
 	m.mu.Lock()
 	m.cancel()
@@ -79,7 +80,7 @@ func (m *memory) close() {
 	m.work.Wait()
 }
 
-// drop empties a run as soon as nobody uses it.
+// drop empties a run as soon as no caller uses it.
 func (m *memory) drop(k *keptRun) {
 	m.work.Go(func() {
 		k.lock <- struct{}{}
@@ -89,7 +90,7 @@ func (m *memory) drop(k *keptRun) {
 	})
 }
 
-// take returns the run of a key and locks it. The caller calls release. It returns ErrClosed after close.
+// take returns the run of a key and locks it. The caller must call release. take returns ErrClosed after close.
 func (m *memory) take(ctx context.Context, key string) (*keptRun, error) {
 	for {
 		k := m.find(key)

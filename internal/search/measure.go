@@ -1,4 +1,4 @@
-// Measure: resolves what a request sums up, and the fields by which it groups matches.
+// This file resolves the names in a sum request: what is summed up, and the fields by which matches are grouped.
 
 package search
 
@@ -22,15 +22,15 @@ type measure struct {
 	zone    *time.Location
 	views   []*lang.KindView // the kinds that have the requested value and groupings
 	byView  map[*lang.KindView]*kindMeasure
-	timed   bool // the summed values are lengths of time
+	timed   bool // whether the summed values are lengths of time
 }
 
-// kindMeasure is how one kind supplies a measure.
+// kindMeasure says how the records of one kind are summed and grouped.
 type kindMeasure struct {
 	field   string // the summed field, or "" if only matches are counted
 	unit    string
 	elapsed *spec.Elapsed
-	by      [aggregate.MaxDimensions]string // the grouping fields; "" if the grouping is the kind or a time
+	by      [aggregate.MaxDimensions]string // the grouping fields; "" if the matches are grouped by kind or by time
 }
 
 // measureOf resolves the names of a sum request. It returns ErrInvalid, or ErrForbidden for a field that the caller
@@ -104,7 +104,7 @@ func (m *measure) resolveElapsed(some []*lang.KindView, name string) error {
 	return nil
 }
 
-// groupBy resolves the i-th grouping of the request.
+// groupBy resolves the i-th grouping of the request, which has the given name.
 func (m *measure) groupBy(q *lang.BoundQuery, i int, name string) error {
 	switch {
 	case name == lang.KindName:
@@ -147,8 +147,9 @@ func (m *measure) groupByTime(name string) error {
 	return nil
 }
 
-// resolveField returns the field that a name means in each kind where it fits, and leaves the other kinds out. fits
-// decides by the spec, not by what the caller sees. known lists the names that the error message suggests.
+// resolveField returns the field that a name means in each kind where fits accepts the field. It leaves the other
+// kinds out. fits decides by the spec, not by what the caller sees. known lists the names that the error message
+// suggests.
 func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(*lang.KindView, *spec.Field) bool,
 	known func() []string) (map[*lang.KindView]string, error) {
 	there := m.viewsWith(func(s *lang.KindView) bool { f, several := s.Field(name); return f != nil || len(several) > 0 })
@@ -187,7 +188,7 @@ func (s *Searcher) SumNames(c understudy.Caller, a query.SearchRequest) (sums, b
 	return m.sumNames(), m.groupNames(), nil
 }
 
-// viewsWith returns the views for which holds returns true.
+// viewsWith returns the views for which the function holds returns true.
 func (m *measure) viewsWith(holds func(*lang.KindView) bool) []*lang.KindView {
 	return slices.DeleteFunc(slices.Clone(m.views), func(s *lang.KindView) bool { return !holds(s) })
 }
@@ -203,8 +204,8 @@ func canSee(s *lang.KindView, field string) bool {
 	return ok
 }
 
-// canAskFor reports whether the caller can ask for a name: every kind in which the name fits must show the field and
-// its unit.
+// canAskFor reports whether the caller can use a name. Every kind in which fits accepts the field must show the
+// field and its unit.
 func (m *measure) canAskFor(name string, fits func(*lang.KindView, *spec.Field) bool) bool {
 	return !slices.ContainsFunc(m.views, func(s *lang.KindView) bool {
 		f, several := s.Field(name)
@@ -212,7 +213,7 @@ func (m *measure) canAskFor(name string, fits func(*lang.KindView, *spec.Field) 
 	})
 }
 
-// sumNames returns what can be summed in the kinds of the measure.
+// sumNames returns the names of what can be summed in the kinds of the measure.
 func (m *measure) sumNames() []string {
 	all := []string{query.SumCount}
 	for _, s := range m.views {
@@ -273,7 +274,7 @@ func kindGroupNames(s *lang.KindView) (all []string) {
 	return all
 }
 
-// hasHiddenTime reports whether the caller does not see a field that dates the records of a kind.
+// hasHiddenTime reports whether the caller does not see one of the fields that hold the date of a kind's records.
 func hasHiddenTime(s *lang.KindView) bool {
 	return slices.ContainsFunc(query.TimeFields(s.Kind), func(f *spec.Field) bool { return !canSee(s, f.Name) })
 }
@@ -283,7 +284,7 @@ func sortFrom(all []string, from int) []string {
 	return all
 }
 
-// aggregateOptions returns the options for aggregating one kind. The table is locked.
+// aggregateOptions returns the options for aggregating one kind. The caller must hold the table's lock.
 func (m *measure) aggregateOptions(s *lang.KindView, t *columns.Table) aggregate.Options {
 	in := m.byView[s]
 	o := aggregate.Options{Timed: in.elapsed != nil}

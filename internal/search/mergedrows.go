@@ -1,4 +1,4 @@
-// Merged rows: the records of several store queries as one stream, ordered by place.
+// This file merges the records of several store queries into one stream, ordered by place.
 
 package search
 
@@ -18,7 +18,8 @@ type found struct {
 	view   *lang.KindView
 }
 
-// stream yields each record of a plan beyond a place once, newest first unless up is set.
+// stream yields each record of a plan once, beginning after the place below. The newest record comes first unless
+// up is true.
 func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Query.Below, plan[i].Query.OldestFirst = below, up
@@ -32,7 +33,7 @@ func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below que
 	return s.merge(ctx, plan, up, yield)
 }
 
-// merge merges the records of several store queries. Arguments are as in stream.
+// merge merges the records of several store queries. Its arguments are those of stream.
 func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, yield func(found) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

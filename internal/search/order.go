@@ -1,4 +1,4 @@
-// Order: how hits are sorted, and a heap that keeps the first hits of the newest matches.
+// This file defines how hits are sorted, and a heap that keeps the first n hits.
 
 package search
 
@@ -18,7 +18,7 @@ import (
 	"understudy/spec"
 )
 
-// The names of orders that are not fields.
+// The names of the orders that do not sort by a field.
 const (
 	newest = "newest"
 	oldest = "oldest"
@@ -28,14 +28,15 @@ const (
 // order is how hits are sorted. The zero value means newest first.
 type order struct {
 	oldestFirst bool
-	window      bool // only a window of the newest matches is sorted
+	window      bool // whether only a window of the newest matches is sorted
 	rank        bool
 	descending  bool // whether the largest value comes first
 	fields      map[*lang.KindView]string
 	sorts       map[*lang.KindView]lang.Sort
 }
 
-// orderOf parses the name of an order. The caller must fully see a sort field in every kind that has it.
+// orderOf parses the name of an order. If the order sorts by a field, the caller must fully see the field in every
+// kind that has it.
 func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	switch name {
 	case "", newest:
@@ -132,10 +133,10 @@ func (o *order) compare(a, b *position) int {
 	if by != 0 {
 		return by
 	}
-	return cmp.Compare(b.Place, a.Place) // the newest match first
+	return cmp.Compare(b.Place, a.Place) // among equal keys the newest match comes first
 }
 
-// topN is a heap that keeps the first n of many matches, with the last of the n on top.
+// topN is a heap that keeps the first n of many matches. The last of these n is on top.
 type topN struct {
 	order   *order
 	entries []*entry
@@ -174,16 +175,16 @@ func (b *topN) drain() []*entry {
 	return all
 }
 
-// Weights of a match in a text: for a phrase, a word and the beginning of a word.
+// How much an occurrence of a phrase, a word or the beginning of a word counts for the rank of a match.
 const (
 	phraseWeight, wordWeight, prefixWeight = 6, 4, 1
-	wholeTextFactor                        = 4 // multiplies the weight if the match is the whole text
+	wholeTextFactor                        = 4 // the factor for a match that is the whole text
 	maxOccurrences                         = 8 // the maximum number of occurrences of a word that count in one text
 )
 
-// score returns how well a record matches the words of a query: how often they occur in the fields that the role sees,
-// how short those fields are, and whether the words are the whole field. The score depends on this record alone, so new
-// records do not change it.
+// score returns how well a record matches the words of a query. It depends on how often the words occur in the
+// fields that the role sees, how short those fields are, and whether the words are the whole field. The score
+// depends on this record alone, so new records do not change it.
 func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 	var all uint64
 	for _, l := range q.Cond.WordPredicates(nil) {

@@ -1,4 +1,4 @@
-// Saved: searches that people save under names, and searches that the specs define.
+// This file stores searches that people save under names, and lists searches that the specs define.
 
 package search
 
@@ -19,8 +19,8 @@ import (
 
 const (
 	savedPrefix   = "search/saved/"
-	maxSavedName  = 60  // the maximum length of a name in characters
-	maxKeyBytes   = 512 // the maximum length of a key in the KV store
+	maxSavedName  = 60  // the maximum length of the name of a saved search, in characters
+	maxKeyBytes   = 512 // the maximum length of a key in the KV store, in bytes
 	noSavedFormat = "search: %w: there is no saved search %q; understudy search --saved lists them"
 )
 
@@ -92,7 +92,7 @@ func checkName(name string) error {
 	switch n := utf8.RuneCountInString(name); {
 	case name == "" || n > maxSavedName || !utf8.ValidString(name):
 		return newInvalid("a name has 1 to %d characters", maxSavedName)
-	case name == "." || name == "..": // a URL cannot end in these names
+	case name == "." || name == "..": // a URL cannot end in these names, because clients resolve them as relative paths
 		return newInvalid("name %q: write letters", name)
 	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return newInvalid("name %q: write letters, digits and marks, without spaces around them", understudy.Clip(name))
@@ -122,7 +122,7 @@ func (s *Searcher) ListSaved(ctx context.Context, c understudy.Caller) ([]query.
 		}
 		n := k.search()
 		if k.Owner != c.Name && c.Role() != understudy.RoleAll && s.Check(c, n.Request) != nil {
-			continue // the search names a field or kind that this caller does not see
+			continue // this caller does not see a field or kind that the search names
 		}
 		all = append(all, n)
 	}
@@ -148,7 +148,7 @@ func (s *Searcher) FindSaved(ctx context.Context, owner, name string) (query.Sav
 	switch {
 	case err != nil:
 		return query.SavedSearch{}, fmt.Errorf("search: read %q: %w", understudy.Clip(name), err)
-	case k.Name == "": // nothing is stored under the name
+	case k.Name == "": // no search is stored under the name
 		return query.SavedSearch{}, fmt.Errorf(noSavedFormat, understudy.ErrNotFound, understudy.Clip(name))
 	}
 	return k.search(), nil
@@ -179,8 +179,8 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 	return fmt.Errorf(noSavedFormat, understudy.ErrNotFound, understudy.Clip(name))
 }
 
-// PredefinedSearches returns the searches of the specs whose fields and kinds the caller sees completely. They are
-// computed once for each role and source.
+// PredefinedSearches returns the searches of the specs whose fields and kinds the caller sees completely. The list
+// is computed once for each role and source.
 func (s *Searcher) PredefinedSearches(c understudy.Caller) []query.PredefinedSearch {
 	if !c.Grant.IsActive(s.o.Now()) {
 		return nil
@@ -190,7 +190,7 @@ func (s *Searcher) PredefinedSearches(c understudy.Caller) []query.PredefinedSea
 		return kept.([]query.PredefinedSearch)
 	}
 	all := s.loadPredefined(c)
-	if c.Grant.IsActive(s.o.Now()) { // the grant did not end meanwhile
+	if c.Grant.IsActive(s.o.Now()) { // the list is kept only if the grant did not end during the computation
 		s.predefined.Store(key, all)
 	}
 	return all

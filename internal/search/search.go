@@ -1,4 +1,4 @@
-// Searcher: its options and limits, and the kinds that a caller may search.
+// This file contains the Searcher with its options and limits, and selects the kinds that a caller may search.
 
 // Package search finds records by words and conditions, as the caller's role may see them.
 package search
@@ -27,20 +27,20 @@ import (
 type Store interface {
 	// Seek calls yield with the records of a query, ordered by place. It may also yield records that do not match.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
-	// Count counts the records of a query, up to limit, and stops at the time by.
+	// Count counts the records of a query. It stops when the count reaches limit, or at the time by.
 	Count(ctx context.Context, q query.RecordQuery, limit int64, by time.Time) (query.Count, error)
-	// ReadEdition returns the version of a source's records. A result computed from the records stays valid while both
-	// numbers stay. change is the number of the last change. silent rises when records are added or deleted without a
-	// change.
+	// ReadEdition returns two numbers that say whether a source's records have changed. A result computed from the
+	// records stays valid while both numbers stay the same. change is the number of the last change. silent
+	// increases when records are added or deleted without a change.
 	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
 	// ReadChanges returns a source's changes above a number, in order, at most limit.
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
-// Masked finds values that a caller sees only in part or not at all. access.Gate implements it.
+// Masked compares values that a caller sees only in part or not at all. access.Gate implements it.
 type Masked interface {
-	// Equal returns the condition that a field has the value of a hash, or the last four digits of a number (…4176). ok
-	// is false for any other text, and if the caller may not ask for the value.
+	// Equal returns the condition that a field has the value behind a hash, or a number that ends in four given
+	// digits (…4176). ok is false for any other text, and if the caller may not ask for the value.
 	Equal(c understudy.Caller, source, kind, field, hash string) (e query.Equality, ok bool)
 	// CheckPermission returns nil if the caller has a permission in a source, else ErrForbidden.
 	CheckPermission(c understudy.Caller, source, word string) error
@@ -51,16 +51,16 @@ const lookupPermission = "lookup"
 
 // Limits bound the work of searches. A zero value means the default.
 type Limits struct {
-	Time          time.Duration // the time limit of one answer, default 5s; then the result is Partial
+	Time          time.Duration // the time limit of one answer, default 5s; after it the result is Partial
 	MaxRecords    int           // the maximum number of records read for one answer, default 50000
-	MaxSorted     int           // how many of the newest matches are sorted by rank or by a field, default 10000
-	Count         time.Duration // the time limit of one count, default 50ms; then the count is "at least"
+	MaxSorted     int           // the number of newest matches that are sorted by rank or by a field, default 10000
+	Count         time.Duration // the time limit of one count, default 50ms; after it the count is a minimum
 	Facets        time.Duration // the time limit of all counts of an answer, default 300ms
 	Sum           time.Duration // how long a caller waits for a complete sum, default 400ms
 	MaxConcurrent int           // the maximum number of concurrent searches, default 32; half of them for one caller
-	Silence       time.Duration // an export ends if the store yields nothing for so long, default 30s
+	Silence       time.Duration // the time after which an export ends because the store yields nothing, default 30s
 	MaxSaved      int           // the maximum number of saved searches, default 1000
-	MaxSavedEach  int           // the maximum number of saved searches of one owner, default 100
+	MaxSavedEach  int           // the maximum number of saved searches of one person, default 100
 }
 
 func (l Limits) withDefaults() Limits {
@@ -77,23 +77,23 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are the parts of a Searcher.
+// Options are the dependencies and limits of a Searcher.
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	Gate    lang.Gate
-	Masked  Masked        // if nil, values that are not fully visible cannot be found
+	Masked  Masked        // compares hidden values; if nil, only fully visible values can be found
 	KV      understudy.KV // stores saved searches; if nil, searches cannot be saved
-	// Annotations are searched and shown; if nil, there are none.
+	// Annotations are the notes and marks to search and show. If nil, there are none.
 	Annotations Annotations
 	Key         []byte // the secret from which the keys of cursors are derived; see func Key
 	Limits      Limits
 	Exports     *export.Exports // the limit of concurrent exports; if nil, 4 in total and 2 for each caller
-	Columns     *columns.Set    // columns for sums; if nil, the Searcher creates a set
-	// Completeness reports whether all records of a kind are stored, and when the newest were read. If nil, all are
-	// stored.
+	Columns     *columns.Set    // the columns for sums; if nil, the Searcher creates a set
+	// Completeness reports whether all records of a kind are stored, and when the newest records were read. If nil,
+	// all records count as stored.
 	Completeness func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
-	Now          func() time.Time // the clock; if nil, time.Now
+	Now          func() time.Time // the clock; nil means time.Now
 	Logger       *slog.Logger     // the logger; if nil, nothing is logged
 }
 
@@ -102,22 +102,22 @@ type Searcher struct {
 	o          Options
 	texts      map[*spec.Kind]lang.TextRule
 	running    *limiter.Limiter // limits concurrent searches by caller name
-	saving     chan struct{}    // lets one request at a time change saved searches
+	saving     chan struct{}    // a lock: only one request at a time changes saved searches
 	counts     *memory
 	sums       *memory
 	tables     *columns.Set
-	ownsTables bool     // Close also closes tables
+	ownsTables bool     // whether the Searcher has created tables, so that Close must close them
 	visible    sync.Map // the fields that roles see of kinds, by seenKey
 	predefined sync.Map // the searches of the specs, by role and source
 }
 
-// seenKey is a role and a kind. Within one policy they decide which fields a caller sees.
+// seenKey is a role and a kind. Within one policy, the role and the kind decide which fields a caller sees.
 type seenKey struct {
 	role string
 	kind *spec.Kind
 }
 
-// New returns a Searcher. It starts nothing. Close ends the background work of searches.
+// New returns a Searcher. It starts no goroutines. Close ends the background work of searches.
 func New(o Options) (*Searcher, error) {
 	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
@@ -222,14 +222,14 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 	return v
 }
 
-// visibleFields returns a view that holds only the fields visible to a caller. It is computed once for each role and
+// visibleFields returns a view with only the fields that a caller sees. The view is computed once for each role and
 // kind.
 func (s *Searcher) visibleFields(c understudy.Caller, src *spec.Source, k *spec.Kind) *lang.KindView {
 	key := seenKey{c.Role(), k}
 	kept, ok := s.visible.Load(key)
 	if !ok {
 		kept = lang.NewKindView(s.o.Gate, c, src, k, s.texts[k])
-		if s.o.Gate.CanSee(c, src.Name, k.Name) { // the grant did not end meanwhile
+		if s.o.Gate.CanSee(c, src.Name, k.Name) { // the view is kept only if the grant did not end during the computation
 			s.visible.Store(key, kept)
 		}
 	}
@@ -244,7 +244,7 @@ func describeCaller(c understudy.Caller) string {
 	return "role " + c.Role()
 }
 
-// Limits of a request besides its text.
+// Limits of a request apart from its text.
 const (
 	maxKinds = 50
 	maxName  = 100 // the maximum length of a kind, source or sort in bytes
@@ -284,7 +284,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	return lang.Bind(a.Text, tree, views, every, now)
 }
 
-// bindLookup binds a request for the records of a complete number.
+// bindLookup binds a request for the records that contain a complete phone number.
 func (s *Searcher) bindLookup(c understudy.Caller, a *query.SearchRequest, views []*lang.KindView,
 	now time.Time) (*lang.BoundQuery, error) {
 	if a.Text != "" || len(a.Where) > 0 {
@@ -332,7 +332,7 @@ func (s *Searcher) CompileText(c understudy.Caller, t *spec.Target, text string)
 		return in.Read(&c, r) && q.Cond.Match(&c)
 	}
 	if in.Rule != nil {
-		return nil, test, nil // the amount of work must not reveal hidden records
+		return nil, test, nil // no index is used under a row rule, because the amount of work must not reveal hidden records
 	}
 	return q.Cond.Text(q.Views), test, nil
 }

@@ -1,4 +1,4 @@
-// Serve: the routes below /-/search for programs, and their errors.
+// This file serves the routes below /-/search.
 
 package search
 
@@ -26,13 +26,13 @@ type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// HandlerOptions are the parts of a handler.
+// HandlerOptions are the dependencies and settings of a handler.
 type HandlerOptions struct {
 	Searcher *Searcher
 	Callers  Callers
 	// Audit records searches and exports before their answers are sent; if nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token lets a local request that carries it see everything; "" disables this.
+	// Token gives a local request that carries it access to everything. An empty token gives no access.
 	Token     string
 	PublicURL string // the viewer's origin as browsers know it, or "" for the host of the request
 	Logger    *slog.Logger
@@ -88,7 +88,7 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer answers a request, or returns the error to answer with.
+// answer answers a request. If it returns an error, nothing was sent.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	if r.URL.Query().Has("sum") {
 		return h.answerSum(w, r, c)
@@ -205,7 +205,7 @@ func acceptedForm(accept []string) string {
 	return best
 }
 
-// mediaForm returns the format of a media type, or "".
+// mediaForm returns the format for a media type, or "" if there is none.
 func mediaForm(media string) string {
 	switch media {
 	case "application/json", "*/*", "application/*", "text/html":
@@ -218,7 +218,8 @@ func mediaForm(media string) string {
 	return ""
 }
 
-// qualityWeight returns the q parameter of a media type: 1 if there is none, 0 if it is not a number.
+// qualityWeight returns the q parameter of a media type. It returns 1 if there is no q parameter, and 0 if it is
+// not a number.
 func qualityWeight(params string) float64 {
 	for p := range strings.SplitSeq(params, ";") {
 		if name, value, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(name, "q") {
@@ -232,7 +233,7 @@ func qualityWeight(params string) float64 {
 	return 1
 }
 
-// identify returns the caller of a request: a person, or the bearer of the token.
+// identify returns the caller of a request: a person, or the local holder of the token.
 func (h *handler) identify(r *http.Request) (understudy.Caller, error) {
 	return jsonapi.IdentifyPerson(r, h.o.Token, h.o.Callers.IdentifyPerson)
 }
@@ -243,7 +244,7 @@ const (
 	exportRetryAfter = "5"
 )
 
-// explain adds to a refusal the position of a syntax error, or when to try again.
+// explain completes an error response with the position of a syntax error, or with the time when to try again.
 func (h *handler) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	var wrong *query.SyntaxError
 	switch {

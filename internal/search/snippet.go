@@ -1,4 +1,4 @@
-// Snippet: the pieces of a record's texts around the words that were found.
+// This file cuts the pieces out of a record's texts that surround the words found.
 
 package search
 
@@ -16,7 +16,7 @@ import (
 const (
 	maxSnippets     = 3
 	maxSnippetBytes = 240
-	leadBytes       = 60 // how much text is shown before the first found word
+	leadBytes       = 60 // how many bytes of text are shown before the first found word
 )
 
 // snippets returns the pieces of a record in which the query's words were found. Texts that people wrote come first.

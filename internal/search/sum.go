@@ -1,4 +1,4 @@
-// Sum: sums over the matches of a search, kept and updated after changes.
+// This file sums up the matches of a search. Sums are kept and updated after changes.
 
 package search
 
@@ -17,7 +17,7 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// maxSums is how many small sums are kept.
+// maxSums is the maximum number of small sums that are kept.
 const maxSums = 200
 
 // Sum sums up the matches of a search as the caller may see them. It waits only a short time for a complete answer, and
@@ -52,7 +52,7 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 	if err != nil {
 		return nil, fmt.Errorf("search: sum: %w", err)
 	}
-	out := *n.sum // a copy, because n.sum may be kept for other callers
+	out := *n.sum // copied, because n.sum may be kept for other callers
 	out.Incomplete = s.incompleteNote(ctx, v.views)
 	return &out, nil
 }
@@ -91,7 +91,7 @@ func (v *aggregation) sumKey(r *query.SumRequest) string {
 	return key
 }
 
-// renderSum builds the answer from the parts.
+// renderSum builds the answer from the parts of the sum.
 func (v *aggregation) renderSum() *answer {
 	var tables aggregate.Tables
 	var size int64
@@ -144,7 +144,7 @@ func (v *aggregation) fillRows(tables *aggregate.Tables, out *query.SumResult) {
 	}
 }
 
-// sumRows returns the rows of totals or others, which have no key.
+// sumRows returns the rows of the totals, or of the groups that are not listed. Such rows have no key.
 func (v *aggregation) sumRows(rows []aggregate.Row) []query.SumRow {
 	all := make([]query.SumRow, 0, len(rows))
 	for i := range rows {

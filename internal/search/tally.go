@@ -1,5 +1,5 @@
-// Tally: counts records by the values of several fields. Records with the same values in every counted field form one
-// group.
+// This file counts records by the values of several fields. Records with the same values in every counted field
+// form one group.
 
 package search
 
@@ -22,43 +22,43 @@ import (
 const (
 	maxGroups        = 1 << 16 // the maximum number of groups of a tally
 	recordsPerPage   = 256     // the number of records in one page of a tally
-	maxUnreadChanges = 1000    // a tally is emptied after so many changes without a request
+	maxUnreadChanges = 1000    // the number of changes without a request after which a tally is emptied
 	maxFacets        = 12
 	maxListedValues  = 20   // the maximum number of listed values of a facet
 	maxCountedValues = 1000 // the maximum number of counted values of a facet
-	maxValueBytes    = 100  // longer values are not counted one by one
+	maxValueBytes    = 100  // the maximum length of a value that is counted separately, in bytes
 )
 
 // tally counts records by the values of several fields at once. The zero value is empty and counts records of all
-// kinds. A tally of one kind follows the changes of its table, whose lock guards it.
+// kinds. A tally of one kind follows the changes of its table. The table's lock guards it.
 type tally struct {
 	view          *lang.KindView
 	cond          *lang.Cond
 	candidate     lang.Candidate
-	unreadChanges int  // the number of changes since the last request for this tally
-	abandoned     bool // emptied, because nobody asked for it during many changes
+	unreadChanges int  // the number of changes since a caller last asked for this tally
+	abandoned     bool // whether the tally was emptied because of too many changes without a request
 
 	groups []group
-	byKey  map[string]uint32 // the index of a group in groups plus 1, by its encoded values
+	byKey  map[string]uint32 // the index of a group in groups, plus 1, by the group's encoded values
 	total  int64
-	full   bool         // maxGroups was reached, so some records are not counted
-	key    []byte       // a buffer for the encoded values of one record
-	values []facetValue // a buffer for the values of one record
+	full   bool         // whether maxGroups was reached, so that some records are not counted
+	key    []byte       // a reused buffer for the encoded values of one record
+	values []facetValue // a reused buffer for the values of one record
 
-	// pages hold the group of each counted record, by the store's number of the record; 0 means no group. A tally that
-	// receives no changes has no pages.
+	// pages hold the number of the group of each counted record, by the store's number of the record. 0 means no
+	// group. A tally that receives no changes has no pages.
 	pages  map[int64]*[recordsPerPage]uint32
-	page   *[recordsPerPage]uint32 // the page that was used last; its number is pageAt
+	page   *[recordsPerPage]uint32 // the page of records that was used last; its number is pageAt
 	pageAt int64
 }
 
-// group counts the records that have the same values.
+// group counts the records that have the same values in every counted field.
 type group struct {
 	n      int64
 	values []facetValue
 }
 
-// facetValue is a value of one facet. long marks a value that is too long to be shown.
+// facetValue is a value of one facet. If long is true, the value is too long to be shown.
 type facetValue struct {
 	facet, value string
 	long         bool
@@ -66,8 +66,8 @@ type facetValue struct {
 
 func (t *tally) add(c *lang.Candidate) { t.move(t.group(c), +1) }
 
-// UpdateRecord moves a record from its former group to the group of its current values; r is nil after deletion. The
-// tally is emptied if nobody asked for it during maxUnreadChanges changes.
+// UpdateRecord moves a record from its former group to the group of its current values. r is nil after the record
+// was deleted. The tally is emptied if it has received maxUnreadChanges changes without a request.
 func (t *tally) UpdateRecord(record int64, r *understudy.Record) {
 	switch t.unreadChanges++; {
 	case t.abandoned || t.full:
@@ -83,7 +83,7 @@ func (t *tally) UpdateRecord(record int64, r *understudy.Record) {
 	t.assign(record, to)
 }
 
-// assign moves a record into a group; 0 means no group.
+// assign moves a record into the group to; 0 means no group.
 func (t *tally) assign(record int64, to uint32) {
 	if at := record / recordsPerPage; t.page == nil || t.pageAt != at {
 		page := t.pages[at]
@@ -106,7 +106,7 @@ func (t *tally) assign(record int64, to uint32) {
 	}
 }
 
-// move adds by to the size of a group; group 0 is ignored.
+// move adds by to the size of a group. It ignores group 0.
 func (t *tally) move(group uint32, by int64) {
 	if group != 0 {
 		t.groups[group-1].n += by
@@ -119,8 +119,8 @@ func (t *tally) size() int64 {
 	return int64(len(t.pages))*(recordsPerPage*4+64) + int64(len(t.groups))*512
 }
 
-// group returns the group of a record and creates it if needed. It returns 0 if the maximum number of groups is
-// reached.
+// group returns the number of a record's group and creates the group if needed. It returns 0 if there are already
+// maxGroups groups.
 func (t *tally) group(c *lang.Candidate) uint32 {
 	day := ""
 	if c.View.CanSeeTime() {
@@ -137,7 +137,7 @@ func dayOf(at int64) string {
 	return time.Unix(at, 0).UTC().Format(time.DateOnly)
 }
 
-// findGroup is group for a record of a kind by its day and the texts of its counted fields.
+// findGroup does what group does. The record is given by its kind, its day and the texts of its counted fields.
 func (t *tally) findGroup(in *lang.KindView, day string, textOf func(field string) (string, bool)) uint32 {
 	t.key, t.values = t.key[:0], append(t.values[:0], facetValue{facet: lang.KindName, value: in.Kind.Name})
 	if day != "" {
@@ -176,8 +176,8 @@ func (t *tally) findGroup(in *lang.KindView, day string, textOf func(field strin
 	return uint32(len(t.groups))
 }
 
-// canCountRows reports whether the columns of a kind suffice to decide what matches and to read every counted value.
-// The table is locked.
+// canCountRows reports whether the columns of a kind suffice to decide what matches and to read every counted
+// value. The caller must hold the table's lock.
 func canCountRows(cond *lang.Cond, s *lang.KindView, t *columns.Table) bool {
 	if s.Rule != nil || cond.CompileRows(s, t) == nil || s.CanSeeTime() && lang.RowClock(s.Kind, t) == nil {
 		return false
@@ -188,8 +188,8 @@ func canCountRows(cond *lang.Cond, s *lang.KindView, t *columns.Table) bool {
 	})
 }
 
-// fill counts the rows of a locked table that has a row for every record. It returns false if the tally has too many
-// groups, or if goOn returns false.
+// fill counts the rows of a table that has a row for every record. The caller must hold the table's lock. fill
+// returns false if the tally has too many groups, or if goOn returns false.
 func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 	s, test := t.view, t.cond.CompileRows(t.view, table)
 	clock := func(int32) int64 { return 0 }
@@ -201,7 +201,7 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 	for i, field := range s.Counted {
 		counted[i] = table.Column(field)
 	}
-	groups := map[string]uint32{} // the group of a row, by its day and its codes in the counted columns
+	groups := map[string]uint32{} // the group of a row, by its day and the codes of its values in the counted columns
 	var key []byte
 	looked := 0
 	table.VisitRecords(func(record int64, row int32) bool {
@@ -280,7 +280,8 @@ func (a *facets) facet(name string) *query.SearchFacet {
 	return a.by[name]
 }
 
-// answer returns the facets: kinds, then fields by name, then times. broken marks the counts as incomplete.
+// answer returns the facets: first kinds, then fields by name, then times. If broken is true, the counts are
+// incomplete.
 func (a *facets) answer(broken bool) *answer {
 	names, last := []string{lang.KindName}, []string{"month", "day"}
 	for _, name := range slices.Sorted(maps.Keys(a.by)) {
@@ -304,7 +305,7 @@ func (a *facets) answer(broken bool) *answer {
 	return out
 }
 
-// sortValues sorts times newest first, and other values by count.
+// sortValues sorts the values of a time facet with the newest first, and other values by count.
 func sortValues(f *query.SearchFacet) {
 	times := f.Name == "day" || f.Name == "month"
 	slices.SortFunc(f.Values, func(a, b query.SearchValue) int {

@@ -1,4 +1,4 @@
-// Totals: sums for programs, as JSON and CSV.
+// This file answers requests for sums in JSON and CSV.
 
 package search
 
@@ -16,10 +16,11 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// formCSV is a format for sums only.
+// formCSV is the CSV format, which only sums support.
 const formCSV = "csv"
 
-// answerSum answers a sum. CSV cannot say that a value is missing, so an incomplete CSV answer is an error.
+// answerSum answers a request for a sum. CSV cannot say that values are missing, so an incomplete sum in CSV is an
+// error.
 func (h *handler) answerSum(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	q, form, err := readSum(r)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Writer: an export sent over HTTP, as JSON lines or XML.
+// This file sends an export over HTTP, as JSON lines or XML.
 
 package search
 
@@ -19,17 +19,17 @@ import (
 // endTrailer is the HTTP trailer that says whether an export is complete.
 const endTrailer = "Understudy-Export"
 
-// writer writes hits in one format.
+// writer writes the hits of an export in one format.
 type writer interface {
 	writeHit(h *query.SearchHit) error
-	writeIdle() error // writes something that keeps the connection alive
+	writeIdle() error // writes something without meaning that keeps the connection alive
 	flush() error
 	end() error
-	markBroken(why string) // marks the output as incomplete
+	markBroken(why string) // marks the output as incomplete, with the reason
 }
 
-// export streams every match. An error of the query is returned before any output. A later error is written at the end
-// of the output and is not returned.
+// export streams every match. If the query is wrong, it returns an error and sends nothing. It writes a later error
+// at the end of the output.
 func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a query.SearchRequest, form string) error {
 	if _, _, err := h.s.readExport(c, &a); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	}
 	control := http.NewResponseController(w)
 	begun, sent := false, h.s.o.Now()
-	alive := func() error { // a client that reads nothing until the deadline is disconnected
+	alive := func() error { // extends the deadline at which a client that reads nothing is disconnected
 		begun = true
 		return control.SetWriteDeadline(h.s.o.Now().Add(h.s.o.Limits.Silence))
 	}
@@ -81,7 +81,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	unsent := !begun
 	_ = alive()
 	switch {
-	case err != nil && unsent: // nothing was sent, so the answer can still be an error status
+	case err != nil && unsent: // nothing was sent, so the response can still have an error status
 		head.Del("Trailer")
 		return err
 	case err != nil:
@@ -93,7 +93,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		head.Set(endTrailer, fmt.Sprintf("broken off; %d records", n))
 	default:
 		if out.end() != nil {
-			return nil // the client has disconnected
+			return nil // a write error means that the client has disconnected
 		}
 		said := fmt.Sprintf("complete; %d records", n)
 		if why := h.s.exportNote(r.Context(), c, a); why != "" {
@@ -104,7 +104,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	return nil
 }
 
-// idleInterval is how often an export without matches writes to keep its connection alive.
+// idleInterval is the time between two writes that keep the connection of an export without matches alive.
 const idleInterval = 5 * time.Second
 
 func pushOutput(out writer, control *http.ResponseController) error {
@@ -150,10 +150,10 @@ func (l *lineWriter) end() error       { return l.out.Flush() }
 
 // markBroken writes a last line that is an error in place of a record.
 func (l *lineWriter) markBroken(why string) {
-	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // the client may have disconnected
+	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // an error is ignored, because the client may have disconnected
 }
 
-// xmlWriter writes an update document for a search engine such as Solr.
+// xmlWriter writes an XML update document for a search engine such as Solr.
 type xmlWriter struct {
 	out interface{ Write([]byte) (int, error) }
 	doc *xmldoc.Update

@@ -1,4 +1,4 @@
-// Calendar: groups by hour, day, week or month in a time zone.
+// This file groups rows by hour, day, week or month in a time zone.
 
 package aggregate
 
@@ -10,20 +10,20 @@ import (
 	"understudy"
 )
 
-// Spans returns the lengths of time by which rows can be grouped.
+// Spans returns the names of the time spans by which rows can be grouped.
 func Spans() []string { return []string{"hour", "day", "week", "month"} }
 
 // IsSpan reports whether a name is in Spans.
 func IsSpan(name string) bool { return slices.Contains(Spans(), name) }
 
-// noTime is the key of rows without a time.
+// noTime is the group key of rows without a time.
 const noTime = math.MinInt64
 
-// Calendar returns a dimension that groups rows by spans of time in a zone. at returns the time of a row in Unix
-// seconds, or 0 for none. The text of a key is 2006-01-02T15:00 (with the zone's offset), 2006-01-02, the Monday of a
-// week, or 2006-01.
+// Calendar returns a dimension that groups rows by hour, day, week or month in a zone. at returns the time of a row
+// in Unix seconds, or 0 if it has none. The text of a key is 2006-01-02T15:00 (with the zone's offset), 2006-01-02,
+// the Monday of a week, or 2006-01.
 func Calendar(span string, zone *time.Location, at func(row int32) int64) Dimension {
-	var begin, end int64 // the span of the row before
+	var begin, end int64 // the time span of the previous row, kept because neighbouring rows often share it
 	return Dimension{
 		Key: func(row int32) int64 {
 			t := at(row)
@@ -55,7 +55,7 @@ func layout(span string) string {
 	return time.DateOnly
 }
 
-// spanBounds returns the beginning and the end of the span that contains t.
+// spanBounds returns the beginning and the end of the hour, day, week or month that contains t.
 func spanBounds(span string, t time.Time) (from, to time.Time) {
 	day := func(n int) time.Time { return time.Date(t.Year(), t.Month(), t.Day()+n, 0, 0, 0, 0, t.Location()) }
 	switch span {
@@ -74,8 +74,8 @@ func spanBounds(span string, t time.Time) (from, to time.Time) {
 	return day(0), day(1)
 }
 
-// ParseSpan returns the first and the last minute, in UTC, of the span that a text names. ok is false for any other
-// text.
+// ParseSpan returns the first and the last minute, in UTC, of the hour, day, week or month that a text names. ok is
+// false for any other text.
 func ParseSpan(span, text string, zone *time.Location) (from, to time.Time, ok bool) {
 	t, err := understudy.ParseTime(text, zone, layout(span))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Group: the sums of a group of rows, from which a row can be subtracted again.
+// This file adds rows to the sums of a group, and subtracts them again.
 
 package aggregate
 
@@ -11,7 +11,7 @@ import (
 	"understudy/internal/search/columns"
 )
 
-// key identifies a group. A dimension that was not requested is 0.
+// key identifies a group. The value of a dimension that was not requested is 0.
 type key struct {
 	by   [MaxDimensions]int64
 	unit uint32
@@ -20,20 +20,20 @@ type key struct {
 // MaxDimensions is the maximum number of dimensions by which rows are grouped.
 const MaxDimensions = 2
 
-// group sums up the rows of one key.
+// group sums up the rows that have the same key.
 type group struct {
 	rows      int64
 	values    int64     // the number of rows that have a value
 	sum       int64     // the sum of values that fit in a cell, in millionths
-	large     *big.Rat  // the sum of values that do not fit in a cell; nil means 0
+	large     *big.Rat  // the sum of values that do not fit in a cell; nil means that there are none
 	durations durations // the counts of elapsed seconds
 }
 
-// value is what a row adds to its group.
+// value is what one row adds to its group.
 type value struct {
 	millionths int64
 	large      *big.Rat
-	present    bool // the row has a value
+	present    bool // whether the row has a value
 }
 
 // add adds a row if by is 1, or subtracts it if by is -1. It returns the new number of rows.
@@ -98,13 +98,13 @@ func Decimal(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// durations counts lengths of time by bucket. Up to exactSeconds each second has a bucket. Above, a bucket holds
-// lengths that differ by less than a 64th.
+// durations counts lengths of time by bucket. Each second up to exactSeconds has its own bucket. A bucket for
+// longer times holds lengths that differ by less than a 64th.
 type durations map[int32]int64
 
 const (
 	exactSeconds    = 1 << 10
-	bitsPerDoubling = 6 // each power of two is divided into 1 << bitsPerDoubling buckets
+	bitsPerDoubling = 6 // each doubling of the length is divided into 1 << bitsPerDoubling buckets
 )
 
 func (t *durations) add(seconds, by int64) {
@@ -136,8 +136,8 @@ func bucketSeconds(at int32) float64 {
 	return float64(low) + float64(int64(1)<<(double-bitsPerDoubling)-1)/2
 }
 
-// quantiles returns, for each share, the smallest length that so large a share of all lengths does not exceed. shares
-// must be in ascending order.
+// quantiles returns a length of time for each share: the smallest length that is at least as long as this share of
+// all lengths. shares must be in ascending order.
 func (t durations) quantiles(shares ...float64) []float64 {
 	places := make([]int32, 0, len(t))
 	all := int64(0)

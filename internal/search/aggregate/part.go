@@ -1,6 +1,4 @@
-// Part: the grouped sums of one kind's matches, updated when the kind's table changes.
-
-// Package aggregate sums up rows of columns in groups and can subtract them again.
+// Package aggregate sums up rows of columns in groups. It can subtract a row again when the row changes.
 package aggregate
 
 import (
@@ -10,39 +8,40 @@ import (
 	"understudy/internal/search/columns"
 )
 
-// Dimension groups rows: rows with equal keys are in one group.
+// Dimension says how rows are grouped. Rows with equal keys are in the same group.
 type Dimension struct {
 	Key  func(row int32) int64
-	Text func(key int64) string // the text of a key; "" for rows without a value
+	Text func(key int64) string // returns the text of a key; "" for rows without a value
 }
 
-// Options describe what a part sums up. All functions are called with the table locked.
+// Options describe what a part sums up. All functions are called while the table is locked.
 type Options struct {
 	// Rows reports whether a row matches. If nil, Records decides.
 	Rows func(row int32) bool
-	// Records reports whether a record matches.
+	// Records reports whether a record matches. It decides if Rows is nil.
 	Records func(r *understudy.Record) bool
 	By      []Dimension
-	// Value returns what a row adds. If nil, rows are only counted.
+	// Value returns the number that a row adds. If nil, rows are only counted.
 	Value Value
 	// Unit groups rows by the unit of their values; if nil, values have no unit.
 	Unit *Dimension
-	// Timed says that values are lengths of time whose quantiles are needed.
+	// Timed is true if the values are lengths of time whose quantiles are needed.
 	Timed bool
 }
 
-// Value returns the number of a row. ok is false if the row has none.
+// Value returns the number of a row. ok is false if the row has no number.
 type Value = columns.Value
 
 // Part sums up the matches of one kind. The lock of its table guards it.
 type Part struct {
 	Table     *columns.Table
 	o         Options
-	rows      []uint64 // the rows in the sums, one bit each
+	rows      []uint64 // a bit for each row, set if the row is in the sums
 	groups    map[key]*group
 	lastKey   key
 	lastGroup *group // the group of lastKey
-	// rest sums up the rows beyond maxGroups, by unit. restRows are these rows, one bit each.
+	// rest sums up the rows that have no group because of maxGroups, by unit. restRows has a bit for each row, set
+	// if the row is in rest.
 	rest     map[uint32]*group
 	restRows []uint64
 }
@@ -50,13 +49,13 @@ type Part struct {
 // maxGroups is the maximum number of groups in a part.
 const maxGroups = 1 << 16
 
-// New returns an empty part of a table. The table is locked.
+// New returns an empty part for a table. The caller must hold the table's lock.
 func New(t *columns.Table, o Options) *Part {
 	return &Part{Table: t, o: o, groups: map[key]*group{}}
 }
 
-// Fill adds every row that matches; Options.Rows must be set. The table is locked. Fill calls goOn from time to time
-// and returns false once goOn does.
+// Fill adds every row that matches; Options.Rows must be set. The caller must hold the table's lock. Fill calls
+// goOn from time to time. If goOn returns false, Fill stops and returns false.
 func (p *Part) Fill(goOn func() bool) (whole bool) {
 	n := 0
 	for row := range p.Table.VisitRows {
@@ -70,7 +69,7 @@ func (p *Part) Fill(goOn func() bool) (whole bool) {
 	return true
 }
 
-// Add adds a row unless it was already added. The table is locked.
+// Add adds a row unless it was already added. The caller must hold the table's lock.
 func (p *Part) Add(row int32) {
 	if hasBit(p.rows, row) {
 		return
@@ -83,7 +82,7 @@ func (p *Part) Add(row int32) {
 	g.add(p.rowValue(row), 1, p.o.Timed)
 }
 
-// addToRest assigns a row to the rest of its unit.
+// addToRest adds a row to the rest of its unit.
 func (p *Part) addToRest(row int32) *group {
 	setBit(&p.restRows, row)
 	unit := p.rowKey(row).unit
@@ -96,7 +95,7 @@ func (p *Part) addToRest(row int32) *group {
 	return p.rest[unit]
 }
 
-// RemoveRow subtracts a row.
+// RemoveRow subtracts a row if it was added.
 func (p *Part) RemoveRow(row int32) {
 	if !hasBit(p.rows, row) {
 		return
@@ -151,7 +150,8 @@ func (p *Part) rowKey(row int32) (k key) {
 	return k
 }
 
-// findGroup returns the group of a row and creates it if needed. It returns nil if there are already maxGroups.
+// findGroup returns the group of a row and creates it if needed. It returns nil if there are already maxGroups
+// groups.
 func (p *Part) findGroup(row int32) *group {
 	k := p.rowKey(row)
 	if p.lastGroup != nil && p.lastKey == k {
@@ -169,7 +169,7 @@ func (p *Part) findGroup(row int32) *group {
 	return g
 }
 
-// Bytes returns an estimate of the part's memory in bytes. The table is locked.
+// Bytes returns an estimate of the part's memory in bytes. The caller must hold the table's lock.
 func (p *Part) Bytes() int64 {
 	n := int64(len(p.rows)+len(p.restRows))*8 + int64(len(p.groups))*200
 	for _, g := range p.groups {
@@ -178,8 +178,8 @@ func (p *Part) Bytes() int64 {
 	return n
 }
 
-// ElapsedSeconds returns the time from one column to another in a row. A nil condition means always. If the end is
-// before the beginning the row has no value.
+// ElapsedSeconds returns a Value: the time from one column to another in a row. If when is nil, every row counts.
+// If the end is before the beginning, the row has no value.
 func ElapsedSeconds(from, to *columns.Column, when func(row int32) bool) Value {
 	return func(row int32) (n int64, large *big.Rat, ok bool) {
 		begin, end := from.Unix(row), to.Unix(row)

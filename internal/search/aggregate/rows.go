@@ -1,4 +1,4 @@
-// Rows: the groups of several parts as one table.
+// This file merges the groups of several parts into one table.
 
 package aggregate
 
@@ -14,14 +14,14 @@ type Row struct {
 	By     [MaxDimensions]string // the texts of the row's keys; "" for a dimension without a value
 	Unit   string
 	Count  int64
-	Values int64 // how many matches have a value
+	Values int64 // the number of matches that have a value
 	group  *group
 }
 
 // Sum returns the exact sum of the values.
 func (r *Row) Sum() *big.Rat { return r.group.valueSum() }
 
-// Durations returns the mean and some quantiles of the elapsed seconds. ok is false if no row has a value.
+// Durations returns the mean and some quantiles of elapsed times in seconds. ok is false if no row has a value.
 func (r *Row) Durations(shares ...float64) (mean float64, quantiles []float64, ok bool) {
 	if r.Values == 0 {
 		return 0, nil, false
@@ -30,7 +30,7 @@ func (r *Row) Durations(shares ...float64) (mean float64, quantiles []float64, o
 	return mean, r.group.durations.quantiles(shares...), true
 }
 
-// Table is the rows of a sum.
+// Table contains the rows of a sum.
 type Table struct {
 	Rows   []Row
 	Others []Row // the sums of all groups that are not in Rows, one row for each unit
@@ -46,10 +46,10 @@ type rowName struct {
 // Tables merges the groups of several parts. The zero value is empty.
 type Tables struct {
 	all  map[rowName]*group
-	rest map[string]*group // the parts' rows beyond maxGroups, by unit
+	rest map[string]*group // the rows of all parts that have no group because of maxGroups, by unit
 }
 
-// Add adds the groups of a part. The part's table is locked.
+// Add adds the groups of a part. The caller must hold the lock of the part's table.
 func (t *Tables) Add(p *Part) {
 	if t.all == nil {
 		t.all, t.rest = map[rowName]*group{}, map[string]*group{}
@@ -82,8 +82,8 @@ func mergeInto[N comparable](all map[N]*group, n N, g *group) {
 	all[n].merge(g)
 }
 
-// Table returns the rows: sorted by time if a dimension is a time, else by sum if values are summed, else by count. It
-// returns at most limit rows and keeps the newest times. inTime says which dimensions are times.
+// Table returns the rows. They are sorted by time if a dimension is a time, else by sum if values are summed, else
+// by count. Table returns at most limit rows and keeps the newest times. inTime says which dimensions are times.
 func (t *Tables) Table(limit int, summed bool, inTime [MaxDimensions]bool) Table {
 	rows := make([]Row, 0, len(t.all))
 	totals, others := map[string]*group{}, map[string]*group{}
@@ -115,7 +115,7 @@ func (t *Tables) Table(limit int, summed bool, inTime [MaxDimensions]bool) Table
 		out.Rows = rows[:limit:limit]
 	}
 	out.Others = unitRows(others)
-	if inTime[0] || inTime[1] { // the newest rows were kept; show them oldest first
+	if inTime[0] || inTime[1] { // the newest rows were kept, but they are shown with the oldest first
 		slices.SortStableFunc(out.Rows, func(a, b Row) int {
 			for i, timed := range inTime {
 				if by := strings.Compare(a.By[i], b.By[i]); timed && by != 0 {
@@ -132,7 +132,7 @@ func newRow(n rowName, g *group) Row {
 	return Row{By: n.by, Unit: n.unit, Count: g.rows, Values: g.values, group: g}
 }
 
-// unitRows returns the groups of units as rows, largest count first.
+// unitRows returns a row for each unit, with the largest count first.
 func unitRows(all map[string]*group) []Row {
 	rows := make([]Row, 0, len(all))
 	for unit, g := range all {

@@ -1,4 +1,4 @@
-// Column: one field of every record of a table, in 4 bytes per record.
+// This file stores one field of every record of a table, in 4 bytes per record.
 
 package columns
 
@@ -10,34 +10,34 @@ import (
 	"understudy/spec"
 )
 
-// Sort is the type of a column's cells.
+// Sort says how the cells of a column encode values.
 type Sort uint8
 
 // The sorts of columns.
 const (
-	Word   Sort = iota // a value shared by many records, such as a choice, a code or a phone number
+	Word   Sort = iota // a code that stands for a value shared by many records, such as a choice, a code or a phone number
 	Number             // an exact decimal in millionths
 	Time               // a time in Unix seconds
 )
 
-// Scale is the factor between a number and its cell, which holds millionths.
+// Scale is the factor by which a number is multiplied in its cell: the cell holds millionths.
 const Scale = 1_000_000
 
 // Cells with a special meaning.
 const (
 	noNumber    = math.MinInt32
-	largeNumber = math.MinInt32 + 1 // the value is in Column.large
+	largeNumber = math.MinInt32 + 1 // the cell's number is in Column.large
 	noTime      = 0
-	largeTime   = 1 // the time is in Column.large
+	largeTime   = 1 // the cell's time is in Column.large
 )
 
-// Column is one field of every record. The lock of its table guards it.
+// Column stores one field of every record. The lock of its table guards it.
 type Column struct {
 	Field *spec.Field
 	Sort  Sort
 	cells []uint32
 	words valueTable
-	large map[int32]largeValue // values that do not fit in a cell, by row
+	large map[int32]largeValue // the values that do not fit in a cell, by row
 	// unreadable counts the cells whose value cannot be kept, such as an object or a text in a number field.
 	unreadable int
 }
@@ -62,7 +62,7 @@ func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
 	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name) || k.IsInEveryPath(f.Name)
 }
 
-// putValue sets the cell of a row. It returns true if the value cannot be kept.
+// putValue sets the cell of a row. It returns true if the cell cannot represent the value.
 func (c *Column) putValue(row int32, v query.Value) (doubtful bool) {
 	doubtful = v.IsNested()
 	present := !doubtful && query.Present{}.Match(v)
@@ -91,7 +91,7 @@ func (c *Column) putValue(row int32, v query.Value) (doubtful bool) {
 
 func numberCell(n int32) uint32 { return uint32(n) }
 
-// putNumber sets a number cell. It returns true if the text is not a number.
+// putNumber sets the cell of a row to a number. It returns true if the text is not a number.
 func (c *Column) putNumber(row int32, v query.Value) (doubtful bool) {
 	text := v.Text()
 	if n, ok := parseMillionths(text); ok {
@@ -131,7 +131,7 @@ func (c *Column) keepLarge(row int32, v largeValue) {
 	c.large[row] = v
 }
 
-// clear empties the cell of a row. doubtful is what putValue returned for it.
+// clear empties the cell of a row. doubtful is what putValue returned for the cell.
 func (c *Column) clear(row int32, doubtful bool) {
 	if c.Sort == Word && c.cells[row] != 0 {
 		c.words.release(c.cells[row])
@@ -190,19 +190,19 @@ func parseMillionths(text string) (int32, bool) {
 	return int32(n), n != largeNumber
 }
 
-// IsReadable reports whether every value of the field could be kept.
+// IsReadable reports whether the cells can represent every value of the field.
 func (c *Column) IsReadable() bool { return c.unreadable == 0 }
 
 // Word returns the code of a row's value in a column of words, or 0 if the row has no value.
 func (c *Column) Word(row int32) uint32 { return c.cells[row] }
 
-// Text returns the text of a code.
+// Text returns the text of the value with a code.
 func (c *Column) Text(code uint32) string { return c.words.text[code] }
 
 // Country returns the country (ISO 3166-1 alpha-2) of the phone number with a code, or "" if it has none.
 func (c *Column) Country(code uint32) string { return c.words.country[code] }
 
-// Unix returns the Unix time of a row in a column of times, or 0 if the row has none.
+// Unix returns the Unix time of a row in a column of times, or 0 if the row has no time.
 func (c *Column) Unix(row int32) int64 {
 	at := c.cells[row]
 	if at == largeTime {

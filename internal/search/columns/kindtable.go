@@ -1,4 +1,4 @@
-// Table: the columns of one kind by row, and the watchers of its changes.
+// This file contains the table with the columns of one kind, and tells watchers about changed rows.
 
 // Package columns keeps a few fields of many records in memory and updates them as records change.
 package columns
@@ -14,7 +14,7 @@ import (
 	"understudy/spec"
 )
 
-// RowWatcher receives the changes of a table's rows. The table is locked during the calls.
+// RowWatcher is notified of changes of a table's rows. The table is locked during the calls.
 type RowWatcher interface {
 	// RemoveRow is called before the values of a row change or the row is deleted.
 	RemoveRow(row int32)
@@ -22,25 +22,26 @@ type RowWatcher interface {
 	AddRow(row int32, r *understudy.Record)
 }
 
-// RecordFollower receives every changed record of a table's kind, also records without a row. The table is locked
-// during the calls.
+// RecordFollower is notified of every changed record of a table's kind, also of records without a row. The table is
+// locked during the calls.
 type RecordFollower interface {
-	// UpdateRecord receives the current form of a record, or nil if it was deleted.
+	// UpdateRecord is called with the current form of a record, or with nil if the record was deleted.
 	UpdateRecord(record int64, r *understudy.Record)
 }
 
 // Watch is the progress of a watcher or follower. The lock of its table guards it.
 type Watch struct {
-	Ready bool // the watcher must receive every change from now on
-	// Ended says that the table was reset, or that tests compiled from its cells are no longer valid. The watcher
-	// receives no more changes.
+	Ready bool // whether the watcher must be notified of every change from now on
+	// Ended is true after the table was reset, or after tests compiled from its cells became invalid. The watcher
+	// is then no longer notified.
 	Ended     bool
 	watermark int64 // the number of the last change that the watcher received
 	watcher   RowWatcher
 	follower  RecordFollower
 }
 
-// Table is the columns of a kind, with one row per record. Its lock guards the columns and everything that reads them.
+// Table stores the columns of a kind, with one row per record. Its lock guards the columns and everything that
+// reads them.
 type Table struct {
 	sync.Mutex
 	Source string
@@ -50,28 +51,28 @@ type Table struct {
 	byField  map[string]*Column
 	fields   query.Fields
 	watchers map[*Watch]bool
-	values   []query.Value // a buffer for the values of one record
+	values   []query.Value // a reused buffer for the values of one record
 
 	progress progress
 
-	pages    map[int64]*[recordsPerPage]int32 // the row of a record plus 1, by the store's number of the record
+	pages    map[int64]*[recordsPerPage]int32 // the row of each record, plus 1, by the store's number of the record
 	freeRows []int32
-	usedRows []uint64 // the rows in use, one bit each
-	// unreadable holds, for each row, the columns that cannot keep its value, one bit each.
+	usedRows []uint64 // a bit for each row, set if the row is in use
+	// unreadable has, for each row, a bit for each column, set if the cell cannot represent the value.
 	unreadable []uint64
 }
 
-// progress is how far a table has read the store. The table's lock guards it.
+// progress is how much of the store a table has read. The table's lock guards it.
 type progress struct {
-	silent   int64         // the silent number of the store's edition
-	change   int64         // the rows contain every change up to this number
-	complete bool          // every record of the kind has a row
-	full     bool          // there is no room for more rows
-	version  int64         // rises with every change of a row
-	lastUsed int64         // the set's useCount at the last use
-	started  bool          // change and silent are set
-	working  chan struct{} // closed when the running work ends; nil if none runs
-	err      error         // the error of the last work
+	silent   int64         // the number silent that the store's ReadEdition returned
+	change   int64         // the number of the last change that the rows contain
+	complete bool          // whether every record of the kind has a row
+	full     bool          // whether there is no room for more rows
+	version  int64         // a number that increases with every change of a row
+	lastUsed int64         // the value of Set.useCount when the table was last used
+	started  bool          // whether change and silent are set
+	working  chan struct{} // closed when the running background work ends; nil if none runs
+	err      error         // the error of the last background work
 }
 
 func (p *progress) hasEdition(silent int64) bool { return p.started && p.silent == silent }
@@ -123,7 +124,7 @@ func (t *Table) reset() {
 	t.endWatches(true)
 }
 
-// endWatches ends the watches of rows, or all watches.
+// endWatches ends the watches of row watchers; if all is true, also those of followers.
 func (t *Table) endWatches(all bool) {
 	for w := range t.watchers {
 		if all || w.watcher != nil {
@@ -132,10 +133,10 @@ func (t *Table) endWatches(all bool) {
 	}
 }
 
-// Watch starts to send changes of rows to a watcher. The table is locked.
+// Watch begins to notify a watcher of changed rows. The caller must hold the table's lock.
 func (t *Table) Watch(w RowWatcher) *Watch { return t.watch(&Watch{watcher: w}) }
 
-// Follow starts to send changed records to a follower. The table is locked.
+// Follow begins to notify a follower of changed records. The caller must hold the table's lock.
 func (t *Table) Follow(f RecordFollower) *Watch { return t.watch(&Watch{follower: f}) }
 
 func (t *Table) watch(w *Watch) *Watch {
@@ -144,13 +145,13 @@ func (t *Table) watch(w *Watch) *Watch {
 	return w
 }
 
-// EndWatch ends a watch of Watch or Follow. The table is locked.
+// EndWatch ends what Watch or Follow began. The caller must hold the table's lock.
 func (t *Table) EndWatch(w *Watch) {
 	w.Ended = true
 	delete(t.watchers, w)
 }
 
-// Column returns the column of a field, or nil.
+// Column returns the column of a field, or nil if the field has no column.
 func (t *Table) Column(field string) *Column { return t.byField[field] }
 
 // SortOfField returns the sort of a field's column. ok is false if the field has no column.
@@ -163,7 +164,7 @@ func SortOfField(k *spec.Kind, field string) (s Sort, ok bool) {
 	return 0, false
 }
 
-// Version returns a number that rises when a row changes. The table is locked.
+// Version returns a number that increases when a row changes. The caller must hold the table's lock.
 func (t *Table) Version() int64 { return t.progress.version }
 
 // VisitRows calls yield with every row in use until yield returns false.
@@ -178,7 +179,8 @@ func (t *Table) VisitRows(yield func(row int32) bool) {
 	}
 }
 
-// VisitRecords calls yield with every record and its row until yield returns false. The table is locked.
+// VisitRecords calls yield with every record and its row until yield returns false. The caller must hold the
+// table's lock.
 func (t *Table) VisitRecords(yield func(record int64, row int32) bool) {
 	for n, page := range t.pages {
 		for i, row := range page {
@@ -189,10 +191,10 @@ func (t *Table) VisitRecords(yield func(record int64, row int32) bool) {
 	}
 }
 
-// IsComplete reports whether every record of the kind has a row. The table is locked.
+// IsComplete reports whether every record of the kind has a row. The caller must hold the table's lock.
 func (t *Table) IsComplete() bool { return t.progress.complete }
 
-// Row returns the row of a record. ok is false if the record has none.
+// Row returns the row of a record. ok is false if the record has no row.
 func (t *Table) Row(record int64) (int32, bool) {
 	page := t.pages[record/recordsPerPage]
 	if page == nil || page[record%recordsPerPage] == 0 {
@@ -201,7 +203,8 @@ func (t *Table) Row(record int64) (int32, bool) {
 	return page[record%recordsPerPage] - 1, true
 }
 
-// EnsureRow returns the row of a record and adds it if needed. ok is false if there is no room. The table is locked.
+// EnsureRow returns the row of a record and adds it if needed. ok is false if there is no room. The caller must
+// hold the table's lock.
 func (t *Table) EnsureRow(r *understudy.Record) (row int32, ok bool) {
 	if row, ok = t.Row(r.Number); !ok {
 		t.applyRecord(r.Number, r)

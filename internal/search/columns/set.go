@@ -1,4 +1,4 @@
-// Set: the tables of all kinds, filled and updated in the background.
+// This file contains the set of the tables of all kinds. They are filled and updated in the background.
 
 package columns
 
@@ -25,22 +25,24 @@ type Store interface {
 // Limits of the background work on a table.
 const (
 	workTime        = 10 * time.Minute
-	recordsPerBatch = 256    // how many records are added under one lock
-	changesPerRead  = 1000   // how many changes are read at once
-	maxChanges      = 50_000 // after more changes the table is reset, because reading them one by one takes too long
+	recordsPerBatch = 256  // the number of records that are added under one lock
+	changesPerRead  = 1000 // how many changes are read at once
+	// the number of unread changes after which the table is reset, because reading more changes one by one takes
+	// too long
+	maxChanges = 50_000
 )
 
-// Set is the tables of a store. It is safe for concurrent use.
+// Set is the set of the tables of a store. It is safe for concurrent use.
 type Set struct {
 	store Store
 	limit int64
 	log   *slog.Logger
 
-	mu       sync.Mutex // guards tables and useCount; locked before a table
+	mu       sync.Mutex // guards tables and useCount; locked before the lock of a table
 	tables   map[[2]string]*Table
 	useCount int64
 
-	closing sync.Mutex // guards starting work and Close; locked after a table
+	closing sync.Mutex // guards Close and the start of background work; locked after the lock of a table
 	ctx     context.Context
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -56,8 +58,8 @@ func NewSet(store Store, limit int64, log *slog.Logger) *Set {
 	return s
 }
 
-// SetLimit changes the limit of memory in bytes; 0 means DefaultLimit. A full table is emptied when the limit rises, so
-// the next sum reads all its records.
+// SetLimit changes the limit of memory in bytes; 0 means DefaultLimit. If the limit rises, a full table is emptied,
+// so that the next sum reads all its records.
 func (s *Set) SetLimit(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +75,7 @@ func (s *Set) SetLimit(limit int64) {
 	s.limit = limit
 }
 
-// DefaultLimit is the default limit of a set in bytes.
+// DefaultLimit is the default memory limit of a set, in bytes.
 const DefaultLimit = 96 << 20
 
 // Close ends the background work and waits for it.
@@ -99,16 +101,16 @@ func (s *Set) Table(source string, k *spec.Kind) *Table {
 	return t
 }
 
-// State is how far a table has read the store.
+// State is how much of the store a table has read.
 type State struct {
-	Current  bool  // the rows contain every change of the store
-	Complete bool  // every record has a row
-	Full     bool  // some records have no row for want of room
-	Change   int64 // the number of the last change in the rows
+	Current  bool  // whether the rows contain every change of the store
+	Complete bool  // whether every record of the kind has a row
+	Full     bool  // whether some records have no row because the memory is full
+	Change   int64 // the number of the last change that the rows contain
 }
 
-// Refresh updates the rows of a table, and adds rows for all records if whole is true. It waits until enough is closed;
-// then the work continues in the background.
+// Refresh updates the rows of a table. If whole is true, it also adds rows for all records. It waits until the
+// channel enough is closed; then the work continues in the background.
 func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, whole bool) (State, error) {
 	change, silent, err := s.store.ReadEdition(ctx, t.Source)
 	if err != nil {
@@ -146,7 +148,8 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 	}
 }
 
-// readAfter returns the number after which changes must be read. The table is locked.
+// readAfter returns the number of the change after which changes must be read. The caller must hold the table's
+// lock.
 func (t *Table) readAfter() int64 {
 	from := t.progress.change
 	for w := range t.watchers {
@@ -184,7 +187,7 @@ func (s *Set) startWork(t *Table, whole bool) chan struct{} {
 	return done
 }
 
-// errReset ends the work on a table that was reset meanwhile.
+// errReset ends the work on a table that was reset during the work.
 var errReset = errors.New("columns: the table begins anew")
 
 // fill adds a row for every record, newest first.
@@ -246,8 +249,8 @@ func (s *Set) putRecords(t *Table, silent int64, batch []*understudy.Record) err
 	return nil
 }
 
-// MakeRoom empties the least recently used tables until the set has room for more rows of keep. Tables with running
-// work are not emptied. It reports whether there is room.
+// MakeRoom empties the least recently used tables until the set has room for more rows of the table keep. Tables
+// with running work are not emptied. MakeRoom reports whether there is room.
 func (s *Set) MakeRoom(keep *Table) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +305,7 @@ func (s *Set) follow(ctx context.Context, t *Table) error {
 	}
 }
 
-// applyChanges reads the records of some changes and updates or deletes their rows.
+// applyChanges reads the changed records, and updates or deletes their rows.
 func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes []understudy.Change) error {
 	deleted := map[int64]bool{}
 	q := query.RecordQuery{Source: t.Source, Kinds: []string{t.Kind.Name}}
@@ -344,7 +347,7 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 	last := changes[len(changes)-1].N
 	t.progress.change = max(t.progress.change, last)
 	if len(q.IDs) > 0 {
-		t.progress.version++ // a follower's record may change without a row
+		t.progress.version++ // a follower may have been notified of a record that has no row
 	}
 	for w := range t.watchers {
 		w.notifyFollower(stored, deleted)
@@ -355,7 +358,7 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 	return nil
 }
 
-// notifyFollower sends stored and deleted records to a follower.
+// notifyFollower notifies a follower of stored and deleted records.
 func (w *Watch) notifyFollower(stored []*understudy.Record, deleted map[int64]bool) {
 	if w.follower == nil {
 		return
@@ -379,7 +382,7 @@ func (t *Table) mustAddRows() bool {
 	return rows
 }
 
-// replaceRows updates the rows of records that already have one.
+// replaceRows updates the rows of those records that have a row.
 func (s *Set) replaceRows(t *Table, silent int64, stored []*understudy.Record) error {
 	t.Lock()
 	defer t.Unlock()

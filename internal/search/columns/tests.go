@@ -1,4 +1,4 @@
-// Tests: conditions on fields, decided by the cells of a column.
+// This file compiles conditions on fields to tests of column cells.
 
 package columns
 
@@ -9,8 +9,9 @@ import (
 	"understudy/internal/query"
 )
 
-// Test compiles a test of a field to a test of rows. It returns nil if the cells cannot decide the test and records
-// must be read. The test is valid until the table's row watches end. The table is locked during compilation and use.
+// Test compiles a test of a field to a test of rows. It returns nil if the cells cannot decide the test, so that
+// records must be read. The test is valid until the table's row watches end. The caller must hold the table's lock
+// during compilation and use.
 func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 	c := t.Column(field)
 	switch {
@@ -53,7 +54,7 @@ func isNumberTest(test query.Test) bool {
 	return false
 }
 
-// wordTest returns a test that evaluates each distinct value once.
+// wordTest returns a test of rows that evaluates each distinct value only once.
 func (c *Column) wordTest(test query.Test) func(row int32) bool {
 	const yes, no = 1, 2
 	var known []uint8
@@ -80,10 +81,10 @@ func (c *Column) wordTest(test query.Test) func(row int32) bool {
 	}
 }
 
-// maxCachedResults limits the numbers whose result a test keeps.
+// maxCachedResults is the maximum number of distinct numbers whose result a test keeps.
 const maxCachedResults = 1 << 16
 
-// numberTest returns a test that evaluates each distinct number once, up to maxCachedResults numbers.
+// numberTest returns a test of rows that evaluates each distinct number only once, up to maxCachedResults numbers.
 func (c *Column) numberTest(test query.Test) func(row int32) bool {
 	known := map[uint32]bool{}
 	return func(row int32) bool {

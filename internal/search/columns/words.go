@@ -1,4 +1,4 @@
-// Words: the distinct values of a column, each kept once.
+// This file stores each distinct value of a column once, under a code.
 
 package columns
 
@@ -15,14 +15,14 @@ type valueTable struct {
 	raw     []string // the values as JSON, by code
 	text    []string // the values as text, by code
 	country []string
-	refs    []uint32 // how many records have the value
+	refs    []uint32 // the number of records that have each value, by code
 	free    []uint32
 	codes   map[string]uint32
-	reuses  int // how often a code was given to another value
+	reuses  int // the number of times that a code was given to another value
 	bytes   int64
 }
 
-// addReference returns the code of a value and counts one more record with it.
+// addReference counts one more record with a value, and returns the code of the value.
 func (w *valueTable) addReference(raw []byte) uint32 {
 	if n, ok := w.codes[string(raw)]; ok {
 		w.refs[n]++
@@ -53,7 +53,7 @@ func (w *valueTable) addReference(raw []byte) uint32 {
 	return n
 }
 
-// release counts one record less with a value and deletes a value without records.
+// release counts one record less with the value of a code. It deletes a value without records.
 func (w *valueTable) release(n uint32) {
 	if w.refs[n]--; w.refs[n] > 0 {
 		return

@@ -1,4 +1,4 @@
-// Annotations: conditions on the notes and marks that people put on records: note, noted, handled.
+// This file binds the conditions note, noted and handled, which test what people wrote on records.
 
 package lang
 
@@ -16,7 +16,8 @@ type Annotations struct {
 	All  func() []*understudy.Annotation
 }
 
-// maxListedIDs is how many annotated records the store is asked for by id. For more, every record is tested.
+// maxListedIDs is the maximum number of annotated records that are listed by id in a query to the store. If there
+// are more, every record is tested.
 const maxListedIDs = 500
 
 // The values of noted: and handled: that are not names of people.
@@ -71,10 +72,10 @@ func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *predicate {
 	return l
 }
 
-// addAnnotated adds the kinds whose records may match the predicate, and the ids of the matches if they are few. It
-// returns true if the caller sees annotations of any kind.
+// addAnnotated adds to the predicate the kinds whose records may match, and the ids of the matches if there are
+// few. It returns true if the caller sees annotations of any kind.
 func (b *Binder) addAnnotated(l *predicate, scope []*KindView, holds func(*understudy.Annotation) bool) (seen bool) {
-	others := holds(&understudy.Annotation{}) // records without an annotation match
+	others := holds(&understudy.Annotation{}) // whether a record without an annotation matches
 	for _, s := range scope {
 		if s.Annotations == nil {
 			continue
@@ -98,7 +99,7 @@ func (b *Binder) addAnnotated(l *predicate, scope []*KindView, holds func(*under
 	return seen
 }
 
-// authorTest returns the test of noted: or handled: for a person, for anybody, or for nobody.
+// authorTest returns the test of noted: or handled: for a person, for any person, or for no person.
 func authorTest(name string, v Value) func(*understudy.Annotation) bool {
 	is := func(by string) bool {
 		return strings.EqualFold(by, v.Text) || v.prefix && len(by) >= len(v.Text) && strings.EqualFold(by[:len(v.Text)], v.Text)

@@ -1,4 +1,4 @@
-// Bind: resolves the names of a parsed query to fields of kinds, for one caller.
+// This file resolves the names of a parsed query to fields of kinds, for one caller.
 
 package lang
 
@@ -19,13 +19,13 @@ type Binder struct {
 	Text       string
 	Now        time.Time
 	Views      []*KindView                                    // the requested kinds that the caller sees
-	AllKinds   func(yield func(k *spec.Kind, seen bool) bool) // every kind of the specs; seen says whether the caller sees it
-	fieldNames map[string]bool                                // the complete field names of the seen kinds
-	relative   bool                                           // the meaning of the query depends on Now
+	AllKinds   func(yield func(k *spec.Kind, seen bool) bool) // yields every kind of the specs, and whether the caller sees it
+	fieldNames map[string]bool                                // the complete field names of the kinds that the caller sees
+	relative   bool                                           // whether the meaning of the query depends on Now
 	Err        *query.SyntaxError
 
 	hint        string // a sentence with a better query, shown if nothing matches
-	annotations bool   // the query has a condition on annotations
+	annotations bool   // whether the query has a condition on annotations
 }
 
 // Bind resolves the names of a tree. The error is a *query.SyntaxError.
@@ -70,11 +70,12 @@ func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 	return &changed
 }
 
-// dropNumber returns the words alone for digits that may be a phone number or words, if no searched kind has a phone
-// number that could match. So a role that sees no phone numbers can search for digits as a word.
+// dropNumber decides about digits that may be a phone number or a word. If no searched kind has a phone number that
+// could match, it returns the tree with the word only. So a role that sees no phone numbers can search for digits
+// as a word.
 func dropNumber(tree *Node, scope []*KindView) *Node {
 	number, words := tree.Number()
-	if number == nil || number.at != number.Values[0].at { // the user wrote number: explicitly
+	if number == nil || number.at != number.Values[0].at { // the user wrote the condition number: explicitly
 		return tree
 	}
 	mayHave := func(s *KindView) bool { return len(s.phones) > 0 || len(s.masked) > 0 && words == nil }
@@ -112,7 +113,7 @@ func (b *Binder) fail(e *query.SyntaxError) *Cond {
 	return nil
 }
 
-// bindNode binds a node. scope are the kinds that the neighbouring conditions leave.
+// bindNode binds a node. scope are the kinds that the neighbouring conditions allow.
 func (b *Binder) bindNode(n *Node, scope []*KindView) *Cond {
 	if n.conditionText != "" {
 		whole := b.Text
@@ -161,7 +162,8 @@ func (b *Binder) bindNode(n *Node, scope []*KindView) *Cond {
 	return c
 }
 
-// joinOr returns the condition that one of two holds. The parts of a nested OR become parts of the result.
+// joinOr returns the condition that at least one of two conditions is true. The parts of a nested OR become parts
+// of the result.
 func joinOr(one, other *Cond) *Cond {
 	c := &Cond{Op: OpOr}
 	for _, of := range []*Cond{one, other} {
@@ -174,8 +176,8 @@ func joinOr(one, other *Cond) *Cond {
 	return c
 }
 
-// bindNamed binds id: and number:. In a kind with a field of that name the condition is on the field; in other kinds it
-// is on the id or the phone numbers. If only one of the two can be bound, the result is that one.
+// bindNamed binds id: and number:. In a kind with a field of that name, the condition is on the field. In other
+// kinds, it is on the id or the phone numbers. If only one of the two conditions can be bound, it is the result.
 func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 	own, types, fields, others := b.bindNumber, []string(nil), map[string][]*KindView{}, []*KindView(nil)
 	if n.Name == idName {
@@ -200,7 +202,7 @@ func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 	if b.Err = nil; meant != nil {
 		either = append(either, meant)
 	}
-	for _, t := range types { // one condition for each type: the field may be a text in one kind and a number in another
+	for _, t := range types { // a field may be a text in one kind and a number in another, so each type gets its own condition
 		l := b.bindField(n, fields[t])
 		if b.Err == nil {
 			either = append(either, &Cond{Op: OpField, Predicate: l})
@@ -260,10 +262,10 @@ func (b *Binder) idConditions(n *Node, scope []*KindView) (all []*Cond) {
 	return all
 }
 
-// canHoldID reports whether a visible field may contain the id, either of another record or a part of its own.
+// canHoldID reports whether a visible field may contain the id of another record, or a part of its own record's id.
 func (s *KindView) canHoldID(f *spec.Field, id string) bool {
 	_, seen := s.Fields[f.Name]
-	own := len(s.Kind.ID) == 1 && s.Kind.ID[0] == f.Name // the condition on the record's own id covers this field
+	own := len(s.Kind.ID) == 1 && s.Kind.ID[0] == f.Name // the record's own id has its own condition
 	if !seen || own || f.Type == spec.TypeSelect || SortOf(s.Kind, f) != sortExact {
 		return false
 	}
@@ -275,7 +277,7 @@ func (s *KindView) canHoldID(f *spec.Field, id string) bool {
 	return true
 }
 
-// selectKinds returns the kinds that satisfy the kind: conditions of a node.
+// selectKinds returns the kinds of scope that satisfy the kind: conditions of a node.
 func (b *Binder) selectKinds(n *Node, scope []*KindView) []*KindView {
 	return slices.DeleteFunc(slices.Clone(scope), func(s *KindView) bool { return !b.canMatchKind(n, s) })
 }
@@ -299,7 +301,7 @@ func (b *Binder) canMatchKind(n *Node, s *KindView) bool {
 	return true
 }
 
-// IsKind reports whether a name is kind or in.
+// IsKind reports whether a name is kind or in, which select the kinds to search.
 func IsKind(name string) bool { return name == KindName || name == inName }
 
 // isCalled reports whether a name is the name, singular or title of a kind.
@@ -334,8 +336,8 @@ func (b *Binder) bindField(n *Node, scope []*KindView) *predicate {
 	return b.bindTyped(n, in, fields)
 }
 
-// Fields returns the fields that a name means in the kinds of a scope. It fails if the caller does not fully see the
-// field in one of the kinds.
+// Fields returns the fields that a name means in the kinds of a scope. It fails if one of the kinds has the field
+// but the caller does not fully see it.
 func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindView]string, []*spec.Field) {
 	in := map[*KindView]string{}
 	var fields []*spec.Field
@@ -378,7 +380,7 @@ func (b *Binder) suggestKind(name string, scope []*KindView) string {
 	return ""
 }
 
-// unknownField returns the error for a name that no field in scope has.
+// unknownField returns the error for a name that is no field of the kinds in scope.
 func (b *Binder) unknownField(name string, at, end int, scope []*KindView) *query.SyntaxError {
 	var kinds []string
 	for _, s := range b.Views {

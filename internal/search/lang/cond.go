@@ -1,4 +1,4 @@
-// Conditions: what a bound query requires of a record.
+// This file defines what a bound query requires of a record.
 
 package lang
 
@@ -11,8 +11,8 @@ import (
 	"understudy/spec"
 )
 
-// Names of conditions that are not fields. A field of a spec with the same name takes precedence over the names from
-// DateName on. Over idName and NumberName it takes precedence only in its own kind.
+// Names of conditions that are not fields. A spec may have a field with such a name. The field replaces a condition
+// from DateName on. A field named like idName or NumberName replaces the condition only in its own kind.
 const (
 	KindName = "kind"
 	inName   = "in"
@@ -35,23 +35,23 @@ type Cond struct {
 	Predicate *predicate // set for opWords and OpField
 }
 
-// predicate is a condition without parts.
+// predicate is a condition that contains no other conditions.
 type predicate struct {
 	Node *Node
-	// Words, unless empty, is searched in every text, or in the field of Fields.
+	// Words are searched in every text, or in the field that Fields names. They may be empty.
 	Words tokenizer.Pattern
-	// Fields are the fields by kind. No record of a missing kind matches. If nil, the condition is on no field.
+	// Fields are the fields to test, by kind. Records of a kind without an entry do not match. If Fields is nil,
+	// the condition is not on a field.
 	Fields   map[*KindView]string
-	test     query.Test // tests the value of the field; nil for a condition on words
+	test     query.Test // tests the value of the field; nil if words are searched
 	costTest query.Test // replaces test for fields that are shown without their minus sign (spec.ShowCost)
 	// recordTest, if set, tests more of the record than one field.
 	recordTest func(c *Candidate) bool
-	// rowTest compiles recordTest to a test of column rows. If nil, rows cannot decide the condition.
-	rowTest func(s *KindView, of RowTests) func(row int32) bool
-	// What the store is asked for this condition; zero values mean nothing.
-	ids      []string // the record has one of these ids
+	// rowTest compiles recordTest to a test of column rows. If it is nil, rows cannot decide the condition.
+	rowTest  func(s *KindView, of RowTests) func(row int32) bool
+	ids      []string // the record must have one of these ids; used in the query to the store
 	Term     *query.Predicate
-	allKinds bool // Term applies to all kinds; otherwise its Field is set if every kind has the same field
+	allKinds bool // whether Term applies to all kinds; otherwise its Field is set if every kind has the same field
 }
 
 // BoundQuery is a query bound to what a caller sees.
@@ -61,23 +61,23 @@ type BoundQuery struct {
 	Cond     *Cond
 	Views    []*KindView // the kinds of which a record can match
 	Now      time.Time
-	Relative bool // the meaning of the query depends on Now
-	// Annotations says that the query has a condition on annotations.
+	Relative bool // whether the meaning of the query depends on Now
+	// Annotations is true if the query has a condition on annotations.
 	Annotations bool
-	ID          string      // the whole text if it may be an id: one word in the letter case of ids, or the digits of a number
+	ID          string      // the whole search text if it may be an id: one word in the letter case of ids, or the digits of a number
 	Hint        string      // a sentence with a better query, shown if nothing matches
 	IDViews     []*KindView // the kinds in which ID is searched
 }
 
 // MaxMatches returns the maximum number of matches if the query lists ids, else 0.
 func (q *BoundQuery) MaxMatches() int {
-	if len(q.Views) != 1 { // records of several kinds may have the same id
+	if len(q.Views) != 1 { // records of several kinds may have the same id, so the number of ids is no maximum
 		return 0
 	}
 	return q.Cond.maxMatches()
 }
 
-// maxMatches returns the number of ids that the condition lists, or 0 if it allows other records.
+// maxMatches returns the number of ids that the condition lists, or 0 if records with other ids can match.
 func (c *Cond) maxMatches() (n int) {
 	switch c.Op {
 	case OpField:
@@ -100,7 +100,7 @@ func (c *Cond) maxMatches() (n int) {
 	return n
 }
 
-// EndSentence returns the hint, or a full stop if there is no hint.
+// EndSentence returns the hint, or a full stop if the hint is empty.
 func EndSentence(hint string) string {
 	if hint == "" {
 		return "."
@@ -178,7 +178,7 @@ func (l *predicate) match(r *Candidate) bool {
 	return false
 }
 
-// WordPredicates appends the predicates on words, without those below a NOT.
+// WordPredicates appends the predicates that search words, except those below a NOT.
 func (c *Cond) WordPredicates(into []*predicate) []*predicate {
 	switch c.Op {
 	case OpNot:

@@ -1,4 +1,4 @@
-// Fold: ids and choices match in any letter case.
+// This file makes ids and choices match in any letter case.
 
 package lang
 
@@ -10,7 +10,7 @@ import (
 	"understudy/spec"
 )
 
-// foldID returns an id in the letter case of the records. Any other text is returned unchanged.
+// foldID returns an id in the letter case that records use. It returns any other text unchanged.
 func (b *Binder) foldID(typed string) string {
 	if len(typed) < understudy.AnyIDText {
 		return typed
@@ -27,14 +27,14 @@ func (b *Binder) foldID(typed string) string {
 	return strings.Join(parts, spec.IDSeparator)
 }
 
-// spellings returns the values of a condition as records may spell them: ids in the letter case of their kind, and
-// choices also in lower and upper case. After "=" the value is compared exactly as typed.
+// spellings returns the values of a condition in the spellings that records may use: ids in the letter case of
+// their kind, and choices also in lower and upper case. After "=" the value is compared exactly as typed.
 func (b *Binder) spellings(l *predicate) []Value {
 	n := l.Node
 	if n.Rel != RelIs {
 		return n.Values
 	}
-	choice := false // the field is a choice in at least one kind
+	choice := false // whether the field is a choice in at least one kind
 	for s, name := range l.Fields {
 		choice = choice || s.Kind.Field(name).Type == spec.TypeSelect
 	}

@@ -1,4 +1,4 @@
-// KindView: what one caller sees of one kind.
+// This file contains KindView: what one caller sees of one kind.
 
 package lang
 
@@ -27,36 +27,36 @@ type Gate interface {
 	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }
 
-// KindView is what a caller sees of a kind. It leaves out fields that are not fully visible.
+// KindView is what a caller sees of a kind. Its lists of fields contain only fully visible fields, except masked.
 type KindView struct {
 	Source    string
 	spec      *spec.Spec
 	Kind      *spec.Kind
-	Unnamed   bool              // fields that the spec does not name are visible, too
+	Unnamed   bool              // whether fields that the spec does not name are visible too
 	Fields    map[string]string // the fully visible fields, with their classes
-	AllFields bool              // every field is fully visible
+	AllFields bool              // whether every field is fully visible
 	Rule      *query.RowRule
 	texts     TextRule
 	Counted   []string    // the fields whose values are counted as facets: choices, codes, booleans, the root
 	visible   []string    // the fully visible text fields
-	phones    []string    // the fully visible phone number fields, without fields derived from another number
-	masked    []string    // the masked phone number fields, without fields derived from another number
-	uses      *numberUses // the use of our own numbers; nil if the kind has no own numbers with records
-	// Equal returns the condition that a field has the value of a hash, or the last four digits of a number
-	// (access.Gate). If nil, the caller may use no such condition.
+	phones    []string    // the fully visible phone number fields that are not derived from another number
+	masked    []string    // the masked phone number fields that are not derived from another number
+	uses      *numberUses // whether our own numbers are in use; nil if the kind has no own numbers with records
+	// Equal returns the condition that a field has the value behind a hash, or a number that ends in four given
+	// digits (see access.Gate). If Equal is nil, the caller may use no such condition.
 	Equal func(field, hash string) (e query.Equality, ok bool)
-	// Annotations are what people wrote on the records; nil if the caller does not see annotations.
+	// Annotations are what people wrote on the records. They are nil if the caller does not see annotations.
 	Annotations *Annotations
 }
 
 // numberUses tells which of our own numbers are in use.
 type numberUses struct {
-	hidden      string // which of the records that use numbers are hidden from the caller; "" if none
+	hidden      string // the name of records that use numbers but are hidden from the caller; "" if there are none
 	isUsedSince func(number string, since int64) bool
 }
 
-// SetUses sets the function that reports whether a number was used since a Unix time. why names the records that the
-// caller would have to see, or is "" if it sees them all.
+// SetUses sets the function that reports whether a number was used since a Unix time. why names the records that
+// the caller would have to see, or is "" if it sees them all.
 func (s *KindView) SetUses(why string, since func(number string, since int64) bool) {
 	s.uses = &numberUses{why, since}
 }
@@ -74,7 +74,7 @@ func (s *KindView) CanSeeNumbers() bool {
 // numberFields returns all phone number fields that are not derived from another number.
 func (s *KindView) numberFields() []string { return slices.Concat(s.phones, s.masked) }
 
-// NewKindView returns a view of the fields that a caller sees of a kind, without rule and lookups.
+// NewKindView returns a view of the fields that a caller sees of a kind. Its row rule and Equal are not set.
 func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts TextRule) *KindView {
 	source := src.Name
 	s := &KindView{Source: source, spec: src.Spec, texts: texts, Kind: k, Unnamed: c.Role() == understudy.RoleAll,
@@ -128,8 +128,8 @@ func (s *KindView) canSeeField(name []byte) bool {
 	}
 }
 
-// Field returns the kind's field of a complete dotted name, or of its last part. If several fields end so, f is nil and
-// ambiguous lists them.
+// Field returns the kind's field with a complete dotted name, or with a name whose last part is name. If several
+// fields match, f is nil and ambiguous lists them.
 func (s *KindView) Field(name string) (f *spec.Field, ambiguous []string) {
 	if f = s.Kind.Field(name); f != nil {
 		return f, nil
@@ -157,7 +157,7 @@ type Candidate struct {
 	View       *KindView
 	Place      query.OrderKey
 	doc        jsonspan.Value
-	TextsRead  bool              // reports whether TextFields is filled in
+	TextsRead  bool              // whether TextFields is set
 	TextFields []tokenizer.Field // the texts that the caller fully sees
 }
 

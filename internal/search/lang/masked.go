@@ -1,5 +1,5 @@
-// Masked: conditions on fields of which the caller sees the hash or the last digits, and lookups of complete phone
-// numbers.
+// This file binds conditions on fields of which the caller sees only a hash or the last digits, and lookups of
+// complete phone numbers.
 
 package lang
 
@@ -15,8 +15,8 @@ import (
 	"understudy/spec"
 )
 
-// bindHash binds a condition on hashes or last digits of a field. It returns nil if the values are not of this form, or
-// if the caller may not use them in a kind of the scope.
+// bindHash binds a condition whose values are hashes or last digits. It returns nil if the values have another
+// form, or if the caller may not use them in a kind of the scope.
 func bindHash(n *Node, scope []*KindView) *predicate {
 	fields := map[*KindView]string{}
 	for _, s := range scope {
@@ -30,7 +30,7 @@ func bindHash(n *Node, scope []*KindView) *predicate {
 	return hashPredicate(n, fields)
 }
 
-// hashPredicate is bindHash for one resolved field of each kind.
+// hashPredicate does what bindHash does, for one resolved field of each kind.
 func hashPredicate(n *Node, fields map[*KindView]string) *predicate {
 	if len(fields) == 0 || n.Rel != RelIs && n.Rel != RelSame {
 		return nil
@@ -40,7 +40,8 @@ func hashPredicate(n *Node, fields map[*KindView]string) *predicate {
 	for s, field := range fields {
 		for _, v := range n.Values {
 			text := v.Text
-			if digits, four := lastFour(text); four && s.isMaskedEnding(field, query.LastFourMark+digits) { // the caller sees no more of the number
+			// the caller sees only the last digits of the number
+			if digits, four := lastFour(text); four && s.isMaskedEnding(field, query.LastFourMark+digits) {
 				text = query.LastFourMark + digits
 			}
 			if s.Equal == nil || v.prefix {
@@ -58,7 +59,7 @@ func hashPredicate(n *Node, fields map[*KindView]string) *predicate {
 		}
 	}
 	l.recordTest = func(c *Candidate) bool {
-		return tests[c.View].Match(c.fieldValue(fields[c.View])) // fieldValue, because an empty text has a hash, too
+		return tests[c.View].Match(c.fieldValue(fields[c.View])) // fieldValue also returns an empty text, which has a hash too
 	}
 	if endings { // rows leave out empty texts, which cannot end in digits
 		l.rowTest = func(s *KindView, of RowTests) func(int32) bool { return of.Test(fields[s], tests[s]) }
@@ -66,8 +67,8 @@ func hashPredicate(n *Node, fields map[*KindView]string) *predicate {
 	return l
 }
 
-// numberHash returns the condition that any phone number has one of some hashes or last digits. It returns nil if the
-// values are not of this form, or if the caller may not use them.
+// numberHash returns the condition that any phone number has one of the given hashes or last digits. It returns nil
+// if the values have another form, or if the caller may not use them.
 func numberHash(n *Node, scope []*KindView) *Cond {
 	return numberHashIn(n, scope, (*KindView).canCompareHash)
 }
@@ -81,13 +82,13 @@ func (s *KindView) canCompareHash(field, text string) bool {
 	return ok
 }
 
-// isMaskedEnding reports whether the caller may compare the last digits of a number but does not see more of it.
+// isMaskedEnding reports whether the caller may compare the last digits of a number and sees no other digits of it.
 func (s *KindView) isMaskedEnding(field, ending string) bool {
 	_, seen := s.Fields[field]
 	return !seen && s.canCompareHash(field, ending)
 }
 
-// numberHashIn is numberHash for the fields for which want returns true.
+// numberHashIn does what numberHash does, for the fields for which want returns true.
 func numberHashIn(n *Node, scope []*KindView, want func(s *KindView, field, text string) bool) *Cond {
 	byName := map[string]map[*KindView]string{}
 	for _, s := range scope {
@@ -96,7 +97,7 @@ func numberHashIn(n *Node, scope []*KindView, want func(s *KindView, field, text
 				continue
 			}
 			if from := s.Kind.Field(f.DerivedFrom); from != nil && from.Class == f.Class && want(s, f.DerivedFrom, n.Values[0].Text) {
-				continue // a field derived from a number is the same number
+				continue // a derived field contains the same number
 			}
 			if byName[f.Name] == nil {
 				byName[f.Name] = map[*KindView]string{}
@@ -121,14 +122,15 @@ func numberHashIn(n *Node, scope []*KindView, want func(s *KindView, field, text
 	return c
 }
 
-// lastFour returns the digits of a text that is four digits, or …4176. ok is false for any other text.
+// lastFour returns the digits of a text that consists of four digits, also if written …4176. ok is false for any
+// other text.
 func lastFour(text string) (digits string, ok bool) {
 	digits = strings.TrimPrefix(text, query.LastFourMark)
 	return digits, len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
 }
 
-// lastDigits returns the condition that a masked phone number ends in the digits of a word. It returns nil if the word
-// is not four digits, or if no such number is searched.
+// lastDigits returns the condition that a masked phone number ends in the digits of a word. It returns nil if the
+// word is not four digits, or if the searched kinds have no masked number.
 func lastDigits(n *Node, scope []*KindView) *Cond {
 	digits, ok := lastFour(n.text)
 	if !ok || n.prefix {
@@ -142,7 +144,8 @@ func lastDigits(n *Node, scope []*KindView) *Cond {
 	return numberHashIn(number, scope, (*KindView).isMaskedEnding)
 }
 
-// lastDigitsHint returns the part of a message that explains how to search a masked number, or "" if none is searched.
+// lastDigitsHint returns the part of a message that explains how to search a masked number, or "" if the searched
+// kinds have no masked number.
 func lastDigitsHint(scope []*KindView) string {
 	if lastDigits(&Node{text: "0000"}, scope) == nil {
 		return ""
@@ -158,8 +161,8 @@ func (d sameDigits) Match(v query.Value) bool {
 	return understudy.ParsePhone(v.Text()).Digits == string(d)
 }
 
-// BindLookup returns the query for the records with a complete number in any phone number field, also fields hidden
-// from the caller. The caller of BindLookup has checked the permission. The error is ErrInvalid.
+// BindLookup returns the query for the records with a complete number in any phone number field, also in fields
+// hidden from the caller. It does not check the caller's permission. The error is ErrInvalid.
 func BindLookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
 	p := understudy.ParsePhone(number)
 	if !p.HasCountryCode {

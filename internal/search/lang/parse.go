@@ -1,5 +1,5 @@
-// Package lang parses the text of a search and binds it to what one caller sees. It has the tree, the conditions, the
-// queries to a store, and errors that point into the text.
+// Package lang parses the text of a search and binds it to what one caller sees. It contains the tree of a parsed
+// query, the conditions of a bound query, the queries to a store, and errors that point into the text.
 package lang
 
 import (
@@ -38,7 +38,7 @@ func Parse(text string) (*Node, error) {
 	}
 	n := p.parseOr(0)
 	p.skipSpace()
-	if p.err == nil && p.pos < len(text) { // only a ")" ends an expression early
+	if p.err == nil && p.pos < len(text) { // only a ")" ends an expression before the end of the text
 		p.fail(p.pos, p.pos+1, "this parenthesis closes nothing; remove it, or put it in quotes to search for it")
 	}
 	if p.err != nil {
@@ -47,7 +47,7 @@ func Parse(text string) (*Node, error) {
 	return n, nil
 }
 
-// check refuses invalid UTF-8 and control characters.
+// check reports an error for invalid UTF-8 and control characters.
 func (p *parser) check() {
 	for i, r := range p.text {
 		if r == utf8.RuneError {

@@ -1,4 +1,4 @@
-// Print: writes a tree in the canonical form, which parses to the same tree.
+// This file writes a query tree as text in the canonical form, which parses to the same tree.
 
 package lang
 
@@ -14,7 +14,8 @@ func (n *Node) String() string {
 	return b.String()
 }
 
-// print writes a node below the operator around, in parentheses if it binds less tightly.
+// print writes a node that lies below the operator around. It writes parentheses if the node's operator binds less
+// tightly.
 func (n *Node) print(b *strings.Builder, around op) {
 	switch n.Op {
 	case opAnd, OpOr:
@@ -75,7 +76,7 @@ func (n *Node) printField(b *strings.Builder) {
 	}
 }
 
-// isBareWord reports whether a word needs no quotes: it has letters, perhaps digits, and is not a keyword. Digits alone
+// isBareWord reports whether a word needs no quotes. It must have a letter and must not be a keyword. Digits alone
 // need quotes, because they could also be a phone number.
 func isBareWord(s string) bool {
 	if s == "AND" || s == "OR" || s == "NOT" {

@@ -1,4 +1,4 @@
-// Pseudo-fields: conditions whose names are not fields: kind, has, no, number, id, country and idle.
+// This file binds conditions whose names are not fields: kind, has, no, number, id, country and idle.
 
 package lang
 
@@ -101,8 +101,8 @@ func (b *Binder) bindPresence(n *Node, scope []*KindView) *predicate {
 	return l
 }
 
-// bindNumber binds number:, a phone number in any field of class phone. In a kind with hidden numbers it makes one
-// condition for each visible field.
+// bindNumber binds number:, which searches a phone number in any field of class phone. In a kind with hidden phone
+// fields it makes one condition for each visible field.
 func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		return b.fail(syntaxError(b.Text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
@@ -151,7 +151,8 @@ func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 	return b.fail(syntaxError(b.Text, n.at, n.end, "these records have no phone numbers"))
 }
 
-// numberPredicate returns the predicate for a number in one field, or in every visible phone number field.
+// numberPredicate returns the predicate for a number. If every is true, the number may be in any visible phone
+// number field, else in one field that is set later.
 func numberPredicate(n *Node, every bool) *predicate {
 	l := &predicate{Node: n, Fields: map[*KindView]string{}, allKinds: every, test: newPhoneTest(n.Values)}
 	if every {
@@ -177,7 +178,7 @@ func numberPredicate(n *Node, every bool) *predicate {
 	return l
 }
 
-// bindID binds id:, the id of a record of any kind in scope.
+// bindID binds id:, which searches a record of any kind in scope by its id.
 func (b *Binder) bindID(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
 		return b.fail(syntaxError(b.Text, n.at, n.end, "an id has no order; write id:VALUE"))
@@ -213,7 +214,7 @@ func (s *KindView) CanSeeID() bool {
 	return len(s.Kind.ID) > 0
 }
 
-// CountryOf is the suffix that names the country of a phone number field: from.country.
+// CountryOf is the suffix for the country of a phone number field, as in from.country.
 const CountryOf = ".country"
 
 // countries tests whether the country of a phone number has one of these ISO 3166-1 codes.
@@ -252,7 +253,7 @@ func (b *Binder) bindCountry(n *Node, scope []*KindView) *predicate {
 	return &predicate{Node: n, Fields: in, test: test}
 }
 
-// bindIdle binds idle:, our own numbers that no record has named for a time.
+// bindIdle binds idle:, which finds our own phone numbers that no record has named for a given time.
 func (b *Binder) bindIdle(n *Node, scope []*KindView) *predicate {
 	length, ok := int64(0), false
 	if n.Rel == RelIs && len(n.Values) == 1 && !n.Values[0].prefix {

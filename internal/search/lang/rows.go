@@ -1,4 +1,4 @@
-// Rows: conditions that can be decided by a few fields of every record, kept in columns.
+// This file compiles conditions that can be decided by the columns of a table.
 
 package lang
 
@@ -11,13 +11,13 @@ import (
 type RowTests interface {
 	// Test returns a test of rows for a test of a field, or nil if the rows cannot decide it.
 	Test(field string, test query.Test) func(row int32) bool
-	// Times returns a function that reads the time of a row in a field, 0 for none. It returns nil if the rows do not
-	// have the field.
+	// Times returns a function that reads the time of a row in a field; 0 means none. It returns nil if the rows do
+	// not have the field.
 	Times(field string) func(row int32) int64
 }
 
-// CompileRows compiles the condition to a test of rows. It returns nil if the rows cannot decide it, because it is on
-// words or on fields without a column.
+// CompileRows compiles the condition to a test of rows. It returns nil if the rows cannot decide the condition,
+// because it searches words or tests fields without a column.
 func (c *Cond) CompileRows(s *KindView, of RowTests) func(row int32) bool {
 	switch c.Op {
 	case opAnd, OpOr:
@@ -68,7 +68,7 @@ func negateRow(test func(int32) bool, holds bool) func(int32) bool {
 	return func(row int32) bool { return !test(row) }
 }
 
-// joinRowTests returns a test that one of the tests holds, or nil if one of them is nil.
+// joinRowTests returns a test that is true if one of the tests is true. It returns nil if one of the tests is nil.
 func joinRowTests(all []func(int32) bool) func(int32) bool {
 	for _, test := range all {
 		if test == nil {

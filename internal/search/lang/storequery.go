@@ -1,4 +1,5 @@
-// Plan: the store queries for a bound query. They find at least every match, and each found record is tested.
+// This file makes the store queries for a bound query. They find at least every match, and each found record is
+// tested.
 
 package lang
 
@@ -13,7 +14,7 @@ import (
 // maxBranches is the maximum number of store queries for one OR.
 const maxBranches = 24
 
-// StoreQuery is one query to the store and the kinds it covers.
+// StoreQuery is one query to the store, with the views of the kinds that it searches.
 type StoreQuery struct {
 	Query query.RecordQuery
 	Views map[string]*KindView // the views of the kinds, by the name of the kind
@@ -45,11 +46,11 @@ func (q *BoundQuery) Plan() []StoreQuery {
 	return all
 }
 
-// groupViews groups the kinds that one store query can cover.
+// groupViews groups the kinds that the same store query can search.
 func (c *Cond) groupViews(about []*KindView) (all [][]*KindView) {
 	var shared []*KindView
 	for _, s := range about {
-		if s.Rule != nil || c.hasIDs() { // one store query with ids covers one kind
+		if s.Rule != nil || c.hasIDs() { // a kind with a row rule needs its own store query, and a query with ids can search only one kind
 			all = append(all, []*KindView{s})
 		} else {
 			shared = append(shared, s)
@@ -93,7 +94,7 @@ func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	return all
 }
 
-// branches splits a condition at one OR, so that each branch can use its own terms and words.
+// branches splits a condition at one OR, so that each branch becomes its own store query.
 func (c *Cond) branches() []*Cond {
 	parts := c.Parts()
 	for i, p := range parts {
@@ -119,7 +120,7 @@ func (c *Cond) branches() []*Cond {
 	return []*Cond{c}
 }
 
-// HasOnlyWords reports whether a condition consists of words only, which one store query can find.
+// HasOnlyWords reports whether a condition consists only of words that one store query can find.
 func (c *Cond) HasOnlyWords() bool {
 	switch c.Op {
 	case opAnd, OpOr:
@@ -199,8 +200,8 @@ func (l *predicate) StorePredicate(about []*KindView) *query.Predicate {
 	return &t
 }
 
-// Text returns the part of a condition that the store's index of words can find, or nil. A NOT is not sent to the index
-// but tested on every record found.
+// Text returns the part of a condition that the store's index of words can find, or nil. The words below a NOT are
+// not sent to the index, but tested on every record found.
 func (c *Cond) Text(about []*KindView) *query.Text {
 	switch c.Op {
 	case OpNot:
@@ -229,7 +230,7 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 	}
 	t, fields := textOf(c.Predicate.Words, c.Predicate.Node), c.Predicate.Fields
 	if fields == nil && slices.ContainsFunc(about, func(s *KindView) bool { return s.Unnamed }) {
-		return t // fields that the spec does not name are searched, too
+		return t // fields that the spec does not name are searched too
 	}
 	t.Fields = map[string][]string{}
 	for _, s := range about {
@@ -243,7 +244,7 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 	return t
 }
 
-// textOf returns a pattern as a condition for the index.
+// textOf returns a word pattern as a condition for the store's index.
 func textOf(p tokenizer.Pattern, n *Node) *query.Text {
 	text := n.text
 	if n.Op == OpField {

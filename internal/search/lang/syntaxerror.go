@@ -1,4 +1,4 @@
-// SyntaxError: errors that point at a position of the text.
+// This file makes errors that point at a position of the search text.
 
 package lang
 

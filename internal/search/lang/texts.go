@@ -1,4 +1,4 @@
-// Texts: the texts of a record in which words are searched.
+// This file collects the texts of a record in which words are searched.
 
 package lang
 
@@ -11,10 +11,11 @@ import (
 // noText is the class of fields that are not text.
 const noText = "-"
 
-// TextRule is the class of every field that the spec names, or noText. Words are searched in text fields only.
+// TextRule has the class of every field that the spec names, or noText if the field is not text. Words are searched
+// only in text fields.
 type TextRule map[string]string
 
-// TextRuleOf returns the rule of a kind.
+// TextRuleOf returns the TextRule of a kind.
 func TextRuleOf(k *spec.Kind) TextRule {
 	rule := TextRule{}
 	for _, f := range k.Fields {

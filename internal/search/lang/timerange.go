@@ -1,4 +1,4 @@
-// TimeRange: times as people type them, and conditions on times.
+// This file parses times as people type them, and binds conditions on times.
 
 package lang
 
@@ -11,10 +11,10 @@ import (
 	"understudy/internal/query"
 )
 
-// timeRange is the range [from, to) in Unix seconds: 2026-05 is a month, -7d is one second.
+// timeRange is the range [from, to) in Unix seconds. 2026-05 is a whole month, and -7d is one second.
 type timeRange struct {
 	from, to int64
-	relative bool // counted from now; after ":" it means everything since then
+	relative bool // whether the time was counted from now; after ":" such a time means everything since then
 }
 
 // timeForms are the layouts of a time, with the length of the range that each one means.
@@ -70,8 +70,8 @@ const (
 	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d, 1d12h, 1.5d"
 )
 
-// timeRanges returns the ranges of a condition on a time, one of which must contain it. math.MinInt64 and math.MaxInt64
-// mean an open end.
+// timeRanges returns the ranges of a condition on a time. The time must lie in at least one of them. math.MinInt64
+// and math.MaxInt64 mean a range without a beginning or an end.
 func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 	read := make([]timeRange, len(n.Values))
 	for i, v := range n.Values {
@@ -101,7 +101,7 @@ func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 		if n.Values[1].Text != "" {
 			s.to = read[1].to
 		}
-		// A range with one relative end may be empty today but not on another day, so it is allowed.
+		// If one end is relative, the range may be empty today but not on another day, so it is allowed.
 		if n.isClosed() && s.from >= s.to && isAbsolute(n.Values[0].Text) == isAbsolute(n.Values[1].Text) {
 			b.refuseRange(n)
 			return nil, false
@@ -119,7 +119,7 @@ func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 // isAbsolute reports whether a time does not depend on now.
 func isAbsolute(text string) bool { return text != "" && isDigit(text[0]) }
 
-// ageRanges is timeRanges for age, which counts back from now.
+// ageRanges does what timeRanges does for the condition age, which counts back from now.
 func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 	b.relative = true
 	at := make([]int64, len(n.Values))
@@ -177,7 +177,8 @@ func (b *Binder) bindTime(l *predicate) {
 	l.Term = storeTimeRange(ranges)
 }
 
-// storeTimeRange returns the store's condition for the smallest range around all ranges, or nil if it is open.
+// storeTimeRange returns the store's condition for the smallest range that contains all ranges, or nil if that
+// range has no beginning and no end.
 func storeTimeRange(ranges []timeRange) *query.Predicate {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range ranges {

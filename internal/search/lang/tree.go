@@ -1,4 +1,4 @@
-// Tree: a parsed query whose names are not resolved yet.
+// This file contains the tree of a parsed query, whose names are not resolved yet.
 
 package lang
 
@@ -6,8 +6,8 @@ package lang
 type op uint8
 
 const (
-	opAnd   op = iota // all parts in Of must match; without parts it matches everything
-	OpOr              // one of the parts in Of must match
+	opAnd   op = iota // all parts in Of must match; a node without parts matches everything
+	OpOr              // at least one of the parts in Of must match
 	OpNot             // the part Of[0] must not match
 	opWords           // the words in text must follow each other in one field
 	OpField           // a condition on the field called Name
@@ -17,13 +17,13 @@ const (
 type relation uint8
 
 const (
-	RelIs      relation = iota // ":" compares as the field's type requires: a value, words, or a range of time
-	RelSame                    // "=" compares the exact value
-	relLess                    // "<"
-	relAtMost                  // "<="
-	relMore                    // ">"
-	relAtLeast                 // ">="
-	relRange                   // ":a..b" is from the first value to the second, both included
+	RelIs      relation = iota // the relation ":" compares as the field's type requires: a value, words, or a range of time
+	RelSame                    // the relation "=" compares the exact value
+	relLess                    // the relation "<"
+	relAtMost                  // the relation "<="
+	relMore                    // the relation ">"
+	relAtLeast                 // the relation ">="
+	relRange                   // the relation ":a..b" means from the first value to the second, both included
 )
 
 func (r relation) symbol() string {
@@ -46,22 +46,22 @@ func (r relation) symbol() string {
 type Node struct {
 	Op      op
 	Of      []*Node
-	at, end int // the position in the text, in bytes
+	at, end int // the position in the search text, in bytes
 
-	text   string // the text of opWords
-	prefix bool   // for opWords: the last word is only the beginning of a word
+	text   string // the words of a node with opWords
+	prefix bool   // whether the last word of a node with opWords is only the beginning of a word
 
-	Name   string // the field's name, for OpField
+	Name   string // the name of the field, for a node with OpField
 	Rel    relation
-	Values []Value // for OpField: one of several values, or the two ends of a range
+	Values []Value // the values of a node with OpField: several alternatives, or the two ends of a range
 
-	conditionText string // the text of a condition that is not part of the query's text
+	conditionText string // the text of the condition, if it is not part of the query's text
 }
 
 // Value is a value that a field is compared with.
 type Value struct {
-	Text    string // the text of the value; "" only as an open end of a range
-	prefix  bool   // a star follows the value
+	Text    string // the text of the value; "" only if a range has no beginning or no end
+	prefix  bool   // whether a star follows the value
 	at, end int
 }
 

@@ -1,4 +1,4 @@
-// Typed: conditions by the type of their field.
+// This file binds conditions according to the type of their field.
 
 package lang
 
@@ -17,13 +17,13 @@ import (
 type Sort uint8
 
 const (
-	sortText   Sort = iota // a text that is compared by its words
-	sortExact              // an id or a choice: the exact value
+	sortText   Sort = iota // a text, compared by its words
+	sortExact              // an id or a choice, compared by its exact value
 	SortNumber             // a decimal number
 	SortTime
 	sortBool
-	sortPhone // a phone number, or words
-	sortMap   // an object: only its presence can be tested
+	sortPhone // a phone number; other values are compared by their words
+	sortMap   // an object, of which only the presence can be tested
 )
 
 // SortOf returns the sort of a field.
@@ -50,7 +50,7 @@ func SortOf(k *spec.Kind, f *spec.Field) Sort {
 	return sortText
 }
 
-// bindTyped binds a condition on fields. It fails if the fields are of different sorts that no comparison fits.
+// bindTyped binds a condition on fields. It fails if the types of the fields are too different for one comparison.
 func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Field) *predicate {
 	var of Sort
 	first := true
@@ -58,7 +58,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 		f := s.Kind.Field(name)
 		is := SortOf(s.Kind, f)
 		if !first && is != of {
-			// A choice in one kind may be any text in another kind: compare the exact value.
+			// A choice in one kind may be any text in another kind, so the exact value is compared.
 			if isTextual(is) && isTextual(of) {
 				is = sortExact
 			} else {
@@ -81,7 +81,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 		}
 	}
 	l := &predicate{Node: n, Fields: in}
-	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // the condition field:* only requires a value
+	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // the condition field:* only requires that the field has a value
 		l.test = query.Present{}
 		return l
 	}
@@ -124,7 +124,8 @@ func (b *Binder) bindExact(l *predicate) {
 	l.test, l.Term = t, exactTerm(values)
 }
 
-// exactTerm returns the store's condition for one of some values, or nil if a value is only a beginning.
+// exactTerm returns the store's condition that a field has one of some values. It returns nil if a value is only
+// the beginning of a text.
 func exactTerm(values []Value) *query.Predicate {
 	t := &query.Predicate{}
 	for _, v := range values {
@@ -136,7 +137,7 @@ func exactTerm(values []Value) *query.Predicate {
 	return t
 }
 
-// anyWords tests for the words of any of the patterns.
+// anyWords is a test that a text contains the words of at least one of the patterns.
 type anyWords []tokenizer.Pattern
 
 // Match searches the words in the text of the value.
@@ -184,8 +185,8 @@ func (b *Binder) bindBool(l *predicate) {
 	l.test, l.Term = query.OneOf{Texts: t.Any}, t
 }
 
-// bindDecimal binds a comparison of numbers. It accepts the forms that pages show: 0:24 for 24 seconds, and $0.0248 for
-// a cost that the API writes as -0.0248. A value with a minus sign is compared with the API's number.
+// bindDecimal binds a comparison of numbers. It accepts the forms that pages show: 0:24 for 24 seconds, and $0.0248
+// for a cost that the API writes as -0.0248. A value with a minus sign is compared with the API's number.
 func (b *Binder) bindDecimal(l *predicate, fields []*spec.Field) {
 	n, signed := l.Node, false
 	show := func(how string) bool {
@@ -218,7 +219,7 @@ func (b *Binder) bindDecimal(l *predicate, fields []*spec.Field) {
 	}
 }
 
-// clockSeconds returns the seconds of 0:24 or 1:02:03. Any other text is returned unchanged.
+// clockSeconds returns the seconds of a text such as 0:24 or 1:02:03. It returns any other text unchanged.
 func clockSeconds(text string) string {
 	sum, parts := 0, strings.Split(text, ":")
 	for i, part := range parts {
@@ -231,8 +232,8 @@ func clockSeconds(text string) string {
 	return strconv.Itoa(sum)
 }
 
-// newDecimalTest returns a test that compares a number with the wanted numbers. negated compares numbers of the
-// opposite sign. A nil end of a range is open.
+// newDecimalTest returns a test that compares a number with the wanted numbers. If negated is true, it changes the
+// sign of the number first. A nil end of a range means that the range has no end.
 func newDecimalTest(rel relation, want []*query.Decimal, negated bool) query.Test {
 	switch one := (query.Range{From: want[0], To: want[len(want)-1], Negated: negated}); rel {
 	case relLess, relAtMost:
@@ -301,7 +302,7 @@ func isNumber(text string) bool {
 		strings.Trim(text, "0123456789") == ""
 }
 
-// addEndingHint sets the hint for four digits that were searched as a complete number.
+// addEndingHint sets a hint if four digits were searched as a complete number.
 func (b *Binder) addEndingHint(n *Node) {
 	if digits, ok := lastFour(n.Values[0].Text); ok {
 		b.hint = "No number is only " + digits + ". For numbers that end with it write " + n.Name + ":" + query.LastFourMark + digits + "."

@@ -1,4 +1,4 @@
-// Values: parses words, phrases, phone numbers and conditions on fields.
+// This file parses words, phrases, phone numbers and conditions on fields.
 
 package lang
 
@@ -13,7 +13,7 @@ import (
 // NumberName is the name of the condition on a phone number in any field.
 const NumberName = "number"
 
-// parsePredicate parses one word, phrase or condition. p.pos is at its first character, which is not white space.
+// parsePredicate parses one word, phrase or condition. It begins at p.pos, which must not be white space.
 func (p *parser) parsePredicate() *Node {
 	at := p.pos
 	if p.text[at] == '"' {
@@ -30,7 +30,7 @@ func (p *parser) parsePredicate() *Node {
 	}
 	if p.text[at] == '+' && at+1 < len(p.text) && isDigit(p.text[at+1]) {
 		text, prefix := p.parsePhone()
-		if prefix { // the beginning of a number is searched as a word
+		if prefix { // a star follows, so the beginning of a number is searched as a word
 			return &Node{Op: opWords, text: text, prefix: true, at: at, end: p.pos}
 		}
 		return &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: text, at: at, end: p.pos}}, at: at, end: p.pos}
@@ -134,7 +134,7 @@ func (p *parser) parseValue(n *Node) bool {
 	return true
 }
 
-// checkEnd fails if text follows a quoted value or a number without a space.
+// checkEnd reports an error if text follows a quoted value or a number without a space.
 func (p *parser) checkEnd(name string) bool {
 	if p.pos < len(p.text) && p.text[p.pos] != ')' && p.text[p.pos] != ',' && !isSpaceAt(p.text, p.pos) {
 		p.fail(p.pos, p.pos+1, "the value of %s has something right after it; write a space between", name)
@@ -172,8 +172,8 @@ func (p *parser) takeStar() bool {
 	return false
 }
 
-// parseRun parses up to white space, a parenthesis, a quotation mark or one of the characters in ends. prefix says that
-// a star ended the text.
+// parseRun parses text up to white space, a parenthesis, a quotation mark or one of the characters in ends. prefix
+// is true if a star ended the text.
 func (p *parser) parseRun(ends string) (text string, prefix bool) {
 	at := p.pos
 	for p.pos < len(p.text) {
@@ -194,7 +194,7 @@ func (p *parser) parseRun(ends string) (text string, prefix bool) {
 	return text, prefix
 }
 
-// The digits of a phone number: the maximum, and how many make a complete number.
+// The number of digits of a phone number: the maximum, and the minimum of a complete number.
 const (
 	maxNumberDigits = 15
 	minNumberDigits = 7
@@ -228,7 +228,8 @@ func (p *parser) parseNumber() string {
 	return p.text[at:p.pos]
 }
 
-// parsePhone parses a phone number, or its beginning if a star follows, without marks that records do not contain.
+// parsePhone parses a phone number, or its beginning if a star follows. It leaves out marks that records do not
+// contain.
 func (p *parser) parsePhone() (text string, prefix bool) {
 	text = marks.Replace(p.parseNumber())
 	if prefix = p.takeStar(); prefix {
@@ -242,7 +243,7 @@ func (p *parser) parsePhone() (text string, prefix bool) {
 	return text, prefix
 }
 
-// hasMoreDigits reports whether the next group of digits still fits into the number.
+// hasMoreDigits reports whether the next group of digits still fits into a phone number.
 func (p *parser) hasMoreDigits(i, digits int) bool {
 	piece := p.text[i:]
 	if end := strings.IndexFunc(piece, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == ',' || r == '*' }); end >= 0 {
@@ -267,17 +268,17 @@ func (p *parser) hasMoreDigits(i, digits int) bool {
 	return n > 0 && digits+n <= maxNumberDigits
 }
 
-// marks replaces marks that a keyboard does not have by plain marks.
+// marks replaces special characters by the plain characters on a keyboard.
 var marks = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
 
-// isAreaCode reports whether the parenthesis here contains only digits.
+// isAreaCode reports whether the parenthesis at the current position contains only digits.
 func (p *parser) isAreaCode() bool {
 	inside, _, closed := strings.Cut(p.text[p.pos+1:], ")")
 	return closed && inside != "" && strings.Trim(inside, "0123456789") == ""
 }
 
-// wholeNumber returns the tree of a text that is nothing but a phone number. For digits alone the tree also contains
-// the word (see dropNumber).
+// wholeNumber returns the tree for a text that is nothing but a phone number. For digits without a plus sign, the
+// tree also contains the text as a word (see dropNumber).
 func (p *parser) wholeNumber() *Node {
 	text := strings.TrimSpace(p.text)
 	digits := 0

@@ -1,4 +1,4 @@
-// Where: conditions that a request adds to the text of a query.
+// This file adds the conditions of a request to the text of a query.
 
 package lang
 
