@@ -1,4 +1,4 @@
-// Address: turns the URL of a request into the path that a spec uses for it.
+// This file turns the URL of a request into the path that a spec uses for it.
 
 package infer
 
@@ -13,8 +13,8 @@ import (
 	"understudy/internal/openapi"
 )
 
-// path returns the path of a URL with variables for the user and for the ids of parent records.
-// A segment is such an id if an earlier list had that record, or if isParent returns true.
+// path returns the path of a URL with variables for the user and for the ids of parent records. A segment is such
+// an id if an earlier list had that record, or if isParent returns true for the segment.
 func (l *liveList) path(at *url.URL) string {
 	given := strings.Split(at.EscapedPath(), "/")
 	all := slices.Clone(given)
@@ -49,7 +49,7 @@ func (l *liveList) isParent(before, segment string) bool {
 	return l.answer != nil && hasMember(l.answer.body, foldName(one)+"id", segment, 0)
 }
 
-// hasMember reports whether v has a member with this name and value, down to five levels of nesting.
+// hasMember reports whether v has a member with a given name and value, down to five levels of nesting.
 func hasMember(v *openapi.Value, name, value string, depth int) bool {
 	if v == nil || depth > 4 {
 		return false

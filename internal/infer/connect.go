@@ -1,4 +1,4 @@
-// Connect: how callers authenticate, and which fields link records to each other.
+// This file finds out how callers authenticate, and which fields link records to each other.
 
 package infer
 
@@ -29,7 +29,8 @@ func schemeStyle(s openapi.Scheme) string {
 // keyPattern matches a key in a description: a word such as Bearer, followed by a placeholder for the secret.
 var keyPattern = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
 
-// authorizationPattern matches the name of the Authorization header in a description. markdownLink matches a link.
+// authorizationPattern matches the name of the Authorization header in a description. markdownLink matches a
+// Markdown link.
 var (
 	authorizationPattern = regexp.MustCompile(`(?i)\bauthorization["'` + "`" + `]?:\s*`)
 	markdownLink         = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)
@@ -63,7 +64,8 @@ func styleFromText(text string) string {
 	return "bearer"
 }
 
-// auth returns the style of the source's credential, the other styles that callers may use, and the reason.
+// auth returns the style of the source's credential, the other styles that callers may use, and the reason for
+// both.
 func (a *api) auth() (sent string, callers []string, why string) {
 	var styles []string
 	for _, s := range a.doc.Schemes {
@@ -170,8 +172,9 @@ func (a *api) link() {
 	}
 }
 
-// findParent returns the field with the id of the parent record in whose path all lists of the kind are, or "". If there
-// are parent records but no such field, unsure explains it. user is the path variable whose value is the source's user.
+// findParent returns the field with the id of the parent record, if all lists of the kind have that id in their
+// path. It returns "" if there is none. If there are parent records but no such field, unsure explains why. user is
+// the path variable whose value is the source's user.
 func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 	for i, l := range k.lists {
 		free := l.freeVars(user)
@@ -197,12 +200,13 @@ func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 	return field, ""
 }
 
-// freeVars returns the variables of the list's path without the variable whose value is the source's user.
+// freeVars returns the variables of the list's path, except the variable whose value is the source's user.
 func (l *list) freeVars(user string) []string {
 	return slices.DeleteFunc(pathVars(l.op.Path), func(name string) bool { return name == user })
 }
 
-// findAbove returns the field with the id of a record from the list at path. The variable after path has the same id.
+// findAbove returns the field that holds the id of a record from the list at path. The given variable, which
+// follows path, holds the same id.
 func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 	for _, p := range kinds {
 		at := func(l *list) bool { return trimExtension(l.op.Path) == path }
@@ -219,7 +223,8 @@ func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 	return ""
 }
 
-// findShownVariables maps path variables to the field with the same value. Each kind whose lists use the variable has it.
+// findShownVariables maps path variables to a field with the same value. Every kind whose lists use the variable
+// has that field.
 func (a *api) findShownVariables() map[string]string {
 	found, not := map[string]string{}, map[string]bool{}
 	for _, k := range a.kinds {

@@ -1,4 +1,4 @@
-// Convention: lists that do not show their paging get the paging of the API's other lists.
+// This file gives lists that do not show their paging the paging of the API's other lists.
 
 package infer
 
@@ -10,7 +10,8 @@ import (
 )
 
 // applyLinkHeaders gives lists without visible paging the rules of a list that has a Link header, if there is one.
-// This is safe because a list ends where an answer has no link. Lists whose Link header names no parameter get them too.
+// This is safe because a list ends where a response has no link. Lists whose Link header names no parameter get
+// these rules too.
 func applyLinkHeaders(all []*list) {
 	var linked *pagination
 	for _, l := range all {
@@ -32,9 +33,9 @@ func applyLinkHeaders(all []*list) {
 	}
 }
 
-// applyConvention decides that a list uses a Link header if most lists of the API with the same paging parameter do.
-// It concerns lists that accept a page number, a page size or a token, and whose answers do not show the paging.
-// Such lists do not count against a Link header for a token.
+// applyConvention decides that a list uses a Link header if most lists of the API with the same paging parameter
+// use one. It concerns lists that accept a page number, a page size or a token, and whose responses do not show the
+// paging. Such lists do not count as lists without a Link header.
 func applyConvention(all []*list) {
 	linked, others := map[string]int{}, map[string]int{}
 	for _, l := range all {

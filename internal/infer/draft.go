@@ -1,8 +1,7 @@
-// Draft: writes a spec from a document, with the reason for each setting and a list of caveats.
+// This file drafts a spec from a document, with the reason for each setting and a list of caveats.
 
-// Package infer drafts a spec from an API's OpenAPI document or from its answers. It finds kinds,
-// lists, paging, ids, clocks, classes of fields and headers. It leaves out what it can't determine
-// and reports each omission.
+// Package infer drafts a spec from an API's OpenAPI document or from its responses. It finds kinds, lists, paging,
+// ids, clocks, classes of fields and headers. It leaves out what it can't determine and reports each omission.
 package infer
 
 import (
@@ -19,7 +18,7 @@ import (
 type Draft struct {
 	// YAML is the spec file. Its comments give the reasons.
 	YAML []byte
-	// Unsure has a sentence for each thing that was left out or may be wrong.
+	// Unsure has a sentence for each part of the spec that was left out or may be wrong.
 	Unsure []string
 	// Lists are the lists in the spec.
 	Lists []List
@@ -28,25 +27,25 @@ type Draft struct {
 // List is one list of a draft.
 type List struct {
 	Path  string
-	Style string // the style of its paging
-	Sure  bool   // whether its paging and the place of its rows are certain
+	Style string // the style of the list's paging
+	Sure  bool   // whether the list's paging and the place of its rows are certain
 }
 
 // api collects what is known about an API while its spec is drafted.
 type api struct {
 	doc             *openapi.Document
-	observed        bool // whether the document was built from answers of the API
+	observed        bool // whether the document was built from responses of the API
 	kinds           []*kind
 	lists           []*list
 	caveats         []caveat
-	passes          []string // paths whose answers have no records to store
-	fieldLevels     int      // maximum nesting of the fields in the spec
+	passes          []string // the paths whose responses have no records to store
+	fieldLevels     int      // the maximum nesting of the fields in the spec
 	fieldCache      fieldCache
 	credentialParam string   // the query parameter of reads that is a credential, or ""
-	wantedPaths     []string // the spec has the lists at and below these paths; empty means all lists
+	wantedPaths     []string // the lists at and below these paths are put into the spec; empty means all lists
 }
 
-// caveat is a sentence about something uncertain, and the path, kind or field that it concerns.
+// caveat is a sentence about an uncertain part of the draft, and the path, kind or field that it concerns.
 type caveat struct{ where, text string }
 
 func (a *api) addCaveat(where, format string, args ...any) {
@@ -139,7 +138,8 @@ func (a *api) listPaths(lists []*list) (paths []string) {
 	return paths
 }
 
-// Limits of a drafted file, in bytes and in YAML values. They leave room for edits by hand.
+// Limits of a drafted file, in bytes and in YAML values. They are below the limits of a spec, so that people can
+// add to the file.
 const (
 	maxYAMLBytes = 900 << 10
 	maxValues    = 80_000
@@ -179,7 +179,7 @@ func (a *api) addList(op *openapi.Operation) {
 	a.lists = append(a.lists, &list{op: op, env: env, cut: findPaging(op, &env)})
 }
 
-// oddPath returns why a spec can't contain the path, or "" if it can.
+// oddPath returns why a spec can't contain the path, or "" if a spec can.
 func oddPath(path string) string {
 	switch {
 	case strings.ContainsAny(path, "?#*"):
@@ -190,8 +190,8 @@ func oddPath(path string) string {
 	return ""
 }
 
-// isCredential reports whether a query parameter is a credential, judged by its name. The name "token" may also mean
-// paging: then the parameter must be required, or its description must mention credentials.
+// isCredential reports whether a query parameter is a credential, judged by its name. A parameter named "token" may
+// also belong to paging, so it must be required, or its description must mention credentials.
 func isCredential(p openapi.Param) bool {
 	text := regexp.MustCompile(`(?i)\b(auth\w*|credentials?|api[ -]key|bearer|scopes?)\b`)
 	return p.In == "query" && (isOneOf(p.Name, "apikey", "accesstoken", "authtoken", "oauthtoken") ||
@@ -206,7 +206,7 @@ func trimExtension(path string) string {
 	return strings.TrimSuffix(path, "/")
 }
 
-// addInstances finds the paths that return a single record of a kind. It chooses the kinds' ids first.
+// addInstances finds the paths that return a single record of a kind. Before that, it chooses the id of each kind.
 func (a *api) addInstances() {
 	byPath, byRef := map[string]*kind{}, map[string]*kind{}
 	isListPath := map[string]bool{}
@@ -260,7 +260,7 @@ func (a *api) addInstances() {
 	a.addSingleObjects(seen)
 }
 
-// addInstance adds a path to the kind if the answer contains a record. Otherwise unsure says why it doesn't.
+// addInstance adds a path to the kind if the response contains a record. Otherwise unsure says why it doesn't.
 func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	in := &instance{op: op}
 	if unsure := in.findRecord(k); unsure != "" {
@@ -281,7 +281,7 @@ func (a *api) addInstance(k *kind, op *openapi.Operation) (unsure string) {
 	return ""
 }
 
-// findRecord finds the record in the answer: the answer itself, a member with the kind's name, or the only
+// findRecord finds the record in the response: the response itself, a member with the kind's name, or the only
 // object with the kind's id. Otherwise unsure says what is missing or ambiguous.
 func (in *instance) findRecord(k *kind) (unsure string) {
 	has := func(s openapi.Schema) bool {
@@ -368,7 +368,8 @@ func (a *api) describe() {
 	a.checkSecrets()
 }
 
-// keepID adds the id's fields if the limit on fields excluded them, and removes their class so that ids are never hidden.
+// keepID adds the fields of the id if the limit on fields excluded them. It removes their class, so that ids are
+// never hidden.
 func (k *kind) keepID() {
 	for _, name := range k.id {
 		if !slices.ContainsFunc(k.fields, func(f *field) bool { return f.spec.Name == name }) {
@@ -385,7 +386,7 @@ func (k *kind) keepID() {
 	}
 }
 
-// sentences returns the caveats as text. Doubts with the same text become one sentence with several places.
+// sentences returns the caveats as text. Caveats with the same text become one sentence with several places.
 func (a *api) sentences() (all []string) {
 	const shown = 3
 	where := map[string][]string{}

@@ -1,4 +1,4 @@
-// Envelope: the template of an API's list answers, for lists that are built from stored records.
+// This file finds the template of an API's list responses, for lists that are made from stored records.
 
 package infer
 
@@ -10,10 +10,10 @@ import (
 	"understudy/internal/openapi"
 )
 
-// findAnswerTemplates finds the answer template of every list and notes the lists without one. A template of
-// fewer than three lists is dropped if another template is more common, so that it needs no paging entry.
+// findAnswerTemplates finds the response template of every list and notes the lists without a template. A template
+// of fewer than three lists is dropped if another template is more common, so that it needs no paging entry.
 func (a *api) findAnswerTemplates() {
-	forms := map[string]map[string]int{} // number of lists with a template, by the paging rules that they share
+	forms := map[string]map[string]int{} // the number of lists with each template, by the paging rules that the lists share
 	for _, l := range a.lists {
 		base := l.cut.rulesKey()
 		if forms[base] == nil {
@@ -42,7 +42,7 @@ func (a *api) findAnswerTemplates() {
 	}
 }
 
-// findAnswerTemplate returns the template of the list's answer, or in missing why there is none.
+// findAnswerTemplate returns the template of the list's response. If there is none, missing says why.
 func (l *list) findAnswerTemplate() (form, missing string) {
 	c := l.cut
 	switch {
@@ -70,7 +70,8 @@ func (l *list) findAnswerTemplate() (form, missing string) {
 	return form, ""
 }
 
-// writeObject returns the template of an object around the rows. Members are in the order of the example.
+// writeObject returns the template of an object that contains the rows. Its members are in the order of the
+// example.
 func (l *list) writeObject(s openapi.Schema, example *openapi.Value, inside string) (form, missing string) {
 	props := s.Properties()
 	if example != nil && example.Kind == openapi.Object {
@@ -100,7 +101,7 @@ func (l *list) writeObject(s openapi.Schema, example *openapi.Value, inside stri
 // ownAddress matches the description of a member that is the list's own URL.
 var ownAddress = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\b`)
 
-// writeMember returns the template of the rows or of another member of the answer.
+// writeMember returns the template of the rows or of another member of the response.
 func (l *list) writeMember(p envelopeMember, example *openapi.Value) (value, missing string) {
 	c, typ, enum := l.cut, p.schema.Type(), p.schema.Enum()
 	name := lastPart(p.path)
@@ -157,11 +158,11 @@ func (l *list) writeLink(p envelopeMember, example *openapi.Value, word string) 
 	return "", "nothing says whether the links at " + p.path + " are absolute"
 }
 
-// pagePlaceholder matches a placeholder that only the answer of a list can have.
+// pagePlaceholder matches a placeholder that occurs only in the template of a list.
 var pagePlaceholder = regexp.MustCompile(`\{(?:total|page|size|more|path|(?:next|first|previous)(?:_url)?)\}`)
 
-// wrap sets the template of the answer around the record. It returns true if the whole template is known.
-// Then a row of a list can be used to answer a request for the record.
+// wrap sets the template of the response with a single record. It returns true if the whole template is known. Then
+// a row of a list can be used to answer a request for the record.
 func (in *instance) wrap() bool {
 	if in.recordKey == "" {
 		return true
@@ -176,7 +177,7 @@ func (in *instance) wrap() bool {
 		in.answerTemplate = alone
 	}
 	if in.answerTemplate == alone && !strings.Contains(in.recordKey, ".") {
-		in.answerTemplate = "" // this template is the default and needs no setting
+		in.answerTemplate = "" // this template is the default of a spec and needs no setting
 	}
 	return missing == ""
 }

@@ -1,4 +1,4 @@
-// Errors: the format of an API's errors, and which answers with a success status are errors.
+// This file finds the format of an API's errors, and which responses with a success status are errors.
 
 package infer
 
@@ -15,8 +15,8 @@ import (
 // errorForm is the format of an API's errors.
 type errorForm struct {
 	template, contentType string
-	messagePath, codePath []string // paths of the message and of the code in the body
-	codeWords             []string // the possible codes, if the schema lists them
+	messagePath, codePath []string // the paths of the message and of the code in the body
+	codeWords             []string // the possible error codes, if the schema lists them
 }
 
 // errorForm returns the error format that most operations have, or nil if none is known.
@@ -36,15 +36,15 @@ func (a *api) errorForm() *errorForm {
 	return forms[slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(x, y string) int { return cmp.Compare(count[x], count[y]) })]
 }
 
-// Usual names of an error's message, code and status, the most likely names first.
+// Usual names of the members for an error's message, code and status, the most likely names first.
 var (
 	messageNames = []string{"message", "detail", "errormessage", "msg", "errordescription", "description", "reason", "error", "title"}
 	codeNames    = []string{"code", "errorcode", "errortype", "type", "error"}
 	statusNames  = []string{"status", "statuscode", "httpstatus", "httpcode"}
 )
 
-// buildTemplate returns the template of an error with this schema. It has {message}, {code} and {status} in their
-// places, and the members whose value is constant. ok is false if the schema has no message.
+// buildTemplate returns the template of an error with this schema. It contains {message}, {code} and {status} at
+// their places, and the members with a constant value. ok is false if the schema has no message.
 func (f *errorForm) buildTemplate(s openapi.Schema, at []string) (text string, ok bool) {
 	props := s.Properties()
 	find := func(names []string, kinds ...string) string {
@@ -85,7 +85,8 @@ func (f *errorForm) buildTemplate(s openapi.Schema, at []string) (text string, o
 	return "{" + strings.Join(parts, ",") + "}", ok
 }
 
-// buildInner returns the template of an object, or of a list with one object, inside an error. It returns "" to leave it out.
+// buildInner returns the template of an object, or of an array with one object, inside an error. It returns "" to
+// leave the member out.
 func (f *errorForm) buildInner(s openapi.Schema, at []string, ok *bool) string {
 	list := s.Type() == "array"
 	if list {
@@ -94,7 +95,7 @@ func (f *errorForm) buildInner(s openapi.Schema, at []string, ok *bool) string {
 	g := &errorForm{}
 	text, said := g.buildTemplate(s, at)
 	switch {
-	case !said || *ok && len(f.messagePath) > 0: // it has no message, or the outer object has the message
+	case !said || *ok && len(f.messagePath) > 0: // the inner object has no message, or the outer object has the message
 		return ""
 	case list:
 		text = "[" + text + "]"
@@ -103,8 +104,8 @@ func (f *errorForm) buildInner(s openapi.Schema, at []string, ok *bool) string {
 	return text
 }
 
-// errorWords are the words by which a spec names errors. Each has its HTTP statuses and a pattern that
-// matches the API's codes for the same error.
+// errorWords are the words by which a spec names errors. Each word has its HTTP statuses and a pattern that matches
+// the API's codes for the same error.
 var errorWords = []struct {
 	word     string
 	statuses []string
@@ -119,8 +120,8 @@ var errorWords = []struct {
 	{"invalid", []string{"400", "422"}, regexp.MustCompile(`invalidrequest|badrequest|validation|invalid`)},
 }
 
-// exampleTexts returns, by error word, the text that the examples of an error have at a place. At least
-// `least` examples must have that text, and none may have a different text.
+// exampleTexts returns, by error word, the text that the examples of an error have at a place. At least `least`
+// examples must have that text, and no example may have another text there.
 func (a *api) exampleTexts(place []string, least int) map[string]string {
 	all, count := map[string]string{}, map[string]int{}
 	for _, w := range errorWords {
@@ -147,7 +148,7 @@ func (a *api) exampleTexts(place []string, least int) map[string]string {
 	return all
 }
 
-// valueAt returns the text at a place inside v. In a list it looks at the first element.
+// valueAt returns the text at a place inside v. In an array it looks at the first element.
 func valueAt(v *openapi.Value, place []string) string {
 	for i, name := range place {
 		if v != nil && v.Kind == openapi.Array && len(v.Items) > 0 {
@@ -226,7 +227,7 @@ func removeCode(template string) string {
 	return strings.ReplaceAll(template, "{,", "{")
 }
 
-// Names of the members, and their values, by which an answer states its success or failure.
+// Names and values of the members by which a response states its success or failure.
 var (
 	successNames = []string{"ok", "success", "succeeded"}
 	stateNames   = []string{"status", "stat", "result", "outcome"}
@@ -236,8 +237,9 @@ var (
 
 func isSuccessWord(word string) bool { return slices.Contains(successWords, strings.ToLower(word)) }
 
-// errorConditions returns at most three conditions by which an answer with a success status is an error.
-// Most lists must have the condition's member beside their rows, and no single-record answer may have it.
+// errorConditions returns at most three conditions by which a response with a success status is an error. Most
+// lists must have the condition's member beside their rows, and no response with a single record may have the
+// member.
 func (a *api) errorConditions() (conditions []string) {
 	count := map[string]int{}
 	var order []string
@@ -260,8 +262,8 @@ func (a *api) errorConditions() (conditions []string) {
 	return conditions
 }
 
-// errorCondition returns the condition on a member beside the rows by which an answer is an error,
-// or "" if the member says nothing about errors.
+// errorCondition returns the condition on a member beside the rows by which a response is an error, or "" if the
+// member says nothing about errors.
 func errorCondition(p envelopeMember) string {
 	f := &flowMapping{}
 	f.addText("field", p.path)
@@ -286,7 +288,7 @@ func errorCondition(p envelopeMember) string {
 	return f.String()
 }
 
-// hasInstanceMember reports whether the answer with a single record of the kind has a member of this name.
+// hasInstanceMember reports whether the response with a single record of the kind has a member of the given name.
 func (k *kind) hasInstanceMember(name string) bool {
 	return slices.ContainsFunc(k.instances, func(in *instance) bool { return in.op.Answer.Property(name).IsKnown() })
 }

@@ -1,4 +1,4 @@
-// Fields: the fields of a kind's records, with their types and classes.
+// This file finds the fields of a kind's records, with their types and classes.
 
 package infer
 
@@ -14,34 +14,34 @@ import (
 // field is one field of a kind.
 type field struct {
 	spec    spec.Field
-	ownName string // name of the member itself, the last part of spec.Name; it may contain dots
+	ownName string // the name of the member itself, which is the last part of spec.Name and may contain dots
 	why     string
 	schema  openapi.Schema
 	enum    []string
 }
 
-// Limits on a kind's fields.
+// Limits on the fields of a kind.
 const (
 	maxLevels   = 3
 	maxFields   = 150
-	maxExamined = 4000 // members that listFields examines
-	// maxVariants is the largest number of schema variants that listFields examines for a kind.
+	maxExamined = 4000 // the maximum number of members that listFields examines
+	// maxVariants is the maximum number of schema variants that listFields examines for a kind.
 	maxVariants = 20_000
 )
 
 // listFields returns the fields of a record in one or more schemas, outer fields first. Inside the values of a map,
-// and inside a member whose name has dots, only secrets become fields, because a field's name can't address the rest.
-// twice has the names that belong to two members: a name with dots, and the path of a nested member. isWhole is
-// false if a limit stopped the search.
+// and inside a member whose name has dots, only secrets become fields, because a spec cannot name the other fields
+// there. twice has the names that belong to two members: a name with dots, and the path of a nested member. isWhole
+// is false if a limit stopped the search.
 func (d fieldCache) listFields(schemas []openapi.Schema, levels int) (all []*field, twice []string, isWhole bool) {
 	type level struct {
 		prefix  string
-		path    string // the prefix with a zero byte instead of a dot between members
+		path    string // the prefix of the names, with a zero byte instead of a dot between members
 		schemas []openapi.Schema
 		depth   int
-		hides   bool // only secrets become fields
+		hides   bool // whether only secrets become fields
 	}
-	seen := map[string]string{} // the path of each field, by its name
+	seen := map[string]string{} // the path of each field found, by the field's name
 	queue := []level{{schemas: schemas, depth: 1}}
 	looked, left := 0, maxVariants
 	for ; len(queue) > 0 && looked < maxExamined; queue = queue[1:] {
@@ -68,7 +68,7 @@ func (d fieldCache) listFields(schemas []openapi.Schema, levels int) (all []*fie
 				switch {
 				case first >= 0 && isSecret:
 					all[first].spec.Class, all[first].why = f.spec.Class, f.why
-				case first < 0 && (isSecret || len(all) < maxFields && !at.hides): // secrets have no limit
+				case first < 0 && (isSecret || len(all) < maxFields && !at.hides): // the number of secrets has no limit
 					all = append(all, &f)
 				}
 				if seen[name] != "" && !at.hides {
@@ -100,7 +100,7 @@ func (d fieldCache) findSecret(f *field, p openapi.Property, left *int) {
 	}
 }
 
-// fieldCache stores the described field of each member, because many kinds share members.
+// fieldCache stores the description of each member, because many kinds share members.
 type fieldCache map[fieldKey]field
 
 type fieldKey struct {
@@ -108,7 +108,7 @@ type fieldKey struct {
 	schema openapi.Schema
 }
 
-// field returns the field for a member, from the cache if possible. The caller sets the full name.
+// field returns the description of a member, from the cache if possible. The caller sets the field's full name.
 func (d fieldCache) field(name string, schema openapi.Schema) field {
 	f, ok := d[fieldKey{name, schema}]
 	if !ok {
@@ -233,7 +233,7 @@ func (f *field) findClass(name, typ, format string) {
 
 func (f *field) setClass(class, why string) { f.spec.Class, f.why = class, "class: "+why }
 
-// secretByFormat is the reason for a secret whose format shows it, not its name.
+// secretByFormat is the reason for a secret that is known by its format and not by its name.
 const secretByFormat = "class: its format says so"
 
 // isSecret reports whether a field's name is that of a secret.
@@ -243,9 +243,9 @@ func isSecret(name string) bool {
 		keyEnd.MatchString(short) && !hasWord(name, "public", "publishable") || tokenEnd.MatchString(short) && !pageToken.MatchString(short)
 }
 
-// Endings of the names of secrets: client_secret, secret_access_key, sshPrivateKey and recovery_codes, but not
-// password_changed, secret_name and key_id. pageToken matches tokens that are no secrets: paging and version
-// tokens, and numbers of text tokens.
+// Endings of the names of secrets. They match client_secret, secret_access_key, sshPrivateKey and recovery_codes,
+// but not password_changed, secret_name and key_id. pageToken matches tokens that are no secrets: paging and
+// version tokens, and numbers of text tokens.
 var (
 	secretEnd = regexp.MustCompile(`\b(?:(?:password|passwd|pwd|secret|passphrase|passcode|jwt)s?(?: (?:access|api|auth))?` +
 		`(?: (?:hash|salt|value|key|token|text|plaintext|digest|string|data|confirmation))?\d*)$`)
@@ -257,8 +257,9 @@ var (
 		`(?:input|output|prompt|completion|reasoning|cached|used|total|max|min|maximum|minimum|num)tokens$`)
 )
 
-// checkSecrets declares, in each kind, fields that are no secret but have the name of another kind's secret. A spec hides
-// a secret's name in every kind that doesn't declare it. It notes fields that stay hidden, and write-only fields that don't.
+// checkSecrets declares fields that are no secret but have the name of another kind's secret. A spec hides a
+// secret's name in every kind that doesn't declare it. checkSecrets notes the fields that stay hidden, and the
+// write-only fields that are not hidden.
 func (a *api) checkSecrets() {
 	secrets := map[string]*field{}
 	for _, k := range a.kinds {
@@ -312,7 +313,7 @@ func (k *kind) hiddenRowFields(name string) (hidden []string) {
 	return hidden
 }
 
-// findKeyWith returns the key of a list or a record whose path includes the named member, or "" if there is none.
+// findKeyWith returns the key of a list or a record whose path includes the named member, or "" if no path does.
 func (k *kind) findKeyWith(name string) string {
 	var keys []string
 	for _, l := range k.lists {

@@ -1,4 +1,4 @@
-// Filters: the parameters of a list that select or order its records.
+// This file finds the parameters of a list that select or order its records.
 
 package infer
 
@@ -11,7 +11,7 @@ import (
 	"understudy/spec"
 )
 
-// filter is a list's parameter and the reason for its meaning.
+// filter is a parameter of a list that selects records, with the reasons for what is known about it.
 type filter struct {
 	spec spec.Filter
 	why  string
@@ -35,8 +35,8 @@ var bracketPattern = regexp.MustCompile(`^filters?\[([^\]]+)\](.*)$`)
 // anyValues are filter values that usually select all records.
 var anyValues = []string{"all", "any"}
 
-// Words in the name of a boolean parameter: of records that lists usually leave out, of names that
-// begin with a word for "include", and of members beside the records.
+// Words in the name of a boolean parameter: words for records that lists usually leave out, beginnings that mean
+// "include", and members beside the records.
 var (
 	leftOutWords = []string{"all", "archived", "cancelled", "canceled", "closed", "completed", "deactivated", "deleted", "deprecated",
 		"disabled", "drafts", "expired", "hidden", "inactive", "removed", "revoked", "suspended", "terminated", "trashed"}
@@ -44,7 +44,7 @@ var (
 	aroundWords  = []string{"total", "totals", "count", "counts", "meta", "metadata", "pagination", "stats", "statistics"}
 )
 
-// isWidening reports whether the name of a boolean parameter says that the list returns more records with it.
+// isWidening reports whether the name of a boolean parameter says that the list then returns more records.
 func isWidening(name string) bool {
 	all := splitWords(name)
 	return !hasWord(name, aroundWords...) && (hasWord(name, leftOutWords...) || len(all) > 1 && slices.Contains(includeWords, all[0]))
@@ -95,7 +95,7 @@ func findFilters(l *list, k *kind) {
 	}
 }
 
-// addRequired marks a parameter as required. A sync does not walk the list without it.
+// addRequired marks a parameter as required. A sync does not walk a list without its required parameters.
 func (l *list) addRequired(name string) {
 	i := slices.IndexFunc(l.filters, func(f *filter) bool { return f.spec.Name == name })
 	if i < 0 {
@@ -106,7 +106,7 @@ func (l *list) addRequired(name string) {
 	}
 }
 
-// addFilter adds the parameter as a filter if it selects by a field.
+// addFilter adds the parameter as a filter if it selects records by a field.
 func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) {
 	f := &filter{spec: spec.Filter{Name: name}}
 	if m := bracketPattern.FindStringSubmatch(name); m != nil {

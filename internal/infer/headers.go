@@ -1,5 +1,5 @@
-// Headers: the request header fields that matter to an API, and the response header fields that
-// clients need.
+// This file finds the request header fields that matter to an API, and the response header fields that clients
+// need.
 
 package infer
 
@@ -15,7 +15,8 @@ import (
 	"understudy/spec"
 )
 
-// plainHeaders are request header fields that a spec need not name: they change no answer or have built-in handling.
+// plainHeaders are request header fields that a spec need not name. They change no response or have built-in
+// handling.
 var plainHeaders = []string{"Accept", "Accept-Language", "Cache-Control", "If-Modified-Since", "If-None-Match", "Traceparent",
 	"X-Correlation-Id", "X-Request-Id"}
 
@@ -31,7 +32,7 @@ func canCompile(auth string, names []string) bool {
 	return sp.Compile() == nil
 }
 
-// The largest number of header fields that a draft names for each purpose. A spec may have 20.
+// The maximum number of header fields that a draft names for each purpose. A spec may have 20.
 const (
 	maxKeyHeaders   = 6
 	maxWriteHeaders = 4
@@ -41,12 +42,12 @@ const (
 
 // requestHeaders are the header fields that operations accept, by purpose.
 type requestHeaders struct {
-	write []string            // sent upstream with writes
-	key   map[string][]string // part of the cache key, with the values that equal a missing header
-	send  map[string]string   // added to every upstream request
+	write []string            // the fields that are sent upstream with writes
+	key   map[string][]string // the fields that are part of the cache key, with the values that mean the same as a missing field
+	send  map[string]string   // the fields that are added to every upstream request, with their values
 }
 
-// isWriteHeader reports whether a header field only matters to writes.
+// isWriteHeader reports whether a header field matters only to writes.
 func isWriteHeader(name string) bool {
 	return strings.Contains(foldName(name), "idempoten") || name == "If-Match" || name == "If-Unmodified-Since"
 }
@@ -75,7 +76,7 @@ func (a *api) headers(auth string) (h requestHeaders) {
 			}
 		case w.Writes > 0 && len(h.write) < maxWriteHeaders:
 			h.write = append(h.write, name)
-		case w.Writes == 0 && isWriteHeader(name): // it does not change reads
+		case w.Writes == 0 && isWriteHeader(name): // a write header that no write accepts does not change reads
 		default:
 			a.noteOnce("", "headers: "+name+" is not named, as there are too many: name it in place of another one if callers send it")
 		}
@@ -86,7 +87,7 @@ func (a *api) headers(auth string) (h requestHeaders) {
 	return h
 }
 
-// Words and values by which a caller confirms a dangerous request, and the form of a version.
+// Words and values by which a caller confirms a dangerous request, and the form of a version number.
 var (
 	consentWords = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept",
 		"ack", "consent", "agree", "agreed", "terms", "understand", "understood", "unlock", "delete", "destroy", "erase", "purge", "wipe", "drop"}
@@ -95,7 +96,7 @@ var (
 	versionValue = regexp.MustCompile(`(?i)^v?\d[\w.-]*$`)
 )
 
-// Header fields that name the client program: clientName matches the field's name, clientValue its value.
+// Header fields that name the client program. clientName matches the field's name, and clientValue its value.
 var (
 	clientName       = regexp.MustCompile(`(?:^| )(?:api|client|app|application|platform|user agent)(?: (?:name|type))?$`)
 	clientValue      = regexp.MustCompile(`^[A-Za-z][\w./-]*$`)
@@ -115,9 +116,9 @@ func isIdentifying(name, value string) bool {
 		!hasWord(value, placeholderWords...) && !hasWord(value, consentWords...)
 }
 
-// sentValue returns the value to add to each upstream request for a header field, or "". Every operation must require the
-// field, and the field must identify the API or its client or come from observed requests. Callers send other fields
-// themselves, because these may change what a request does.
+// sentValue returns the value of a header field to add to each upstream request, or "" if the field must not be
+// added. Every operation must require the field, and the field must identify the API or its client or come from
+// observed requests. Callers send other fields themselves, because these may change what a request does.
 func (a *api) sentValue(name string, w *openapi.RequestHeader) string {
 	if w.Required == 0 || isWriteHeader(name) {
 		return ""
@@ -166,7 +167,7 @@ func canSend(name, value string) bool {
 	return sp.Compile() == nil
 }
 
-// mediaType returns the media type that all reads answer with, or "" if it differs or is plain JSON.
+// mediaType returns the media type of the responses to all reads, or "" if it differs or is plain JSON.
 func (a *api) mediaType() string {
 	media := func(op *openapi.Operation) string { return strings.TrimSpace(strings.Split(op.Type, ";")[0]) }
 	first := media(a.doc.Reads[0])
@@ -177,8 +178,7 @@ func (a *api) mediaType() string {
 	return first
 }
 
-// Response header fields that servers and networks add to every answer: names, and the beginnings
-// of names.
+// Names, and beginnings of names, of the response header fields that servers and networks add to every response.
 var (
 	serverHeaders = []string{"Alt-Svc", "Authorization", "Expires", "Nel", "Origin-Agent-Cluster", "Pragma", "Referrer-Policy", "Report-To",
 		"Reporting-Endpoints", "Server", "X-Powered-By", "X-Served-By", "X-Timer", "X-Runtime", "X-Frame-Options", "X-Xss-Protection",
@@ -208,12 +208,13 @@ func isUsefulUndocumented(name string) bool {
 			"scopes", "scope"))
 }
 
-// rareRatio is the number of reads for each of which one answer must have a header field. Rarer fields are left out.
+// rareRatio is the share of reads, one in this many, whose responses must have a header field. Rarer fields are
+// left out.
 const rareRatio = 20
 
 // responseHeaders returns the header fields of successful answers that clients receive, the most frequent first.
 func (a *api) responseHeaders() (names []string) {
-	leads := map[string]bool{} // fields that link to the next page; they are generated for each answer
+	leads := map[string]bool{} // the fields that link to the next page, which are made for each response
 	for _, l := range a.lists {
 		if name, ok := strings.CutPrefix(l.cut.rules.Next, "header:"); ok {
 			leads[http.CanonicalHeaderKey(name)] = true
@@ -233,7 +234,7 @@ func (a *api) responseHeaders() (names []string) {
 	return names
 }
 
-// writeHeaders writes the headers section of the spec and notes a document that names no request header field.
+// writeHeaders writes the headers section of the spec. It notes if the document names no request header field.
 func (a *api) writeHeaders(w *writer, auth string) {
 	h, back := a.headers(auth), a.responseHeaders()
 	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.OperationCount > len(a.doc.Reads)+len(a.doc.NonJSONReads) {

@@ -1,4 +1,4 @@
-// Kinds: groups lists by their rows, and finds the id, clock, columns and id prefixes of each kind.
+// This file groups lists into kinds, and finds the id, clock, columns and id prefixes of each kind.
 
 package infer
 
@@ -17,8 +17,8 @@ type list struct {
 	op             *openapi.Operation
 	env            envelope
 	cut            *pagination
-	pagingName     string // name of its paging entry; "" means the spec's default paging
-	answerTemplate string // template of its answer; "" if unknown
+	pagingName     string // the name of the list's paging entry; "" means the spec's default paging
+	answerTemplate string // the template of the list's response; "" if unknown
 	filters        []*filter
 }
 
@@ -27,16 +27,16 @@ type instance struct {
 	op             *openapi.Operation
 	vars           []string
 	record         openapi.Schema
-	recordKey      string // member of the answer with the record; "" if the answer itself is the record
-	answerTemplate string // template with {record}; "" if recordKey is the only member
-	shape          string // name of the record's shape; "" means the kind's own
+	recordKey      string // the member of the response that is the record; "" if the response itself is the record
+	answerTemplate string // the template of the response, with {record}; "" if recordKey is its only member
+	shape          string // the name of the record's shape; "" means the kind's own shape
 }
 
 // kind is a type of record, with its lists and fields.
 type kind struct {
 	name       string
-	schemaName string // name of the schema of its rows, or ""
-	schemaRef  string // reference to the schema of its rows, or ""
+	schemaName string // the name of the schema of the kind's rows, or ""
+	schemaRef  string // the reference to the schema of the kind's rows, or ""
 	lists      []*list
 	instances  []*instance
 	fields     []*field
@@ -44,12 +44,12 @@ type kind struct {
 	clock      string
 	columns    []string
 	prefixes   []string
-	why        map[string]string // reason for each setting, by the setting's key in the spec
-	observed   bool              // whether its rows come from real answers, not from examples
+	why        map[string]string // the reason for each setting, by the setting's key in the spec
+	observed   bool              // whether the kind's rows come from real responses and not from examples
 }
 
-// groupLists groups lists into kinds. Lists of a kind refer to the same row schema. Without a reference,
-// they have the same last word in the path and the same members.
+// groupLists groups lists into kinds. The lists of a kind refer to the same row schema. Without a reference to a
+// schema, they have the same last word in the path and the same members.
 func groupLists(lists []*list) (kinds []*kind) {
 	byRow := map[string]*kind{}
 	for _, l := range lists {
@@ -78,7 +78,7 @@ func (k *kind) topList() *list {
 	return slices.MinFunc(k.lists, func(a, b *list) int { return len(segments(a.op.Path)) - len(segments(b.op.Path)) })
 }
 
-// maxKindNameBytes is the largest length of a schema name that becomes the name of a kind.
+// maxKindNameBytes is the maximum length of a schema name that becomes the name of a kind.
 const maxKindNameBytes = 30
 
 // nameKinds names each kind by the last word of its shortest path. If that name is taken, it uses the name
@@ -126,7 +126,8 @@ func numberedName(name string, taken map[string]bool) string {
 	}
 }
 
-// rowSchema returns the schema of a record in the kind's first list, or in its first instance.
+// rowSchema returns the schema of a record in the kind's first list, or in its first instance if the kind has no
+// list.
 func (k *kind) rowSchema() openapi.Schema {
 	if len(k.lists) == 0 {
 		return k.instances[0].record
@@ -138,8 +139,8 @@ func isScalar(s openapi.Schema) bool {
 	return slices.Contains([]string{"string", "integer", "number", ""}, s.Type())
 }
 
-// findID sets the kind's id. paths are the operations that return a single record. It returns a caveat
-// if no field is a certain id.
+// findID sets the kind's id. paths are the operations that return a single record. findID returns a caveat if no
+// field is certainly the id.
 func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	props := slices.DeleteFunc(k.rowSchema().Properties(), func(p openapi.Property) bool { return !isScalar(p.Schema) })
 	sure := 0
@@ -168,7 +169,7 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	if k.pickID(paths, pick) {
 		return ""
 	}
-	// If the document allows null for most fields, nullable fields can be ids too.
+	// If the document allows null for most fields, a nullable field can be the id too.
 	if mayBeNull = 2*sure <= len(props); mayBeNull && k.pickID(paths, pick) {
 		return strings.Join(k.id, " and ") + " may be null by the document, and is taken for the id: where it is null, a list is not complete; " +
 			"check it, or give another"
@@ -225,7 +226,7 @@ func (k *kind) hasUniqueValues(name string) bool {
 	return true
 }
 
-// pickNestedID sets an id of several fields, one for each variable of the path, because name is unique only
+// pickNestedID sets an id of several fields, one field for each variable of the path, because name is unique only
 // below the parent records. name is the field of the last variable. It returns false if a variable has no field.
 func (k *kind) pickNestedID(path, name string, pick func(bool, ...string) string) bool {
 	vars := pathVars(path)
@@ -242,8 +243,7 @@ func (k *kind) pickNestedID(path, name string, pick func(bool, ...string) string
 	return true
 }
 
-// idVars returns the variables of an instance's path that are the record's id, or in unsure why
-// there are none.
+// idVars returns the variables of an instance's path that are the record's id. If there are none, unsure says why.
 func (k *kind) idVars(path string) (vars []string, unsure string) {
 	all := pathVars(path)
 	one := foldName(singular(k.name))
@@ -291,7 +291,8 @@ func (k *kind) hasListEnding(name string) bool {
 	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastWord(l.op.Path) == name })
 }
 
-// findClock sets the kind's clock, the field that orders records in time. It returns a caveat if several fields could.
+// findClock sets the kind's clock, the field that orders records in time. It returns a caveat if several fields
+// could be the clock.
 func (k *kind) findClock() (unsure string) {
 	if len(k.lists) == 0 {
 		return ""

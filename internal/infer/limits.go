@@ -1,4 +1,4 @@
-// Limits: how an API tells its clients that a rate limit is reached.
+// This file finds out how an API tells its clients that a rate limit is reached.
 
 package infer
 
@@ -19,7 +19,7 @@ import (
 type limits struct {
 	spec            spec.Limits
 	why             map[string]string
-	standardHeaders []string // fields that the product reads without a setting in the spec
+	standardHeaders []string // the header fields that Understudy reads without a setting in the spec
 }
 
 // Patterns for descriptions that mention a rate limit, a time in seconds from now, or a time as a timestamp.
@@ -37,7 +37,8 @@ func isLimitHeader(name string) bool {
 		hasWord(name, "quota", "throttle", "retry") || counted && hasWord(name, "remaining", "reset", "used")
 }
 
-// findLimits finds the header fields that describe a rate limit, and the statuses besides 429 that mean one.
+// findLimits finds the header fields that describe a rate limit, and the statuses besides 429 that mean that the
+// limit is reached.
 func (a *api) findLimits() *limits {
 	l := &limits{why: map[string]string{}}
 	a.findRateHeaders(l)
@@ -117,8 +118,8 @@ func walkTexts(v *openapi.Value, do func(string)) {
 	walk(v, 0)
 }
 
-// findRateHeaders finds the header fields for the requests allowed in a time window, the remaining requests, and the
-// end of the window. It starts from a field that has "remaining" in its name.
+// findRateHeaders finds the header fields for the maximum number of requests in a time window, the remaining
+// requests, and the end of the window. It starts from a field that has "remaining" in its name.
 func (a *api) findRateHeaders(l *limits) {
 	var remaining []*openapi.ResponseHeader
 	for _, t := range sortedEntries(a.doc.Headers.Responses) {
@@ -195,7 +196,7 @@ func canBeLimitHeader(name string) bool {
 	return sp.Compile() == nil
 }
 
-// writeLimits writes the limits section of the spec, and comments about what needs no setting.
+// writeLimits writes the limits section of the spec, and comments about values that need no setting.
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
 	if a.doc.Headers.Responses["Etag"] != nil {

@@ -1,4 +1,4 @@
-// Live: builds an OpenAPI document from the responses of a live API.
+// This file builds an OpenAPI document from the responses of a live API.
 
 package infer
 
@@ -33,11 +33,11 @@ type LiveAPI struct {
 	Headers map[string]string // the header fields that Ask adds to each request
 }
 
-// maxProbes limits the requests that find out how one list leads to its next page.
+// maxProbes is the maximum number of requests that find out how a list leads to its next page.
 const maxProbes = 24
 
-// DrawFromAnswers draws a spec from the responses of the lists at the given addresses. All addresses must belong to one
-// API. A path segment that equals the user becomes a variable.
+// DrawFromAnswers drafts a spec from the responses of the lists at the given addresses. All addresses must belong
+// to one API. A path segment that equals the user becomes a variable.
 func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Draft, error) {
 	doc := newObject().Set("openapi", openapi.Text("3.1.0"))
 	paths := newObject()
@@ -107,25 +107,24 @@ type liveParam struct {
 	name      string
 	value     *openapi.Value
 	in        string
-	firstPage string // for a page number: the number of the first page, or "" if unknown
+	firstPage string // for a parameter with a page number: the number of the first page, or "" if unknown
 }
 
-// liveList holds what is known about one list while its responses are examined.
+// liveList is what is known about a list of a live API while the list is examined.
 type liveList struct {
 	api           LiveAPI
 	listURL       *url.URL
 	answer        *parsedAnswer
-	record        *parsedAnswer // the response with one record, or nil if none was found
-	recordVar     string        // the path variable that names the record
+	record        *parsedAnswer // the response with one record, or nil if no such response was found
+	recordVar     string        // the path variable that names a single record
 	missingAnswer *parsedAnswer // the error response for a record that does not exist
 	params        []liveParam
-	// linkPath is the path in the spec to which the links in the list's responses lead. It is "" if they lead to the path
-	// of the list.
+	// linkPath is the spec's path for the links in the list's responses, if it differs from the path of the list.
 	linkPath     string
-	memberNotes  map[string]string // by dotted name of a member: what other pages prove about the member
-	knownRecords map[string]bool   // the paths of records found in this list and the lists before it
+	memberNotes  map[string]string // what other pages prove about a member, by the member's dotted name
+	knownRecords map[string]bool   // the paths of records found in this list and in lists examined before
 	probes       int
-	askErr       error // the error after which no more requests are sent
+	askErr       error // the error of Ask after which no more requests are sent
 }
 
 // parsedAnswer is a response with its body decoded from JSON.
@@ -144,7 +143,8 @@ func (l *liveList) fetchOK(ctx context.Context, at *url.URL) (*parsedAnswer, err
 	return s, err
 }
 
-// fetchAny sends a request and returns the response with any status. It sends nothing after Ask has failed once.
+// fetchAny sends a request and returns the response, whatever its status. It sends nothing after Ask has failed
+// once.
 func (l *liveList) fetchAny(ctx context.Context, at *url.URL) (*parsedAnswer, error) {
 	if l.askErr != nil {
 		return nil, l.askErr
@@ -185,7 +185,7 @@ func (l *liveList) probe(ctx context.Context) (err error) {
 	switch {
 	case ok && len(memberAt(l.answer.body, env.key).Items) > 0:
 	case !ok && isRecord(op.Answer) && !hasEmptyArray(l.answer.body, 0):
-		return nil // the response is a single object, not a list
+		return nil // the response is a single object, so the address is no list
 	case hasEmptyArray(l.answer.body, 0):
 		return fmt.Errorf("the list is empty, so that nothing can be told from it: give one that has records")
 	default:
@@ -211,7 +211,7 @@ func hasEmptyArray(v *openapi.Value, depth int) bool {
 }
 
 // fetchFirst fetches the list without a page size, so that the number of rows shows the default size. If the API
-// refuses that, fetchFirst repeats the request with the size.
+// refuses such a request, fetchFirst repeats it with the size.
 func (l *liveList) fetchFirst(ctx context.Context) (err error) {
 	given, query := *l.listURL, l.listURL.Query()
 	for i, p := range l.params {
@@ -245,10 +245,10 @@ func (l *liveList) findFirstPage() {
 	}
 }
 
-// memberAt returns the value at a dotted name inside v, or nil if there is none.
+// memberAt returns the value at a dotted name inside v, or nil if there is no such value.
 func memberAt(v *openapi.Value, dotted string) *openapi.Value {
 	for dotted != "" {
-		if member := v.Get(dotted); member != nil { // the name itself contains dots
+		if member := v.Get(dotted); member != nil { // a member may have a name that contains dots
 			return member
 		}
 		part, rest, _ := strings.Cut(dotted, ".")
@@ -270,15 +270,15 @@ func (l *liveList) addParam(name, value string) {
 	}
 	v := parseScalar(value)
 	if isOneOf(name, tokenNames...) && !isOneOf(name, slices.Concat(pageNumberNames, offsetNames)...) {
-		v.Kind = openapi.String // a cursor token that happens to consist of digits
+		v.Kind = openapi.String // a cursor token may consist of digits, but it is no number
 	}
 	l.params = append(l.params, liveParam{name: name, value: v, in: "query"})
 }
 
 var linkTarget = regexp.MustCompile(`<([^>]*)>`)
 
-// pageURLs returns the links in a response that lead to other pages of this list. Their host may differ from the list's
-// host, because an API behind a mirror writes its own.
+// pageURLs returns the links in a response that lead to other pages of this list. Their host may differ from the
+// list's host, because an API behind a mirror writes its own host.
 func (l *liveList) pageURLs(s *parsedAnswer) (all []*url.URL) {
 	var texts []string
 	for _, field := range s.header.Values("Link") {
@@ -343,7 +343,7 @@ func (l *liveList) findRecord(ctx context.Context, rows *openapi.Value) {
 	}
 }
 
-// recordURL returns the address of the record with the given name below the list.
+// recordURL returns the address of the record with a given id or name below the list.
 func (l *liveList) recordURL(name string) *url.URL {
 	to := *l.listURL
 	to.RawPath = strings.TrimSuffix(l.listURL.EscapedPath(), "/") + "/" + url.PathEscape(name)
@@ -351,14 +351,14 @@ func (l *liveList) recordURL(name string) *url.URL {
 	return &to
 }
 
-// recordID returns the id of a record from the usual fields, or "" if it has none.
+// recordID returns the id of a record from the usual fields, or "" if the record has none of them.
 func (l *liveList) recordID(record *openapi.Value) string {
 	_, id := l.findID(record)
 	return id
 }
 
-// findID returns the field that holds the id of a record, and the id. The field "key" is used only if no other field
-// fits.
+// findID returns the field that holds the id of a record, and the id. It uses the field "key" only if no other
+// field fits.
 func (l *liveList) findID(record *openapi.Value) (field, id string) {
 	for _, name := range append(slices.Clone(idFields), foldName(singular(lastWord(l.listURL.Path)))+"id", "key") {
 		record.WalkPairs(func(key string, v *openapi.Value) {

@@ -1,4 +1,4 @@
-// Names: the usual names of parameters and fields in APIs, and functions that compare names.
+// This file contains the usual names of parameters and fields in APIs, and functions that compare names.
 
 package infer
 
@@ -71,7 +71,7 @@ func singular(noun string) string {
 func plural(noun string) string {
 	switch {
 	case singular(noun) != noun:
-		return noun // already a plural
+		return noun // the noun is already a plural
 	case strings.HasSuffix(noun, "y") && len(noun) > 1 && !strings.ContainsRune("aeiou", rune(noun[len(noun)-2])):
 		return noun[:len(noun)-1] + "ies"
 	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x") || strings.HasSuffix(noun, "ch"):
@@ -97,7 +97,8 @@ var (
 	pageNumberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn", "paginationpage"}
 	offsetNames     = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult",
 		"index", "sysparmoffset", "retstart"}
-	// afterIDNames are parameters that take the id of the last record; beforeIDNames take the id of the first.
+	// afterIDNames are parameters that take the id of the last record on a page; beforeIDNames take the id of the
+	// first.
 	afterIDNames = []string{"startingafter", "after", "afterid", "sinceid", "startafter", "lastid", "fromid", "marker", "pageafter",
 		"startafterid"}
 	beforeIDNames = []string{"endingbefore", "before", "beforeid", "pagebefore", "untilid", "maxid"}

@@ -1,4 +1,4 @@
-// Paging: how a list leads to its next page, according to its parameters and its response.
+// This file finds out how a list leads to its next page, from its parameters and its response.
 
 package infer
 
@@ -16,13 +16,15 @@ import (
 // pagination holds the paging rules of a list, with the reasons for them.
 type pagination struct {
 	rules  paging.Rules
-	why    map[string]string // by key in the spec: the reason for its value
-	caveat string            // why the rules may be wrong, or "" if they are certain
-	// guessed is true if a parameter suggests pages but the response does not show how to reach the next page.
+	why    map[string]string // the reason for each value, by the value's key in the spec
+	caveat string            // why the paging rules may be wrong, or "" if they are certain
+	// guessed is true if a parameter suggests that the list has pages, but the response does not show how to reach
+	// the next page.
 	guessed bool
 }
 
-// findPaging returns the paging rules of a list. It takes the first style that fits, or else a single page.
+// findPaging returns the paging rules of a list. It takes the first style that fits. If none fits, the list is a
+// single page.
 func findPaging(op *openapi.Operation, e *envelope) *pagination {
 	c := &pagination{why: map[string]string{}}
 	c.setPageSize(op)
@@ -47,7 +49,7 @@ func findPaging(op *openapi.Operation, e *envelope) *pagination {
 		if use(op, e) {
 			if (c.rules.Style == "header" || c.rules.Style == "body") && c.rules.Page == "" && len(c.rules.Tokens) == 0 {
 				if p := queryParam(op, offsetNames, "string", ""); p != nil {
-					c.rules.Tokens = []string{p.Name} // a string holds a token; a number would be counted
+					c.rules.Tokens = []string{p.Name} // a token parameter of type string; a number would be counted
 					return c
 				}
 				c.rules.Tokens, c.why["tokens"] = slices.Clone(commonTokens), "nothing names the parameters of its links: these are usual"
@@ -81,7 +83,8 @@ func (c *pagination) setSinglePage(why string) {
 	c.rules.Page, c.rules.First = "", 0
 }
 
-// dropCursorWithoutID makes a list a single page if its cursor takes the last id but the kind has no single id field.
+// dropCursorWithoutID makes a list a single page if its cursor takes the last id but the kind's id is not a single
+// field.
 func (c *pagination) dropCursorWithoutID(k *kind) {
 	if c.rules.Style != "cursor" || len(k.id) == 1 {
 		return
@@ -115,7 +118,8 @@ var linkHeaderText = regexp.MustCompile("(?i)\\blink`?\\s+(response\\s+)?header"
 
 func isLinkHeader(name string) bool { return strings.EqualFold(name, "Link") }
 
-// useBodyLink looks for a link to the next page in the body. It chooses "body", or "offset" if the links count rows.
+// useBodyLink looks for a link to the next page in the body. It chooses the style "body", or "offset" if the links
+// count rows.
 func (c *pagination) useBodyLink(op *openapi.Operation, e *envelope) bool {
 	for _, name := range nextLinkNames {
 		p := e.find("string", name)
@@ -147,11 +151,11 @@ func hasURL(p *envelopeMember) bool {
 	return regexp.MustCompile(`(?i)\b(url|uri|link)\b`).MatchString(p.schema.Description())
 }
 
-// useToken chooses the style "token" if the body or a header field has a token that a parameter takes.
+// useToken chooses the style "token" if the body or a header field has a token for which there is a parameter.
 func (c *pagination) useToken(op *openapi.Operation, e *envelope) bool {
 	takes := queryParam(op, tokenNames, "string", "")
 	if takes == nil {
-		takes = queryParam(op, numericTokenNames, "integer") // examples of a token may consist of digits
+		takes = queryParam(op, numericTokenNames, "integer") // the example of a token may consist of digits
 	}
 	if takes == nil && e.find("string", "nextoffset") != nil {
 		takes = queryParam(op, []string{"offset"}, "string")
@@ -180,7 +184,7 @@ func (c *pagination) useToken(op *openapi.Operation, e *envelope) bool {
 	return c.setStyle("token", "the answer has a token that "+takes.Name+" takes")
 }
 
-// nextTokenHeader returns the header field that holds the token of the next page, or "" if there is none.
+// nextTokenHeader returns the header field that holds the token of the next page, or "" if no field does.
 func nextTokenHeader(names []string) string {
 	for _, name := range names {
 		if hasWord(name, "next", "continuation") && hasWord(name, "cursor", "token", "continuation") {
@@ -190,7 +194,8 @@ func nextTokenHeader(names []string) string {
 	return ""
 }
 
-// useCursor chooses the style "cursor" if the body says whether more pages follow and a parameter takes the last id.
+// useCursor chooses the style "cursor" if the body says whether more pages follow and a parameter takes the last id
+// of a page.
 func (c *pagination) useCursor(op *openapi.Operation, e *envelope) bool {
 	more, takes := e.findMore(), queryParam(op, afterIDNames, "string", "integer", "")
 	if more == nil || takes == nil {
@@ -211,8 +216,8 @@ func isIDDescription(text string) bool {
 
 var idText, tokenText = regexp.MustCompile(`(?i)\bids?\b`), regexp.MustCompile(`(?i)\b(cursor|token|link)\b`)
 
-// useLastID chooses the style "cursor" if a parameter takes the last id, though the response does not say whether more
-// pages follow.
+// useLastID chooses the style "cursor" if a parameter takes the last id of a page, though the response does not say
+// whether more pages follow.
 func (c *pagination) useLastID(op *openapi.Operation, _ *envelope) bool {
 	var all []string
 	for _, name := range slices.Concat(beforeIDNames, afterIDNames, []string{"since"}) {
@@ -241,14 +246,15 @@ func (c *pagination) useOffset(op *openapi.Operation, e *envelope) bool {
 	return c.setStyle("offset", c.rules.Page+" takes the number of rows before the page")
 }
 
-// setOffsetParam stores the parameter that takes the number of rows before the page. It reports whether one was found.
+// setOffsetParam stores the parameter that takes the number of rows before the page. It reports whether it found
+// such a parameter.
 func (c *pagination) setOffsetParam(op *openapi.Operation) bool {
 	names := slices.DeleteFunc(slices.Clone(offsetNames), func(name string) bool { return isRangeStart(op, name) })
 	takes := queryParam(op, names, "integer", "number")
 	if text := queryParam(op, names, "string"); takes == nil && text != nil && rowNumberText.MatchString(text.Description) {
 		takes = text
 	}
-	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") { // other names may take a time
+	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") { // parameters with other names may take a time
 		return false
 	}
 	c.rules.Page, c.why["page"] = takes.Name, "the number of rows before the page"
@@ -284,7 +290,7 @@ func (c *pagination) usePageNumber(op *openapi.Operation, e *envelope) bool {
 	return c.setStyle("number", c.rules.Page+" takes the number of the page")
 }
 
-// findEnd finds the member or header field that shows whether a page by number or offset is the last page.
+// findEnd finds the member or header field that shows whether a page is the last, for paging by number or offset.
 func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
 	if p := e.findTotal(); p != nil {
 		c.rules.Total, c.why["total"] = p.path, "how many rows all pages have"
@@ -307,7 +313,8 @@ func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
 	}
 }
 
-// assumedReason is the reason for counting pages from 1 if the document does not say where they start.
+// assumedReason is the reason that the draft gives for counting pages from 1 if the document does not say where
+// they start.
 const assumedReason = "nothing says it: usual"
 
 // setPageNumber stores the parameter for the page number, and the number of the first page.

@@ -1,4 +1,4 @@
-// Place: finds the rows in the response of a list, and the members around the rows.
+// This file finds the rows in the response of a list, and the members around the rows.
 
 package infer
 
@@ -11,23 +11,23 @@ import (
 	"understudy/spec/paging"
 )
 
-// envelopeMember is a member of a list's response outside the rows.
+// envelopeMember is a member of a list's response that lies outside the rows.
 type envelopeMember struct {
-	path   string // the names from the root of the response, joined by dots
+	path   string // the names of the member and the objects around it, from the root of the response, joined by dots
 	schema openapi.Schema
 	depth  int // the number of objects that enclose the member
 }
 
 // envelope describes the response of a list: where its rows are, and which members surround them.
 type envelope struct {
-	key     string // dotted name of the array of rows, or "" if the response itself is the array
+	key     string // the dotted name of the array of rows, or "" if the response itself is the array
 	row     openapi.Schema
-	members []envelopeMember // scalars and objects, in the order of the document
+	members []envelopeMember // the scalars and objects outside the rows, in the order of the document
 	why     string
-	caveat  string // why the rows may be elsewhere, or "" if their place is certain
+	caveat  string // why the rows may be at another place, or "" if their place is certain
 }
 
-// maxMembers limits how many members outside the rows are examined.
+// maxMembers is the maximum number of members outside the rows that are examined.
 const maxMembers = 200
 
 // isRecord reports whether a schema describes a record: an object with members.
@@ -61,7 +61,7 @@ func findRows(op *openapi.Operation) (e envelope, ok bool) {
 	if slices.ContainsFunc(arrays[1:], func(p envelopeMember) bool { return p.path == first.path }) {
 		e.caveat = "an array of objects has the name " + first.path + ", dots and all, and another one stands there inside an object"
 	}
-	arrays = slices.DeleteFunc(arrays, func(p envelopeMember) bool { return p.depth > first.depth }) // deeper ones are parts of records
+	arrays = slices.DeleteFunc(arrays, func(p envelopeMember) bool { return p.depth > first.depth }) // deeper arrays are parts of records
 	e.key, e.row = first.path, first.schema.Items()
 	e.why = "the array of records"
 	if len(arrays) > 1 && rank(first) > len(rowNames) {
@@ -103,7 +103,7 @@ func (e *envelope) collectMembers(arrays *[]envelopeMember, s openapi.Schema, pr
 			}
 		case typ == "object" && depth < 2:
 			e.members = append(e.members, at)
-			if !strings.Contains(p.Name, ".") { // a path cannot address the members of a name with dots
+			if !strings.Contains(p.Name, ".") { // a path cannot address the members inside a name with dots
 				e.collectMembers(arrays, p.Schema, at.path+".", depth+1)
 			}
 		default:
@@ -112,7 +112,8 @@ func (e *envelope) collectMembers(arrays *[]envelopeMember, s openapi.Schema, pr
 	}
 }
 
-// find returns the first member outside the rows that has the type and one of the names. Names are tried in order.
+// find returns the first member outside the rows that has the given type and one of the names. It tries the names
+// in order.
 func (e *envelope) find(typ string, names ...string) *envelopeMember {
 	for _, name := range names {
 		for i, p := range e.members {
@@ -128,7 +129,7 @@ func (e *envelope) find(typ string, names ...string) *envelopeMember {
 // booleanWords are the strings and numbers that APIs use in place of a JSON boolean.
 var booleanWords = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 
-// Descriptions that a member receives when two pages of the list prove something about the member.
+// Descriptions given to a member after two pages of the list have proven something about it.
 const (
 	contradictedText = "said that there is no more on a page that another one followed"
 	countsAllText    = "is the same on two pages, and more than the rows of one"
@@ -155,7 +156,7 @@ func (e *envelope) findTotal() *envelopeMember {
 	return e.find("integer", totalNames...)
 }
 
-// findMoreHint returns a member that suggests further pages, or nil if there is none.
+// findMoreHint returns a member that suggests that more pages follow, or nil if there is none.
 func (e *envelope) findMoreHint() *envelopeMember {
 	return cmp.Or(e.findMore(), e.find("integer", totalNames...), e.find("string", slices.Concat(numericTokenNames, nextLinkNames)...))
 }
@@ -183,7 +184,7 @@ func pathVars(path string) (vars []string) {
 // segments returns the segments of a path.
 func segments(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 
-// lastVar returns the variable in the last segment of a path. ok is false if that segment has none.
+// lastVar returns the variable in the last segment of a path. ok is false if that segment has no variable.
 func lastVar(path string) (name string, ok bool) {
 	all := segments(path)
 	_, rest, _ := strings.Cut(all[len(all)-1], "{")
@@ -191,7 +192,7 @@ func lastVar(path string) (name string, ok bool) {
 	return name, ok
 }
 
-// lastWord returns the last segment of a path that has no variable, without a suffix such as .json.
+// lastWord returns the last segment of a path that is not a variable, without a suffix such as .json.
 func lastWord(path string) string {
 	all := segments(path)
 	for _, segment := range slices.Backward(all) {
@@ -205,8 +206,8 @@ func lastWord(path string) string {
 }
 
 // isParentID reports whether a field has the name of a variable in the path of each list of the kind. All rows of a
-// response then have the same value, the id of their parent record. General variables such as {id} do not count. Nor
-// does {folder_id} in /folders/{folder_id}/folders.
+// response then have the same value in it, the id of their parent record. General variables such as {id} do not
+// count. Nor does {folder_id} in /folders/{folder_id}/folders.
 func (k *kind) isParentID(field string) bool {
 	return len(k.lists) > 0 && !slices.ContainsFunc(k.lists, func(l *list) bool {
 		_, ends := lastVar(l.op.Path)
@@ -217,8 +218,8 @@ func (k *kind) isParentID(field string) bool {
 	})
 }
 
-// subject returns the word of the list's path that says what the list contains. It is the last word that does not name
-// the parent record: departures in /departures/stop/{stop_id}, if the rows have stop_id.
+// subject returns the word of the list's path that says what the list contains. This is the last word that does not
+// name the parent record: departures in /departures/stop/{stop_id}, if the rows have stop_id.
 func (l *list) subject() string {
 	last := lastWord(l.op.Path)
 	v, ends := lastVar(l.op.Path)
@@ -239,8 +240,8 @@ func (l *list) subject() string {
 	return last
 }
 
-// queryParam returns the first query parameter that has one of the types and one of the names. Names are tried in
-// order.
+// queryParam returns the first query parameter that has one of the types and one of the names. It tries the names
+// in order.
 func queryParam(op *openapi.Operation, names []string, types ...string) *openapi.Param {
 	for _, name := range names {
 		for i, p := range op.Params {

@@ -1,4 +1,4 @@
-// Probe: finds the paging and filter parameters of a live list by trying the usual names.
+// This file finds the paging and filter parameters of a live list by trying the usual names.
 
 package infer
 
@@ -62,7 +62,7 @@ func replaceMember(v **openapi.Value, dotted string, to *openapi.Value) bool {
 		var part string
 		i := -1
 		if *v != nil {
-			i = slices.Index((*v).Keys, dotted) // a name with a dot, such as @odata.nextLink
+			i = slices.Index((*v).Keys, dotted) // the member's own name has dots, such as @odata.nextLink
 		}
 		if part, dotted, more = strings.Cut(dotted, "."); i >= 0 {
 			more = false
@@ -97,7 +97,7 @@ func isFalse(v *openapi.Value) bool {
 	return v.Kind != openapi.Object && v.Kind != openapi.Array && slices.Contains(no, strings.ToLower(v.Text))
 }
 
-// noteFalseEnd records that a page said it was the last page, although another page follows.
+// noteFalseEnd notes the members by which a page said that it was the last page, although another page follows.
 func (l *liveList) noteFalseEnd(e *envelope, page *parsedAnswer) {
 	if p := e.findMore(); p != nil {
 		if v := memberAt(page.body, p.path); v != nil && isFalse(v) {
@@ -106,7 +106,8 @@ func (l *liveList) noteFalseEnd(e *envelope, page *parsedAnswer) {
 	}
 }
 
-// findNextParam tries the usual parameters until one leads to the next page. It reports whether it found one.
+// findNextParam tries the usual parameters until a parameter leads to the next page. It reports whether it found
+// one.
 func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
 	var names []string
 	value := ""
@@ -130,7 +131,8 @@ func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *
 	// If two pages are counted from 0, the second page is number 1, and page 2 is empty. So both numbers are tried.
 	all := [][2]string{{"page", "2"}, {"page", "1"}, {"offset", before}, {"skip", before}, {"pageNumber", "2"}, {"pageNumber", "1"},
 		{"$skip", before}}
-	// The response often shows its position under the name of the parameter. A member "from" may be a row number.
+	// The response often shows its position in a member with the name of the parameter. A member "from" may be a
+	// row number.
 	if p := e.find("integer", offsetNames...); p != nil && !isOneOf(lastPart(p.path), "from") {
 		all = slices.Insert(all, 0, [2]string{lastPart(p.path), before})
 	} else if p := e.find("integer", pageNumberNames...); p != nil {
@@ -198,7 +200,7 @@ func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.
 	}
 	first := ""
 	if isOneOf(name, offsetNames...) && len(others.Items) > 0 && l.recordID(others.Items[0]) == l.recordID(rows.Items[len(rows.Items)-1]) {
-		first = "1" // rows are counted from 1, so this offset returned the last row again
+		first = "1" // rows are counted from 1, because this offset returned the last row again
 	}
 	switch numbered := value.Kind == openapi.Number && isOneOf(name, pageNumberNames...); {
 	case numbered && value.Text == "1":
@@ -216,8 +218,9 @@ func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.
 	return true
 }
 
-// isOtherPage reports whether the rows got belong to another page than the rows of the first page. A page without rows
-// is another page. Rows without distinct ids are compared as a whole, if the first page returns the same rows again.
+// isOtherPage reports whether the rows got belong to a page other than the first page, whose rows are given. A page
+// without rows is another page. Rows without distinct ids are compared as a whole, if the first page returns the
+// same rows again.
 func (l *liveList) isOtherPage(ctx context.Context, e *envelope, got, rows *openapi.Value) bool {
 	if len(got.Items) == 0 {
 		return true
@@ -243,8 +246,8 @@ func parseScalar(value string) *openapi.Value {
 	return v
 }
 
-// findSizeParam finds the parameter for the page size; rows are a full page. It returns the one-row response that
-// proved the parameter. It returns nil if the parameter was already known or none was found.
+// findSizeParam finds the parameter for the page size; rows are a full page. It returns the response with one row
+// that proved the parameter. It returns nil if the parameter was already known or was not found.
 func (l *liveList) findSizeParam(ctx context.Context, e *envelope, rows *openapi.Value) (short *parsedAnswer) {
 	seen := func(p liveParam) bool { return isOneOf(p.name, sizeNames...) }
 	full := parseScalar(strconv.Itoa(len(rows.Items)))
@@ -275,7 +278,7 @@ func (l *liveList) findSizeParam(ctx context.Context, e *envelope, rows *openapi
 	return nil
 }
 
-// maxFilterProbes limits the requests that find out by which fields a list can be filtered.
+// maxFilterProbes is the maximum number of requests that find out by which fields a list can be filtered.
 const maxFilterProbes = 3
 
 // findFilters finds parameters that filter the list by a field with few values. It requests the rarest value of a field
@@ -289,7 +292,8 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 		}
 		return 0
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return isBool(a) - isBool(b) }) // strings before booleans
+	// fields with strings come before fields with booleans
+	slices.SortStableFunc(names, func(a, b string) int { return isBool(a) - isBool(b) })
 	for _, name := range names {
 		value := rarestValue(rows, name)
 		known := func(p liveParam) bool { return p.name == name }
@@ -314,8 +318,8 @@ func (l *liveList) findFilters(ctx context.Context, e *envelope, rows *openapi.V
 	}
 }
 
-// rarestValue returns the least frequent value of a boolean or a field with few short values. It returns "" for other
-// fields.
+// rarestValue returns the least frequent value of a field that is a boolean or has few short values. It returns ""
+// for other fields.
 func rarestValue(rows *openapi.Value, name string) (value string) {
 	const maxValues, maxBytes = 8, 30
 	count := map[string]int{}

@@ -1,4 +1,4 @@
-// Propose: chooses the name, the host and the port that a spec gives its API.
+// This file chooses the name, the hosts and the port that a spec gives its API.
 
 package infer
 
@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// writeHosts writes the hosts section of the spec, with https in place of http for a public host of a document.
+// writeHosts writes the hosts section of the spec. A public host of a document gets https in place of http.
 func (a *api) writeHosts(w *writer) {
 	w.writeLine(0, "hosts:", "")
 	if len(a.doc.Servers) == 0 {
@@ -51,7 +51,8 @@ func isPublicHost(host string) bool {
 		func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// name returns a short name for the API and the reason for it. It comes from the host, the title or the first list.
+// name returns a short name for the API and the reason for the name. The name comes from the host, the title or the
+// first list.
 func (a *api) name() (name, why string) {
 	labels := []string{}
 	if len(a.doc.Servers) > 0 {
@@ -74,7 +75,7 @@ func (a *api) name() (name, why string) {
 	return "api", ""
 }
 
-// The range of proposed ports. It lies above the ports of the built-in specs.
+// The range of the ports that a draft proposes. It lies above the ports of the built-in specs.
 const (
 	minPort   = 4200
 	portCount = 700

@@ -1,4 +1,4 @@
-// Seen: describes the responses of a live API as parts of an OpenAPI document.
+// This file describes the responses of a live API as parts of an OpenAPI document.
 
 package infer
 
@@ -40,7 +40,8 @@ func (l *liveList) describePath(s *parsedAnswer, params []liveParam) *openapi.Va
 	return newObject().Set("get", newObject().Set("parameters", all).Set("responses", responses))
 }
 
-// describeResponse returns the OpenAPI description of a response. notes are descriptions of members by dotted name.
+// describeResponse returns the OpenAPI description of a response. notes are descriptions of members, by their
+// dotted names.
 func (s *parsedAnswer) describeResponse(notes map[string]string) *openapi.Value {
 	headers := newObject()
 	for _, name := range slices.Sorted(maps.Keys(s.header)) {
@@ -66,7 +67,7 @@ func (s *parsedAnswer) describeResponse(notes map[string]string) *openapi.Value 
 	return newObject().Set("headers", headers).Set("content", newObject().Set(media, newObject().Set("schema", schema).Set("example", s.body)))
 }
 
-// Limits for the schema of a value: how many rows of an array, and how many levels, are examined.
+// Limits for inferring the schema of a value: the number of rows of an array, and the number of levels.
 const (
 	maxSchemaRows  = 50
 	maxSchemaDepth = 12
@@ -104,7 +105,7 @@ func inferSchema(v *openapi.Value, depth int) *openapi.Value {
 	case openapi.String:
 		return s.Set("type", openapi.Text("string")).Set("example", v)
 	}
-	return s // null: the schema allows any value
+	return s // for null, the schema allows any value
 }
 
 // mergeSchemas returns a schema for values that match a or b.

@@ -1,4 +1,4 @@
-// Single: GET operations that return one object which is not a record of a list.
+// This file finds GET operations that return one object which is not a record of a list.
 
 package infer
 
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// riskyWords are words in the last segment of a path whose GET may have a side effect or show a credential. They do not
-// matter for the record of a list.
+// riskyWords are words in the last segment of a path whose GET may have a side effect or show a credential. For the
+// record of a list they have no such meaning.
 var riskyWords = []string{"auth", "check", "credential", "credentials", "download", "exec", "export", "key", "keys", "kubeconfig", "login",
 	"logout", "oauth", "preview", "refresh", "restore", "run", "secret", "secrets", "start", "stop", "sync", "test", "token", "tokens",
 	"validate", "verify"}
@@ -18,8 +18,9 @@ var riskyWords = []string{"auth", "check", "credential", "credentials", "downloa
 // versionSegment matches a path segment that is an API version.
 var versionSegment = regexp.MustCompile(`^v?\d[\d.-]*$`)
 
-// addSingleObjects adds a kind without an id for each GET that returns one object, so that the response is kept as a
-// page. A response that is not an object is passed through. seen holds the paths that other kinds already use.
+// addSingleObjects adds a kind without an id for each GET that returns one object, so that the response is stored
+// as a page. A response that is not an object is passed through. seen contains the paths that other kinds already
+// use.
 func (a *api) addSingleObjects(seen map[string]bool) {
 	taken := map[string]bool{"number": true, "search": true, "jobs": true}
 	for _, k := range a.kinds {
@@ -66,7 +67,7 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 	}
 }
 
-// matchInstance reports whether a path also matches a record path of the draft, because that path has a variable in
+// matchInstance reports whether a path also matches the path of a record in the draft, which has a variable in
 // place of a word.
 func matchInstance(kinds []*kind, path string) bool {
 	want := segments(path)
@@ -77,8 +78,8 @@ func matchInstance(kinds []*kind, path string) bool {
 	return slices.ContainsFunc(kinds, func(k *kind) bool { return slices.ContainsFunc(k.instances, same) })
 }
 
-// objectKindName returns the shortest unused name from the last words of a path: balance, or customer_balance. The word
-// is singular if a variable follows it.
+// objectKindName returns the shortest unused name from the last words of a path: balance, or customer_balance. A
+// word that a variable follows becomes singular.
 func objectKindName(all []string, taken map[string]bool) (name string) {
 	_, isOne := lastVar(strings.Join(all, "/"))
 	for _, s := range slices.Backward(all) {
@@ -97,13 +98,13 @@ func objectKindName(all []string, taken map[string]bool) (name string) {
 	return numberedName(cmp.Or(name, "object"), taken)
 }
 
-// isWanted reports whether the user asked for this path. Without a selection all paths are wanted.
+// isWanted reports whether the user asked for this path. If the user named no paths, all paths are wanted.
 func (a *api) isWanted(where string) bool {
 	return len(a.wantedPaths) == 0 || slices.ContainsFunc(a.wantedPaths, func(path string) bool { return isWithin(where, a.doc.Base+path) })
 }
 
-// findKindByName returns the kind of the record at a top-level path such as /stories/{story_id}, if its lists have
-// other paths. It returns nil unless exactly one kind has a list with that name.
+// findKindByName returns the kind of the record at a top-level path such as /stories/{story_id}, even if the kind's
+// lists have other paths. It returns nil unless exactly one kind has a list with that name.
 func findKindByName(kinds []*kind, path string) (found *kind) {
 	all := segments(path)
 	if len(all) == 3 && versionSegment.MatchString(all[0]) {

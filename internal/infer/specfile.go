@@ -1,4 +1,4 @@
-// Specfile: writes the draft as a spec file, with the reason for each line as a comment.
+// This file writes the draft as a spec file, with the reason for each line as a comment.
 
 package infer
 
@@ -28,7 +28,7 @@ var yamlKeywords = []string{"true", "false", "yes", "no", "on", "off", "null", "
 
 // quoteJSON returns a text as a JSON string, which is also valid YAML.
 func quoteJSON(text string) string {
-	out, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) // a string always marshals
+	out, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) // cannot fail, because every string can be encoded
 	return string(out)
 }
 
@@ -110,7 +110,8 @@ func (f *flowMapping) String() string {
 	return "{" + strings.Join(f.parts, ", ") + "}"
 }
 
-// writeSpec returns the text of the spec file. from names the document or the addresses that it was drawn from.
+// writeSpec returns the text of the spec file. from names the document or the addresses from which the spec was
+// drafted.
 func (a *api) writeSpec(from string) []byte {
 	w := &writer{}
 	w.writeLine(0, "# A spec drawn from "+understudy.Clip(from)+". Behind a line stands why it is so. What could not be told is left out.", "")
@@ -123,7 +124,7 @@ func (a *api) writeSpec(from string) []byte {
 	}
 	w.writeLine(0, "title: "+quoteJSON(understudy.Clip(title)), why)
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(name)) // Write of a hash never fails
+	_, _ = sum.Write([]byte(name)) // writing to a hash never fails
 	w.writeLine(0, "port: "+strconv.Itoa(minPort+int(sum.Sum32()%portCount)), "a proposal: any that is free")
 	if strings.HasPrefix(a.doc.DocsURL, "https://") {
 		w.writeLine(0, "docs: "+quoteJSON(a.doc.DocsURL), "")
@@ -175,7 +176,7 @@ func sortedEntries[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// noteOnce adds a note about what is uncertain, unless the same note exists.
+// noteOnce adds a caveat unless the same caveat exists.
 func (a *api) noteOnce(where, text string) {
 	if !slices.Contains(a.caveats, caveat{where, text}) {
 		a.addCaveat(where, "%s", text)
@@ -222,7 +223,8 @@ func (a *api) writePagings(w *writer) {
 	}
 }
 
-// writePaging writes the paging rules whose rulesKey is same, and the members that surround the rows of their lists.
+// writePaging writes the paging rules whose rulesKey is same. It also writes the members that surround the rows in
+// lists with these rules.
 func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 	put := func(key, value string) { w.writeEntry(indent, key, yamlScalar(value), c.why[key]) }
 	count := func(key string, n int) {
@@ -256,7 +258,7 @@ func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 			}
 		}
 	}
-	if len(lists) > 1 { // a member of a single list does not belong to these rules
+	if len(lists) > 1 { // a member of a single list does not belong to these paging rules
 		beside = slices.DeleteFunc(beside, func(p envelopeMember) bool { return have[p.path] == 1 })
 	}
 	beside = beside[:min(len(beside), 30)]
@@ -298,7 +300,7 @@ func absoluteNames(lists []*list, media string) (names []string) {
 		if l.cut.rules.Style == "body" {
 			name := lastPart(l.cut.rules.Next)
 			if l.op.Answer.Property(l.cut.rules.Next).IsKnown() {
-				name = l.cut.rules.Next // a name with a dot, such as @odata.nextLink
+				name = l.cut.rules.Next // the member's own name has dots, such as @odata.nextLink
 			}
 			names = append(names, name)
 		}
