@@ -49,8 +49,8 @@ func (s *saving) putChanges() error {
 	return s.c.ExecuteMany(insertChanges, 9, args)
 }
 
-// putFieldNames returns the number under which a set of field names is stored. It inserts a set that is new. No
-// names have the number 0.
+// putFieldNames returns the number under which a set of field names is stored. It inserts the set if it is new. The
+// empty set has the number 0.
 func putFieldNames(c *sqlite.Conn, names understudy.Names) (number int64, err error) {
 	if names == "" {
 		return 0, nil
@@ -125,18 +125,17 @@ func (db *DB) ReadLastChange(ctx context.Context, source string) (n int64, err e
 	return n, sqlite.WrapError(false, err, "read the last change of %s", source)
 }
 
-// ReadEdition returns two numbers that identify the current set of records. change is the number of the
-// source's last change. silent grows whenever records of any source appear or disappear without a change, by
-// retention or a purge. A result computed from records is valid while both numbers stay the same. silent starts
-// anew when the store is opened.
+// ReadEdition returns two numbers that identify the current set of records. change is the number of the source's last
+// change. silent grows whenever records of any source appear or disappear without a change, by retention or a purge. A
+// result computed from records is valid while both numbers stay the same. silent starts anew when the store is opened.
 func (db *DB) ReadEdition(ctx context.Context, source string) (change, silent int64, err error) {
-	silent = db.counts.silent.Load() // read before the change, so that a later commit shows in the next call
+	silent = db.counts.silent.Load() // read before the change number, so that the next call notices a commit that happens in between
 	change, err = db.ReadLastChange(ctx, source)
 	return change, silent, err
 }
 
-// Writes returns the number of writes to the store. What a caller read is still there while this number stays
-// the same.
+// Writes returns the number of writes to the store. While the number stays the same, what a caller has read is still
+// current.
 func (db *DB) Writes() int64 { return db.counts.writes.Load() }
 
 // changeSilently makes the silent counter odd. Call it in a transaction that adds or removes a record without a
@@ -147,8 +146,7 @@ func (n *counts) changeSilently() {
 	}
 }
 
-// settleWrite counts a write and makes odd counters even. It runs after the write, whether that was committed
-// or not.
+// settleWrite counts a write and makes odd counters even. It runs after the write, whether that was committed or not.
 func (n *counts) settleWrite() {
 	n.writes.Add(1)
 	for _, n := range []*atomic.Int64{&n.epoch, &n.silent} {

@@ -40,7 +40,7 @@ var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM b
 	JOIN kind k ON k.number = h.kind
 	WHERE b.number > ? AND k.source = ? ORDER BY b.number LIMIT ?`}
 
-const blocksAtOnce = 64 // blocks read in one read transaction
+const blocksAtOnce = 64 // the number of blocks read in one read transaction
 
 // VisitBodies implements erase.Rows. It reads at most blocksAtOnce blocks in one read transaction.
 func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
@@ -144,7 +144,7 @@ var (
 	updateErasedHeld = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
 )
 
-// rowsOf returns the first and the last number that the held rows of a record can have.
+// rowsOf returns the first and the last number that the rows of a record in table held can have.
 func rowsOf(record int64) []driver.Value {
 	return []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
 }
@@ -188,7 +188,7 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 		again = again || sparePresent && r[1].(int64)&records.Gone == 0
 		return nil
 	})
-	if err != nil || again { // sparePresent: the record has returned since it was listed
+	if err != nil || again { // sparePresent spares a record that is present again since it was listed
 		return false, err
 	}
 	k := v.db.catalog.Kind(source, kind)
@@ -208,8 +208,8 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 	return taken, err
 }
 
-// checkMissing decides whether a missing block is damage. It returns nil if the version no longer belongs to
-// the record. Then another row deleted the version since the batch was read, or the record was forgotten.
+// checkMissing decides whether a missing block is damage. It returns nil if the version no longer belongs to the
+// record: the version was deleted through another row since the batch was read, or the record was forgotten.
 // Otherwise it returns err.
 func (v erasableVersions) checkMissing(record, version int64, err error) error {
 	all, rerr := v.listBodies(record)

@@ -17,13 +17,12 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-const expireBatch = 512 // records listed in one transaction
+const expireBatch = 512 // the number of records listed for erasing in one transaction
 
-// Expire lists for erasing the records of a kind that are older than its retention (Options.Retention). A
-// record is too old if its clock is, or, without a clock, if it was first seen too long ago. Listed records no
-// longer count and no read finds them. There is no change, because nothing happened upstream. EraseListed
-// deletes them later. Expire returns how many records it listed. It also deletes pages that were stored whole
-// before the kind had a retention.
+// Expire lists for erasing the records of a kind that are older than its retention (Options.Retention). A record is too
+// old if its clock is, or, without a clock, if it was first seen too long ago. Listed records no longer count and no
+// read finds them. There is no change, because nothing happened upstream. EraseListed deletes them later. Expire
+// returns how many records it listed. It also deletes pages that were stored whole before the kind had a retention.
 func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -34,14 +33,14 @@ func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err 
 	return listed, sqlite.WrapError(false, err, "look for %s of %s past their retention", kind, source)
 }
 
-// expire does the work of Expire. It looks at records with a clock before the horizon, then at records without
-// a clock.
+// expire does the work of Expire. It looks at records with a clock before the horizon, then at records without a clock.
 func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
 	horizon, k := db.o.horizon(source, kind), db.catalog.Kind(source, kind)
 	if horizon == 0 || k == nil {
 		return 0, nil
 	}
-	err = db.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error { // stored before the kind had a retention
+	// Delete the pages that were stored whole before the kind had a retention.
+	err = db.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		return deleteWhole(c, db.pages, k.Number, func([]understudy.Row) bool { return true })
 	})
 	if err != nil {
@@ -180,7 +179,7 @@ func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 
 var selectCameChanges = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
 
-// selectSeenBefore copies to old those records of unclocked that were first seen before a time.
+// selectSeenBefore copies the records of unclocked that were first seen before a given time to old.
 func selectSeenBefore(ctx context.Context, pool *sqlite.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
 	return pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectCameChanges, 0, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) error {

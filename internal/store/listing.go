@@ -23,8 +23,8 @@ func (s *saving) listGone(record int64) error {
 	return s.c.Execute(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
 }
 
-// listLate lists for erasing what a late observation has stored again, if its record was deleted or redacted
-// since.
+// listLate handles an observation that is older than the stored one. If its record was deleted or redacted since,
+// listLate lists the record for erasing, because this save has stored its old body again.
 func (s *saving) listLate(g *observation, body []byte) error {
 	if g.stored.number == 0 || g.fresh {
 		return nil

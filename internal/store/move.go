@@ -61,7 +61,7 @@ func (s *saving) addEdit(g *observation, r *understudy.Row) error {
 			return err
 		}
 		if e.Old != nil {
-			old := *e.Old // a copy, because its block may be rewritten before the index reads it
+			old := *e.Old // a copy of the old entry, because its block may be rewritten before the index reads it
 			e.Old = &old
 		}
 	}
@@ -89,7 +89,7 @@ func (s *placing) addOtherEdits(record, was, is int64) error {
 		})
 }
 
-// addMoveEdit adds an index edit for the moved record of one held row.
+// addMoveEdit adds an index edit for a moved record in one shape. held is the record's row number in table held.
 func (s *placing) addMoveEdit(held, version, was, is int64) error {
 	e, err := s.save.readReplaced(version)
 	if err != nil || e == nil {
@@ -106,8 +106,8 @@ func (s *placing) addMoveEdit(held, version, was, is int64) error {
 	return nil
 }
 
-// addShiftEdits adds index edits for records that were moved to make room. Records of the page itself are left
-// out.
+// addShiftEdits adds index edits for records that were moved to make room for others. It leaves out the records of
+// the page being saved.
 func (s *placing) addShiftEdits(sights []observation) error {
 	if len(s.order.Shifted) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (s *placing) addShiftEdits(sights []observation) error {
 	for i := range sights {
 		here[sights[i].stored.number] = true
 	}
-	// Ascending record numbers unpack a block rarely more than once.
+	// In ascending order of record numbers a block is rarely unpacked more than once.
 	for _, record := range slices.Sorted(maps.Keys(s.order.Shifted)) {
 		if here[record] {
 			continue
@@ -128,7 +128,7 @@ func (s *placing) addShiftEdits(sights []observation) error {
 	return nil
 }
 
-// addRemoval adds an index edit for a record that is no longer in the shape of the held row p.
+// addRemoval adds an index edit for a record that is no longer present in the shape of its row p.
 func (s *saving) addRemoval(p *currentState, e *codec.Entry) error {
 	shape, err := records.FindShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
 	if err != nil || p.position.At == order.Nowhere {
@@ -159,8 +159,8 @@ func skipNotFound(err error) error {
 	return records.SkipDamaged(err)
 }
 
-// hide removes a record from the indexes in those of its shapes that meant selects. Call it in a transaction,
-// while the record's bodies are still stored.
+// hide removes a record from the indexes in those of its shapes for which meant returns true. Call it in a
+// transaction, while the record's bodies are still stored.
 func (s *saving) hide(record int64, meant func(held int64) bool) error {
 	at, stays := order.Position{At: order.Nowhere}, false
 	err := s.c.Query(selectShapesHeld, 0, rowsOf(record),

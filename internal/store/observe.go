@@ -1,4 +1,4 @@
-// This file saves the records of a page: new bodies, and records that came or changed.
+// This file saves the records of a page: their new bodies, and which records are new or have changed.
 
 package store
 
@@ -17,13 +17,13 @@ import (
 
 // observation is one record of the page being saved.
 type observation struct {
-	stored      currentState   // the state before this save
-	id          []byte         // the id as stored
+	stored      currentState   // the record's stored state before this save
+	id          []byte         // the record's id in its stored form
 	rowCount    int            // the number of rows of the page that show the record
-	lastRow     int            // the index of the last row that shows it; only this row counts
-	fresh       bool           // the record was never seen before
-	late        bool           // the store has a newer observation
-	newPosition order.Position // the new position in the list
+	lastRow     int            // the index of the last row of the page that shows the record; only this row counts
+	fresh       bool           // the record was never saved before
+	late        bool           // the store already has a newer observation of the record
+	newPosition order.Position // the record's new position in the list
 }
 
 var (
@@ -116,7 +116,7 @@ func (x *scratch) groupRows(prefix string, rows []understudy.Row) {
 		x.byID = map[string]int32{}
 	}
 	clear(x.byID)
-	// Ids are parts of one buffer. It must have its full size first, because it must not move afterwards.
+	// The ids are slices of one buffer. The buffer gets its full size first, because growing it later would move it.
 	need := 0
 	for i := range rows {
 		need += len(rows[i].ID) + 1
@@ -256,7 +256,8 @@ func (s *saving) addChange(what understudy.ChangeType, id string, record, versio
 		Record: record, Version: version, At: time.Unix(0, s.at).UTC(), Fields: fields})
 }
 
-// stateFromRow converts a row of selectShapesHeld. Its number is the number of the held row, not of the record.
+// stateFromRow converts a result row of selectShapesHeld. The field number is then the number of the row in table
+// held, not the record's number.
 func stateFromRow(r []driver.Value) currentState {
 	return currentState{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), period: r[5].(int64),
 		since: r[6].(int64), position: order.ReadPosition(r[7])}

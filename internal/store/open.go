@@ -40,12 +40,11 @@ var migrations embed.FS
 // newestMigration is the number of the last file in migrations.
 const newestMigration = 4
 
-// applicationID marks a file as ours in the header of the database: "Unst".
+// applicationID marks a file as a database of Understudy, in the header of the SQLite file. Its bytes spell "Unst".
 const applicationID = 0x556e7374
 
-// DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each
-// for much less time than an upstream request takes. Its fields hold what is stored beside pages, records and
-// changes.
+// DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each for much
+// less time than an upstream request takes. Its fields hold what is stored beside pages, records and changes.
 type DB struct {
 	Jobs        *jobs.Queue
 	KV          *kv.Table
@@ -57,7 +56,7 @@ type DB struct {
 	Verifier    *verify.Verifier
 	Index       *index.Index
 
-	// DB itself reads pages, records and history, and searches.
+	// The embedded types give DB its methods for reading pages, records and history, and for searching.
 	*pages.Reader
 	*history.Records
 	*seek.Seeker
@@ -76,13 +75,12 @@ type DB struct {
 type counts struct {
 	epoch  atomic.Int64 // twice the number of writes that moved records to make room; odd while such a write is open
 	writes atomic.Int64 // writes of all sorts, committed or not
-	silent atomic.Int64 // like epoch, for writes that added or removed records without a change
-	erased atomic.Int64 // records that must not be stored again
+	silent atomic.Int64 // twice the number of writes that added or removed records without a change; odd while such a write is open
+	erased atomic.Int64 // the number of erased records, which must not be stored again
 }
 
-// Open opens the store. It creates the file if it is missing or empty. It does not touch a file that is
-// damaged, belongs to another program, or was written by a newer Understudy. The error then says so in one
-// sentence.
+// Open opens the store. It creates the file if it is missing or empty. It does not touch a file that is damaged,
+// belongs to another program, or was written by a newer Understudy. The error then says so in one sentence.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	o = o.withDefaults()
 	path, err := filepath.Abs(o.Path)
@@ -142,11 +140,10 @@ func makeFile(path string) error {
 }
 
 // restrictAccess removes the access of other users from an existing database and from the files that SQLite keeps
-// beside it. SQLite gives such files the mode of the database. It returns an error if the modes cannot be
-// changed.
+// beside it. SQLite gives such files the mode of the database. It returns an error if the modes cannot be changed.
 func restrictAccess(path string) error {
 	if runtime.GOOS == "windows" {
-		return nil // Windows has no such modes
+		return nil // Windows has no file modes like those of Unix
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
@@ -163,8 +160,8 @@ func restrictAccess(path string) error {
 	return nil
 }
 
-// stripPath removes the path from a file system error, because the sentence around the error names the path
-// already.
+// stripPath removes the path from a file system error, because the message that contains the error already names the
+// path.
 func stripPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -180,8 +177,8 @@ func openError(path string, err error) error {
 	return StartError(path, err)
 }
 
-// StartError returns an error of the database at path that ends a start, in one sentence of what is wrong with
-// the file and what to do. It returns any other error as it is.
+// StartError describes an error of the database at path in one sentence: what is wrong with the file and what to do.
+// It returns any other error unchanged.
 func StartError(path string, err error) error {
 	reason, code := sqlite.ReasonOf(err)
 	switch {
@@ -243,7 +240,8 @@ func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 	return c, nil
 }
 
-// prepareFile checks that the file is empty or ours, and migrates it if it is not at the newest schema.
+// prepareFile checks that the file is empty or was created by Understudy, and migrates it if its schema is not the
+// newest.
 func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 	tables, err := c.QueryInteger("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
@@ -300,8 +298,7 @@ func migrate(ctx context.Context, pool *sqlite.Pool) error {
 	return nil
 }
 
-// Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called
-// twice.
+// Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called twice.
 func (db *DB) Close() error {
 	if db.pool.RefuseCalls() {
 		return nil

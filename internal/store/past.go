@@ -1,4 +1,4 @@
-// This file writes the past: the earlier versions of a record, and since when each was current.
+// This file writes the past of records: their earlier versions, and when each version became current.
 
 package store
 
@@ -19,8 +19,8 @@ var (
 		WHERE tag = ? ORDER BY number DESC`}
 )
 
-// replaceClock enters the clock and the parent of row r in the tables that find a record by them. It retires
-// the entries of before, the replaced version, if there is one.
+// replaceClock adds the clock and the parent of row r to the tables that find a record by clock and parent. If
+// before, the replaced version, is not nil, its entries move to the earlier clocks.
 func (s *saving) replaceClock(record int64, before *codec.Entry, r *understudy.Row) error {
 	if before != nil {
 		if before.Clock == r.Clock && before.Parent == r.Parent {
@@ -74,8 +74,8 @@ func (s *saving) newPeriodNumber() int64 {
 	return s.periods.number
 }
 
-// beginPeriod ends the current period of a record if row r begins another. It returns the values stretch and
-// since for the held row.
+// beginPeriod ends the current period of a record if row r begins another. It returns the new values of the columns
+// stretch and since for the record's row in table held.
 func (s *saving) beginPeriod(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
 	present := g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0
 	if present && g.stored.version == r.Version {

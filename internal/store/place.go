@@ -39,7 +39,7 @@ func (s *placing) placeRows(sights []observation) error {
 	slices.SortFunc(standing, func(a, b int) int { return sights[a].lastRow - sights[b].lastRow })
 	rows := make([]order.Assignment, len(standing))
 	all := make([]*order.Assignment, len(standing))
-	var first, last int64 = 1, 0 // the range of seconds of the records without a place
+	var first, last int64 = 1, 0 // the first and the last second of the clocks of records without a position
 	unplaced := 0
 	for i, n := range standing {
 		k := &sights[n]
@@ -78,8 +78,8 @@ func (s *placing) placeRows(sights []observation) error {
 	return err
 }
 
-// hasOtherOrder reports whether the page's list does not show the newest records first. Such a page does not
-// tell positions.
+// hasOtherOrder reports whether the page's list does not show the newest records first. Positions can't be learned
+// from such a page.
 func (s *placing) hasOtherOrder() bool {
 	sp := s.db.o.Specs[s.page.Key.Source]
 	if sp == nil || s.kind.Spec == nil || !s.kind.Spec.HasOtherOrders() {
@@ -89,7 +89,8 @@ func (s *placing) hasOtherOrder() bool {
 	return err == nil && t.List != nil && !t.IsNewestFirst()
 }
 
-// placeByClock places by their clocks those rows that have no place yet. No page has shown them.
+// placeByClock gives positions to the rows that have none yet. It computes them from the clocks of the records,
+// because no list page has shown the records.
 func (s *placing) placeByClock(sights []observation, rows []*order.Assignment) error {
 	page := &order.Page{Store: s.order}
 	for _, p := range rows {
@@ -109,8 +110,7 @@ func (s *placing) placeByClock(sights []observation, rows []*order.Assignment) e
 	return nil
 }
 
-// buildPage returns the rows of the page together with their neighbours: what the page follows, and the next
-// page.
+// buildPage returns the rows of the page together with the records known to be directly above or below them.
 func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 	page := &order.Page{Store: s.order, Rows: rows}
 	f := order.ReadFollows(s.db.o.Specs[s.page.Key.Source], s.page.RequestKey())
@@ -215,7 +215,7 @@ func (s *placing) putPlaces(sights []observation) error {
 				return err
 			}
 		}
-		// The record has moved, or its place is among the deleted records.
+		// comes: the record was not present in this shape, so its place may be among those of deleted records
 		comes := !g.late && !(g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0)
 		if was == g.newPosition.At && was == g.stored.position.At && !comes {
 			continue
@@ -226,7 +226,7 @@ func (s *placing) putPlaces(sights []observation) error {
 		}
 		if !g.late {
 			if sign != s.kind.Number {
-				s.db.counts.changeSilently() // a forgotten record that returns is no change
+				s.db.counts.changeSilently() // the return of a forgotten record adds no change, so only this counter reports it
 			}
 			sign = s.kind.Number
 		}

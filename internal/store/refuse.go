@@ -17,13 +17,13 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Reasons why a page is passed on and not stored. The response shows them.
+// Reasons why the mirror sends a page to the client without storing it. A header of the response states the reason.
 const (
 	reasonErased = "erased"
 	reasonAged   = "older than its retention"
 )
 
-// The values of column names.erased.
+// The values of the column erased of table names.
 const (
 	nameErased = 1
 	nameAged   = 2
@@ -147,7 +147,7 @@ func (s *saving) canStorePage() bool { return s.content.refused == "" && canStor
 
 var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
 
-// loadErased reads how many records were erased, so that a store without any need not look for marks.
+// loadErased reads how many records were erased, so that a save need not look for marks if there are none.
 func (n *counts) loadErased(c *sqlite.Conn) error {
 	_, err := c.QueryRow(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
 	return err
@@ -182,7 +182,7 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 				return err
 			})
 			if err == nil {
-				e.db.counts.erased.Add(marked) // must be visible to the next save
+				e.db.counts.erased.Add(marked) // before the next save begins, which reads this number
 			}
 			return broken, err
 		})
@@ -193,8 +193,7 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	return nil
 }
 
-// markSome marks up to markBatch records. It returns how many it handled, and how many of them had no mark
-// before.
+// markSome marks up to markBatch records. It returns how many it handled, and how many of them had no mark before.
 func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, err error) {
 	type row struct {
 		number, record int64
@@ -339,8 +338,7 @@ type eraseTarget struct {
 	record   int64
 }
 
-// IsErased reports whether a record must not be stored again. An empty kind means a record with that id of any
-// kind.
+// IsErased reports whether a record must not be stored again. An empty kind means a record with that id of any kind.
 func (db *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool, err error) {
 	if db.counts.erased.Load() == 0 {
 		return false, nil

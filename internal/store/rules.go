@@ -19,8 +19,8 @@ type currentState struct {
 	hash    int64
 	seen    int64 // when the record was last seen, in Unix nanoseconds
 	state   int64
-	period  int64 // the number of the current period in this shape
-	since   int64 // when the period began; 0 means when the block of its version was created
+	period  int64 // the number of the current period of the record in this shape
+	since   int64 // when the period began; 0 means when the block of the version was created
 
 	position order.Position // the record's position in the list, equal in every shape
 
@@ -35,8 +35,8 @@ func (p *currentState) isPresent() bool {
 
 // decision says what to do about an observation.
 type decision struct {
-	late   bool                  // the store has a newer observation; nothing changes
-	change understudy.ChangeType // the change to record; 0 means no change
+	late   bool                  // the store has a newer observation of the record, so nothing changes
+	change understudy.ChangeType // the type of the change to write, or 0 for no change
 	write  bool                  // the record's row must be written
 	touch  bool                  // only the time Seen must be updated
 	state  int64
@@ -67,8 +67,8 @@ func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	return v
 }
 
-// isLate reports whether an observation is up to five minutes older than the stored one and so lost a race. If
-// it is still older, the clock was set back, and the observation counts.
+// isLate reports whether an observation is older than the stored one by at most five minutes, because two fetches
+// raced. If it is older than that, the clock was set back, and the observation counts.
 func isLate(at, held int64) bool { return at < held && held-at <= int64(reorder) }
 
 // isRemoval reports whether a page says that a record is gone.
@@ -107,7 +107,7 @@ func recordRows(p *understudy.Page) []understudy.Row {
 	return p.Rows
 }
 
-// check returns an error for a page that cannot be stored byte for byte.
+// check returns an error for a page that cannot be stored byte for byte, for example because its rows overlap.
 func check(p *understudy.Page) error {
 	switch {
 	case p.NotStored != "":

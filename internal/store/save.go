@@ -86,8 +86,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult,
 	return s.savedPage(), nil
 }
 
-// newSaving does the work that needs no connection: it computes hashes and cuts out the bytes outside the
-// records.
+// newSaving does the work that needs no connection: it computes hashes and cuts out the bytes outside the records.
 func newSaving(db *DB, p *understudy.Page) *saving {
 	s := &saving{db: db, p: p, at: pageTime(p, func() int64 { return db.o.Now().UnixNano() }), content: content{sum: p.Sum}}
 	if s.content.sum == [16]byte{} {
@@ -246,7 +245,7 @@ func (s *saving) readOldPage() (old oldPage, err error) {
 	return old, err
 }
 
-// skeleton returns the part of the page that is packed.
+// skeleton returns the part of the page that the store compresses into one column.
 func (s *saving) skeleton() codec.Skeleton {
 	sk := codec.Skeleton{
 		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, Kept: s.p.Header, ID: s.p.ID,
@@ -259,7 +258,7 @@ func (s *saving) skeleton() codec.Skeleton {
 	return sk
 }
 
-// putPage writes the page's row. The version stays the same if the bytes do.
+// putPage writes the page's row. The page keeps its version if its bytes are unchanged.
 func (s *saving) putPage(old oldPage) error {
 	sk := s.skeleton()
 	s.outcome.version = old.version

@@ -67,7 +67,9 @@ type KindState struct {
 	Records    int64  `json:"records"` // number of records present now
 	Changes    int64  `json:"changes"` // changes of this kind since the store was created
 	Generation int64  `json:"-"`       // grows with every write to the kind
-	Unclocked  int64  `json:"-"`       // records whose clock has no time, or all records if the kind has no clock; counted up to 1,000
+	// Unclocked is the number of records whose clock has no time, or of all records if the kind has no clock. Counting
+	// stops at 1,000.
+	Unclocked int64 `json:"-"`
 }
 
 // Stats is what `store stats` prints. All counts are of the whole store.
@@ -78,8 +80,8 @@ type Stats struct {
 	Pages     int64       `json:"pages"`
 	Changes   int64       `json:"changes"`
 	Blocks    int64       `json:"blocks"`   // packed groups of versions
-	Packed    int64       `json:"packed"`   // bytes of all bodies as packed in the file
-	Unpacked  int64       `json:"unpacked"` // bytes of all bodies as received, with their metadata
+	Packed    int64       `json:"packed"`   // bytes of all bodies as compressed in the file
+	Unpacked  int64       `json:"unpacked"` // bytes of all bodies before compression, with their metadata
 	PerRecord float64     `json:"bytes_per_record"`
 	Kinds     []KindStats `json:"kinds"`
 }
@@ -92,19 +94,20 @@ type Space struct {
 	Limit   int64 `json:"limit"` // limit in bytes of file and log together, or 0
 	Damaged bool  `json:"-"`     // part of the file could not be read since the store was opened
 
-	EvictedPages    int64     `json:"evicted_pages"` // evicted to stay under the limit, since the store was created
+	EvictedPages    int64     `json:"evicted_pages"` // the number of pages evicted to stay under the limit, since the store was created
 	EvictedVersions int64     `json:"evicted_versions"`
 	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the time of the last eviction, or zero
 
-	Trouble string `json:"trouble,omitempty"` // why nothing can be saved, or not everything read; filled by callers that know
+	// Trouble says why nothing can be saved or some data can't be read, or is "". The caller sets it, not the store.
+	Trouble string `json:"trouble,omitempty"`
 	Read    Reads  `json:"read"`
 }
 
 // Reads counts what readers have read since the store was opened.
 type Reads struct {
-	Rows   int64 `json:"rows"`   // bytes of the rows of tables
-	Index  int64 `json:"index"`  // bytes of the chunks and postings of indexes
-	Blocks int64 `json:"blocks"` // bytes of the blocks that bodies are packed in
+	Rows   int64 `json:"rows"`   // bytes read from rows of tables
+	Index  int64 `json:"index"`  // bytes read from the chunks and postings of indexes
+	Blocks int64 `json:"blocks"` // bytes read from blocks, the groups in which bodies are compressed
 }
 
 // KindStats is one kind's line in Stats.
@@ -122,7 +125,7 @@ const MaxChanges = 10_000
 const (
 	// seenEvery is the age from which an unchanged observation updates Seen of a record in a final state.
 	seenEvery = time.Hour
-	// reorder is how much older than the stored observation a late observation can be. If it is still older,
-	// the clock was set back, and the observation counts.
+	// reorder is how much older than the stored observation a late observation can be. If an observation is older
+	// than that, the clock was set back, and the observation counts.
 	reorder = 5 * time.Minute
 )

@@ -1,4 +1,4 @@
-// This file stores touches, kinds and origins, which are single rows.
+// This file records writes to a kind (touches), lists the kinds of a source, and stores the origin of a source.
 
 package store
 
@@ -24,14 +24,13 @@ var (
 	updateOrigin = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
 )
 
-// maxUnclocked limits KindState.Unclocked.
+// maxUnclocked is the maximum value of KindState.Unclocked. Counting stops there.
 const maxUnclocked = "1000"
 
-// Touch records a write to a kind. It raises the kind's generation, so that lists fetched before are
-// superseded, and fetches begun before fail with ErrOutdated when they are saved. If the touch names a record,
-// each of its shapes is invalid until that shape is saved again. Touch returns the new generation. The touch is
-// then on the disk and survives a crash of the machine. Errors wrap ErrNotStored, and the caller then has to
-// remember the touch.
+// Touch records a write to a kind. It raises the kind's generation, so that lists fetched before are superseded, and
+// fetches begun before fail with ErrOutdated when they are saved. If the touch names a record, each of its shapes is
+// invalid until that shape is saved again. Touch returns the new generation. The touch is then on the disk and survives
+// a crash of the machine. Errors wrap ErrNotStored, and the caller then has to remember the touch.
 func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -89,8 +88,9 @@ func (db *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error)
 	return states, sqlite.WrapError(false, err, "read kinds of %s", source)
 }
 
-// KeepOrigin stores what a source mirrors: its upstream, and whatever else makes records comparable. The first
-// origin of a source is kept. Another origin is an error that wraps ErrInvalid and says what to do.
+// KeepOrigin stores the origin of a source: its upstream, and whatever else decides whether records are comparable.
+// The first origin of a source is kept. For another origin KeepOrigin returns an error that wraps ErrInvalid and says
+// what to do.
 func (db *DB) KeepOrigin(ctx context.Context, source, world string) error {
 	leave, err := db.pool.Begin()
 	if err != nil {

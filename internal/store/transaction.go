@@ -19,8 +19,8 @@ type saving struct {
 	db     *DB
 	c      *sqlite.Conn
 	p      *understudy.Page
-	kind   *catalog.Kind  // nil for a page without a kind
-	shape  *catalog.Shape // nil for a page without a kind
+	kind   *catalog.Kind  // the page's kind, or nil if the page has none
+	shape  *catalog.Shape // the shape of the page's records, or nil if the page has no kind
 	blocks *records.Blocks
 	at     int64 // when the page was complete, in Unix nanoseconds
 
@@ -43,18 +43,18 @@ type content struct {
 	whole   bool   // the page is stored whole, without its records (Page.Whole)
 }
 
-// blockWrites are new versions, and replaced versions that become deltas against them.
+// blockWrites are the new versions of a save, and the replaced versions that are then stored as deltas against them.
 type blockWrites struct {
 	fresh    []codec.Entry
-	firstNew int64           // the number of the first new version, or 0
-	firstRow map[rowBody]int // the first row of each body, for records in several rows
+	firstNew int64           // the number of the first version that this save creates, or 0 if it creates none
+	firstRow map[rowBody]int // the first row of the page that shows each body, for records with several rows
 	deltas   []pendingDelta
-	patches  []byte // the buffer that the deltas' patches are parts of
+	patches  []byte // the buffer that contains the patches of all deltas
 }
 
 // periodWrites are periods that end, and new clock entries.
 type periodWrites struct {
-	number int64 // the number for periods without a new version, or 0 before it is assigned
+	number int64 // the number for new periods without a new version, or 0 until it is assigned
 	past   []driver.Value
 	clocks []driver.Value
 }
@@ -62,16 +62,16 @@ type periodWrites struct {
 // indexWrites are the index edits of a save.
 type indexWrites struct {
 	edits     []index.Edit
-	edited    map[int64]bool // records of the page that have an edit
-	postponed bool           // the edits are written to the indexes later
+	edited    map[int64]bool // the records of the page for which an index edit was added
+	postponed bool           // the index edits are stored as pending and written to the indexes later
 }
 
 // outcome is the result of the save.
 type outcome struct {
 	changes   []understudy.Change
-	version   int64 // the version of the page
-	pageRow   int64 // the number of the page's row
-	erasing   bool  // a record was listed for erasing
+	version   int64 // the version number of the saved page
+	pageRow   int64 // the number of the saved page's row
+	erasing   bool  // the save listed a record for erasing
 	undoReads func()
 }
 
@@ -79,7 +79,7 @@ type outcome struct {
 type counters struct {
 	source, change, page             int64
 	record, block                    int64
-	records, kindChanges, generation int64 // the kind's present records, all its changes so far, and its generation
+	records, kindChanges, generation int64 // the kind's number of present records, its number of changes so far, and its generation
 	changed                          changedCounters
 }
 
@@ -95,9 +95,9 @@ type scratch struct {
 	packed    []byte
 	entries   []codec.Entry
 	sights    []observation
-	sightOf   []int32          // the index in sights for each row of the page
-	pageOrder []int            // indexes in sights, in the order of the page
-	byID      map[string]int32 // the index in sights by stored id
+	sightOf   []int32          // for each row of the page, the index of its record in sights
+	pageOrder []int            // the indexes in sights in the order in which the page shows the records
+	byID      map[string]int32 // the index in sights by the record's stored id
 }
 
 // maxScratch is how many bytes of memory a large page may leave in scratch.

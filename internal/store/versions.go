@@ -7,14 +7,14 @@ import (
 	"understudy/internal/store/records"
 )
 
-// rowBody identifies a body of a record that has more than one row in the page.
+// rowBody identifies one of the bodies of a record that has several rows in the page.
 type rowBody struct{ record, hash int64 }
 
 // assignVersions sets the version of every row. It packs new bodies into blocks.
 func (s *saving) assignVersions(sights []observation) error {
 	x := &s.db.scratch
 	x.entries = x.entries[:0]
-	fresh := 0 // rows with a new body
+	fresh := 0 // the number of rows with a new body
 	for i := range s.content.rows {
 		g := &sights[x.sightOf[i]]
 		s.content.rows[i].Record = g.stored.number
@@ -123,7 +123,7 @@ func nextBlock(entries []codec.Entry, all int) (n, size int) {
 
 // pendingDelta is a replaced version that becomes a delta against its successor.
 type pendingDelta struct {
-	version   int64 // the replaced version
+	version   int64 // the number of the replaced version
 	successor int   // the index of its successor among the new versions
 	patch     []byte
 	clock     int64 // the clock of the successor

@@ -1,4 +1,4 @@
-// This file calls back for every save while a search through the store is running.
+// This file calls registered functions for every save, while a search reads the whole store in several transactions.
 
 package store
 
@@ -9,7 +9,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// watchers are callbacks for each save. The goroutine with the writing connection calls them.
+// watchers are functions to call for each save. The goroutine with the writing connection calls them.
 type watchers struct {
 	pool *sqlite.Pool
 	sync.Mutex

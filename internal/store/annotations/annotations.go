@@ -1,7 +1,7 @@
-// Annotations are rows of the database. All of them are also in memory, because lists and searches need the
-// annotation of every record.
+// This file stores annotations as rows of the database and keeps all of them in memory, because lists and searches need
+// the annotation of every record.
 
-// Package annotations stores what people write on records: notes, and marks that a record is handled.
+// Package annotations stores what people write about records: notes, and marks that a record is handled.
 package annotations
 
 import (
@@ -22,7 +22,7 @@ import (
 // maxBytes is the maximum size of all notes in memory.
 const maxBytes = 32 << 20
 
-// perRow is how many bytes of memory a note takes besides its text and its author.
+// perRow is how many bytes of memory a note takes in addition to its text and its author.
 const perRow = 200
 
 var (
@@ -37,18 +37,18 @@ var (
 	selectName    = &sqlite.Statement{Head: "SELECT record, erased FROM names WHERE kind = ? AND id = ?"}
 )
 
-// place identifies a record.
+// place identifies a record by source, kind and id.
 type place struct{ source, kind, id string }
 
 // Book stores annotations. It is safe for concurrent use, but only one process may write to a database.
 type Book struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
-	writing chan struct{} // full while a goroutine changes rows and memory
+	writing chan struct{} // a channel of one element, which is full while a goroutine changes rows and memory
 	mu      sync.RWMutex  // guards the fields below
 	byPlace map[place]*understudy.Annotation
 	bytes   int64
-	version int64 // grows with every change
+	version int64 // a number that grows with every change of an annotation
 }
 
 // New returns the annotations of a database. Load reads them.
@@ -85,7 +85,7 @@ func (b *Book) Load(c *sqlite.Conn) error {
 	return nil
 }
 
-// Reload reads all annotations again, after rows were deleted that memory still has.
+// Reload reads all annotations into memory again, after rows were deleted from the database only.
 func (b *Book) Reload(ctx context.Context) error {
 	if err := b.lock(ctx); err != nil {
 		return err
@@ -197,8 +197,8 @@ func (b *Book) insert(c *sqlite.Conn, r place, record int64, n understudy.Note) 
 	return n, err
 }
 
-// change changes the annotation of a record: first the rows in a transaction, then the memory. work gets a copy
-// of the annotation to change.
+// change changes the annotation of a record: first the rows in a transaction, then the memory. work receives a copy of
+// the annotation and changes it.
 func (b *Book) change(ctx context.Context, r place, what string,
 	work func(c *sqlite.Conn, record int64, a *understudy.Annotation) error) error {
 	leave, err := b.pool.Begin()
@@ -242,7 +242,7 @@ func (b *Book) change(ctx context.Context, r place, what string,
 	return nil
 }
 
-// errNotHeld is returned for a record that the store does not have.
+// errNotHeld is the error for an annotation of a record that is not stored.
 var errNotHeld = fmt.Errorf("%w: the record is not held", understudy.ErrNotFound)
 
 // lock waits until no other goroutine changes rows and memory.
@@ -267,7 +267,7 @@ func bytesOf(a *understudy.Annotation) (n int64) {
 	return n
 }
 
-// set puts an annotation into memory.
+// set replaces the annotation of a record in memory. more is how many bytes it adds to the memory in use.
 func (b *Book) set(r place, a *understudy.Annotation, more int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package catalog holds the numbers of sources, kinds and shapes, and what the indexes know of each kind. There
-// are few numbers, and they never change.
+// Package catalog keeps the numbers that stand for sources, kinds and shapes in the database, and what the indexes
+// know of each kind. There are few numbers, and a number never changes.
 package catalog
 
 import (
@@ -25,11 +25,11 @@ type Kind struct {
 	SourceNumber int64
 	Source       string
 	Prefix       string
-	Spec         *spec.Kind // nil if the specs do not name the kind
+	Spec         *spec.Kind // the kind's spec, or nil if the specs do not name the kind
 	Words        *words.Kind
-	WordForm     string // the rule of the words that are in the index
+	WordForm     string // the rule by which the words now in the index were cut
 	Terms        terms.Kind
-	TermForm     string // the fingerprint of the terms that are in the index
+	TermForm     string // the fingerprint of the rules by which the terms now in the index were computed
 	Name         string
 }
 
@@ -51,9 +51,9 @@ type Catalog struct {
 	sources map[string]int64
 	kinds   map[kindName]*Kind
 	shapes  map[shapeName]*Shape
-	parents map[int64]string // the parent rule by shape number
+	parents map[int64]string // how a record's parent is found, by shape number (spec.ParentRule)
 
-	opened    bool    // Load was called; kinds that are loaded later have no records yet
+	opened    bool    // true after Load; a kind that is entered later has no records yet
 	kindList  []*Kind // all kinds; the slice is replaced, never modified
 	shapeList []*Shape
 }
@@ -148,8 +148,7 @@ func (x *Catalog) SpecOf(source, kind string) *spec.Kind {
 	return nil
 }
 
-// usualPrefix returns the two characters that most ids of a kind begin with, or "" if the spec gives no such
-// prefix.
+// usualPrefix returns the two characters that most ids of a kind begin with, or "" if the spec gives no such prefix.
 func usualPrefix(k *spec.Kind) string {
 	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
 		return k.Prefixes[0]
@@ -179,7 +178,8 @@ func (x *Catalog) Shape(source, kind, shape string) *Shape {
 	return x.shapes[shapeName{source, kind, shape}]
 }
 
-// ParentField returns the parent rule of a shape's kind, by the shape's number.
+// ParentField returns the rule for finding the parent of a record (spec.ParentRule), by the number of the record's
+// shape.
 func (x *Catalog) ParentField(shape int64) string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -1,4 +1,5 @@
-// A claim is a row for an action that was begun. Its key ensures that an action happens only once.
+// This file stores each begun action as one row, called a claim. The key of the row ensures that an action happens only
+// once.
 
 // Package claims stores which actions of people were begun, and how they ended.
 package claims
@@ -13,7 +14,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Lasts is how long a claim is kept, and so how long the same form may be sent again without a second action.
+// Lasts is how long a claim is kept. During this time the same form may be sent again without causing a second action.
 const Lasts = 24 * time.Hour
 
 // maxResult is the maximum size in bytes of the stored result of an action.
@@ -29,13 +30,12 @@ var (
 // Table stores claims. It is safe for concurrent use, also by several processes.
 type Table struct{ pool *sqlite.Pool }
 
-// New returns the claims of a database.
+// New returns the table of claims of a database.
 func New(pool *sqlite.Pool) *Table { return &Table{pool} }
 
-// ClaimAction stores that an action begins at now and returns first = true, unless the action was begun before.
-// Then at is the time of that, to the second, and result is how it ended, or nil if that was not stored. The
-// primary key of the row decides. If first is true, the row is on the disk. Claims older than Lasts are
-// deleted. Errors: ErrNotStored.
+// ClaimAction stores that an action begins at now and returns first = true, unless the action was begun before. In that
+// case it returns when the action was begun, to the second, and how it ended. result is nil if its end was not stored.
+// If first is true, the row is on the disk. ClaimAction deletes claims that are older than Lasts. Errors: ErrNotStored.
 func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, result []byte, err error) {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -76,7 +76,7 @@ func (t *Table) SettleAction(ctx context.Context, name string, result []byte) er
 	return sqlite.WrapError(true, err, "settle an action")
 }
 
-// keyOf returns the stored form of a name. It has a fixed length and reveals nothing.
+// keyOf returns the stored form of an action's name: a hash, which has a fixed length and does not reveal the name.
 func keyOf(name string) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return sum[:]

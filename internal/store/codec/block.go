@@ -30,11 +30,11 @@ type Entry struct {
 // Delta says how to build a version from a later one of the same record and shape. Both have the same id and
 // most of the body.
 type Delta struct {
-	Base      int64  // the number of the later version
-	Patch     []byte // the delta to the later version, in the format of patch.go
+	Base      int64  // the number of the later version from which this version is built
+	Patch     []byte // the differences from the later version, in the format of patch.go
 	Clock     int64  // the clock of this version minus that of the later one
 	Parent    *string
-	Completed bool // the entry already has its body
+	Completed bool // the body was already built from the later version
 }
 
 // IsPruned reports whether the body was deleted. A stored body is never empty.
@@ -48,15 +48,15 @@ func (e *Entry) storedBytes() []byte {
 	return e.Body
 }
 
-// The flags of an entry in a block.
+// Bits that say which parts of an entry a block stores.
 const (
 	flagFinal = 1 << iota
 	flagDelta
 	flagDepth
-	flagParent // it has a parent, or, for a delta, a parent that differs from the later version's
+	flagParent // the entry has a parent or, if it is a delta, another parent than its later version
 )
 
-// newForm is added to the count of a block in the newer form.
+// newForm is added to the count at the start of a block that uses the newer format, which can store parents and deltas.
 const newForm = 128
 
 // flags returns the flags of e.
@@ -150,8 +150,8 @@ func appendDeltas(dst []byte, entries []Entry) []byte {
 	return dst
 }
 
-// appendPlace appends the position of text in body, counted from 1, and its length. If body does not contain
-// text, it appends 0, the length and the text.
+// appendPlace appends where body contains text: the position, counted from 1, and the length. If body does not
+// contain text, it appends 0, the length and the text itself.
 func appendPlace(dst, body []byte, text string) []byte {
 	at := bytes.Index(body, []byte(text))
 	dst = binary.AppendUvarint(dst, uint64(at+1))

@@ -12,7 +12,7 @@ import (
 // MaxUnpacked is the maximum number of bytes of an unpacked block or page.
 const MaxUnpacked = 1 << 30
 
-// maxWindow is how many bytes back the encoder looks for repetitions.
+// maxWindow is how many bytes back the zstd encoder looks for repetitions.
 const maxWindow = 256 << 10
 
 // packLevel is the level of the encoder. On a page of 50 calls the next level takes a third longer, and its
@@ -25,15 +25,15 @@ type Packer struct {
 	decoder *zstd.Decoder
 }
 
-// NewPacker returns a packer. readers is how many goroutines of one caller unpack at the same time.
+// NewPacker returns a packer. readers is the number of goroutines that decompress at the same time.
 func NewPacker(readers int) Packer {
 	// Only one goroutine at a time writes, so one set of tables is enough.
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(maxWindow))
 	if err != nil {
-		panic("store: zstd encoder: " + err.Error()) // the options are constants
+		panic("store: zstd encoder: " + err.Error()) // impossible, because the options are constants
 	}
-	// The pool has at least two decoders.
+	// The pool has at least two decoders, also on a machine with one core.
 	at := max(2, min(readers, runtime.GOMAXPROCS(0)))
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(MaxUnpacked), zstd.WithDecodeAllCapLimit(true))
@@ -46,8 +46,8 @@ func NewPacker(readers int) Packer {
 // Pack appends the packed form of raw to dst.
 func (p *Packer) Pack(dst, raw []byte) []byte { return p.encoder.EncodeAll(raw, dst) }
 
-// Unpack returns size bytes. It uses room if its capacity is large enough. It returns an error if the bytes are
-// damaged.
+// Unpack decompresses packed, whose unpacked size must be size bytes. It uses the buffer room if its capacity is
+// large enough. It returns an error if the bytes are damaged.
 func (p *Packer) Unpack(room, packed []byte, size int) ([]byte, error) {
 	if size < 0 || size > MaxUnpacked {
 		return nil, fmt.Errorf("unpacked size of %d bytes", size)

@@ -8,18 +8,16 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum length of a chain of deltas. Reading the oldest version of a chain builds as many
-	// bodies.
+	// MaxDepth is the maximum length of a chain of deltas. Reading the oldest version of a chain builds as many bodies.
 	MaxDepth = 8
-	// sameAgain is how many equal bytes in a row end a difference between two bodies.
+	// sameAgain is the number of consecutive equal bytes that end a difference between two bodies.
 	sameAgain = 8
-	// maxApart is how many bytes of both bodies together are searched for the end of a difference.
+	// maxApart is the maximum number of bytes of both bodies together that are searched for the end of a difference.
 	maxApart = 320
 )
 
-// AppendPatch appends a patch that builds body from base. It repeats: how many bytes are equal, how many bytes
-// of base to skip, how many new bytes follow, and those bytes. ok is false if the patch is longer than half of
-// body.
+// AppendPatch appends a patch that builds body from base. It repeats: how many bytes are equal, how many bytes of base
+// to skip, how many new bytes follow, and those bytes. ok is false if the patch is longer than half of body.
 func AppendPatch(dst, base, body []byte) (patch []byte, ok bool) {
 	limit := len(dst) + len(body)/2
 	for len(dst) <= limit {
@@ -68,7 +66,7 @@ func nextMatch(a, b []byte) (out, in int) {
 			}
 		}
 	}
-	// The common bytes at the end are copied by the next step of the patch.
+	// Equal bytes before the match belong to the match, so the next step of the patch copies them.
 	n := 0
 	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++

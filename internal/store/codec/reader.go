@@ -14,13 +14,14 @@ type Reader struct {
 	err  error
 }
 
-// NewReader reads data, which the caller must not change meanwhile.
+// NewReader returns a Reader for data. The caller must not change data while the Reader is in use.
 func NewReader(data []byte) Reader { return Reader{data: data} }
 
-// textPlace says where a text is: at position at in a body, counted from 1, or if at is 0, in text.
+// textPlace is the place of a text. If at is not 0, the text begins at position at of a body, counted from 1.
+// Otherwise the field text contains it.
 type textPlace struct {
 	at, length int
-	text       []byte // used if at is 0
+	text       []byte // the text itself, used if at is 0
 }
 
 // fail stores the first error and ends the data.

@@ -1,4 +1,5 @@
-// This file encodes a page's skeleton: the bytes outside the records, and the versions that stand between them.
+// This file encodes the skeleton of a page: the bytes of its body outside the records, and the version numbers of the
+// records.
 
 package codec
 
@@ -14,17 +15,17 @@ import (
 
 // Skeleton is what the store packs of a page besides the columns of its row.
 type Skeleton struct {
-	URI         string // the URI of the page's key; the row has only a hash of it
+	URI         string // the URI of the page's key; the page's row has only a hash of it
 	ContentType string
 	Charset     string
 	InitialAge  time.Duration // the age of the page when it was fetched, in whole seconds
-	Kept        string        // the header of the page
-	ID          string        // the record that the path of an instance names
+	Kept        string        // the stored header fields of the page
+	ID          string        // the id of the record, if the page is about a single record
 	Next        string        // the URI of the next page, or ""; set by Assemble
-	nextPlace   textPlace     // where Next is in Outside; set by ParseSkeleton
+	nextPlace   textPlace     // the place of Next in Outside; set by ParseSkeleton
 	Versions    []int64
-	Gaps        []int  // the bytes between each record and the one before
-	Outside     []byte // the bytes outside the records; after ParseSkeleton with marks, if marked
+	Gaps        []int  // for each record, the number of bytes between it and the previous record
+	Outside     []byte // the bytes outside the records; ParseSkeleton leaves marks in them if marked is true
 	marked      bool   // ids in Outside are replaced by marks
 }
 
@@ -105,16 +106,16 @@ func (s *Skeleton) header() string {
 	return s.ContentType
 }
 
-// setHeader splits a text that header returned.
+// setHeader sets the fields that the method header has joined.
 func (s *Skeleton) setHeader(text string) {
 	s.ContentType, text, _ = strings.Cut(text, "\x00")
 	s.Charset, text, _ = strings.Cut(text, "\x00")
 	text, s.Kept, _ = strings.Cut(text, "\x00")
-	seconds, _ := strconv.ParseUint(text, 10, 32) // 0 if there is none
+	seconds, _ := strconv.ParseUint(text, 10, 32) // an absent age counts as 0
 	s.InitialAge = time.Duration(seconds) * time.Second
 }
 
-// mark replaces the ids by marks. ok is false if the text could not be restored from that.
+// mark replaces the two ids in text by marks. ok is false if the original text could not be restored from the result.
 func mark(text []byte, first, last string) (marked []byte, ok bool) {
 	const marks = "\x01\x02"
 	if len(first) < 8 || len(last) < 8 || bytes.ContainsAny(text, marks) || strings.ContainsAny(first+last, marks) {

@@ -1,6 +1,6 @@
-// This file has the settings of a folder of contents and its index in memory, and opens contents.
+// This file has the options of a folder of contents and its index in memory, and opens contents for reading.
 
-// Package contents stores the contents of records (audio, images) as whole files.
+// Package contents stores the contents of records, such as audio and images, as whole files.
 package contents
 
 import (
@@ -28,19 +28,19 @@ const (
 	filesLimit = 1 << 30
 	fileLimit  = 64 << 20
 	filesOpen  = 256
-	openWait   = 5 * time.Second // maximum wait for another content to be closed
-	touchEvery = time.Hour       // minimum time between two updates of the read time on disk
+	openWait   = 5 * time.Second // maximum wait until another content is closed, if too many are open
+	touchEvery = time.Hour       // minimum time between two updates of a file's time of last read on the disk
 )
 
-// Options are the settings of Files. Zero values mean the defaults named.
+// Options are the settings of Files. A zero value means the default, where one is named.
 type Options struct {
-	Dir   string // created if it is missing; required
-	Limit int64  // bytes of all contents; default 1 GiB
-	Most  int64  // bytes of one content; default 64 MiB
+	Dir   string // the folder of the contents, which is created if it is missing; required
+	Limit int64  // maximum bytes of all contents; default 1 GiB
+	Most  int64  // maximum bytes of one content; default 64 MiB
 	Open  int    // the maximum number of contents open at once; default 256
-	Later bool   // Open does not read the index; the caller calls Load once instead
-	// Erased reports whether a record must not be stored again, so that its contents are not stored either.
-	// kind may be empty. A nil Erased allows every record.
+	Later bool   // Open does not read the index, so the caller must call Load once
+	// Erased reports whether a record was erased and must not be stored again. Then its contents are not stored either.
+	// kind may be empty. A nil Erased means that no record was erased.
 	Erased func(ctx context.Context, source, kind, id string) (bool, error)
 	Now    func() time.Time // nil means time.Now
 	Logger *slog.Logger     // nil means no logging
@@ -64,29 +64,29 @@ type Files struct {
 	o     Options
 	slots chan struct{} // limits the open files
 
-	disk sync.Mutex // held while files are created or removed
-	left []*file    // files of forgotten contents that are still on the disk; guarded by disk
+	disk sync.Mutex // locked while files are created or removed
+	left []*file    // files of forgotten contents that could not be deleted yet; guarded by disk
 
-	mu      sync.Mutex // guards the fields below; never held while waiting for disk
+	mu      sync.Mutex // guards the fields below; never locked while waiting for disk
 	byKey   map[fileKey]*file
-	refs    map[[32]byte]int // the number of keys that share a content
+	refs    map[[32]byte]int // the number of keys whose contents have the same bytes, by the SHA-256 of the bytes
 	loading loading
-	recent  *list.List // the files (*file), most recently read first
-	bytes   int64      // bytes of all contents, each counted once
+	recent  *list.List // the files in memory (*file), most recently read first
+	bytes   int64      // bytes of all contents; a content of several keys is counted once
 	putting map[*putting]struct{}
 	stats   FilesStats
 }
 
-// fileKey identifies a key in memory and on disk: half the SHA-256 of source and URI.
+// fileKey identifies a key in memory and on the disk. It is half of the SHA-256 of the source and the URI.
 type fileKey [16]byte
 
-// file is the content of one key, in memory.
+// file is what memory has about the content of one key.
 type file struct {
 	key     fileKey
 	sum     [32]byte
 	size    int64
 	record  uint64   // the tag of the record that the content belongs to
-	within  []uint64 // the tags of the other records in its path
+	within  []uint64 // the tags of the other records in the path of the content
 	touched time.Time
 	at      *list.Element
 }
@@ -94,7 +94,7 @@ type file struct {
 // putting is a content that is being stored.
 type putting struct {
 	file    file
-	spoiled bool // the record was forgotten meanwhile, so the content must not be stored
+	spoiled bool // the record was forgotten while its content was being stored, so the content must not be stored
 }
 
 // FilesStats counts contents. All counts only grow, except Files and Bytes.
@@ -103,7 +103,7 @@ type FilesStats struct {
 	Bytes     int64 // bytes of all contents
 	Limit     int64
 	Most      int64 // maximum bytes of one content
-	Kept      int64 // how often a content was stored
+	Kept      int64 // the number of times a content was stored
 	Evicted   int64 // the number of contents removed to stay under the limit
 	Forgotten int64 // the number of contents removed because their record was forgotten
 	Failed    int64 // the number of contents not stored, for example because the disk was full
@@ -122,8 +122,8 @@ func (o *Options) setDefaults() {
 	understudy.SetDefaults(&o.Logger, &o.Now)
 }
 
-// Open opens a folder, reads its index and removes files without a key. With Options.Later, Load does the last
-// two.
+// Open opens a folder, reads its index and removes files without a key. With Options.Later, Load reads the index and
+// removes the files instead.
 func Open(o Options) (*Files, error) {
 	o.setDefaults()
 	if o.Dir == "" {
@@ -151,7 +151,8 @@ func keyOf(k understudy.Key) fileKey {
 	return fileKey(sum[:16])
 }
 
-// tagOf returns the tag of a record in memory. kind is "" for a record that a path names without its kind.
+// tagOf returns the tag that stands for a record in memory, a hash. kind is "" for a record that a path names without
+// its kind.
 func tagOf(source, kind, id string) uint64 {
 	sum := sha256.Sum256([]byte(source + "\x00" + kind + "\x00" + id))
 	return binary.BigEndian.Uint64(sum[:8])
@@ -167,8 +168,8 @@ func (f *Files) indexPath(k fileKey) string {
 	return filepath.Join(f.o.Dir, "index", name[:2], name+".json")
 }
 
-// Get opens the content of a key. The caller must close it. Errors: ErrNotFound; ErrUnavailable if too many
-// contents are open; the context's error.
+// Get opens the content of a key. The caller must close it. Errors: ErrNotFound; ErrUnavailable if too many contents
+// are open; the context's error.
 func (f *Files) Get(ctx context.Context, key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
 	if err := f.take(ctx); err != nil {
 		return request.Content{}, nil, fmt.Errorf("store: open content %s: %w", key, err)
@@ -203,7 +204,7 @@ func (f *Files) take(ctx context.Context) error {
 // get finds a content and opens its file. It returns ErrNotFound if there is none, or if the file is damaged.
 func (f *Files) get(key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
 	k := keyOf(key)
-	for range 2 { // a content that was replaced during the first look is found in the second
+	for range 2 { // tries twice, because the content may be replaced during the first try
 		sum, touch, ok := f.find(k)
 		if !ok {
 			sum, ok = f.findUnlisted(k)
@@ -233,14 +234,15 @@ func (f *Files) get(key understudy.Key) (request.Content, io.ReadSeekCloser, err
 		}
 		if touch {
 			now := f.o.Now()
-			_ = os.Chtimes(f.indexPath(k), now, now) // only for the order of eviction after a restart
+			_ = os.Chtimes(f.indexPath(k), now, now) // a failure only changes the order of eviction after a restart
 		}
 		return c, &contentReader{File: in, slots: f.slots}, nil
 	}
 	return request.Content{}, nil, understudy.ErrNotFound
 }
 
-// find looks up a key and notes that it was read. touch reports that the time should also be noted on disk.
+// find looks up a key and records that its content was read. touch reports that the caller should also store the time
+// of the read on the disk.
 func (f *Files) find(k fileKey) (sum [32]byte, touch, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -255,14 +257,14 @@ func (f *Files) find(k fileKey) (sum [32]byte, touch, ok bool) {
 	return x.sum, touch, true
 }
 
-// contentReader is an open content.
+// contentReader is an open content. Closing it lets another content be opened.
 type contentReader struct {
 	*os.File
 	slots chan struct{}
 	once  sync.Once
 }
 
-// Close closes the file and frees its slot.
+// Close closes the file and lets another content be opened.
 func (r *contentReader) Close() (err error) {
 	r.once.Do(func() {
 		err = r.File.Close()

@@ -18,7 +18,7 @@ import (
 	"understudy/spec"
 )
 
-// indexEntry is an index file. Sum is in hexadecimal.
+// indexEntry is the JSON object in an index file. Sum is in hexadecimal.
 type indexEntry struct {
 	Source   string    `json:"source"`
 	URI      string    `json:"uri"`
@@ -33,7 +33,7 @@ type indexEntry struct {
 	At       time.Time `json:"at"`
 }
 
-// maxIndex is the maximum size of an index file in bytes: an escaped URI and the rest.
+// maxIndex is the maximum size of an index file in bytes: an escaped URI and the other fields.
 const maxIndex = 8*spec.MaxKey + 4096
 
 // readIndex reads an index file.
@@ -63,7 +63,7 @@ func readIndex(path string) (request.Content, error) {
 	return c, nil
 }
 
-// writeIndex replaces an index file atomically. The caller holds disk. With lasting the file also survives a
+// writeIndex replaces an index file atomically. The caller has locked disk. If lasting is set, the file also survives a
 // power failure.
 func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	data, err := json.Marshal(indexEntry{
@@ -77,7 +77,7 @@ func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // after the rename there is no such file
+	defer os.Remove(temp.Name()) // after a successful rename this file does not exist
 	if _, err = temp.Write(data); err == nil && lasting {
 		err = temp.Sync()
 	}

@@ -1,4 +1,4 @@
-// This file reads the index of contents while contents are already served.
+// This file reads the index of contents from the disk, while contents can already be read.
 
 package contents
 
@@ -19,8 +19,8 @@ import (
 // loadWait is the maximum time that RetryRemovals waits for Load.
 const loadWait = 30 * time.Second
 
-// loading is the state until the index is read; mu guards it. Until then a content is found by the name of its
-// index file, nothing is evicted, and a content without a known key is kept until the sweep at the end.
+// loading is the state until the index was read; mu guards it. Until then a content is found by the name of its index
+// file, and nothing is evicted. A content without a known key is kept until the sweep at the end.
 type loading struct {
 	done      chan struct{} // closed when Load has ended
 	on        bool          // Load is running, so byKey is not complete yet
@@ -56,7 +56,7 @@ func (f *Files) Load(ctx context.Context) error {
 	on := f.loading.on
 	f.mu.Unlock()
 	if !on {
-		return nil // Open has read it
+		return nil // Open has already read the index
 	}
 	defer close(f.loading.done)
 	if err := f.load(ctx); err != nil {
@@ -103,7 +103,7 @@ func hasFile(path string) bool {
 	return err == nil
 }
 
-// removeUseless removes an index file that names no complete content, unless it was replaced meanwhile.
+// removeUseless removes an index file that names no complete content, unless the file was replaced meanwhile.
 func (f *Files) removeUseless(path string, why error) error {
 	f.disk.Lock()
 	defer f.disk.Unlock()
@@ -117,8 +117,8 @@ func (f *Files) removeUseless(path string, why error) error {
 	return nil
 }
 
-// linkAll adds the files that Load has read, most recently read first, after those that were stored meanwhile.
-// It removes those that were forgotten meanwhile. The caller holds disk.
+// linkAll adds the files that Load has read to memory, most recently read first, after the files that were stored
+// meanwhile. It removes the files that were forgotten meanwhile. The caller has locked disk.
 func (f *Files) linkAll(all []*file) {
 	var gone []*file
 	f.mu.Lock()
@@ -137,7 +137,7 @@ func (f *Files) linkAll(all []*file) {
 	f.mu.Unlock()
 	for _, x := range gone {
 		if f.remove(x) != nil {
-			f.left = append(f.left, x) // remove has logged the error
+			f.left = append(f.left, x) // remove has already logged the error
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (f *Files) findUnlisted(k fileKey) (sum [32]byte, ok bool) {
 	return x.sum, !slices.ContainsFunc(f.loading.forgotten, func(g recordTags) bool { return g.match(x) })
 }
 
-// await waits for Load if forgotten contents are still on the disk.
+// await waits for Load to end if it still has to remove forgotten contents from the disk.
 func (f *Files) await() error {
 	f.mu.Lock()
 	waits := len(f.loading.forgotten) > 0

@@ -20,10 +20,10 @@ import (
 	"understudy/request"
 )
 
-// Put stores a content. from must deliver all of it: c.Size bytes, or any number if that is negative. It
-// replaces the former content of the key. It returns c with the actual size and sum. If the content cannot be
-// stored, it returns ErrNotStored with the reason, and nothing is stored. That includes errors of from, the end
-// of ctx, and a record that was forgotten meanwhile.
+// Put stores a content and replaces the former content of its key. from must deliver all of the content: c.Size bytes,
+// or any number of bytes if c.Size is negative. Put returns c with the actual size and hash. If the content cannot be
+// stored, it returns ErrNotStored with the reason, and nothing is stored. That includes errors of from, the end of ctx,
+// and a record that was forgotten meanwhile.
 func (f *Files) Put(ctx context.Context, c request.Content, from io.Reader) (request.Content, error) {
 	p := &putting{file: newFile(c)}
 	f.mu.Lock()
@@ -86,7 +86,7 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 	if err != nil {
 		return c, err
 	}
-	defer os.Remove(temp.Name()) // after the rename there is no such file
+	defer os.Remove(temp.Name()) // after a successful rename this file does not exist
 	hash := sha256.New()
 	size, err := io.Copy(io.MultiWriter(temp, hash), io.LimitReader(from, most+1))
 	switch {
@@ -115,8 +115,8 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 	return c, f.storeFiles(p.file, c, temp.Name())
 }
 
-// checkErased returns an error if the content's record, or a record in its path, was erased. The caller holds
-// disk, so an erasure forgets the record before or after this.
+// checkErased returns an error if the content's record, or a record in its path, was erased. The caller has locked
+// disk, so an erasure forgets the record either before or after this check.
 func (f *Files) checkErased(ctx context.Context, c *request.Content) error {
 	if f.o.Erased == nil {
 		return nil
@@ -133,8 +133,8 @@ func (f *Files) checkErased(ctx context.Context, c *request.Content) error {
 	return err
 }
 
-// checkSpoiled returns an error if the content must no longer be stored. The caller holds disk, so a Forget
-// runs before or after the rest of Put.
+// checkSpoiled returns an error if the content's record was forgotten while the content was being stored. The caller
+// has locked disk, so a Forget runs either before this check or after the rest of Put.
 func (f *Files) checkSpoiled(ctx context.Context, p *putting) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +144,7 @@ func (f *Files) checkSpoiled(ctx context.Context, p *putting) error {
 	return ctx.Err()
 }
 
-// storeFiles moves a content and its index file into place. The caller holds disk.
+// storeFiles moves a content and its index file to their final names. The caller has locked disk.
 func (f *Files) storeFiles(x file, c request.Content, temp string) error {
 	f.mu.Lock()
 	shared := f.refs[x.sum] > 0
@@ -166,12 +166,12 @@ func (f *Files) storeFiles(x file, c request.Content, temp string) error {
 	f.addEntry(&x)
 	f.mu.Unlock()
 	if old != nil {
-		_ = f.removeUnused(old.sum) // the error is logged; the next start removes the rest
+		_ = f.removeUnused(old.sum) // removeUnused logs the error; the next start removes the file
 	}
 	return nil
 }
 
-// settle renames a synced file durably.
+// settle renames a synced file and syncs its folder, so that the file survives a power failure.
 func settle(temp, path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -183,7 +183,7 @@ func settle(temp, path string) error {
 	return wal.SyncFolder(dir)
 }
 
-// addEntry and removeEntry maintain the index in memory. The caller holds mu.
+// addEntry adds the content of one key to the index in memory. The caller has locked mu.
 func (f *Files) addEntry(x *file) {
 	f.byKey[x.key] = x
 	x.at = f.recent.PushFront(x)
@@ -201,7 +201,7 @@ func (f *Files) removeEntry(x *file) {
 	}
 }
 
-// makeRoom removes the least recently read contents until size more bytes fit. The caller holds disk.
+// makeRoom removes the least recently read contents until size more bytes fit. The caller has locked disk.
 func (f *Files) makeRoom(size int64) {
 	for {
 		f.mu.Lock()
@@ -214,11 +214,11 @@ func (f *Files) makeRoom(size int64) {
 		f.removeEntry(x)
 		f.stats.Evicted++
 		f.mu.Unlock()
-		_ = f.remove(x) // not in the index any more; the next start removes the rest
+		_ = f.remove(x) // the content is no longer in the index in memory, so the next start removes its files
 	}
 }
 
-// remove deletes a file that is no longer in the index from the disk: first its index file.
+// remove deletes the files of a content that is no longer in the index in memory. It deletes the index file first.
 func (f *Files) remove(x *file) error {
 	err := os.Remove(f.indexPath(x.key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +226,7 @@ func (f *Files) remove(x *file) error {
 	}
 	if err != nil {
 		f.o.Logger.Error("store: a content cannot be removed", "error", err)
-		return err // while its index file exists, the content must stay
+		return err // the content must stay while its index file exists
 	}
 	return f.removeUnused(x.sum)
 }
@@ -251,10 +251,10 @@ func (f *Files) RetryRemovals() (err error) {
 	return nil
 }
 
-// removeUnused removes a content without a key.
+// removeUnused deletes a content from the disk if no key has it.
 func (f *Files) removeUnused(sum [32]byte) error {
 	f.mu.Lock()
-	used := f.refs[sum] > 0 || f.loading.on // a key that is not read yet may have it; the sweep decides
+	used := f.refs[sum] > 0 || f.loading.on // a key that Load has not read yet may have this content; Load removes unused contents at its end
 	f.mu.Unlock()
 	if used {
 		return nil
@@ -280,7 +280,7 @@ func (f *Files) drop(k fileKey) {
 	}
 	f.mu.Unlock()
 	if x != nil {
-		_ = f.remove(x) // remove has logged the error
+		_ = f.remove(x) // remove has already logged the error
 	}
 }
 
@@ -323,8 +323,8 @@ func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 	return len(all), nil
 }
 
-// Confirm stores that the upstream still had the same content at that time. It returns ErrNotFound if the
-// content is not stored.
+// Confirm stores that the upstream still had the same content at the given time. It returns ErrNotFound if the content
+// is not stored.
 func (f *Files) Confirm(key understudy.Key, at time.Time) error {
 	f.disk.Lock()
 	defer f.disk.Unlock()

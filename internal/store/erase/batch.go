@@ -23,11 +23,11 @@ type batch struct {
 	name            string // the name of the source
 	records         []erasing
 	matches         *matchers
-	wanted          map[int64]bool // versions to erase
+	wanted          map[int64]bool // the versions to erase
 	ids             map[string]bool
 	pages           []int64
-	late            []int64 // pages with a wanted version that were saved meanwhile; only the writing goroutine uses this
-	searched        bool    // the matchers were already searched for outside versions and pages
+	late            []int64 // pages saved meanwhile that show a version to erase; only the writing goroutine uses this
+	searched        bool    // versions and pages outside the records were already searched for the erased texts
 }
 
 // erasing is one listed record.
@@ -39,7 +39,7 @@ type erasing struct {
 	bound          int64
 	fields         []string
 	versions       []int64
-	present        bool // the record is present now
+	present        bool // the record is stored and not deleted
 	files          int
 }
 
@@ -48,7 +48,7 @@ var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.sourc
 	FROM erasing g JOIN source s ON s.number = g.source JOIN kind k ON k.number = g.kind
 	WHERE g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0) ORDER BY g.number LIMIT ?`}
 
-// readNext returns the next batch, or nil when nothing is left.
+// readNext returns the next batch, or nil when no listed record is left.
 func (r *job) readNext(ctx context.Context) (*batch, error) {
 	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
 	b := &batch{job: r, eraser: r.eraser, matches: m, wanted: map[int64]bool{}, ids: map[string]bool{}}
@@ -79,7 +79,7 @@ func (r *job) readNext(ctx context.Context) (*batch, error) {
 	return b, nil
 }
 
-// readTexts finds a record's id, its versions to erase, and the texts in them.
+// readTexts reads the id of a record to erase, its versions to erase, and the texts in them.
 func (b *batch) readTexts(c *sqlite.Conn, e *erasing) error {
 	versions := b.eraser.store.Versions(c)
 	present, all, err := versions.ListVersions(e.record)
@@ -156,7 +156,7 @@ func (b *batch) run(ctx context.Context) error {
 	return b.notify(ctx)
 }
 
-// forgetFiles deletes the contents of records.
+// forgetFiles deletes the contents, such as audio and images, of records.
 func (b *batch) forgetFiles(part []erasing) error {
 	for i := range part {
 		e := &part[i]
@@ -175,7 +175,8 @@ func (b *batch) forgetFiles(part []erasing) error {
 	return nil
 }
 
-// runTransaction runs work in a transaction. It first deletes the pages that were saved meanwhile.
+// runTransaction runs work in a transaction. It first deletes the pages that were saved meanwhile and show a version to
+// erase.
 func (b *batch) runTransaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
 	return b.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		late := b.late
@@ -210,7 +211,7 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 		}
 	}
 	var records, versions, files int64
-	bodies := b.eraser.store.Versions(c) // each block is written once
+	bodies := b.eraser.store.Versions(c) // the blocks of this transaction, so that each block is written only once
 	for i := range part {
 		e := &part[i]
 		gone, err := b.takeRecord(c, bodies, e)

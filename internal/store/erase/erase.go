@@ -32,21 +32,20 @@ type Kind struct {
 	Spec   *spec.Kind // nil if the spec does not name it
 }
 
-// Catalog gives the sources and kinds that the store knows.
+// Catalog provides the numbers of the sources and kinds that the store knows.
 type Catalog interface {
 	Source(name string) (number int64, ok bool)
 	Kind(source, kind string) (k Kind, ok bool)
 }
 
-// Rows reads and deletes what the store holds.
+// Rows reads and deletes the bodies and pages that are stored.
 type Rows interface {
 	// VisitBodies calls each for every stored body of a source.
 	VisitBodies(ctx context.Context, source int64, each func(k Kind, e *codec.Entry)) error
 	// VisitPages calls each for every page of a source.
 	VisitPages(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error
-	// WatchPages calls saved with each page that is saved from now on and the versions that it shows, until the
-	// caller calls end. The calls come from the writing goroutine. page is 0 if only the records are stored,
-	// not the page.
+	// WatchPages calls saved with each page that is saved from now on and the versions that it shows, until the caller
+	// calls end. The calls come from the writing goroutine. page is 0 if only the records are stored, not the page.
 	WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error)
 	// DeletePages deletes pages in a transaction and returns how many existed.
 	DeletePages(c *sqlite.Conn, pages []int64) (gone int64, err error)
@@ -70,9 +69,10 @@ type Versions interface {
 	Write() error
 }
 
-// Index is the rest of the store's part in an erasure.
+// Index lets an erasure mark records as deleted and clean the index of words.
 type Index interface {
-	// Mark deletes every record that an erasure lists, with a change, and prevents that it is stored again.
+	// Mark deletes every record that an erasure lists and records a change for each. It also prevents that the record is
+	// stored again.
 	Mark(ctx context.Context, erasure int64) error
 	// SanitizeIndex overwrites what deleted words have left in the index of words.
 	SanitizeIndex(ctx context.Context) error
@@ -89,7 +89,7 @@ type Store interface {
 type Contents interface {
 	// Forget deletes the contents of a record and returns how many files there were.
 	Forget(source, kind, id string) (files int, err error)
-	// RetryRemovals deletes files that could not be deleted before, or returns an error.
+	// RetryRemovals deletes files that an earlier Forget could not delete, or returns an error.
 	RetryRemovals() error
 }
 
@@ -105,9 +105,9 @@ type Options struct {
 type Eraser struct {
 	pool    *sqlite.Pool
 	store   Store
-	written *annotations.Book // notes that people wrote on records
+	written *annotations.Book // the notes that people wrote about records
 	now     func() time.Time
-	running chan struct{} // full while a call erases or overwrites the file
+	running chan struct{} // a channel of one element, which is full while a call erases records or overwrites the file
 }
 
 // New returns an Eraser.

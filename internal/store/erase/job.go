@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	eraseBatch   = 2048 // records that share one scan of the pages
-	eraseRecords = 32   // records in one transaction, so that those of one block are together
+	eraseBatch   = 2048 // the number of records for which the pages are scanned together
+	eraseRecords = 32   // the number of records erased in one transaction; records of the same block are erased together
 )
 
-// Job is what EraseListed needs besides the database. All fields may be nil.
+// Job is what EraseListed needs in addition to the database. All fields may be nil.
 type Job struct {
-	Files Contents // the store of the records' contents
-	// Gone is called with the kinds of the erased records; no kinds mean perhaps all. It is called before the
-	// free bytes are overwritten, so that caches in memory can drop the records.
+	Files Contents // the store of the records' contents, such as audio and images
+	// Gone is called with the kinds of the erased records. No kinds mean that records of every kind may be erased. It is
+	// called before the free bytes are overwritten, so that caches in memory can drop the records.
 	Gone func(ctx context.Context, source string, kinds []string) error
 	// Progress is called with the number of erased records and the total.
 	Progress func(done, total int64)
 }
 
-// EraseListed erases the records that are listed when it begins. It returns the receipts that this completes,
-// newest first. It works in small transactions and may be interrupted at any point. The next call continues and
-// repeats nothing. One call runs at a time; others wait.
+// EraseListed erases the records that are listed when it begins. It returns the receipts of the erasures that are then
+// complete, newest first. It works in small transactions and may be interrupted at any point. The next call continues
+// and repeats nothing. If another call is running, EraseListed waits for it.
 func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -95,8 +95,8 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 	return r.finish(ctx)
 }
 
-// assignErasures creates an erasure for each source and cause of the rows that saves have listed. It also reads which
-// erasures are open.
+// assignErasures creates an erasure for each source and cause of the records that saves have listed. It also reads
+// which erasures are not finished.
 func (r *job) assignErasures(ctx context.Context) error {
 	return r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
@@ -144,7 +144,7 @@ var (
 	deleteIdle = &sqlite.Statement{Head: "DELETE FROM erasure WHERE done > 0 AND cause = ? AND records = 0 AND pages = 0"}
 )
 
-// finish writes the receipts. Nothing of the erased records is left by then.
+// finish writes the receipts. By then nothing of the erased records is left.
 func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
 	err = r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
@@ -195,8 +195,8 @@ func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
 	"WHERE g.state = 1 ORDER BY 1"}
 
-// notifyTaken calls Gone for the records that an interrupted call has erased, because that call may not have
-// done so.
+// notifyTaken calls Gone for the records that an interrupted call has erased, because that call may have ended before
+// it called Gone.
 func (r *job) notifyTaken(ctx context.Context) error {
 	if err := r.eraser.written.Reload(ctx); err != nil || r.o.Gone == nil {
 		return err

@@ -1,4 +1,4 @@
-// This file lists the records found for a person, all or none. Then each record is marked as gone.
+// This file lists all records found for a person in one transaction, and then marks each of them as deleted.
 
 package erase
 
@@ -20,17 +20,17 @@ var (
 
 // The states of a row of table erasing.
 const (
-	stateMarked = 0 // the record is to be erased; it is not stored again
-	stateTaken  = 1 // the texts of the record are removed from every row
-	stateListed = 2 // the record is to be erased and not marked yet
+	stateMarked = 0 // the record must be erased and is never stored again
+	stateTaken  = 1 // the texts of the record were removed from every row
+	stateListed = 2 // the record must be erased and is not marked yet
 )
 
-// EraseNumber finds what belongs to a number (see Find) and lists it for erasing in one transaction, so a crash
-// leaves all or nothing listed. Then it marks each present record as gone, a few in each transaction. That is a
-// change, and the record is not stored again. After a crash EraseListed does the rest of the marking first. If
-// nothing is found, nothing is listed and there is no receipt. Records that are saved during the search may be
-// missed. So a caller that waits for the receipt repeats the call until nothing more is found. An error
-// together with a receipt's number occurred after the listing; the records will be erased.
+// EraseNumber finds what belongs to a number (see Find) and lists it for erasing in one transaction, so after a crash
+// either all or nothing is listed. Then it marks each present record as deleted, a few in each transaction. Marking
+// adds a change and prevents that the record is stored again. After a crash EraseListed completes the marking. If
+// nothing is found, nothing is listed and there is no receipt. The search may miss records that are saved meanwhile. So
+// a caller that waits for the receipt repeats the call until nothing more is found. If EraseNumber returns both an
+// error and the number of a receipt, the records were listed and will be erased.
 func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
 	return len(whole), err
 }
 
-// sanitize overwrites the free bytes of the file. If records are listed, EraseListed does it instead.
+// sanitize overwrites the free bytes of the file, unless records are listed. Then EraseListed overwrites them later.
 func (r *Eraser) sanitize(ctx context.Context) error {
 	select {
 	case r.running <- struct{}{}:
@@ -88,11 +88,12 @@ func (r *Eraser) sanitize(ctx context.Context) error {
 	return err
 }
 
-// list lists all records of an erasure. When it returns, they are on the disk. It writes only rows: a million
-// rows take seconds, while marking them takes minutes.
+// list lists all records of an erasure. When it returns, the list is on the disk. It writes only rows: a million rows
+// take seconds, while marking as many records takes minutes.
 func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e Erasure, err error) {
 	number, _ := r.store.Source(source)
-	slices.SortFunc(all, func(a, b record) int { // sorted by kind, so that neighbouring bodies are together
+	// Sorted by kind and number, because records with adjacent numbers are mostly in the same block
+	slices.SortFunc(all, func(a, b record) int {
 		if a.kind != b.kind {
 			return strings.Compare(a.kind, b.kind)
 		}

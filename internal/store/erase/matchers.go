@@ -1,4 +1,4 @@
-// This file collects the texts of an erased body that may also be in other places, and finds them there.
+// This file collects the texts of an erased body, and finds these texts in other places.
 
 package erase
 
@@ -14,17 +14,17 @@ import (
 	"understudy/spec"
 )
 
-// minText is the minimum length of a text that is searched for elsewhere. Shorter texts occur everywhere.
+// minText is the minimum length of a text that is searched for in other places. Shorter texts occur everywhere.
 const minText = 6
 
-// matchers are the texts of erased bodies: the values of fields with a class other than price.
+// matchers are the texts of erased bodies: the values of all fields that have a class other than price.
 type matchers struct {
-	texts   map[string]bool // the texts as decoded
+	texts   map[string]bool // the texts without JSON escapes
 	numbers map[string]bool // the digits of texts that are phone numbers
-	long    map[string]bool // the texts that are at least longText long
+	long    map[string]bool // the texts that have at least the length longText
 }
 
-// add collects the texts of a body. If only names fields, it collects only those.
+// add collects the texts of a body. If only contains names of fields, add collects only the texts of these fields.
 func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 	doc, err := jsonspan.Parse(body)
 	if kind == nil || err != nil || doc.Kind != jsonspan.Object {
@@ -99,8 +99,8 @@ func (t *matchers) matchMention(text string) bool {
 	return t.matchNumber(text)
 }
 
-// matchURI reports whether a query value is one of the texts, or any part of the address contains one of the
-// numbers.
+// matchURI reports whether a query value of the address is one of the texts, or any part of the address contains one of
+// the numbers.
 func (t *matchers) matchURI(uri string) bool {
 	path, query, _ := strings.Cut(uri, "?")
 	for part := range strings.SplitSeq(path, "/") {

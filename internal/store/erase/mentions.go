@@ -1,5 +1,5 @@
-// This file erases mentions of records in jobs and values. Both contain names and places but should contain no
-// texts of records. Erasing makes sure of that. Notes on other records may mention anybody.
+// This file erases mentions of records in jobs and values. Both contain names and places, and should contain no texts
+// of records. This file makes sure that they do not. It also erases notes on other records that contain such a text.
 
 package erase
 
@@ -11,8 +11,8 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// longText is the minimum length of a text that is searched for in jobs and values. A shorter text may be an
-// ordinary word like "messages".
+// longText is the minimum length of a text that is searched for in jobs and values. A shorter text may be an ordinary
+// word such as "messages".
 const longText = 16
 
 var (
@@ -25,8 +25,8 @@ var (
 	selectAllValues = &sqlite.Statement{Head: "SELECT name, value FROM kv"}
 )
 
-// takeMentions removes the batch's texts from jobs, values and notes, in a transaction. It deletes a job or
-// value that is about them. In a job that only mentions them it clears the mention.
+// takeMentions removes the batch's texts from jobs, values and notes, in a transaction. It deletes a job or a value
+// that is about an erased record. If only the error or the note of a job contains a text, it clears both.
 func (b *batch) takeMentions(c *sqlite.Conn) error {
 	if !b.matches.hasLong() {
 		return nil
@@ -74,7 +74,7 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 	return err
 }
 
-// hasLong reports whether there is anything to search for in jobs and values.
+// hasLong reports whether there is any number or long text to search for in jobs and values.
 func (t *matchers) hasLong() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
 
 // matchColumn reports whether a column contains a long text or a number.
@@ -86,7 +86,7 @@ func (t *matchers) matchColumn(v driver.Value) bool {
 	return ok && text != "" && t.matchMention(text)
 }
 
-// eraseNames removes sets of field names from changes if they contain a number or a long text. Some APIs might
+// eraseNames removes sets of field names from changes if they contain a number or a long text, because an API might
 // name fields after people.
 func (b *batch) eraseNames(c *sqlite.Conn) error {
 	var sets []int64

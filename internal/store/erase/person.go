@@ -1,4 +1,4 @@
-// This file finds the records of a person, and the records that belong to them.
+// This file finds the records of a person, and the records that belong to these records.
 
 package erase
 
@@ -19,7 +19,7 @@ import (
 
 // Found is what an erasure would erase.
 type Found struct {
-	Kinds map[string]int // the number of records of each kind
+	Kinds map[string]int // the number of found records by kind
 	all   []record
 }
 
@@ -32,7 +32,7 @@ type record struct {
 // Records returns how many records were found.
 func (f Found) Records() int { return len(f.all) }
 
-// maxRounds is the maximum depth of records that belong to one another.
+// maxRounds is the maximum number of rounds of a search. Each round finds records that belong to those found before.
 const maxRounds = 8
 
 // finding is the state of one search.
@@ -42,19 +42,18 @@ type finding struct {
 	text    string // the text that the caller asked to erase
 	n       understudy.Phone
 	source  string
-	known   map[string]bool // ids found, as "kind/id"
+	known   map[string]bool // the ids of the found records, as "kind/id"
 	roots   map[string]string
 	all     []record
 	numbers map[string]bool
 }
 
-// Find finds the records of a source that belong to a phone number. Such a record has the number, in any way of
-// writing it, in a field of class phone in any stored version. Find also finds the records that belong to those
-// by their parent or a link, such as a call's recordings or a message's images. A phone field that is not a
-// number ("client:anna") is compared as text. what may also be KIND/ID: then Find returns that record and the
-// records that belong to it. Find reads every body of the source once, and again for each level of records
-// below. It returns ErrInvalid if the source is unknown, or if a number without country code may be several
-// numbers.
+// Find finds the records of a source that belong to a phone number. Such a record has the number, in any way of writing
+// it, in a field of class phone in any stored version. Find also finds the records that belong to such a record by
+// their parent or a link, such as a call's recordings or a message's images. A phone field whose value is not a number
+// ("client:anna") is compared as text. what may also be KIND/ID. Then Find returns that record and the records that
+// belong to it. Find reads every body of the source once, and again for each level of records below. It returns
+// ErrInvalid if the source is unknown, or if a number without country code may mean several numbers.
 func (r *Eraser) Find(ctx context.Context, source, what string) (Found, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -85,7 +84,7 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	for round := 0; round < maxRounds; round++ {
 		before := len(f.all)
 		if named && before == 0 {
-			break // there is no such record, so no record belongs to it
+			break // no record has the given id, so no record belongs to it
 		}
 		err := f.store.VisitBodies(ctx, number, func(k Kind, e *codec.Entry) {
 			if !f.known[k.Name+"/"+e.ID] && (round == 0 && !named && f.matchPhones(k.Spec, e.Body) || f.isUnder(k.Spec, e.Body)) {
@@ -115,7 +114,7 @@ func (f *finding) checkFound() (Found, error) {
 	return Found{Kinds: kinds, all: f.all}, nil
 }
 
-// addRecord begins the search with one record.
+// addRecord begins the search with one record, given by its id.
 func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
 	return f.pool.Read(ctx, func(c *sqlite.Conn) error {
 		record, err := names.FindRecord(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
@@ -129,7 +128,7 @@ func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
 func (f *finding) add(k Kind, e *codec.Entry) {
 	f.known[k.Name+"/"+e.ID] = true
 	f.all = append(f.all, record{kind: k.Name, id: e.ID, number: e.Record})
-	if k.Spec == nil || k.Spec.OwnNumber == "" { // records on one of our own numbers do not belong to the person
+	if k.Spec == nil || k.Spec.OwnNumber == "" { // records on one of the account's own numbers do not belong to the person
 		f.roots[e.ID] = k.Name
 	}
 }
@@ -167,7 +166,7 @@ func (f *finding) matchPhones(k *spec.Kind, body []byte) bool {
 	return hit
 }
 
-// isUnder reports whether a record belongs to one that was found.
+// isUnder reports whether a record belongs to a record that was already found.
 func (f *finding) isUnder(k *spec.Kind, body []byte) bool {
 	if k == nil || len(f.roots) == 0 {
 		return false

@@ -1,5 +1,5 @@
-// This file writes receipts: what was erased, when and why, and how much is waiting. They contain no text and
-// no number.
+// This file writes receipts of erasures: what was erased, when and why. It also counts the records that are waiting. A
+// receipt contains no text and no phone number.
 
 package erase
 
@@ -22,8 +22,8 @@ type Cause uint8
 // The causes of erasures.
 const (
 	CauseDeleted  Cause = iota + 1 // the upstream reported that the record is gone
-	CauseRedacted                  // the upstream emptied a field: erase earlier versions
-	CauseAsked                     // a person asked to erase a number or a record
+	CauseRedacted                  // the upstream emptied a field of the record, so its earlier versions are erased
+	CauseAsked                     // a person asked to erase a phone number or a record
 	CauseAged                      // the record was older than the retention of its kind
 )
 
@@ -40,20 +40,20 @@ type Erasure struct {
 	Number int64 // the number of the receipt
 	Source string
 	Cause  Cause
-	// Hash is a keyed hash of the requested number, in hexadecimal. It is "" for every other cause.
+	// Hash is a keyed hash of the number that a person asked to erase, in hexadecimal. It is "" for every other cause.
 	Hash     string
 	Begun    time.Time
 	Done     time.Time // when the erasure was finished; zero while in progress
 	Records  int64
 	Versions int64 // the number of erased bodies
 	Pages    int64
-	Files    int64 // the number of erased contents
+	Files    int64 // the number of erased contents, such as audio and images
 }
 
 // Waiting says how many records are listed and not erased yet.
 type Waiting struct {
 	Records int64     `json:"records"`
-	Since   time.Time `json:"since,omitzero"` // when the first of them was listed, in UTC; zero if there is none
+	Since   time.Time `json:"since,omitzero"` // when the first waiting record was listed, in UTC; zero if none is waiting
 }
 
 // MaxErasures is the maximum number of receipts that one call of ReadErasures returns.
@@ -84,8 +84,8 @@ func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 	return w, sqlite.WrapError(false, err, "count what is to be erased")
 }
 
-// ReadErasures returns receipts with numbers below before, newest first; 0 means all. It returns at most limit
-// and at most MaxErasures.
+// ReadErasures returns the receipts with numbers below before, newest first; 0 means all receipts. It returns at most
+// limit and at most MaxErasures.
 func (r *Eraser) ReadErasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -126,7 +126,7 @@ var (
 	updateSeal = &sqlite.Statement{Head: "UPDATE counter SET seal = ?"}
 )
 
-// readSealKey returns the key of the hashes in receipts. It creates the key when it is first needed.
+// readSealKey returns the key for the hashes in receipts. It creates and stores the key when it is first needed.
 func readSealKey(c *sqlite.Conn) (key []byte, err error) {
 	if _, err = c.QueryRow(selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
@@ -141,7 +141,7 @@ func newSeal() []byte {
 	return key
 }
 
-// sealHash returns the keyed hash of what was asked for.
+// sealHash returns the keyed hash of the number or record that a person asked to erase.
 func sealHash(key []byte, source, what string) []byte {
 	if n := understudy.ParsePhone(what); n.Digits != "" {
 		what = n.Digits

@@ -48,11 +48,11 @@ func isEmptyValue(v jsonspan.Value) bool {
 	return false
 }
 
-// hasAny reports whether one of the fields exists and is not empty.
+// hasAny reports whether one of the given fields exists in the body and is not empty.
 func hasAny(body []byte, fields []string) bool {
 	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
-		return true // an unreadable body may contain anything
+		return true // a body that is not JSON may contain anything
 	}
 	for _, name := range fields {
 		if v, ok := jsonspan.Find(body, doc, name); ok && !isEmptyValue(v) {

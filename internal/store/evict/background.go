@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// evictPause is how long the evictor waits after it has evicted all it may, or after an error.
+// evictPause is how long the evictor waits after an error, or after it has evicted all that it may evict.
 const evictPause = time.Minute
 
-// background is the state of eviction behind the saves.
+// background is the state of the eviction that runs in the background after saves.
 type background struct {
-	running chan struct{} // full while a goroutine evicts
+	running chan struct{} // a channel of one element, which is full while a goroutine evicts
 	mu      sync.Mutex
 	ended   bool
 	end     context.CancelFunc
@@ -35,7 +35,7 @@ func (b *background) stop() {
 	b.end()
 }
 
-// takeTurn reports whether to begin evicting behind the saves. If so, it takes the turn.
+// takeTurn reports whether the caller may begin to evict in the background. If so, the caller must call endTurn later.
 func (b *background) takeTurn(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *background) takeTurn(now time.Time) bool {
 	}
 }
 
-// endTurn gives the turn back. exhausted means that no more space can be freed now.
+// endTurn ends the turn that takeTurn began. If exhausted is set, no more space can be freed now, so eviction pauses.
 func (b *background) endTurn(now time.Time, exhausted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

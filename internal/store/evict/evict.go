@@ -26,20 +26,19 @@ import (
 )
 
 const (
-	evictAt    = 95      // start when this percentage of the limit is in use
-	evictTo    = 90      // stop when this percentage of the limit is in use
+	evictAt    = 95      // eviction starts when more than this percentage of the limit is in use
+	evictTo    = 90      // eviction stops when at most this percentage of the limit is in use
 	evictPages = 64      // the number of pages evicted in one transaction
-	maxOldest  = 1 << 16 // the maximum number of pages chosen in one scan
-	minShare   = 64      // minimum number of pages to evict when all were read recently
-	// unread is how long a page must be unread to be among the first that are evicted.
+	maxOldest  = 1 << 16 // the maximum number of pages chosen for eviction in one scan of the pages
+	minShare   = 64      // the minimum number of pages to evict at once when all were read recently
+	// unread is how long ago a page must have been read for the last time to be evicted first.
 	unread = 7 * 24 * time.Hour
 )
 
 // Store is the store in whose file the evictor frees space.
 type Store interface {
-	// WatchVersions calls saved with the versions of each page that is saved from now on, until the caller
-	// calls end. The calls come from the writing goroutine. What was committed before can be read when
-	// WatchVersions returns.
+	// WatchVersions calls saved with the versions of each page that is saved from now on, until the caller calls end. The
+	// calls come from the writing goroutine. What was committed before can be read when WatchVersions returns.
 	WatchVersions(ctx context.Context, saved func(versions []int64)) (end func(), err error)
 	// VisitShown calls each with the versions that each stored page shows.
 	VisitShown(ctx context.Context, each func(versions []int64)) error
@@ -62,7 +61,7 @@ type Evictor struct {
 	pool       *sqlite.Pool
 	reads      reads
 	background background
-	writes     int64 // how many saves may follow before the file's size is checked again
+	writes     int64 // the number of saves that may follow before the file's size is checked again
 }
 
 // New returns an Evictor. It does nothing before Start.
@@ -168,8 +167,8 @@ func (e *Evictor) runTurn(ctx context.Context, work func(context.Context) (enoug
 	return err
 }
 
-// makeRoom evicts until there is enough space. enough is false if everything was evicted that may be, and the
-// file is still too full.
+// makeRoom evicts until there is enough space. enough is false if the file is still too full after everything that may
+// be evicted was evicted.
 func (e *Evictor) makeRoom(ctx context.Context) (enough bool, err error) {
 	e.SaveReads()
 	left, err := e.evictPages(ctx, e.o.Now().Add(-unread).Unix(), math.MaxInt64)
@@ -188,7 +187,7 @@ func (e *Evictor) makeRoom(ctx context.Context) (enough bool, err error) {
 	}
 }
 
-// checkRoom reports whether there is enough space again. It returns err if that is not nil.
+// checkRoom reports whether there is enough space again. If err is not nil, it returns err instead.
 func (e *Evictor) checkRoom(ctx context.Context, err error) (enough bool, _ error) {
 	if err != nil {
 		return false, err
@@ -204,8 +203,8 @@ func (e *Evictor) checkRoom(ctx context.Context, err error) (enough bool, _ erro
 // pageAge is a page with the time when it was last read or saved, in Unix seconds.
 type pageAge struct{ number, read int64 }
 
-// evictPages evicts at most n pages that were last read at the time before or earlier, least recently read
-// first, until there is enough space. left is the number of pages that remain.
+// evictPages evicts at most n pages, least recently read first, until there is enough space. It leaves out pages that
+// were read after the time before. left is the number of pages that remain.
 func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, err error) {
 	for {
 		oldest, all, err := e.findOldest(ctx, before, int(min(n, maxOldest)))
@@ -228,15 +227,15 @@ func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, 
 
 var (
 	selectAges = &sqlite.Statement{Head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
-	// deletePages spares pages that were read or saved after they were chosen.
+	// deletePages deletes the given pages, except for pages that were read or saved after they were chosen.
 	deletePages = &sqlite.Statement{Head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? " +
 		"AND number IN (", Tuple: "?", Tail: ") RETURNING 1"}
 	updateEvicted = &sqlite.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
 		"evicted_versions + ?, evicted_at = ?"}
 )
 
-// findOldest returns the n least recently read pages among those last read at the time before or earlier, in
-// that order. all is the number of all pages.
+// findOldest returns the n least recently read pages in that order. It leaves out pages that were read after the time
+// before. all is the number of all pages.
 func (e *Evictor) findOldest(ctx context.Context, before int64, n int) (oldest []pageAge, all int64, err error) {
 	shorten := func() {
 		slices.SortFunc(oldest, func(a, b pageAge) int { return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.number, b.number)) })
@@ -296,8 +295,8 @@ func (e *Evictor) countEvicted(c *sqlite.Conn, pages, versions int64) error {
 	return c.Execute(updateEvicted, 0, pages, versions, e.o.Now().UnixNano())
 }
 
-// Stop cancels the work in the background and refuses further work. Wait waits for its end.
+// Stop cancels the eviction in the background and refuses further eviction. Call Wait to wait until it has ended.
 func (e *Evictor) Stop() { e.background.stop() }
 
-// Wait waits until no work runs in the background.
+// Wait waits until no eviction runs in the background.
 func (e *Evictor) Wait() { e.background.work.Wait() }

@@ -1,4 +1,4 @@
-// This file notes when pages are read. The times are kept in memory and written with the next save.
+// This file records when pages are read. It keeps the times in memory until the next save writes them.
 
 package evict
 
@@ -12,23 +12,22 @@ import (
 )
 
 const (
-	// maxReads is the maximum number of times that wait to be written. Further times are dropped; a later read
-	// of the same page is noted.
+	// maxReads is the maximum number of read times that wait to be written. Further times are dropped until there is room.
 	maxReads = 4096
-	// closeTime is the maximum time for writing the rest when the store closes.
+	// closeTime is the maximum time for writing the remaining read times when the store closes.
 	closeTime = 5 * time.Second
-	// readEvery is how old the stored time of a read may become before a new time is written.
+	// readEvery is the minimum age of the stored time of a read before a newer time is written.
 	readEvery = time.Hour
 )
 
-// reads are times of reads in Unix seconds, by the page's number.
+// reads are the times when pages were read, in Unix seconds, by the page's number.
 type reads struct {
 	sync.Mutex
 	at map[int64]int64
 }
 
-// NoteRead notes that a page was read now, unless it was read or saved within the last hour. last is the time
-// of that, in Unix seconds.
+// NoteRead records that a page was read now, unless it was read or saved within the last hour. last is the time of the
+// last read or save, in Unix seconds.
 func (e *Evictor) NoteRead(page, last int64) { e.reads.note(page, last, e.o.Now()) }
 
 func (r *reads) note(page, last int64, now time.Time) {
@@ -46,7 +45,7 @@ func (r *reads) note(page, last int64, now time.Time) {
 	}
 }
 
-// take removes and returns at most n times. give puts them back.
+// take removes at most n read times and returns them. give puts them back.
 func (r *reads) take(n int) map[int64]int64 {
 	r.Lock()
 	defer r.Unlock()
@@ -81,7 +80,7 @@ func (r *reads) give(back map[int64]int64) {
 
 var updateRead = &sqlite.Statement{Head: "UPDATE page SET read = ? WHERE number = ?"}
 
-// PutReads writes some of the times, inside a transaction. The caller must call undo if the transaction fails.
+// PutReads writes some of the read times, inside a transaction. The caller must call undo if the transaction fails.
 func (e *Evictor) PutReads(c *sqlite.Conn) (undo func(), err error) {
 	some := e.reads.take(sqlite.MaxTuples)
 	undo = func() { e.reads.give(some) }
@@ -93,7 +92,7 @@ func (e *Evictor) PutReads(c *sqlite.Conn) (undo func(), err error) {
 	return undo, nil
 }
 
-// SaveReads writes all times that wait to be written.
+// SaveReads writes all read times that wait to be written.
 func (e *Evictor) SaveReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

@@ -1,8 +1,8 @@
 // This file evicts older versions when the file is near its limit.
 //
-// The newest version of every record in each shape is kept. Any other version is history. The oldest is evicted
-// first, unless a page shows it. The record's history still knows that it existed, and when. A block keeps the
-// positions of its versions, so no number changes.
+// The newest version of every record in each shape is kept. The other versions are evicted, oldest first, unless a page
+// shows them. The record's history still knows that an evicted version existed, and when. A block keeps the positions
+// of its versions, so no version changes its number.
 
 package evict
 
@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	maxCandidates = 1 << 18 // versions considered in one scan of the pages
+	maxCandidates = 1 << 18 // maximum number of versions considered in one scan of the pages
 	sweepBlocks   = 16      // the number of blocks in one write transaction
 )
 
-// candidates are versions that are not the newest of their record, with a mark for those that a page needs.
+// candidates are versions that are not the newest of their record. Versions that a page needs are marked.
 type candidates struct {
 	sync.Mutex
-	versions []int64 // numbers of versions in ascending order
+	versions []int64 // the numbers of the versions in ascending order
 	needed   []bool
 }
 
-// markNeeded marks versions that a page needs.
+// markNeeded marks the given versions as needed by a page.
 func (s *candidates) markNeeded(versions []int64) {
 	s.Lock()
 	defer s.Unlock()
@@ -39,8 +39,8 @@ func (s *candidates) markNeeded(versions []int64) {
 	}
 }
 
-// takeFree removes the versions of the first blocks from the list. It returns those that no page needs, as bit
-// sets by block.
+// takeFree removes the versions of the first blocks from the list. It returns those of them that no page needs, as bit
+// sets by block number.
 func (s *candidates) takeFree(blocks int) map[int64]uint64 {
 	s.Lock()
 	defer s.Unlock()
@@ -63,8 +63,8 @@ var selectOld = &sqlite.Statement{Head: `SELECT p.held, p.number, coalesce(p.ver
 	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number)
 	ORDER BY p.held, p.number LIMIT ?`}
 
-// findOld returns the oldest versions above a number, in order, that have a body and are not the newest of
-// their record.
+// findOld returns the oldest versions with numbers greater than above, in ascending order. They have a body and are not
+// the newest of their record.
 func (e *Evictor) findOld(ctx context.Context, above int64) (s *candidates, err error) {
 	s = &candidates{}
 	shorten := func() {
@@ -116,8 +116,8 @@ func (e *Evictor) sweep(ctx context.Context) (removed int64, err error) {
 	}
 }
 
-// sweepSome scans all pages once. It watches the pages saved meanwhile, so that it deletes no version that a
-// page needs.
+// sweepSome scans all pages once and deletes the candidates that no page shows. It also watches the pages that are
+// saved meanwhile, so that it deletes no version that a page needs.
 func (e *Evictor) sweepSome(ctx context.Context, s *candidates) (removed int64, enough bool, err error) {
 	end, err := e.o.Store.WatchVersions(ctx, s.markNeeded)
 	if err != nil {
@@ -129,7 +129,7 @@ func (e *Evictor) sweepSome(ctx context.Context, s *candidates) (removed int64, 
 	}
 	for len(s.versions) > 0 && !enough {
 		err := e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-			// This runs with the writing connection, so no save is running.
+			// The writing connection is in use here, so no save can run.
 			places := s.takeFree(sweepBlocks)
 			n := int64(0)
 			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {

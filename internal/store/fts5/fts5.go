@@ -41,7 +41,7 @@ var (
 	deleteAll = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
 )
 
-// Update makes the writes in the transaction of c.
+// Update executes the writes in the transaction of c.
 func Update(c *sqlite.Conn, writes Pending) error {
 	args := make([]driver.Value, 0, len(writes)*(1+Columns))
 	for i := 0; i < len(writes); {
@@ -65,7 +65,7 @@ func (w *Write) appendArgs(args []driver.Value) []driver.Value {
 	args = append(args, w.Posting)
 	for _, text := range w.Row {
 		if text == "" {
-			args = append(args, nil) // a nil needs no memory of the driver
+			args = append(args, nil) // unlike an empty text, nil costs the driver no memory
 		} else {
 			args = append(args, text)
 		}
@@ -89,8 +89,8 @@ const batch = 64
 
 var selectWords = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? AND term < ? LIMIT ?", Reads: sqlite.Index}
 
-// ListBeginning returns the words in the index that begin with a prefix. many reports that there are more than
-// most.
+// ListBeginning returns up to most words in the index that begin with a prefix. many reports that there are more such
+// words.
 func ListBeginning(c *sqlite.Conn, prefix string, most int) (all []string, many bool, err error) {
 	const after, last = "\x01", "\U0010ffff" // words contain no such characters
 	from := prefix
@@ -121,7 +121,7 @@ type Word struct {
 	At      int64
 }
 
-// VisitWords calls yield with every word of the row, as the table has them.
+// VisitWords calls yield with every word of the row, in the form in which the table stores it.
 func (w *Write) VisitWords(yield func(Word)) {
 	for c, text := range w.Row {
 		at := int64(0)
@@ -141,9 +141,9 @@ func VisitWords(c *sqlite.Conn, yield func(Word) error) error {
 	})
 }
 
-// Reload makes a connection read the list of the index's segments again. FTS5 keeps the list in memory. Its own
-// check (xIntegrity, SQLite 3.53) therefore reports segments as lost that another connection has merged. A
-// query by words compares the list with the file.
+// Reload makes a connection read the list of the index's segments again. FTS5 keeps this list in memory. Its own
+// check (xIntegrity, SQLite 3.53) reports a segment as lost after another connection has merged it. A query by words
+// compares the list with the file.
 func Reload(c *sqlite.Conn) error {
 	return c.Ask("SELECT rowid FROM words WHERE words MATCH '"+matchNone+"' LIMIT 1", func([]driver.Value) error { return nil })
 }

@@ -37,7 +37,7 @@ func NewPending(writes []Write) Pending {
 		first, last := writes[0], writes[n-1]
 		writes = writes[n:]
 		if first.Out && !last.Out && first.Row == last.Row {
-			continue // the row stays as it is
+			continue // the new row equals the stored row, so there is nothing to write
 		}
 		if first.Out {
 			all = append(all, first)

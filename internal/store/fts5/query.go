@@ -15,7 +15,7 @@ import (
 type Op int
 
 const (
-	AnyPhrase          Op = iota // one of Phrases is in the row; the query has no parts
+	AnyPhrase          Op = iota // one of the phrases in Phrases is in the row; the query has no parts
 	AllParts                     // every part matches; there is at least one part
 	AnyPart                      // one of the parts matches; there is at least one part
 	FirstWithoutSecond           // the first of two parts matches and the second does not
@@ -25,7 +25,7 @@ const (
 type Query struct {
 	Op      Op
 	Phrases []string // words separated by a space
-	Prefix  bool     // the last word of each phrase may be longer
+	Prefix  bool     // the last word of each phrase matches all words that begin with it
 	Parts   []Query
 }
 
@@ -36,7 +36,8 @@ var (
 		Reads: sqlite.Index}
 )
 
-// Find returns the postings whose rows match a query, as if the pending rows were written. With up they ascend.
+// Find returns the postings whose rows match a query, as if the pending rows were written. If up is set, they are in
+// ascending order.
 func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator, error) {
 	match, err := q.buildExpression(c)
 	if err != nil {
@@ -66,8 +67,8 @@ func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator
 }
 
 const (
-	matchNone   = `"0"` // matches nothing, because words begin with a tag of four characters
-	maxExpanded = 64    // maximum number of words with a prefix that are queried one by one
+	matchNone   = `"0"` // an expression that matches nothing, because words begin with a tag of four characters
+	maxExpanded = 64    // the maximum number of words with a common prefix that are queried one by one
 )
 
 // buildExpression returns the query in the language of FTS5 (sqlite.org/fts5.html#full_text_query_syntax).
@@ -109,7 +110,7 @@ func (q *Query) buildExpression(c *sqlite.Conn) (string, error) {
 
 // Match reports whether Find would find a row.
 func (q *Query) Match(row *Row) bool {
-	return q.match(" " + strings.Join(row[:], "  ") + " ") // no phrase has two spaces
+	return q.match(" " + strings.Join(row[:], "  ") + " ") // columns are joined by two spaces, so that no phrase spans two of them
 }
 
 // match reports whether the query matches a text in which each word is surrounded by spaces.

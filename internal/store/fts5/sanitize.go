@@ -15,7 +15,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// minTelling is how long a piece of a word must be to reveal something: four letters after the tag of four.
+// minTelling is how many characters of a word reveal something: the tag of four characters and four letters.
 const minTelling = 4 + 4
 
 var (
@@ -29,8 +29,7 @@ var (
 	deleteSeparators = &sqlite.Statement{Head: "DELETE FROM words_idx WHERE segid = ?"}
 )
 
-// segmentShift is the position of a segment's number in the ids of its pages (fts5_index.c:
-// FTS5_SEGMENT_ROWID).
+// segmentShift is the position of a segment's number in the ids of its pages (fts5_index.c: FTS5_SEGMENT_ROWID).
 const segmentShift = 37
 
 // separator is the text by which a page of the index is found. Its first byte is not a part of the word.
@@ -123,8 +122,7 @@ func mergedSegments(structure []byte) (merged []int64) {
 	return merged
 }
 
-// replaceSeparator replaces a separator, unless a word begins with it again or the pages of the index have
-// changed.
+// replaceSeparator replaces a separator, unless a word begins with it again or the pages of the index have changed.
 func replaceSeparator(c *sqlite.Conn, s *separator) error {
 	is, err := findSeparator(c, s.segment, s.text)
 	if err != nil || is != s.page {
@@ -147,7 +145,7 @@ func replaceSeparator(c *sqlite.Conn, s *separator) error {
 	return c.Execute(updateSeparator, 0, []byte(with), s.segment, s.page)
 }
 
-// findSeparator returns the page of a separator, or 0 if there is none.
+// findSeparator returns the page of the index that has a separator, or 0 if no page has it.
 func findSeparator(c *sqlite.Conn, segment int64, text string) (page int64, err error) {
 	_, err = c.QueryRow(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
 	return page, err

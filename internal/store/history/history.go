@@ -22,11 +22,10 @@ const MaxHistory = 1000
 
 var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
 
-// ReadHistory returns the periods of a record in every shape, including those in which it was gone, newest first.
-// It returns at most limit periods and at most MaxHistory, which is also the default for 0. Bodies belong to
-// the caller. A body that was evicted is nil. A version that arrived after a later one is not part of the
-// history, nor is one that the same page replaced. History returns ErrNotFound if the record was never seen or
-// was forgotten.
+// ReadHistory returns the periods of a record in every shape, including those in which it was gone, newest first. It
+// returns at most limit periods and at most MaxHistory, which is also the default for 0. Bodies belong to the caller. A
+// body that was evicted is nil. A version that arrived after a later one is not part of the history, nor is one that
+// the same page replaced. History returns ErrNotFound if the record was never seen or was forgotten.
 func (h *Records) ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
@@ -54,8 +53,7 @@ func (h *Records) ReadHistory(ctx context.Context, source, kind, id string, limi
 	return versions, nil
 }
 
-// Records reads single records and ranges of records, as they are and as they were. It is safe for concurrent
-// use.
+// Records reads single records and ranges of records, as they are and as they were. It is safe for concurrent use.
 type Records struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
@@ -181,9 +179,9 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 var selectNewest = &sqlite.Statement{Head: "SELECT number, version, seen, state FROM held WHERE number BETWEEN ?1 AND ?1 + 63 " +
 	"AND state & ?2 = 0 ORDER BY seen DESC LIMIT 1"}
 
-// FindNewestOrNext returns the version of a record that was seen last, in any shape, or nil. gone includes the
-// last version of a deleted record. For an id that is not stored it returns the record of another id. So the
-// amount of reading does not tell both cases apart.
+// FindNewestOrNext returns the version of a record that was seen last, in any shape, or nil. If gone is set, it also
+// returns the last version of a deleted record. For an id that is not stored it returns the record of another id, so
+// that the amount of reading does not reveal whether the id is stored.
 func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string, gone bool) (rec *understudy.Record, err error) {
 	leave, err := h.pool.Begin()
 	if err != nil {

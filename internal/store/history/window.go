@@ -21,7 +21,7 @@ import (
 const (
 	defaultRows = 1000
 	maxRows     = 10_000
-	// rowsAtOnce is the number of records that ScanRecordsAt looks at in one read transaction.
+	// rowsAtOnce is the number of records that ScanRecordsAt reads in one read transaction.
 	rowsAtOnce = 256
 )
 
@@ -30,8 +30,8 @@ type window struct {
 	scan     query.RangeScan
 	shape    *catalog.Shape
 	parent   int64
-	from, to int64                // clocks from from up to, but not including, to
-	below    records.ClockPosting // only postings that follow this posting in descending order
+	from, to int64                // clocks from the first up to, but not including, the second
+	below    records.ClockPosting // only postings that come after this posting in descending order are read
 }
 
 // bounds returns the first clock of a range and the clock after the last.
@@ -205,7 +205,7 @@ func (h *Records) readRecordsAt(c *sqlite.Conn, v *window, at int64) (found []re
 	return found, more, nil
 }
 
-// readNext returns the next places at which records of the range have or had their clock.
+// readNext returns the next clock postings of records whose current or earlier clock is in the range.
 func (v *window) readNext(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
 	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.scan.NoClock}
 	for _, scan.Old = range []bool{false, true} {

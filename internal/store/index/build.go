@@ -1,4 +1,4 @@
-// This file fills an index from the records, a few in each transaction, while everything else continues.
+// This file fills an index from the records, a few in each transaction, while the store is in use.
 
 package index
 
@@ -50,7 +50,7 @@ func (x *Index) checkBroken() error {
 	return sqlite.NewDamageError("the index could not be filled")
 }
 
-// newIndexingError returns ErrIndexing for an index that is filled up to a record.
+// newIndexingError returns ErrIndexing for an index that contains the records up to the record number at.
 func newIndexingError(c *sqlite.Conn, at int64) error {
 	total := int64(0)
 	if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
@@ -59,8 +59,8 @@ func newIndexingError(c *sqlite.Conn, at int64) error {
 	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(at, total), total)
 }
 
-// Clear empties the indexes of terms and words; the places are kept. Until Build has filled them again, queries
-// that need them return ErrIndexing.
+// Clear empties the indexes of terms and words. The places of records are kept. Until Build has filled the indexes
+// again, queries that need them return ErrIndexing.
 func (x *Index) Clear(ctx context.Context) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
@@ -77,8 +77,9 @@ func (x *Index) clearAll(ctx context.Context) error {
 	})
 }
 
-// Build fills what the indexes lack: after a spec has changed which fields are text or searchable, or after an
-// interruption. Usually nothing is missing. If it is interrupted, the next call continues. progress may be nil.
+// Build adds the records that the indexes lack, after an interruption or because the spec has changed which fields are
+// text or searchable. Usually no record is missing. If Build is interrupted, the next call continues. progress may be
+// nil.
 func (x *Index) Build(ctx context.Context, progress func(done, total int64)) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
@@ -112,7 +113,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int64)) err
 
 var selectBuild = &sqlite.Statement{Head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
-// buildSome adds the next records to the indexes that lack them.
+// buildSome adds the next records to each index that lacks them.
 func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
 	is := x.built.load()
 	will, after := is, is.lowest()
@@ -121,7 +122,7 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 		if err != nil {
 			return err
 		}
-		add := func(to *int64) []Edit { // the edits for an index whose progress is to
+		add := func(to *int64) []Edit { // returns the edits for an index that is filled up to the record number to
 			if *to != after {
 				return nil
 			}
@@ -165,7 +166,7 @@ func (x *Index) readNextEdits(c *sqlite.Conn, after int64) (edits []Edit, last i
 	if n < buildSome {
 		last = BuiltAll
 	} else {
-		last-- // other shapes of the last record may come next
+		last-- // the next read may return other shapes of the last record, so that record is read again
 	}
 	blocks := x.records.Open(c)
 	kept := edits[:0]
@@ -184,8 +185,8 @@ func (x *Index) readNextEdits(c *sqlite.Conn, after int64) (edits []Edit, last i
 	return kept, last, nil
 }
 
-// ReadEdit completes an edit that has only its position with the data of a version. A version whose body cannot
-// be read gets no data.
+// ReadEdit reads the body of a version and adds it to an edit that has only its position. If the body cannot be read,
+// the edit gets no data.
 func (x *Index) ReadEdit(blocks *records.Blocks, e *Edit, version int64) error {
 	b, err := blocks.ReadBlock(version / codec.PerBlock)
 	if err != nil {
@@ -204,7 +205,8 @@ func (x *Index) ReadEdit(blocks *records.Blocks, e *Edit, version int64) error {
 	return nil
 }
 
-// coveredEdits returns the edits of records up to the record number to which an index is filled.
+// coveredEdits returns the edits of the records whose numbers are not greater than upto, up to which an index is
+// filled.
 func coveredEdits(edits []Edit, upto int64) []Edit {
 	if upto == BuiltAll {
 		return edits

@@ -11,21 +11,21 @@ import (
 	"understudy/internal/store/words"
 )
 
-// Edit is the change of one record in one shape in the indexes. There is an edit whenever a body becomes or
-// stops being the newest of a present record, and when a record moves.
+// Edit is the change of one record in one shape in the indexes. An edit is needed whenever a body becomes the newest of
+// a present record or stops being its newest, and when a record moves.
 type Edit struct {
 	Kind  *catalog.Kind
-	Shape int64 // the number of the shape
-	// Was and Is are its postings before and after. They differ if the record moved.
+	Shape int64 // the number of the record's shape
+	// Was is the record's posting before the change, Is its posting after. They differ if the record moved.
 	Was, Is int64
-	// Old is what the indexes have under Was, and New what they must have under Is; nil means nothing. Only
-	// their bodies and parents are used. New may be the same entry as Old.
+	// Old is what the indexes have at Was, and New what they must have at Is; nil means nothing. Only the bodies and
+	// parents of both are used. New and Old may be the same entry.
 	Old, New *codec.Entry
-	// oldFacts and newFacts are read from the bodies once for both indexes.
+	// oldFacts and newFacts are what both indexes need of the bodies. They are read once.
 	oldFacts, newFacts query.Facts
 }
 
-// readFacts reads the bodies of edits. It appends all their members to room.
+// readFacts reads the bodies of edits. It appends their members to room and returns room.
 func readFacts(edits []Edit, room []query.Member) []query.Member {
 	for i := range edits {
 		e := &edits[i]
@@ -41,7 +41,7 @@ func readFacts(edits []Edit, room []query.Member) []query.Member {
 	return room
 }
 
-// editsFor converts edits for an index whose data of a kind has the type K. The results point into edits.
+// editsFor converts edits for an index whose data about a kind has the type K. The results contain pointers into edits.
 func editsFor[K any](edits []Edit, of func(*catalog.Kind) K) []postings.Edit[K] {
 	all := make([]postings.Edit[K], len(edits))
 	for i := range edits {

@@ -1,5 +1,5 @@
-// Package index updates the indexes of terms and words with every save. It can also fill them again from the
-// records, a few at a time, while everything else continues.
+// Package index updates the indexes of terms and words with every save. It can also fill them again from the records, a
+// few at a time, while the store is in use.
 package index
 
 import (
@@ -18,11 +18,11 @@ import (
 	"understudy/internal/store/words"
 )
 
-// built holds, for each index, the number of the record up to which the index is complete. Records with higher
-// numbers are added later.
+// built is, for each index, the number of the record up to which the index is complete. Records with higher numbers are
+// added later.
 type built struct{ words, terms atomic.Int64 }
 
-// Progress is a snapshot of built.
+// Progress is, for each index, the number of the record up to which the index was complete at one moment.
 type Progress struct{ Words, Terms int64 }
 
 func (b *built) load() Progress { return Progress{b.words.Load(), b.terms.Load()} }
@@ -38,7 +38,7 @@ func (u Progress) lowest() int64 { return min(u.Words, u.Terms) }
 // BuiltAll is the progress of a complete index.
 const BuiltAll = math.MaxInt64
 
-// buildSome is the number of held rows read in one transaction.
+// buildSome is the number of rows of table held that are read in one transaction.
 const buildSome = 512
 
 var (
@@ -58,8 +58,8 @@ type Index struct {
 	built   built
 	broken  atomic.Bool // damaged records stopped the filling of the indexes
 	cutter  words.Cutter
-	members []query.Member // members of the bodies of one transaction
-	packed  []byte         // packed changes that a save defers
+	members []query.Member // a buffer for the members of the bodies of one transaction
+	packed  []byte         // a buffer for the packed changes of one save
 
 	flushTimer flushTimer
 }
@@ -89,7 +89,8 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	return nil
 }
 
-// Learn reads which words each kind may have, after a file is opened, so that the first search need not.
+// Learn reads which words the fields of each kind may have. It runs after a file was opened, so that the first search
+// need not read them.
 func (x *Index) Learn(ctx context.Context) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
@@ -104,11 +105,10 @@ func (x *Index) Learn(ctx context.Context) error {
 	return nil
 }
 
-// Progress returns how far the indexes are filled.
+// Progress returns up to which records the indexes are filled.
 func (x *Index) Progress() Progress { return x.built.load() }
 
-// termForm returns the fingerprint of a kind's terms by its spec, or the stored fingerprint if the kind has no
-// spec.
+// termForm returns the fingerprint of a kind's terms by its spec, or the stored fingerprint if the kind has no spec.
 func termForm(k *catalog.Kind) string {
 	if k.Spec == nil {
 		return k.TermForm
@@ -116,8 +116,8 @@ func termForm(k *catalog.Kind) string {
 	return terms.Fingerprint(k.Spec, k.Terms.Fields)
 }
 
-// checkIndexes empties the index of words if a spec has changed which fields are text, and the index of terms
-// if it has changed which fields can be searched. It runs while the store opens. Build fills them again.
+// checkIndexes empties the index of words if a spec has changed which fields are text. It empties the index of terms if
+// a spec has changed which fields can be searched. It runs while the store opens. Build fills the indexes again.
 func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var newWords, newTerms []*catalog.Kind
 	u := x.built.load()
@@ -149,21 +149,21 @@ func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 
 var selectKindRecords = &sqlite.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
 
-// ReadProgress returns how far the indexes are filled according to the file.
+// ReadProgress returns up to which records the indexes are filled according to the file.
 func ReadProgress(c *sqlite.Conn) (u Progress, err error) {
 	_, err = c.QueryRow(selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
-// loadBuilt reads how far the indexes are filled.
+// loadBuilt reads from the file up to which records the indexes are filled.
 func (x *Index) loadBuilt(c *sqlite.Conn) error {
 	u, err := ReadProgress(c)
 	x.built.store(u)
 	return err
 }
 
-// setProgress stores up to which record the indexes are complete. It empties an index whose progress is 0. It
-// also stores the new rules for the kinds whose words or terms are found in a new way.
+// setProgress stores up to which record each index is complete. It empties an index whose progress is 0. For newWords
+// and newTerms, the kinds with a new rule of words or of terms, it also stores the new rule.
 func (x *Index) setProgress(ctx context.Context, c *sqlite.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
 	_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range newWords {
@@ -203,8 +203,8 @@ func (x *Index) setProgress(ctx context.Context, c *sqlite.Conn, u Progress, new
 	return err
 }
 
-// clearPending writes or deletes pending changes before an index is emptied. It deletes them if both indexes
-// are emptied.
+// clearPending prepares the pending changes for an index that is then emptied. It deletes them if both indexes are
+// emptied, otherwise it writes them.
 func (x *Index) clearPending(c *sqlite.Conn, u Progress) error {
 	if u.Words == 0 && u.Terms == 0 {
 		return c.Execute(deletePending, 0)
@@ -212,8 +212,8 @@ func (x *Index) clearPending(c *sqlite.Conn, u Progress) error {
 	return x.write(c, changes{})
 }
 
-// CountIndexed returns how many of the records are in the indexes. If both numbers are equal, every kind of
-// query works. It returns ErrDamaged if damaged data stopped the filling.
+// CountIndexed returns how many of the records are in the indexes. If done equals total, every kind of query works. It
+// returns ErrDamaged if damaged data stopped the filling.
 func (x *Index) CountIndexed(ctx context.Context) (done, total int64, err error) {
 	at := x.built.load().lowest()
 	leave, err := x.pool.Begin()

@@ -1,4 +1,4 @@
-// This file packs the changes that a save defers.
+// This file packs the index changes that a save leaves to a later transaction.
 
 package index
 
@@ -43,7 +43,7 @@ func appendEntries(dst []byte, entries []inverted.Entry) []byte {
 	return dst
 }
 
-// parse appends the packed changes in data to a.
+// parse reads packed changes from data and appends them to a.
 func (a *changes) parse(data []byte) error {
 	r := codec.NewReader(data)
 	a.out = parseEntries(&r, a.out)

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	flushDelay   = 100 * time.Millisecond // how long rows wait until they are written
-	maxRows      = 8                      // the number of saves that are written together
-	maxBytes     = 96 << 10               // maximum size of all pending rows; a save that would exceed it is written at once
+	flushDelay   = 100 * time.Millisecond // how long rows of table pending wait until they are written to the indexes
+	maxRows      = 8                      // maximum number of saves whose rows are pending; the next save writes all rows
+	maxBytes     = 96 << 10               // maximum bytes of all pending rows; a save that would exceed it writes all rows
 	flushTimeout = 10 * time.Second       // maximum time of a scheduled flush
 )
 
@@ -35,31 +35,31 @@ var (
 	deletePending = &sqlite.Statement{Head: "DELETE FROM pending"}
 )
 
-// Pending are the changes that the tables of the indexes lack. It is read-only.
+// Pending are the changes that are not yet written to the tables of the indexes. It is read-only.
 type Pending struct {
 	Terms inverted.Pending
 	Words fts5.Pending
 }
 
-// ReadPending returns what is pending at the moment of a transaction.
+// ReadPending returns the changes that are pending in the snapshot of a transaction.
 func ReadPending(c *sqlite.Conn) (Pending, error) {
 	var all changes
 	err := all.read(c)
 	return all.pending(), err
 }
 
-// changes are changes of the indexes by consecutive saves.
+// changes are the index changes of consecutive saves.
 type changes struct {
 	out, in []inverted.Entry
 	words   []fts5.Write
 }
 
-// pending returns the combined effect of the changes. It reuses their memory.
+// pending returns the combined effect of the changes. It reuses the memory of a.
 func (a *changes) pending() Pending {
 	return Pending{inverted.NewPending(a.out, a.in), fts5.NewPending(a.words)}
 }
 
-// read appends the pending changes of the file.
+// read reads the pending changes from the file and appends them to a.
 func (a *changes) read(c *sqlite.Conn) error {
 	return c.Query(selectPending, 0, nil, func(r []driver.Value) error {
 		if err := a.parse(r[0].([]byte)); err != nil {
@@ -75,15 +75,15 @@ func (x *Index) buildChanges(c *sqlite.Conn, edits []Edit) (changes, error) {
 	return x.computeChanges(c, coveredEdits(edits, x.built.words.Load()), coveredEdits(edits, x.built.terms.Load()))
 }
 
-// computeChanges returns the changes that edits make to each index. Their facts must be read already.
+// computeChanges returns the changes that edits make to each index. readFacts must have been called for the edits.
 func (x *Index) computeChanges(c *sqlite.Conn, inWords, inTerms []Edit) (a changes, err error) {
 	a.words = x.cutter.Writes(editsFor(inWords, wordsOf))
 	a.out, a.in, err = terms.BuildEntries(c, &x.Ranges, editsFor(inTerms, termsOf))
 	return a, err
 }
 
-// AddPending leaves the changes of edits to a later transaction and returns true, or writes them with all pending
-// rows and returns false. Deferred changes are pending.
+// AddPending stores the changes of edits as pending and returns true. If there are too many pending rows, it writes all
+// of them and the new changes to the indexes and returns false.
 func (x *Index) AddPending(c *sqlite.Conn, edits []Edit) (left bool, err error) {
 	if len(edits) == 0 {
 		return false, nil
@@ -118,7 +118,7 @@ func (x *Index) Update(c *sqlite.Conn, edits []Edit) error {
 	return x.write(c, a)
 }
 
-// write writes the pending changes and then more.
+// write writes the pending changes to the indexes, and then the changes in then.
 func (x *Index) write(c *sqlite.Conn, then changes) error {
 	var all changes
 	if err := all.read(c); err != nil {
@@ -135,11 +135,11 @@ func (x *Index) write(c *sqlite.Conn, then changes) error {
 	return fts5.Update(c, p.Words)
 }
 
-// flushTimer is the scheduled transaction that writes the pending changes.
+// flushTimer says whether a transaction that writes the pending changes is scheduled.
 type flushTimer struct{ scheduled atomic.Bool }
 
-// ScheduleFlush writes the pending changes a little later. It is safe for concurrent use. If writing fails, the
-// changes stay pending until the next save.
+// ScheduleFlush writes the pending changes to the indexes a little later. It is safe for concurrent use. If writing
+// fails, the changes stay pending until the next save.
 func (x *Index) ScheduleFlush() {
 	if x.flushTimer.scheduled.Swap(true) {
 		return
@@ -157,7 +157,7 @@ func (x *Index) ScheduleFlush() {
 	})
 }
 
-// Flush writes the pending changes.
+// Flush writes the pending changes to the indexes now.
 func (x *Index) Flush(ctx context.Context) error {
 	return x.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		rows := int64(0)

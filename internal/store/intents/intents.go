@@ -1,4 +1,4 @@
-// Package intents records running writes in a file beside the database.
+// Package intents records which writes to the upstream are running, in a file beside the database.
 package intents
 
 import (
@@ -17,34 +17,34 @@ import (
 	"understudy/request"
 )
 
-// Log records which records running writes may change, until the store knows the result. It is a write-ahead
-// set: a file with one line before a write is passed on and one line after it. It works while the database is
-// locked, and the next process finds what a killed process has left. Lines overwrite the empty lines that the
-// file has from the start. So it also works on a full disk, if the file system overwrites in place. A line of
-// Begin is on the disk when Begin returns. A line of End may be lost in a crash of the machine; then the next
-// process looks at the record once more. Log is safe for concurrent use.
+// Log records which records running writes may change, until the store knows the result of the writes. It is a file
+// with one line before a write is sent to the upstream and one line after it. Log works while the database is locked,
+// and after a crash the next process finds the unfinished writes. Lines overwrite empty lines that the file has from
+// the start, so Log also works on a full disk if the file system overwrites in place. A line of Begin is on the disk
+// when Begin returns. A crash of the machine may lose a line of End. Then the next process requests the record once
+// more. Log is safe for concurrent use.
 type Log struct {
 	mu        sync.Mutex
 	path      string
 	file      *os.File
-	size      int64 // bytes of the lines; empty lines follow
-	rewriteAt int64 // the size at which the file is rewritten
+	size      int64 // bytes of the lines in use; empty lines follow them
+	rewriteAt int64 // the value of size at which the file is rewritten
 	last      int64
 	open      map[int64]request.Invalidation
 }
 
-// intent is a line of the file.
+// intent is a line of the file, for the begin or the end of a write.
 type intent struct {
 	N      int64  `json:"n,omitempty"`
 	Source string `json:"source,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	ID     string `json:"id,omitempty"`
-	Done   int64  `json:"done,omitempty"` // the number of a finished write
+	Done   int64  `json:"done,omitempty"` // the number of the write that has ended, or 0
 }
 
 const (
-	maxIntents = 256 << 10      // bytes of lines before the file is rewritten
-	reserved   = 2 * maxIntents // bytes of the file, because rewriting it may fail for a while
+	maxIntents = 256 << 10      // maximum bytes of lines before the file is rewritten
+	reserved   = 2 * maxIntents // size of the file in bytes; it is larger than maxIntents, because rewriting may fail for a while
 )
 
 // Open opens the file at path, which only its owner may read. It creates the file if it is missing. It ignores
@@ -76,7 +76,7 @@ func (in *Log) read(text []byte) {
 	}
 	left := in.lines()
 	clear(in.open)
-	for _, one := range left { // numbered from 1, because the file is rewritten
+	for _, one := range left { // writes get new numbers, from 1, because the file is rewritten
 		in.last++
 		in.open[in.last] = request.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
 	}
@@ -93,13 +93,12 @@ func (in *Log) UnendedWrites() (numbers []int64, touched []request.Invalidation)
 	return numbers, touched
 }
 
-// Begin records a write before it is passed on. The returned number ends it. After an error the next process
-// may not know of the write.
+// Begin records a write before it is sent to the upstream. The caller passes the returned number to End. After an error
+// the next process may not know of the write.
 func (in *Log) Begin(t request.Invalidation) (n int64, err error) {
 	n, file, err := in.begin(t)
 	if err == nil {
-		// This runs concurrently with others. One of them may have rewritten and synchronized the file
-		// meanwhile.
+		// Other goroutines run this at the same time, and may have rewritten, synced and closed this file already.
 		if err = file.Sync(); errors.Is(err, fs.ErrClosed) {
 			err = nil
 		}
@@ -120,8 +119,8 @@ func (in *Log) begin(t request.Invalidation) (n int64, file *os.File, err error)
 	return in.last, in.file, err
 }
 
-// End records that the store knows the result of a write, or that nothing was written. If the line cannot be
-// written, the next process looks at the record once more.
+// End records that the store knows the result of a write, or that nothing was written. If the line cannot be written,
+// the next process requests the record once more.
 func (in *Log) End(n int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -132,8 +131,8 @@ func (in *Log) End(n int64) {
 	_ = in.append(intent{Done: n})
 }
 
-// append adds a line. If the file has many lines, it is rewritten with the open writes only. If that fails, it
-// is tried again some lines later.
+// append adds a line to the file. If the file has many lines, append rewrites it with the open writes only. If
+// rewriting fails, append tries again some lines later.
 func (in *Log) append(one intent) error {
 	if in.size > in.rewriteAt && len(in.open) < maxIntents/1024 {
 		if in.rewrite() == nil {
@@ -149,7 +148,7 @@ func (in *Log) append(one intent) error {
 	return err
 }
 
-// rewrite writes a new file and puts it in the place of the old one.
+// rewrite writes a new file with the open writes and renames it to the name of the old file.
 func (in *Log) rewrite() error {
 	var text []byte
 	for _, one := range in.lines() {
@@ -175,7 +174,7 @@ func (in *Log) rewrite() error {
 	return wal.SyncFolder(filepath.Dir(in.path))
 }
 
-// write writes a file and synchronizes it.
+// write writes text to a file and syncs the file.
 func write(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -199,11 +198,11 @@ func (in *Log) lines() []intent {
 }
 
 func line(one intent) []byte {
-	text, _ := json.Marshal(one) // texts and numbers can always be encoded
+	text, _ := json.Marshal(one) // cannot fail for texts and numbers
 	return append(append([]byte{'\n'}, text...), '\n')
 }
 
-// Close closes the file. The next process finds the open writes.
+// Close closes the file. The next process that opens the file finds the open writes in it.
 func (in *Log) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

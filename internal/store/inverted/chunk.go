@@ -1,9 +1,9 @@
-// This file packs sorted entries into chunks. A chunk is one row.
+// This file packs sorted entries into chunks. A chunk is one row of a table.
 //
-// A body consists of groups, one for each token: the difference from the previous token (0 in the first group),
-// the length in bytes of what follows, and the postings. The first posting of a group is the difference from
-// the chunk's first posting. Each further posting is the difference from the posting before. All numbers are
-// varints (encoding/binary).
+// The body of a chunk consists of groups, one for each token. A group is the difference from the previous token (0 in
+// the first group), the length in bytes of the postings, and the postings. The first posting of a group is stored as
+// the difference from the chunk's first posting. Each further posting is the difference from the posting before. All
+// numbers are varints (encoding/binary).
 
 package inverted
 
@@ -20,19 +20,19 @@ import (
 // maxChunk is the maximum length of a chunk's body in bytes. Four chunks fit on a page of the database.
 const maxChunk = 2000
 
-// chunk is a row. Its first entry is its key.
+// chunk is one row of the table of chunks. Its first entry is its key.
 type chunk struct {
 	first Entry
 	body  []byte
 }
 
-// chunkOf converts the columns token, posting and body.
+// chunkOf converts a result row with the columns token, posting and body.
 func chunkOf(r []driver.Value) chunk {
 	body, _ := r[2].([]byte)
 	return chunk{Entry{r[0].(int64), r[1].(int64)}, body}
 }
 
-// pack packs as many of the entries as fit into one chunk, and at least one. n is how many.
+// pack packs as many of the entries as fit into one chunk, and at least one entry. n is their number.
 func pack(entries []Entry) (c chunk, n int) {
 	c.first = entries[0]
 	c.body = make([]byte, 0, maxChunk)
@@ -54,15 +54,15 @@ func pack(entries []Entry) (c chunk, n int) {
 		c.body = append(c.body, group...)
 		token, n = entries[n].Token, end
 		if end < len(entries) && entries[end].Token == token {
-			break // the chunk is full
+			break // no room is left in the chunk
 		}
 	}
 	c.body = slices.Clip(c.body)
 	return c, n
 }
 
-// Most postings of a token have the same shape in their low bits. These bits of a difference are then zero and
-// are omitted.
+// Most postings of a token have the same shape in their low bits. In the difference of two such postings these bits are
+// zero and are omitted.
 const shapeMask = 1<<postings.ShapeBits - 1
 
 func encodeDifference(a, b int64) uint64 {
@@ -80,7 +80,7 @@ func decodeDifference(a int64, d uint64) int64 {
 	return a + int64(d>>1)
 }
 
-// groups returns each token with its packed postings. It stops and sets err if the bytes are not a group.
+// groups returns each token with its packed postings. If the bytes are not a valid group, it sets err and stops.
 func (c *chunk) groups(err *error) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		token := c.first.Token
@@ -119,7 +119,7 @@ func (c *chunk) unpack(dst []int64, group []byte) ([]int64, error) {
 	return dst, nil
 }
 
-// entryBytes is about how many bytes of a body one entry takes.
+// entryBytes is the approximate number of bytes that one entry takes in the body of a chunk.
 const entryBytes = 6
 
 // appendEntries appends all entries of a chunk to dst.
@@ -140,8 +140,8 @@ func (c *chunk) appendEntries(dst []Entry) (all []Entry, err error) {
 	return dst, err
 }
 
-// readPostings returns the postings of a token in ascending order. over reports that a larger token follows, so
-// that no later chunk of the run has this token.
+// readPostings returns the postings of a token in ascending order. over reports that the chunk also has a larger token,
+// so no later chunk of the run has this token.
 func (c *chunk) readPostings(token int64) (all []int64, over bool, err error) {
 	for t, group := range c.groups(&err) {
 		if over = t > token; over {

@@ -19,7 +19,7 @@ var (
 		"ORDER BY token, posting LIMIT 1", Reads: sqlite.Index}
 )
 
-// find returns an iterator over the written postings of any of the tokens. It reads nothing before its first
+// find returns an iterator over the written postings of any of the tokens. It reads nothing before the first call of
 // Advance.
 func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
 	return &finder{c: c, up: up, even: even, tokens: tokens}
@@ -28,9 +28,9 @@ func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
 type finder struct {
 	c      *sqlite.Conn
 	up     bool
-	even   bool // the same as Pending.Even
+	even   bool // the value of Pending.Even
 	tokens []int64
-	all    postings.Iterator // nil until the first read
+	all    postings.Iterator // the postings of all tokens, or nil until the first read
 }
 
 func (f *finder) Advance(from int64) (int64, bool, error) {
@@ -48,8 +48,8 @@ func (f *finder) Advance(from int64) (int64, bool, error) {
 	return f.all.Advance(from)
 }
 
-// open returns an iterator for each run over the postings of a token, beginning at from. In descending order it
-// omits runs without the token, unless even is set.
+// open returns, for each run, an iterator over the postings of a token, beginning at from. In descending order it
+// leaves out runs without the token, unless even is set.
 func (f *finder) open(token, from int64) (found []postings.Iterator, err error) {
 	if f.up || f.even {
 		runs, err := readRuns(f.c)
@@ -83,7 +83,7 @@ type cursor struct {
 	run, token int64
 
 	postings []int64 // the postings in the order of iteration
-	ended    bool    // no other chunk has postings of the token
+	ended    bool    // no other chunk of the run has postings of the token
 }
 
 func (u *cursor) Advance(from int64) (int64, bool, error) {
@@ -101,8 +101,8 @@ func (u *cursor) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// read reads the chunk that may contain from. In ascending order it also reads the next chunk if the first has
-// nothing.
+// read reads the chunk that may contain from. In ascending order it also reads the next chunk if the first chunk has no
+// posting at or after from.
 func (u *cursor) read(from int64) error {
 	at := Entry{u.token, from}
 	one, ok, err := readFloor(u.c, u.run, at)
@@ -124,8 +124,8 @@ func (u *cursor) read(from int64) error {
 }
 
 // readEvenly reads the chunk that may contain from, and the next chunk in the cursor's order, whether they have
-// postings of the token or not. If there is no such chunk, it reads another, so that the number of reads stays
-// the same.
+// postings of the token or not. If there is no such chunk, it reads another chunk. So the number of reads does not
+// depend on whether records have the token.
 func (u *cursor) readEvenly(from int64) error {
 	at := Entry{u.token, from}
 	one, ok, err := readFloor(u.c, u.run, at)
@@ -157,7 +157,7 @@ func (u *cursor) readEvenly(from int64) error {
 // maxEntry is greater than every entry.
 var maxEntry = Entry{math.MaxInt64, math.MaxInt64}
 
-// take takes the token's postings from a chunk, beginning at from.
+// take takes the postings of the token from a chunk, beginning at from.
 func (u *cursor) take(one *chunk, from int64) error {
 	all, over, err := one.readPostings(u.token)
 	if err != nil {
@@ -179,7 +179,7 @@ type rangeFinder struct {
 	up          bool
 	first, last int64
 	out, in     []Entry
-	all         *postings.Slice // nil until the first read
+	all         *postings.Slice // the postings of all tokens, or nil until the first read
 }
 
 func (b *rangeFinder) Advance(from int64) (int64, bool, error) {
@@ -197,9 +197,9 @@ func (b *rangeFinder) Advance(from int64) (int64, bool, error) {
 	return b.all.Advance(from)
 }
 
-// read reads from each run the last chunk that may have one of the tokens, the chunk before it, and further
-// chunks while they may have one. If there is no such chunk, it reads another, so that the number of reads
-// stays the same.
+// read reads from each run the last chunk that may have one of the tokens, the chunk before it, and further chunks that
+// may have one of the tokens. If there is no such chunk, it reads another chunk. So the number of reads does not depend
+// on whether records have the tokens.
 func (b *rangeFinder) read() (found []int64, err error) {
 	for _, e := range b.in {
 		found = append(found, e.Posting)
@@ -221,7 +221,7 @@ func (b *rangeFinder) read() (found []int64, err error) {
 	return found, err
 }
 
-// take appends the postings that a chunk has of the tokens.
+// take appends the postings that a chunk has for the tokens from first to last.
 func (b *rangeFinder) take(dst []int64, one *chunk) (all []int64, err error) {
 	for token, group := range one.groups(&err) {
 		if token < b.first || token > b.last {

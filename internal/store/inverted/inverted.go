@@ -1,11 +1,11 @@
-// Package inverted keeps an inverted index in plain tables. It maps a token to the postings of the records that
-// have the token.
+// Package inverted keeps an inverted index in plain tables. It maps a token to the postings of the records that have
+// the token.
 //
-// Entries are sorted and packed in chunks. Chunks belong to runs, and runs to levels, as in a log-structured
-// merge tree (O'Neil et al., 1996). A save writes one small run. The runs of a level, fan at a time, are merged
-// into one run of the next level, and each save does a part of that. An entry is in exactly one run at any
-// time, also during a merge, so a reader joins the entries of all runs. A removed entry is deleted from its
-// chunk at once, so that nothing of it stays in a table.
+// Entries are sorted and packed in chunks. Chunks belong to runs, and runs to levels, as in a log-structured merge tree
+// (O'Neil et al., 1996). A save writes one small run. When a level has enough runs (fan), they are merged into one run
+// of the next level. Each save does a part of the merging. Also during a merge an entry is in exactly one run, so a
+// reader joins the entries of all runs. A removed entry is deleted from its chunk at once, so nothing of the entry
+// stays in a table.
 package inverted
 
 import (
@@ -16,7 +16,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Entry says that a record has a token.
+// Entry says that the record at a posting has a token.
 type Entry struct {
 	Token   int64 // the token, which is never negative
 	Posting int64 // the posting, as package postings defines it
@@ -42,8 +42,8 @@ var (
 	clearChunks  = &sqlite.Statement{Head: "DELETE FROM term_chunk"}
 )
 
-// Update removes and adds entries in a transaction. The index has no entry twice, so the added entries must not
-// be in it.
+// Update removes and adds entries in a transaction. The index contains no entry twice, so the added entries must not be
+// in it yet.
 func Update(c *sqlite.Conn, p Pending) error {
 	if len(p.out)+len(p.in) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func Update(c *sqlite.Conn, p Pending) error {
 	return err
 }
 
-// cancel removes equal entries pairwise from both sorted lists. It reuses their memory.
+// cancel removes the entries that are in both sorted lists from both lists. It reuses their memory.
 func cancel(a, b []Entry) (restA, restB []Entry) {
 	restA, restB = a[:0], b[:0]
 	for len(a) > 0 && len(b) > 0 {
@@ -74,8 +74,8 @@ func cancel(a, b []Entry) (restA, restB []Entry) {
 	return append(restA, a...), append(restB, b...)
 }
 
-// remove removes sorted entries. The entries of one record are mostly in one run, so the search begins in the
-// run of the last match.
+// remove removes sorted entries from the runs. The entries of one record are mostly in one run, so the search begins in
+// the run of the last match.
 func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
 	last := len(rs) - 1
 	for len(entries) > 0 {
@@ -91,14 +91,14 @@ func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
 			}
 		}
 		if !found {
-			entries = entries[1:] // the index does not have this entry
+			entries = entries[1:] // the first entry is in no run
 		}
 	}
 	return nil
 }
 
-// removeFrom removes the first entry from a run, and the other entries that are in the same chunk. rest are the
-// remaining entries. found is false if the run does not have the first entry.
+// removeFrom removes the first entry from a run, and the following entries that are in the same chunk. rest are the
+// entries after these. found is false if the run does not have the first entry.
 func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found bool, err error) {
 	chunk, ok, err := readFloor(c, run, entries[0])
 	if err != nil || !ok {
@@ -118,14 +118,13 @@ func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found
 	return rest, true, writeChunks(c, run, kept)
 }
 
-// readFloor returns the chunk of a run that has the entry if the run has it. ok is false if there is no such
-// chunk.
+// readFloor returns the only chunk of a run that can have the entry e. ok is false if there is no such chunk.
 func readFloor(c *sqlite.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
 	ok, err = c.QueryRow(selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
 	return found, ok, err
 }
 
-// writeChunks packs sorted entries into a run.
+// writeChunks packs sorted entries into chunks and adds the chunks to a run.
 func writeChunks(c *sqlite.Conn, run int64, entries []Entry) error {
 	var args []driver.Value
 	for len(entries) > 0 {

@@ -1,4 +1,4 @@
-// This file handles entries that wait to be written. Searches already find them.
+// This file handles entries that are not written to the index yet. Searches already find them.
 
 package inverted
 
@@ -10,14 +10,14 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Pending is what the next Update will do. It is read-only.
+// Pending is the entries that the next Update will remove and add. It is read-only.
 type Pending struct {
-	out, in []Entry // sorted, and no entry is in both
+	out, in []Entry // both lists are sorted, and no entry is in both lists
 	// Even makes Find read as much for a token that no record has as for a token that few records have.
 	Even bool
 }
 
-// NewPending combines several consecutive updates. The lists need not be sorted, and their memory is reused.
+// NewPending combines several consecutive updates. The lists need not be sorted. NewPending reuses their memory.
 func NewPending(out, in []Entry) Pending {
 	slices.SortFunc(out, Compare)
 	slices.SortFunc(in, Compare)
@@ -56,7 +56,7 @@ func postingsOf(entries []Entry, up bool, token int64) (found []int64) {
 // Find returns an iterator over the postings of any of the tokens as if p were written. It reads nothing before
 // its first Advance.
 func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
-	var written []int64 // tokens without pending entries
+	var written []int64 // the tokens without pending entries
 	var all []postings.Iterator
 	for _, token := range tokens {
 		out, in := postingsOf(p.out, up, token), postingsOf(p.in, up, token)
@@ -75,9 +75,8 @@ func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterat
 	return postings.Unite(up, all...)
 }
 
-// FindRange returns an iterator over the postings of the tokens from first to last as if p were written. The
-// first Advance reads all of them. It reads as much for tokens that no record has as for tokens that few
-// records have.
+// FindRange returns an iterator over the postings of the tokens from first to last as if p were written. The first
+// Advance reads all of them. It reads as much for tokens that no record has as for tokens that few records have.
 func (p *Pending) FindRange(c *sqlite.Conn, up bool, first, last int64) postings.Iterator {
 	return &rangeFinder{c: c, up: up, first: first, last: last, out: selectTokens(p.out, first, last), in: selectTokens(p.in, first, last)}
 }

@@ -1,4 +1,4 @@
-// This file decides into which runs new entries go, and merges runs.
+// This file decides which run receives new entries, and merges runs.
 
 package inverted
 
@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// fan is the number of runs of a level that are merged into one run of the next level.
+	// fan is the number of runs of one level that are merged into one run of the next level.
 	fan = 4
-	// openSize is the size in bytes up to which the newest run takes further entries.
+	// openSize is the size in bytes up to which the newest run receives more entries.
 	openSize = 8 << 10
-	// mergeChunks is the number of chunks that one step of a merge reads from each run. A step moves four times
-	// as much as a new run adds, so merges end before runs pile up.
+	// mergeChunks is the number of chunks that one step of a merge reads from each run. A step moves four times as many
+	// chunks as a new run adds, so merges end before too many runs accumulate.
 	mergeChunks = 4
-	// maxLevel is a level that no file is large enough to reach.
+	// maxLevel is a level that no run reaches, even in the largest file.
 	maxLevel = 40
 )
 
@@ -27,7 +27,7 @@ type run struct {
 	target        int64 // the run into which this run is being merged, or 0
 }
 
-// runs are all runs by ascending number, the oldest first.
+// runs are all runs in ascending order of their numbers. The oldest run is the first.
 type runs []run
 
 var (
@@ -58,7 +58,7 @@ func (rs *runs) makeRun(c *sqlite.Conn, level int64) (number int64, err error) {
 	return number, err
 }
 
-// add adds sorted entries to the newest run if it is small, otherwise to a new run.
+// add adds sorted entries to the newest run if that is small, otherwise to a new run.
 func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
 	if open := rs.openRun(); open != 0 {
 		all, size, err := readRun(c, open)
@@ -72,7 +72,7 @@ func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
 			return writeChunks(c, open, mergeLists([][]Entry{all, entries}))
 		}
 	}
-	const perRun = openSize / 8 // entries of about eight bytes
+	const perRun = openSize / 8 // an entry takes about eight bytes
 	level, steps := int64(0), 1+len(entries)/perRun
 	for size := len(entries) / fan; size > perRun; size /= fan {
 		level++
@@ -109,7 +109,7 @@ func readRun(c *sqlite.Conn, number int64) (all []Entry, size int, err error) {
 	return all, size, err
 }
 
-// compact does up to steps merge steps on every level that has too many runs.
+// compact does up to the given number of merge steps on every level that has too many runs.
 func (rs runs) compact(c *sqlite.Conn, steps int) error {
 	for level := int64(0); level <= rs.topLevel(); level++ {
 		for range steps {
@@ -146,8 +146,8 @@ func (rs runs) topLevel() (level int64) {
 	return level
 }
 
-// beginMerge returns the current merge of a level, or begins one if the level has too many runs. target is 0 if
-// there is no merge. A run that is itself being filled by a merge is not merged yet.
+// beginMerge returns the current merge of a level. If there is none and the level has too many runs, it begins a merge.
+// target is 0 if no merge is running. A run that a merge is still filling is not merged yet.
 func (rs *runs) beginMerge(c *sqlite.Conn, level int64) (sources []int64, target int64, err error) {
 	filling := func(number int64) bool {
 		return slices.ContainsFunc(*rs, func(r run) bool { return r.target == number })
@@ -179,10 +179,11 @@ func (rs *runs) beginMerge(c *sqlite.Conn, level int64) (sources []int64, target
 	return sources, target, nil
 }
 
-// mergeStep moves the next entries of some runs into one run. done reports that there are no more.
+// mergeStep moves the next entries of the runs in sources to the run target. done reports that the sources have no more
+// entries.
 func mergeStep(c *sqlite.Conn, sources []int64, target int64) (done bool, err error) {
 	parts := make([]part, len(sources))
-	var bound *Entry // not all entries from this one on are read
+	var bound *Entry // some entries from this entry on were not read yet
 	for i, number := range sources {
 		if err := parts[i].read(c, number); err != nil {
 			return false, err
@@ -200,11 +201,11 @@ func mergeStep(c *sqlite.Conn, sources []int64, target int64) (done bool, err er
 	return bound == nil, writeChunks(c, target, mergeLists(lists))
 }
 
-// part is the first chunks of a run.
+// part is the first chunks of a run, unpacked.
 type part struct {
 	entries []Entry
-	starts  []int  // the index in entries where each chunk begins
-	next    *Entry // the first entry that is not read, or nil
+	starts  []int  // for each chunk, the index in entries at which it begins
+	next    *Entry // the first entry that was not read, or nil if all were read
 }
 
 func (p *part) read(c *sqlite.Conn, number int64) error {
@@ -220,7 +221,8 @@ func (p *part) read(c *sqlite.Conn, number int64) error {
 	})
 }
 
-// take deletes the entries before bound from the run and returns them. A nil bound means all entries read.
+// take deletes the entries that are less than bound from the run and returns them. A nil bound means all entries that
+// were read.
 func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error) {
 	end := len(p.entries)
 	if bound != nil {
@@ -233,14 +235,14 @@ func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error)
 	if err := c.Execute(deleteUpTo, 0, number, last.Token, last.Posting); err != nil {
 		return nil, err
 	}
-	whole := len(p.entries) // where the first chunk that stays begins
+	whole := len(p.entries) // the index in entries at which the first chunk begins that is kept
 	if i, _ := slices.BinarySearch(p.starts, end); i < len(p.starts) {
 		whole = p.starts[i]
 	}
 	return p.entries[:end], writeChunks(c, number, p.entries[end:whole])
 }
 
-// mergeLists merges sorted lists into one and keeps one of equal entries. It uses up lists.
+// mergeLists merges sorted lists into one list without duplicates. It reuses the memory of lists.
 func mergeLists(lists [][]Entry) []Entry {
 	lists = slices.DeleteFunc(lists, func(l []Entry) bool { return len(l) == 0 })
 	n := 0

@@ -54,7 +54,7 @@ func filterLimit(f *understudy.JobFilter) int {
 	return min(f.Limit, understudy.MaxJobs)
 }
 
-// ReadJobs returns the jobs that a filter selects, newest first.
+// ReadJobs returns the jobs that match a filter, newest first.
 func (q *Queue) ReadJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -77,8 +77,8 @@ func (q *Queue) ReadJobs(ctx context.Context, f understudy.JobFilter) ([]underst
 	return all, sqlite.WrapError(false, err, "read jobs")
 }
 
-// selectJobs returns the statement for a filter. It has many variants that are rarely used, so it is not kept
-// prepared.
+// selectJobs returns the SQL statement and its arguments for a filter. It has many variants that are rarely used, so
+// the connection does not keep it prepared.
 func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 	where := []string{"1 = 1"}
 	add := func(clause string, v ...driver.Value) {

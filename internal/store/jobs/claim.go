@@ -1,4 +1,4 @@
-// Package jobs keeps promised work in the database. Promises are rows, and one statement claims a row.
+// Package jobs stores jobs in the database, one row for each. A runner claims a job with one SQL statement.
 package jobs
 
 import (
@@ -14,10 +14,10 @@ import (
 
 // Limits of a job.
 const (
-	maxJobKey   = 512  // bytes of a key, and of a kind's name
-	maxJobError = 1024 // bytes of an error, and of a note
-	maxAdded    = 1000 // jobs in one call of AddJobs
-	sweepLimit  = 256  // lost leases, or expired jobs, handled by one claim
+	maxJobKey   = 512  // maximum bytes of a job's key, and of the name of its kind
+	maxJobError = 1024 // maximum bytes of a job's error, and of its note
+	maxAdded    = 1000 // maximum number of jobs in one call of AddJobs
+	sweepLimit  = 256  // maximum number of lost leases, or of expired jobs, that one claim handles
 )
 
 const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, run_after, expires_at, state, attempt, fence, worker, error,
@@ -55,7 +55,7 @@ var (
 			lease_end = ? + (SELECT lease FROM want WHERE want.kind = job.kind)
 		WHERE number = (SELECT j.number FROM first JOIN job j ON j.number = first.number ORDER BY j.lane, j.run_after, j.number LIMIT 1)
 		RETURNING ` + jobColumns}
-	// nextJob reads when the next job of these kinds is planned, and whether a job is due already.
+	// nextJob reads when the next job of the given kinds is planned, and whether a job is due already.
 	nextJob = &sqlite.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `),
 		seat AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l)
 		SELECT (SELECT min(t) FROM (
@@ -69,10 +69,10 @@ var (
 // Queue keeps jobs in the database. It is safe for concurrent use.
 type Queue struct{ pool *sqlite.Pool }
 
-// NewQueue returns the jobs of a database.
+// NewQueue returns the job queue of a database.
 func NewQueue(pool *sqlite.Pool) *Queue { return &Queue{pool} }
 
-// nanos returns a time as it is stored.
+// nanos returns a time in the form that the database stores: Unix nanoseconds, or 0 for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -80,7 +80,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// instant returns a stored time.
+// instant converts Unix nanoseconds from the database to a time; 0 gives the zero time.
 func instant(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -131,10 +131,9 @@ func checkAdded(jobs []understudy.Job) error {
 	return nil
 }
 
-// AddJobs stores jobs, all or none, at most 1,000 at once. When it returns they are on the disk. It returns the
-// number of each job. If a live job has the same Kind and Key, it returns the number of that job. It uses only
-// the fields of the request (Kind to ExpiresAt, and Mark). Attempts must be set. Errors: ErrInvalid,
-// ErrNotStored.
+// AddJobs stores jobs, all or none, at most 1,000 at once. When it returns they are on the disk. It returns the number
+// of each job. If a live job has the same Kind and Key, it returns the number of that job. It uses only the fields of
+// the request (Kind to ExpiresAt, and Mark). Attempts must be set. Errors: ErrInvalid, ErrNotStored.
 func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -209,8 +208,8 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 	return got, nil
 }
 
-// stampJob changes a row. Executed twice, with 1 and -1, it restores the row. SQLite skips a write that changes
-// nothing.
+// stampJob adds a number to the end of a lease. Executed with 1 and then with -1, it restores the row but forces
+// SQLite to write it.
 var stampJob = &sqlite.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHERE number = ?"}
 
 // syncClaims makes claims durable if one of the jobs runs at most once. Otherwise a crash of the machine could

@@ -31,7 +31,7 @@ var (
 		ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
 )
 
-// clip shortens a text to at most most bytes without splitting a character.
+// clip shortens a text to at most the given number of bytes without splitting a character.
 func clip(s string, most int) string {
 	s = strings.ToValidUTF8(s, "?")
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
@@ -65,9 +65,8 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 	return all, nil
 }
 
-// MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then
-// that run continues from an earlier mark. Errors: ErrLeaseLost, ErrInvalid for a mark above MaxJobPayload,
-// ErrNotStored.
+// MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then that run
+// continues from an earlier mark. Errors: ErrLeaseLost, ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
 func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -190,8 +189,8 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	return number, last, nil
 }
 
-// plan returns the new value of the last planned slot, and whether to add the job. A last slot in the future
-// means that the clock was set back. The next job must not wait for the clock to catch up.
+// plan returns the slot to store as the last planned slot, and whether to add the job. A last slot in the future
+// means that the clock was set back. Then the next job must not wait for the clock to catch up.
 func plan(last, now, since, slot time.Time) (next time.Time, add bool) {
 	switch {
 	case last.After(now):

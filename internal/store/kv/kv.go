@@ -1,4 +1,4 @@
-// Package kv stores small values under names, for packages that have something to remember.
+// Package kv stores small values under names, for other packages that must remember something across restarts.
 package kv
 
 import (
@@ -10,7 +10,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Limits of a name and a value in bytes, and how many values ReadValues returns.
+// Limits: the bytes of a name, the bytes of a value, and the number of values that ReadValues returns.
 const (
 	maxValue  = 64 << 10
 	maxName   = 512
@@ -29,7 +29,7 @@ var (
 // Table stores small values under names. It is safe for concurrent use.
 type Table struct{ pool *sqlite.Pool }
 
-// New returns the values of a database.
+// New returns the table of named values of a database.
 func New(pool *sqlite.Pool) *Table { return &Table{pool} }
 
 // Value returns the value under a name, or ErrNotFound if there is none.
@@ -54,21 +54,21 @@ func cloneBytes(v driver.Value) []byte {
 	return append([]byte{}, b...)
 }
 
-// SetValue stores a value under a name and replaces the former value; nil deletes it. A deletion, such as that
-// of a session at sign-out, survives a crash of the machine. Errors: ErrInvalid for a name that is empty or
-// above 512 bytes or a value above 64 KiB, ErrNotStored.
+// SetValue stores a value under a name and replaces the former value. A nil value deletes the former value. The
+// deletion, for example of a session at sign-out, survives a crash of the machine. Errors: ErrInvalid for a name that
+// is empty or longer than 512 bytes or a value above 64 KiB, ErrNotStored.
 func (k *Table) SetValue(ctx context.Context, name string, value []byte) error {
 	return k.set(ctx, name, value, k.pool.Change)
 }
 
-// SetValueDurably is SetValue for promises to others: the value is on the disk when it returns. It returns the
-// same errors.
+// SetValueDurably stores a value like SetValue, but the value is on the disk when it returns. So the caller may promise
+// it to others. It returns the same errors.
 func (k *Table) SetValueDurably(ctx context.Context, name string, value []byte) error {
 	return k.set(ctx, name, value, k.pool.ChangeDurably)
 }
 
-// set stores a value with change. It deletes durably instead if the value is nil, and may use the reserve for
-// that.
+// set stores a value with the function change. If the value is nil, it deletes the value durably instead, for which it
+// may use the reserved pages of the file.
 func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(*sqlite.Conn) error) error) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
@@ -101,7 +101,8 @@ func check(name string, value []byte) error {
 	return nil
 }
 
-// ReadValues returns the values whose names begin with prefix: at most 10,000, the first by name.
+// ReadValues returns the values whose names begin with prefix, at most 10,000. If there are more, it returns those with
+// the lowest names.
 func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byte, error) {
 	leave, err := k.pool.Begin()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package names stores the record number of every id. Ids move through three tables, so that a page of new
-// records writes few leaves of the database.
+// Package names stores the record number of every id. Ids move through three tables, so that saving a page of new
+// records writes few leaf pages of the database.
 //
-// Ids are random, so fifty new ids in one large tree would touch fifty leaves. New ids go into a small table
-// and move on in the order of the tree, as in a log-structured merge tree (O'Neil et al., 1996). Each id is in
+// Ids are random, so fifty new ids in one large tree would change fifty leaf pages. New ids go into a small table. From
+// there they move on in the order of the tree, as in a log-structured merge tree (O'Neil et al., 1996). Each id is in
 // exactly one of the tables. The view names reads all three.
 package names
 
@@ -17,8 +17,8 @@ import (
 const (
 	// recentIDs is the number of new ids that are collected before they move together to name_middle.
 	recentIDs = int64(1000)
-	// middleIDs is the number of ids that name_middle keeps. Ids leave it in the order of the tree, recentIDs
-	// at a time, so that they share leaves of the largest table.
+	// middleIDs is the number of ids that name_middle keeps. Ids leave it in the order of the tree, recentIDs at a time,
+	// so that many of them go to the same leaf page of the largest table.
 	middleIDs = 16 * recentIDs
 )
 
@@ -40,7 +40,8 @@ var (
 	}
 )
 
-// Table writes ids and moves them on. Only one transaction at a time may use it. The zero value is ready.
+// Table writes ids and moves them to the next table. Only one transaction at a time may use it. The zero value is
+// ready.
 type Table struct {
 	// kind and id identify the last id that left name_middle. They are kept only in memory. After a start or a
 	// rollback the move continues elsewhere in the tree, which costs nothing.
@@ -48,8 +49,8 @@ type Table struct {
 	id   []byte
 }
 
-// Put writes new ids with three arguments each: kind, stored id and record. last is the highest record number
-// in use. When last passes a multiple of recentIDs, ids move on.
+// Put writes new ids. args has three values for each: kind, stored id and record number. last is the highest record
+// number in use. Whenever last passes a multiple of recentIDs, Put moves ids to the next table.
 func (t *Table) Put(c *sqlite.Conn, args []driver.Value, last int64) error {
 	if err := c.ExecuteMany(insert, 3, args); err != nil {
 		return err
@@ -79,8 +80,7 @@ func (t *Table) shrinkMiddle(c *sqlite.Conn) error {
 	return nil
 }
 
-// moveNext moves the next ids from name_middle to name. At the end of the tree it starts again at the
-// beginning.
+// moveNext moves the next ids from name_middle to name. At the end of the tree it starts again at the beginning.
 func (t *Table) moveNext(c *sqlite.Conn) error {
 	for range 2 {
 		var kind int64
@@ -91,7 +91,7 @@ func (t *Table) moveNext(c *sqlite.Conn) error {
 		if err != nil {
 			return err
 		}
-		if !found { // fewer ids are left before the end
+		if !found { // fewer than recentIDs ids are left before the end of the tree
 			t.kind, t.id = 0, []byte{}
 			continue
 		}
@@ -139,9 +139,9 @@ func newOrNextStatement() *sqlite.Statement {
 
 var selectOrNext = newOrNextStatement()
 
-// FindRecordOrNext returns the number of the record with a stored id, unless its state has one of the bits in
-// without. If there is no such record, it returns the record with the next id. Both cases take the same reads,
-// and the record tells which case it was. It returns 0 if the kind has no record.
+// FindRecordOrNext returns the number of the record with a stored id, unless its state has one of the bits in without.
+// If there is no such record, it returns the record with the next id, so the caller must compare the ids. Both cases
+// take the same reads. It returns 0 if the kind has no record.
 func FindRecordOrNext(c *sqlite.Conn, kind int64, id []byte, without int64) (record int64, err error) {
 	_, err = c.QueryRow(selectOrNext, []driver.Value{kind, id, without}, func(r []driver.Value) { record = r[0].(int64) })
 	return record, err

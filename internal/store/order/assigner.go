@@ -18,27 +18,27 @@ var (
 	selectDeleted  = &sqlite.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
 	countPlaces    = &sqlite.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
 	selectPlaces   = &sqlite.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
-	// InsertPlace writes places under the kind number, or under its negative for a deleted record.
+	// InsertPlace inserts places under a kind's number or, for deleted records, under the negative number.
 	InsertPlace = &sqlite.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
 	deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
 	updateStand = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
-// Assigner gives access to the places of one kind in one transaction.
+// Assigner reads and changes the places of one kind in one transaction.
 type Assigner struct {
 	c          *sqlite.Conn
 	kind       int64
-	epoch      *atomic.Int64 // odd while a write that moved records to make room is not finished
+	epoch      *atomic.Int64 // odd while a write is open that moves records to make room
 	hasDeleted int8          // whether the kind has deleted records: 0 unknown, 1 yes, -1 no
 
-	// The occupied positions from least to most, if known is set.
+	// known is true if taken has all occupied positions from least to most.
 	known       bool
 	least, most int64
 	taken       []int64 // the occupied positions in ascending order
 
 	// Shifted maps records that moved to make room to their positions before.
 	Shifted map[int64]int64
-	Stands  map[int64]int64 // the current positions of the records in Shifted
+	Stands  map[int64]int64 // the current positions of the records in Shifted, by record number
 }
 
 // NewAssigner returns an Assigner for a kind. It makes epoch odd when it moves records to make room.
@@ -46,8 +46,8 @@ func NewAssigner(c *sqlite.Conn, kind int64, epoch *atomic.Int64) *Assigner {
 	return &Assigner{c: c, kind: kind, epoch: epoch}
 }
 
-// readKindNumbers returns the kind numbers to search: the kind for present records and, if there are deleted
-// records, its negative.
+// readKindNumbers returns the kind numbers under which places are searched: the kind's number for present records and,
+// if there are deleted records, also its negative.
 func (g *Assigner) readKindNumbers() ([]int64, error) {
 	if g.hasDeleted == 0 {
 		g.hasDeleted = -1
@@ -61,7 +61,7 @@ func (g *Assigner) readKindNumbers() ([]int64, error) {
 	return []int64{g.kind}, nil
 }
 
-// maxTaken is the maximum number of positions that are read at once.
+// maxTaken is the maximum number of occupied positions that are read at once.
 const maxTaken = 1000
 
 // Read reads the occupied positions of a range, unless there are too many.
@@ -114,7 +114,7 @@ func (g *Assigner) FindAbove(position, most int64) (int64, error) {
 	return g.findNeighbour(selectAbove, position, most, func(a, b int64) bool { return a < b })
 }
 
-// findNeighbour returns the nearest position that a statement finds, or Nowhere.
+// findNeighbour returns the nearest occupied position that a statement finds, or Nowhere.
 func (g *Assigner) findNeighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
 	found := int64(Nowhere)
 	signs, err := g.readKindNumbers()
@@ -187,9 +187,9 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 	return nil
 }
 
-// spread chooses which records move to make room for n more below a position. The records from low on move;
-// count returns how many they are. They get positions step apart, from first downwards. Half of the free room
-// stays directly below the position, because records that come later in the same second also go there.
+// spread chooses which records move to make room for n more records directly below a position. The records from low on
+// move. count returns how many records these are. They get positions step apart, from first downwards. Half of the free
+// room stays directly below the position, because later records of the same second also go there.
 func spread(position int64, n int, count func(low int64) int) (first, low, step int64) {
 	for room := int64(n+1) * 8; ; room *= 2 {
 		low = position - room
@@ -201,7 +201,7 @@ func spread(position int64, n int, count func(low int64) int) (first, low, step 
 	}
 }
 
-// CurrentPosition returns the current position of a record: its position before, unless it moved to make room.
+// CurrentPosition returns the current position of a record. That is before, unless the record was moved to make room.
 func (g *Assigner) CurrentPosition(record, before int64) int64 {
 	if at, ok := g.Stands[record]; ok {
 		return at

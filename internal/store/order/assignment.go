@@ -1,9 +1,9 @@
-// This file places the rows of a list page at descending positions, from top to bottom.
+// This file gives the rows of a list page descending positions, from top to bottom.
 //
-// Rows with positions in the right order keep them. These are the heaviest descending subsequence of the rows.
-// A row that a page has shown weighs more than a row placed only by its clock. So if one row is out of order,
-// only that row moves. Each other row is placed between its neighbours, in the second of its clock if that lies
-// between theirs.
+// Rows whose positions are in the right order keep them. These rows are the heaviest descending subsequence of the
+// page. A row that was shown in a page before weighs more than a row whose position follows only from its clock. So if
+// one row is out of order, only that row moves. Each other row gets a position between its neighbours, in the second of
+// its clock if that is between their seconds.
 
 package order
 
@@ -13,48 +13,48 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// Assignment is a row of a page, or the record that the page follows, with its position.
+// Assignment is the position of a row of a page, or of a record directly above or below the page.
 type Assignment struct {
 	At     int64 // the position of the record, or Nowhere
 	Shown  bool  // a page has shown the record at At; otherwise its position follows from its clock
 	Second int64 // the time of the record in seconds, or NoSecond
 
-	fixed bool // the record keeps its position
-	fits  bool // Second lies between the seconds of the neighbours
+	fixed bool // the row keeps its position
+	fits  bool // the time in Second is between the times of the neighbouring rows
 }
 
 // Store holds the positions of a kind's records.
 type Store interface {
-	// FindBelow returns the highest occupied position below position and not below least, or Nowhere. FindAbove
-	// returns the lowest occupied position above position and not above most, or Nowhere.
+	// FindBelow returns the highest occupied position that is less than position and not less than least, or Nowhere.
+	// FindAbove returns the lowest occupied position that is greater than position and not greater than most, or Nowhere.
 	FindBelow(position, least int64) (int64, error)
 	FindAbove(position, most int64) (int64, error)
-	// MoveApart makes room for n more records directly below a position. It moves the records below further
-	// apart and calls moved with their old and new positions.
+	// MoveApart makes room for n more records directly below a position. It moves the records that are below the position
+	// further apart and calls moved with their old and new positions.
 	MoveApart(position int64, n int, moved func(to map[int64]int64)) error
 }
 
-// Page is a list page that is being placed.
+// Page is a list page whose rows get positions.
 type Page struct {
 	Store
 	Rows   []*Assignment
-	Top    *Assignment // a record above all rows, or nil if none is known
-	Bottom *Assignment // a record below all rows
-	After  bool        // other records are above the rows, but it is unknown which
-	// Next returns Bottom if it is needed, or nil if there is none.
+	Top    *Assignment // a record that the list shows above all rows of the page, or nil if none is known
+	Bottom *Assignment // a record that the list shows below all rows of the page, or nil if none is known
+	After  bool        // the page does not begin at the top of its list, so unknown records are above it
+	// Next looks up the value for Bottom when it is first needed. Next is nil if no page follows.
 	Next func() (*Assignment, error)
 	all  []*Assignment // Top, the rows and Bottom
 }
 
-// The weights of rows. A row that a page has shown outweighs three others. The record that a page follows, if
-// another page has shown it, is certainly above the whole page.
+// The weights of rows. A row that a page has shown before outweighs three other rows. The record in Top, if a page has
+// shown it, is certainly above the whole page.
 const (
 	weightShown   = 4
 	weightAlone   = 1
 	weightCertain = 1 << 30
 )
 
-// weight returns a row's weight against other rows.
+// weight returns the weight of a row in the search for the rows that keep their positions.
 func (p *Assignment) weight() int {
 	if p.Shown {
 		return weightShown
@@ -62,7 +62,7 @@ func (p *Assignment) weight() int {
 	return weightAlone
 }
 
-// currentSecond returns the second of a row's position or, without a position, of its time.
+// currentSecond returns the second of a row's position or, if the row has no position, of its time.
 func (p *Assignment) currentSecond() int64 {
 	if p.At != Nowhere {
 		return postings.PositionSecond(p.At)
@@ -82,7 +82,7 @@ func (g *Page) Place() error {
 	}
 	if g.all = all; !isInPlace(all) {
 		g.choose(all)
-		// A neighbour that is not in the page keeps its position. If it is out of order it is ignored.
+		// A record outside the page keeps its position. If that position does not fit, the record is ignored.
 		all = slices.DeleteFunc(slices.Clone(all), func(p *Assignment) bool { return (p == g.Top || p == g.Bottom) && !p.fixed })
 		if err := g.fill(all); err != nil {
 			return err
@@ -104,7 +104,7 @@ func isInPlace(all []*Assignment) bool {
 	return true
 }
 
-// choose marks the rows that keep their positions, and those whose second fits.
+// choose marks the rows that keep their positions, and the rows whose time is between the times of their neighbours.
 func (g *Page) choose(all []*Assignment) {
 	timed := make([]*Assignment, 0, len(all))
 	for _, p := range all {
@@ -118,7 +118,7 @@ func (g *Page) choose(all []*Assignment) {
 		}
 		return p.weight()
 	}
-	// Compare the rows first by seconds, which may be equal, then by positions.
+	// Choose rows first by seconds, which may be equal, then by positions.
 	timed = heaviestDescent(timed, (*Assignment).currentSecond, weight, false)
 	var placed []*Assignment
 	for _, p := range timed {
@@ -131,8 +131,8 @@ func (g *Page) choose(all []*Assignment) {
 	}
 }
 
-// heaviestDescent returns the heaviest subsequence with descending keys. Unless strictly is set, equal keys may
-// follow each other.
+// heaviestDescent returns the heaviest subsequence with descending keys. Unless strictly is set, consecutive keys may
+// be equal.
 func heaviestDescent(all []*Assignment, key func(*Assignment) int64, weight func(*Assignment) int,
 	strictly bool) []*Assignment {
 	if ok := slices.IsSortedFunc(all, func(a, b *Assignment) int { return compareFalling(key(a), key(b), strictly) }); ok {
@@ -153,7 +153,7 @@ func heaviestDescent(all []*Assignment, key func(*Assignment) int64, weight func
 	last := ending{0, -1}
 	for i, p := range all {
 		rank, _ := slices.BinarySearch(ranks, keys[i])
-		at := len(ranks) - rank // the highest rank is 1
+		at := len(ranks) - rank // the highest rank has the index 1 in the tree
 		upTo := at
 		if strictly {
 			upTo--
@@ -183,7 +183,8 @@ func heaviestDescent(all []*Assignment, key func(*Assignment) int64, weight func
 	return chosen
 }
 
-// compareFalling is for slices.IsSortedFunc, which asks whether a later element comes before an earlier one.
+// compareFalling is a comparison for slices.IsSortedFunc, which asks whether a later element comes before an earlier
+// one.
 func compareFalling(later, earlier int64, strictly bool) int {
 	if later > earlier || strictly && later == earlier {
 		return -1

@@ -1,4 +1,4 @@
-// This file gives rows without a position one between the rows that keep theirs.
+// This file gives positions to the rows of a page that do not keep their own.
 
 package order
 
@@ -36,7 +36,7 @@ func (g *Page) fill(all []*Assignment) error {
 	return nil
 }
 
-// placeRun places a run of rows. above and below are its neighbours that keep their positions, or nil.
+// placeRun gives positions to consecutive rows. above and below are the nearest rows that keep their positions, or nil.
 func (g *Page) placeRun(rows []*Assignment, above, below *Assignment) error {
 	for _, r := range rows {
 		if r.At = Nowhere; !r.fits {
@@ -53,7 +53,7 @@ func (g *Page) placeRun(rows []*Assignment, above, below *Assignment) error {
 			return err
 		}
 	}
-	// Rows at the top that do not fit go above the row after them.
+	// The first rows that do not fit get positions above the row that follows them.
 	first := 0
 	for above == nil && first < len(rows) && !rows[first].fits {
 		first++
@@ -80,8 +80,8 @@ func (g *Page) placeRun(rows []*Assignment, above, below *Assignment) error {
 	return g.placeOver(rows[:first], below, math.MaxInt64)
 }
 
-// findNextBelow returns the first row of the next page, if the rows must be distinguished from it. Otherwise it
-// returns nil.
+// findNextBelow returns the first row of the next page if the rows of this page must get positions above it. Otherwise
+// it returns nil.
 func (g *Page) findNextBelow(rows []*Assignment, above *Assignment) (*Assignment, error) {
 	next, err := g.Next()
 	g.Next = nil
@@ -91,23 +91,24 @@ func (g *Page) findNextBelow(rows []*Assignment, above *Assignment) (*Assignment
 	if above != nil && next.At >= above.At {
 		return nil, nil
 	}
-	for _, r := range rows { // some position is out of order, so the clocks are more reliable
+	for _, r := range rows { // positions and times contradict each other, so the times decide
 		if r.fits && r.Second < postings.PositionSecond(next.At) {
 			return nil, nil
 		}
 	}
-	g.all = append(g.all, next) // it may have to move to make room
+	g.all = append(g.all, next) // in the list of rows, so that its position is updated if MoveApart moves the record
 	return next, nil
 }
 
-// placeGroup places rows of one second, and rows that do not fit, directly below each other.
+// placeGroup gives adjacent positions to rows of the same second, and to rows whose time does not fit.
 func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	second := int64(NoSecond)
 	if rows[0].fits {
 		second = rows[0].Second
 	}
 	switch {
-	case above != nil && (second == NoSecond || postings.PositionSecond(above.At) <= second): // first, as many may be above
+	// Checked before below, because many records may be above
+	case above != nil && (second == NoSecond || postings.PositionSecond(above.At) <= second):
 		return g.placeUnder(rows, above, below, second)
 	case below != nil && (second == NoSecond || postings.PositionSecond(below.At) == second):
 		most := int64(math.MaxInt64)
@@ -117,11 +118,12 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 		if second == NoSecond {
 			return g.placeOver(rows, below, most)
 		}
-		// The rows stay within their second. A single row that is saved later goes above all rows of that second.
+		// Rows with a time get positions within their second. A single row that is saved later gets a position above all rows
+		// of its second.
 		_, last := postings.SecondBounds(second)
 		most = min(most, last+1)
 		if above != nil || !g.After {
-			// The rows are the newest of their second. So they go above deleted records of that second.
+			// These rows are the newest of their second, so they also go above deleted records of that second.
 			switch taken, err := g.FindBelow(last+1, below.At); {
 			case err != nil:
 				return err
@@ -137,14 +139,14 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 		return err
 	}
 	if taken >= first && above == nil && g.After {
-		// The records above the page are not known yet. Probably others of the same second are among them.
+		// Unknown records are above the page. Some of them probably belong to the same second.
 		lowest, err := g.FindAbove(first-1, last)
 		if err != nil {
 			return err
 		}
 		return g.placeUnder(rows, &Assignment{At: lowest}, below, second)
 	}
-	if taken >= first { // others of that second are below the page
+	if taken >= first { // records of that second are already stored below the page
 		return g.placeOver(rows, &Assignment{At: taken}, last+1)
 	}
 	step := min(apartFrom, postings.Within/2/int64(len(rows)+1))
@@ -161,7 +163,7 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	return nil
 }
 
-// placeUnder places rows directly below above, within their second while it has room.
+// placeUnder gives rows positions directly below the row above. It stays within their second while that has room.
 func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second int64) error {
 	n := int64(len(rows))
 	for again := false; ; again = true {
@@ -195,7 +197,7 @@ func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second i
 	}
 }
 
-// updateMoved updates the positions of the page's rows when a rebalance has moved some of them.
+// updateMoved updates the positions of the page's rows when MoveApart has moved some of them.
 func (g *Page) updateMoved(to map[int64]int64) {
 	for _, p := range g.all {
 		if at, ok := to[p.At]; ok {
@@ -204,12 +206,12 @@ func (g *Page) updateMoved(to map[int64]int64) {
 	}
 }
 
-// headroomShare is the inverse of the share that the newest rows may take of the rest of a second. So 70,000
-// rows that come one at a time need no rebalance.
+// headroomShare is the inverse of the share of the free positions of a second that the newest rows may take. So 70,000
+// rows that are saved one at a time do not make records move.
 const headroomShare = 1 << 14
 
-// placeOver places rows above below and not above most. If there is no room directly above below, the rows go
-// above the next occupied positions.
+// placeOver gives rows positions above the row below and not above the position most. If there is no room directly
+// above below, it uses the next gap between occupied positions.
 func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) error {
 	n := int64(len(rows))
 	for floor := below.At; ; {
@@ -223,7 +225,7 @@ func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) erro
 		}
 		step := (ceiling - floor) / (n + 1)
 		if taken == Nowhere && most != math.MaxInt64 {
-			step = min(step, max(1, (most-floor)/(4*n+headroomShare))) // later records stand above
+			step = min(step, max(1, (most-floor)/(4*n+headroomShare))) // leaves room above for later records
 		}
 		if step > 0 {
 			for i, r := range rows {
@@ -233,7 +235,7 @@ func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) erro
 		}
 		if ceiling == most {
 			if !slices.Contains(g.all, below) {
-				below = nil // it moves in the rebalance, which does not update it
+				below = nil // MoveApart may move this record and would not update this copy of its position
 			}
 			return g.placeUnder(rows, &Assignment{At: most}, below, NoSecond)
 		}
@@ -241,7 +243,7 @@ func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) erro
 	}
 }
 
-// placeTimeless places rows of which only the order is known.
+// placeTimeless gives positions to rows without a time, of which only the order is known.
 func (g *Page) placeTimeless(rows []*Assignment) error {
 	lowest, err := g.FindAbove(timeless-timelessRoom, timeless+timelessRoom)
 	if err != nil {
@@ -263,5 +265,5 @@ func (g *Page) placeTimeless(rows []*Assignment) error {
 	return g.placeOver(rows, &Assignment{At: highest}, timeless+timelessRoom)
 }
 
-// timelessRoom is how far from the position timeless records without a time may be.
+// timelessRoom is the maximum distance of a record without a time from the position timeless.
 const timelessRoom = 1 << 50

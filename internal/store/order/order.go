@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// apartFrom is the distance between records with the same second or without a second. Others can be placed
-	// between them.
+	// apartFrom is the distance between new positions of the same second or without a second. It leaves room for other
+	// records between them.
 	apartFrom = 1 << 12
 
-	// timeless is the position of the first record without a time. There is room for 10^7 more above it and
-	// below it.
+	// timeless is the position of the first record that has no time. There is room for 10^7 more records above and below
+	// it.
 	timeless = -1 << 52
 
-	// Nowhere means no position, NoSecond no second.
+	// Nowhere stands for no position, and NoSecond for no time.
 	Nowhere  = math.MinInt64
 	NoSecond = math.MinInt64
 )
 
-// Position is the position of a record, and whether a page has shown the record there.
+// Position is the position of a record in its list, and whether a page has shown the record there.
 type Position struct {
-	At    int64 // Nowhere if it has none yet
+	At    int64 // the position, or Nowhere if the record has none yet
 	Shown bool
 }
 
@@ -60,14 +60,14 @@ func (s Position) Value() driver.Value {
 var selectPosition = &sqlite.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
 	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
 
-// FindPosition returns the position of the record with a stored id, or Nowhere if the record was never seen.
+// FindPosition returns the position of a record by its stored id. It returns Nowhere if the record was never saved.
 func FindPosition(c *sqlite.Conn, kind int64, id []byte) (Position, error) {
 	at := Position{At: Nowhere}
 	_, err := c.QueryRow(selectPosition, []driver.Value{kind, id}, func(r []driver.Value) { at = ReadPosition(r[0]) })
 	return at, err
 }
 
-// KeyOf returns the key of a record of a kind at a position.
+// KeyOf returns the order key of a record, from its position and the number of its kind.
 func KeyOf(position, kind int64) query.OrderKey {
 	return query.OrderKey(position<<postings.ShapeBits | kind)
 }
@@ -84,15 +84,15 @@ func NaturalSecond(kind *spec.Kind, clock int64, body []byte) int64 {
 	return clock
 }
 
-// Follows says where in its list a page begins: after a record (or before it, if Up is set), or at the top.
-// After without ID means after a record that is unknown.
+// Follows says where in its list a page begins: after the record with ID, before it if Up is set, or at the top. If
+// After is set without ID, the page begins after an unknown record.
 type Follows struct {
 	ID    string
 	Up    bool
 	After bool
 }
 
-// ReadFollows reads from the token of a page's key where the page begins.
+// ReadFollows finds out from the token in a page's key where in its list the page begins.
 func ReadFollows(sp *spec.Spec, key understudy.Key) (f Follows) {
 	raw := key.Query()
 	if sp == nil || raw == "" {
@@ -115,7 +115,7 @@ func ReadFollows(sp *spec.Spec, key understudy.Key) (f Follows) {
 	return f
 }
 
-// readFollows reads the token for one way of paging.
+// readFollows does the work of ReadFollows for one way of paging.
 func readFollows(p *spec.Paging, params understudy.Query) (f Follows) {
 	form := p.TokenForm(nil)
 	for _, name := range p.Tokens {
@@ -129,7 +129,7 @@ func readFollows(p *spec.Paging, params understudy.Query) (f Follows) {
 			return f
 		}
 		if name != p.TokenParam() || form.OwnForm {
-			continue // it is unknown where the token leads
+			continue // the token does not reveal where the page begins
 		}
 		if id, back, ok := form.ID(token); ok {
 			f.ID, f.Up = id, back

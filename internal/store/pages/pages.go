@@ -1,5 +1,5 @@
-// Package pages rebuilds stored pages from the versions that they refer to, and finds out whether a page may
-// still be answered as fresh.
+// Package pages rebuilds stored pages from the versions that they refer to, and decides whether a page may still be
+// used as a fresh response.
 package pages
 
 import (
@@ -22,7 +22,7 @@ var selectPage = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation,
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
 	WHERE p.key = ? AND p.source = ?`}
 
-// Row is the row of a page.
+// Row is the row of a page in the database.
 type Row struct {
 	List                    bool
 	status                  int
@@ -72,15 +72,15 @@ type Reader struct {
 	noteRead func(page, before int64)
 }
 
-// NewReader returns a reader of a file. It calls noteRead for each page that is read, with the Unix seconds of
-// the page's last read before.
+// NewReader returns a reader of a file. For each page that is read, it calls noteRead with the page's number and the
+// time when the page was last read before, in Unix seconds.
 func NewReader(pool *sqlite.Pool, loader *Loader, noteRead func(page, before int64)) *Reader {
 	return &Reader{pool: pool, loader: loader, noteRead: noteRead}
 }
 
-// ReadPage returns the stored page of a key. It rebuilds the page from the versions that it refers to and checks its
-// sum. So the result is byte for byte the saved page, or an error that names the page. Superseded is computed anew each
-// time; Took is 0. ReadPage returns ErrNotFound if the page is not stored.
+// ReadPage returns the stored page of a key. It rebuilds the page from the versions that the page refers to, and checks
+// its hash. So the result is byte for byte the saved page, or an error that names the page. ReadPage computes
+// Superseded anew each time, and Took is 0. It returns ErrNotFound if the page is not stored.
 func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.
 	return p, nil
 }
 
-// sourceOf returns the source of a link, or "" if there is no link.
+// sourceOf returns source, or "" if the URI of a link is empty.
 func sourceOf(source, uri string) string {
 	if uri == "" {
 		return ""
@@ -133,7 +133,7 @@ func NewLoader(catalog *catalog.Catalog, records *records.Opener) *Loader {
 	return &Loader{catalog: catalog, records: records}
 }
 
-// Find finds a page's row by the hash of its key and checks that the row belongs to this key. It returns
+// Find finds the row of a page by the hash of the page's key, and checks that the page has this key. It returns
 // ErrNotFound if there is no such page.
 func (l *Loader) Find(c *sqlite.Conn, source int64, key understudy.Key) (row *Row, sk *codec.Skeleton, err error) {
 	err = c.Query(selectPage, 0, []driver.Value{KeyHash(key), source}, func(r []driver.Value) error {
@@ -183,7 +183,7 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 	why := ""
 	if len(rows) == 0 {
 		rows, why = understudy.OutageRows(sk.Kept)
-		rows = slices.DeleteFunc(rows, func(r understudy.Row) bool { return r.End > len(body) }) // only in a damaged file
+		rows = slices.DeleteFunc(rows, func(r understudy.Row) bool { return r.End > len(body) }) // only a damaged file has such rows
 	}
 	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.Kind.name, Shape: row.shape.name, List: row.List, ID: sk.ID,
 		Status:      row.status,
@@ -194,7 +194,8 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 
 var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
 
-// KeyHash returns the hash by which a page is found. The caller then compares the URI.
+// KeyHash returns the hash by which a page is found. Different keys may have the same hash, so the caller must also
+// compare the URI.
 func KeyHash(k understudy.Key) int64 {
 	var buf [256]byte
 	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)

@@ -19,7 +19,7 @@ var (
 		"LIMIT ?"}
 )
 
-// Scope selects the pages of a kind or of a source, by number. The zero Scope selects all pages.
+// Scope selects the pages of one kind or of one source, by its number. The zero Scope selects all pages.
 type Scope struct{ Kind, Source int64 }
 
 // pagesPerRead is the number of pages that one read transaction visits.

@@ -1,4 +1,4 @@
-// This file finds out whether a page may still be answered as fresh, and which fields have changed.
+// This file decides whether a page may still be used as a fresh response, and finds the fields that have changed.
 
 package pages
 
@@ -23,8 +23,9 @@ func (h current) isVersion(version int64) bool {
 	return h.version == version && h.state&(records.Invalid|records.Gone) == 0
 }
 
-// markSuperseded sets Superseded if a page must not be answered as fresh any more. That is so if its kind was
-// touched since the fetch (lists), or if a record in it has another current version, is gone, or was touched.
+// markSuperseded sets Superseded if a page must no longer be used as a fresh response. For a list that is so if its
+// kind was written to since the fetch. For any page it is so if a record in the page has another current version, was
+// deleted, or was written to.
 func (l *Loader) markSuperseded(c *sqlite.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
 	if p.Superseded = p.NotStored != ""; p.Superseded {
 		return nil
@@ -60,8 +61,8 @@ func (l *Loader) markSuperseded(c *sqlite.Conn, p *understudy.Page, row *Row, bl
 	})
 }
 
-// readCurrent returns the stored state of a page's records, by record number. A record that is not stored
-// counts as gone.
+// readCurrent returns the stored state of the records of a page, by record number. A record that is not stored counts
+// as deleted.
 func readCurrent(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]current, error) {
 	held := make(map[int64]current, len(p.Rows))
 	var args []driver.Value
@@ -85,10 +86,10 @@ func readCurrent(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]curren
 	return held, nil
 }
 
-// compareVersions sets Superseded if a record of the page has another version now, is gone, or was touched. For
-// a list it also sets Changed to the fields that have changed; for a deleted record these are its id fields.
-// now returns the stored state of a row's record, and body its current body. If a record has several rows, the
-// last row counts.
+// compareVersions sets Superseded if a record of the page has another version now, was deleted, or was written to. For
+// a list it also sets Changed to the names of the fields that have changed. For a deleted record these are its id
+// fields. now returns the stored state of the record of a row, and body its current body. If several rows show the same
+// record, the last row counts.
 func compareVersions(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte,
 	error)) error {
 	var names []string
@@ -121,9 +122,9 @@ func compareVersions(p *understudy.Page, kind *spec.Kind, now func(*understudy.R
 	return nil
 }
 
-// isSuperseded reports whether a page without a reference to records must not be answered as fresh. That is so
-// if its kind was touched since the fetch, also for an instance, because it has no record that could be marked.
-// It is also so if the page reports its record as gone but the record is stored.
+// isSuperseded reports whether a page that refers to no records must no longer be used as a fresh response. That is so
+// if its kind was written to since the fetch. This includes a page about a single record, because it has no record that
+// a write could mark. It is also so if the page reports its record as deleted but the record is stored.
 func isSuperseded(rows int, list bool, kind, id string, generation, current int64, present bool) bool {
 	if kind == "" {
 		return false

@@ -4,12 +4,12 @@ package postings
 
 import "understudy/internal/query"
 
-// Edit is the change of a record in one shape, for an index whose data of a kind has the type K.
+// Edit is the change of one record in one shape, for an index whose data about a kind has the type K.
 type Edit[K any] struct {
 	Kind K
-	// Was and Is are its postings before and after. They differ if the record moved.
+	// Was is the record's posting before the change, Is its posting after. They differ if the record moved.
 	Was, Is int64
-	// Old is what the index has at Was, New what it must have at Is; nil means nothing. New may be the same
-	// value as Old.
+	// Old is what the index has at Was, and New is what it must have at Is; nil means nothing. New and Old may be the same
+	// value.
 	Old, New *query.Facts
 }

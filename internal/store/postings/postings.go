@@ -1,8 +1,8 @@
 // Package postings provides postings in the order of a list, and iterators that combine them.
 //
-// A posting is a record in one shape at its position in a list. The shape's number is in the low bits. Every
-// index returns its postings as an iterator: an index of positions, of exact terms or of words. A query of
-// several parts combines iterators that advance to each other, so the rarest part decides how much is read.
+// A posting is one number for a record in one shape: the record's position in a list, with the shape's number in the
+// low bits. Every index returns its postings as an iterator: an index of positions, of exact terms or of words. A query
+// of several parts combines iterators that advance to each other, so the rarest part decides how much is read.
 package postings
 
 import (
@@ -26,15 +26,16 @@ func Position(spot int64) int64 { return spot >> ShapeBits }
 // Shape returns the number of the shape in a posting.
 func Shape(spot int64) int64 { return spot & (1<<ShapeBits - 1) }
 
-// Iterator returns postings in descending order, or in ascending order if it was created with up. It belongs to
-// one read transaction.
+// Iterator returns postings in descending order, or in ascending order if it was created with up set. It belongs to one
+// read transaction.
 type Iterator interface {
-	// Advance moves to the first posting that is from or comes after from in the iterator's order, and stays
-	// there. from must never go back. ok is false if there is no such posting.
+	// Advance moves to the first posting at or after from, in the iterator's order, and stays there. from must never be
+	// before an earlier from. ok is false if there is no such posting.
 	Advance(from int64) (spot int64, ok bool, err error)
 }
 
-// Next returns the next possible posting after spot. ok is false at the end.
+// Next returns the next possible posting after the posting spot, in ascending order if up is set. ok is false at the
+// end.
 func Next(spot int64, up bool) (next int64, ok bool) {
 	if up {
 		return spot + 1, spot < math.MaxInt64
@@ -42,7 +43,7 @@ func Next(spot int64, up bool) (next int64, ok bool) {
 	return spot - 1, spot > math.MinInt64
 }
 
-// IsBefore reports whether a comes before b.
+// IsBefore reports whether a comes before b in an iterator's order.
 func IsBefore(a, b int64, up bool) bool { return a != b && (a < b) == up }
 
 // Intersect returns the postings that are in every iterator.
@@ -100,13 +101,13 @@ func (a *disjunction) Advance(from int64) (first int64, found bool, err error) {
 			first, found = spot, true
 		}
 		if found && first == from {
-			break // nothing comes before it
+			break // no other iterator can have an earlier posting
 		}
 	}
 	return first, found, nil
 }
 
-// Exclude returns the postings of all that are not in without.
+// Exclude returns the postings of the iterator all that are not in the iterator without.
 func Exclude(up bool, all, without Iterator) Iterator {
 	return &difference{up: up, all: all, without: without}
 }
@@ -115,13 +116,13 @@ type difference struct {
 	up           bool
 	all, without Iterator
 	begun        bool
-	at           int64 // the last posting returned by all, once begun is set
+	at           int64 // the last posting that the iterator all has returned, once begun is set
 }
 
 // Advance implements Iterator.
 func (d *difference) Advance(from int64) (int64, bool, error) {
 	if d.begun && IsBefore(from, d.at, d.up) {
-		from = d.at // nothing between from and at is left to exclude
+		from = d.at // the iterator all has no posting between from and at
 	}
 	for {
 		spot, ok, err := d.all.Advance(from)
@@ -139,9 +140,9 @@ func (d *difference) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// Sieve returns the postings of all that are also in every iterator of also. Unlike Intersect it skips no
-// posting of the first iterator. So what it reads there does not depend on the other iterators, nor do these
-// depend on each other.
+// Sieve returns the postings of the iterator all that are also in every iterator of also. Unlike Intersect it reads
+// every posting of all. So what it reads from all does not depend on the iterators in also, and these do not depend on
+// each other.
 func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 	if len(also) == 0 {
 		return all
@@ -159,7 +160,7 @@ type sieve struct {
 	also []positioned
 }
 
-// positioned is an iterator with its current posting.
+// positioned is an iterator together with its current posting.
 type positioned struct {
 	Iterator
 	begun, ended bool
@@ -194,25 +195,26 @@ func (s *sieve) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// The first and the maximum number of postings that a Scan reads at once. The first is about one page. A new
-// FTS5 query costs more than a few unneeded postings, but a Scan that is mostly skipped needs few at a time.
+// The number of postings that a Scan reads at first, and the maximum number that it reads at once. The first number is
+// about one page. A new FTS5 query costs more than a few unneeded postings, but a Scan that is mostly skipped needs few
+// at a time.
 const (
 	readFirst = 64
 	readMax   = 1024
 )
 
-// Scan is an iterator over the results of a statement. The statement takes Args, then the posting to begin at
-// and the number to read. It returns postings in order.
+// Scan is an iterator over the results of an SQL statement. The arguments of the statement are Args, then the posting
+// to begin at, then the maximum number of results. It must return postings in order.
 type Scan struct {
 	C    *sqlite.Conn
 	St   *sqlite.Statement
 	Args []driver.Value
 	Up   bool
-	Row  func(int64) int64 // converts a posting to the statement's number and back; nil means they are equal
+	Row  func(int64) int64 // converts a posting to the number that the statement uses, and back; nil means that both are equal
 
-	spots []int64 // postings that were read but not returned yet
-	Size  int     // number of postings of the last read; at first half of the first size
-	ended bool    // no postings follow those in spots
+	spots []int64 // postings that were read and are not returned yet
+	Size  int     // the number of postings of the last read; before the first read half of its number
+	ended bool    // the statement has no more postings after those in spots
 }
 
 func (r *Scan) Advance(from int64) (int64, bool, error) {
@@ -245,7 +247,7 @@ func (r *Scan) read(from int64) error {
 	return err
 }
 
-// Slice is an iterator over postings in memory, in order.
+// Slice is an iterator over a sorted slice of postings.
 type Slice struct {
 	Up    bool
 	Spots []int64
@@ -259,8 +261,8 @@ func (l *Slice) Advance(from int64) (int64, bool, error) {
 	return l.Spots[0], true, nil
 }
 
-// Range returns every posting from the first position to the last, whether a record has it or not. It limits
-// the iterators that it is combined with and reads nothing.
+// Range returns every possible posting from the position first to the position last, whether a record has it or not.
+// Combined with other iterators it limits them. It reads nothing.
 func Range(up bool, first, last int64) Iterator {
 	s := &bounds{up: up, first: math.MinInt64, last: math.MaxInt64}
 	if first != math.MinInt64 {
@@ -286,7 +288,7 @@ func (s *bounds) Advance(from int64) (int64, bool, error) {
 	return from, s.first <= from && from <= s.last, nil
 }
 
-// Compare returns the order of postings in an iterator.
+// Compare returns a function that compares two postings in an iterator's order.
 func Compare(up bool) func(a, b int64) int {
 	if up {
 		return cmp.Compare[int64]

@@ -1,16 +1,17 @@
-// This file converts between times and positions.
+// This file converts between times in seconds and positions.
 
 package postings
 
-// A position is a second and a place within it:
+// A position consists of a second and a number that distinguishes records of the same second:
 //
-//	second << 20 | within
+//	second << 20 | number
 const (
 	withinBits = 20
-	// Within is the number of positions in a second.
+	// Within is the number of positions of one second.
 	Within = 1 << withinBits
 
-	// MinSecond and MaxSecond limit the times of records. A time outside counts as none.
+	// MinSecond and MaxSecond limit the times of records. A record whose time is outside counts as a record without a
+	// time.
 	MinSecond = -1 << 31
 	MaxSecond = 1 << 32
 )

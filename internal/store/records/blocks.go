@@ -17,8 +17,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Opener opens the blocks of a file. It is safe for concurrent use, except that only one goroutine at a time
-// may write.
+// Opener opens the blocks of a file. It is safe for concurrent use, except that only one goroutine at a time may write.
 type Opener struct {
 	Packer       codec.Packer
 	catalog      *catalog.Catalog
@@ -50,8 +49,8 @@ func (o *Opener) Open(c *sqlite.Conn) *Blocks {
 	return &Blocks{From: o, c: c, open: map[int64]*Block{}}
 }
 
-// maxOpened is the number of unpacked blocks that one call keeps. Pages need their blocks in order, so few
-// blocks are unpacked twice.
+// maxOpened is the maximum number of unpacked blocks that one call keeps. A page refers to few blocks and mostly in
+// order, so few blocks are unpacked twice.
 const maxOpened = 64
 
 var (
@@ -168,7 +167,7 @@ type Packed struct {
 	Block       Block
 	Body        []byte
 	Count, Size int
-	Made        int64 // when it was created, in Unix nanoseconds, or 0 if that was not read
+	Made        int64 // when the block was created, in Unix nanoseconds, or 0 if that was not read
 }
 
 // ReadPacked reads several different blocks. It returns an error if a block is missing.
@@ -201,7 +200,7 @@ func (o *Blocks) ReadPacked(st *sqlite.Statement, numbers ...int64) ([]Packed, e
 // IsMissing reports whether err says that a version's block no longer exists.
 func IsMissing(err error) bool { return errors.Is(err, errMissing) }
 
-// errMissing means that there is no such block.
+// errMissing means that a block with the given number does not exist.
 var errMissing = errors.New("is missing")
 
 var selectAnyVersion = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}

@@ -1,4 +1,4 @@
-// This file is the index of records by clock. It is filled again when the spec names another parent field.
+// This file finds records by clock in an index. It fills the index again when the spec names another parent field.
 
 package records
 
@@ -17,8 +17,7 @@ var (
 	deleteClock  = &sqlite.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
 )
 
-// FindParent returns the number of a parent's id. It returns 0 for an empty id and -1 for an id that was never
-// seen.
+// FindParent returns the number of a parent's id. It returns 0 for an empty id and -1 for an id that was never seen.
 func FindParent(c *sqlite.Conn, id string) (number int64, err error) {
 	if id == "" {
 		return 0, nil
@@ -48,7 +47,7 @@ type ClockScan struct {
 	Parent    int64 // the number of the parent; 0 means under any parent
 	Old       bool  // search the earlier clocks of records instead of their current clocks
 	From, To  int64
-	Unclocked bool // include records without a clock, which have the clock 0
+	Unclocked bool // include records without a clock, as if their clock were 0
 }
 
 var selectClocks = &sqlite.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
@@ -81,8 +80,7 @@ func MoveClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
 	})
 }
 
-// VisitClockParents calls do with each parent number under which a version is indexed: 0, and its parent if it
-// has one.
+// VisitClockParents calls do with each parent number under which a version is indexed: 0, and its parent if it has one.
 func VisitClockParents(c *sqlite.Conn, id string, do func(parent int64) error) error {
 	if err := do(0); err != nil || id == "" {
 		return err
@@ -127,8 +125,9 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 	}
 	for number := range kinds {
 		_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+			// A NULL in the column parent says that the index of the kind is not complete.
 			if err := c.Execute(updateFilled, 0, nil, number); err != nil {
-				return err // marks the index of the kind as empty
+				return err
 			}
 			return c.Execute(clearClock, 0, number)
 		})
@@ -202,7 +201,7 @@ func (f *filling) addSome(after int64) (n int, last int64, err error) {
 	return n, last, err
 }
 
-// add indexes one version.
+// add adds one version to the index.
 func (f *filling) add(blocks *Blocks, shape, version, old int64) error {
 	e, err := blocks.ReadEntry(version)
 	if err != nil || e.IsPruned() {

@@ -22,7 +22,7 @@ func FieldsBetween(old, body []byte) understudy.Names {
 	return ""
 }
 
-// fieldsOf returns the names of the fields that differ, and false if they are longer than maxNames.
+// fieldsOf returns the names of the fields that differ, and whether their length is at most maxNames.
 func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
 	var names []string
 	size := 0
@@ -37,7 +37,7 @@ func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
 		return size <= maxNames
 	})
 	if err != nil {
-		return "", true // one of the bodies is no object
+		return "", true // one of the bodies is not a JSON object
 	}
 	return understudy.NewNames(names...), size <= maxNames
 }

@@ -1,4 +1,4 @@
-// This file is about rows of records: their states, and the periods in which a record looked the same.
+// This file is about the rows of table held: the states of records, and the periods in which they looked the same.
 
 package records
 
@@ -16,7 +16,7 @@ import (
 // Slots. It is part of the file format.
 const Slots = 64
 
-// The bits of a held row's state.
+// The bits of the column state of table held, which has one row for each record and shape.
 const (
 	Final     = 1 << iota // the record is in one of the spec's final states
 	Invalid               // a write touched the record after it was last seen
@@ -47,11 +47,11 @@ var (
 	selectMade    = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
 )
 
-// ShortHash returns the part of a body's hash that the past stores.
+// ShortHash returns the 15 bits of a body's hash that the table past stores.
 func ShortHash(hash int64) int64 { return hash & (1<<15 - 1) }
 
-// Never is the value of column since for a version that was never its record's newest, and for periods to
-// forget.
+// Never is the value of the column since for a version that was never its record's newest, and for a period that the
+// history must not show.
 const Never = -1
 
 // ReadCreation returns when a version was first saved, in Unix nanoseconds.
@@ -68,7 +68,7 @@ type Period struct {
 	Held, Number, Version int64
 	Since                 int64 // when the period began, in Unix nanoseconds
 	Until                 int64 // when the period ended, in Unix nanoseconds, or 0 for the current period
-	Seen, State           int64 // when the record was last seen, and its state bits; only of the current period
+	Seen, State           int64 // when the record was last seen, and its state bits; both only of the current period
 }
 
 var (

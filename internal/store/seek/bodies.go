@@ -1,5 +1,5 @@
-// This file unpacks the bodies of the records that a Seek finds. Distant records are in different blocks, and
-// unpacking a block takes longer than finding it. So other cores unpack while the connection reads on.
+// This file unpacks the bodies of the records that a Seek finds. Records that are far apart are in different blocks,
+// and unpacking a block takes longer than finding it. So other goroutines unpack while the connection reads on.
 //
 //	request:  read packed blocks and queue them
 //	takeNext: return the body of the record requested first; unpack it here
@@ -19,14 +19,13 @@ import (
 )
 
 const (
-	// ahead is how many records are found before the first body is used. Twice as many unpacked blocks are
-	// kept.
+	// ahead is the number of records that are found before the first body is used. Twice as many unpacked blocks are kept.
 	ahead = 16
 	// MaxHelpers is the maximum number of goroutines that unpack for one Seek, besides the reading goroutine.
 	MaxHelpers = 3
 )
 
-// bodies are the bodies of some records, in the order of requests. They belong to one read transaction. The
+// bodies are the bodies of requested records, in the order of the requests. They belong to one read transaction. The
 // caller must call end.
 type bodies struct {
 	o       *records.Blocks
@@ -34,7 +33,7 @@ type bodies struct {
 	blocks  map[int64]*unpacking
 	order   []*unpacking // the blocks being unpacked, in the order in which they were read
 	buffers *sync.Pool   // buffers (*[]byte) for unpacked blocks
-	free    [][]byte     // free buffers of this read
+	free    [][]byte     // buffers that this read has used and may use again
 	queue   chan *unpacking
 	helpers sync.WaitGroup
 	running int
@@ -50,8 +49,8 @@ type awaited struct {
 type unpacking struct {
 	packed  records.Packed
 	buffer  []byte
-	users   int         // the number of records that wait for it
-	claimed atomic.Bool // a goroutine unpacks the block or has unpacked it
+	users   int         // the number of requested records in the block that are not returned yet
+	claimed atomic.Bool // a goroutine is unpacking the block or has unpacked it
 	done    chan struct{}
 	err     error
 }
@@ -86,7 +85,8 @@ func (b *bodies) request(some []*heldAt) error {
 	return nil
 }
 
-// dropOldest drops the oldest blocks that no record waits for, if more new blocks would exceed the limit.
+// dropOldest drops unpacked blocks that no requested record needs, oldest first, if more new blocks would exceed the
+// limit.
 func (b *bodies) dropOldest(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
@@ -99,7 +99,7 @@ func (b *bodies) dropOldest(more int) {
 // takeBuffer returns an empty buffer for size bytes.
 func (b *bodies) takeBuffer(size int) []byte {
 	if size < 0 || size > codec.MaxUnpacked {
-		return nil // Unpack returns the error
+		return nil // the size is impossible, for which Unpack returns an error
 	}
 	if n := len(b.free); n > 0 {
 		room := b.free[n-1]
@@ -112,14 +112,14 @@ func (b *bodies) takeBuffer(size int) []byte {
 	return make([]byte, 0, max(size, records.MaxBlock+records.MaxBlock/4))
 }
 
-// enqueue gives a block to the helpers. It starts a helper if two blocks wait.
+// enqueue gives a block to the helpers. It starts another helper if two blocks are waiting.
 func (b *bodies) enqueue(u *unpacking) {
 	if b.queue == nil {
 		b.queue = make(chan *unpacking, 2*ahead)
 	}
 	select {
 	case b.queue <- u:
-	default: // it is unpacked when it is needed
+	default: // the queue is full, so takeNext unpacks the block when it is needed
 	}
 	if len(b.queue) < 2 || b.running >= min(MaxHelpers, runtime.GOMAXPROCS(0)-1) {
 		return
@@ -132,7 +132,7 @@ func (b *bodies) enqueue(u *unpacking) {
 	})
 }
 
-// unpack unpacks a block, unless another goroutine has begun to.
+// unpack unpacks a block, unless another goroutine has already begun.
 func (b *bodies) unpack(u *unpacking) {
 	if u.claimed.Swap(true) {
 		return
@@ -144,8 +144,8 @@ func (b *bodies) unpack(u *unpacking) {
 	}
 }
 
-// takeNext returns the record that was requested first, with its entry. The entry is valid until the next
-// request. At least one record must be waiting.
+// takeNext returns the record that was requested first, with its entry. The entry is valid until the next call of
+// request. At least one requested record must be left.
 func (b *bodies) takeNext() (*heldAt, *codec.Entry, error) {
 	one := b.waiting[0]
 	b.waiting = b.waiting[1:]

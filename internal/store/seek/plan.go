@@ -1,4 +1,4 @@
-// This file plans a query: which kinds it concerns, and the stream of postings that contains all results.
+// This file plans a query: which kinds it searches, and the iterator of postings that contains all results.
 
 package seek
 
@@ -20,29 +20,29 @@ import (
 	"understudy/spec"
 )
 
-// seekPlan is a query with the numbers of the database.
+// seekPlan is a query in which names are replaced by the numbers of the database.
 type seekPlan struct {
 	ranges   *terms.Ranges
 	q        *query.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
-	from, to int64         // the range of positions
-	since    recordSet     // records that came or changed since q.Since, or nil for all
+	from, to int64         // the range of positions in which results can be
+	since    recordSet     // records that are new or changed since q.Since, or nil for all records
 	text     *words.Plan   // the plan of q.Text
-	pending  index.Pending // pending index changes of the current transaction
-	exact    bool          // the streams contain results only, so no body must be compared
+	pending  index.Pending // the index changes that are not written yet when the read transaction begins
+	exact    bool          // the iterators return results only, so no body must be compared
 }
 
-// kindPlan is the query for one kind.
+// kindPlan is the part of a plan for one kind.
 type kindPlan struct {
 	kind       *catalog.Kind
 	shapes     []*catalog.Shape // shapes to search; the first is the preferred shape of results
-	candidates []terms.Plan     // for each shape, how to find candidates by predicates; empty: all records are candidates
-	sieve      [][]terms.Plan   // for each shape, further predicates beside a row rule, to filter the candidates
+	candidates []terms.Plan     // for each shape, how to find candidates by predicates; if empty, all records are candidates
+	sieve      [][]terms.Plan   // for each shape, the predicates of a query with a row rule that only filter the candidates
 	matcher    *query.Matcher   // compares bodies with the predicates
 }
 
-// plan plans a query that was checked before.
+// plan plans a query that was already checked.
 func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 	p := &seekPlan{ranges: &s.index.Ranges, q: q, byShape: map[int64]*kindPlan{}, exact: len(q.IDs) == 0}
 	p.from, p.to = positionRange(*q)
@@ -78,7 +78,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 	return p
 }
 
-// openStream returns every posting at which a result may be.
+// openStream returns an iterator over every posting at which a result may be.
 func (p *seekPlan) openStream(c *sqlite.Conn) (postings.Iterator, error) {
 	if len(p.q.IDs) == 0 {
 		return p.findCandidates(c)
@@ -119,7 +119,7 @@ func (p *seekPlan) findNamed(c *sqlite.Conn) (*postings.Slice, error) {
 	return named, nil
 }
 
-// findCandidates returns every posting that may have the parent, the terms and the text of the query.
+// findCandidates returns every posting of a record that may have the parent, the terms and the text of the query.
 func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err error) {
 	up := p.q.OldestFirst
 	if p.q.Text != nil || p.q.HasTerms() {
@@ -142,8 +142,8 @@ func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err erro
 	return postings.Intersect(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
 }
 
-// termSpots returns the postings that may match the terms. joined means that they are combined with a stream
-// that contains only records of the one kind of the query.
+// termSpots returns the postings that may match the terms. joined means that the caller combines them with an iterator
+// that contains only records of the query's only kind.
 func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	var streams []postings.Iterator
 	for _, k := range p.kinds {
@@ -152,7 +152,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 		}
 		for i := range k.candidates {
 			var all postings.Iterator
-			if !joined { // the other stream has only records of the kind
+			if !joined { // if joined, the other iterator has only records of the kind
 				all = placeSpots(c, k.kind.Number, k.candidates[i].Shape, p.q)
 			}
 			found := k.candidates[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, all)
@@ -165,7 +165,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	return postings.Unite(p.q.OldestFirst, streams...)
 }
 
-// sieves returns the postings that match each plan.
+// sieves returns, for each plan, an iterator over the postings that match the plan.
 func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.Iterator) {
 	for i := range plans {
 		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, nil))
@@ -173,8 +173,8 @@ func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.It
 	return all
 }
 
-// first returns where the plan's stream begins: at the position of below, or at the limit of the query. The
-// position of below is included, because records of other kinds may be there.
+// first returns the posting at which the plan's iterator begins: at the position of below, or at the limit of the
+// query. The position of below is included, because records of other kinds may be there.
 func (p *seekPlan) first(below query.OrderKey) int64 {
 	at := int64(below) >> postings.ShapeBits
 	if p.q.OldestFirst {
@@ -198,7 +198,7 @@ func (p *seekPlan) first(below query.OrderKey) int64 {
 // recordSet is a set of record numbers, one bit for each record.
 type recordSet []uint64
 
-// set adds a record or removes it.
+// set adds a record to the set if in is set, otherwise it removes the record.
 func (s *recordSet) set(record int64, in bool) {
 	i, bit := int(record/64), uint64(1)<<(record%64)
 	if i >= len(*s) {
@@ -216,7 +216,7 @@ func (s recordSet) has(record int64) bool {
 	return i < len(s) && s[i]>>(record%64)&1 != 0
 }
 
-// positionRange returns the range of positions for the times of a query.
+// positionRange returns the range of positions that corresponds to the range of times of a query.
 func positionRange(q query.RecordQuery) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if q.From != 0 {
@@ -246,7 +246,7 @@ func (p *seekPlan) planKind(k *kindPlan) (none bool) {
 		return true
 	}
 	if len(k.shapes) > 1 {
-		p.exact = false // a result may be found in one shape and returned in another
+		p.exact = false // a result may match in one shape and be returned in another
 	}
 	for _, s := range k.shapes {
 		one, exact, none := k.kind.Terms.Plan(s.Number, parent, by)
@@ -273,9 +273,9 @@ func (p *seekPlan) planKind(k *kindPlan) (none bool) {
 	return false
 }
 
-// splitRule divides the predicates of a query that has a row rule. Predicates in by find candidates, predicates
-// in also filter them. What by reads depends only on records that match the rule, and on times. A predicate on
-// a field of the rule keeps some of the rule's values, or none.
+// splitRule divides the predicates of a query that has a row rule, which limits the records that a role sees.
+// Candidates are found by the predicates in by and then filtered by those in also. What by reads depends only on times
+// and on records that match the rule. A predicate on a field of the rule keeps some of the rule's values, or none.
 func splitRule(q *query.RecordQuery) (by, also []query.Predicate, none bool) {
 	by = slices.Clone(q.Rule)
 	for _, t := range q.Predicates {
@@ -302,7 +302,7 @@ var (
 		Reads: sqlite.Index}
 )
 
-// placeSpots returns the postings of all records of a kind, as if all were in one shape.
+// placeSpots returns postings in the given shape for all records of a kind, whichever shapes they have.
 func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
 	st := placeDown
 	if q.OldestFirst {
@@ -311,7 +311,7 @@ func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) posting
 	return &postings.Scan{C: c, St: st, Args: []driver.Value{kind, shape}, Up: q.OldestFirst, Size: (q.ExpectedRows + 1) / 2}
 }
 
-// match reports whether a record with this id, parent and body is a result by ids, parent and terms.
+// match reports whether a record with this id, parent and body matches the ids, the parent and the terms of the query.
 func (k *kindPlan) match(q *query.RecordQuery, id, parent string, body []byte) bool {
 	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
 		return false
@@ -319,12 +319,12 @@ func (k *kindPlan) match(q *query.RecordQuery, id, parent string, body []byte) b
 	return k.matcher.Match(body)
 }
 
-// hasKind reports whether a query concerns a kind.
+// hasKind reports whether a query searches a kind.
 func hasKind(q *query.RecordQuery, source, kind string) bool {
 	return (q.Source == "" || q.Source == source) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, kind))
 }
 
-// firstShape returns the shape in which records of a kind are returned: the shape of its first list.
+// firstShape returns the shape in which records of a kind are returned by default: the shape of the kind's first list.
 func firstShape(kind *spec.Kind) string {
 	if kind == nil || len(kind.Lists) == 0 {
 		return ""

@@ -1,5 +1,5 @@
-// Package seek answers queries from stored records in short read transactions. A plan combines the postings of
-// the indexes, a walk goes from postings to rows, and bodies are unpacked ahead.
+// Package seek answers queries from stored records in short read transactions. A plan combines the postings of the
+// indexes, a walk finds the rows of these postings, and bodies are unpacked in advance.
 package seek
 
 import (
@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// Limits of one read transaction. seekFirst is how many records the first part of a Seek returns if the
-	// query does not say how many it wants. seekMax is the maximum for any part. seekLook is how many places
-	// one part looks at, and seekFew how many of them one statement reads.
+	// Limits of one read transaction. seekFirst is how many records the first transaction of a Seek returns if the query
+	// does not say how many it wants. seekMax is the maximum for any transaction. seekLook is how many places one
+	// transaction visits, and seekFew how many of them one statement reads.
 	seekFirst = 64
 	seekMax   = 512
 	seekLook  = 2048
@@ -42,17 +42,17 @@ type Seeker struct {
 	buffers sync.Pool // buffers (*[]byte) for unpacked blocks
 }
 
-// New returns a Seeker. epoch counts twice the writes that moved records to make room. It is odd until such a
+// New returns a Seeker. epoch is twice the number of writes that moved records to make room. It is odd until such a
 // write is finished.
 func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, epoch *atomic.Int64,
 	now func() time.Time) *Seeker {
 	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, epoch: epoch, now: now}
 }
 
-// Seek calls yield for each result in the order of the query, until yield returns false. It reads a few results
-// at a time and holds no connection while yield runs, so later saves may show. A record that changes meanwhile
-// is neither missed nor returned twice. Only a record that a page moves may be. Results are compared with the
-// predicates by their bodies. It returns ErrInvalid for a query that makes no sense.
+// Seek calls yield for each result in the order of the query, until yield returns false. It reads a few results at a
+// time and holds no connection while yield runs, so it may return the results of later saves. A record that changes
+// meanwhile is neither missed nor returned twice, unless a page moves it to another position. Seek compares the bodies
+// of results with the predicates. It returns ErrInvalid for a query that makes no sense.
 func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
@@ -110,13 +110,13 @@ func (k *Seeker) prepareSearch(q *query.RecordQuery) (*recordSearch, error) {
 type recordSearch struct {
 	seeker *Seeker
 	p      *seekPlan
-	below  query.OrderKey // the order key of the last record looked at
+	below  query.OrderKey // the order key of the last record that was compared with the query
 	last   heldAt
-	epoch  int64 // the epoch of the seeker when below was right
+	epoch  int64 // the seeker's epoch when below was still right
 	ended  bool
 }
 
-// heldAt is a record at a place.
+// heldAt is a stored record at its position.
 type heldAt struct {
 	plan        *kindPlan
 	record      int64
@@ -127,7 +127,7 @@ type heldAt struct {
 	since       int64
 }
 
-// readPart returns the next results, at most size.
+// readPart returns the next results, at most size of them.
 func (s *recordSearch) readPart(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (s *recordSearch) readPart(ctx context.Context, c *sqlite.Conn, size int) (
 	return found, err
 }
 
-// prepare checks that the indexes are ready, follows the last record if it moved to make room, and reads which
+// prepare checks that the indexes are ready, updates the current position if records have moved, and reads which
 // records have changed since q.Since.
 func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	before := s.seeker.epoch.Load()
@@ -183,27 +183,27 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	})
 }
 
-// follow updates below if any records have moved to make room since the last part. before is the seeker's epoch
-// before this read transaction began.
+// follow updates below if any records have moved to make room since the last read transaction. before is the seeker's
+// epoch before this read transaction began.
 func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
 		var at order.Position
-		// This is the first read of the transaction. Later commits are not visible to it.
+		// This is the first read of the transaction, so the transaction does not see later commits.
 		_, err := c.QueryRow(selectPlace, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
 			func(r []driver.Value) { at = order.ReadPosition(r[0]) })
 		if now = s.seeker.epoch.Load(); err != nil || now == s.epoch {
 			return err
 		}
 		switch {
-		case s.last.record == 0: // no record was looked at yet, only empty places
+		case s.last.record == 0: // no record was visited yet, only empty places
 			s.below = s.p.q.Below
 		case at.At != order.Nowhere:
 			s.below = order.KeyOf(at.At, s.last.plan.kind.Number)
 		}
 	}
 	if s.epoch = before; now != before || now%2 != 0 {
-		s.epoch = unsettled // such a write may be committed but invisible here
+		s.epoch = unsettled // a write that moved records may be committed but is not visible in this transaction
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ var (
 		"JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN (", Tuple: "?", Tail: ")"}
 )
 
-// buildHit returns a record as a result. ok is false if it does not match.
+// buildHit returns a record as a result. ok is false if the record does not match the query.
 func (s *recordSearch) buildHit(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
 	if !h.plan.match(s.p.q, e.ID, e.Parent, e.Body) {
 		return f, false, nil
@@ -234,9 +234,9 @@ func (s *recordSearch) buildHit(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f qu
 	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }
 
-// Count returns how many records Seek would find, at most most of them; 0 means no limit. It stops at the time
-// by (zero means none) or when ctx is done, and then returns a lower bound. It reads bodies only if the query
-// needs them.
+// Count returns how many records Seek would find, up to the limit most; 0 means no limit. It stops at the time by (the
+// zero time means never) or when ctx is done, and then returns a lower bound. It reads bodies only if the query needs
+// them.
 func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
 	leave, err := k.pool.Begin()
 	if err != nil {
@@ -288,7 +288,7 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 	return n, nil
 }
 
-// matchBody reports whether the body of a record matches.
+// matchBody reports whether the body of a record matches the predicates of the query.
 func (s *recordSearch) matchBody(blocks *records.Blocks, h *heldAt) (bool, error) {
 	e, err := blocks.ReadEntry(h.version)
 	if err != nil {

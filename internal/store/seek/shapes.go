@@ -1,4 +1,4 @@
-// This file extends postings of text to all shapes of a record.
+// This file makes a text that was found in one shape of a record count for all its shapes.
 
 package seek
 
@@ -8,17 +8,17 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// everyShape is a stream with the postings in all shapes of the query, for each record that another stream has
-// in one shape. A text found in one shape counts for the whole record.
+// everyShape is an iterator. For each record that another iterator has in one shape, it returns the postings in all
+// shapes of the query. So a text found in one shape counts for the whole record.
 type everyShape struct {
 	up      bool
 	s       postings.Iterator
 	byShape map[int64]*kindPlan
 
-	group  []int64 // postings of one position, in order
+	group  []int64 // the postings of one position, in order
 	at     int64   // the position of the postings in group
 	begun  bool
-	closed bool // no postings follow the position at
+	closed bool // the other iterator has no postings after the position at
 }
 
 // Advance implements postings.Iterator.
@@ -30,7 +30,7 @@ func (e *everyShape) Advance(from int64) (int64, bool, error) {
 		}
 		if at := postings.Position(from); !e.begun || postings.IsBefore(e.at, at, e.up) {
 			e.begun = true
-		} else { // the current position is done
+		} else { // all postings of the current position were returned
 			first, last := postings.New(e.at, 0), postings.New(e.at, 1<<postings.ShapeBits-1)
 			if !e.up {
 				last = first
@@ -49,7 +49,7 @@ func (e *everyShape) Advance(from int64) (int64, bool, error) {
 	return e.group[0], true, nil
 }
 
-// read reads the first position at from or after it.
+// read reads the first position at or after from for which the other iterator has a posting.
 func (e *everyShape) read(from int64) error {
 	e.group = e.group[:0]
 	begin := postings.New(postings.Position(from), 0)

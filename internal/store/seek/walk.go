@@ -1,4 +1,4 @@
-// This file walks from posting to posting and reads the records there.
+// This file reads the records at the postings of a plan's iterator.
 
 package seek
 
@@ -14,11 +14,11 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// unsettled is not the value of any epoch.
+// unsettled marks an epoch as unknown. It differs from every epoch.
 const unsettled = -1
 
-// walkRecords calls do with the stored records of the stream, a few at a time and in order. It ends when do returns
-// false or it has looked at seekLook places. want returns how many records do can take.
+// walkRecords calls do with the stored records of the plan's iterator, a few at a time and in order. It ends when do
+// returns false or it has visited seekLook places. want returns how many records do can take.
 func (s *recordSearch) walkRecords(ctx context.Context, c *sqlite.Conn, want func() int,
 	do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.openStream(c)
@@ -51,17 +51,17 @@ func (s *recordSearch) walkRecords(ctx context.Context, c *sqlite.Conn, want fun
 	return nil
 }
 
-// walking visits the places at which a stream has postings.
+// walking visits the positions at which an iterator has postings.
 type walking struct {
 	search *recordSearch
 	stream postings.Iterator
-	from   int64     // the posting to continue at
-	over   []*heldAt // found and not returned yet
-	ended  bool      // the stream has no more postings
+	from   int64     // the posting at which the next read begins
+	over   []*heldAt // places that were found and are not returned yet
+	ended  bool      // the iterator has no more postings
 }
 
-// readNext returns the next places, at most n. It returns none at the end, or if it has passed so many postings
-// of other kinds that the next part must continue.
+// readNext returns at most n of the next places. It returns none at the end. It also returns none after passing many
+// postings of other kinds; then the next read transaction continues.
 func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 	for passed := 0; len(w.over) < n && !w.ended; passed++ {
 		if err := sqlite.CheckContext(ctx); err != nil {
@@ -88,7 +88,8 @@ func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 	return places, nil
 }
 
-// readPosition adds the places of all kinds of the query that have a posting at the next position.
+// readPosition finds the next position that has a posting of a kind of the query, and adds the places of all these
+// kinds there.
 func (w *walking) readPosition() (at int64, err error) {
 	p := w.search.p
 	up := p.q.OldestFirst

@@ -1,4 +1,4 @@
-// A series is a row, and so is each of its samples.
+// This file stores each series as one row of a table, and each sample as one row of another table.
 
 // Package series stores samples of numbers over time.
 package series

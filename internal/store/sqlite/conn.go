@@ -1,5 +1,5 @@
-// This file is one connection to SQLite, used directly through its driver. A connection keeps prepared
-// statements, and one statement can carry many rows.
+// This file has the methods of one connection to SQLite. A connection keeps prepared statements, and one statement can
+// write many rows.
 
 // Package sqlite manages the connections to one SQLite file: one connection that writes and a few that read. It
 // words database errors so that a person can act on them.
@@ -18,21 +18,21 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Statement is one SQL text in which the tuple can be repeated. A connection finds the prepared statement by
-// its address, so declare each statement once.
+// Statement is one SQL text that contains a tuple, such as "(?, ?)", which can be repeated. A connection finds the
+// prepared statement by the address of the Statement, so declare each Statement once.
 type Statement struct {
 	Head, Tuple, Tail string
-	Reads             Part // the part of the file that contains the statement's rows
+	Reads             Part // the part of the file that the statement reads, for counting reads
 }
 
-// Part is a part of the file, for counting reads.
+// Part is one of the parts into which reads of the file are counted.
 type Part uint8
 
-// The parts of the file.
+// The parts of the file for which reads are counted.
 const (
-	Rows   Part = iota // the rows of tables
-	Index              // chunks of terms, postings of words and places
-	Blocks             // the blocks of packed bodies
+	Rows   Part = iota // rows of tables
+	Index              // chunks of terms, postings of words, and places of records
+	Blocks             // blocks of packed bodies
 	parts
 )
 
@@ -46,20 +46,20 @@ const MaxTuples = 64
 const (
 	// busyWait is how long a statement waits for a lock of another process.
 	busyWait = 2 * time.Second
-	// busyRetryWait is how long a statement waits for such a lock after an earlier wait failed.
+	// busyRetryWait is how long a statement waits for a lock of another process after such a wait has failed before.
 	busyRetryWait = 50 * time.Millisecond
 )
 
-// Conn is one connection. One goroutine at a time uses it; Pool hands it out. It does not use database/sql,
-// whose pooling, argument checks and context watchers cost as much as a statement.
+// Conn is one connection. Pool lends it to one goroutine at a time. Conn does not use database/sql, whose pooling,
+// argument checks and context watchers cost as much as a statement.
 type Conn struct {
 	Raw       driver.Conn
 	prepared  map[prepared]driver.Stmt
 	args      []driver.NamedValue
 	row       []driver.Value
-	impatient bool            // the last wait for a lock failed
+	impatient bool            // the last wait for a lock of another process failed
 	reads     Reads           // rows read since the pool last collected the counters
-	limit     context.Context // the time limit of the current work, or nil
+	limit     context.Context // the context that limits the time of the current work, or nil
 }
 
 type prepared struct {
@@ -67,7 +67,7 @@ type prepared struct {
 	n  int
 }
 
-// dsn returns the file's name in the driver's form, whatever characters its path contains.
+// dsn returns the file's name in the form that the SQLite driver needs, whatever characters its path contains.
 func dsn(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
 // Dial opens a connection and sets it up. cache is the size of its page cache in KiB.
@@ -84,7 +84,7 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	for _, pragma := range []string{
 		"busy_timeout = " + strconv.FormatInt(busyWait.Milliseconds(), 10),
 		"cache_size = -" + strconv.Itoa(cache),
-		"synchronous = NORMAL", // a crash of the machine may lose the last commits, but never part of one
+		"synchronous = NORMAL", // a crash of the machine may lose the last commits, but never a part of a commit
 		"foreign_keys = ON",
 		"secure_delete = FAST",
 		"temp_store = MEMORY",
@@ -97,7 +97,7 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	return c, nil
 }
 
-// Run executes a text that is not worth keeping prepared.
+// Run executes an SQL text once. It does not keep the prepared statement.
 func (c *Conn) Run(text string) error {
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Conn) Run(text string) error {
 	return err
 }
 
-// QueryInteger runs a text that returns one integer, such as a pragma.
+// QueryInteger executes an SQL text that returns one integer, such as a pragma.
 func (c *Conn) QueryInteger(text string) (n int64, err error) {
 	err = c.Ask(text, func(row []driver.Value) error {
 		v, ok := row[0].(int64)
@@ -123,7 +123,7 @@ func (c *Conn) QueryInteger(text string) (n int64, err error) {
 	return n, err
 }
 
-// Ask runs a text that returns rows and is not worth keeping prepared. It calls each for every row.
+// Ask executes an SQL text once and calls each for every row of the result. It does not keep the prepared statement.
 func (c *Conn) Ask(text string, each func(row []driver.Value) error) error {
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *Conn) QueryRow(st *Statement, args []driver.Value, row func(row []drive
 	return found, err
 }
 
-// QueryPrepared runs a prepared statement and calls each for every row.
+// QueryPrepared executes a prepared statement and calls each for every row of the result.
 func (c *Conn) QueryPrepared(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.namedArgs(args))
 	clear(c.args)
@@ -201,7 +201,7 @@ func (c *Conn) QueryPrepared(stmt driver.Stmt, args []driver.Value, each func(ro
 	if cap(row) < width {
 		row = make([]driver.Value, width)
 	}
-	c.row = nil // a query inside each gets its own row
+	c.row = nil // so that a query inside each allocates a row of its own
 	row = row[:width]
 	err = Guard(func() error {
 		for {
@@ -242,8 +242,8 @@ func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	if n > 0 {
 		text += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
 	}
-	// SQLite plans by the value of a LIMIT that is only a parameter, and then prepares the statement again
-	// before each run. The plus sign avoids that.
+	// SQLite makes its plan for the value of a LIMIT that is only a parameter, and so prepares the statement again before
+	// each run. A plus sign before the parameter avoids that.
 	text = strings.ReplaceAll(text+st.Tail, "LIMIT ?", "LIMIT +?")
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
@@ -261,8 +261,8 @@ func (c *Conn) checkLimit() error {
 	return c.limit.Err()
 }
 
-// LimitTime runs work and starts none of its statements after max. If the time is over, it returns a Fault with
-// a reason. The caller must then roll back the transaction.
+// LimitTime runs work and starts none of its statements after the time max has passed. It then returns a Fault with a
+// reason, and the caller must roll back the transaction.
 func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() error) error {
 	limit, cancel := context.WithTimeout(ctx, max)
 	defer cancel()
@@ -300,16 +300,15 @@ func (c *Conn) RunTransaction(ctx context.Context, begin *Statement, work func()
 			return false, nil
 		}
 	}
-	// After some errors SQLite has already rolled back and says so.
+	// After some errors SQLite has already rolled back. Then the rollback fails with this message.
 	if rerr := c.Execute(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
 		return true, err
 	}
 	return false, err
 }
 
-// RunDurably runs work whose transactions are on the disk once they are committed. Neither they nor earlier
-// commits are lost in a crash of the machine. Other commits may be lost, but never in part. Do not call it
-// inside a transaction.
+// RunDurably runs work whose transactions are on the disk once they are committed, and so are all earlier commits. A
+// crash of the machine can lose other commits, but never a part of one. Do not call RunDurably inside a transaction.
 func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
 	if err := c.Run("PRAGMA synchronous = FULL"); err != nil {
 		return false, err

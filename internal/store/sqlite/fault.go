@@ -20,7 +20,7 @@ type Fault struct {
 	Err    error
 }
 
-// Error returns "not stored: disk full (…)" or "disk full (…)".
+// Error returns the reason with details, as in "disk full (…)". For a failed save it begins with "not stored: ".
 func (f *Fault) Error() string {
 	s := f.Reason
 	if f.Saving {
@@ -90,8 +90,8 @@ func ReasonOf(err error) (reason string, code int) {
 	return "database error", code
 }
 
-// WrapError adds to err what operation failed, on what and why. Errors of the root package and of contexts get
-// only the operation.
+// WrapError adds to err which operation failed, on which object, and why. Errors of the root package and of contexts
+// get only the operation.
 func WrapError(saving bool, err error, what string, args ...any) error {
 	what = fmt.Sprintf(what, args...)
 	var known *Fault
@@ -111,7 +111,7 @@ func WrapError(saving bool, err error, what string, args ...any) error {
 	return fmt.Errorf("store: %s: %w", what, &Fault{Reason: reason, Saving: saving, Err: err})
 }
 
-// damage is an error about stored bytes that are not what was written.
+// damage is an error about stored bytes that differ from what was written.
 type damage struct{ error }
 
 // Unwrap returns the cause.
@@ -120,12 +120,11 @@ func (d damage) Unwrap() error { return d.error }
 // Code returns SQLite's result code for a damaged file.
 func (damage) Code() int { return CodeCorrupt }
 
-// NewDamageError returns an error about stored bytes that are not what was written.
+// NewDamageError returns an error about stored bytes that differ from what was written.
 func NewDamageError(what string, args ...any) error { return damage{fmt.Errorf(what, args...)} }
 
-// Guard runs work that reads stored values. A column of another type, or bytes of another form than were
-// written, may end work in a runtime error. Guard returns it as a damage error that names the place in the
-// code.
+// Guard runs work that reads stored values. If a stored value has another type or form than was written, work may panic
+// with a runtime error. Guard returns that panic as a damage error that names the place in the code.
 func Guard(work func() error) (err error) {
 	defer func() {
 		switch why := recover().(type) {
@@ -139,7 +138,7 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// panicPlace returns the function of this module in which a recovered panic began.
+// panicPlace returns the name of the function of this module in which a recovered panic began.
 func panicPlace() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs[:])])

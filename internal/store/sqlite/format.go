@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// The kinds of pages of a tree.
+// The types of pages of a B-tree in an SQLite file.
 const (
 	indexInterior = 2
 	tableInterior = 5
@@ -16,12 +16,12 @@ const (
 	tableLeaf     = 13
 )
 
-// treePage is one parsed page of a tree.
+// treePage is one parsed page of a B-tree.
 type treePage struct {
 	kind     byte
-	children []uint32 // the numbers of the child pages; only of an interior page
-	chains   []chain  // the payloads that continue in other pages
-	used     []bool   // for each byte, whether it is in use
+	children []uint32 // the numbers of the child pages; only an interior page has any
+	chains   []chain  // the payloads of this page that continue in overflow pages
+	used     []bool   // for each byte of the page, whether it is in use
 }
 
 // chain is the part of a payload that lies in overflow pages.
@@ -32,10 +32,10 @@ type chain struct {
 
 func (t *treePage) isLeaf() bool { return t.kind == indexLeaf || t.kind == tableLeaf }
 
-// layout is the size and number of the pages of a file.
+// layout is the size of the pages of a file, and their number.
 type layout struct {
-	size   int // size of a page in bytes
-	usable int // size without the bytes reserved at the page's end
+	size   int // the size of a page in bytes
+	usable int // the size of a page without the reserved bytes at its end
 	pages  uint32
 }
 
@@ -60,8 +60,8 @@ func readLayout(header []byte) (l layout, err error) {
 	return l, nil
 }
 
-// parse parses a page of a tree. If a page differs from the format, parse returns an error, and no byte of that
-// page may be overwritten.
+// parse parses a page of a tree. It returns an error if the page differs from the file format. Then no byte of the page
+// may be overwritten.
 func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
 	head := 0
 	if number == 1 {
@@ -132,7 +132,7 @@ func (t *treePage) claim(at, length, end int) error {
 	return nil
 }
 
-// measureCell returns how many bytes a cell takes on its page.
+// measureCell returns how many bytes the cell at a position takes on its page.
 func (l layout) measureCell(t *treePage, data []byte, at int) (length int, err error) {
 	r := data[min(at, l.usable):l.usable]
 	n := 0
@@ -170,7 +170,7 @@ func (l layout) measureCell(t *treePage, data []byte, at int) (length int, err e
 	return max(n, 4), nil
 }
 
-// localBytes returns how many bytes of a payload lie on the page itself.
+// localBytes returns how many bytes of a payload are on the page itself, not on overflow pages.
 func (l layout) localBytes(kind byte, payload uint64) int {
 	maxLocal := (l.usable-12)*64/255 - 23
 	if kind == tableLeaf {

@@ -11,12 +11,12 @@ import (
 	"os"
 )
 
-// freeSpace is one pass over the free space of the file.
+// freeSpace is one pass over the file that overwrites its free space.
 type freeSpace struct {
 	layout      layout
 	ctx         context.Context
 	file        *os.File
-	only        map[uint32]bool // the pages to overwrite, or nil for all
+	only        map[uint32]bool // the numbers of the pages to overwrite, or nil for all pages
 	page        []byte
 	overwritten int64
 }

@@ -1,4 +1,4 @@
-// This file stores ids in bytes: 17 bytes for an id of a provider's usual form, the exact text for any other.
+// This file stores ids as bytes: an id in a provider's usual form as 17 bytes or a few more, any other id as its text.
 
 package sqlite
 
@@ -13,12 +13,12 @@ import (
 // The first byte of a stored id gives its form.
 const (
 	idText   = 0 // the id is stored as its text
-	idUsual  = 1 // 16 bytes; the prefix is the kind's prefix
-	idPrefix = 2 // one or more groups of 2 bytes prefix and 16 bytes, joined by IDSeparator in the text
+	idUsual  = 1 // 16 bytes follow; the id has the usual prefix of its kind
+	idPrefix = 2 // one or more groups follow, each with a prefix of 2 bytes and 16 bytes; the text joins them with IDSeparator
 )
 
-// AppendID appends the stored form of an id. Different ids have different stored forms, and DecodeID returns
-// the exact text.
+// AppendID appends the stored form of an id. Different ids have different stored forms, and DecodeID returns the exact
+// text of the id.
 func AppendID(dst []byte, prefix, id string) []byte {
 	if one, ok := understudy.ParseAnyID(id); ok && string(one.Prefix[:]) == prefix {
 		return append(append(dst, idUsual), one.Raw[:]...)

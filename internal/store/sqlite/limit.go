@@ -1,4 +1,4 @@
-// This file sets the size limit of the file and explains errors at the limit.
+// This file sets the size limit of the file, and explains errors at the limit.
 
 package sqlite
 
@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// setGrowthLimit makes SQLite itself refuse to grow the file beyond the limit less the log.
+// setGrowthLimit makes SQLite refuse to grow the file beyond the limit less the size of the log.
 func (p *Pool) setGrowthLimit(c *Conn, size int64) error {
 	if p.growth.limit <= 0 {
 		return nil
@@ -19,11 +19,12 @@ func (p *Pool) setGrowthLimit(c *Conn, size int64) error {
 	return err
 }
 
-// maxReserve is the number of pages that only deleting work may use. Deleting may need a page or two before it
-// frees others.
+// maxReserve is the number of pages that only work that deletes may use. It may need a page or two before it frees
+// others.
 const maxReserve = 64
 
-// setMaxPages sets how many pages the file may have. SQLite keeps the current number if that is larger.
+// setMaxPages sets the maximum number of pages of the file. If the file already has more pages, SQLite uses their
+// number instead. setMaxPages returns the maximum in effect.
 func (c *Conn) setMaxPages(pages int64) (int64, error) {
 	return c.QueryInteger(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 }

@@ -1,5 +1,5 @@
-// This file is the pool of connections: one that writes, a few that read. Every transaction begins here.
-// Writers take turns, readers run beside them.
+// This file is the pool of connections: one writes, and a few read. Every transaction begins here. Writers take turns,
+// and readers run at the same time as a writer.
 
 package sqlite
 
@@ -33,11 +33,11 @@ type Pool struct {
 	Path       string
 	afterWrite func() // called after each write, while the writing connection is in use
 
-	Writer  chan *Conn // holds the writing connection; a nil connection means: dial again
+	Writer  chan *Conn // contains the writing connection while nobody uses it; nil means that the next user must dial a new one
 	readers chan *Conn
 
-	// Pages is the maximum number of pages of the file for saves; 0 means no limit. Only the goroutine with the
-	// writing connection uses it.
+	// Pages is the maximum number of pages of the file that saves may use; 0 means no limit. Only the goroutine with the
+	// writing connection uses this field.
 	Pages  int64
 	growth growth
 
@@ -51,12 +51,12 @@ type Pool struct {
 	file *os.File // the file that Sanitize reads and overwrites; nil until it is needed
 }
 
-// growth is the current size limit in SQLite's terms.
+// growth is the current size limit of the file and its log.
 type growth struct {
-	limit    int64 // bytes of the file and its log; 0 means no limit
-	log      int64 // the size of the log in bytes
-	reserve  int64 // pages beyond Pool.Pages for work that frees space
-	maxPages int64 // the limit last set in SQLite
+	limit    int64 // maximum bytes of the file and its log together; 0 means no limit
+	log      int64 // maximum bytes of the log
+	reserve  int64 // pages beyond Pool.Pages that work that frees space may use
+	maxPages int64 // the maximum number of pages last set in SQLite
 }
 
 func NewPool(path string, readers int, limit, log int64, afterWrite func()) *Pool {
@@ -83,13 +83,13 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only a file that is still empty takes this size.
+	// SQLite uses this page size only if the file is still empty.
 	if err := c.Run(fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
-	// A checkpoint writes a changed page once, however often it changed. So a longer log saves writes of the
-	// indexes.
+	// A checkpoint writes a changed page once, however often the page changed since the last checkpoint. So a longer log
+	// saves writes of index pages.
 	size, err := c.QueryInteger("PRAGMA page_size")
 	if err != nil {
 		_ = c.Close()
@@ -109,7 +109,7 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// OpenSQL opens the file through database/sql, which the migrations need.
+// OpenSQL opens the file through database/sql, because the migrations need that.
 func (p *Pool) OpenSQL() (*sql.DB, error) {
 	connector, err := sqlite.NewConnector(dsn(p.Path))
 	if err != nil {
@@ -120,7 +120,8 @@ func (p *Pool) OpenSQL() (*sql.DB, error) {
 	return file, nil
 }
 
-// Release runs work that deletes, as Write does. Such work may use the reserve.
+// Release runs work with the writing connection, as Write does, but for work that deletes data. Such work may use the
+// reserved pages.
 func (p *Pool) Release(ctx context.Context, work func(c *Conn) (broken bool, err error)) error {
 	return p.Write(ctx, func(c *Conn) (broken bool, err error) {
 		if p.Pages == 0 {
@@ -142,8 +143,8 @@ func (p *Pool) Change(ctx context.Context, work func(c *Conn) error) error {
 	})
 }
 
-// ChangeDurably runs work like Change, for promises to others. The commit is on the disk when it returns and survives a
-// crash of the machine.
+// ChangeDurably runs work in a writing transaction that is on the disk when ChangeDurably returns. It survives a crash
+// of the machine, so the caller may promise the result to others.
 func (p *Pool) ChangeDurably(ctx context.Context, work func(c *Conn) error) error {
 	return p.Write(ctx, func(c *Conn) (bool, error) {
 		return c.RunDurably(func() (bool, error) {
@@ -152,14 +153,15 @@ func (p *Pool) ChangeDurably(ctx context.Context, work func(c *Conn) error) erro
 	})
 }
 
-// ReleaseChange runs work like Change, for work that ends or deletes something. It may use the reserve.
+// ReleaseChange runs work like Change, but for work that ends or deletes something. It may use the reserved pages.
 func (p *Pool) ReleaseChange(ctx context.Context, work func(c *Conn) error) error {
 	return p.Release(ctx, func(c *Conn) (bool, error) {
 		return c.RunTransaction(ctx, BeginWrite, func() error { return work(c) })
 	})
 }
 
-// ReleaseDurably runs work like ChangeDurably, for work that ends or deletes something. It may use the reserve.
+// ReleaseDurably runs work like ChangeDurably, but for work that ends or deletes something. It may use the reserved
+// pages.
 func (p *Pool) ReleaseDurably(ctx context.Context, work func(c *Conn) error) error {
 	return p.Release(ctx, func(c *Conn) (bool, error) {
 		return c.RunDurably(func() (bool, error) {
@@ -168,8 +170,7 @@ func (p *Pool) ReleaseDurably(ctx context.Context, work func(c *Conn) error) err
 	})
 }
 
-// Begin registers a call. The caller must call leave when the call ends. After RefuseCalls it returns
-// ErrClosed.
+// Begin registers a call. The caller must call leave when the call ends. After RefuseCalls it returns ErrClosed.
 func (p *Pool) Begin() (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +181,7 @@ func (p *Pool) Begin() (leave func(), err error) {
 	return p.Active.Done, nil
 }
 
-// Write waits for its turn and runs work with the writing connection.
+// Write waits until the writing connection is free and runs work with it.
 func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err error)) error {
 	var c *Conn
 	select {
@@ -240,14 +241,14 @@ func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 	return err
 }
 
-// noteDamage sets Damaged if err says that part of the file could not be read.
+// noteDamage sets Damaged if err means that part of the file could not be read.
 func (p *Pool) noteDamage(err error) {
 	if _, code := ReasonOf(err); code == CodeCorrupt {
 		p.Damaged.Store(true)
 	}
 }
 
-// Reads returns how many rows Read has read, by part.
+// Reads returns how many rows Read has read from each part of the file.
 func (p *Pool) Reads() (all Reads) {
 	for part := range p.reads {
 		all[part] = p.reads[part].Load()

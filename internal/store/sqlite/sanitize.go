@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	cutTries = 40                     // how often emptying the log is tried
-	cutPause = 250 * time.Millisecond // pause between two attempts
-	cutBusy  = 100 * time.Millisecond // maximum wait of one attempt; saves wait behind it
+	cutTries = 40                     // how often Sanitize tries to empty the log
+	cutPause = 250 * time.Millisecond // the pause between two attempts to empty the log
+	cutBusy  = 100 * time.Millisecond // maximum wait for readers in one attempt; saves wait meanwhile
 )
 
 // Sanitize overwrites every unused byte of the file and returns how many of them were not zero. Only one
@@ -54,11 +54,10 @@ func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 	return overwritten, fmt.Errorf("%w for too long; it is tried again later", errLogHeld)
 }
 
-// errLogHeld means that a reader still uses the log.
+// errLogHeld means that the log could not be emptied because a reader still uses it.
 var errLogHeld = errors.New("the log cannot be cut while a reader holds it")
 
-// sanitizeOnce makes one pass over the file. It returns errLogHeld if a reader prevents it from emptying the
-// log.
+// sanitizeOnce makes one pass over the file. It returns errLogHeld if a reader prevents it from emptying the log.
 func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) {
 	var reader *Conn
 	select {
@@ -87,7 +86,7 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 		overwritten, err = p.sweepFile(ctx, roots, nil)
 	}
 	if err != nil {
-		_ = reader.Execute(rollback, 0) // there may be no transaction to roll back
+		_ = reader.Execute(rollback, 0) // fails if no transaction is open, which is harmless
 		return overwritten, err
 	}
 	err = p.Write(ctx, func(c *Conn) (bool, error) {
@@ -109,7 +108,7 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 		if err == nil {
 			err = p.file.Sync()
 		}
-		return true, err // broken, so that the pool closes it: its cache may contain old bytes
+		return true, err // reported as broken, so that the pool closes the connection, whose cache may contain old bytes
 	})
 	return overwritten, err
 }
@@ -130,7 +129,7 @@ func cutLog(c *Conn) error {
 	return err
 }
 
-// readRootPages returns the first pages of all trees.
+// readRootPages returns the numbers of the root pages of all trees.
 func readRootPages(c *Conn) (roots []uint32, err error) {
 	roots = []uint32{1}
 	err = c.Ask("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
@@ -140,11 +139,11 @@ func readRootPages(c *Conn) (roots []uint32, err error) {
 	return roots, err
 }
 
-// readLogPages returns the pages in the log, which was empty before. It counts every complete frame, committed
-// or not.
+// readLogPages returns the numbers of the pages in the log. It counts every complete frame of the log, committed or
+// not. The log was empty before.
 func readLogPages(path string) (map[uint32]bool, error) {
 	pages := map[uint32]bool{}
-	f, err := os.Open(path) // SQLite puts no locks on this file
+	f, err := os.Open(path) // closing this file is safe, because SQLite puts no locks on its log
 	if errors.Is(err, os.ErrNotExist) {
 		return pages, nil
 	}

@@ -1,6 +1,6 @@
-// Package terms is the index of exact terms. It says which fields of a kind can be searched by value, which
-// tokens stand for the values of a record, and which postings match the predicates of a query. Package inverted
-// stores the tokens.
+// Package terms is the index of exact values. It decides which fields of a kind can be searched by value, which tokens
+// stand for the values of a record, and which postings match the predicates of a query. Package inverted stores the
+// tokens.
 package terms
 
 import (
@@ -14,26 +14,27 @@ import (
 type way uint8
 
 const (
-	byValue  way = iota // the term is the value of the field
-	byNumber            // the term is the digits of a phone number, or the value if it is not a number
+	byValue  way = iota // by the value of the field
+	byNumber            // by the digits of a phone number, or by the value if it is not a number
 	byTime              // by the record's position, or by day and month if the time is far from the position
 )
 
-// Field is a field from which tokens are made.
+// Field is a field whose values are tokens of the index.
 type Field struct {
 	name string
 	way  way
-	typ  string // the type of the field
-	near string // the name in Ranges for the differences of near times
+	typ  string // the type of the field in the spec
+	near string // the name of this field's near times in Ranges (see differenceName)
 }
 
-// Kind is what the index knows of a kind of records. It is read-only.
+// Kind is what the index knows about a kind of records. It is read-only.
 type Kind struct {
-	Spec   *spec.Kind // nil if no spec names it
+	Spec   *spec.Kind // the kind's spec, or nil if no spec names the kind
 	Fields []Field
 }
 
-// parentField stands for the field of a record's parent, wherever the parent comes from.
+// parentField is the field name under which the tokens of a record's parent are stored, whatever field of the record
+// names the parent.
 const parentField = "^parent"
 
 // Fields returns the fields of a kind that can be searched exactly (see Spec.Termed), except for the parent
@@ -58,7 +59,8 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 	return fields
 }
 
-// Fingerprint identifies which tokens a kind's records have. If it changes, the tokens must be built again.
+// Fingerprint returns a text that identifies which tokens the records of a kind have. If it changes, all tokens must be
+// computed again.
 func Fingerprint(kind *spec.Kind, fields []Field) string {
 	var b strings.Builder
 	b.WriteString("5")
@@ -71,7 +73,8 @@ func Fingerprint(kind *spec.Kind, fields []Field) string {
 	return b.String()
 }
 
-// ReadFields reads a Fingerprint. So a program without the spec can still maintain the terms.
+// ReadFields returns the fields that a Fingerprint contains, so that a program without the spec can still update the
+// index.
 func ReadFields(text string) (fields []Field) {
 	words := strings.Fields(text)
 	for _, word := range words[min(1, len(words)):] {

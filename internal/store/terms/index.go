@@ -1,4 +1,4 @@
-// This file converts changes of records to entries of the index, and extends the ranges of times.
+// This file converts changes of records to entries of the index, and extends the known ranges of times.
 
 package terms
 
@@ -10,14 +10,14 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Edit is the change of a record in one shape. Its facts include the parent.
+// Edit is the change of one record in one shape. Its facts include the parent.
 type Edit = postings.Edit[*Kind]
 
 // usualTokens is about how many tokens a record has.
 const usualTokens = 16
 
-// BuildEntries returns the entries that edits remove from the index and add to it. It extends the ranges in the
-// transaction of c.
+// BuildEntries returns the entries that edits remove from the index, and the entries that they add to it. It extends
+// the ranges of times in the transaction of c.
 func BuildEntries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, err error) {
 	in = make([]inverted.Entry, 0, usualTokens*len(edits))
 	grown := growing{c: c, of: map[rangeName]timeRange{}, changed: map[rangeName]bool{}}

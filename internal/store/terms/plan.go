@@ -14,28 +14,28 @@ import (
 	"understudy/spec"
 )
 
-// Plan is the conditions of predicates on records in a shape. All parts must match.
+// Plan is the conditions that some predicates set for records in a shape. A record must match all parts.
 type Plan struct {
 	Shape int64
 	parts []part
 }
 
-// part is the condition of one predicate: a record has one of the tokens, or one of its times is in a window.
+// part is the condition of one predicate: a record has one of the tokens, or one of its times is in one of the windows.
 type part struct {
 	tokens  []int64
 	endings []int64      // the first tokens of phone numbers with given last four digits
-	windows []timeWindow // empty if the predicate has no time
+	windows []timeWindow // the time windows of the predicate; none if it has no time
 }
 
-// timeWindow is a range of times from from up to, but not including, to; 0 means open.
+// timeWindow is a range of times from from up to, but not including, to. 0 means no bound.
 type timeWindow struct {
 	far, near rangeName
 	from, to  int64
 }
 
-// Join combines predicates on the times of the same field, because a field has only one time. never reports
-// that no time can match all of them. Two separate predicates, after one time and before another, would each
-// search all days since or until then.
+// Join combines predicates on the times of the same field, because a field has only one time. Otherwise the predicates
+// "after one time" and "before another time" would each search all days on their side. never is true if no time can
+// match all predicates.
 func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	for _, t := range predicates {
 		i := -1
@@ -60,9 +60,9 @@ func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	return joined, never
 }
 
-// Plan returns the conditions of a parent and of predicates in a shape, after Join. An empty plan means that
-// the index does not help. exact means that every result matches all predicates. none means that no record of
-// the kind can match.
+// Plan returns the conditions of a parent and of predicates in a shape, after Join. An empty plan means that the index
+// cannot select records. exact means that every record that the plan finds matches all predicates. none means that no
+// record of the kind can match.
 func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p Plan, exact, none bool) {
 	p.Shape, exact = shape, true
 	if parent != "" {
@@ -83,8 +83,8 @@ func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p
 // IsEmpty reports whether the plan has no condition, so that any record may match.
 func (p *Plan) IsEmpty() bool { return len(p.parts) == 0 }
 
-// planPart returns the condition of a predicate. It is empty if the index does not help. exact means that every
-// record with one of its tokens matches.
+// planPart returns the condition of one predicate. The condition is empty if the index cannot select records by it.
+// exact means that every record with one of the tokens matches.
 func (k *Kind) planPart(shape int64, t *query.Predicate) (says part, exact, none bool) {
 	add := func(field, value string) { says.tokens = append(says.tokens, tokenOf(shape, field, value)) }
 	number := func(field, text string) {
@@ -125,7 +125,7 @@ func (k *Kind) planPart(shape int64, t *query.Predicate) (says part, exact, none
 	}
 	if k.Spec != nil && k.Spec.ParentRule() != "" && k.Spec.Field(t.Field).RootPath() != "" && len(t.Any) > 0 {
 		for _, value := range t.Any {
-			if !strings.Contains(value, spec.IDSeparator) { // names of roots do not contain it
+			if !strings.Contains(value, spec.IDSeparator) { // the name of a root contains no separator
 				add(parentField, spec.ParseRoot(value))
 			}
 		}
@@ -163,8 +163,8 @@ func (f *Field) window(shape int64, t *query.Predicate) timeWindow {
 	return timeWindow{far: rangeName{shape, f.name}, near: rangeName{shape, f.near}, from: t.From, to: t.To}
 }
 
-// positionRange returns the first and the last position of records whose time is near their position and in the
-// window. none reports that there are none.
+// positionRange returns the range of positions for the records whose time is near their position and in the window.
+// none reports that there are no such records.
 func (w *timeWindow) positionRange(r *Ranges) (first, last int64, none bool) {
 	off, ok := r.get(w.near)
 	if !ok {
@@ -186,11 +186,11 @@ func (w *timeWindow) positionRange(r *Ranges) (first, last int64, none bool) {
 	return first, last, first > last
 }
 
-// maxSpread is the maximum number of days and months under which a time is searched.
+// maxSpread is the maximum number of days and months for which one predicate searches separate tokens.
 const maxSpread = 120
 
-// tokens returns tokens such that a record whose time is in the window and far from its position has one of
-// them. It returns none if there is no such time.
+// tokens returns tokens for the times in the window. Each record with such a time far from its position has one of the
+// tokens. There are none if no record has such a time.
 func (w *timeWindow) tokens(r *Ranges) (all []int64) {
 	add := func(value string) { all = append(all, tokenOf(w.far.shape, w.far.field, value)) }
 	times, ok := r.get(w.far)
@@ -227,8 +227,8 @@ func (w *timeWindow) tokens(r *Ranges) (all []int64) {
 	return all
 }
 
-// findTokens returns the postings that have the tokens of all parts, except for records without any of the
-// times. It returns nil if no part has tokens.
+// findTokens returns the postings that have the tokens of all parts, but not records without any of the times. It
+// returns nil if no part has tokens.
 func (p *Plan) findTokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postings.Iterator {
 	var all, none []postings.Iterator
 	for _, one := range p.parts {
@@ -256,9 +256,9 @@ func (p *Plan) findTokens(c *sqlite.Conn, pending *inverted.Pending, up bool) po
 	return postings.Exclude(up, postings.Intersect(up, all...), postings.Unite(up, none...))
 }
 
-// Find returns the postings that may match the plan, as if the pending entries were written. With up they
-// ascend. all are the postings of all records of the kind, among which times are searched if nothing else
-// selects records. A nil all means that the caller does that itself.
+// Find returns the postings that may match the plan, as if the pending entries were written, in ascending order if up
+// is set. all are the postings of all records of the kind. Find searches times in them if nothing else selects records.
+// If all is nil, the caller searches the times itself.
 func (p *Plan) Find(c *sqlite.Conn, pending *inverted.Pending, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
 	var streams []postings.Iterator
 	if found := p.findTokens(c, pending, up); found != nil {

@@ -1,4 +1,4 @@
-// This file keeps the ranges of times in which a field must be searched.
+// This file keeps the ranges of times that occur in a field, so that a search covers no other times.
 
 package terms
 
@@ -19,8 +19,8 @@ var (
 	selectSpans = &sqlite.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )
 
-// Ranges are the ranges of each field's times that are far from their positions, and of the differences of near
-// times, as in table span. They only grow and may be wider than the stored times. Ranges is safe for concurrent
+// Ranges are the ranges of each field's times that are far from their positions, and of the differences of near times,
+// as table span stores them. A range only grows and may be wider than the stored times. Ranges is safe for concurrent
 // use.
 type Ranges struct {
 	mu sync.RWMutex
@@ -39,12 +39,12 @@ func (s timeRange) extend(unix int64) timeRange {
 	return timeRange{min(s.first, unix), max(s.last, unix)}
 }
 
-// growing are the ranges that one transaction extends. It reads them from the file, because the ranges in
-// memory may come from a transaction that failed.
+// growing are the ranges that one transaction extends. It reads them from the file, because the ranges in memory may
+// come from a transaction that failed.
 type growing struct {
 	c       *sqlite.Conn
 	of      map[rangeName]timeRange
-	changed map[rangeName]bool // ranges to write to the file
+	changed map[rangeName]bool // the ranges to write to the file
 	err     error
 }
 
@@ -77,8 +77,8 @@ func (g *growing) put() error {
 	return g.err
 }
 
-// add extends the ranges in memory. If the transaction then fails, they are wider than in the file, which costs
-// only some searching.
+// add extends the ranges in memory. If the transaction fails afterwards, the ranges are wider than in the file. That
+// only makes some searches longer.
 func (r *Ranges) add(seen map[rangeName]timeRange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +113,7 @@ func (r *Ranges) Load(c *sqlite.Conn) error {
 	return err
 }
 
-// Tokens returns the tokens of a record at a posting. It calls outside with each field whose time the ranges do
-// not cover.
+// Tokens returns the tokens of a record at a posting. It calls outside for each field whose time is outside the ranges.
 func (r *Ranges) Tokens(k *Kind, posting int64, f *query.Facts, outside func(field string)) []int64 {
 	return k.appendTokens(nil, posting, f, func(field string, unix int64) {
 		if s, ok := r.get(rangeName{postings.Shape(posting), field}); !ok || s.extend(unix) != s {

@@ -13,8 +13,8 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// tokenOf returns the token of a value: 60 bits of its FNV-1a hash (draft-eastlake-fnv). Values with the same
-// token are told apart by the body.
+// tokenOf returns the token of a value: 60 bits of its FNV-1a hash (draft-eastlake-fnv). If different values have the
+// same token, the search compares the bodies.
 func tokenOf(shape int64, field, value string) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	n := (uint64(offset) ^ uint64(shape&0xff)) * prime
@@ -22,7 +22,7 @@ func tokenOf(shape int64, field, value string) int64 {
 	for i := range len(field) {
 		n = (n ^ uint64(field[i])) * prime
 	}
-	n *= prime // separates field and value
+	n *= prime // separates the field's name from the value
 	for i := range len(value) {
 		n = (n ^ uint64(value[i])) * prime
 	}
@@ -30,12 +30,12 @@ func tokenOf(shape int64, field, value string) int64 {
 	return int64(n & (1<<60 - 1))
 }
 
-// perLastFour is the number of tokens of a field for phone numbers with the same last four digits.
+// perLastFour is the number of tokens of a field for all phone numbers with the same last four digits.
 const perLastFour = 100_000
 
-// numberToken returns the token of a phone number. The high bits come from its field. The low bits come from
-// the number's last digits, which do not depend on the way of writing, with the last four digits first. So
-// numbers with the same ending have neighbouring tokens, as have all numbers of a field, which saves bytes.
+// numberToken returns the token of a phone number. The high bits come from its field. The low bits come from the last
+// digits of the number, which are the same in every way of writing it. The last four digits come first. So numbers with
+// the same ending have adjacent tokens, as have all numbers of a field, which saves bytes.
 func numberToken(shape int64, field, text string) int64 {
 	digits, ending := query.LastFour(text)
 	if !ending {
@@ -47,7 +47,7 @@ func numberToken(shape int64, field, text string) int64 {
 	return tokenOf(shape, field, "#")>>30<<30 | n%10_000*perLastFour + n/10_000
 }
 
-// dayOf returns the number of a day since 1970 in UTC.
+// dayOf returns the number of days from 1970 to a time, in UTC.
 func dayOf(unix int64) int64 {
 	const day = 24 * 60 * 60
 	if unix < 0 {
@@ -56,7 +56,7 @@ func dayOf(unix int64) int64 {
 	return unix / day
 }
 
-// monthOf returns the number of a month since the year 0 in UTC.
+// monthOf returns the number of months from the year 0 to a time, in UTC.
 func monthOf(unix int64) int64 {
 	t := time.Unix(unix, 0).UTC()
 	return int64(t.Year())*12 + int64(t.Month()) - 1
@@ -65,24 +65,23 @@ func monthOf(unix int64) int64 {
 func dayTerm(day int64) string     { return "d" + strconv.FormatInt(day, 10) }
 func monthTerm(month int64) string { return "m" + strconv.FormatInt(month, 10) }
 
-// monthStart returns when a month begins.
+// monthStart returns the Unix time at which a month begins.
 func monthStart(month int64) int64 {
 	return time.Date(int(month/12), time.Month(month%12)+1, 1, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-// farTerm is a value of every time that is far from its record's position.
+// farTerm is a value that a time field has in the index if the time is far from the record's position.
 const farTerm = "far"
 
-// noTerm is a value of every field in which a record has no time.
+// noTerm is a value that a time field has in the index if the record has no time in it.
 const noTerm = "none"
 
-// nearTime is the maximum distance in seconds between a near time and the second of its record's position. A
-// near time is found by the position alone. Most times are near, such as the start of a call, and its end some
-// minutes later.
+// nearTime is the maximum distance in seconds between a near time and the second of its record's position. A near time
+// is found by the position alone. Most times are near, such as the start of a call, and its end some minutes later.
 const nearTime = 60 * 60
 
-// differenceName returns the name in Ranges for the differences between a field's near times and the seconds of the
-// positions.
+// differenceName returns the name in Ranges for the differences between the near times of a field and the seconds of
+// their positions.
 func differenceName(field string) string { return "~" + field }
 
 // appendTokens appends the tokens of a record at a posting. It calls seen with times that are far from the
@@ -123,7 +122,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 				return
 			}
 			if least := numberToken(shape, f.name, ending); number < least || number >= least+perLastFour {
-				dst = append(dst, least) // the text is read as another number than is shown
+				dst = append(dst, least) // the number's token is not among those of its last four digits, so these get a token of their own
 			}
 		} else if text != "" {
 			add(f.name, text)
@@ -132,7 +131,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 	if f.Doc.Kind != jsonspan.Object {
 		return dst
 	}
-	// If two members have the same name, the last counts, as in jsonspan.Find.
+	// If two members have the same name, the last member counts, as in jsonspan.Find.
 	var buf [64]jsonspan.Value
 	values := append(buf[:0], make([]jsonspan.Value, len(fields))...)
 	for _, m := range f.Members {
@@ -154,7 +153,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 	return dst
 }
 
-// textOf returns a value as tokens use it.
+// textOf returns a value as the text from which its token is computed.
 func textOf(body []byte, v jsonspan.Value) string {
 	value := query.NewValue(body, v, "")
 	if value.IsNested() {

@@ -1,4 +1,4 @@
-// This file searches for texts in the whole database, packed or not.
+// This file searches for texts in the whole database, in plain columns and in packed ones.
 
 package verify
 
@@ -55,7 +55,7 @@ func (h *holding) look(data []byte, where string, args ...any) {
 	}
 }
 
-// searchTables searches the columns as stored.
+// searchTables searches the columns of all tables as they are stored.
 func (h *holding) searchTables() error {
 	var names []string
 	err := h.c.Ask("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
@@ -80,7 +80,7 @@ func (h *holding) searchTables() error {
 	return err
 }
 
-// searchPacked searches the unpacked blocks and pages.
+// searchPacked searches the blocks and pages after unpacking them.
 func (h *holding) searchPacked() error {
 	type block struct{ Number, count int64 }
 	var all []block

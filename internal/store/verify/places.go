@@ -1,4 +1,4 @@
-// This file compares the positions of records and their terms with the records.
+// This file checks the positions of records and their terms in the index against the records.
 
 package verify
 
@@ -26,7 +26,7 @@ var (
 	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
 
-// checkPlaces checks that every record has exactly the place that its rows give.
+// checkPlaces checks that every record has exactly the place that its rows in table held give.
 func (v *verifying) checkPlaces() error {
 	last := int64(-1)
 	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
@@ -79,7 +79,7 @@ func (v *verifying) checkPlaces() error {
 
 var selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 
-// termCount is the number of terms that the index has at a posting, and the number that the record has.
+// termCount is the number of terms that the index has at a posting (kept), and the number that the record has (has).
 type termCount struct{ kept, has int }
 
 // checkTerms compares the index of terms with the records.
@@ -107,8 +107,8 @@ func (v *verifying) checkTerms() error {
 	return nil
 }
 
-// sumTerms adds the hashes of the records' terms and subtracts those of the index. In the second pass it counts
-// the terms where the sums differ.
+// sumTerms adds the hashes of the terms of the records and subtracts the hashes of the terms in the index. In the
+// second pass it counts the terms of postings whose sums differ.
 func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	counts := map[int64]termCount{}
 	add := func(spot, token int64, kept, has int) {
@@ -143,7 +143,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
 		b, err := blocks.ReadBlock(r[1].(int64) / codec.PerBlock)
 		if err != nil {
-			return records.SkipDamaged(err) // the damage is already reported
+			return records.SkipDamaged(err) // damage was already reported by the check of the blocks
 		}
 		e, err := blocks.ReadEntry(r[1].(int64))
 		k := kinds[b.Shape]

@@ -1,4 +1,4 @@
-// This file verifies rows: blocks, held rows, names and pages.
+// This file verifies rows of the database: blocks, states of records, names and pages.
 
 package verify
 
@@ -21,7 +21,7 @@ var (
 	selectPastTag = &sqlite.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
 
-// checkBlocks unpacks every block. Each version must be its record's current version, or the past must have it
+// checkBlocks unpacks every block. Each version in it must be its record's current version, or table past must have it
 // with its hash.
 func (v *verifying) checkBlocks() error {
 	all := v.db.records.Open(v.c)
@@ -53,13 +53,13 @@ func (v *verifying) checkBlocks() error {
 	})
 }
 
-// errStop ends a scan that has found enough problems.
+// errStop ends a scan of rows after enough problems were found.
 var errStop = errors.New("enough")
 
-// checkVersion checks one version of a block against the held row or the past of its record.
+// checkVersion checks one version of a block against the row of its record in table held or table past.
 func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 	if e.IsPruned() {
-		return nil // its body was deleted; whatever needs it is checked below
+		return nil // the version was deleted; other checks report what still needs it
 	}
 	v.report.Versions++
 	held, hash := e.Record*records.Slots+slot, records.BodyHash(e.Body)
@@ -100,7 +100,8 @@ var (
 		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
 )
 
-// checkClock checks that a version's record can be found by its clock. newest means by its current clock.
+// checkClock checks that the index of clocks has the clock of a version. newest means that it must be the record's
+// current clock.
 func (v *verifying) checkClock(blocks *records.Blocks, e *codec.Entry, version int64, newest bool) error {
 	b, err := blocks.ReadBlock(version / codec.PerBlock)
 	if err != nil {
@@ -122,7 +123,7 @@ func (v *verifying) checkPast() error {
 	return v.c.Query(selectAllPast, 0, nil, func(r []driver.Value) error {
 		record, version := r[0].(int64)/records.Slots, r[1].(int64)
 		if r[2] == nil {
-			return nil // its body was deleted
+			return nil // the body of this version was deleted
 		}
 		switch e, err := blocks.ReadEntry(version); {
 		case err != nil:
@@ -146,7 +147,7 @@ func (v *verifying) checkPast() error {
 	})
 }
 
-// checkClocks checks that records in the clock index are present and have that clock.
+// checkClocks checks that each record in the index of clocks is present and has that clock.
 func (v *verifying) checkClocks() error {
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllClock, 0, nil, func(r []driver.Value) error {
@@ -200,7 +201,7 @@ var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (
 func (v *verifying) checkNames() error {
 	blocks, last := v.db.records.Open(v.c), int64(0)
 	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
-		v.report.Gone++ // corrected later by the number of present records
+		v.report.Gone++ // counts all names; the number of present records is subtracted later
 		if r[0] == last {
 			v.addProblem("record %d has two names", last)
 		}
@@ -225,7 +226,7 @@ var selectAllPages = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generat
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT
 	JOIN source s ON s.number = p.source ORDER BY p.number`}
 
-// checkPages assembles every page.
+// checkPages rebuilds every page from its versions.
 func (v *verifying) checkPages() error {
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPages, 0, nil, func(r []driver.Value) error {

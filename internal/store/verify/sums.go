@@ -1,4 +1,4 @@
-// This file compares the words in the index with those of the records.
+// This file checks the words in the index against the words of the records.
 
 package verify
 
@@ -15,27 +15,27 @@ import (
 	"understudy/internal/store/words"
 )
 
-// verifyParts is the number of parts into which postings are divided. Parts with a difference are checked
-// again, record by record; maxRecheck is the maximum number of such parts.
+// verifyParts is the number of parts into which postings are divided. If the sums of a part differ, its records are
+// checked one by one. maxRecheck is the maximum number of parts that are checked in this way.
 const (
 	verifyParts = 1 << 12
 	maxRecheck  = 16
 )
 
-// indexSums has a sum of hashes for each part of the postings. The order of additions does not matter.
+// indexSums has a sum of hashes for each part of the postings. The sums do not depend on the order of the entries.
 type indexSums struct {
 	seed  maphash.Seed
 	parts [verifyParts]uint64
-	only  map[uint64]bool  // parts to check posting by posting, or nil in the first pass
-	spots map[int64]uint64 // the sums of single postings in those parts
-	names map[int64]string // the names of the records of these postings, where there is a record
+	only  map[uint64]bool  // the parts whose postings are summed one by one, or nil in the first pass
+	spots map[int64]uint64 // the sums of the single postings in the parts of only
+	names map[int64]string // the names of the records at the postings in spots
 }
 
 func (s *indexSums) part(spot int64) uint64 {
 	return maphash.Comparable(s.seed, spot) % verifyParts
 }
 
-// add adds the hash of an entry to its posting's part. A negated hash subtracts it.
+// add adds the hash of an entry to the sum of its posting's part. A negative hash subtracts.
 func (s *indexSums) add(posting int64, hash uint64) {
 	part := s.part(posting)
 	if s.only == nil {
@@ -45,7 +45,7 @@ func (s *indexSums) add(posting int64, hash uint64) {
 	}
 }
 
-// prepareRecheck reports whether any part differs, and prepares a second pass over such parts.
+// prepareRecheck reports whether the sum of any part is not zero, and prepares a second pass over these parts.
 func (s *indexSums) prepareRecheck() bool {
 	s.only, s.spots, s.names = map[uint64]bool{}, map[int64]uint64{}, map[int64]string{}
 	for part, sum := range s.parts {
@@ -56,7 +56,7 @@ func (s *indexSums) prepareRecheck() bool {
 	return len(s.only) > 0
 }
 
-// isWatched reports whether a posting is summed by itself.
+// isWatched reports whether a posting has a sum of its own.
 func (s *indexSums) isWatched(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
 
 var (
@@ -64,7 +64,7 @@ var (
 		"AND place IS NOT NULL ORDER BY version"}
 )
 
-// checkWords compares the index of words with the records. Words that are not indexed yet are not missed.
+// checkWords checks the index of words against the records. It does not report words that are not indexed yet.
 func (v *verifying) checkWords() error {
 	sums := &indexSums{seed: maphash.MakeSeed()}
 	if err := v.sumWords(sums); err != nil || !sums.prepareRecheck() {
@@ -86,7 +86,7 @@ func (v *verifying) checkWords() error {
 	return nil
 }
 
-// sumWords adds the hashes of the records' words and subtracts those of the index.
+// sumWords adds the hashes of the words of the records and subtracts the hashes of the words in the index.
 func (v *verifying) sumWords(sums *indexSums) error {
 	err := fts5.VisitWords(v.c, func(w fts5.Word) error {
 		sums.add(w.Posting, -maphash.Comparable(sums.seed, w))

@@ -1,5 +1,5 @@
-// Package verify reads everything in a file once, compares all parts with each other, and searches for texts in
-// all of it.
+// Package verify reads all data of a store once and checks whether its parts agree. It also searches for texts in all
+// of the data.
 package verify
 
 import (
@@ -17,14 +17,14 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Report is the result of Verify.
+// Report is the result of a verification.
 type Report struct {
-	Pages    int64    `json:"pages"` // the number of checked pages, as Blocks, Versions and Changes count theirs
+	Pages    int64    `json:"pages"` // the number of checked pages
 	Blocks   int64    `json:"blocks"`
 	Versions int64    `json:"versions"`
 	Changes  int64    `json:"changes"`
 	Records  int64    `json:"records"`  // the number of present records
-	Gone     int64    `json:"gone"`     // records that are gone or erased but keep their ids
+	Gone     int64    `json:"gone"`     // the number of records that are deleted or erased, of which only the ids are stored
 	Problems []string `json:"problems"` // the problems found, at most MaxProblems
 }
 
@@ -39,7 +39,7 @@ type Verifier struct {
 	pages   *pages.Loader
 	index   *index.Index
 
-	OnRow func() // if not nil, called for each row that Verify checks; set it before
+	OnRow func() // called for each row that Verify checks, if not nil; it must be set before Verify is called
 }
 
 // New returns a verifier for a file.
@@ -63,7 +63,8 @@ func (v *verifying) addProblem(what string, args ...any) {
 	}
 }
 
-// isDone reports whether to stop: there are too many problems, or the context is done. It is called for each row.
+// isDone reports whether the check ends early: too many problems were found, or the context is done. It is called for
+// each row.
 func (v *verifying) isDone() bool {
 	if v.db.OnRow != nil {
 		v.db.OnRow()
@@ -71,10 +72,10 @@ func (v *verifying) isDone() bool {
 	return len(v.report.Problems) >= MaxProblems || v.ctx.Err() != nil
 }
 
-// Verify checks SQLite's own structures, unpacks every block, assembles every page, and compares records,
-// names, versions, counts and change numbers with each other. It reads a snapshot of the whole store, about 50
-// MB of bodies per second. Meanwhile the log cannot be emptied. An error means that the check could not be
-// completed. What is wrong with the store is in the report.
+// Verify checks SQLite's own structures, unpacks every block and rebuilds every page. It compares records, names,
+// versions, counts and change numbers with each other. It reads a snapshot of the whole store, about 50 MB of bodies
+// per second. Meanwhile the log cannot be emptied. An error means that the check could not be completed. The report
+// says what is wrong with the store.
 func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 	var report Report
 	leave, err := db.pool.Begin()
@@ -99,14 +100,14 @@ func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 		return ctx.Err()
 	})
 	if _, code := sqlite.ReasonOf(err); code == sqlite.CodeCorrupt {
-		// In a damaged file even the end of the transaction may fail.
+		// In a damaged file even ending the transaction may fail.
 		(&verifying{report: &report}).addProblem("%v", err)
 		err = nil
 	}
 	return report, sqlite.WrapError(false, err, "verify %s", db.pool.Path)
 }
 
-// readIndexes reads how far the indexes are filled in this snapshot, because they may be filled meanwhile.
+// readIndexes reads up to which record the indexes are filled in this snapshot, because they may be filled meanwhile.
 func (v *verifying) readIndexes() (err error) {
 	if v.pending, err = index.ReadPending(v.c); err != nil {
 		v.addProblem("%v", err)

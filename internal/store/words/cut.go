@@ -1,4 +1,4 @@
-// This file cuts the text of a body into words, column by column.
+// This file cuts the text of a body into words for the columns of the index.
 
 package words
 
@@ -14,26 +14,25 @@ import (
 )
 
 const (
-	// maxWords is the maximum number of words of a field that can be found, in a record in one shape. The limit
-	// is per field, so that a field that a role cannot see does not influence what the role finds.
+	// maxWords is the maximum number of words of one field that can be found, per record and shape. The limit is per
+	// field, so that a field that a role cannot see does not influence what the role finds.
 	maxWords = 4096
-	// border separates two values of a field in a column, so that no phrase spans both. No text contains it as
-	// a word.
+	// border separates two values of a field in a column, so that no phrase spans both. No text contains it as a word.
 	border = "\ue000"
 )
 
-// texts visits the texts of a body, value by value in their order. It keeps its memory for the next body.
+// texts visits the texts of a body, value by value in order. It keeps its memory for the next body.
 type texts struct {
 	rule  Rule
 	yield func(f field, text string)
 	name  []byte
 }
 
-// unnamed is the field of everything that the spec does not name, also inside a field that it names. A role
-// that sees the outer field does not see that.
+// unnamed is the field of all text that the spec does not name, also of text inside a field that the spec names. A role
+// that sees only the outer field does not see this text.
 var unnamed = field{column: columnOther}
 
-// visitTexts calls yield with every text.
+// visitTexts calls yield with every text of a body and its field.
 func (t *texts) visitTexts(rule Rule, f *query.Facts, yield func(f field, text string)) {
 	t.rule, t.yield, t.name = rule, yield, t.name[:0]
 	if f.Doc.Kind != jsonspan.Object {
@@ -45,7 +44,7 @@ func (t *texts) visitTexts(rule Rule, f *query.Facts, yield func(f field, text s
 	}
 }
 
-// visitMember visits a member of the object whose name is t.name.
+// visitMember visits the value of one member of an object. t.name is the name of the object.
 func (t *texts) visitMember(body, name []byte, v jsonspan.Value) {
 	length := len(t.name)
 	if length > 0 {
@@ -93,16 +92,16 @@ func isTime(c column, text string) bool {
 	return (c == columnPlain || c == columnOther) && spec.IsTimeText(text)
 }
 
-// Cutter makes the rows of bodies. Only one goroutine at a time may use it.
+// Cutter converts bodies to rows of the word index. Only one goroutine at a time may use it.
 type Cutter struct {
 	texts  texts
 	cutter tokenizer.Cutter
 	parts  [fts5.Columns][]byte
-	last   [fts5.Columns]int // the field of each part's last word
-	words  []int             // the number of words of each field in the body
+	last   [fts5.Columns]int // for each column, the number of the field of its last word
+	words  []int             // for each field, the number of its words in the body
 }
 
-// row returns the words of a body in columns, cut, folded and tagged.
+// row returns the words of a body by column: cut, folded and tagged.
 func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
@@ -139,7 +138,7 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	return row
 }
 
-// VisitWords calls yield with every word of a body, as the index has it at a posting.
+// VisitWords calls yield with every word of a body as the index stores it for a posting.
 func (x *Cutter) VisitWords(k *Kind, f *query.Facts, posting int64, yield func(fts5.Word)) {
 	w := fts5.Write{Posting: posting, Row: x.row(k, f)}
 	w.VisitWords(yield)

@@ -1,4 +1,4 @@
-// This file converts changes of records to writes of the index, and queries the index.
+// This file converts changes of records to writes of the index, and searches the index.
 
 package words
 
@@ -9,7 +9,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Kind is what the index knows of a kind of records. It is safe for concurrent use.
+// Kind is what the index knows about a kind of records. It is safe for concurrent use.
 type Kind struct {
 	Number int64 // the number of the kind in the index, less than 1 << postings.ShapeBits
 	Name   string
@@ -17,7 +17,7 @@ type Kind struct {
 	known  []known // the words of each field, by the field's number
 }
 
-// NewKind returns a kind without known words.
+// NewKind returns a kind without any known words.
 func NewKind(number int64, name string, rule Rule) *Kind {
 	k := &Kind{Number: number, Name: name, Rule: rule}
 	if rule != nil {
@@ -29,8 +29,8 @@ func NewKind(number int64, name string, rule Rule) *Kind {
 // Edit is the change of a record in one shape.
 type Edit = postings.Edit[*Kind]
 
-// Writes returns the writes of edits for fts5.NewPending. It leaves out unchanged rows. From now on queries
-// search for the words of new rows.
+// Writes returns the writes that edits cause, for fts5.NewPending. It leaves out rows that do not change. From now on
+// queries search for the words of the new rows.
 func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 	writes := make([]fts5.Write, 0, len(edits))
 	for i := range edits {
@@ -59,8 +59,8 @@ func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 	return writes
 }
 
-// Find returns the postings that a plan finds in some kinds, as if the pending rows were written. With up they
-// ascend.
+// Find returns the postings that a plan finds in some kinds, as if the pending rows were written, in ascending order if
+// up is set.
 func Find(c *sqlite.Conn, pending fts5.Pending, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
 	if p == nil {
 		return &postings.Slice{Up: up}, nil

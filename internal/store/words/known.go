@@ -1,4 +1,5 @@
-// This file remembers which words the index may have, field by field.
+// This file remembers which words each field has in the index, so that a query for another word need not search the
+// field.
 
 package words
 
@@ -13,11 +14,11 @@ import (
 	"understudy/kit/tokenizer"
 )
 
-// maxKnown is the maximum number of words that are remembered for a field. Most fields of a kind are choices,
-// codes and flags, which have fewer.
+// maxKnown is the maximum number of words that are remembered for a field. Most fields contain choices, codes or flags,
+// which have fewer different words.
 const maxKnown = 64
 
-// seed is the seed for hashes of words. Only hashes are kept in memory, because words can be erased.
+// seed is the seed for hashes of words. Memory contains only hashes, because a word may be erased later.
 var seed = maphash.MakeSeed()
 
 // hashOf returns the hash of a word.
@@ -26,18 +27,18 @@ func hashOf(word string) uint64 { return maphash.String(seed, word) }
 // hashOfStart returns the hash of the beginning of a word.
 func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(word))]) } // no word contains \x00
 
-// known is the set of words of a field while there are few: words that are in the index or were since the store
-// was opened. A query for another word does not search the field. The index is read when the first query uses
-// the field. A saved word is added before the commit. known is safe for concurrent use.
+// known is the set of words of a field, as long as there are few. It contains the words that are in the index, or were
+// in it since the store was opened. A query for another word does not search the field. The first query that uses the
+// field reads the index. A saved word is added before the commit. known is safe for concurrent use.
 type known struct {
 	hashes atomic.Pointer[[]uint64] // hashes of words and of their beginnings, or nil
-	learnt atomic.Bool              // the words that were in the index before are included
+	learnt atomic.Bool              // the words that the index had when the store was opened are included
 }
 
-// anyWord stands for the hashes of a field with more than maxKnown words.
+// anyWord replaces the hashes of a field that has more than maxKnown words. Such a field may have any word.
 var anyWord = &[]uint64{}
 
-// add adds a word, unless the field may have any word already.
+// add adds a word to the set, unless the set already is anyWord.
 func (n *known) add(word string) {
 	if n.hashes.Load() != anyWord {
 		n.addHash(hashOf(word))
@@ -66,13 +67,13 @@ func (n *known) addHash(h uint64) {
 	}
 }
 
-// canHave reports whether the field may have all the words with these hashes.
+// canHave reports whether the field may have all words that have the given hashes.
 func (n *known) canHave(hashes []uint64) bool {
 	all := n.hashes.Load()
 	return all == anyWord || all != nil && !slices.ContainsFunc(hashes, func(h uint64) bool { return !slices.Contains(*all, h) })
 }
 
-// add adds the words of a row that belong to the kind.
+// add adds the words of a row to the known words of their fields, if the row is of this kind.
 func (k *Kind) add(row *fts5.Row) {
 	tag := wordTag(k.Number, 0)[:kindTag]
 	for _, text := range row {
@@ -88,8 +89,8 @@ func (k *Kind) add(row *fts5.Row) {
 	}
 }
 
-// Load adds the pending words when a file is opened. If they cannot be read, every field may have any word, and
-// the reader gets the error.
+// Load adds the words of the pending rows when a file is opened. If they could not be read, every field may have any
+// word, and the reader gets the error.
 func (k *Kind) Load(pending fts5.Pending, broken error) {
 	for i := range k.known {
 		if broken != nil {
@@ -110,8 +111,8 @@ func (k *Kind) StartEmpty() {
 	}
 }
 
-// Learn reads from the index which words the fields may have, so that no search has to. If reading fails, the
-// first search for the field tries again and returns the error.
+// Learn reads from the index which words the fields may have, so that no search has to read them. If that fails, the
+// first search of a field tries again and returns the error.
 func (k *Kind) Learn(c *sqlite.Conn) error {
 	for number := range k.known {
 		if err := k.learn(c, number); err != nil {
@@ -142,8 +143,8 @@ func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	return nil
 }
 
-// findFields returns those fields in the query that may have the words of a pattern. A nil map means all
-// fields.
+// findFields returns the numbers of those fields in in that may have the words of a pattern. If in is nil, it considers
+// all fields.
 func (k *Kind) findFields(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
 	if in == nil {
 		for number := range k.known {

@@ -1,6 +1,6 @@
-// Package words is the index of the words of records. The spec of a kind says which fields are text. The
-// package cuts and folds their words, tags each with its kind and field, and finds postings by words with
-// package fts5. A query reads no words of kinds and fields that it does not name.
+// Package words is the index of the words of records. The spec of a kind says which fields are text. The package cuts
+// their text into words, folds the words, and tags each with its kind and field. It finds postings by words with
+// package fts5. A query reads no words of kinds and fields that it does not search.
 package words
 
 import (
@@ -15,9 +15,9 @@ import (
 	"understudy/spec"
 )
 
-// column is a column of the word index. It is for a class of fields, or for a further value of one, because a
-// separate column costs less than a border between two values. The order is part of the format. Words of the
-// first column cost least.
+// column is a column of the word index. It contains the text of a class of fields, or a further value of such a field,
+// because a separate column costs less than a border between two values. The order of the columns is part of the
+// format. Words of the first column cost least.
 type column uint8
 
 const (
@@ -29,33 +29,34 @@ const (
 	columnPhone2
 	columnName
 	columnURL
-	columnOther // everything that the spec does not name
-	columnNone  // the field is not text
+	columnOther // text that the spec does not name
+	columnNone  // not a column: the field is not text
 )
 
-// columnsOf is the number of columns of a class, by its first column.
+// columnsOf is the number of columns of a class of fields, by the first column of the class.
 var columnsOf = [fts5.Columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
 
 const (
 	digits = "0123456789abcdefghijklmnopqrstuvwxyz" // lower case only, because FTS5 ignores case
 
-	// kindTag is the length of the kind's half of a tag, and tagSize the length of a whole tag.
+	// kindTag is the length in bytes of the first half of a tag, which identifies the kind. tagSize is the length of a
+	// whole tag.
 	kindTag = 2
 	tagSize = 4
 )
 
-// appendTag appends the tag of a field of a kind, whose number is less than 1 << postings.ShapeBits. Each word
-// in the index begins with its tag. So a query for some fields reads nothing of other fields, although FTS5
-// stores a word's columns and records together. The words of a kind are neighbours.
+// appendTag appends the tag of a field of a kind. The number of the kind must be less than 1 << postings.ShapeBits.
+// Each word in the index begins with the tag of its field. So a query for some fields reads nothing of other fields,
+// although FTS5 stores the columns and records of a word together. The words of a kind are adjacent.
 func appendTag(b []byte, kind int64, field int) []byte {
 	return append(b, digits[kind/36], digits[kind%36], digits[field/36], digits[field%36])
 }
 
-// wordTag returns the tag of appendTag as text.
+// wordTag returns the tag of a field of a kind as text.
 func wordTag(kind int64, field int) string { return string(appendTag(nil, kind, field)) }
 
-// columnOf returns the first column of a class. Prices and their currencies are not text. A word that is in
-// every record distinguishes none, but costs ten bytes in each.
+// columnOf returns the first column of a class of fields. Prices and their currencies are not text: a word that is in
+// every record distinguishes none of them, but costs ten bytes in each.
 func columnOf(class string) column {
 	switch class {
 	case spec.ClassBody:
@@ -74,11 +75,11 @@ func columnOf(class string) column {
 
 // field is a field of a kind in the index.
 type field struct {
-	column column // the column of its class, or columnNone if it is not text
-	number int    // from 1, or 0 if it shares its tag with what the spec does not name
+	column column // the first column of the field's class, or columnNone if the field is not text
+	number int    // the number of the field, from 1, or 0 if it shares its tag with text that the spec does not name
 }
 
-// Rule says which fields of a kind are text, and how the index distinguishes them. It does not change after its
+// Rule says which fields of a kind are text, and how the index distinguishes them. A Rule does not change after its
 // creation.
 type Rule map[string]field
 
@@ -111,10 +112,11 @@ func (r Rule) assignNumbers() {
 	}
 }
 
-// wordsForm must be raised whenever the same body would be cut into other words.
+// wordsForm is the version of cutting text into words. It must be raised whenever the same body would be cut into other
+// words.
 const wordsForm = 4
 
-// Form returns the rule and the version of cutting as text. If the form changes, the words must be indexed
+// Form returns the rule as text, together with the version of cutting. If the form changes, all words must be indexed
 // again.
 func (r Rule) Form() string {
 	if r == nil {
@@ -128,7 +130,7 @@ func (r Rule) Form() string {
 	return b.String()
 }
 
-// ReadRule reads a form. It is the rule of records whose spec is not available.
+// ReadRule returns the rule that a form describes. It is used for records whose spec is not available.
 func ReadRule(form string) Rule {
 	if form == "" {
 		return nil

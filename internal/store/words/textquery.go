@@ -15,14 +15,14 @@ import (
 
 const (
 	maxTextParts = 64 // maximum number of words and phrases in one query
-	maxTextDepth = 16 // maximum depth of nested parts
+	maxTextDepth = 16 // maximum depth of nested text conditions in one query
 )
 
-// Plan is a prepared query.Text with cut and folded words. A nil Plan finds nothing.
+// Plan is a query.Text that is ready for the index: its words are cut and folded. A nil Plan finds nothing.
 type Plan struct {
 	op      fts5.Op
 	pattern tokenizer.Pattern
-	fields  map[string][]string // the fields to search by kind, as in query.Text.Fields
+	fields  map[string][]string // the names of the fields to search, by kind, as in query.Text.Fields
 	parts   []*Plan
 }
 
@@ -48,8 +48,8 @@ func (p *planning) fail(format string, args ...any) *Plan {
 	return nil
 }
 
-// planPart plans a part. not means that its results are excluded; then it must not match more than was asked
-// for.
+// planPart plans one part of a text condition. not means that the results of the part are excluded. Then the part must
+// not match more records than the query says.
 func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 	switch {
 	case t == nil:
@@ -102,7 +102,7 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 	return p.fail("there is no text of sort %d", t.Op)
 }
 
-// bind returns the query for some kinds. It leaves out fields that cannot have the words.
+// bind returns the query of the index for some kinds. It leaves out fields that cannot have the words.
 func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
 	q = fts5.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
 	for _, of := range p.parts {
