@@ -165,14 +165,12 @@ func resultText(p understudy.Progress) string {
 	return ""
 }
 
-// cancelJob handles the button Cancel of the page.
 func cancelJob(q *page.Exchange) error {
 	return changeJob(q, "cancel", func(number int64) (string, error) {
 		return fmt.Sprintf("Job %d is cancelled. If it is running, it stops soon.", number), q.V.Options.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
-// replayJob handles the button Run again of the page.
 func replayJob(q *page.Exchange) error {
 	return changeJob(q, "replay", func(number int64) (string, error) {
 		again, err := q.V.Options.Jobs.Replay(q.Ctx, number)

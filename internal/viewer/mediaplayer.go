@@ -73,7 +73,6 @@ func sendMedia(q *page.Exchange) (err error) {
 	return sendContent(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Clock.Start))
 }
 
-// newMediaRequest returns the mirror request for a browser's request.
 func newMediaRequest(q *page.Exchange, t *spec.Target) request.MediaRequest {
 	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.IsForcedReload(q.R), Flow: q.Rights.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {

@@ -65,7 +65,6 @@ type panel struct {
 	oldest time.Time // the time of the oldest matching record; zero if it is not known
 }
 
-// title returns the heading of the list.
 func (pn *panel) title() string {
 	return plan.UpperFirst(pn.kind.Kind.Spec.Title) + " " + pn.end.Column.Words
 }
@@ -309,7 +308,6 @@ func (v numberView) drawPanel(pn *panel) *relatedList {
 	return l
 }
 
-// drawRelatedList draws one list of the number's page.
 func (v numberView) drawRelatedList(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
 	rows []access.Row) *relatedList {
 	return &relatedList{

@@ -85,7 +85,6 @@ func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
 	}
 }
 
-// stop cancels the read of the list, if it has started.
 func (a *relatedRead) stop() {
 	if a.read != nil {
 		a.read.Future.Stop()
@@ -195,7 +194,6 @@ func isCountedEmpty(l *plan.List, row access.Row) bool {
 	return v.State == access.Seen && v.Text == "0"
 }
 
-// listPart returns the part of the page that shows a list.
 func (rv *recordView) listPart(a *relatedRead, own map[string]bool) *page.Part {
 	title := plan.UpperFirst(a.list.Kind.Spec.Title)
 	if a.isEmpty {

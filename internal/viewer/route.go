@@ -83,7 +83,6 @@ func (v *Viewer) Routes() []string {
 	return append(append(all, "GET /opensearch.xml"), slices.Sorted(maps.Keys(v.controlRoutes()))...)
 }
 
-// pageHandler returns an http.Handler that shows a page.
 func (v *Viewer) pageHandler(run page.Handler) http.Handler {
 	return v.formHandler(func(w http.ResponseWriter, r *http.Request) { v.Visitor.Exchange(w, r, run) })
 }

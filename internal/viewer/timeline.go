@@ -157,7 +157,6 @@ func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *pa
 	return out
 }
 
-// findShown returns the version that the page shows.
 func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
 	at := q.Clock.AsOf.At
 	if at.IsZero() {

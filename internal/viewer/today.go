@@ -132,7 +132,6 @@ func keepCertainCounts(today []todayKind, snap *page.Snapshot) (all []todayKind)
 // matchCount is the number of records that match a search. It is nil if they could not be counted.
 type matchCount query.Count
 
-// countRecords counts the matches of a search.
 func countRecords(ctx context.Context, q *page.Exchange, s *plan.Source, k *plan.Kind, ask query.SearchRequest) *matchCount {
 	found, err := q.Search(ctx, s, k, ask)
 	if err != nil || found.Total == nil {

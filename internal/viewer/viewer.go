@@ -76,7 +76,6 @@ func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title
 const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; media-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// setSecurityHeaders sets the headers that every response carries.
 func setSecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")

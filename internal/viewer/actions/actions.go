@@ -44,7 +44,6 @@ func Routes() []page.Route {
 		page.Route{Pattern: "POST " + person, Handler: taskHandler(findPerson, runTask)})
 }
 
-// taskHandler returns a handler that finds the task of an address and runs it.
 func taskHandler(find func(*page.Exchange) (*task, error), run func(*task) error) page.Handler {
 	return func(q *page.Exchange) error {
 		t, err := find(q)
@@ -55,42 +54,44 @@ func taskHandler(find func(*page.Exchange) (*task, error), run func(*task) error
 	}
 }
 
-// task is one action that a person is about to run.
+// task is an action that the reader is about to run, for which the page asks for confirmation.
 type task struct {
 	q      *page.Exchange
 	words  words
 	fields []*spec.ActionField
-	values map[string]string // the form's values, by upstream's parameter names
-	where  page.Link         // what the task is about: a list or a number
-	record string            // the id of the record; empty if the task is about no record
-	path   string            // the address of the task's page
-	back   string            // the address of the Back button: the record or its list
+	values map[string]string // the values in the form, by upstream's name of the parameter
+	where  page.Link         // a link to what the task is about: a list, or a phone number
+	record string            // the id of the record that the task is about; empty if it is about none
+	path   string            // the address of the page that asks for confirmation
+	back   string            // the address of the link Back, which leads to the record or its list
 	doer   doer
 }
 
-// words are the texts about a task.
+// words are the texts of a task.
 type words struct {
-	name    string // identifies the task within its source, for the key
+	name    string // the name of the task, which is unique within its source; it is part of the key that prevents a second run
 	title   string
 	warning string
-	done    string // the message after the task is done
-	isFinal bool   // the task cannot be undone
+	done    string // the message that is shown when the task is done
+	isFinal bool   // whether the task cannot be undone
 }
 
-// doer runs a task.
+// doer is what a task does. Tasks are actions upstream, or on stored data.
 type doer interface {
-	// ShowFacts returns what the page shows about the task's record. Its error becomes an error page.
+	// ShowFacts returns what the page shows about the record of the task. If it returns an error, an error page is shown.
 	ShowFacts(t *task) ([]page.Cell, error)
-	// Prepare reads the request and returns the work. The work may outlive the request, so it must not use it.
+	// Prepare returns the function that does the work. It must read everything it needs from the request before,
+	// because the function may run longer than the request.
 	Prepare(t *task) work
-	// Next returns the address to which the person is redirected afterwards. id is the id of the created record.
+	// Next returns the address to which the browser is redirected when the work is done. id is the id of the new
+	// record, if the work has created one.
 	Next(t *task, id string) string
 }
 
-// errNothing is the error where no action is possible.
+// errNothing is the error of a server that offers no actions.
 var errNothing = page.NewNotFound("Actions are not available here", "This server only shows records.", "/")
 
-// find returns the task that an address names, if the caller may run it.
+// find returns the task at an address. It returns an error if the caller may not run it.
 func find(q *page.Exchange) (*task, error) {
 	if q.V.Options.Actions == nil {
 		return nil, errNothing
@@ -105,7 +106,7 @@ func find(q *page.Exchange) (*task, error) {
 	return nil, page.NewUnknownWord("action", word, append(actionNames(q.Kind, id != ""), localWords(id != "")...), nil)
 }
 
-// actionNames returns the names of a kind's actions, either those on a record or those that create one.
+// actionNames returns the names of a kind's actions: those on an existing record, or those that create a record.
 func actionNames(k *plan.Kind, record bool) (all []string) {
 	for _, a := range k.Spec.Actions {
 		if (a.CreationList() == nil) == record {
@@ -115,13 +116,13 @@ func actionNames(k *plan.Kind, record bool) (all []string) {
 	return all
 }
 
-// listOf returns the planned list in which an action creates a record.
+// listOf returns the list to which an action adds a record.
 func listOf(k *plan.Kind, a *spec.Action) *plan.List {
 	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Spec == a.CreationList() })]
 }
 
-// CreateLinks returns links to the actions that create a record of a kind and that the caller may run. filled
-// returns the initial value of a field.
+// CreateLinks returns links to the actions that create a record of a kind, if the caller may run them. filled returns
+// the value that a field of the form has at first.
 func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string) (all []page.Link) {
 	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil
@@ -141,7 +142,7 @@ func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) 
 	return all
 }
 
-// SyncLinks returns the link to sync a kind, or nil if the caller may not.
+// SyncLinks returns a link to the full sync of a kind. It returns nil if the caller may not start one.
 func SyncLinks(q *page.Exchange, k *plan.Kind) (all []page.Link) {
 	if q.Clock.AsOf.At.IsZero() && k.IsBrowsable() && len(k.Spec.ID) > 0 && canRunLocally(q, k, access.PermitSync) {
 		all = append(all, page.Link{Href: address(k, access.PermitSync, ""), Text: "Sync"})
@@ -149,8 +150,8 @@ func SyncLinks(q *page.Exchange, k *plan.Kind) (all []page.Link) {
 	return all
 }
 
-// NumberLinks returns links to the actions of a source that create a record with a number: from the number if it is
-// our own, else to it. If the number is empty, the caller types it.
+// NumberLinks returns links to the actions that create a record with a phone number, such as a message. The number is
+// the sender if it is our own, else the recipient. If the number is empty, the caller types it.
 func NumberLinks(q *page.Exchange, source *plan.Source, number string, own bool) (all []page.Link) {
 	for _, k := range source.Kinds {
 		filled := false
@@ -168,8 +169,8 @@ func NumberLinks(q *page.Exchange, source *plan.Source, number string, own bool)
 	return all
 }
 
-// RecordLinks returns links to the actions that the caller may run on a record, and separately the links that
-// remove it or its text.
+// RecordLinks returns links to the actions that the caller may run on a record. The actions that delete the record or
+// its text are in removing.
 func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
 	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil, nil
@@ -195,7 +196,7 @@ func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removin
 	return all, removing
 }
 
-// isRemoving reports whether an action deletes a record, or clears its text.
+// isRemoving reports whether an action deletes a record or its text.
 func isRemoving(k *plan.Kind, a *spec.Action) bool {
 	return a.Method == http.MethodDelete || slices.ContainsFunc(a.Cases, func(c spec.ActionCase) bool {
 		f := k.Spec.Field(c.When.Field)
@@ -203,7 +204,7 @@ func isRemoving(k *plan.Kind, a *spec.Action) bool {
 	})
 }
 
-// address returns the address of an action's page. id is empty if the action creates a record.
+// address returns the address of an action's page. If the action creates a record, id is empty.
 func address(k *plan.Kind, word, id string) string {
 	path := doPath + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name) + "/" + url.PathEscape(word)
 	if id != "" {
@@ -212,8 +213,8 @@ func address(k *plan.Kind, word, id string) string {
 	return path
 }
 
-// caseOf returns the case of an action that applies to a record, or nil if none does. Conditions on fields that the
-// caller may not see count as true.
+// caseOf returns the first case of an action whose conditions the record meets, or nil if there is none. A condition
+// on a field that the caller may not see counts as met.
 func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
 	if len(a.Cases) == 0 {
 		return &spec.ActionCase{}
@@ -239,7 +240,6 @@ func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
 	return &a.Cases[i]
 }
 
-// show asks whether the task should be run.
 func show(t *task) error {
 	for _, f := range t.fields {
 		t.values[f.Name] = t.q.R.URL.Query().Get(f.Name)
@@ -251,7 +251,7 @@ func show(t *task) error {
 	return t.render(http.StatusOK, askPage{Facts: facts, Key: rand.Text()})
 }
 
-// isValidKey reports whether a text has the form of our keys.
+// isValidKey reports whether a text has the form of the random keys in forms, which prevent that a task runs twice.
 func isValidKey(key string) bool {
 	isOther := func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }
 	return len(key) == len(rand.Text()) && !strings.ContainsFunc(key, isOther)

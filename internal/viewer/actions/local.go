@@ -1,4 +1,4 @@
-// Actions on the stored copies: a kind is synced, a record purged, a record or a person erased.
+// Actions on stored data: sync a kind, purge or erase a record, or erase everything about a phone number.
 
 package actions
 
@@ -17,14 +17,14 @@ import (
 	"understudy/spec"
 )
 
-// local is a doer for an action on the stored copies.
+// local is a doer for an action on stored data.
 type local struct {
-	word   string       // the name of the action in a role's do list
-	target *spec.Target // the record; nil for a kind or a person
-	number string       // the number of the person
+	word   string       // the name of the action in the setting do of a role
+	target *spec.Target // the record; nil if the action is about a kind or a phone number
+	number string       // the phone number of the person; empty if the action is about a record or a kind
 }
 
-// localWords returns the names of the local actions on a record, or on a kind.
+// localWords returns the names of the actions on stored data: those on a record, or those on a kind.
 func localWords(record bool) []string {
 	if record {
 		return []string{access.PermitPurge, access.PermitErase}
@@ -32,7 +32,8 @@ func localWords(record bool) []string {
 	return []string{access.PermitSync}
 }
 
-// localText returns the title, the warning and the final message of an action. upstream is upstream's title.
+// localText returns the texts of an action on stored data. one and many are the nouns for its records. upstream is
+// the name of the API.
 func localText(word, one, many, upstream string) words {
 	switch word {
 	case access.PermitSync:
@@ -47,13 +48,13 @@ func localText(word, one, many, upstream string) words {
 			" keeps its copy, so delete it there too."}
 }
 
-// canRunLocally reports whether a caller may run a local action on records of a kind.
+// canRunLocally reports whether the caller may run an action on the stored records of a kind.
 func canRunLocally(q *page.Exchange, k *plan.Kind, word string) bool {
 	return q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && q.Rights.CanSeeKind(k) &&
 		q.Rights.Gate.CheckPermission(q.Rights.Caller, k.Source.Name, word) == nil
 }
 
-// findLocal returns the task of a local action. id is empty if it is about a kind.
+// findLocal returns the task of an action on stored data. If the action is about a kind, id is empty.
 func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	if q.V.Options.Actions.Options.Operator == nil {
 		return nil, errNothing
@@ -82,7 +83,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	return t, nil
 }
 
-// findPerson returns the task that erases a number.
+// findPerson returns the task that erases everything about a phone number.
 func findPerson(q *page.Exchange) (*task, error) {
 	number := q.R.PathValue("number")
 	switch {
@@ -107,7 +108,7 @@ func findPerson(q *page.Exchange) (*task, error) {
 	return t, nil
 }
 
-// subject returns the name of the record or the person for the operator.
+// subject returns the record or the phone number in the form that the Operator expects.
 func (l local) subject() string {
 	if l.number != "" {
 		return l.number
@@ -115,7 +116,7 @@ func (l local) subject() string {
 	return l.target.Kind.Name + "/" + l.target.ID
 }
 
-// ShowFacts implements doer.
+// ShowFacts implements doer. It returns the columns of the record, or the numbers of records that will be erased.
 func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 	if l.target != nil {
 		row, err := recordOf(t.q.Ctx, t.q, l.target)
@@ -138,14 +139,15 @@ func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 			Hint: "Erasing it would remove everything sent or received with it. To do that, run understudy erase --own."}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		if k := t.q.Source.ByName[name]; k != nil && t.q.Rights.CanCount(k) { // a count may reveal the number of hidden records
+		// the number of records is left out if it could reveal hidden records
+		if k := t.q.Source.ByName[name]; k != nil && t.q.Rights.CanCount(k) {
 			all = append(all, page.Cell{Label: plan.UpperFirst(k.Spec.Title) + " to erase", Text: strconv.Itoa(kinds[name])})
 		}
 	}
 	return all, nil
 }
 
-// Prepare implements doer.
+// Prepare implements doer. The returned function calls the Operator.
 func (l local) Prepare(t *task) work {
 	q := t.q
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: l.word}
@@ -176,7 +178,7 @@ func (l local) Prepare(t *task) work {
 	}
 }
 
-// run calls the operator.
+// run calls the Operator's method for the action.
 func (l local) run(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
 	switch l.word {
 	case access.PermitSync:
@@ -188,7 +190,7 @@ func (l local) run(ctx context.Context, op actions.Operator, source string, k *p
 	return err
 }
 
-// Next implements doer.
+// Next implements doer. It returns the address to which the browser is redirected after the action.
 func (l local) Next(t *task, _ string) string {
 	if l.word == access.PermitPurge {
 		return t.back
@@ -199,7 +201,7 @@ func (l local) Next(t *task, _ string) string {
 	return listHref(t.q)
 }
 
-// ErasePerson returns the link to erase a number, or nil if the caller may not.
+// ErasePerson returns a link to erase everything about a phone number. It returns nil if the caller may not do that.
 func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
 	if q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil &&
 		!q.Rights.Gate.HasRowRules(q.Rights.Caller, q.Source.Name) &&
@@ -210,7 +212,7 @@ func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
 	return all
 }
 
-// warnPerson returns the warning before a number is erased.
+// warnPerson returns the warning that is shown before everything about a phone number is erased.
 func warnPerson(q *page.Exchange) string {
 	return "Permanently removes every record with this number, and everything under it, from this server, also where other " +
 		"people took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."

@@ -1,4 +1,4 @@
-// Notes that people write about a record, and the mark that it is handled.
+// Notes that people write about a record, and the mark that somebody has handled the record.
 
 package actions
 
@@ -13,27 +13,27 @@ import (
 	"understudy/spec"
 )
 
-// The values of the field do in the forms.
+// The values of the form field do.
 const (
 	doAdd     = "add"
 	doRemove  = "remove"
 	doHandled = "handled"
-	doOpen    = "open" // removes the mark "handled"
+	doOpen    = "open" // the value that removes the mark that the record is handled
 )
 
-// Notes are the notes on a record, and the address for the forms that change them.
+// Notes are the notes on a record, and the forms that change them.
 type Notes struct {
 	Path    string
 	Notes   []note
 	Handled *handled
-	Full    bool // the record can have no more notes
-	Most    int  // the largest size of a note, in bytes
+	Full    bool // whether the record has the maximum number of notes
+	Most    int  // the maximum length of a note in bytes
 }
 
 type note struct {
 	Note understudy.Note
 	When page.When
-	Own  bool // the caller may remove the note
+	Own  bool // whether the caller may remove the note
 }
 
 // Excerpt returns the beginning of the note's text.
@@ -64,12 +64,12 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 	return out
 }
 
-// canRemove reports whether the caller wrote a note, or has the role all.
+// canRemove reports whether the caller may remove a note: its author and callers with the role all may.
 func canRemove(q *page.Exchange, n understudy.Note) bool {
 	return n.By == q.Rights.Caller.Name || q.Rights.Caller.Role() == understudy.RoleAll
 }
 
-// write does what a form on a record's page requests.
+// write handles the forms for notes and marks on a record's page.
 func write(q *page.Exchange) error {
 	t, err := noteTarget(q, q.R.PathValue("id"))
 	if err != nil {
@@ -123,7 +123,7 @@ func write(q *page.Exchange) error {
 	return nil
 }
 
-// noteTarget returns the record of an id, if the caller may write notes on it.
+// noteTarget returns the target of the record with an id. It returns an error if the caller may not write notes on the record.
 func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 	if q.V.Options.Annotations == nil {
 		return nil, errNothing

@@ -1,4 +1,4 @@
-// Actions on several selected records of a page.
+// Actions on the records that are selected on a page.
 
 package actions
 
@@ -12,14 +12,14 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// doExport requests the selected records as CSV.
+// doExport is the value of the button that exports the selected records as CSV.
 const doExport = "csv"
 
-// maxSelected is the largest number of selected records. Their ids must fit into the address of an export.
+// maxSelected is the maximum number of selected records. It is small enough for their ids to fit into the address of an export.
 const maxSelected = 100
 
-// runSelected does what the form of a list requests for the selected records. If the caller may not mark one of
-// them, none is marked.
+// runSelected does to the selected records what the button of the form says. If the caller may not mark one of the
+// records, it marks none.
 func runSelected(q *page.Exchange) error {
 	if err := q.R.ParseForm(); err != nil {
 		return errForm
@@ -61,7 +61,7 @@ type selected struct {
 	id   string
 }
 
-// readSelected parses the name of a record. ok is false if the caller may not see its kind.
+// readSelected parses the value of a check box. ok is false if the caller may not see the record's kind.
 func readSelected(q *page.Exchange, name string) (one selected, ok bool) {
 	parts := strings.SplitN(name, "/", 3)
 	if len(parts) != 3 || parts[2] == "" {
@@ -75,7 +75,8 @@ func readSelected(q *page.Exchange, name string) (one selected, ok bool) {
 	return selected{k, parts[2]}, k != nil && q.Rights.CanSeeKind(k)
 }
 
-// markSelected marks records as handled, or removes the mark, and redirects with a message.
+// markSelected sets a mark on records, or removes it if m is nil, and redirects to the address back. The page there
+// shows the message done.
 func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, done, back string) error {
 	byKind := map[*plan.Kind][]string{}
 	for i, one := range all {
@@ -108,7 +109,7 @@ func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, do
 	return nil
 }
 
-// exportHref returns the address of the CSV file: a list if all records have the same kind, else a search.
+// exportHref returns the address that exports the records as CSV: a list if all have the same kind, else a search.
 func exportHref(all []selected) string {
 	var ids []string
 	source, kind := all[0].kind.Source.Name, all[0].kind.Spec.Name

@@ -1,4 +1,4 @@
-// The form of an action: it is run once, and a page shows the outcome.
+// The form of an action: it runs the action once and shows the result.
 
 package actions
 
@@ -21,29 +21,29 @@ import (
 	"understudy/spec"
 )
 
-// maxValue is the largest size of one value, in bytes.
+// maxValue is the maximum size in bytes of one value in the form.
 const maxValue = 16 << 10
 
-// The values of the form's field step.
+// The values of the form field step.
 const (
 	stepReview = "review"
 	stepDo     = "do"
 )
 
-// askPage is the data of the template action.html: the form, or the review of its values.
+// askPage is the data of the template action.html, which shows the form, or the values in the form for confirmation.
 type askPage struct {
-	Kind, KindHref string // the title and the address of the list that the page belongs to
-	Record         string // the short id of the record that Back leads to; empty if it leads to a list
-	Path, Back     string // the addresses of the page itself and of Back
+	Kind, KindHref string // the title and the address of the list to which the page belongs
+	Record         string // the short id of the record to which the link Back leads; empty if it leads to a list
+	Path, Back     string // the address of the page itself, and of the link Back
 	Title, Warning string
 	Key            string
 	Facts          []page.Cell
 	Inputs         []input
-	Review         bool // the page shows the values and does not ask for them
+	Review         bool // whether the page shows the values for confirmation and has no inputs
 	Refusal        *refusal
-	Waiting        bool // the action is still running
+	Waiting        bool // whether the action is still running
 	Destructive    bool
-	Step           bool // a review of the values follows this form
+	Step           bool // whether the next page shows the values for confirmation
 }
 
 // input is an input of the form with its value.
@@ -51,22 +51,22 @@ type input struct {
 	ID, Name, Label, Value string
 	Type                   string // the type of the input: tel, text, area or select
 	Options                []option
-	GSM, Double            string // the characters that take one and two septets of an SMS
+	GSM, Double            string // the characters that take one septet and two septets in an SMS, for the script that counts segments
 	Required               bool
 	Wrong                  string
-	Shown                  page.Cell // the value in the review
+	Shown                  page.Cell // the value as the page for confirmation shows it
 }
 
-// option is a number to choose, and its text.
+// option is a phone number in a menu, and its text.
 type option struct{ Value, Text string }
 
-// refusal is upstream's refusal.
+// refusal is the error with which upstream refused an action.
 type refusal struct {
 	Title, Words string
 	Reason       *plan.Reason
 }
 
-// render shows the page of a task.
+// render shows the page of a task with its current values.
 func (t *task) render(status int, p askPage) error {
 	p.Kind, p.KindHref, p.Record, p.Path, p.Back = t.where.Text, t.where.Href, page.ShortID(t.record), t.path, t.back
 	p.Title, p.Warning, p.Destructive = t.words.title, t.words.warning, t.words.isFinal
@@ -80,7 +80,7 @@ func (t *task) render(status int, p askPage) error {
 	return t.q.Render(status, "action", t.words.title, p)
 }
 
-// inputs returns the inputs of a task with their values. wrong has the mistake in each value, by field.
+// inputs returns the inputs of the form with their values. wrong has the errors in the values, by the name of the field.
 func (t *task) inputs(wrong map[string]string) (all []input) {
 	var own []option
 	for _, f := range t.fields {
@@ -116,7 +116,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 	return all
 }
 
-// runTask runs the task of a form, or shows the form again.
+// runTask runs the task if the form has no errors. Otherwise it shows the form again.
 func runTask(t *task) error {
 	q := t.q
 	if err := q.R.ParseForm(); err != nil {
@@ -138,7 +138,8 @@ func runTask(t *task) error {
 	return t.answer(result, err, key)
 }
 
-// claim returns the name of the work that is done only once. Other values make other work.
+// claim returns the name under which the work is done at most once. It contains the values, so that different values
+// make different work.
 func (t *task) claim(key string) string {
 	name := t.q.Source.Name + "\x00" + t.words.name + "\x00" + key
 	for _, f := range t.fields {
@@ -147,11 +148,11 @@ func (t *task) claim(key string) string {
 	return name
 }
 
-// fill reads the values of the form. It returns the mistake in each value, by field.
+// fill reads the values of the form. It returns the errors in them, by the name of the field.
 func (t *task) fill() (wrong map[string]string) {
 	wrong = map[string]string{}
 	for _, f := range t.fields {
-		v := strings.ReplaceAll(t.q.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML forms end lines with CRLF
+		v := strings.ReplaceAll(t.q.R.PostForm.Get(f.Name), "\r\n", "\n") // browsers end lines in a form with CRLF
 		if t.q.Kind.Spec.Field(f.Field).Class != spec.ClassBody {
 			v = strings.TrimSpace(v)
 		}
@@ -174,8 +175,8 @@ func (t *task) fill() (wrong map[string]string) {
 	return wrong
 }
 
-// readNumber returns a phone number in E.164 from any usual spelling, such as +1 (415) 555-0100. Short codes, other
-// addresses (client:alice) and sender names are returned unchanged.
+// readNumber returns a phone number in E.164. It accepts the usual spellings, such as +1 (415) 555-0100. It returns
+// short codes, other addresses (client:alice) and sender names unchanged.
 func readNumber(text string, sender bool) (number string, ok bool) {
 	if strings.Contains(text, ":") {
 		return text, true
@@ -188,7 +189,7 @@ func readNumber(text string, sender bool) (number string, ok bool) {
 	return text, isShort || isName
 }
 
-// answer redirects if the task is done. Otherwise it shows the outcome.
+// answer redirects the browser if the task is done. Otherwise it shows why it is not.
 func (t *task) answer(r actions.Result, err error, key string) error {
 	title := t.q.Source.Spec.Title
 	switch {
@@ -223,7 +224,7 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 	return t.showRefusal(r)
 }
 
-// showRefusal shows upstream's refusal, above the form if there is one.
+// showRefusal shows the error with which upstream refused the action. If the action has a form, the form follows.
 func (t *task) showRefusal(r actions.Result) error {
 	f := refusal{Title: fmt.Sprintf("%s refused this (%d)", t.q.Source.Spec.Title, r.Status), Words: r.Words}
 	if r.Code != "" {

@@ -1,4 +1,4 @@
-// Actions of the spec. Each is one request that the mirror sends to upstream.
+// Actions that the spec defines. Each is one request that the mirror sends to upstream.
 
 package actions
 
@@ -20,16 +20,16 @@ import (
 	"understudy/spec"
 )
 
-// work runs a task.
+// work is a function that runs a task.
 type work = func(context.Context) actions.Result
 
-// upstream is a doer for an action of the spec.
+// upstream is a doer for an action that the spec defines.
 type upstream struct {
 	action *spec.Action
 	target *spec.Target
 }
 
-// findAction returns the task of an action of the spec. id is empty if the action creates a record.
+// findAction returns the task of an action that the spec defines. If the action creates a record, id is empty.
 func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -59,7 +59,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	return t, nil
 }
 
-// listTarget returns the list in which an action creates a record.
+// listTarget returns the target of the list to which an action adds a record.
 func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spec.Target, error) {
 	path, ok := a.CreationList().Template().FillEscaped(func(name string) (string, bool) {
 		if given, ok := params.Get(name); ok {
@@ -74,7 +74,7 @@ func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spe
 	return q.Source.Spec.Resolve(q.Source.Name, path, "")
 }
 
-// recordTarget returns the record that an address names.
+// recordTarget returns the target of the record that an address names.
 func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
 	none := page.NewNotFound("There is no "+q.Kind.Spec.Singular+" "+understudy.Clip(id), "Open it from the list.", q.Kind.Href)
 	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.CanOpen(id, params) {
@@ -84,7 +84,7 @@ func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.T
 	return q.Source.Spec.Resolve(q.Source.Name, path, "")
 }
 
-// recordOf reads a record as the caller may find and see it.
+// recordOf reads a record. It returns an error if the caller may not find the record.
 func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access.Row, err error) {
 	r := q.Read(ctx, t)
 	switch rows := r.Rows(); {
@@ -99,7 +99,7 @@ func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access
 
 func isGone(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }
 
-// ShowFacts implements doer. It returns the columns of the record's list.
+// ShowFacts implements doer. It returns the columns that lists show of the record.
 func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
 	if u.action.CreationList() != nil {
 		return nil, nil
@@ -115,7 +115,7 @@ func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
 	return readFacts(t.q, u.target, row)
 }
 
-// readFacts returns the columns of a record's list, after writing an audit entry.
+// readFacts writes an audit entry and returns the columns that lists show of a record.
 func readFacts(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell, err error) {
 	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionRecord, IDs: []string{t.ID}, Rows: 1}); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func readFacts(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cel
 	return all, nil
 }
 
-// Prepare implements doer.
+// Prepare implements doer. The returned function sends the request to upstream.
 func (u upstream) Prepare(t *task) work {
 	q := t.q
 	e := understudy.AuditEntry{Action: understudy.ActionSend, What: q.Kind.Spec.Name + "." + u.action.Name}
@@ -167,13 +167,13 @@ func (u upstream) Prepare(t *task) work {
 		answer, err := q.V.Options.Actions.Options.Mirror.Write(ctx, w)
 		if err == nil && u.action.CreationList() != nil && answer.Page.CreatedID() != "" {
 			done.IDs, done.Status = []string{answer.Page.CreatedID()}, answer.Page.Status
-			_ = understudy.RecordAudit(ctx, q.V.Options.Audit, done) // an error cannot undo the action
+			_ = understudy.RecordAudit(ctx, q.V.Options.Audit, done) // the action has been done already, so an error of the log changes nothing
 		}
 		return resultOf(q, answer, err)
 	}
 }
 
-// resultOf returns the outcome of a write.
+// resultOf returns the result of a write to upstream.
 func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Result {
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
@@ -190,7 +190,7 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 		out.State = actions.Unknown
 	}
 	said := *p
-	said.Key.Source = q.Source.Name // the answer to a write has no key
+	said.Key.Source = q.Source.Name // the response to a write has no key, so its source is not set
 	var refused *page.Problem
 	if errors.As(q.Rights.CheckWrite(q.Source, &said), &refused) {
 		out.Words = refused.Hint
@@ -201,7 +201,7 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 	return out
 }
 
-// unsentResult returns the outcome of work that failed before a request was sent.
+// unsentResult returns the result of work that failed before a request was sent to upstream.
 func unsentResult(q *page.Exchange, err error) actions.Result {
 	out := actions.Result{State: actions.NotSent}
 	var up *understudy.UpstreamError
@@ -221,7 +221,7 @@ func unsentResult(q *page.Exchange, err error) actions.Result {
 	return out
 }
 
-// Next implements doer. It returns the record's address if the caller may find the record, else the list's.
+// Next implements doer. It returns the address of the record if the caller may find the record, else that of its list.
 func (u upstream) Next(t *task, id string) string {
 	q := t.q
 	switch {
@@ -240,7 +240,7 @@ func (u upstream) Next(t *task, id string) string {
 	return q.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(own)
 }
 
-// listHref returns the address of a kind's list, or the home page if it has none to open.
+// listHref returns the address of the kind's list. It returns the home page if the kind has no list that can be opened.
 func listHref(q *page.Exchange) string {
 	if q.Kind.IsBrowsable() {
 		return q.Kind.Href
@@ -248,7 +248,7 @@ func listHref(q *page.Exchange) string {
 	return "/"
 }
 
-// ownNumbers returns our own numbers that the caller may see, sorted. It waits for them.
+// ownNumbers waits for our own numbers and returns those that the caller may see, sorted.
 func ownNumbers(q *page.Exchange) []string {
 	var kinds []*plan.Kind
 	var lists []*spec.Target

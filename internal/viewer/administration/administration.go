@@ -34,7 +34,7 @@ func Routes() []page.Route {
 	}
 }
 
-// maxJobs is the largest number of jobs in one state that are counted.
+// maxJobs is the number of jobs in one state above which the page does not count them.
 const maxJobs = 100
 
 // administrationPage is the data of the template administration.html.
@@ -44,16 +44,16 @@ type administrationPage struct {
 	Webhooks []webhookView
 }
 
-// way is a link to another page.
+// way is a link to a page for administrators, with facts about what the page shows.
 type way struct {
 	Href, Title, What string
 	Facts             []fact
 }
 
-// fact is a number about the page of a link.
+// fact is a short text about what a linked page shows, such as a number of jobs.
 type fact struct{ Text, Tone string }
 
-// sourceView is the state of a source.
+// sourceView is the state of a source for administrators.
 type sourceView struct {
 	Name, Title string
 	Health      page.Health
@@ -62,7 +62,7 @@ type sourceView struct {
 	Chart       *chart
 }
 
-// figure is a number with its title.
+// figure is a number with a title.
 type figure struct{ Name, Value, Tone string }
 
 // serve shows the page.
@@ -87,7 +87,7 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "administration", "Administration", p)
 }
 
-// ways returns the links to the pages that this server has.
+// ways returns links to the administration pages that this server has.
 func ways(q *page.Exchange, jobs []fact) (all []way) {
 	if q.V.Options.Jobs != nil {
 		all = append(all, way{"/" + plan.JobsWord, "Jobs", "Work in the background", jobs})
@@ -155,7 +155,7 @@ func countJobs(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 	return all, nil
 }
 
-// watchFacts counts the watches. A paused watch has not failed.
+// watchFacts returns how many watches there are in each state. A watch that a person has paused does not count as failed.
 func watchFacts(watches []watch.Status) []fact {
 	stopped := 0
 	for i := range watches {
@@ -170,7 +170,7 @@ func watchFacts(watches []watch.Status) []fact {
 	return facts
 }
 
-// count returns a number with its word.
+// count returns a number followed by a noun: one for the number 1, else many.
 func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -178,7 +178,7 @@ func count(n int64, one, many string) string {
 	return page.Thousands(n) + " " + many
 }
 
-// source returns the state of a source.
+// source returns the state of a source for administrators.
 func source(q *page.Exchange, s *plan.Source) sourceView {
 	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap, s.Spec.Title)}
@@ -211,10 +211,10 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 	return out
 }
 
-// failedShare is the fraction of failed requests above which the number is marked: one in failedShare.
+// failedShare decides when failed requests are highlighted: if at least one in failedShare requests has failed.
 const failedShare = 20
 
-// rate returns the fraction of failed requests in words.
+// rate returns the share of failed requests in words.
 func rate(failed, sent int64) string {
 	switch {
 	case failed == 0:

@@ -1,4 +1,4 @@
-// The budget: the requests sent to upstream in the last day, as stacked bars by reason, and by caller.
+// The requests sent to upstream during the last day: a chart of stacked bars by reason, and a table by caller.
 
 package administration
 
@@ -13,7 +13,8 @@ import (
 	"understudy/request"
 )
 
-// How many counter spans an hour, a day and a bar have, and how many bars a day has.
+// hourSpans, daySpans and barSpans say how many time spans of the request counters an hour, a day and a bar of the
+// chart have. bars is the number of bars of a day.
 const (
 	hourSpans = int(time.Hour / request.SpendingStep)
 	daySpans  = int(request.SpendingRetention / request.SpendingStep)
@@ -21,7 +22,7 @@ const (
 	bars      = daySpans / barSpans
 )
 
-// reasonWords are the texts for the reasons of requests.
+// reasonWords are the names of the reasons for requests, in words.
 var reasonWords = [request.ReasonCount]string{
 	request.ReasonWaiting: "People and programs waiting", request.ReasonRefresh: "Background refresh",
 	request.ReasonPoll: "Lists kept up to date",
@@ -29,39 +30,39 @@ var reasonWords = [request.ReasonCount]string{
 	request.ReasonPrefetch: "Pages fetched ahead",
 }
 
-// budget is the last day of a source.
+// budget shows the requests of the last day to the API of one source.
 type budget struct {
 	Bars  []rect
 	Grid  []page.GridLine
 	Hours []page.Mark
 	Rows  []reasonRow
-	Each  []hourRow // the table beside the chart
-	// Callers are the requests that readers waited for, by caller. The last row may sum up the others.
+	Each  []hourRow // the numbers in the chart as a table, one row for each hour
+	// Callers are the numbers of requests for which a reader waited, by caller. The last row may add up all other callers.
 	Callers []reasonRow
 	Total   int64
-	Most    int64 // the largest number of requests in one bar
-	Shown   int   // the number of bars: complete hours, from the first request of the day on
+	Most    int64 // the number of requests in the highest bar
+	Shown   int   // the number of bars; they begin with the first request of the day and make complete hours
 	Label   string
 }
 
-// rect is a part of a bar. Tall is its height.
+// rect is one part of a stacked bar. Tall is its height.
 type rect struct {
 	Class, Title      string
 	X, Y, Width, Tall float64
 }
 
-// reasonRow is the number of requests of one reason or one caller.
+// reasonRow is the number of requests for one reason or of one caller.
 type reasonRow struct {
 	Class, Word, Share string
 	Hour, Day          int64
-	Others             bool // the row sums up several callers; Word is not a name
+	Others             bool // whether the row adds up several callers, so that Word is not a name
 }
 
-// maxCallers is the largest number of callers with a row of their own.
+// maxCallers is the maximum number of callers that have a row of their own.
 const maxCallers = 8
 
-// callers returns the callers with the most requests, and the others together. The sum is the number of requests
-// that readers waited for.
+// callers returns the callers with the most requests, and in the last row all other callers. It counts only requests
+// for which a reader waited.
 func callers(day, hour *request.Spending) (rows []reasonRow) {
 	all := day.ByReason[request.ReasonWaiting]
 	others := reasonRow{Word: "Others", Day: all, Hour: hour.ByReason[request.ReasonWaiting], Others: true}
@@ -84,16 +85,16 @@ func callers(day, hour *request.Spending) (rows []reasonRow) {
 // hourRow is the number of requests in one hour.
 type hourRow struct {
 	When  page.When
-	Parts []int64 // the number of requests for each reason, in the order of budget.Rows
+	Parts []int64 // the numbers of requests by reason, in the order of budget.Rows
 	Sent  int64
 
-	Callers []int64 // the number of requests of each caller, in the order of budget.Callers
+	Callers []int64 // the numbers of requests by caller, in the order of budget.Callers
 }
 
-// barsPerHour is the number of bars of an hour.
+// barsPerHour is the number of bars that the chart has for each hour.
 const barsPerHour = bars / 24
 
-// newBudget returns the chart of the requests, or nil if there were none.
+// newBudget returns the chart and the tables of the requests. It returns nil if there were no requests.
 func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	sum := sumOf(spent, q.Clock.Start, daySpans)
 	total := sum.Requests()
@@ -124,7 +125,7 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	return b
 }
 
-// sumOf sums up the requests of the last spans.
+// sumOf adds up the requests of the last time spans. spans is their number.
 func sumOf(spent []request.Spending, now time.Time, spans int) (sum request.Spending) {
 	since := now.Truncate(request.SpendingStep).Add(-time.Duration(spans-1) * request.SpendingStep)
 	for i := range spent {
@@ -135,9 +136,9 @@ func sumOf(spent []request.Spending, now time.Time, spans int) (sum request.Spen
 	return sum
 }
 
-// draw stacks the reasons of each bar.
+// draw draws each bar as a stack of the reasons for its requests.
 func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spending) {
-	width := 100 / float64(b.Shown) // the chart is 100 units wide and high
+	width := 100 / float64(b.Shown) // the chart is 100 units wide and 100 units high
 	for i := range b.Shown {
 		y, from := 100.0, end.Add(time.Duration(i-b.Shown)*barSpans*request.SpendingStep).In(q.Clock.Zone)
 		for r, n := range each[bars-b.Shown+i].ByReason {
@@ -152,13 +153,13 @@ func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spend
 	}
 }
 
-// drawAxes adds the horizontal lines and the hours.
+// drawAxes adds the horizontal grid lines and the labels of the hours.
 func (b *budget) drawAxes(q *page.Exchange, end time.Time) {
 	high := ceiling(b.Most)
 	for _, part := range []int64{0, 1, 2} {
 		n := high * part / 2
 		if part == 1 && high%2 == 1 {
-			continue // no grid line at half a request
+			continue // a number of requests is an integer, so a line between two integers is left out
 		}
 		b.Grid = append(b.Grid, page.GridLine{Y: page.RoundCoordinate(100 - 50*float64(part)), Text: page.Thousands(n)})
 	}
@@ -169,7 +170,7 @@ func (b *budget) drawAxes(q *page.Exchange, end time.Time) {
 	}
 }
 
-// fillTables adds the numbers of the chart, by reason and by hour.
+// fillTables fills the tables of the requests by reason and by hour.
 func (b *budget) fillTables(q *page.Exchange, spent []request.Spending, each *[bars]request.Spending, begin time.Time) {
 	var day request.Spending
 	for i := range each {
@@ -210,8 +211,8 @@ func (b *budget) fillTables(q *page.Exchange, spent []request.Spending, each *[b
 	}
 }
 
-// ceiling returns the number at the upper edge: the smallest number of the form 1, 2 or 5 with zeros that is at
-// least n.
+// ceiling returns the number at the upper edge of the chart. It is the smallest number of the form 1, 2 or 5 followed
+// by zeros that is at least n.
 func ceiling(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, of := range []int64{1, 2, 5} {
@@ -222,7 +223,6 @@ func ceiling(n int64) int64 {
 	}
 }
 
-// percent returns a fraction in words.
 func percent(n, of int64) string {
 	switch p := 100 * float64(n) / float64(of); {
 	case n == of:

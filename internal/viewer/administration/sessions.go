@@ -1,4 +1,4 @@
-// The sessions of all people, and the end of a session.
+// The page with the sessions of all people, on which an administrator can end a session.
 
 package administration
 
@@ -23,7 +23,7 @@ type personView struct {
 	Sessions []people.Session
 }
 
-// checkSignIn returns an error if this server has no sign-in.
+// checkSignIn returns an error if nobody can sign in to this server.
 func checkSignIn(q *page.Exchange) error {
 	if q.V.Options.People == nil {
 		return page.NewNotFound("Nobody signs in on this server",
@@ -32,7 +32,6 @@ func checkSignIn(q *page.Exchange) error {
 	return nil
 }
 
-// serveSessions shows the sessions of all people.
 func serveSessions(q *page.Exchange) error {
 	if err := checkSignIn(q); err != nil {
 		return err

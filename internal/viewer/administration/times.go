@@ -1,4 +1,4 @@
-// Answer times of stored answers and of upstream, drawn on the server.
+// A chart that compares the times of answers from the store with those of upstream.
 
 package administration
 
@@ -12,23 +12,24 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// chart draws the times of stored answers and of upstream's answers on one logarithmic scale.
+// chart shows the times of answers from the store and from upstream on a logarithmic scale.
 type chart struct {
-	Ours, Theirs             string // the points of the two lines in the chart
+	Ours, Theirs             string // the points of the two lines: answers from the store, and from upstream
 	OursMedian, TheirsMedian string
-	// how many times faster stored answers are, such as "2,400"; empty if there are too few answers
+	// how many times faster answers from the store are, such as "2,400"; empty if there are too few answers
 	Times      string
 	Rows, Each []page.TimeRow
 	Grid       []page.GridLine
 }
 
-// The answer times at the chart's edges, and its largest number of points. The chart is 100 units wide and high.
+// The shortest and the longest time that the chart can show, and the maximum number of points. The chart is 100 units
+// wide and high.
 const (
 	chartLow, chartHigh = 100 * time.Microsecond, 10 * time.Second
 	chartPoints         = 60
 )
 
-// newChart returns the chart and its table, or nil without any answers.
+// newChart returns the chart and its table. It returns nil if there were no answers.
 func newChart(src *plan.Source, l *page.Latencies) *chart {
 	c := &chart{Ours: polyline(l.StoredDurations), Theirs: polyline(l.UpstreamDurations), Times: l.Speedup(), Each: timeRows(src, l.Times)}
 	for _, one := range []struct {
@@ -78,7 +79,6 @@ func chartY(d time.Duration) float64 {
 	return page.RoundCoordinate(100 - 100*(at-low)/(high-low))
 }
 
-// timeRows returns upstream's times by kind and reason.
 func timeRows(s *plan.Source, times []page.Times) []page.TimeRow {
 	var rows []page.TimeRow
 	for _, t := range times {

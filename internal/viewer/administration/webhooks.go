@@ -1,4 +1,4 @@
-// The state of the receivers of changes, and the forms that pause and resume them.
+// The state of the webhooks that receive changes, and the forms that pause and resume a webhook.
 
 package administration
 
@@ -12,15 +12,14 @@ import (
 	"understudy/request"
 )
 
-// webhookView is one receiver of changes.
+// webhookView is the state of one webhook.
 type webhookView struct {
 	Webhook             request.Webhook
 	Title, Tone, Action string
-	Pause               string // the address that pauses the webhook; empty if it is paused
+	Pause               string // the address of the form that pauses the webhook; empty if it is paused already
 	Since, Last         *page.When
 }
 
-// webhook returns the state of a receiver.
 func webhook(q *page.Exchange, w request.Webhook) webhookView {
 	out := webhookView{Webhook: w, Title: w.Source, Since: q.Clock.Moment(w.Failing), Last: q.Clock.Moment(w.At),
 		Tone: page.WebhookTone(w.State), Action: Path + "/webhooks/" + w.Name + "/resume"}
@@ -33,7 +32,8 @@ func webhook(q *page.Exchange, w request.Webhook) webhookView {
 	return out
 }
 
-// resumeWebhook resumes a webhook at its position, or after a given change, so that later changes are sent again.
+// resumeWebhook handles the form that resumes a webhook. The webhook continues where it stopped, or after the change
+// whose number is in the form.
 func resumeWebhook(q *page.Exchange) error {
 	if err := checkWebhooks(q); err != nil {
 		return err
@@ -66,7 +66,7 @@ func resumeWebhook(q *page.Exchange) error {
 	return nil
 }
 
-// pauseWebhook pauses a webhook until somebody resumes it.
+// pauseWebhook handles the form that pauses a webhook until somebody resumes it.
 func pauseWebhook(q *page.Exchange) error {
 	if err := checkWebhooks(q); err != nil {
 		return err
@@ -87,7 +87,6 @@ func pauseWebhook(q *page.Exchange) error {
 	return nil
 }
 
-// checkWebhooks returns an error if there are no webhooks.
 func checkWebhooks(q *page.Exchange) error {
 	if q.V.Options.Webhooks == nil {
 		return page.NewNotFound("No webhooks are set up", "See docs/reference/feed.md for how to add one.", Path)

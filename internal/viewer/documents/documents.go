@@ -1,4 +1,4 @@
-// Package documents shows the documentation in the viewer, with a search.
+// Package documents shows Understudy's documentation in the viewer, with a search.
 package documents
 
 import (
@@ -16,25 +16,26 @@ import (
 // Path is the address of the documentation's first page.
 const Path = "/-/docs/"
 
-// load renders the documentation at the first request for it.
+// load renders the documentation when it is first requested.
 var load = sync.OnceValues(func() (*manual.Manual, error) { return manual.New(docs.Files, Path) })
 
-// Routes returns the pages of the documentation. Everybody who may use the viewer may read them.
+// Routes returns the route of the documentation. Every caller of the viewer may read it.
 func Routes() []page.Route {
 	return []page.Route{{Pattern: "GET " + Path + "{page...}", Handler: serve}}
 }
 
-// documentPage is what docs.html shows: a page, or what a search found.
+// documentPage is the data of the template docs.html: a page of the documentation, or the results of a search.
 type documentPage struct {
 	Manual *manual.Manual
-	Root   string // the address of the index
+	Root   string // the address of the documentation's first page
 	Page   *manual.Page
 	Query  string
 	Hits   []manual.Hit
 	Search bool
 }
 
-// serve answers with a page, a picture, or, if the request has q, with what a search for it finds.
+// serve answers with a page or a picture of the documentation, or if the request has the parameter q, with the
+// results of a search.
 func serve(q *page.Exchange) error {
 	m, err := load()
 	if err != nil {

@@ -1,4 +1,4 @@
-// The arrangement of a list: its columns, its order, and the search conditions added to upstream's filters.
+// The arrangement of a list: which columns it shows, how it is sorted, and its search conditions beside upstream's filters.
 
 package list
 
@@ -14,47 +14,48 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// The viewer's own parameters of a list's arrangement.
+// The parameters of a list's address that belong to the viewer and are not sent upstream.
 const (
-	paramColumns = understudy.OwnPrefix + "columns" // field names in order, separated by commas
-	paramSort    = understudy.OwnPrefix + "sort"    // a field name; a "-" before it means the largest first
-	paramText    = understudy.OwnPrefix + "q"       // a search condition
-	paramNarrow  = understudy.OwnPrefix + "narrow"  // a search condition that a facet added; may occur several times
-	paramForm    = understudy.OwnPrefix + "form"    // the open form: formColumns or formSelect
-	paramCursor  = understudy.OwnPrefix + "cursor"  // the position in a list that a search found
+	paramColumns = understudy.OwnPrefix + "columns" // the names of the fields to show, in order and separated by commas
+	paramSort    = understudy.OwnPrefix + "sort"    // the name of the field to sort by; with a "-" before it, the largest value is first
+	paramText    = understudy.OwnPrefix + "q"       // a search condition that the reader typed
+	paramNarrow  = understudy.OwnPrefix + "narrow"  // a search condition of a facet that the reader clicked; may occur several times
+	paramForm    = understudy.OwnPrefix + "form"    // the form that is open on the page: formColumns or formSelect
+	paramCursor  = understudy.OwnPrefix + "cursor"  // the position in the results of a search at which the page begins
 )
 
-// The forms that a page of records can have open.
+// The forms that can be open on a page of records.
 const (
 	formColumns = "columns"
-	formSelect  = "select" // check boxes in the rows, and what can be done with the selected records
+	formSelect  = "select" // check boxes in the rows, and buttons for what can be done with the selected records
 )
 
-// maxColumns is the largest number of columns in an address.
+// maxColumns is the maximum number of columns that an address can name.
 const maxColumns = 60
 
-// arrangement is how a list is shown. The zero value is the kind's default.
+// arrangement is how a list is shown. The zero value is the default of its kind.
 type arrangement struct {
 	columns    []*plan.Column // the columns to show; nil for the kind's default columns
 	sort       *plan.Column   // the column to sort by; nil for upstream's order
-	descending bool           // the sort order begins with the largest value
+	descending bool           // whether the largest value is first
 	text       string
-	narrow     []string // the conditions that facets added
+	narrow     []string // the search conditions of facets that the reader clicked
 	cursor     string
-	form       string // the open form; links of the page do not contain it
-	// everywhere means the list of all roots of the source. Upstream has no such list.
+	form       string // the form that is open on the page; links to other pages do not contain it
+	// everywhere is true for a list that joins the lists of all roots of the source, such as all accounts. Upstream
+	// has no such list.
 	everywhere bool
 }
 
-// maxNarrow is the largest number of conditions that facets may add.
+// maxNarrow is the maximum number of conditions that clicks on facets may add.
 const maxNarrow = 20
 
-// isSearch reports whether upstream has no such list, so that it is a search in the stored records.
+// isSearch reports whether upstream has no list arranged like this, so that the viewer searches the stored records instead.
 func (a arrangement) isSearch() bool {
 	return a.sort != nil || a.text != "" || len(a.narrow) > 0 || a.everywhere
 }
 
-// params returns the parameters of an arrangement.
+// params returns the parameters that write an arrangement into an address.
 func (a arrangement) params() understudy.Query {
 	var all understudy.Query
 	if len(a.columns) > 0 {
@@ -75,7 +76,7 @@ func (a arrangement) params() understudy.Query {
 	return all
 }
 
-// order returns the value of the parameter sort.
+// order returns the value of the parameter for the sort order.
 func (a arrangement) order() string {
 	switch {
 	case a.sort == nil:
@@ -94,7 +95,8 @@ func columnNames(columns []*plan.Column) string {
 	return strings.Join(names, ",")
 }
 
-// readArrangement reads one parameter of a list's arrangement. taken is false if it is another parameter.
+// readArrangement reads one parameter of an address if it belongs to the arrangement of the list. taken is false if
+// it does not.
 func readArrangement(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, err error) {
 	a := &ask.arrangement
 	switch p.Name {
@@ -139,7 +141,7 @@ func readArrangement(q *page.Exchange, ask *listQuery, p understudy.Param) (take
 	return true, nil
 }
 
-// parseColumns parses field names separated by commas, and ignores repetitions.
+// parseColumns parses names of fields separated by commas. It ignores a name that occurs again.
 func parseColumns(k *plan.Kind, text string) ([]*plan.Column, error) {
 	var all []*plan.Column
 	for name := range strings.SplitSeq(text, ",") {
@@ -160,8 +162,8 @@ func parseColumns(k *plan.Kind, text string) ([]*plan.Column, error) {
 	return all, nil
 }
 
-// readOrder reads the order of a list. The role must see the field fully, because the position of a record would
-// reveal its value.
+// readOrder parses the sort order of a list. The role must see the field completely, because the position of a record
+// in the list would reveal a masked value.
 func readOrder(q *page.Exchange, ask *listQuery, text string) error {
 	name, down := strings.CutPrefix(text, "-")
 	if name == "" {
@@ -179,7 +181,7 @@ func readOrder(q *page.Exchange, ask *listQuery, text string) error {
 		}
 	}
 	ask.isCanonical = ask.isCanonical && ask.arrangement.sort == nil
-	if down && name == q.Kind.Spec.Clock { // upstream returns the records in this order anyway
+	if down && name == q.Kind.Spec.Clock { // upstream itself returns the records in this order
 		ask.isCanonical = false
 		return nil
 	}
@@ -187,8 +189,8 @@ func readOrder(q *page.Exchange, ask *listQuery, text string) error {
 	return nil
 }
 
-// linkHeadings links the headings of a list's table to the list sorted by them. Numbers and moments begin with the
-// largest, text with A. The next click reverses the order, and the third returns to upstream's order.
+// linkHeadings makes the headings of a table links that sort the list. The first click on a heading sorts numbers and times
+// from the largest, and texts from A. The second click reverses the order, and the third returns to upstream's order.
 func (lv listing) linkHeadings(t *page.Table, rows []access.Row) {
 	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil || !lv.q.Clock.AsOf.At.IsZero() {
 		return
@@ -205,7 +207,7 @@ func (lv listing) linkHeadings(t *page.Table, rows []access.Row) {
 		switch {
 		case lv.ask.arrangement.sort == nil && clock && timed && isNewestFirst(lv.q.Kind, rows):
 			h.Order, to.arrangement.sort, to.arrangement.descending = "descending", h.Column, false
-		case lv.ask.arrangement.sort == nil && clock: // upstream's own order is a different one
+		case lv.ask.arrangement.sort == nil && clock: // a click on this heading changes to upstream's order, although the rows are not in it now
 			to.arrangement.sort, to.arrangement.descending = h.Column, true
 		case lv.ask.arrangement.sort != h.Column:
 			to.arrangement.sort, to.arrangement.descending = h.Column, h.Column.IsNumeric || h.Column.Shape == plan.Moment
@@ -227,7 +229,7 @@ func (lv listing) linkHeadings(t *page.Table, rows []access.Row) {
 	}
 }
 
-// isNewestFirst reports whether every row has a time, and no row is newer than the row before it.
+// isNewestFirst reports whether every row has a time and the rows are sorted by it, newest first.
 func isNewestFirst(k *plan.Kind, rows []access.Row) bool {
 	var before time.Time
 	for i, row := range rows {
@@ -240,8 +242,8 @@ func isNewestFirst(k *plan.Kind, rows []access.Row) bool {
 	return k.Spec.Clock != ""
 }
 
-// columns returns the columns of a list: the chosen or else the default columns, without those that the role may
-// not see. A list of all roots also has the column of the root.
+// columns returns the columns of a list: those that the reader has chosen, or else the defaults. It leaves out
+// columns that the role may not see. A list of all roots also has a column with the root.
 func (lv listing) columns() []*plan.Column {
 	if len(lv.ask.arrangement.columns) > 0 {
 		return lv.q.Rights.VisibleColumns(lv.q.Kind, lv.ask.arrangement.columns)
@@ -254,17 +256,17 @@ func (lv listing) columns() []*plan.Column {
 	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Rights.VisibleColumns(lv.q.Kind, []*plan.Column{root})...)
 }
 
-// selection is the form for the selected rows.
+// selection is the form for what can be done with selected rows.
 type selection struct {
-	OpenHref  string // the address of the page with the form
-	CloseHref string // the address of the page without the form
+	OpenHref  string // the address of the same page with the form open
+	CloseHref string // the address of the same page with the form closed
 	IsOpen    bool
-	CanMark   bool // the caller may mark records as handled
-	CanExport bool // the selected records can be exported
+	CanMark   bool // whether the caller may mark records as handled
+	CanExport bool // whether the selected records can be exported
 }
 
-// newSelection returns the form for the page at an address. It returns the zero value if the caller could do
-// nothing with selected records.
+// newSelection returns the form for selected rows of the page at an address. It returns the zero value if the caller
+// can't do anything with selected records.
 func newSelection(q *page.Exchange, at, param, form string, notes bool) selection {
 	s := selection{CloseHref: at, IsOpen: form == formSelect, CanMark: notes, CanExport: q.V.Options.Search != nil && q.Clock.AsOf.At.IsZero()}
 	if s.CanMark || s.CanExport {
@@ -273,14 +275,14 @@ func newSelection(q *page.Exchange, at, param, form string, notes bool) selectio
 	return s
 }
 
-// withForm returns an address of the viewer with a form open.
+// withForm returns an address of the viewer with the parameter that opens a form.
 func withForm(at, param, form string) string {
 	path, raw, _ := strings.Cut(at, "?")
-	params, _ := understudy.ParseQuery(raw) // the viewer made this address, so it is valid
+	params, _ := understudy.ParseQuery(raw) // an error is not possible, because the viewer itself made the address
 	return path + plan.WithQuery(append(params, understudy.Param{Name: param, Value: form}))
 }
 
-// selectRows adds the form to a list, and check boxes to its rows while the form is open.
+// selectRows adds the form for selected rows to a list. While the form is open, it also adds a check box to each row.
 func (lv listing) selectRows(p *listPage, rows []access.Row) {
 	if len(rows) == 0 || rows[0].ID == "" || !lv.q.Kind.HasRecords() {
 		return

@@ -1,4 +1,4 @@
-// Completion of a word in a search box: field names and their values.
+// Completion in a search box: names of fields and values that begin with the typed word.
 
 package list
 
@@ -16,7 +16,7 @@ import (
 	"understudy/spec"
 )
 
-// The largest number of offers, and the time limit for counting values.
+// The maximum number of completions, and the maximum time for counting values.
 const (
 	maxOffers    = 8
 	countTimeout = 300 * time.Millisecond
@@ -24,12 +24,13 @@ const (
 
 // offer is a possible completion of a word.
 type offer struct {
-	Text string `json:"text"` // a condition, or a field name with its colon
-	Note string `json:"note"` // its meaning, or how many records it finds
+	Text string `json:"text"` // the text that replaces the typed word: a condition, or the name of a field with a colon
+	Note string `json:"note"` // what the text means, or how many records it finds
 }
 
-// serveComplete answers with the completions of a word: a field name, or a name with the beginning of a value. The
-// browser sends only this word. Fields that the role does not see fully are not offered.
+// serveComplete returns completions for a word of a search as JSON. The word is the beginning of a field's name, or a
+// name with the beginning of a value. The browser sends only this word of the search. It offers no fields that the
+// role sees only in part.
 func serveComplete(q *page.Exchange) error {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -70,13 +71,13 @@ func serveComplete(q *page.Exchange) error {
 	return q.SendJSON(map[string]any{"offers": append([]offer{}, all[:min(len(all), maxOffers)]...)})
 }
 
-// completion completes words of a search in the given kinds, or in all kinds that the caller may see.
+// completion completes words for a search in some kinds, or in all kinds that the caller may see.
 type completion struct {
 	q     *page.Exchange
 	kinds []string
 }
 
-// visitKinds calls f with each kind that is searched.
+// visitKinds calls f with each kind in which the search will look.
 func (cv completion) visitKinds(f func(*plan.Kind)) {
 	for _, s := range cv.q.V.Planned {
 		for _, k := range s.Kinds {
@@ -88,7 +89,7 @@ func (cv completion) visitKinds(f func(*plan.Kind)) {
 	}
 }
 
-// names returns the field names that begin with a text, and the names that every kind has.
+// names returns the field names that begin with a text. They include names that every kind has, such as "id".
 func (cv completion) names(begin string) (all []offer) {
 	own := []offer{{"kind:", "only this kind"}, {"date:", "a date or time"}, {"has:", "the field is set"}, {"no:", "the field is empty"},
 		{"number:", "a phone number in any field"}, {"id:", "the id of a record"}}
@@ -106,7 +107,8 @@ func (cv completion) names(begin string) (all []offer) {
 	return all
 }
 
-// fields returns the fields that begin with a text and that the caller sees fully, with the kinds that have them.
+// fields returns the fields that begin with a text, if the caller sees them completely, and for each field the kinds
+// that have it.
 func (cv completion) fields(begin string) (all []offer) {
 	cv.visitKinds(func(k *plan.Kind) {
 		for _, f := range k.AllColumns {
@@ -124,8 +126,8 @@ func (cv completion) fields(begin string) (all []offer) {
 	return all
 }
 
-// values returns the values of a field that begin with a text. They come from the stored records, or else from the
-// spec.
+// values returns the values of a field that begin with a text. It takes them from the stored records, or if it finds
+// none there, from the spec.
 func (cv completion) values(name, begin string) (all []offer) {
 	add := func(value, note string) {
 		text := name + ":" + page.QuoteValue(value)
@@ -175,13 +177,13 @@ func (cv completion) values(name, begin string) (all []offer) {
 	return all
 }
 
-// addCounted calls add for the values of a field in the records that the caller may see.
+// addCounted calls add for each value of a field in the stored records that the caller may see.
 func (cv completion) addCounted(name string, add func(value, note string)) {
 	ctx, cancel := context.WithTimeout(cv.q.Ctx, countTimeout)
 	defer cancel()
 	r, err := cv.q.V.Options.Search.Find(ctx, cv.q.Rights.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
 	if err != nil {
-		return // only the values of the spec are offered
+		return // without counts, only the values in the spec are offered
 	}
 	for _, f := range r.Facets {
 		if f.Name != name {

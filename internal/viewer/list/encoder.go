@@ -1,4 +1,4 @@
-// Encoders of records: CSV, JSON and JSON lines.
+// Encoders that write exported records as CSV, JSON or JSON lines.
 
 package list
 
@@ -17,13 +17,13 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// csvEncoder writes CSV (RFC 4180) with a header of field names. Moments are written in RFC 3339 in the reader's
-// time zone, other values as the caller sees them.
+// csvEncoder writes CSV (RFC 4180) whose first line has the field names. Times are written in RFC 3339 in the
+// reader's time zone. Other values are written as the caller sees them.
 type csvEncoder struct {
 	q         *page.Exchange
 	columns   []*plan.Column
-	withKinds bool     // each row has its source and kind
-	fields    []string // the fields of rows of several kinds; a kind need not have all of them
+	withKinds bool     // whether each row begins with the source and the kind of the record
+	fields    []string // the fields to write if the rows have several kinds; a kind may lack some of them
 }
 
 func (w *csvEncoder) begin(dst []byte) []byte {
@@ -57,7 +57,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	return csvline.Append(dst, cells)
 }
 
-// field returns the value of a row's field, or "" if its kind has no such field.
+// field returns the value of a field in a row, or "" if the row's kind does not have the field.
 func (w *csvEncoder) field(one exported, name string) string {
 	if c := one.kind.ByField[name]; c != nil {
 		return w.text(c, one.row.Field(name))
@@ -65,7 +65,7 @@ func (w *csvEncoder) field(one exported, name string) string {
 	return ""
 }
 
-// meaning returns the meaning of a record's error code, or "" if the role sees no code.
+// meaning returns what the error code of a record means. It returns "" if there is no code or the role may not see it.
 func meaning(one exported) string {
 	for _, c := range one.kind.AllColumns {
 		if c.Shape != plan.ErrorCode {
@@ -78,7 +78,7 @@ func meaning(one exported) string {
 	return ""
 }
 
-// foundText returns the texts in which a search found its words.
+// foundText returns the parts of a record in which the search found its words.
 func foundText(h *query.SearchHit) string {
 	var all []string
 	if h != nil {
@@ -108,8 +108,8 @@ func (w *csvEncoder) end(dst []byte, rows int, rest string) []byte {
 	return csvline.Append(dst, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
 }
 
-// linesEncoder writes each record as a JSON object on its own line. Its members are the columns by field name, with
-// the values that the caller sees.
+// linesEncoder writes each record as a JSON object on a line of its own. The object has a member for each column,
+// with the value that the caller sees.
 type linesEncoder struct {
 	columns   []*plan.Column
 	withKinds bool
@@ -154,7 +154,7 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	return append(dst, '}')
 }
 
-// end adds a last line which says that rows are missing.
+// end writes a last line, if rows are missing, which says why.
 func (w *linesEncoder) end(dst []byte, rows int, rest string) []byte {
 	if rest == "" {
 		return dst
@@ -164,14 +164,14 @@ func (w *linesEncoder) end(dst []byte, rows int, rest string) []byte {
 	return append(dst, "}\n"...)
 }
 
-// jsonEncoder writes one object: the records, their number, and whether they are complete.
+// jsonEncoder writes one JSON object with the records, their number, and whether these are all records.
 type jsonEncoder struct {
 	linesEncoder linesEncoder
-	hasRows      bool // a row has been written
+	hasRows      bool // whether at least one row has been written
 }
 
 func (w *jsonEncoder) begin(dst []byte) []byte {
-	if w.linesEncoder.withKinds { // programs that open pages expect this member
+	if w.linesEncoder.withKinds { // a search that may name pages always has this member, empty here
 		return append(dst, `{"matches":[],"rows":[`...)
 	}
 	return append(dst, `{"rows":[`...)
@@ -194,7 +194,8 @@ func (w *jsonEncoder) end(dst []byte, rows int, rest string) []byte {
 	return append(dst, "}\n"...)
 }
 
-// singleLine returns a JSON value on one line. Line breaks occur only between its parts, never in a string.
+// singleLine returns a JSON value without line breaks. A line break is never part of a JSON string, so none of the
+// data changes.
 func singleLine(value []byte) []byte {
 	if !slices.ContainsFunc(value, func(c byte) bool { return c == '\n' || c == '\r' }) {
 		return value
@@ -202,10 +203,10 @@ func singleLine(value []byte) []byte {
 	return slices.DeleteFunc(slices.Clone(value), func(c byte) bool { return c == '\n' || c == '\r' })
 }
 
-// idSearch matches a search only for ids, as page.IDCondition writes it for ids without spaces.
+// idSearch matches the text of a search for ids only, as page.IDCondition writes it.
 var idSearch = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
 
-// searchedIDs returns the ids that a search is for, or nil if it has other conditions.
+// searchedIDs returns the ids in the text of a search. It returns nil if the text has any other condition.
 func searchedIDs(text string) []string {
 	if !idSearch.MatchString(text) {
 		return nil
@@ -213,11 +214,11 @@ func searchedIDs(text string) []string {
 	return strings.Split(strings.NewReplacer(" OR id:", ",", `"`, "").Replace(strings.TrimPrefix(text, "id:")), ",")
 }
 
-// foundColumns are the first columns for the matches in several kinds.
+// foundColumns are the first columns of an export with the matches of a search in several kinds.
 var foundColumns = []string{"source", "kind", "id", "time", "found", "meaning"}
 
-// foundFields returns the fields of the searched kinds without repetitions. If no kinds are given, it returns the
-// error codes, and the fields that the lists of at least two main kinds show.
+// foundFields returns the fields of the searched kinds, each once. If the search names no kinds, it returns the
+// fields with error codes, and fields that at least two main kinds show in their lists.
 func foundFields(q *page.Exchange, source string, in []string) (names []string) {
 	kinds := map[string]int{}
 	for _, s := range q.V.Planned {

@@ -1,5 +1,5 @@
-// Exports: every record of a list or search as CSV, JSON or JSON lines. They are sent while the records are read,
-// so that memory holds only one page at a time.
+// Exports: all records of a list or search as CSV, JSON or JSON lines. The records are sent while they are read, so
+// that only one page of them is in memory.
 
 package list
 
@@ -28,31 +28,30 @@ import (
 
 // The limits of an export.
 const (
-	flushBytes   = 64 << 10         // the number of bytes collected before they are sent
-	writeTimeout = 30 * time.Second // how long the client may take to receive them
-	auditTimeout = 10 * time.Second // the time limit for writing an audit entry
+	flushBytes   = 64 << 10         // the number of bytes that are collected before they are sent to the client
+	writeTimeout = 30 * time.Second // how long the client may take to receive flushBytes
+	auditTimeout = 10 * time.Second // how long the writing of an audit entry may take
 )
 
-// supply calls take with each record of an export. rest says why there are more records, and is empty if there are
-// none.
+// supply reads the records of an export and calls take for each. rest says why records are missing; it is empty if none are.
 type supply func(ctx context.Context, take func(exported) error) (rest string, err error)
 
 // exported is one record of an export.
 type exported struct {
 	kind *plan.Kind
 	row  access.Row
-	hit  *query.SearchHit // nil if the record comes from a list
+	hit  *query.SearchHit // the match with the words that the search found; nil if the record comes from a list
 }
 
-// encoder writes an export: the beginning, each row, and the end. rest is not empty if rows are missing.
+// encoder writes the parts of an exported file. rest says why rows are missing; it is empty if none are.
 type encoder interface {
 	begin(dst []byte) []byte
 	row(dst []byte, one exported) []byte
 	end(dst []byte, rows int, rest string) []byte
 }
 
-// errFull ends a supply when the export has its largest number of rows. errRightsChanged ends it when the caller's rights
-// have changed.
+// The errors that end an export early. errFull means that the export has the maximum number of rows, and
+// errRightsChanged that the policy for the caller has changed.
 var (
 	errFull          = errors.New("viewer: the export is full")
 	errRightsChanged = errors.New("viewer: what the caller may see has changed")
@@ -63,22 +62,22 @@ type exporter struct {
 	q    *page.Exchange
 	w    encoder
 	mime string
-	name string // the name of the exported file
+	name string // the name of the exported file without its extension
 	buf  []byte
 	zip  *gzip.Writer
 	rows int
 
-	values      []string // for the audit log: the values of the search or of the filters
+	values      []string // the text of the search or the values of the filters, for the audit log
 	ids         []string // the ids of the first exported records, for the audit log
-	auditedRows int      // the number of rows in the newest audit entry; -1 if there is no entry yet
+	auditedRows int      // the number of rows in the newest audit entry of this export; -1 if there is no entry yet
 	slot        *export.Export
 }
 
-// maxListedIDs is the largest number of ids in an audit entry.
+// maxListedIDs is the maximum number of ids in an audit entry.
 const maxListedIDs = 100
 
-// newEncoder returns the encoder for the requested format. columns are those of a list. A search in several kinds
-// has none, and its rows are complete.
+// newEncoder returns the encoder for the requested data format. columns are the columns of a list. A search in
+// several kinds has no columns, and its rows then have all fields.
 func newEncoder(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder, mime string) {
 	switch q.DataFormat {
 	case page.CsvSuffix:
@@ -89,7 +88,7 @@ func newEncoder(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder
 	return &jsonEncoder{linesEncoder: linesEncoder{columns: columns, withKinds: kinds}}, "application/json"
 }
 
-// exportRows sends all records of a supply. An error before the first byte becomes an error page, a later one
+// exportRows sends all records of a supply. An error before the first byte is sent as an error page. After that, it
 // becomes a note at the end of the file.
 func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
@@ -157,7 +156,6 @@ func (e *exporter) take(one exported) error {
 	return nil
 }
 
-// setHeaders sets the headers of the export.
 func (e *exporter) setHeaders() {
 	h := e.q.Reply.W.Header()
 	h.Set("Content-Type", e.mime)
@@ -169,7 +167,7 @@ func (e *exporter) setHeaders() {
 	}
 }
 
-// flush sends the bytes written so far. The export ends if the client does not receive them in time.
+// flush sends the bytes collected so far. The export ends if the client does not receive them within writeTimeout.
 func (e *exporter) flush() error {
 	if !e.q.Reply.Started {
 		if err := e.writeAudit("export begins"); err != nil {
@@ -186,7 +184,7 @@ func (e *exporter) flush() error {
 		e.q.Reply.Started = true
 		e.q.Reply.W.WriteHeader(http.StatusOK)
 	}
-	// A writer without deadlines has that of the server.
+	// An error means that this writer has no deadlines. The server's deadline then applies.
 	_ = http.NewResponseController(e.q.Reply.W).SetWriteDeadline(e.q.V.Options.Now().Add(writeTimeout))
 	err := error(nil)
 	if e.zip != nil {
@@ -201,14 +199,14 @@ func (e *exporter) flush() error {
 	return nil
 }
 
-// writeAudit writes an audit entry with the current number of rows, unless the newest entry has the same number. An
-// export sent in pieces has one entry before its first piece and one before its last.
+// writeAudit writes an audit entry with the number of rows so far, unless the newest entry has the same number. It is
+// called before the first bytes of an export are sent, and again before the last.
 func (e *exporter) writeAudit(what string) error {
 	if e.auditedRows == e.rows {
 		return nil
 	}
 	e.auditedRows = e.rows
-	// Rows that were sent must be logged even if the client has closed the connection.
+	// The log must contain rows that were sent, even if the client has closed the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.q.Ctx), auditTimeout)
 	defer cancel()
 	entry := understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows}
@@ -222,7 +220,7 @@ func (e *exporter) finish() {
 	}
 }
 
-// exportName returns the name of an export's file: its parts and its time.
+// exportName returns the name of an exported file. It consists of the parts and the time of the export.
 func exportName(q *page.Exchange, parts ...string) string {
 	at := q.Clock.Start
 	if !q.Clock.AsOf.At.IsZero() {
@@ -237,9 +235,9 @@ func exportName(q *page.Exchange, parts ...string) string {
 	return name + "-" + at.UTC().Format("20060102T150405Z") + q.DataFormat
 }
 
-// exportList sends a list of upstream. If it can be composed from records, all of it is sent. Else the first page
-// of the list and the stored pages after it are sent. It causes no more requests to upstream than a page of the
-// viewer.
+// exportList exports a list of upstream. If the list can be composed from stored records, the export has all of them.
+// Otherwise it has the first page of the list and the stored pages that follow it. An export sends no more requests
+// to upstream than a page of the viewer does.
 func (lv listing) exportList() error {
 	columns := lv.columns()
 	w, mime := newEncoder(lv.q, columns, false)
@@ -259,16 +257,17 @@ func (lv listing) exportList() error {
 		})
 }
 
-// walkList reads a list from its newest page to its end.
+// walkList reads a list from its newest page to its end, and calls take for each record. rest says why records are
+// missing; it is empty if none are.
 func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(exported) error) (rest string, err error) {
-	// unmade is why the list cannot be composed from records
+	// unmade is the error that says why the list cannot be composed from records
 	whole, end, unmade := q.Clock.AsOf.At.IsZero(), listEnd{}, error(nil)
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
 		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNoStoredAnswer) ||
-			errors.Is(r.Err, understudy.ErrInvalid) // an error of the request itself occurs again below
-		if whole && first && notComposed { // a list that cannot be composed is read from its stored pages
+			errors.Is(r.Err, understudy.ErrInvalid) // if the request itself is wrong, the second attempt returns the same error
+		if whole && first && notComposed { // the list cannot be composed from records, so its stored pages are read
 			whole, unmade = false, r.Err
 			r = q.ReadOn(ctx, t, whole, first)
 		}
@@ -286,7 +285,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			return "", q.Rights.NewRefusal(q.Kind, q.Answer.Page.Status, r.View.Body)
 		}
 		if first {
-			q.Answer = r.Answer // the access log needs the answer
+			q.Answer = r.Answer // the access log shows where the first page came from
 			if err := page.CheckReadable(r); err != nil {
 				return "", err
 			}
@@ -303,7 +302,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		case next.IsZero() && end.problem != "":
 			return end.problem, nil
 		case next.IsZero() && !q.Rights.CanCount(q.Kind) && end.openReason(t, page) != "":
-			// the full reason may reveal the number of hidden records
+			// the complete reason could reveal how many records are hidden from the caller
 			return "the list may go on behind its last page here", nil
 		case next.IsZero():
 			return end.openReason(t, page), nil
@@ -319,14 +318,14 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 	}
 }
 
-// incompleteReason returns why an export ends before the end of its list. unmade is why the list cannot be composed from
-// records.
+// incompleteReason returns why an export ends before the end of its list. unmade is the error that says why the list
+// cannot be composed from records.
 func incompleteReason(q *page.Exchange, unmade error) string {
 	why := "cannot be made from records"
 	switch {
 	case !q.Clock.AsOf.At.IsZero():
 		return "the next page of the list is not kept as it was then"
-	// for other callers the reason may reveal the number of hidden records
+	// for callers that may not know the number of records, this reason could reveal how many are hidden
 	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Rights.CanCount(q.Kind):
 		why = "is not made from records: " + strings.TrimPrefix(understudy.PlainText(unmade), understudy.ErrNotMirrored.Error()+": ")
 	}
@@ -337,7 +336,6 @@ func incompleteReason(q *page.Exchange, unmade error) string {
 	return "the next page of the list " + held + " and upstream is asked for the first one alone; the list " + why
 }
 
-// idsOf returns the ids of a page's records.
 func idsOf(p *understudy.Page) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range p.Rows {
@@ -348,8 +346,8 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 	}
 }
 
-// exportFound sends all matches of a search, page by page. columns are those of a list. Without them each row has
-// its kind, and a CSV file has the columns in fields.
+// exportFound exports all records that a search finds, page by page. columns are the columns of a list. If they are
+// nil, each row also has its kind, and a CSV file has a column for each of fields.
 func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column, fields []string) error {
 	w, mime := newEncoder(q, columns, columns == nil)
 	if table, ok := w.(*csvEncoder); ok {
@@ -380,7 +378,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
 				return rest, nil
 			case r.Next == "" && ofIDs && len(picked) == 0:
-				return "", nil // all selected records were found, so it does not matter what else is not stored
+				return "", nil // the search was for ids and has found all of them, so nothing can be missing
 			case r.Next == "":
 				return r.Incomplete, nil
 			case r.Next == search.Cursor:

@@ -1,4 +1,4 @@
-// Facets: the number of records of each value, and links to the list of each value.
+// Facets: for each value of a field, the number of records with it, and a link to these records.
 
 package list
 
@@ -19,15 +19,15 @@ import (
 	"understudy/spec"
 )
 
-// maxFacetValues is the number of values of a facet that are shown at first.
+// maxFacetValues is the number of values that a facet shows before a click on "more".
 const maxFacetValues = 6
 
-// facet has the values of one field with their counts.
+// facet shows the values of one field with the number of records of each value.
 type facet struct {
 	Title      string
 	Values     []facetValue
-	MoreValues []facetValue // the values that are shown only after a click
-	HasMore    bool         // there are more values, which were not counted
+	MoreValues []facetValue // further values, which the page shows after a click
+	HasMore    bool         // whether there are still more values, which the search did not count
 }
 
 type facetValue struct {
@@ -35,18 +35,18 @@ type facetValue struct {
 	Href     string
 	Count    string
 	AtLeast  bool
-	Selected bool // the page shows only this value; Href leads to all values
+	Selected bool // whether the page shows only records with this value; Href then leads back to all values
 }
 
-// makeFacets returns the facets of a search result. pick returns whether a value is selected, and the address that
-// selects it or undoes that.
+// makeFacets returns the facets of a search result. pick reports whether a value is selected. It also returns the
+// address that selects the value, or that removes the selection.
 func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 	pick func(f query.SearchFacet, v query.SearchValue) (href string, set bool)) []facet {
 	var all []facet
-	months := 0 // months come before days in the facets
+	months := 0 // the facet of months stands before the facet of days in the result
 	for _, f := range r.Facets {
 		if len(f.Values) == 0 || f.Name == "kind" && k != nil || f.Name == "day" && months > 1 {
-			continue // days are useful only within one month
+			continue // if there is more than one month, days are too many to be useful
 		}
 		if f.Name == "month" {
 			months = len(f.Values)
@@ -67,10 +67,10 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 	return all
 }
 
-// oneValue matches a condition that a facet adds: one field with one value.
+// oneValue matches the condition that a click on a facet adds: the name of a field and one value.
 var oneValue = regexp.MustCompile(`^([\pL\pN_.]+)[=:](?:([\pL\pN_.+-]+)|"([^"\\]*)")$`)
 
-// showCondition returns a facet's condition in words: the field and its value.
+// showCondition returns the condition that a facet added in words: the title of the field, and the value.
 func showCondition(q *page.Exchange, term string, k *plan.Kind) (label, text string) {
 	m := oneValue.FindStringSubmatch(term)
 	if m == nil {
@@ -83,8 +83,8 @@ func showCondition(q *page.Exchange, term string, k *plan.Kind) (label, text str
 	return plan.UpperFirst(q.V.WordsOf(cmp.Or(name, m[1]), k)), q.V.ShowValue(name, value, k)
 }
 
-// listFacets returns the facets of a list. A value is selected by upstream's own filter if there is one, so that
-// the list stays upstream's, else by a search condition.
+// listFacets returns the facets of a list. A click on a value uses upstream's own filter if there is one, so that
+// upstream's list stays in use. Otherwise it adds a search condition.
 func (lv listing) listFacets(r *query.SearchResult) []facet {
 	return makeFacets(lv.q, r, lv.q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
 		at := *lv.ask
@@ -102,7 +102,7 @@ func (lv listing) listFacets(r *query.SearchResult) []facet {
 	})
 }
 
-// toggleTerm adds a term, or removes it if it is already there.
+// toggleTerm adds a term to the terms, or removes it if they already contain it. set is true if it was added.
 func toggleTerm(terms []string, term string) (changed []string, set bool) {
 	if i := slices.Index(terms, term); i >= 0 {
 		return slices.Delete(slices.Clone(terms), i, i+1), true
@@ -110,7 +110,8 @@ func toggleTerm(terms []string, term string) (changed []string, set bool) {
 	return append(slices.Clone(terms), term), false
 }
 
-// findFilter returns upstream's filter for one value of a field, or nil if the caller may use none.
+// findFilter returns upstream's filter that accepts one value of a field. It returns nil if there is none that the
+// caller may use.
 func findFilter(q *page.Exchange, l *plan.List, field string) *spec.Filter {
 	for i, f := range l.Spec.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Rights.CanFilter(l, i) {
@@ -120,27 +121,27 @@ func findFilter(q *page.Exchange, l *plan.List, field string) *spec.Filter {
 	return nil
 }
 
-// filters returns the parameters of a query without its position in the list.
+// filters returns the parameters of the address without the position of the page in the list.
 func (ask *listQuery) filters() understudy.Query {
 	return ask.query.Remove(func(p understudy.Param) bool { return plan.IsPosition(ask.list.PagingStyle, p.Name) })
 }
 
-// counts are the facets of a page and the number of its records.
+// counts are the facets of a page and the number of its records, as far as they are known.
 type counts struct {
 	Facets  []facet
-	Total   string // the number in words; empty if nothing was counted
-	Late    bool   // the counts are sent after the head of the page, which would have the total
-	Problem string // why there are no counts
+	Total   string // the number of records in words; empty if they were not counted
+	Late    bool   // whether the facets are sent later than the head of the page, which would otherwise show the total
+	Problem string // a sentence that says why the records were not counted; empty if they were
 }
 
-// counter counts the matches of a search in the background of a page.
+// counter counts the records that a search finds, in the background of a page.
 type counter struct {
 	Future *page.Future
-	result *query.SearchResult // set once Future has ended; nil if it is not known
+	result *query.SearchResult // the counted result, set before Future ends; nil if counting failed
 }
 
-// startCount starts to count. rows, which may be nil, receives the number of rows on the page once they are read.
-// If the count is lower, the rows were stored after it, and it counts again.
+// startCount starts to count the records that a search finds. rows, which may be nil, receives the number of rows on
+// the page. If that is more than were counted, records were stored in between, and startCount counts again.
 func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
@@ -161,7 +162,7 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 	return c
 }
 
-// startListCount starts to count the records of a list. It returns nil if the list cannot be searched.
+// startListCount starts to count the records of a list. It returns nil if the conditions of the list cannot be searched for.
 func (lv listing) startListCount(rows <-chan int) *counter {
 	if lv.q.V.Options.Search == nil || lv.q.DataFormat != "" || !lv.q.Clock.AsOf.At.IsZero() {
 		return nil
@@ -173,8 +174,8 @@ func (lv listing) startListCount(rows <-chan int) *counter {
 	return startCount(lv.q, search, rows)
 }
 
-// makeCounts returns the page's counts if they are ready, and the part of the page with the facets. The facets are
-// cached by the counted values. total is a format for the number of records. c may be nil.
+// makeCounts returns the number of records if it is already known, and the part of the page that shows the facets. The HTML of
+// the facets is cached by the counted values. total is a format string for the number of records. c may be nil.
 func makeCounts(q *page.Exchange, name string, c *counter, total string, facets func(*query.SearchResult) []facet,
 ) (held counts, p *page.Parts) {
 	if c == nil {
@@ -182,7 +183,7 @@ func makeCounts(q *page.Exchange, name string, c *counter, total string, facets 
 	}
 	late := false
 	said := func() string {
-		// an empty list says itself that it is empty
+		// the page of an empty list says so elsewhere
 		if n := totalText(c.result); n != "" && (name != "list" || c.result.Total.N > 0) {
 			return fmt.Sprintf(total, n)
 		}
@@ -191,7 +192,7 @@ func makeCounts(q *page.Exchange, name string, c *counter, total string, facets 
 	drawn := func() counts {
 		switch err := c.Future.Err; {
 		case err == nil, page.FindSyntaxError(err) != nil, errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrUnavailable):
-			return counts{} // the rows of the page report the same error
+			return counts{} // the page shows this error above its rows
 		case errors.Is(err, context.DeadlineExceeded):
 			return counts{Problem: "Counting took too long. Use narrower filters."}
 		}
@@ -214,7 +215,7 @@ func makeCounts(q *page.Exchange, name string, c *counter, total string, facets 
 	return held, p
 }
 
-// totalText returns the number of matches in words, or "" if nothing was counted.
+// totalText returns the number of records that a search found in words. It returns "" if they were not counted.
 func totalText(r *query.SearchResult) string {
 	switch {
 	case r == nil || r.Total == nil:
@@ -225,7 +226,7 @@ func totalText(r *query.SearchResult) string {
 	return page.Thousands(r.Total.N)
 }
 
-// noteFound returns the notes on how a search result was found.
+// noteFound returns remarks about a search result, such as that not all records are stored and so were not searched.
 func noteFound(q *page.Exchange, r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.Rights.Gate.CanCount(q.Rights.Caller, s.Name, k.Spec.Name) {

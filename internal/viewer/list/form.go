@@ -1,4 +1,4 @@
-// The filter form of a list: its inputs, and chips for the filters that are set.
+// The filter form of a list: its inputs, and a label for each filter in use.
 
 package list
 
@@ -15,30 +15,30 @@ import (
 	"understudy/spec"
 )
 
-// form is the filter form of a list. Its inputs have upstream's parameter names.
+// form is the filter form of a list. The names of its inputs are upstream's parameters.
 type form struct {
 	Action    string
 	Hidden    []understudy.Param
 	Inputs    []input
 	Chips     []chip
-	Zone      string // the time zone of the moments in the form
+	Zone      string // the name of the time zone that the inputs for times use
 	Clear     string
-	HasLookup bool        // the search box may contain a phone number to look up
-	Ranges    []page.Link // links to the same list, limited to the last hour or days
+	HasLookup bool        // whether a phone number in the search box is looked up
+	Ranges    []page.Link // links to the same list, but only with the records of the last hour or days
 }
 
 // input is one input with its label.
 type input struct {
 	ID, Name, Label string
-	Type            string // the type of the input element, or "select" for a menu
+	Type            string // the type attribute of the input element, or "select" for a menu
 	Value           string
-	Step            template.HTMLAttr // step="1" if the value has seconds
+	Step            template.HTMLAttr // the attribute step="1" if the value has seconds; else empty
 	Required        bool
 	Options         []page.Option
 	Hint            string
 }
 
-// chip is a filter that is set, with the address that removes it.
+// chip is a label for a filter in use, with the address that removes the filter.
 type chip struct{ Label, Text, Remove string }
 
 // makeForm returns the filter form of a list.
@@ -89,10 +89,11 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	return f
 }
 
-// lastRanges are the relative moments offered as shortcuts, in the form that page.ParseAgo reads.
+// lastRanges are the ranges of time that the form offers as links. since is in the form that page.ParseAgo parses.
 var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", "Today"}, {"-7d", "7 days"}, {"-30d", "30 days"}}
 
-// makeRanges returns links to the list since the moments in lastRanges, if upstream has a filter for that.
+// makeRanges returns links that show only the records since each moment of lastRanges. It returns none if upstream
+// has no such filter.
 func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all []page.Link) {
 	i := slices.IndexFunc(ask.list.Spec.Filters, func(f *spec.Filter) bool {
 		return f.Op == "since" && f.Field == q.Kind.Spec.Clock && spec.IsTimeType(f.Type)
@@ -115,8 +116,8 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 	return all
 }
 
-// fillFormText adds the search box for conditions that upstream cannot filter by, and the chips of the conditions
-// in use.
+// fillFormText adds the search box, which takes conditions that are no filters of upstream, and chips for the
+// conditions in use.
 func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 	if q.V.Options.Search == nil || !q.Kind.HasRecords() || !q.Clock.AsOf.At.IsZero() {
 		return
@@ -144,7 +145,7 @@ func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 	}
 }
 
-// needInput returns the input for the id of a list's parent record.
+// needInput returns an input for a path variable, such as the id of the list's parent record.
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
 	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value,
@@ -186,7 +187,7 @@ func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 	return in
 }
 
-// choices returns the option "any" and one option for each value. A chosen value that is not among them is added.
+// choices returns the options of a menu: "any", then the values. If the chosen value is not among the values, it is added.
 func choices(values, texts []string, chosen string) []page.Option {
 	all := []page.Option{{Value: "", Text: "any", Selected: chosen == ""}}
 	for i, v := range values {
@@ -198,8 +199,8 @@ func choices(values, texts []string, chosen string) []page.Option {
 	return all
 }
 
-// fillDateInput shows a moment in the reader's zone, and a plain day unchanged. A value that is neither becomes a
-// text input, so that no filter is lost.
+// fillDateInput sets the input to a time in the reader's zone, or to a date as it is. Any other text gets a text
+// input, so that submitting the form does not lose the filter.
 func fillDateInput(q *page.Exchange, f *spec.Filter, in *input) {
 	day := f.Op == "day" || f.Type == spec.TypeDate
 	in.Type = "datetime-local"
@@ -245,7 +246,7 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 	return q.V.ShowValue(f.Field, value, q.Kind)
 }
 
-// sizeInput returns the menu of page sizes that upstream accepts.
+// sizeInput returns a menu of the page sizes that upstream accepts.
 func sizeInput(p *spec.Paging, asked string) input {
 	if asked == "" {
 		asked = strconv.Itoa(p.Default)
@@ -265,22 +266,22 @@ func sizeInput(p *spec.Paging, asked string) input {
 	return in
 }
 
-// momentForm is the form that shows a list at an earlier moment. It keeps all other parameters of the address.
+// momentForm is the form that shows the list as it was at an earlier moment. It keeps the other parameters of the address.
 type momentForm struct {
 	Action string
 	Hidden understudy.Query
 	Input  input
 	Zone   string
-	Now    string // the address of the list as of now; empty if it is shown as of now
+	Now    string // the address of the list with current data; empty if the list shows them already
 }
 
-// momentForm returns the form, or nil if the versions of the kind are not stored.
+// momentForm returns the form for an earlier moment. It returns nil if the versions of the kind's records are not stored.
 func (lv listing) momentForm() *momentForm {
 	if !lv.q.Kind.HasRecords() {
 		return nil
 	}
 	at := *lv.ask
-	// earlier moments cannot be searched
+	// a search shows only current data, so the address keeps the columns but no conditions
 	at.asOf, at.arrangement = page.AsOf{}, arrangement{columns: lv.ask.arrangement.columns}
 	f := &momentForm{Zone: lv.q.Clock.Zone.String(), Input: lv.momentInput()}
 	now := at.address("", lv.ask.filters(), nil)
@@ -295,7 +296,6 @@ func (lv listing) momentForm() *momentForm {
 	return f
 }
 
-// momentInput returns the input for the moment.
 func (lv listing) momentInput() input {
 	in := input{ID: "asof", Name: understudy.OwnAsOf, Label: "As it was known on", Type: "datetime-local", Required: true}
 	if !lv.q.Clock.AsOf.At.IsZero() {

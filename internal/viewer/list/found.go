@@ -1,4 +1,4 @@
-// The matches of a search: hits with highlighted words, facets, and links to the next pages.
+// The records that a search found: hits with highlighted words, facets, and links to other pages.
 
 package list
 
@@ -18,43 +18,43 @@ import (
 	"understudy/spec"
 )
 
-// foundPage is the data of a search's matches in the template search.html.
+// foundPage is the part of the search page that shows what a search found.
 type foundPage struct {
 	Hits     []foundHit
-	Counts   counts // the counts that were ready when the page began
+	Counts   counts // the facets and the number of records, if they were ready when the page began
 	Parts    *page.Parts
 	Notes    []string
 	Chips    []chip
 	Pages    pageLinks
 	Export   []download
-	Tables   []page.Table // the hits as tables, one for each kind, if the reader has chosen tables
-	Lists    []page.Link  // links to the matches of each kind as a list
+	Tables   []page.Table // the found records as one table for each kind, if the reader prefers tables; else nil
+	Lists    []page.Link  // for each kind, a link to its found records as a list
 	View     viewForm
-	SumsHref string // the address of the sums over the matches; empty if there are none
+	SumsHref string // the address of the page with sums over the found records; empty if there are no sums
 	Select   selection
 }
 
-// foundHit is one record that was found.
+// foundHit is one found record as the search page shows it.
 type foundHit struct {
 	kind      *plan.Kind
 	Kind      string
-	Title     page.Cell // the record's id with the link to its page
+	Title     page.Cell // the id of the record with a link to its page
 	State     page.Cell
 	When      page.Cell
 	Facts     []page.Cell
-	NoteTags  []page.Cell // tags about the record's notes
-	Snippets  []snippet   // the texts with the found words, or else the record's text
+	NoteTags  []page.Cell // labels for the notes on the record
+	Snippets  []snippet   // parts of the record with the found words highlighted, or the record's text if no words were searched
 	IsExact   bool
 	SelectBox template.HTML // the check box that selects the record
 }
 
-// snippet is a part of a field with the found words highlighted.
+// snippet is a part of a field's value in which the found words are highlighted.
 type snippet struct {
-	Label string // empty if the text is clear without a label
+	Label string // the title of the field; empty if the text is clear without it
 	Text  template.HTML
 }
 
-// find runs the search of the page. wrong is a mistake in the query, which the page then marks.
+// find runs the search of the page. If the text of the search has a mistake, wrong is its position, which the page shows.
 func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	counting := startCount(sv.q, sv.s.ask(), nil)
 	first := sv.s.first()
@@ -87,8 +87,8 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	return p, nil, nil
 }
 
-// runSearch runs a search and writes an audit entry with the found records, before they are shown. refused turns an
-// error of the search into the error of the page.
+// runSearch runs a search and, before the result is shown, writes the found ids to the audit log. If the search
+// fails, refused makes the error for the reader.
 func runSearch(q *page.Exchange, ask query.SearchRequest, e understudy.AuditEntry, refused func(error) error) (*query.SearchResult, error) {
 	var r *query.SearchResult
 	err := q.ReadFirst(func(ctx context.Context) (err error) {
@@ -109,7 +109,6 @@ func runSearch(q *page.Exchange, ask query.SearchRequest, e understudy.AuditEntr
 	return r, nil
 }
 
-// entry returns the audit entry of the search.
 func (sv searchView) entry() understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.s.source, Values: append([]string{sv.s.text}, sv.s.narrow...)}
 	if len(sv.s.kinds) == 1 {
@@ -118,7 +117,6 @@ func (sv searchView) entry() understudy.AuditEntry {
 	return e
 }
 
-// searchFacets returns the facets of a search.
 func (sv searchView) searchFacets(r *query.SearchResult) []facet {
 	return makeFacets(sv.q, r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
 		at, set := sv.s.first(), false
@@ -127,8 +125,8 @@ func (sv searchView) searchFacets(r *query.SearchResult) []facet {
 	})
 }
 
-// explainCursorError turns an error about a cursor of another role or search into an error that links to the first
-// page. Other errors are returned unchanged.
+// explainCursorError returns err, or if err means that the cursor belongs to another role or search, an error with a
+// link to the first page.
 func explainCursorError(err error, cursor, first string) error {
 	if cursor == "" || !errors.Is(err, understudy.ErrInvalid) || page.FindSyntaxError(err) != nil {
 		return err
@@ -140,7 +138,7 @@ func explainCursorError(err error, cursor, first string) error {
 	}
 }
 
-// listLinks returns links to the matches of each kind on the page as a list, which has columns and can be sorted.
+// listLinks returns links to the found records of each kind as a list, which has columns and can be sorted.
 func (sv searchView) listLinks(found []foundHit) []page.Link {
 	var all []page.Link
 	for _, h := range found {
@@ -156,7 +154,6 @@ func (sv searchView) listLinks(found []foundHit) []page.Link {
 	return all
 }
 
-// foundHits returns the hits for the found records.
 func (sv searchView) foundHits(hits []page.Hit) (all []foundHit) {
 	sheets := map[*plan.Kind]*page.CellContext{}
 	for _, h := range hits {
@@ -170,7 +167,7 @@ func (sv searchView) foundHits(hits []page.Hit) (all []foundHit) {
 	return all
 }
 
-// tables returns the found records as one table for each kind, in the order of each kind's first record.
+// tables returns the found records as one table for each kind. The tables are in the order in which the kinds first occur.
 func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 	var kinds []*plan.Kind
 	rows := map[*plan.Kind][]access.Row{}
@@ -193,10 +190,10 @@ func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 	return all
 }
 
-// maxFacts is the largest number of values beside a hit.
+// maxFacts is the maximum number of values that are shown beside a hit.
 const maxFacts = 5
 
-// foundHit returns the hit for one record: the found words, the title, the state and the time.
+// foundHit returns one found record as the search page shows it: the found words, the id, the state and the time.
 func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
 	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.Singular), IsExact: h.SearchHit.Exact, NoteTags: s.NoteTags(h.Row)}
@@ -216,7 +213,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	})
 	told := map[string]bool{}
 	for _, piece := range h.SearchHit.Snippets {
-		// the page shows the state anyway, so the snippet would repeat it
+		// the page shows the state of every record, so a snippet with the state would repeat it
 		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Spec.Name {
 			out.Snippets = append(out.Snippets, newSnippet(k, h.Row, piece))
 		}
@@ -230,7 +227,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 			out.When = value
 		case i == state:
 			out.State = value
-		case k.CountedIn[c.Spec.Name] != nil && value.Text == "0": // no record lies under this record
+		case k.CountedIn[c.Spec.Name] != nil && value.Text == "0": // a count of 0 records below this record is not worth showing
 		case c.IsID, told[c.Spec.Name], of != access.Seen && of != access.Masked, value.Text == "—":
 		case c.Shape == plan.Prose:
 			if !words && value.Prose {
@@ -238,7 +235,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 				words = true
 			}
 		case len(out.Facts) < maxFacts:
-			if c.Spec.Show == spec.ShowDirection { // the word for a direction is clear without a label
+			if c.Spec.Show == spec.ShowDirection { // words for a direction, such as "outbound", need no title
 				value.Label = ""
 			}
 			out.Facts = append(out.Facts, value)
@@ -247,10 +244,10 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	return out
 }
 
-// maxLead is the largest number of bytes before the first found word in a snippet.
+// maxLead is the maximum number of bytes that a snippet shows before the first found word.
 const maxLead = 60
 
-// newSnippet returns the part of a field in which words were found. A form-encoded field is decoded.
+// newSnippet returns the part of a field's value around the found words. It decodes the value if it is form-encoded.
 func newSnippet(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
 	c := k.ByField[piece.Field]
 	if c == nil {
@@ -284,7 +281,7 @@ func newSnippet(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet
 	return snippet{label, highlight(piece)}
 }
 
-// highlight returns a snippet as HTML. Its found words are enclosed by <mark> tags.
+// highlight returns a snippet as HTML with its found words in <mark> tags.
 func highlight(s query.SearchSnippet) template.HTML {
 	var b strings.Builder
 	if s.Before {
@@ -294,5 +291,5 @@ func highlight(s query.SearchSnippet) template.HTML {
 	if s.After {
 		b.WriteString("…")
 	}
-	return template.HTML(b.String()) // page.EscapeMarked escapes all text
+	return template.HTML(b.String()) // this is safe HTML, because page.EscapeMarked escapes all text
 }

@@ -22,49 +22,49 @@ import (
 type listPage struct {
 	Kind        *plan.Kind
 	Heading     string
-	Parent      *page.Link // the list's parent record
-	MissingVars string     // the path variables that the reader must give before the list can be shown
-	ParentList  *page.Link // where the parent record can be found
+	Parent      *page.Link // a link to the parent record of the list; nil if it has none
+	MissingVars string     // the titles of the path variables that the reader must enter before the list can be shown
+	ParentList  *page.Link // a link to the list in which the reader can find the parent record
 	Tabs        []page.Link
 	Tools       listTools
 	Rollup      *rollup
 	Table       page.Table
 	Pages       pageLinks
-	Counts      counts // the counts that were ready when the page began
+	Counts      counts // the facets and the number of records, if they were ready when the page began
 	Parts       *page.Parts
-	// the HTML of the page without AsOf, Provenance, Counts and Parts, rendered for an earlier request; nil if it is not
-	// cached
+	// the rendered HTML of the page without AsOf, Provenance, Counts and Parts, if it was cached for an earlier
+	// request; else nil
 	CachedHTML      []template.HTML
 	Provenance      *provenance
 	AsOf            *page.When
-	SearchNotes     []string // notes on how the records were found
-	ShowsPast       bool     // the page shows an earlier moment
-	MaybeIncomplete bool     // stored records were searched, and they may be incomplete
-	Live            *live    // nil if the page does not update itself
-	IsNewestFirst   bool     // the rows are newest first
+	SearchNotes     []string // remarks about how the records were found
+	ShowsPast       bool     // whether the page shows the data of an earlier moment
+	MaybeIncomplete bool     // whether stored records were searched and some records of the kind may not be stored
+	Live            *live    // how the open page updates itself; nil if it does not
+	IsNewestFirst   bool     // whether the rows are sorted by time, newest first
 }
 
-// listTools are what a reader can do with a list.
+// listTools are the links and forms above a list.
 type listTools struct {
 	Form          form
 	Columns       columnForm
 	Exports       []download
 	CreateActions []page.Link // links to the actions that create a record
-	SyncActions   []page.Link // links to the actions that store all records
-	Moment        *momentForm // nil if the kind has no stored versions
+	SyncActions   []page.Link // links to the actions that store all records of the kind
+	Moment        *momentForm // the form to show an earlier moment; nil if versions of the kind's records are not stored
 	Select        selection
 }
 
-// pageLinks are the links from one page of a list to the other pages.
+// pageLinks are links to the other pages of a list or search.
 type pageLinks struct {
 	Newest, Newer, Older string
-	NoOlder              string // why there is no link to older records, if there are some
+	NoOlder              string // a sentence that says why the link to older records is missing; empty if it is not
 }
 
-// download is a link to a list in one data format.
+// download is a link to a list in a data format.
 type download struct{ Href, Text, Hint string }
 
-// newDownloads returns the links to a list or search in each data format. at returns the address for a format.
+// newDownloads returns links to a list or search in each data format. The function at returns the address for a format.
 func newDownloads(at func(form string) string) []download {
 	return []download{
 		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"}, {at(page.LinesSuffix), "JSON lines", ""},
@@ -77,7 +77,7 @@ type listing struct {
 	ask *listQuery
 }
 
-// exports returns the links to the list in each data format, and to the current page as upstream wrote it.
+// exports returns the links to the list in each data format, and to upstream's own response for the current page.
 func (lv listing) exports() []download {
 	whole := *lv.ask
 	whole.arrangement.columns, whole.arrangement.cursor = lv.columns(), ""
@@ -92,7 +92,7 @@ func (lv listing) exports() []download {
 		"JSON as " + lv.q.Source.Spec.Title + " sent it"})
 }
 
-// Routes returns the routes of lists. The handler record shows a kind that has only one record.
+// Routes returns the routes of lists. record shows the record of a kind that has only one.
 func Routes(record page.Handler) []page.Route {
 	serve := func(q *page.Exchange) error {
 		if q.Kind.IsSingle() && (q.DataFormat == "" || q.DataFormat == page.DataSuffix) {
@@ -105,7 +105,7 @@ func Routes(record page.Handler) []page.Route {
 	}}}
 }
 
-// serveList shows one page of a kind.
+// serveList shows one page of a list.
 func serveList(q *page.Exchange) error {
 	if len(q.Kind.PlannedLists) == 0 {
 		return page.NewNotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open a single record by its address.", "")
@@ -147,7 +147,7 @@ func serveList(q *page.Exchange) error {
 	}
 	marked := own.Wait(q)
 	p := &listPage{AsOf: q.Clock.AnswerTime(q.Answer), Provenance: l.provenance()}
-	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // only its parts drawn for each view depend on the time
+	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // such HTML can be cached, because none of it depends on the time
 		acts := append(actions.CreateLinks(q, q.Kind, nil), actions.SyncLinks(q, q.Kind)...)
 		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.CanLookUp(), ask.since)
 		p.CachedHTML, err = q.Reply.Keep(of, func() any { return l.listPage(view, marked) },
@@ -173,7 +173,7 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	return p
 }
 
-// listRows returns a list's page with its rows, and the context in which their cells are drawn.
+// listRows returns the data of a list's page with its rows, and the context with which their cells are drawn.
 func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *page.CellContext) {
 	p, s := lv.listFrame(), lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
 	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
@@ -188,7 +188,7 @@ func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *
 	return p, s
 }
 
-// listFrame returns a list's page without its rows.
+// listFrame returns the data of a list's page without its rows.
 func (lv listing) listFrame() *listPage {
 	p := &listPage{
 		Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs(), ShowsPast: !lv.q.Clock.AsOf.At.IsZero(),
@@ -203,7 +203,7 @@ func (lv listing) listFrame() *listPage {
 	return p
 }
 
-// askParent shows a form for the parent record, without which there is no list.
+// askParent shows a form for the id of the parent record, without which the list has no address upstream.
 func (lv listing) askParent() error {
 	if err := lv.q.Rights.Gate.CheckRead(lv.q.Rights.Caller, lv.ask.list.Sample); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (lv listing) askParent() error {
 	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
-// tabs returns links to the lists of the kind, or nil if there is only one.
+// tabs returns links to the kind's lists, or nil if the kind has only one.
 func (lv listing) tabs() []page.Link {
 	var tabs []page.Link
 	for _, l := range lv.q.Kind.PlannedLists {
@@ -239,8 +239,8 @@ func (lv listing) tabs() []page.Link {
 	return tabs
 }
 
-// linkOtherPages sets the links to other pages of a list. Upstream's page tokens contain ids, so a caller that may
-// not see ids gets no link to older pages.
+// linkOtherPages sets the links to the other pages of a list. A caller who may not see ids gets no link to older
+// pages, because upstream's page tokens contain ids.
 func (lv listing) linkOtherPages(p *listPage) {
 	paging := lv.ask.list.PagingStyle
 	filters := lv.ask.query.Remove(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
@@ -270,8 +270,8 @@ func (lv listing) linkOtherPages(p *listPage) {
 	}
 }
 
-// linkPages returns the links from one position to others. An empty position is the newest page. back has the
-// positions of the newer pages, and next the position of the older page.
+// linkPages returns links to the other pages of a list or search. here is the position of the current page, next that
+// of the older page, and back has those of the newer pages. The empty position is the newest page.
 func linkPages(here, next string, back []string, at func(position string, back []string) string) (p pageLinks) {
 	if here != "" {
 		p.Newest = at("", nil)

@@ -1,4 +1,4 @@
-// The end of a list: whether an export that was read page by page has every row.
+// The end of a list: whether an export that has read all pages has every row.
 
 package list
 
@@ -10,16 +10,16 @@ import (
 	"understudy/spec"
 )
 
-// listEnd is what the pages of a list say about its end.
+// listEnd collects what the pages of a list say about the end of the list.
 type listEnd struct {
-	rows, total      int64  // total is the smallest number of rows that a page announced; 0 if none did
-	pagesRead, pages int64  // pages is the smallest number of pages that a page announced; 0 if none did
-	hasNext          bool   // a page had a link to the next page
-	problem          string // why rows are missing or cannot be told apart; the text reveals no hidden records
+	rows, total      int64  // the number of rows read, and the smallest total that a page announced; total is 0 if none did
+	pagesRead, pages int64  // the number of pages read, and the smallest number of pages that a page announced; pages is 0 if none did
+	hasNext          bool   // whether a page had a link to the next page
+	problem          string // a text without hidden data that says why rows are missing, or why it is not known; empty if there is no problem
 	seen             overlap.Sights
 }
 
-// addPage adds what one page of a list says.
+// addPage adds what one page of a list says about the list's end.
 func (e *listEnd) addPage(l *spec.List, p *understudy.Page) {
 	if n, ok := l.CountRows(p); n > len(p.Rows) || !ok && p.NotStored != "" {
 		e.problem = "a page has records that have no id by the spec, or cannot be read, and they are left out"
@@ -41,7 +41,8 @@ func (e *listEnd) addPage(l *spec.List, p *understudy.Page) {
 	}
 }
 
-// openReason returns why the list may continue after its last page, or "" if its end is proven.
+// openReason returns why there may be rows after the last page that was read. It returns "" if it is certain that
+// there are none.
 func (e *listEnd) openReason(t *spec.Target, last *understudy.Page) string {
 	end := last.OpenEnd()
 	ends := end.Kind == "" || end.Kind == understudy.OpenUnseen

@@ -1,4 +1,4 @@
-// The address of a list: parsed, checked and brought to one form.
+// The address of a list: how it is parsed, checked, and rewritten to the viewer's own form.
 
 package list
 
@@ -14,21 +14,21 @@ import (
 	"understudy/spec"
 )
 
-// listQuery is the address of a list's page.
+// listQuery is the parsed address of a list.
 type listQuery struct {
 	list        *plan.List
-	vars        understudy.Query // the path variables in the address
-	back        []string         // the queries of the newer pages; "" stands for the newest page
-	query       understudy.Query // upstream's parameters with dates in UTC, without empty ones
-	missing     []string         // the missing path variables; if there are any, target is nil
+	vars        understudy.Query // the values of the path variables in the address
+	back        []string         // the parameters of the newer pages that the reader has visited; "" stands for the newest page
+	query       understudy.Query // upstream's parameters without empty values; times are converted to UTC
+	missing     []string         // the names of path variables that the address lacks; if there are any, target is nil
 	target      *spec.Target
-	since       string // the range of lastRanges that the list shows, or ""
+	since       string // the item of lastRanges that the address selects, such as "-7d"; else empty
 	asOf        page.AsOf
-	isCanonical bool // the address already has the form that the viewer itself writes
+	isCanonical bool // whether the address is written in the viewer's own form, so that no redirect is needed
 	arrangement arrangement
 }
 
-// readListQuery parses the request's address. An unknown parameter is an error that names it.
+// readListQuery parses the address of a request. An unknown parameter causes an error that names it.
 func readListQuery(q *page.Exchange) (*listQuery, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -74,7 +74,7 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	return ask, nil
 }
 
-// value returns a function for the path variables of a query.
+// value returns a function that returns the value of a path variable.
 func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if v, ok := s.PathVar(ask.vars, name); ok || !ask.arrangement.everywhere {
@@ -84,16 +84,16 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 	}
 }
 
-// anyRoot replaces the roots of the source in a path.
+// anyRoot stands in a path for the root, such as the account, if the list is of all roots.
 const anyRoot = "any"
 
-// isEverywhere reports whether the list has no root in its address, so that it shows all roots of the source.
+// isEverywhere reports whether the list shows the records of all roots, such as all accounts, because its address names none.
 func isEverywhere(q *page.Exchange, ask *listQuery) bool {
 	return ask.list.IsAcrossRoots() && q.V.Options.Search != nil && ask.asOf.At.IsZero() &&
 		!slices.ContainsFunc(ask.vars, func(p understudy.Param) bool { return isRoot(q, strings.TrimPrefix(p.Name, understudy.OwnPrefix)) })
 }
 
-// isRoot reports whether a path variable names a root.
+// isRoot reports whether the value of a path variable is a root of the source, such as an account.
 func isRoot(q *page.Exchange, name string) bool {
 	return slices.Contains(q.Source.Spec.Roots.Vars, name)
 }
@@ -111,7 +111,7 @@ func refuseList(q *page.Exchange, slug string) error {
 	})
 }
 
-// readParam adds one parameter of the address to the query.
+// readParam adds one parameter of the address to the parsed query.
 func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	paging := ask.list.PagingStyle
 	f := ask.list.Spec.Filter(p.Name)
@@ -133,7 +133,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 		return nil
 	case f == nil && p.Name != paging.Size && !plan.IsPosition(paging, p.Name) || p.Name == "":
 		return refuseParam(q, ask, p.Name)
-	case p.Value == "": // an empty input of the form
+	case p.Value == "": // the parameter comes from an empty input of the form
 		ask.isCanonical = false
 		return nil
 	case p.Name == paging.Size && p.Value == strconv.Itoa(paging.Default):
@@ -158,7 +158,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	return nil
 }
 
-// readAgo parses a relative moment like page.ParseAgo, and returns it in the form of a filter's value.
+// readAgo parses a relative moment such as "-7d" (see page.ParseAgo) and returns it as the value of a filter.
 func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool) {
 	t, ok := page.ParseAgo(text, q.Clock.Start, q.Clock.Zone)
 	if f.Type == spec.TypeDate {
@@ -167,7 +167,7 @@ func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool)
 	return page.WriteDate(f.Type, t), ok
 }
 
-// checkBack checks that the newest stored position contains only a position, because it becomes part of a link.
+// checkBack returns an error if the last parameter ParamBack contains anything but a position. It becomes part of a link.
 func checkBack(q *page.Exchange, ask *listQuery) error {
 	params, err := understudy.ParseQuery(ask.back[len(ask.back)-1])
 	if err != nil {
@@ -201,8 +201,8 @@ func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 	return page.NewUnknownWord("parameter", name, append(known, understudy.OwnAsOf, paramColumns, paramText, paramNarrow, paramSort), nil)
 }
 
-// convertDay replaces a filter by day with filters for the day's start and end in the reader's zone. Upstream takes
-// a plain date as a day in UTC.
+// convertDay replaces a filter for a day by filters for the start and the end of that day in the reader's zone.
+// Upstream would take a date as a day in UTC.
 func convertDay(q *page.Exchange, ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Spec.Filter(p.Name)
@@ -216,7 +216,7 @@ func convertDay(q *page.Exchange, ask *listQuery) {
 		end := day.AddDate(0, 0, 1)
 		if _, a := day.Zone(); a == 0 {
 			if _, b := end.Zone(); b == 0 {
-				continue // the reader's day is the same as the day in UTC
+				continue // the reader's zone is UTC on this day, so upstream's filter means the same day
 			}
 		}
 		since, until := sibling(ask.list, f, "since"), sibling(ask.list, f, "until")
@@ -231,8 +231,8 @@ func convertDay(q *page.Exchange, ask *listQuery) {
 	}
 }
 
-// address returns the viewer's address of a query with other parameters. query has upstream's parameters, back the
-// newer pages.
+// address returns the address of this list with upstream's parameters in query. back has the positions of the newer
+// pages. suffix may be that of a data format.
 func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
 	own := append(ask.arrangement.params(), ask.asOf.Param()...)
 	for _, b := range back[max(0, len(back)-page.MaxBack):] {
@@ -241,7 +241,7 @@ func (ask *listQuery) address(suffix string, query understudy.Query, back []stri
 	return ask.list.Address(suffix, slices.Concat(ask.vars, query), own)
 }
 
-// sibling returns the list's filter on the same field with another comparison, or nil.
+// sibling returns the list's filter for the same field with another comparison. It returns nil if there is none.
 func sibling(l *plan.List, f *spec.Filter, op string) *spec.Filter {
 	for _, other := range l.Spec.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {

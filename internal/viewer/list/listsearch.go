@@ -1,4 +1,4 @@
-// Lists that upstream does not have in this form. They are searches in the stored records.
+// Lists with an order or conditions that upstream does not support. They are searches in the stored records.
 
 package list
 
@@ -16,8 +16,8 @@ import (
 	"understudy/spec"
 )
 
-// conditions returns a list's path, filters and own condition as a search. ok is false if the search cannot express
-// one of them.
+// conditions returns the search that finds the same records as a list: its path, its filters and its added
+// conditions. ok is false if a search cannot express one of these.
 func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 	if lv.ask.target == nil || !lv.q.Kind.HasRecords() {
 		return ask, false
@@ -42,7 +42,7 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 	return ask, true
 }
 
-// checkSearchable returns an error if no list can be searched here.
+// checkSearchable returns an error if the viewer cannot show this list by a search.
 func (lv listing) checkSearchable() error {
 	switch {
 	case lv.q.V.Options.Search == nil:
@@ -56,7 +56,8 @@ func (lv listing) checkSearchable() error {
 	return nil
 }
 
-// searchAsk returns a list as a search, or an error if it cannot be one. The gate must have permitted the target.
+// searchAsk returns the search for a list, whose target the gate has permitted. It returns an error if the list
+// cannot be searched.
 func (lv listing) searchAsk() (query.SearchRequest, error) {
 	ask, ok := lv.conditions()
 	if !ok {
@@ -67,8 +68,8 @@ func (lv listing) searchAsk() (query.SearchRequest, error) {
 	return ask, nil
 }
 
-// searchOrder returns the order of the search. A cost is shown without its minus sign, so the largest cost is the
-// smallest number.
+// searchOrder returns the order of the search. A cost is stored as a negative number and shown without the minus
+// sign, so the largest shown cost is the smallest number.
 func (a arrangement) searchOrder(k *plan.Kind) string {
 	if a.sort != nil && a.sort.Spec.Show == spec.ShowCost {
 		a.descending = !a.descending
@@ -79,7 +80,7 @@ func (a arrangement) searchOrder(k *plan.Kind) string {
 	return a.order()
 }
 
-// serveFoundList shows a list that upstream does not have in this form.
+// serveFoundList shows a list that is a search in the stored records.
 func (lv listing) serveFoundList() error {
 	if err := lv.checkSearchable(); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (lv listing) serveFoundList() error {
 	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
-// valuesOf returns the words and the values of a search.
+// valuesOf returns the text and the values of a search.
 func valuesOf(search query.SearchRequest) []string {
 	all := []string{search.Text}
 	for _, c := range search.Where {
@@ -137,7 +138,7 @@ func (ask *listQuery) pageSize() int {
 	return max(n, 1)
 }
 
-// pages returns the links from the page of a searched list to other pages. next is the cursor of the older page.
+// pages returns links to the other pages of a searched list. next is the cursor of the older page.
 func (ask *listQuery) pages(next string) pageLinks {
 	position := func(cursor string) string {
 		if cursor == "" {
@@ -156,8 +157,8 @@ func (ask *listQuery) pages(next string) pageLinks {
 	})
 }
 
-// explainRefusal turns an error of a list's search into one for people: the condition is wrong, or it needs more
-// than the role may see.
+// explainRefusal returns an error for people about a search that failed because its condition is wrong or uses fields
+// that the role may not see.
 func (lv listing) explainRefusal(err error) error {
 	wrong := page.FindSyntaxError(err)
 	if wrong == nil {
@@ -165,7 +166,7 @@ func (lv listing) explainRefusal(err error) error {
 		at.arrangement.cursor = ""
 		return explainFailure(explainCursorError(err, lv.ask.arrangement.cursor, at.address("", lv.ask.filters(), nil)))
 	}
-	// if the typed condition has the mistake, the error shows only that
+	// the error marks a mistake only in the condition that the reader typed, not in those of facets
 	if as := &lv.ask.arrangement; as.text != "" && len(as.narrow) > 0 {
 		_, err := lv.q.V.Options.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: as.text, Source: lv.q.Source.Name,
 			Kinds: []string{lv.q.Kind.Spec.Name}, Limit: 1})
@@ -181,7 +182,7 @@ func (lv listing) explainRefusal(err error) error {
 	}
 }
 
-// explainFailure turns an error that keeps a search from answering into one for people.
+// explainFailure returns an error for people about a search that failed although its conditions are correct.
 func explainFailure(err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrIndexing):

@@ -9,17 +9,17 @@ import (
 	"understudy"
 )
 
-// live is how an open list follows its records.
+// live tells the script of an open list how to update the list when records change.
 type live struct {
 	Feed         string // the address of the feed of the kind's changes
-	Rows         string // the address of the list up to the ids of changed records; empty if rows cannot be updated
-	AnnouncesNew bool   // new records belong on this page, because it is the newest without filters
+	Rows         string // the address of the list, ending where the ids of changed records are added; empty if rows cannot be updated
+	AnnouncesNew bool   // whether a new record belongs on this page, because it is the newest page and has no filters
 	Script       string
 }
 
-// liveUpdates returns how the list follows its records. It returns nil for an earlier moment, and for kinds that
-// are stored as pages. A change does not say which filters it passes, so a filtered page does not announce new
-// records. It still updates its rows, through the filtered list.
+// liveUpdates returns how an open list updates itself. It returns nil for an earlier moment, and for kinds without
+// stored records. The feed does not say which filters a changed record matches. So a filtered list does not announce
+// new records, but it still reads its own rows again.
 func (lv listing) liveUpdates() *live {
 	if lv.q.V.Options.Feed == "" || !lv.q.Clock.AsOf.At.IsZero() || !lv.q.Kind.HasRecords() {
 		return nil
@@ -38,8 +38,8 @@ func (lv listing) liveUpdates() *live {
 	return l
 }
 
-// rowsAddress returns the address of the list without a position, up to the value of one more condition. It returns
-// "" if the list cannot be searched, or if the caller may not see the ids.
+// rowsAddress returns the address of this list without a position, ending in the parameter for one more condition. It
+// returns "" if the list cannot be searched, or if the caller may not see the ids of records.
 func (lv listing) rowsAddress() string {
 	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil ||
 		!lv.q.Rights.Gate.CanSeeIDs(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {

@@ -21,23 +21,23 @@ import (
 
 const (
 	lookupPath   = page.ControlPrefix + "lookup"
-	lookupNumber = "number" // the field of the lookup form; the search box has searchText
+	lookupNumber = "number" // the form field with the number to look up; the form of the search box uses searchText
 )
 
 // lookupPage is the data of the template lookup.html.
 type lookupPage struct {
-	Sources   string     // the sources that are searched
-	Mistake   string     // the mistake in the number
-	Found     *foundPage // the matches; nil if no number was sent
-	Messages  any        // the found calls and messages, or nil if there are none
-	OtherHits []foundHit // the other records that were found
+	Sources   string     // the titles of the sources in which the number is looked up
+	Mistake   string     // a sentence that says what is wrong with the number; empty if nothing is
+	Found     *foundPage // the records with the number; nil if no number was sent
+	Messages  any        // the calls and messages with the number, as a conversation; nil if there are none
+	OtherHits []foundHit // the records with the number that are no calls or messages
 }
 
-// Conversation divides the records of a number. It returns the calls and messages as a conversation, oldest first,
-// and the other records in rest. talk is the data of the template "talk", or nil if there are none.
+// Conversation divides the records of a number. talk is the data of the template "talk" with the calls and messages,
+// oldest first, or nil if there are none. rest has all other records.
 type Conversation func(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit)
 
-// lookupList is the field of a list's form that has the list's address.
+// lookupList is the form field with the address of the list whose form was sent.
 const lookupList = "list"
 
 // LookupRoutes returns the routes of the lookup form and of its results.
@@ -49,7 +49,6 @@ func LookupRoutes(talk Conversation) []page.Route {
 	}
 }
 
-// checkLookUp returns an error unless the caller may look up numbers here.
 func checkLookUp(q *page.Exchange) error {
 	switch {
 	case q.Rights.CanLookUp():
@@ -67,7 +66,6 @@ func checkLookUp(q *page.Exchange) error {
 		Hint: "An administrator can allow it: add lookup to the role's do list."}
 }
 
-// serveLookup shows the form.
 func serveLookup(q *page.Exchange) error {
 	if err := checkLookUp(q); err != nil {
 		return err
@@ -78,8 +76,8 @@ func serveLookup(q *page.Exchange) error {
 	return renderLookup(q, http.StatusOK, &lookupPage{})
 }
 
-// sendLookup takes a number and redirects to its records. Other words from a search box are redirected to the
-// search.
+// sendLookup reads a phone number from a form and redirects to the records of the number. If the text of a search box
+// is no phone number, it redirects to the search.
 func sendLookup(q *page.Exchange) error {
 	if err := checkLookUp(q); err != nil {
 		return err
@@ -125,17 +123,16 @@ func sendLookup(q *page.Exchange) error {
 	return nil
 }
 
-// containsNumber matches a phone number with its country code within a longer text.
+// containsNumber matches a text that contains a phone number with a country code.
 var containsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
 
-// isLikeNumber reports whether a text in the search box is meant as a phone number.
+// isLikeNumber reports whether somebody who types this text into the search box means a phone number.
 func isLikeNumber(text string) bool {
 	digits, plus, ok := page.ParseDialled(text)
 	return ok && (plus || len(digits) >= understudy.MinPhoneDigits) || understudy.ParsePhone(text).HasCountryCode
 }
 
-// refuseLookup writes an audit entry for a number that was looked up too early, and returns an error with the time
-// to wait.
+// refuseLookup writes to the audit log that a lookup exceeded the limit. It returns an error that says how long to wait.
 func refuseLookup(q *page.Exchange, s *plan.Source, number string, wait time.Duration) error {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Source: s.Name, Values: []string{number},
 		Status: http.StatusTooManyRequests}
@@ -147,7 +144,7 @@ func refuseLookup(q *page.Exchange, s *plan.Source, number string, wait time.Dur
 		Hint: "Everybody here shares one limit, so that nobody finds numbers by guessing. Try again in a few seconds."}
 }
 
-// serveLookupResult shows the records of the number that a token stands for.
+// serveLookupResult shows the records of the phone number whose token is in the address.
 func serveLookupResult(q *page.Exchange, talk Conversation) error {
 	if err := checkLookUp(q); err != nil {
 		return err
@@ -168,7 +165,7 @@ func serveLookupResult(q *page.Exchange, talk Conversation) error {
 	return showLookupResult(q, number, here, talk)
 }
 
-// showLookupResult shows the records of a number from a cursor on.
+// showLookupResult shows a page of the records of a phone number.
 func showLookupResult(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Values: []string{number}}
 	first := s.first()

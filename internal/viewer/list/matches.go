@@ -1,4 +1,4 @@
-// Ids and phone numbers in the search box, which open their pages.
+// Ids and phone numbers in the search box. Searching for one opens its page.
 
 package list
 
@@ -13,7 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// findMatches returns the pages that a text may name, in every source that the caller may use.
+// findMatches returns links to the pages that the text of the search box may mean, in every source that the caller may use.
 func findMatches(q *page.Exchange, typed string) []page.Link {
 	var all []page.Link
 	for _, s := range q.V.Planned {
@@ -36,8 +36,8 @@ func findMatches(q *page.Exchange, typed string) []page.Link {
 	return all
 }
 
-// matchIDs returns the records that a text may name. If several kinds share the id's prefix, all are read, and the
-// kinds that have the record win.
+// matchIDs returns links to the records whose id the text may be. If the id's prefix belongs to several kinds, it
+// reads the record of each kind and returns those that exist.
 func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 	var all []page.Link
 	var targets []*spec.Target
@@ -72,9 +72,8 @@ func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 	return all
 }
 
-// matchNumbers returns the phone numbers that a text may mean. It accepts E.164 with marks between the digits, and
-// 00 in place of the plus. National digits are completed by the country codes of our own numbers, as far as the
-// caller may know them.
+// matchNumbers returns the phone numbers that a text may mean. It accepts E.164 with spaces or marks between the digits, and 00
+// instead of the plus sign. It completes national numbers by the country codes of our own numbers that the caller may know.
 func matchNumbers(q *page.Exchange, s *plan.Source, typed string) []string {
 	digits, plus, ok := page.ParseDialled(typed)
 	switch {
@@ -128,7 +127,7 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 	})
 }
 
-// listSearchables returns what can be typed into the search box, limited to what the caller may open.
+// listSearchables returns what the caller can type into the search box to open a page.
 func listSearchables(q *page.Exchange) []searchable {
 	var all []searchable
 	for _, s := range q.V.Planned {

@@ -1,6 +1,6 @@
-// Preferences in cookies: the columns that a browser has chosen for each kind, and whether matches are shown as
-// tables. The columns of an address have priority. A list without columns in its address is redirected to the
-// address with the stored columns.
+// Preferences in cookies: the columns that the reader has chosen for each kind, and whether searches show tables.
+// Columns in an address override the cookie. A list without columns in its address is redirected to the address with
+// the columns of the cookie.
 
 package list
 
@@ -16,15 +16,15 @@ import (
 
 const (
 	columnsCookie = "understudy_columns"
-	// maxPreferences is the largest size of the cookie, in bytes. Browsers store at most 4096 bytes with its name.
+	// maxPreferences is the maximum size of a cookie's value in bytes. Browsers store at most 4096 bytes with the name.
 	maxPreferences = 3500
 
 	viewCookie           = "understudy_found"
 	viewTable, viewCards = "table", "cards"
 )
 
-// preferredColumns returns the content of the cookie: the columns of each "source/kind", separated by commas. The
-// kind chosen last is at the end.
+// preferredColumns returns the content of the cookie as parameters: the name is "source/kind", and the value has the
+// columns separated by commas. The kind that the reader chose columns for most recently is last.
 func preferredColumns(r *http.Request) understudy.Query {
 	c, err := r.Cookie(columnsCookie)
 	if err != nil || len(c.Value) > maxPreferences {
@@ -37,7 +37,7 @@ func preferredColumns(r *http.Request) understudy.Query {
 	return all
 }
 
-// usePreferred adds the browser's stored columns to a query without columns. It reports whether there are any.
+// usePreferred adds the columns in the cookie to a query that names none. It reports whether it has changed the query.
 func (lv listing) usePreferred() bool {
 	if len(lv.ask.arrangement.columns) > 0 || lv.q.DataFormat != "" {
 		return false
@@ -48,14 +48,14 @@ func (lv listing) usePreferred() bool {
 	}
 	columns, err := parseColumns(lv.q.Kind, text)
 	if err != nil || len(columns) == 0 || slices.Equal(columns, lv.q.Kind.DefaultColumns) {
-		return false // the columns of an older spec, or the default columns
+		return false // the cookie has columns that the spec no longer has, or the default columns
 	}
 	lv.ask.arrangement.columns = columns
 	return true
 }
 
-// SetColumns stores the columns of the form in the cookie and redirects to the list. The form's buttons move one
-// column, or delete the choice.
+// SetColumns returns the handler of the form that chooses columns. It stores them in the cookie and redirects to the
+// list. Buttons of the form move one column, or delete the choice.
 func SetColumns(v *page.Visitor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var k *plan.Kind
@@ -81,7 +81,7 @@ func SetColumns(v *page.Visitor) http.HandlerFunc {
 	}
 }
 
-// moveColumn moves one column by one place.
+// moveColumn moves the named column by one place.
 func moveColumn(columns []*plan.Column, name string, by int) []*plan.Column {
 	i := slices.IndexFunc(columns, func(c *plan.Column) bool { return c.Spec.Name == name })
 	if to := i + by; i >= 0 && to >= 0 && to < len(columns) {
@@ -90,7 +90,8 @@ func moveColumn(columns []*plan.Column, name string, by int) []*plan.Column {
 	return columns
 }
 
-// keepColumns writes the cookie. If it is too large, the oldest choices are dropped.
+// keepColumns stores the chosen columns of a kind in the cookie. If the cookie becomes too large, it drops the kinds
+// that were chosen longest ago.
 func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns []*plan.Column) {
 	name := k.Source.Name + "/" + k.Spec.Name
 	all := preferredColumns(r).Remove(func(p understudy.Param) bool { return p.Name == name })
@@ -103,9 +104,9 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns [
 	page.KeepChoice(w, r, columnsCookie, all.String())
 }
 
-// viewForm chooses whether matches are shown as tables.
+// viewForm is the form that chooses whether a search shows hits or tables.
 type viewForm struct {
-	Table bool // matches are shown as tables
+	Table bool // whether the search shows tables
 	Back  string
 }
 
@@ -124,7 +125,7 @@ func setView(q *page.Exchange) error {
 	return nil
 }
 
-// withColumns returns the address of a list with other columns. Without columns the list has its default columns.
+// withColumns returns the address of a list with the given columns. If columns is empty, the list has its default columns.
 func withColumns(address string, columns []*plan.Column) string {
 	path, raw, _ := strings.Cut(address, "?")
 	params, err := understudy.ParseQuery(raw)
@@ -141,9 +142,9 @@ func withColumns(address string, columns []*plan.Column) string {
 // columnForm is the form that chooses columns.
 type columnForm struct {
 	Source, Kind, Back  string
-	CloseHref, OpenHref string // the address of the page without the form, and with the form
+	CloseHref, OpenHref string // the address of the page with the form closed, and with the form open
 	Choices             []columnChoice
-	HasChoice           bool // the browser has chosen other columns than the kind's default
+	HasChoice           bool // whether the reader has chosen other columns than the default columns of the kind
 }
 
 type columnChoice struct {
@@ -151,8 +152,8 @@ type columnChoice struct {
 	IsShown         bool
 }
 
-// columnForm returns the form. While it is open it offers every column that the role may see: first the current
-// columns, then the others.
+// columnForm returns the form that chooses columns. The open form offers all columns that the role may see, beginning
+// with those that the list shows now.
 func (lv listing) columnForm() columnForm {
 	at := lv.ask.address("", lv.ask.query, lv.ask.back)
 	f := columnForm{Source: lv.q.Source.Name, Kind: lv.q.Kind.Spec.Name, CloseHref: at, Back: withColumns(at, nil),

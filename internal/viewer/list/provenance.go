@@ -1,4 +1,4 @@
-// The provenance of a list: where its answer came from, and how often answers from records equalled upstream's.
+// The provenance of a list: where its answer came from, and how often lists composed from records are the same as upstream's.
 
 package list
 
@@ -12,15 +12,15 @@ import (
 	"understudy/request"
 )
 
-// provenance is what a list says about its own answer.
+// provenance is the text about where the answer of a list came from.
 type provenance struct {
 	How      string // such as "Assembled from records, 12 s old"
-	First    string // whether records or upstream are asked first, and why
-	Score    string // how often records and upstream gave the same answer
-	Differed string // the last difference between records and upstream
+	First    string // a sentence that says whether the list is first composed from records or requested from upstream, and why
+	Score    string // how often a list composed from records was the same as upstream's list
+	Differed string // the most recent difference between a list composed from records and upstream's list
 }
 
-// provenance returns where the list's answer came from, or nil if there is nothing to say.
+// provenance returns the text about where the list came from. It returns nil if nothing is known about that.
 func (lv listing) provenance() *provenance {
 	how := lv.q.AnswerOrigin()
 	if how == "" {
@@ -38,7 +38,7 @@ func (lv listing) provenance() *provenance {
 	return c
 }
 
-// describeScore sets which of the two is asked first, and the result of comparing them.
+// describeScore sets whether records or upstream are used first, and how often both gave the same list.
 func (lv listing) describeScore(c *provenance, l request.ListScore) {
 	switch {
 	case l.IsRecordsFirst() && l.IsPinned():

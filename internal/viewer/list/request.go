@@ -1,4 +1,4 @@
-// The request of a search: parsed from an address, as a search, and as an address.
+// The search page's request, which is parsed from an address and can be written as one.
 
 package list
 
@@ -16,16 +16,16 @@ import (
 // The parameters of the search page.
 const (
 	searchText   = "q"
-	searchKind   = "kind"   // a kind to search; may occur several times
-	searchNarrow = "narrow" // a condition that a facet added; may occur several times
-	searchSource = "source" // the only source to search
-	searchSort   = "sort"   // newest (the default), oldest, rank, or a field
+	searchKind   = "kind"   // the name of a kind in which to search; may occur several times
+	searchNarrow = "narrow" // a search condition of a facet that the reader clicked; may occur several times
+	searchSource = "source" // the name of the only source in which to search
+	searchSort   = "sort"   // the order of the results: newest (the default), oldest, rank, or the name of a field
 	searchCursor = "cursor"
-	searchBack   = "back" // the cursors of the pages visited before; "" stands for the first page
-	searchForm   = "form" // the open form: formSelect; links of the page do not contain it
+	searchBack   = "back" // the cursor of a page that the reader visited before; "" stands for the first page
+	searchForm   = "form" // the form that is open on the page, formSelect; links to other pages do not contain it
 )
 
-// searchRequest is the address of a search.
+// searchRequest is the parsed address of a search.
 type searchRequest struct {
 	text        string
 	source      string
@@ -35,14 +35,14 @@ type searchRequest struct {
 	cursor      string
 	back        []string
 	form        string
-	lookupToken string // the token of a number that is looked up; only cursor and back are set beside it
+	lookupToken string // the token of a phone number to look up; the request then has no fields but this, cursor and back
 }
 
-// orders are the orders that every search has.
+// orders are the orders that every search offers.
 var orders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"},
 	{Value: "rank", Text: "best match first"}}
 
-// readSearchRequest parses the address of a search and ignores empty parameters of its form.
+// readSearchRequest parses the address of a search. It ignores empty parameters, which an empty input of the form causes.
 func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -89,12 +89,13 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	return s, nil
 }
 
-// isCommonOrder reports whether every search has the order.
+// isCommonOrder reports whether the order is one that every search offers.
 func isCommonOrder(sort string) bool {
 	return slices.ContainsFunc(orders, func(o page.Option) bool { return o.Value == sort })
 }
 
-// orderField returns a column of the field by which an order sorts, of any kind. It returns nil if there is none.
+// orderField returns the column for the field by which an order sorts, whatever its kind. It returns nil if there is
+// no such column.
 func orderField(q *page.Exchange, sort string) *plan.Column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.V.Planned {
@@ -107,12 +108,12 @@ func orderField(q *page.Exchange, sort string) *plan.Column {
 	return nil
 }
 
-// isPlain reports whether the request has only a text, which may name one page.
+// isPlain reports whether the request has nothing but a text. Such a text may be an id or a phone number that has a page.
 func (s *searchRequest) isPlain() bool {
 	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == "" && s.form == ""
 }
 
-// joinConditions joins the typed text and the conditions of facets to one search text.
+// joinConditions returns one search text that contains the typed text and the conditions of facets.
 func joinConditions(text string, narrow []string) string {
 	if len(narrow) == 0 {
 		return text
@@ -126,11 +127,10 @@ func joinConditions(text string, narrow []string) string {
 	return strings.Join(parts, " ")
 }
 
-// onlyKinds matches the condition that a record is of some kinds.
+// onlyKinds matches a search condition that a record is of one of some kinds.
 var onlyKinds = regexp.MustCompile(`^kind:[a-z0-9_]+(?:,[a-z0-9_]+)*$`)
 
-// kindsIn returns the kinds to which the search form or a condition limits all matches. It returns nil if there is
-// no such limit.
+// kindsIn returns the kinds to which the form or a condition limits the search. It returns nil if nothing limits them.
 func (s *searchRequest) kindsIn() []string {
 	terms := strings.Fields(s.text)
 	if strings.ContainsAny(s.text, `"()`) || slices.Contains(terms, "OR") || slices.Contains(terms, "NOT") {
@@ -148,7 +148,7 @@ func (s *searchRequest) ask() query.SearchRequest {
 	return query.SearchRequest{Text: joinConditions(s.text, s.narrow), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
 }
 
-// address returns the address of a search, or of its data in a format.
+// address returns the address of a search. form is a data format, or "" for the page.
 func (s *searchRequest) address(form string) string {
 	var all understudy.Query
 	add := func(name string, values ...string) {
@@ -170,14 +170,14 @@ func (s *searchRequest) address(form string) string {
 	return page.SearchAddress("/search"+form, query.SearchRequest{Text: s.text, Source: s.source, Kinds: s.kinds}, all...)
 }
 
-// first returns the same search without its position.
+// first returns the same search, but beginning with the first page.
 func (s *searchRequest) first() searchRequest {
 	at := *s
 	at.cursor, at.back = "", nil
 	return at
 }
 
-// pages returns the links from the page of a search to other pages. next is the cursor of the older page.
+// pages returns links to the other pages of a search. next is the cursor of the older page.
 func (s *searchRequest) pages(next string) pageLinks {
 	return linkPages(s.cursor, next, s.back, func(cursor string, back []string) string {
 		at := *s
@@ -186,7 +186,7 @@ func (s *searchRequest) pages(next string) pageLinks {
 	})
 }
 
-// chips returns the conditions of a search.
+// chips returns a chip for each condition of the search.
 func (s *searchRequest) chips(q *page.Exchange) []chip {
 	var all []chip
 	if s.source != "" {

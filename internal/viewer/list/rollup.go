@@ -1,4 +1,4 @@
-// Rollups: how many records arrived lately, by a level such as a severity, counted in the newest page.
+// Rollups: how many records of each level, such as a severity, arrived recently. They are counted from the newest page.
 
 package list
 
@@ -13,31 +13,32 @@ import (
 
 // rollup is the table of counts above a list.
 type rollup struct {
-	Title  string // the title of the field that groups the counts
+	Title  string // the title of the field whose values are the levels
 	Spans  []string
 	Levels []level
 }
 
-// level is one value of the field, with the address that filters by it.
+// level is one value of the field, with the counts of its records. Its cell links to the list filtered by the value.
 type level struct {
 	Cell   page.Cell
 	Counts []tally
 }
 
-// tally is a count. AtLeast is true if the page ends before the time span does.
+// tally is a number of records in a time span. AtLeast is true if the page does not reach back to the start of the
+// time span, so that there may be more.
 type tally struct {
 	Count   int64
 	AtLeast bool
 }
 
-// spans are the time spans for which records are counted.
+// spans are the recent time spans for which records are counted.
 var spans = [...]struct {
 	word   string
 	length time.Duration
 }{{"5 minutes", 5 * time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"3 days", 72 * time.Hour}}
 
-// rollup counts the rows of the newest page by the field that the spec names. It returns nil if there is none, or
-// if the caller may not see the field or the clock.
+// rollup counts the rows of the newest page by the field that the spec names for this. It returns nil if the spec
+// names none, or if the caller may not see the field or the time of records.
 func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	k := lv.q.Kind
 	by := k.ByField[k.Spec.Rollup]
@@ -89,8 +90,8 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	return out
 }
 
-// levels returns the values to count: those of the filter on the field, or only the value by which the page is
-// filtered. It also returns the filter's name if the caller may use it.
+// levels returns the values to count: all values of the filter for the field, or only one if the page is filtered by
+// it. filter is the name of the filter if the caller may use it, else "".
 func (lv listing) levels(field string) (values []string, filter string) {
 	for i, f := range lv.ask.list.Spec.Filters {
 		if f.Field != field || !lv.q.Rights.CanFilter(lv.ask.list, i) {

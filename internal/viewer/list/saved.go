@@ -13,29 +13,30 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// maxNameLength is the largest length of a name, in characters.
+// maxNameLength is the maximum length in characters of the name of a saved search.
 const maxNameLength = 60
 
-// savedView is a saved search on the page.
+// savedView is a saved search as the search page shows it.
 type savedView struct {
 	Name, Href, Text string
-	Owner            string // the search's owner, if that is another caller
+	Owner            string // the name of the caller who saved the search; empty if it is this caller
 	Shared           bool
 	Own              bool
 	When             *page.When
-	WatchHref        string // the address to make a watch of it; empty if it cannot be watched
+	WatchHref        string // the address of the form that watches the search for new records; empty if it cannot be watched
 }
 
-// shelf has the saved searches on the page. It is nil if none can be saved.
+// shelf has the saved searches on the search page. It is nil if searches cannot be saved.
 type shelf struct {
 	Saved    []savedView
-	CanSave  bool // the current search can be saved
-	CanWatch bool // saved searches can be watched
+	CanSave  bool // whether the search on the page can be saved
+	CanWatch bool // whether saved searches can be watched for new records
 	Hidden   understudy.Query
-	BackHref string // the address to which the forms redirect
+	BackHref string // the address to which the forms redirect after they are sent
 }
 
-// newShelf returns the saved searches. found means that the page shows a search, which can be saved.
+// newShelf returns the saved searches for the page. found is true if the page shows the result of a search, which can
+// then be saved.
 func (sv searchView) newShelf(found bool) (*shelf, error) {
 	if sv.q.V.Options.Shelf == nil {
 		return nil, nil
@@ -65,7 +66,7 @@ func (sv searchView) newShelf(found bool) (*shelf, error) {
 	return out, nil
 }
 
-// saveSearch saves the search of the form under its name.
+// saveSearch saves a search under the name in the form.
 func saveSearch(q *page.Exchange) error {
 	if q.V.Options.Shelf == nil {
 		return page.NewNotFound("Searches can't be saved here", "This server has no search index.", "")
@@ -106,7 +107,6 @@ func saveSearch(q *page.Exchange) error {
 	return nil
 }
 
-// forgetSearch deletes a saved search.
 func forgetSearch(q *page.Exchange) error {
 	if q.V.Options.Shelf == nil {
 		return page.NewNotFound("Searches can't be saved here", "This server has no search index.", "")

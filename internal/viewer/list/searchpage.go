@@ -1,4 +1,4 @@
-// The search page, which opens the page of an id or phone number at once.
+// The search page. If the text is an id or a phone number, it redirects to the page of the record or number.
 
 package list
 
@@ -20,20 +20,20 @@ type searchPage struct {
 	Typed        string
 	Matches      []page.Link
 	Sources      []searchable
-	HasSearch    bool          // the server can search by words
-	Notes        bool          // notes on records are searched
-	HasLookup    bool          // the search box can look up numbers that the role hides
+	HasSearch    bool          // whether the search finds records by words
+	Notes        bool          // whether the search includes notes on records
+	HasLookup    bool          // whether the search box looks up phone numbers that the role hides
 	Kinds        []page.Option // the kinds that can be searched
 	Orders       []page.Option
 	Source       string
 	Narrow       []string
-	Mistake      *page.Pointer // the mistake in the typed text
-	Found        *foundPage    // the matches; nil if nothing was searched
+	Mistake      *page.Pointer // the position of a mistake in the typed text; nil if there is none
+	Found        *foundPage    // what the search found; nil if there was nothing to search for
 	Shelf        *shelf
 	SpecSearches []page.SearchLink // searches that the specs define
 }
 
-// searchable is what can be typed for one source.
+// searchable says which ids and phone numbers of a source open a page when they are typed into the search box.
 type searchable struct {
 	Title    string
 	Prefixes []prefixHelp
@@ -42,12 +42,12 @@ type searchable struct {
 
 type prefixHelp struct{ Prefix, Kind, Href string }
 
-// maxTyped is the longest text that may name a page, in bytes, and maxSearched the longest search text, which has
-// room for a hundred ids.
+// maxTyped is the length in bytes of the longest text that may be an id or a phone number. maxSearched is that of the
+// longest search, which has room for a hundred ids.
 const maxTyped, maxSearched = 200, 6000
 
-// serveSearch redirects to the page that the text names, or shows several such pages, the matches, or what can be
-// typed. Records are read to find a page only if two kinds may have the id.
+// serveSearch shows what a search finds. If the text is the id or number of one page, it redirects there; if of several, it
+// links to them. Without a text it shows what can be typed. It reads records only if the id may belong to more than one kind.
 func serveSearch(q *page.Exchange) error {
 	s, err := readSearchRequest(q)
 	if err != nil {
@@ -105,7 +105,8 @@ type searchView struct {
 	s *searchRequest
 }
 
-// searchData sends a search in a data format: the pages that the text may name, else all matches.
+// searchData sends the result of a search in a data format. If the text may be the id or number of pages, it sends
+// links to them instead.
 func (sv searchView) searchData(matches []page.Link) error {
 	if sv.q.V.Options.Search == nil && sv.q.DataFormat != page.DataSuffix {
 		return page.NewNotFound("Search is not available here", "This server has no search index.", "")
@@ -134,12 +135,13 @@ func (sv searchView) searchData(matches []page.Link) error {
 	return err
 }
 
-// orderOptions returns the orders that every search has, and the current order if it sorts by a field.
+// orderOptions returns the orders that every search offers. If the current order sorts by a field, it returns that too.
 func (sv searchView) orderOptions() []page.Option {
 	all := slices.Clone(orders)
 	if c := orderField(sv.q, sv.s.sort); c != nil && !isCommonOrder(sv.s.sort) {
 		text := "by " + c.Words
-		if strings.HasPrefix(sv.s.sort, "-") != (c.Spec.Show == spec.ShowCost) { // a cost is shown without its sign
+		// a cost is shown without its minus sign, so its order is reversed
+		if strings.HasPrefix(sv.s.sort, "-") != (c.Spec.Show == spec.ShowCost) {
 			text += ", largest first"
 		}
 		all = append(all, page.Option{Value: sv.s.sort, Text: text})
@@ -164,8 +166,8 @@ func SearchRoutes() []page.Route {
 	}
 }
 
-// OpenSearch describes the search box to browsers (OpenSearch 1.1). The description has nothing about records and
-// is open to everyone.
+// OpenSearch returns the handler that describes the search box to browsers (OpenSearch 1.1). It is open to everyone,
+// because the description contains nothing about records.
 func OpenSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := strings.TrimSuffix(v.Options.PublicURL, "/")

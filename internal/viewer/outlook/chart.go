@@ -1,4 +1,4 @@
-// The chart of a forecast: the samples, the level, and the likely course of the number.
+// The chart of a forecast: the samples, the level, and the likely values of the number in the future.
 
 package outlook
 
@@ -13,32 +13,32 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// chart is a chart of 100 by 100 units.
+// chart is the chart of a forecast. Its area is 100 by 100 units.
 type chart struct {
-	Line, Middle, Band string // the points of the lines
+	Line, Middle, Band string // the points of the lines: the samples, the middle of the forecast, and the area of likely values
 	Level              float64
 	LevelText          string
-	Now                float64 // the horizontal position of the last sample
+	Now                float64 // the x position of the last sample, where the forecast begins
 	Grid               []page.GridLine
 	Marks              []page.Mark
-	Says               string // the chart in words
+	Says               string // a sentence that describes the chart
 }
 
-// The largest number of grid lines, and the number of points of the fan.
+// The maximum number of grid lines, and the number of points of the area with the likely values.
 const (
 	marks     = 5
 	fanPoints = 24
 )
 
-// normal95 is the 0.95-quantile of the normal distribution.
+// normal95 is the 0.95 quantile of the standard normal distribution.
 const normal95 = 1.6449
 
-// newChart draws a forecast. It returns nil if there are too few samples for a line.
+// newChart returns the chart of a forecast. It returns nil if there are too few samples for a line.
 func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	if len(f.Line) < 2 {
 		return nil
 	}
-	level, _ := strconv.ParseFloat(f.Level, 64) // the level has been parsed before
+	level, _ := strconv.ParseFloat(f.Level, 64) // an error is not possible, because the forecast has parsed the level before
 	last := f.Line[len(f.Line)-1]
 	end := last.At
 	if f.State == forecast.Ready {
@@ -49,7 +49,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	for _, p := range f.Line {
 		low, high = min(low, p.Value), max(high, p.Value)
 	}
-	for _, p := range fan { // values far beyond the level need no room
+	for _, p := range fan { // the chart has no room for likely values far beyond the level
 		high = max(high, min(p.high, high+(high-low)/2))
 		low = min(low, max(p.low, low-(high-low)/4))
 	}
@@ -85,7 +85,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	return c
 }
 
-// fanPoint is the likely range of the number at a moment.
+// fanPoint is the range of likely values of the number at one moment.
 type fanPoint struct{ at, low, middle, high float64 }
 
 func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
@@ -93,14 +93,13 @@ func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
 		return nil
 	}
 	for i := range fanPoints + 1 {
-		t := (end - at) * float64(i*i) / (fanPoints * fanPoints) // the fan has more points where it is curved
+		t := (end - at) * float64(i*i) / (fanPoints * fanPoints) // the points are closer together at the beginning, where the area is more curved
 		middle, off := value+f.Drift*t, normal95*f.Deviation*math.Sqrt(t)
 		fan = append(fan, fanPoint{at + t, middle - off, middle, middle + off})
 	}
 	return fan
 }
 
-// timeMarks returns the marks of the time axis.
 func timeMarks(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []page.Mark) {
 	form, step := "2 Jan", max(math.Ceil(days/marks), 1)
 	if days < 2 {
@@ -113,7 +112,7 @@ func timeMarks(q *page.Exchange, since time.Time, days float64, x func(float64) 
 	return all
 }
 
-// niceStep returns 1, 2 or 5 times a power of ten, so that the range has at most parts steps.
+// niceStep returns the distance between grid lines: 1, 2 or 5 times a power of ten, so that the range has at most parts steps.
 func niceStep(over float64, parts int) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(over/float64(parts))))
 	for _, times := range []float64{1, 2, 5} {

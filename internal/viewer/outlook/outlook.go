@@ -1,6 +1,6 @@
-// The page of a forecast, and its line on the home page.
+// The page of a forecast, and the sentence about a forecast on the home page.
 
-// Package outlook shows when a sampled number may reach a level.
+// Package outlook shows when a sampled number, such as a balance, may reach a level.
 package outlook
 
 import (
@@ -20,7 +20,7 @@ import (
 	"understudy/spec"
 )
 
-// root is the path of the forecasts' pages.
+// root is the path below which each forecast has its page.
 const root = forecast.Path + "/"
 
 // Routes returns the routes of the forecasts' pages.
@@ -28,14 +28,14 @@ func Routes() []page.Route {
 	return []page.Route{{Pattern: "GET " + root + "{source}/{series}", Handler: serve}}
 }
 
-// outlookPage is a forecast in words, the data of the template outlook.html.
+// outlookPage is the data of the template outlook.html: a forecast in words.
 type outlookPage struct {
 	Forecast   *forecast.Forecast
 	Name       string
 	Says       amounts
 	Newest     *page.When
 	By         page.When
-	Likely     string // a probability in percent
+	Likely     string // the probability that the number reaches the level by the date, in percent
 	LikelyBand string
 	Dates      []dateView
 	Sure       string
@@ -45,7 +45,7 @@ type outlookPage struct {
 	Asked   formValues
 	Chart   *chart
 	JSON    string
-	Kind    string // the address of the page with the number
+	Kind    string // the address of the page of the kind to which the number belongs
 	Samples string
 	Oldest  *page.When
 }
@@ -53,17 +53,17 @@ type outlookPage struct {
 // formValues has the values of the form's fields.
 type formValues struct{ Level, By, Percent string }
 
-// amounts are the numbers of a forecast as people read them. Value is the newest sample.
+// amounts are the numbers of a forecast formatted for people. Value is the newest sample.
 type amounts struct{ Value, Level, Need, Daily string }
 
-// dateView is the date by which a probability is reached.
+// dateView says by which date the number reaches the level with a certain probability.
 type dateView struct {
 	Percent, Band string
 	At            page.When
 	Never         bool
 }
 
-// serve shows the forecast of a series, or sends it as JSON.
+// serve shows the forecast of a sampled number, or sends it as JSON.
 func serve(q *page.Exchange) error {
 	name := strings.TrimSuffix(q.R.PathValue("series"), q.DataFormat)
 	kind, field, _ := strings.Cut(name, ".")
@@ -110,7 +110,7 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "outlook", "Forecast of "+p.Name, p)
 }
 
-// seriesOf returns the series of a source whose forecasts the caller may see.
+// seriesOf returns the sampled numbers of a source whose forecasts the caller may see.
 func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 	if q.V.Options.Forecasts == nil {
 		return nil
@@ -123,7 +123,7 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 	return all
 }
 
-// Links returns links from a record's page to the forecasts of its numbers.
+// Links returns links from a record's page to the forecasts of its sampled numbers.
 func Links(q *page.Exchange) (links []page.Link) {
 	for _, one := range seriesOf(q, q.Source) {
 		if one.Kind == q.Kind.Spec.Name {
@@ -133,21 +133,20 @@ func Links(q *page.Exchange) (links []page.Link) {
 	return links
 }
 
-// href returns the address of a series' page.
 func href(s understudy.Series) string { return root + s.Source + "/" + s.Kind + "." + s.Field }
 
-// Line is a sampled number on the home page, with a sentence about its forecast, which may be empty.
+// Line is a sampled number on the home page. It has a sentence about the forecast, which may be empty.
 type Line struct {
 	Name, Href, Value, Text string
-	At                      *page.When // the time of the sampled value
+	At                      *page.When // when the value was sampled
 	Bad                     bool
 }
 
-// minLikely is the probability below which the home page does not mention a forecast.
+// minLikely is the probability below which the home page does not mention that a number may reach zero.
 const minLikely = 0.01
 
-// Lines returns the sampled numbers of a source, and when they may reach zero. If a forecast fails, it returns the
-// lines so far, because the page has other content.
+// Lines returns the sampled numbers of a source, and when each may reach zero. If a forecast fails, it returns the
+// lines before it, because the page has other content too.
 func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line) {
 	for _, one := range seriesOf(q, s) {
 		question, err := forecast.NewQuestion(one, "", "", "")
@@ -177,14 +176,14 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 	return lines
 }
 
-// figures formats the numbers of a series.
+// figures formats the values of a sampled number for people.
 type figures struct {
-	field *spec.Field // nil if the spec does not describe the number
-	unit  string      // a currency; empty if it is not known
+	field *spec.Field // the field of the spec; nil if the spec does not describe the number
+	unit  string      // the unit of the number, such as a currency; empty if it is not known
 }
 
-// figuresOf returns the format of a series. The currency comes from the stored record of the number, or else from
-// the newest sample.
+// figuresOf returns how to format the values of a sampled number. The currency comes from the record with the number
+// if it is stored, else from the newest sample.
 func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w figures) {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
@@ -207,7 +206,7 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	return w
 }
 
-// write formats one number.
+// write returns one value formatted for people.
 func (w figures) write(number string) string {
 	if w.field == nil {
 		return number
@@ -218,7 +217,7 @@ func (w figures) write(number string) string {
 	return number
 }
 
-// newPage returns the page of a forecast, without its form and chart.
+// newPage returns the data of a forecast's page, except its form and chart.
 func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) outlookPage {
 	v := outlookPage{Forecast: f, Name: nameOf(q, s), Newest: q.Clock.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
 	v.Says.Value, v.Says.Level = w.write(f.Value), w.write(f.Level)
@@ -242,7 +241,7 @@ func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figu
 	return v
 }
 
-// nameOf returns the name of a series: its kind, and its field if that has another name.
+// nameOf returns the name of a sampled number: its kind, followed by its field if that has another name.
 func nameOf(q *page.Exchange, s understudy.Series) string {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
@@ -256,8 +255,8 @@ func nameOf(q *page.Exchange, s understudy.Series) string {
 	return k.Spec.Singular + ": " + field
 }
 
-// day returns a moment as a day in the reader's zone. Moments near the current time also have the time of day. It
-// returns "never" for nil.
+// day returns the day of a moment in the reader's zone. If the moment is near the current time, it adds the time of
+// day. It returns "never" for nil.
 func day(q *page.Exchange, at *time.Time) string {
 	if at == nil {
 		return "never"
@@ -272,17 +271,17 @@ func day(q *page.Exchange, at *time.Time) string {
 	return l.Format("2 January 2006")
 }
 
-// sayDay returns a moment as day does, with the complete moment on hover.
+// sayDay is like day, but the result also has the exact time, which is shown on hover.
 func sayDay(q *page.Exchange, at time.Time) page.When {
 	w := q.Clock.Say(at, false)
 	w.Text = day(q, &at)
 	return w
 }
 
-// near is the distance from the current time up to which a moment is shown with its time of day.
+// near is how near to the current time a moment must be for its time of day to be shown.
 const near = 48 * time.Hour
 
-// percentText returns a probability in percent. It is never rounded to 0 or 1.
+// percentText returns a probability in percent. It never rounds a probability to 0 or 100 percent.
 func percentText(p float64) string {
 	switch {
 	case p > 0 && p < 0.001:
@@ -293,7 +292,7 @@ func percentText(p float64) string {
 	return strconv.FormatFloat(math.Round(p*1000)/10, 'f', -1, 64) + " %"
 }
 
-// band returns a range in words, or "" if both ends are the same.
+// band returns a range in words. It returns "" if both ends are the same.
 func band(low, high string) string {
 	if low == high {
 		return ""
@@ -301,7 +300,7 @@ func band(low, high string) string {
 	return low + " to " + high
 }
 
-// shortNumber returns a number with two decimal places, or with three significant digits below 1.
+// shortNumber returns a number with two decimal places. Below 1 it returns three significant digits.
 func shortNumber(x float64) string {
 	if math.Abs(x) < 1 {
 		return strconv.FormatFloat(x, 'g', 3, 64)

@@ -159,7 +159,6 @@ func AuditEntry(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 // canStream reports whether the response may be sent in pieces. Only pages are, not responses in a data format.
 func canStream(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }
 
-// recoverPanics runs f and turns a panic into an error.
 func recoverPanics(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -247,7 +247,6 @@ type packer struct {
 	between     int
 }
 
-// begin writes the gzip header.
 func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
 
 // add writes a piece of a page.

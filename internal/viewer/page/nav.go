@@ -151,7 +151,6 @@ func (o Option) IsTextValue() bool {
 
 const keysPath = "/-/keys"
 
-// keysAddress returns the address of the page that lists the keyboard shortcuts of a source's pages.
 func keysAddress(s *plan.Source) string {
 	if s == nil {
 		return keysPath

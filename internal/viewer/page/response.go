@@ -66,7 +66,6 @@ func (y *Reply) flush(buf *bytes.Buffer) error {
 	return err
 }
 
-// sendPacked sends the bytes that f writes.
 func (y *Reply) sendPacked(f func(*bytes.Buffer) error) error {
 	w := y.v.pages.buffers.Get().(*bytes.Buffer)
 	defer y.v.pages.buffers.Put(w)
@@ -102,7 +101,6 @@ func (q *Exchange) startStream() {
 	}
 }
 
-// finish sends the end of a page in pieces.
 func (y *Reply) finish() error {
 	if err := y.flush(y.page); err != nil || y.stream.zip == nil {
 		return err
@@ -113,7 +111,6 @@ func (y *Reply) finish() error {
 // htmlType is the media type of pages.
 const htmlType = "text/html; charset=utf-8"
 
-// send sends a response in a data format.
 func (q *Exchange) send(status int, contentType string, body []byte) {
 	q.setTimes(time.Time{})
 	q.Reply.write(status, contentType, body)
@@ -188,7 +185,6 @@ func (y *Reply) write(status int, contentType string, body []byte) {
 	}
 }
 
-// pack compresses a page into a buffer.
 func (y *Reply) pack(into *bytes.Buffer, body []byte) error {
 	if len(y.Fragments) > 0 {
 		return y.writeGzip(into, body)

@@ -4,7 +4,8 @@ package people
 
 import "strings"
 
-// A User-Agent names several browsers. The first of this list that it contains is its own.
+// The names of browsers and systems that may be in a User-Agent header, which contains several. The first of this
+// list that it contains is the right one.
 var (
 	browsers = []struct{ token, name string }{
 		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"}, {"CriOS/", "Chrome"}, {"Chrome/", "Chrome"},
@@ -16,7 +17,7 @@ var (
 	}
 )
 
-// browserOf returns a browser and its system in words.
+// browserOf returns the name of a browser and of its operating system, in words.
 func browserOf(agent string) string {
 	browser, system := "A browser", ""
 	for _, b := range browsers {

@@ -15,13 +15,13 @@ import (
 	"understudy/kit/accesslog"
 )
 
-// providerPath starts a sign-in at the identity provider.
+// providerPath is the path that redirects to the identity provider for sign-in.
 const providerPath = page.SignInPath + "/provider"
 
 // sessionsPath is the page of the caller's own sessions.
 const sessionsPath = page.ControlPrefix + "sessions"
 
-// Open returns the routes that anybody may use.
+// Open returns the routes that are open to everyone.
 func Open() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + page.SignInPath, Handler: serveSignIn},
@@ -32,7 +32,7 @@ func Open() []page.Route {
 	}
 }
 
-// Routes returns the routes for callers that have signed in.
+// Routes returns the routes for people who have signed in.
 func Routes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
@@ -40,22 +40,22 @@ func Routes() []page.Route {
 	}
 }
 
-// errNobody is the error of a server without sign-in.
+// errNobody is the error of a server on which nobody can sign in.
 var errNobody = page.NewNotFound("There is no sign-in page",
 	"An administrator chooses how people sign in with viewer.sign_in in the settings; see docs/reference/signin.md.", "/")
 
 // signInPage is the data of the template sign-in.html.
 type signInPage struct {
 	Back  string
-	At    string // the host of the identity provider; empty if people sign in by password
+	At    string // the host of the identity provider; empty if people sign in with a password
 	To    string
-	Name  string // the name that the person typed in the previous try
-	Wrong string // why the sign-in failed
-	Idle  int    // the number of hours after which an unused session ends
-	Days  int    // the number of days after which every session ends
+	Name  string // the name that the person typed before the sign-in failed
+	Wrong string // why the sign-in failed, in words; empty before the first attempt
+	Idle  int    // a session ends if it is not used for this number of hours
+	Days  int    // a session ends after this number of days
 }
 
-// serveSignIn shows the form, or redirects a person who has already signed in.
+// serveSignIn shows the sign-in page. A person who has already signed in is redirected.
 func serveSignIn(q *page.Exchange) error {
 	if q.V.Options.People == nil {
 		return errNobody
@@ -78,7 +78,7 @@ func showSignIn(q *page.Exchange, status int, p signInPage) error {
 	return q.Render(status, "sign-in", "Sign in", p)
 }
 
-// signIn starts a session. An error is shown above the form.
+// signIn handles the sign-in form and starts a session. If the sign-in fails, it shows the form again with the error.
 func signIn(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Users == nil {
 		return errNobody
@@ -92,7 +92,6 @@ func signIn(q *page.Exchange) error {
 	return nil
 }
 
-// redirectToProvider redirects a browser to the identity provider.
 func redirectToProvider(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
 		return errNobody
@@ -104,7 +103,7 @@ func redirectToProvider(q *page.Exchange) error {
 	return nil
 }
 
-// finishProvider starts a session for a person who comes back from the identity provider.
+// finishProvider starts a session for a person whom the identity provider has redirected back.
 func finishProvider(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
 		return errNobody
@@ -118,7 +117,8 @@ func finishProvider(q *page.Exchange) error {
 	return nil
 }
 
-// showSignInError shows the sign-in page again with an error. Why a provider failed is only logged.
+// showSignInError shows the sign-in page with an error. The reason of an identity provider's failure is written only
+// to the log.
 func showSignInError(q *page.Exchange, p signInPage, err error) error {
 	if err := writeRefusal(q, p.Name, err); err != nil {
 		return err
@@ -144,8 +144,8 @@ func showSignInError(q *page.Exchange, p signInPage, err error) error {
 	return err
 }
 
-// writeRefusal writes an audit entry for a refused sign-in. An unknown name may be a password, so the entry has
-// only its hash. Tries that were not checked have no entry.
+// writeRefusal writes a failed sign-in to the audit log. People sometimes type their password as the name, so an
+// unknown name is written as a hash. A sign-in that was not checked, such as after too many attempts, has no entry.
 func writeRefusal(q *page.Exchange, name string, err error) error {
 	if errors.Is(err, understudy.ErrTooMany) || !errors.Is(err, understudy.ErrUnauthorized) && !errors.Is(err, understudy.ErrForbidden) {
 		return nil
@@ -179,7 +179,6 @@ func signOut(q *page.Exchange) error {
 	return nil
 }
 
-// checkSignedIn returns an error unless the caller has signed in.
 func checkSignedIn(q *page.Exchange) error {
 	switch {
 	case q.V.Options.People == nil:
@@ -198,21 +197,20 @@ type sessionsPage struct {
 	Theme    page.ThemeForm
 }
 
-// Session is a session as pages show it.
+// Session is a session of a person as pages show it.
 type Session struct {
 	Session    signin.Session
 	Browser    string
 	Made, Seen page.When
-	Here       bool // the session belongs to this request
+	Here       bool // whether this request belongs to the session
 }
 
-// NewSession returns a session as pages show it. here is the id of this request's session.
+// NewSession returns a session as pages show it. here is the id of the session of this request.
 func NewSession(q *page.Exchange, s signin.Session, here string) Session {
 	return Session{Session: s, Browser: browserOf(s.Agent), Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false),
 		Here: s.ID == here}
 }
 
-// serveSessions shows the caller's sessions.
 func serveSessions(q *page.Exchange) error {
 	if err := checkSignedIn(q); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// The addresses of records, lists and numbers.
+// The addresses of the viewer's pages for records, lists and phone numbers.
 
 package plan
 
@@ -12,7 +12,7 @@ import (
 	"understudy/spec"
 )
 
-// OwnList is the parameter that names one of a kind's lists, by its slug.
+// OwnList is the parameter that chooses one of a kind's lists by its slug.
 const OwnList = understudy.OwnPrefix + "list"
 
 // Has reports whether a query has a parameter.
@@ -21,8 +21,8 @@ func Has(q understudy.Query, name string) bool {
 	return ok
 }
 
-// Address returns the address of a list. params are its path variables and upstream's parameters, own the viewer's
-// parameters.
+// Address returns the viewer's address of a list. params are the list's path variables and upstream's parameters. own
+// are parameters that belong to the viewer.
 func (l *List) Address(suffix string, params, own understudy.Query) string {
 	if l.Kind.Pick("", params) != l {
 		params = append(understudy.Query{{Name: OwnList, Value: l.Slug}}, params...)
@@ -30,8 +30,8 @@ func (l *List) Address(suffix string, params, own understudy.Query) string {
 	return l.Kind.Href + suffix + WithQuery(append(params, own...))
 }
 
-// Place returns the address of the record or list that a target means, or "" if the viewer has no page for it. It
-// keeps filters and position.
+// Place returns the viewer's address of a record or list, or "" if the viewer has no page for it. The address keeps
+// the filters and the position in the list.
 func (s *Source) Place(t *spec.Target) string {
 	if t == nil || t.Kind == nil {
 		return ""
@@ -54,8 +54,8 @@ func (s *Source) Place(t *spec.Target) string {
 	return ""
 }
 
-// AddressVars returns the path variables that the address of a target needs. It leaves out those of the id, and
-// those that the source fills with the same value.
+// AddressVars returns the path variables that the viewer's address of a target needs. It leaves out variables that
+// are part of the record's id, and those to which the source gives the same value.
 func (s *Source) AddressVars(t *spec.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
@@ -71,7 +71,7 @@ func (s *Source) AddressVars(t *spec.Target, id []string) understudy.Query {
 	return all
 }
 
-// WithQuery returns a query as the end of an address, or "" if it is empty.
+// WithQuery returns a query with a "?" before it, as the end of an address. It returns "" if the query is empty.
 func WithQuery(q understudy.Query) string {
 	if len(q) == 0 {
 		return ""
@@ -79,9 +79,9 @@ func WithQuery(q understudy.Query) string {
 	return "?" + q.String()
 }
 
-// Pick returns the list that an address means. A slug names the list. Without one, it is the first list whose
-// parent record the address names and that accepts all parameters, else the first whose parent it names, else the
-// first list. It returns nil if no list has the slug.
+// Pick returns the list that an address names by its slug. Without a slug, it returns the first list whose parent
+// record is in the parameters and that accepts all of them, else the first whose parent record is in the parameters,
+// else the first list. It returns nil if the kind has no list with the slug.
 func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	if slug != "" {
 		if i := slices.IndexFunc(k.PlannedLists, func(l *List) bool { return l.Slug == slug }); i >= 0 {
@@ -107,15 +107,14 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	return given
 }
 
-// IsMissing reports whether the parameters lack the parent record of a list, or a filter that upstream requires. A
-// list of all roots needs no root.
+// IsMissing reports whether an address lacks the id of the list's parent record, or a filter without which upstream
+// refuses the list. A list of all roots needs no value for the root.
 func (l *List) IsMissing(params understudy.Query) bool {
 	return slices.ContainsFunc(l.Needs, func(name string) bool {
 		return !Has(params, name) && !(l.IsAcrossRoots() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
 	}) || slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return f.Required && !Has(params, f.Name) })
 }
 
-// hasParam reports whether a list accepts a parameter.
 func (l *List) hasParam(name string) bool {
 	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.Needs, name) || l.Spec.Filter(name) != nil ||
 		name != "" && name == l.PagingStyle.Size || IsPosition(l.PagingStyle, name)
@@ -127,23 +126,23 @@ func (l *List) IsVar(name string) bool {
 	return slices.Contains(l.Needs, name) || IsOwnVar(l.Spec.Template(), name) && !slices.Contains(l.Needs, own)
 }
 
-// IsOwnVar reports whether a parameter changes a path variable that the source fills, such as
-// understudy.AccountSid.
+// IsOwnVar reports whether a parameter such as understudy.AccountSid replaces the value that the source gives to a
+// path variable.
 func IsOwnVar(path spec.Template, name string) bool {
 	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
 	return ok && path.Has(own)
 }
 
-// CompareNames orders parameters by name.
+// CompareNames compares two parameters by their names, for sorting.
 func CompareNames(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
 
-// IsPosition reports whether a parameter is a position in a list.
+// IsPosition reports whether a parameter contains the position of a page in a list.
 func IsPosition(p *spec.Paging, name string) bool {
 	return name != "" && p.IsPosition(name)
 }
 
-// PathTo returns upstream's path of a record. It needs the parts of the id, the parameters of the viewer's address,
-// and the variables that the source fills. ok is false if a variable is missing.
+// PathTo returns upstream's path of a record. The values of its variables come from the parts of the id, the
+// parameters of the viewer's address, and the source. ok is false if a value is missing.
 func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok bool) {
 	in := k.PlannedInstances[0]
 	return in.Spec.Template().FillEscaped(func(name string) (string, bool) {
@@ -154,7 +153,8 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 	})
 }
 
-// PathVar returns the value of a path variable in the viewer's address, or else the source's value.
+// PathVar returns the value of a path variable from the parameters of the viewer's address. Without such a parameter
+// it returns the value that the source gives to the variable.
 func (s *Source) PathVar(params understudy.Query, name string) (string, bool) {
 	if given, ok := params.Get(name); ok {
 		return given, true
@@ -165,8 +165,8 @@ func (s *Source) PathVar(params understudy.Query, name string) (string, bool) {
 	return s.Config.PathVar(name)
 }
 
-// CanOpen reports whether the page of a record can be found by its id. It cannot if the id contains a slash or is
-// too long, for example. Browsers remove "." and ".." from addresses.
+// CanOpen reports whether the viewer has a page for a record with this id. It has none if the id contains a slash or
+// is too long, for example, or if it is "." or "..", which browsers remove from addresses.
 func (k *Kind) CanOpen(id string, params understudy.Query) bool {
 	parts := strings.Split(id, spec.IDSeparator)
 	if len(parts) != len(k.Spec.ID) || id == "." || id == ".." {
@@ -180,8 +180,8 @@ func (k *Kind) CanOpen(id string, params understudy.Query) bool {
 	return err == nil && t.Instance == k.PlannedInstances[0].Spec
 }
 
-// NumberHref returns the address of a number's page, or "" if the text is no number. A number is E.164 or a short
-// code.
+// NumberHref returns the address of a phone number's page. It returns "" if the text is neither a number in E.164 nor
+// a short code.
 func (s *Source) NumberHref(text string) string {
 	if !IsNumber(text) {
 		return ""
@@ -189,7 +189,7 @@ func (s *Source) NumberHref(text string) string {
 	return "/" + s.Name + "/" + NumberWord + "/" + text
 }
 
-// OwnVars returns the parameters that change path variables which the source fills.
+// OwnVars returns the parameters with the viewer's prefix, which replace values that the source gives to path variables.
 func OwnVars(q understudy.Query) understudy.Query {
 	return q.Remove(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }

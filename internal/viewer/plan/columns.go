@@ -1,4 +1,4 @@
-// Columns: how each field of a kind is shown. They are planned once.
+// Columns: how the viewer shows each field of a kind. They are computed once, at the start.
 
 package plan
 
@@ -9,7 +9,7 @@ import (
 	"understudy/spec"
 )
 
-// Shape is how a value is drawn.
+// Shape is the form in which a value is drawn, such as a date or a number.
 type Shape uint8
 
 const (
@@ -25,14 +25,14 @@ const (
 	ErrorCode
 )
 
-// planColumns plans the columns and the groups of a kind.
+// planColumns computes the columns of a kind, and the groups of fields on a record's page.
 func (k *Kind) planColumns() {
 	all := make([]*Column, 0, len(k.Spec.Fields))
 	k.ByField = map[string]*Column{}
 	for _, f := range k.Spec.Fields {
 		c := k.newColumn(f)
 		k.ByField[f.Name] = c
-		if f.Type != spec.TypeMedia { // the values of media fields are not in the records
+		if f.Type != spec.TypeMedia { // a field of type media has no value in the record
 			all = append(all, c)
 			if f.Type != spec.TypeMap {
 				k.AllColumns = append(k.AllColumns, c)
@@ -44,7 +44,8 @@ func (k *Kind) planColumns() {
 			k.DefaultColumns = append(k.DefaultColumns, c)
 		}
 	}
-	k.DefaultColumns = slices.DeleteFunc(k.DefaultColumns, func(c *Column) bool { // a unit is shown beside its number
+	// a field with the unit of a number is shown beside that number
+	k.DefaultColumns = slices.DeleteFunc(k.DefaultColumns, func(c *Column) bool {
 		return slices.ContainsFunc(k.DefaultColumns, func(of *Column) bool { return of.Unit == c.Spec.Name })
 	})
 	if len(k.DefaultColumns) == 0 {
@@ -57,7 +58,7 @@ func (k *Kind) planColumns() {
 	k.Groups = k.group(all)
 }
 
-// newColumn returns the column of a field, with the shape that fits its type and class.
+// newColumn returns the column of a field. Its shape depends on the type and the class of the field.
 func (k *Kind) newColumn(f *spec.Field) *Column {
 	c := &Column{Spec: f, Unit: f.Unit, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.Spec.ID, f.Name)}
 	for _, st := range slices.Concat(k.Spec.Final, k.Spec.Failed) {
@@ -96,7 +97,8 @@ func (k *Kind) newColumn(f *spec.Field) *Column {
 	return c
 }
 
-// group sorts the fields of a record into groups: the columns of its table, its times, each object, and the others.
+// group divides the fields of a record into groups: the columns of the table, the times, the fields of each object,
+// and all others.
 func (k *Kind) group(all []*Column) []Group {
 	first := Group{Title: "Overview"}
 	times, more := Group{Title: "Times"}, Group{Title: "More"}
@@ -128,7 +130,7 @@ func (k *Kind) group(all []*Column) []Group {
 	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })
 }
 
-// ColumnNames returns the names of all columns that a table can show.
+// ColumnNames returns the names of all fields that a table can show as columns.
 func (k *Kind) ColumnNames() []string {
 	names := make([]string, len(k.AllColumns))
 	for i, c := range k.AllColumns {
@@ -137,7 +139,7 @@ func (k *Kind) ColumnNames() []string {
 	return names
 }
 
-// ShapeText says in words where upstream shows records in a shape.
+// ShapeText says in words in which of upstream's answers records have a shape.
 func (k *Kind) ShapeText(shape string) string {
 	for _, l := range k.PlannedLists {
 		if l.Spec.Shape == shape {

@@ -1,4 +1,4 @@
-// Kinds of contact between two numbers, as the spec describes them.
+// Contacts: records such as calls and messages, which connect two phone numbers.
 
 package plan
 
@@ -9,24 +9,24 @@ import (
 	"understudy/spec"
 )
 
-// NumberWord is the path element of the pages about numbers. No kind may have this name.
+// NumberWord is the part of a path that begins the pages about phone numbers. No kind may have this name.
 const NumberWord = "number"
 
-// Contact is a kind whose records are contacts between two numbers. Its main list can be filtered by either number,
-// and its records have a time.
+// Contact is a kind whose records connect two phone numbers. Its main list can be filtered by either number, and its
+// records have a time.
 type Contact struct {
 	Kind *Kind
 	List *List
-	Ends [2]End // in the order of the spec's fields: the caller or sender, then the receiver
+	Ends [2]End // the two fields in the order of the spec: first the caller or sender, then the receiver
 }
 
-// End is a field with a number, and the filter by this field.
+// End is a field with one of the two phone numbers, and the filter for this field.
 type End struct {
 	Column *Column
 	Filter int
 }
 
-// planContactKinds finds the kinds of contact of a source.
+// planContactKinds finds the kinds of a source whose records connect two phone numbers.
 func (s *Source) planContactKinds() {
 	for _, k := range s.Kinds {
 		if !k.IsBrowsable() || k.Spec.Clock == "" || k.Spec.OwnNumber != "" {
@@ -47,7 +47,7 @@ func (s *Source) planContactKinds() {
 	}
 }
 
-// NumberFilters returns the filters for records from one number to another.
+// NumberFilters returns the filters that select the records from one phone number to another.
 func (t *Contact) NumberFilters(from, to string) understudy.Query {
 	return understudy.Query{
 		{Name: t.List.Spec.Filters[t.Ends[0].Filter].Name, Value: from},
@@ -55,7 +55,7 @@ func (t *Contact) NumberFilters(from, to string) understudy.Query {
 	}
 }
 
-// MakeTarget returns the target of the kind's newest page with a query.
+// MakeTarget returns the target of the newest page of the kind's main list with a query.
 func (t *Contact) MakeTarget(query understudy.Query) (*spec.Target, error) {
 	return t.Kind.Source.Spec.Resolve(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
 }

@@ -1,4 +1,4 @@
-// Figures: numbers and texts in the form that people read, as the spec describes fields.
+// Figures: numbers and texts formatted for people, as the spec describes the field.
 
 package plan
 
@@ -14,13 +14,13 @@ import (
 	"understudy/spec"
 )
 
-// maxDecimals is the largest number of decimal places of an amount of at least 1. An amount with more is rounded to
-// the currency's smallest unit.
+// maxDecimals is the maximum number of decimal places in an amount of at least 1. An amount with more is rounded to
+// the smallest unit of its currency.
 const maxDecimals = 4
 
-// Figure returns a field's number in the form that people read: 1386 seconds as 23:06, a price as $0.0255. exact is
-// the number as the API writes it, with its unit. ok is false if the spec does not describe the field, or if the
-// text is no such number.
+// Figure returns the number in a field formatted for people: 1386 seconds as 23:06, a price as $0.0255. exact is the
+// number as the API writes it, with its unit. ok is false if the spec does not describe the field as a number, or if
+// the text is no number.
 func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 	switch f.Show {
 	case spec.ShowSeconds:
@@ -52,7 +52,7 @@ func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 	return a.format(unit), strings.TrimSpace(number + " " + unit), true
 }
 
-// Symbol returns the symbol of a currency, such as $ for USD, or else the unit itself.
+// Symbol returns the symbol of a currency, such as $ for USD. If it knows none, it returns the unit itself.
 func Symbol(unit string) string {
 	unit = strings.ToUpper(unit)
 	if s := symbols[unit]; s != "" {
@@ -61,16 +61,16 @@ func Symbol(unit string) string {
 	return unit
 }
 
-// symbols are the currency symbols that most people know.
+// symbols are the symbols of currencies that readers everywhere know.
 var symbols = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "CAD": "CA$", "AUD": "A$"}
 
-// The currencies (ISO 4217) whose smallest unit is not a hundredth.
+// Currencies (ISO 4217) whose smallest unit is not one hundredth, but one or one thousandth of the currency.
 var (
 	wholeCurrencies    = strings.Fields("BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF UGX VND VUV XAF XOF XPF")
 	thousandCurrencies = strings.Fields("BHD JOD KWD OMR TND")
 )
 
-// decimalPlaces returns the number of decimal places of a currency's smallest unit.
+// decimalPlaces returns how many decimal places a currency has.
 func decimalPlaces(unit string) int {
 	switch {
 	case slices.Contains(wholeCurrencies, unit):
@@ -81,13 +81,13 @@ func decimalPlaces(unit string) int {
 	return 2
 }
 
-// amount is a decimal number by its digits.
+// amount is a decimal number with all of its digits, so that nothing is rounded.
 type amount struct {
 	negative        bool
 	whole, fraction string
 }
 
-// maxDigits is the largest number of digits of an amount that is reformatted.
+// maxDigits is the maximum number of digits of an amount. A longer amount is shown as it is.
 const maxDigits = 40
 
 func readAmount(text string) (a amount, ok bool) {
@@ -100,7 +100,7 @@ func readAmount(text string) (a amount, ok bool) {
 	return amount{negative, strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")}, true
 }
 
-// movePoint divides the amount by a power of ten.
+// movePoint divides the amount by ten to the power of places.
 func (a *amount) movePoint(places int) {
 	if short := places - len(a.whole); short > 0 {
 		a.whole = strings.Repeat("0", short) + a.whole
@@ -109,7 +109,7 @@ func (a *amount) movePoint(places int) {
 	a.whole, a.fraction = strings.TrimLeft(a.whole[:at], "0"), strings.TrimRight(a.whole[at:]+a.fraction, "0")
 }
 
-// reducePlaces rounds the amount to fewer decimal places.
+// reducePlaces rounds the amount to a smaller number of decimal places.
 func (a *amount) reducePlaces(places int) {
 	n, _ := new(big.Int).SetString(a.whole+a.fraction[:places], 10)
 	n.Add(n, big.NewInt(int64(a.fraction[places]-'0')/5))
@@ -117,7 +117,7 @@ func (a *amount) reducePlaces(places int) {
 	a.movePoint(places)
 }
 
-// format returns the amount in a currency, or without one if unit is empty.
+// format returns the amount with the symbol of its currency. If unit is empty, there is no symbol.
 func (a *amount) format(unit string) string {
 	fraction := a.fraction
 	if least := decimalPlaces(unit); len(fraction) < least {
@@ -138,7 +138,7 @@ func (a *amount) format(unit string) string {
 	return text
 }
 
-// Minus is the minus sign of negative numbers.
+// Minus is the character that negative numbers begin with.
 const Minus = "\u2212"
 
 // GroupDigits puts commas between groups of three digits.
@@ -162,14 +162,14 @@ func formatSeconds(seconds string) (text string, ok bool) {
 	return strconv.FormatInt(n/3600, 10) + ":" + two(n/60%60) + ":" + two(n%60), true
 }
 
-// ReadForm decodes form-encoded text and puts apart between the values. It returns any other text unchanged.
+// ReadForm decodes form-encoded text and separates the values by apart. It returns any other text unchanged.
 func ReadForm(text, apart string) string {
 	text, _ = ReadFormPlaces(text, apart)
 	return text
 }
 
-// ReadFormPlaces is like ReadForm. It also returns the position in the result for each byte of the text and for its
-// end. places is nil if the text is no form.
+// ReadFormPlaces is like ReadForm, but also returns in places, for each byte of the text and for its end, the
+// position in the result. places is nil if the text is not form-encoded.
 func ReadFormPlaces(text, apart string) (read string, places []int) {
 	if !strings.Contains(text, "=") || strings.ContainsAny(text, " \t\n") {
 		return text, nil
@@ -192,7 +192,7 @@ func ReadFormPlaces(text, apart string) (read string, places []int) {
 			case shown == "+":
 				shown = " "
 			case shown == "%":
-				for next = i; next < len(pair) && pair[next] == '%'; { // the bytes of a character are escaped one by one
+				for next = i; next < len(pair) && pair[next] == '%'; { // one character may be several escaped bytes, which are decoded together
 					next += 3
 				}
 				shown, _ = url.QueryUnescape(pair[i:next])
@@ -208,10 +208,10 @@ func ReadFormPlaces(text, apart string) (read string, places []int) {
 	return b.String(), append(places, b.Len())
 }
 
-// maxTags is the largest number of array values that are shown one by one.
+// maxTags is the maximum number of values of an array that are shown as separate labels.
 const maxTags = 50
 
-// Tags parses a JSON array of texts and numbers. ok is false for every other text.
+// Tags parses a JSON array of strings and numbers. ok is false for any other text.
 func Tags(text string) (tags []string, ok bool) {
 	if !strings.HasPrefix(text, "[") {
 		return nil, false

@@ -1,4 +1,4 @@
-// Which texts may be ids of records.
+// Ids of records: which texts have the form of an id, and how ids are spelled.
 
 package plan
 
@@ -9,7 +9,7 @@ import (
 	"understudy/spec"
 )
 
-// SpellID returns an id in the spelling of the records, whatever letter case was typed.
+// SpellID returns an id with the letter case that it has in records, whatever letter case was typed.
 func (s *Source) SpellID(typed string) string {
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
@@ -42,7 +42,8 @@ func (s *Source) CanName(k *Kind, text string) bool {
 	return true
 }
 
-// IsFormedID reports whether a text has the form of an id. Other words may begin with an id's prefix.
+// IsFormedID reports whether a text has the complete form of an id. A prefix alone is not enough, because other words
+// may begin with it.
 func IsFormedID(text string) bool {
 	_, ok := understudy.ParseAnyID(text)
 	return ok

@@ -1,4 +1,4 @@
-// The parent record of a list, as the spec's paths describe it.
+// The parent record of a list, which follows from the paths in the spec.
 
 package plan
 
@@ -8,14 +8,14 @@ import (
 	"understudy/spec"
 )
 
-// Parent is the kind of record that a path names, and which part of its id each path variable is. The zero value is
-// no parent.
+// Parent is the kind of a list's parent record. It says which variables of the list's path are parts of the parent's
+// id. The zero value means that there is no parent.
 type Parent struct {
 	Kind *Kind
-	Vars map[string]int // path variable -> index of the id's part
+	Vars map[string]int // for each path variable, the index of the part of the parent's id that is its value
 }
 
-// Fill returns a function that returns the path variables from the parts of a parent's id.
+// Fill returns a function that returns the values of path variables. parts are the parts of the parent's id.
 func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		i, ok := p.Vars[name]
@@ -26,7 +26,7 @@ func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	}
 }
 
-// Id joins a parent's id from the path variables. It returns "" if one is missing.
+// Id returns the parent's id, whose parts are the values of path variables. It returns "" if a value is missing.
 func (p Parent) Id(value func(string) (string, bool)) string {
 	if p.Kind == nil {
 		return ""
@@ -63,7 +63,8 @@ func (s *Source) ParentOf(path spec.Template, needs []string) Parent {
 	return best
 }
 
-// matchPrefix matches the beginning of a path with an instance path.
+// matchPrefix reports whether a path begins with the path of a record. vars has for each variable the index of its
+// part of the record's id.
 func matchPrefix(have, want []spec.Segment, in *spec.Instance) (vars map[string]int, ok bool) {
 	if len(have) <= len(want) {
 		return nil, false
@@ -83,7 +84,7 @@ func matchPrefix(have, want []spec.Segment, in *spec.Instance) (vars map[string]
 	return vars, true
 }
 
-// segmentVar returns the variable of a path segment. A file extension after it is ignored.
+// segmentVar returns the variable in a segment of a path. It ignores a file extension after the variable.
 func segmentVar(s spec.Segment) (name string, ok bool) {
 	return s.Name, s.HasLeadingVar() && (s.Tail == "" || s.Tail[0] == '.')
 }

@@ -1,4 +1,4 @@
-// Phone numbers with their digits in groups, as people write them in each country.
+// Phone numbers with their digits in groups, as people in each country write them.
 
 package plan
 
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// digitPlans are the digit groups of national numbers, by the first digits after the plus, the longest first. Sources
-// are ITU-T E.123 and the numbering plans that countries register with ITU-T E.129. A number of another length is
-// left in one group.
+// digitPlans are the sizes of the digit groups of national numbers, by the first digits after the plus sign. Longer
+// prefixes come first. The sources are ITU-T E.123 and the numbering plans that countries register with ITU-T E.129.
+// A number with another length stays in one group.
 var digitPlans = []struct {
 	begins string
 	groups []int
@@ -25,9 +25,9 @@ var digitPlans = []struct {
 	{"852", []int{4, 4}},
 }
 
-// GroupPhone groups the digits of an E.164 number: the country code, then the groups of its numbering plan. Without
-// a known plan the national number stays in one group, so that no group looks like an area code. Any other text is
-// returned unchanged.
+// GroupPhone returns an E.164 number with spaces between the country code and the groups of digits. If it does not
+// know the numbering plan of the country, the national number stays in one group, so that no group looks like an area
+// code. It returns any other text unchanged.
 func GroupPhone(text string) string {
 	if len(text) < 8 || len(text) > 16 || text[0] != '+' || text[1] == '0' {
 		return text
@@ -52,7 +52,7 @@ func GroupPhone(text string) string {
 	return b.String()
 }
 
-// planOf returns the digit groups of a national number, or nil if no plan is known.
+// planOf returns the sizes of the digit groups of a national number. It returns nil if it knows no numbering plan.
 func planOf(digits string, national int) []int {
 	for _, p := range digitPlans {
 		sum := 0
@@ -66,7 +66,7 @@ func planOf(digits string, national int) []int {
 	return nil
 }
 
-// CountryDigits returns the length of a number's country code (ITU-T E.164).
+// CountryDigits returns the number of digits in the country code of a number (ITU-T E.164).
 func CountryDigits(digits string) int {
 	if digits[0] == '1' || digits[0] == '7' {
 		return 1
@@ -81,7 +81,7 @@ func CountryDigits(digits string) int {
 	return 3
 }
 
-// IsNumber reports whether a text is a phone number in the form of the records.
+// IsNumber reports whether a text is a phone number as records write it.
 func IsNumber(text string) bool {
 	digits, least := text, 3
 	if text != "" && text[0] == '+' {

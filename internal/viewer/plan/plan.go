@@ -1,4 +1,4 @@
-// Plans: what is computed once, at the start, for every source, kind and list.
+// Plans: what the viewer computes once, at the start, for each source, kind and list.
 
 // Package plan computes once, at the start, what the viewer needs from the spec of a source.
 package plan
@@ -14,63 +14,63 @@ import (
 	"understudy/spec"
 )
 
-// Source is a source with its planned kinds.
+// Source is a source with the kinds of its spec, as the viewer shows them.
 type Source struct {
-	Config    *spec.Source // the source in the settings
+	Config    *spec.Source // the source as the settings define it
 	Name      string
 	Spec      *spec.Spec
 	Kinds     []*Kind
 	ByName    map[string]*Kind
 	OwnKinds  []*Kind    // the kinds that list our own numbers
-	ErrorDocs string     // the address of upstream's documentation of errors, with {code} in it; empty if it is not known
-	Contacts  []*Contact // the kinds of contact between two numbers
+	ErrorDocs string     // the address of upstream's documentation of error codes, with {code} in place of the code; empty if there is none
+	Contacts  []*Contact // the kinds whose records connect two phone numbers
 }
 
-// Kind is a kind with its planned lists and columns.
+// Kind is a kind with its lists, its columns, and the paths of its records.
 type Kind struct {
 	Spec             *spec.Kind
 	Source           *Source
-	PlannedLists     []*List // lists that need no parent record come first
+	PlannedLists     []*List // the lists of the kind; those that need no parent record come first
 	PlannedInstances []*Instance
-	DefaultColumns   []*Column // the default columns of a table
-	AllColumns       []*Column // all possible columns of a table
+	DefaultColumns   []*Column // the columns that a table of records has if the reader has chosen none
+	AllColumns       []*Column // all columns that a table of records can have
 	ByField          map[string]*Column
 	Groups           []Group
-	Href             string           // the address of the kind's list, such as "/twilio/calls"
-	CountedIn        map[string]*List // by field: the child lists whose rows the field counts
+	Href             string           // the viewer's address of the kind's list, such as "/twilio/calls"
+	CountedIn        map[string]*List // the lists below a record, by the field that has their number of rows
 }
 
-// Instance is one path of a kind's records.
+// Instance is a path that upstream has for a record of the kind.
 type Instance struct {
 	Spec  *spec.Instance
-	Needs map[string]string // the path variables other than the id, with the field that has each value; "" if none has it
+	Needs map[string]string // for each path variable that is not part of the id, the field with its value; "" if no field has it
 }
 
-// List is one list of a kind.
+// List is one of a kind's lists, as the viewer shows it.
 type List struct {
 	Spec        *spec.List
 	Kind        *Kind
 	PagingStyle *spec.Paging
-	Slug        string       // the list's name in the parameter OwnList
-	TabTitle    string       // the text of the list's tab
-	Needs       []string     // the path variables that the source cannot fill
-	Parent      Parent       // the parent record, whose id fills these variables
-	Newest      *spec.Target // its newest page; nil if it needs a variable
-	Sample      *spec.Target // a page of the list for questions to the gate; it is never requested
+	Slug        string       // the value of the parameter OwnList that chooses the list
+	TabTitle    string       // the text of the tab that links to the list
+	Needs       []string     // the path variables to which the source gives no value
+	Parent      Parent       // the parent record of the list, whose id contains the values of Needs
+	Newest      *spec.Target // the newest page of the list; nil if a path variable needs a value
+	Sample      *spec.Target // an example of a page, with which the viewer asks the gate about the list; it is never requested
 	Probes      []*spec.Target
 }
 
-// Column is one field as tables and records show it.
+// Column is a field as the viewer shows it in tables and on records' pages.
 type Column struct {
 	Spec      *spec.Field
-	Words     string // the title within a sentence
-	Heading   string // the title at the beginning of a line
+	Words     string // the title of the field in lower case, for use within a sentence
+	Heading   string // the title of the field beginning with an upper case letter
 	CellClass string // the CSS class of the column's cells
 	Shape     Shape
 	IsID      bool
-	isState   bool   // a final or failed state depends on the field
-	Unit      string // the field with the unit of the value
-	IsNumeric bool   // the value is a number, aligned to the right
+	isState   bool   // whether the field says that a record is final or has failed
+	Unit      string // the name of the field with the unit of the value; empty if there is none
+	IsNumeric bool   // whether the value is a number, which tables align to the right
 }
 
 // Group is a group of a record's fields with a heading.
@@ -79,7 +79,7 @@ type Group struct {
 	Columns []*Column
 }
 
-// New plans the pages of a source.
+// New computes how the viewer shows each kind of a source.
 func New(src *spec.Source) (*Source, error) {
 	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == JobsWord {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
@@ -110,8 +110,8 @@ func New(src *spec.Source) (*Source, error) {
 	return p, nil
 }
 
-// rank orders lists: 0 for a list that can be shown by itself, 1 for a list under a record, 2 for a list that
-// upstream refuses without a filter.
+// rank returns a key for sorting the lists of a kind. It is 0 for a list that can be shown without more values, 1 for
+// a list below a record, and 2 for a list that upstream refuses without a filter.
 func (l *List) rank() int {
 	if l.Spec.HasRequiredFilter() {
 		return 2
@@ -119,7 +119,7 @@ func (l *List) rank() int {
 	return min(len(l.Needs), 1)
 }
 
-// planLists plans the lists of a kind and sorts them by rank.
+// planLists computes the lists of a kind and sorts them by rank.
 func (k *Kind) planLists() error {
 	for _, l := range k.Spec.Lists {
 		lp := &List{Spec: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
@@ -147,7 +147,7 @@ func (k *Kind) planLists() error {
 	return nil
 }
 
-// listTitle returns the title of a list among those of its kind.
+// listTitle returns the title that distinguishes a list from the other lists of its kind.
 func listTitle(l *List, i int) string {
 	switch {
 	case l.Spec.Title != "":
@@ -160,8 +160,8 @@ func listTitle(l *List, i int) string {
 	return fmt.Sprintf("List %d", i+1)
 }
 
-// planTargets makes the targets of a list: its newest page, and for the gate a page with each filter. A placeholder
-// fills the variables of a parent record.
+// planTargets sets the targets of a list: its newest page, and for questions to the gate an example of a page with
+// each filter. In the examples, a placeholder stands for the id of the parent record.
 func (k *Kind) planTargets(lp *List) error {
 	path, _ := lp.Spec.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := k.Source.Config.PathVar(name); ok {
@@ -189,7 +189,8 @@ func (k *Kind) planTargets(lp *List) error {
 	return nil
 }
 
-// planInstances puts the paths that need only the id first, and finds the fields that fill the other paths.
+// planInstances finds for each path of a record the fields that have the values of its variables. It sorts the paths
+// so that those without such variables come first.
 func (k *Kind) planInstances() {
 	for _, in := range k.Spec.Instances {
 		ip := &Instance{Spec: in, Needs: map[string]string{}}
@@ -204,7 +205,7 @@ func (k *Kind) planInstances() {
 	slices.SortStableFunc(k.PlannedInstances, func(a, b *Instance) int { return min(len(a.Needs), 1) - min(len(b.Needs), 1) })
 }
 
-// FieldOf returns the field with the id of a record's parent, or "" if there is none.
+// FieldOf returns the name of the field that contains the id of a record's parent. It returns "" if there is none.
 func (k *Kind) FieldOf(p Parent) string {
 	if p.Kind == nil || len(p.Kind.Spec.ID) != 1 {
 		return ""
@@ -217,43 +218,43 @@ func (k *Kind) FieldOf(p Parent) string {
 	return ""
 }
 
-// IsAcrossRoots reports whether records of several roots can be shown together. The list must be under a root, and
-// the source must cover more roots than its user's own.
+// IsAcrossRoots reports whether the viewer can show the records of all roots (such as accounts) in one list. The path
+// of the list must contain a root, and the source must cover more roots than the default one.
 func (l *List) IsAcrossRoots() bool {
 	k, roots := l.Kind, l.Kind.Source.Spec.Roots.Vars
 	return len(k.Source.Config.Roots) > 0 && k.Source.Spec.RootField(k.Spec) != "" && slices.ContainsFunc(roots, l.Spec.Template().Has)
 }
 
-// IsAcrossRoots reports whether a list of the kind can show all roots together.
+// IsAcrossRoots reports whether the kind has a list that can show the records of all roots.
 func (k *Kind) IsAcrossRoots() bool {
 	return slices.ContainsFunc(k.PlannedLists, (*List).IsAcrossRoots)
 }
 
-// IsBrowsable reports whether the kind has a list that needs nothing but the source.
+// IsBrowsable reports whether the kind has a list that can be opened without more values, such as the id of a parent record.
 func (k *Kind) IsBrowsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].Newest != nil }
 
 // HasRecords reports whether the kind has records with ids, whose versions are stored.
 func (k *Kind) HasRecords() bool { return len(k.Spec.ID) > 0 }
 
-// IsSingle reports whether the kind has only one record, such as a balance. It has no list, and an instance that
-// needs nothing but the source.
+// IsSingle reports whether the kind has just one record, such as a balance. Such a kind has no list, and the path of
+// its record needs no id.
 func (k *Kind) IsSingle() bool {
 	return len(k.PlannedLists) == 0 && len(k.Spec.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].Needs) == 0
 }
 
-// IsOrphaned reports whether the kind's lists need a value that no record has, so that people must type it.
+// IsOrphaned reports whether the kind's first list needs a value that is not the id of any record, so that people must type it.
 func (k *Kind) IsOrphaned() bool {
 	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Parent.Kind == nil
 }
 
-// errorDocs matches the address of upstream's error documentation in the template of its error bodies.
+// errorDocs matches the address of upstream's documentation of error codes in the spec's template of error responses.
 var errorDocs = regexp.MustCompile(`https://[^"' ]*\{code\}[^"' ]*`)
 
-// JobsWord is the first path element of the jobs' addresses. No source may have this name.
+// JobsWord is the first part of the paths of jobs. No source may have this name.
 const JobsWord = "jobs"
 
-// Params returns the parameter names for the path variables that are not the id. Variables that the source fills
-// have the viewer's prefix.
+// Params returns the names that the path variables of a record have in the viewer's addresses, without those that are
+// part of the id. A name has the viewer's prefix if the source gives the variable a value.
 func (in *Instance) Params() []string {
 	var known []string
 	for _, name := range in.Spec.Template().Vars() {

@@ -1,4 +1,4 @@
-// The meanings of upstream's error codes, as the spec has them.
+// The meanings of upstream's error codes, from the spec.
 
 package plan
 
@@ -10,8 +10,8 @@ import (
 // Reason is an error code of upstream with its meaning.
 type Reason struct {
 	Code    string
-	Meaning string // a short text from the spec; empty if it has none
-	Docs    string // the address of upstream's documentation; empty if there is none
+	Meaning string // what the code means, in a few words of the spec; empty if the spec does not say it
+	Docs    string // the address of upstream's documentation of the code; empty if there is none
 }
 
 // Reason returns what the spec says about an error code.
@@ -27,8 +27,8 @@ func (r *Reason) String() string {
 	return "error " + r.Code + ", " + r.Meaning
 }
 
-// CodeDocs returns the address of upstream's documentation of an error code. It returns "" if the text is no code
-// or the spec has no such address.
+// CodeDocs returns the address of upstream's documentation of an error code. It returns "" if the text is no error
+// code, or if the spec has no address.
 func (s *Source) CodeDocs(text string) string {
 	_, word := s.Spec.Errors.Meanings[text]
 	number := text != "" && len(text) <= 12 && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })

@@ -1,4 +1,4 @@
-// Names in words.
+// Names of fields and kinds in words.
 
 package plan
 
@@ -11,8 +11,8 @@ import (
 	"understudy/spec"
 )
 
-// TitleOf returns a field's title for people. A field inside an object has only its own name. Abbreviations are in
-// capitals.
+// TitleOf returns the title of a field for people. For a field inside an object, it uses only the last part of the
+// name. Abbreviations are written in capitals.
 func TitleOf(f *spec.Field) string {
 	if f.Title != "" {
 		return f.Title
@@ -34,7 +34,7 @@ func Spell(name string) string {
 	return strings.Join(words, " ")
 }
 
-// UpperFirst returns s with its first letter in upper case. Titles of the spec are written as within a sentence.
+// UpperFirst returns s with its first letter in upper case. The titles in specs are in lower case, as within a sentence.
 func UpperFirst(s string) string {
 	if s == "" {
 		return ""
@@ -60,14 +60,14 @@ func Article(word string) string {
 	return "a " + word
 }
 
-// slug returns a title as a part of an address: "Toll-free" becomes "toll-free".
+// slug returns a title in a form that can be part of an address: "Toll-free" becomes "toll-free".
 func slug(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 	}), "-")
 }
 
-// Words splits a variable's name: CountryCode becomes country_code.
+// Words returns the name of a path variable with underscores between its words: CountryCode becomes country_code.
 func Words(name string) string {
 	var b strings.Builder
 	for i, r := range name {

@@ -1,4 +1,4 @@
-// The page of a credential: its rights, the lines for clients, and a test request.
+// The page of one credential: what it permits, how to configure clients with it, and a test request.
 
 package programs
 
@@ -14,39 +14,39 @@ import (
 	"understudy/spec"
 )
 
-// hiddenSecret replaces an unknown secret in the lines for clients.
+// hiddenSecret stands for the secret in examples when the secret is not known.
 const hiddenSecret = "YOUR_SECRET"
 
 // onePage is the data of the template credential.html.
 type onePage struct {
 	Credential   credentialView
-	Said         string // the message about what was just done
-	User, Secret string // the parts of a new credential, which are shown only once; otherwise empty
+	Said         string // a message about what the reader has just done
+	User, Secret string // the user and the secret of a credential that was just made; empty otherwise, as they are shown only once
 	Address      string
 	Lines        []snippet
 	Tried        *tried
-	Offer        string // the list for the test request; empty if the role may see none
+	Offer        string // the list that the test request reads; empty if the role may read none
 }
 
-// snippet is the configuration of one client.
+// snippet is an example of how to configure one client with the credential.
 type snippet struct{ Title, Code string }
 
 // credentialView is a credential as pages show it.
 type credentialView struct {
 	Name, Source, Title, Role, Href string
-	Fixed                           bool   // the credential is in the settings
-	Off                             string // why the credential does not work; empty if it works
+	Fixed                           bool   // whether the credential is defined in the settings
+	Off                             string // why the credential does not work, in words; empty if it works
 	Made, Expires                   *page.When
-	Allow                           []string // the methods and paths it may use in addition to reading
+	Allow                           []string // the methods and paths of writes that the credential permits
 	Bounds                          []string
 	Secrets                         []secretView
 }
 
-// secretView is a user with a secret of the credential.
+// secretView is one user name and secret of a credential.
 type secretView struct {
 	User  string
 	Made  *page.When
-	Until *page.When // nil if the secret is valid as long as the credential
+	Until *page.When // when the secret stops working; nil if it works as long as the credential
 }
 
 // viewOf returns a credential as pages show it.
@@ -78,7 +78,7 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 	return v
 }
 
-// disabledReason returns why the settings disable a credential, or "" if they do not.
+// disabledReason returns why a credential does not work because of the settings, or "" if it works.
 func disabledReason(q *page.Exchange, c credentials.Credential) string {
 	sameName := func(o credentials.Credential) bool { return o.Name == c.Name }
 	switch {
@@ -92,7 +92,6 @@ func disabledReason(q *page.Exchange, c credentials.Credential) string {
 	return ""
 }
 
-// boundsOf returns the limits of a credential in words.
 func boundsOf(s credentials.Scope) (all []string) {
 	if s.MaxStale != "" {
 		all = append(all, "accepts answers up to "+s.MaxStale+" out of date")
@@ -106,8 +105,8 @@ func boundsOf(s credentials.Scope) (all []string) {
 	return all
 }
 
-// find returns the credential of a name, and whether it is in the settings. If both a made and a configured
-// credential have the name, the configured one is valid.
+// find returns the credential of a name. fixed is true if it is defined in the settings. If the settings and the
+// viewer's page both define the name, only the one of the settings works.
 func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, err error) {
 	for _, c := range q.V.Options.Programs.Configured {
 		if c.Name == name {
@@ -122,10 +121,9 @@ func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, 
 	return c, false, page.NewNotFound("There is no credential "+understudy.Clip(name), "See the list of credentials.", Path)
 }
 
-// serveOne shows a credential.
 func serveOne(q *page.Exchange) error { return showOne(q, q.R.PathValue("name"), onePage{}) }
 
-// showOne shows a credential with the message and the secret in p.
+// showOne shows the page of a credential with the message and the secret in p.
 func showOne(q *page.Exchange, name string, p onePage) error {
 	c, fixed, err := find(q, name)
 	if err != nil {
@@ -148,8 +146,8 @@ func showOne(q *page.Exchange, name string, p onePage) error {
 	return q.Render(http.StatusOK, "credential", "Credential "+c.Name, p)
 }
 
-// newest returns the newest page of the first list that the credential's role may read. Main kinds have priority.
-// It returns nil if there is none.
+// newest returns the newest page of the first list that the credential's role may read. It tries the main kinds
+// first. It returns nil if there is no such list.
 func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 	src := q.V.ByName[c.Source]
 	if src == nil {
@@ -173,11 +171,11 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 	return other
 }
 
-// overlaps are the choices for how long the former secret stays valid after a rotation.
+// overlaps are the choices for how long the old secret still works after a rotation.
 var overlaps = []struct {
 	Value string
 	Text  string
 }{{"24h", "for one more day"}, {"1h", "for one more hour"}, {"168h", "for a week"}, {"0s", "no longer: stop it now"}}
 
-// Overlaps returns the choices for a rotation.
+// Overlaps returns the choices for how long the old secret still works after a rotation.
 func (onePage) Overlaps() any { return overlaps }

@@ -1,6 +1,6 @@
-// The page of all credentials, and the forms that make, rotate and revoke credentials.
+// The page of all credentials, and the forms that make, rotate or revoke a credential.
 
-// Package programs shows the pages on which programs are given access.
+// Package programs shows the pages on which administrators give programs access.
 package programs
 
 import (
@@ -24,7 +24,7 @@ import (
 // Path is the page of all credentials. The page of each credential is below it.
 const Path = page.ControlPrefix + "connect"
 
-// maxRate is the largest rate of a form, in requests a second.
+// maxRate is the maximum rate of a credential, in requests a second.
 const maxRate = 1e6
 
 // Routes returns the routes, which only administrators may use.
@@ -62,17 +62,16 @@ func writeAudit(q *page.Exchange, what, name string) error {
 type allPage struct {
 	Made, Configured []credentialView
 	Form             form
-	Once             string // the id of this form, so that it makes only one credential
+	Once             string // a random id of this form, so that submitting it twice makes only one credential
 	Sources, Roles   []page.Option
 }
 
-// form has the values with which a person makes a credential.
+// form has the values of the form that makes a credential.
 type form struct {
 	Name, Source, Role, Expires, MaxStale, Rate, Addresses, Allow string
-	Wrong                                                         string // why the credential was not made
+	Wrong                                                         string // why the form made no credential; empty if there was no error
 }
 
-// serveAll shows all credentials and the form that makes one.
 func serveAll(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		return page.NewBadRequest("This page takes no parameters", "Programs use /-/credentials.", nil)
@@ -103,7 +102,7 @@ func showAll(q *page.Exchange, status int, f form) error {
 	return q.Render(status, "connect", "Connect", p)
 }
 
-// rank orders the role all, which sees everything, behind all other roles.
+// rank returns a key for sorting roles. The role all, which may see everything, comes last.
 func rank(role string) int {
 	if role == understudy.RoleAll {
 		return 1
@@ -111,8 +110,8 @@ func rank(role string) int {
 	return 0
 }
 
-// countVisible returns how much a role sees: four for each field, one for each masked field, and half of that if
-// rules limit the records. The form begins with the role that sees least.
+// countVisible returns a measure of how much a role sees: four points for each visible field and one for each masked field,
+// divided by two if the role may see only some records. The form first has the role with the fewest points selected.
 func countVisible(q *page.Exchange, role string) (all int) {
 	for _, s := range q.V.Planned {
 		words := q.V.Options.Gate.DescribeRules(role, s.Name)
@@ -140,8 +139,8 @@ func countVisible(q *page.Exchange, role string) (all int) {
 	return all
 }
 
-// makeOne makes a credential. Its secret is only in this response. If it were behind an address or in a cookie, it
-// could be read again.
+// makeOne makes a credential and shows its secret. Only this response contains the secret. Behind an address or in a
+// cookie, somebody could read it again.
 func makeOne(q *page.Exchange) error {
 	value := func(name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
 	f := form{Name: value("name"), Source: value("source"), Role: value("role"), Expires: value("expires"), MaxStale: value("max_stale"),
@@ -164,7 +163,7 @@ func makeOne(q *page.Exchange) error {
 	return showOne(q, f.Name, onePage{Secret: shown.Secret, User: shown.User, Said: "The credential is ready."})
 }
 
-// makeScope parses the rights of the credential.
+// makeScope parses the fields of the form that say what the credential permits.
 func (f form) makeScope() (s credentials.Scope, err error) {
 	between := func(r rune) bool { return strings.ContainsRune(", \r\n\t", r) }
 	s = credentials.Scope{Source: f.Source, Role: f.Role, MaxStale: f.MaxStale, Allow: lines(f.Allow),
@@ -184,7 +183,7 @@ func (f form) makeScope() (s credentials.Scope, err error) {
 	return s, nil
 }
 
-// lines returns the lines of a text that are not empty.
+// lines returns the lines of a text without the empty lines.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -231,7 +230,7 @@ func revoke(q *page.Exchange) error {
 	return nil
 }
 
-// explainUnknown turns ErrNotFound into an error for people, and returns other errors unchanged.
+// explainUnknown returns an error for people if err is ErrNotFound, else err.
 func explainUnknown(err error, name string) error {
 	if errors.Is(err, understudy.ErrNotFound) {
 		return page.NewNotFound("No credential was created here with the name "+understudy.Clip(name),
@@ -240,5 +239,4 @@ func explainUnknown(err error, name string) error {
 	return err
 }
 
-// href returns the address of a credential's page.
 func href(name string) string { return Path + "/" + url.PathEscape(name) }

@@ -1,4 +1,4 @@
-// A test request with a credential, as its program would send it.
+// A test request with a credential, sent in the same way as a program sends it.
 
 package programs
 
@@ -14,21 +14,21 @@ import (
 	"understudy/spec"
 )
 
-// tryTimeout is the time limit of a test request.
+// tryTimeout is the maximum time of a test request.
 const tryTimeout = 20 * time.Second
 
-// tried is the outcome of a test request.
+// tried is the result of a test request.
 type tried struct {
 	Request string
-	Status  string // the status of the answer, such as "200 OK"
+	Status  string // the status of the response, such as "200 OK"
 	Tone    string
-	Words   string // where the answer came from, and its age
+	Words   string // where the response came from and its age, in words
 	Took    string
 	Bytes   string
-	Text    string // the body of an error response
+	Text    string // the body of an error response; empty if the request succeeded
 }
 
-// tryOne sends a test request to the drop-in frontend, with the user and secret of the form.
+// tryOne sends a test request to the drop-in frontend, with the user and the secret from the form.
 func tryOne(q *page.Exchange) error {
 	name := q.R.PathValue("name")
 	c, _, err := find(q, name)
@@ -51,13 +51,13 @@ func tryOne(q *page.Exchange) error {
 	if p.Tried, err = ask(q, dropIn, t, func(r *http.Request) { taken[0].Sign(r, user, secret) }); err != nil {
 		return err
 	}
-	if q.R.PostFormValue("shown") != "" { // the credential was just made, so the page continues to show its secret
+	if q.R.PostFormValue("shown") != "" { // the page still shows the secret of a new credential, so it must show it again
 		p.User, p.Secret = user, secret
 	}
 	return showOne(q, name, p)
 }
 
-// ask sends a request with a credential to a drop-in frontend. It has the reader's address.
+// ask sends a request with a credential to the drop-in frontend. The request has the IP address of the reader.
 func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.Request)) (*tried, error) {
 	ctx, cancel := context.WithTimeout(q.Ctx, tryTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.
 	return out, nil
 }
 
-// originText returns where an answer came from (RFC 9211) and its age (RFC 9111, 5.1).
+// originText returns where a response came from (RFC 9211) and its age (RFC 9111, 5.1), in words.
 func originText(h http.Header) string {
 	status, age := h.Get("Cache-Status"), h.Get("Age")
 	var how string
@@ -98,7 +98,7 @@ func originText(h http.Header) string {
 	return how + ", less than a second old"
 }
 
-// answer is a http.ResponseWriter that stores the status, the header and the start of the body.
+// answer is an http.ResponseWriter that stores the status, the header and the beginning of the body.
 type answer struct {
 	header http.Header
 	status int
@@ -107,7 +107,7 @@ type answer struct {
 	start  []byte
 }
 
-// keptStart is the number of stored bytes of a body.
+// keptStart is the number of bytes that are stored of a body.
 const keptStart = 2 << 10
 
 // Header returns the header of the response.
@@ -120,7 +120,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-// Write stores the start of the body.
+// Write stores the beginning of the body and drops the rest.
 func (a *answer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	a.size += int64(len(p))

@@ -1,4 +1,4 @@
-// The page that explains what a role sees of a kind, field by field, and which lines of the settings decide it.
+// The page that explains which fields of a kind a role may see, and which lines of the settings decide that.
 
 package roles
 
@@ -16,22 +16,22 @@ import (
 type kindPage struct {
 	Role, RoleHref string
 	Title, Source  string
-	List           string // the address of the kind's list; empty if it has none of its own
-	Rows           string // which records the role may find
+	List           string // the address of the kind's list; empty if the list needs the id of a parent record
+	Rows           string // which records of the kind the role may find, in words
 	Fields         []fieldRow
-	CanView        bool // the caller may view the pages as the role
+	CanView        bool // whether the caller may view the pages as the role
 	ViewAs         string
-	ID             string                    // the id of a record that the page explains
-	Record         *access.RecordExplanation // what the role sees of the record; nil if there is no id
+	ID             string                    // the id of the record for which the page explains what the role sees; may be empty
+	Record         *access.RecordExplanation // what the role sees of the record; nil without an id
 }
 
-// fieldRow is one field.
+// fieldRow says what the role sees of one field.
 type fieldRow struct {
 	Field, Class, Level, Tone, Line string
-	Value                           string // the value of the record as JSON; empty if it has none
+	Value                           string // the value in the record as JSON; empty if the record does not have the field
 }
 
-// serveKind explains what a role sees of a kind.
+// serveKind explains what a role may see of a kind.
 func serveKind(q *page.Exchange) error {
 	role, err := findRole(q, q.R.PathValue("role"))
 	if err != nil {
@@ -61,7 +61,7 @@ func serveKind(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "explain", plan.UpperFirst(k.Spec.Title)+" as "+role, p)
 }
 
-// toneOf returns the tone of a level. All levels that show a part have the same.
+// toneOf returns the CSS class for a level of access. All levels between see and hide have the same class.
 func toneOf(l access.Level) string {
 	switch l {
 	case access.See:
@@ -72,7 +72,7 @@ func toneOf(l access.Level) string {
 	return "busy"
 }
 
-// addRecord adds what the role sees of a record, and why it may find it.
+// addRecord adds what the role sees of a record, and why it may or may not find the record.
 func (p *kindPage) addRecord(q *page.Exchange, role string) error {
 	e, err := q.V.Options.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Spec.Name, p.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
@@ -91,5 +91,5 @@ func (p *kindPage) addRecord(q *page.Exchange, role string) error {
 	return nil
 }
 
-// maxValue is the largest part of a value that is shown, in bytes.
+// maxValue is the maximum number of bytes that the page shows of a value.
 const maxValue = 120

@@ -1,6 +1,6 @@
-// The table of who may see what, and the page of one role.
+// The table that shows what each role may see, and the page of one role.
 
-// Package roles shows who may see what, and which lines of the settings decide it.
+// Package roles shows what each role may see, and which lines of the settings decide that.
 package roles
 
 import (
@@ -19,10 +19,10 @@ import (
 	"understudy/spec"
 )
 
-// Path is the table of all roles. The page of each role is below it.
+// Path is the page with the table of all roles. The page of each role is below it.
 const Path = page.ControlPrefix + "roles"
 
-// Routes returns the routes for administrators, and the route that ends viewing as another role.
+// Routes returns the routes of these pages. All are for administrators, except the route that ends viewing as another role.
 func Routes() []page.Route {
 	admitted := func(run page.Handler) page.Handler {
 		return page.AdministratorHandler("see the roles", run)
@@ -48,24 +48,24 @@ type roleHead struct {
 	Holders    int
 }
 
-// sourceTable is what every role sees of a source.
+// sourceTable says what each role may see of a source.
 type sourceTable struct {
 	Title string
 	Kinds []tableRow
 }
 
-// tableRow is what every role sees of a kind.
+// tableRow says what each role may see of a kind.
 type tableRow struct {
 	Title string
 	Cells []cell
 }
 
-// cell is a short summary of what a role sees of a kind.
+// cell summarizes what a role may see of a kind.
 type cell struct {
 	Role, Href string
-	Tone       string // the tone of the cell: "all", "some" or "none"
-	Fields     string // such as "every field" or "18 visible, 4 last four, 2 hidden"
-	Rows       string // which records the role may find; empty for all
+	Tone       string // the CSS class of the cell: "all", "some" or "none"
+	Fields     string // how many fields the role sees, such as "every field" or "18 visible, 4 last four, 2 hidden"
+	Rows       string // which records the role may find, in words; empty if it may find all
 }
 
 // serveTable shows what every role sees of every kind.
@@ -100,8 +100,8 @@ func serveTable(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "roles", "Who may see what", p)
 }
 
-// rowsOf returns which records of each kind a role may find, in words. It leaves out kinds of which the role may
-// find all records.
+// rowsOf returns, for each kind, which records a role may find, in words. It leaves out kinds of which the role may
+// find every record.
 func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	all := map[string]string{}
 	for _, line := range q.V.Options.Gate.DescribeRules(role, s.Name) {
@@ -112,13 +112,12 @@ func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	return all
 }
 
-// levelWords are the texts for the levels in a cell. The page explains them.
+// levelWords are the words for levels of access that a cell of the table uses. The page explains these words.
 var levelWords = map[string]string{"see": "visible", "play": "playable", "last4": "last four", "hash": "coded", "hide": "hidden"}
 
-// levelText returns the text for a level.
 func levelText(level string) string { return cmp.Or(levelWords[level], level) }
 
-// newCell returns what a role sees of a kind.
+// newCell returns a summary of what a role may see of a kind.
 func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
 	shown, err := q.V.Options.Gate.Explain(role, k.Source.Name, k.Spec.Name)
 	if err != nil {
@@ -130,7 +129,7 @@ func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, 
 	total := 0
 	for _, s := range shown {
 		if s.Class == spec.ClassSecret {
-			continue // no role sees secret fields
+			continue // a secret field is hidden from every role, so it is not counted
 		}
 		level := s.String()
 		if s.Level == access.See {
@@ -168,12 +167,12 @@ type rolePage struct {
 	Name     string
 	All      bool
 	Holders  []page.Holder
-	Sources  []sourceTable // the table with only this role's cells
+	Sources  []sourceTable // the table of sources, with a column for this role only
 	ViewAs   string
-	Programs string // the page that makes a credential
+	Programs string // the address of the page that makes credentials
 }
 
-// serveRole shows who has a role, and what it sees.
+// serveRole shows which people and programs have a role, and what the role may see.
 func serveRole(q *page.Exchange) error {
 	name, err := findRole(q, q.R.PathValue("role"))
 	if err != nil {
@@ -206,7 +205,7 @@ func findRole(q *page.Exchange, name string) (string, error) {
 	return "", page.NewNotFound("There is no role "+understudy.Clip(name), "See the table of roles.", Path)
 }
 
-// holders returns everyone who has a role, with the credentials made on the pages.
+// holders returns everyone who has a role, including the credentials that were made on the viewer's page.
 func holders(q *page.Exchange, role string) (all []page.Holder) {
 	for _, h := range q.V.Options.Holders {
 		if h.Role == role {
@@ -224,10 +223,8 @@ func holders(q *page.Exchange, role string) (all []page.Holder) {
 	return all
 }
 
-// href returns the address of a role's page.
 func href(role string) string { return Path + "/" + url.PathEscape(role) }
 
-// kindHref returns the address of the page that explains what a role sees of a kind.
 func kindHref(role string, k *plan.Kind) string {
 	return href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name)
 }

@@ -8,7 +8,7 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// begin starts viewing the pages as a role.
+// begin handles the form that starts viewing the pages as another role.
 func begin(q *page.Exchange) error {
 	role, err := findRole(q, q.R.PostFormValue("role"))
 	if err != nil {
@@ -26,7 +26,7 @@ func begin(q *page.Exchange) error {
 	return nil
 }
 
-// end ends viewing the pages as another role. It does nothing if the caller does not.
+// end handles the form that ends viewing the pages as another role. It does nothing if the caller is not doing so.
 func end(q *page.Exchange) error {
 	back := page.LocalPath(q.R.PostFormValue("back"))
 	if q.Rights.IsViewingAs() {

@@ -17,17 +17,17 @@ import (
 	"understudy/spec"
 )
 
-// chart has bars over time. Its table has the same numbers.
+// chart is a bar chart over time. A table in it has the same numbers.
 type chart struct {
-	Says   string // the chart in a sentence
+	Says   string // a sentence that describes the chart, for screen readers
 	Bars   []bar
 	Grid   []page.GridLine
-	Marks  []page.Mark // the times below the bars
-	Series []series    // the parts of the bars; empty if bars have only one part
-	Rest   string      // a sentence about what is not drawn
+	Marks  []page.Mark // the times written below the bars
+	Series []series    // the colors of the stacked parts with their names; empty if the bars are not divided
+	Rest   string      // a sentence that says which results the chart does not show
 }
 
-// bar is one part of a bar. Series is the number of its color.
+// bar is one colored part of a stacked bar. Series is the number of its color.
 type bar struct {
 	X, Y, Width, Rise float64
 	Series            int
@@ -39,28 +39,28 @@ type series struct {
 	Text   string
 }
 
-// The limits of a chart. It is 100 units wide and high.
+// The limits of a chart, which is 100 units wide and 100 units high.
 const (
 	maxBars          = 120
 	maxSeries        = 6
-	otherSeries      = maxSeries // the color of all other parts
+	otherSeries      = maxSeries // the number of the color for all parts that have no color of their own
 	gridLines        = 4
 	maxMarks         = 6
-	maxMarkX         = 94  // a mark to the right of this position ends with its bar
-	minVisibleHeight = 0.4 // the smallest height of a bar that is not 0
+	maxMarkX         = 94  // the x position from which the label of a bar is right-aligned, so that it stays inside the chart
+	minVisibleHeight = 0.4 // the minimum height of the bar of a value that is not 0, so that it can be seen
 )
 
-// point has the groups of one time.
+// point has the groups that belong to one time, which are stacked in one bar.
 type point struct {
 	at    time.Time
 	parts map[string]*query.SumRow
 }
 
-// chart draws the rows by the time in their keys. It draws only one unit, the unit with the most matches. It
-// returns nil if there is nothing to draw.
+// chart returns a chart of the groups over time. The time is the key at the index at. If the sums have different
+// units, it draws only the unit with the most matches. It returns nil if there is nothing to draw.
 func (v *viewing) chart(at int) *chart {
 	if v.timed && len(v.out.By) > 1 || len(v.out.Totals) == 0 {
-		return nil // quantiles cannot be stacked
+		return nil // medians of several groups cannot be stacked in a bar
 	}
 	c := &chart{}
 	unit := v.out.Totals[0].Unit
@@ -84,7 +84,7 @@ func (v *viewing) chart(at int) *chart {
 
 func layoutOf(by string, t time.Time) string { return t.Format(layouts[by]) }
 
-// points returns all times from the first to the last, also those without a match.
+// points returns every time between the first and the last time of the groups. A time without matches has no groups.
 func (v *viewing) points(at int, unit string) (all []point) {
 	by := v.out.By[at]
 	for i := range v.out.Rows {
@@ -110,7 +110,7 @@ func (v *viewing) points(at int, unit string) (all []point) {
 	return all
 }
 
-// nextTime returns the time that follows another.
+// nextTime returns the start of the hour, day, week or month that follows t.
 func nextTime(by string, t time.Time) time.Time {
 	switch by {
 	case "hour":
@@ -123,7 +123,7 @@ func nextTime(by string, t time.Time) time.Time {
 	return t.AddDate(0, 0, 1)
 }
 
-// series returns the names of the bars' parts, the largest first. It leaves out parts without a color of their own.
+// series returns the names of the stacked parts that have a color of their own, the largest first.
 func (v *viewing) series(points []point) (names []string) {
 	sizes := map[string]float64{}
 	for _, p := range points {
@@ -137,7 +137,7 @@ func (v *viewing) series(points []point) (names []string) {
 	return names[:min(len(names), maxSeries)]
 }
 
-// draw adds the bars and the grid. Sums below zero, such as costs, are drawn upwards.
+// draw adds the bars and the grid to the chart. It draws negative sums, such as costs, upwards like positive ones.
 func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	highest, sign := 0.0, 1.0
 	for _, p := range points {
@@ -180,7 +180,7 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	}
 }
 
-// drawPoint draws the stacked bar of one time.
+// drawPoint draws the stacked bar for one time.
 func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale float64) {
 	y := 100.0
 	put := func(number int, r *query.SumRow) {
@@ -218,11 +218,11 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 	}
 }
 
-// axis returns the text of a grid line's value.
+// axis returns the label of a grid line.
 func (v *viewing) axis(value float64) string {
 	switch {
 	case value == 0:
-		return "0" // a negative zero would be shown as "-0"
+		return "0" // formatting a negative zero would give "-0"
 	case v.timed || v.field.Show == spec.ShowSeconds:
 		return durationText(value)
 	}
@@ -236,7 +236,7 @@ func (v *viewing) axis(value float64) string {
 	return plain
 }
 
-// apiValue returns a drawn value with the sign that the API uses.
+// apiValue returns a value of the chart with the sign it has in the API, where costs are negative.
 func (v *viewing) apiValue(value string) string {
 	if v.field.Show == spec.ShowCost {
 		return "-" + value
@@ -244,7 +244,7 @@ func (v *viewing) apiValue(value string) string {
 	return value
 }
 
-// stepOf returns a round step between grid lines that reach the highest value.
+// stepOf returns a round distance between grid lines, so that the lines reach the highest value.
 func stepOf(highest float64) float64 {
 	if highest <= 0 {
 		return 1

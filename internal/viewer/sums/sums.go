@@ -1,6 +1,6 @@
-// The page of sums over the matches of a search.
+// The page that shows sums over the records that a search finds.
 
-// Package sums shows sums over the matches of a search, as a chart and a table.
+// Package sums shows sums over the records that a search finds, as a chart and a table.
 package sums
 
 import (
@@ -30,14 +30,14 @@ type sumsPage struct {
 	Sums         []page.Option
 	First        []page.Option
 	Second       []page.Option
-	Wrong        *page.Pointer // the mistake in the query
-	Problem      string        // why there is no sum
-	Here         string        // the address of this page
-	Back         string        // the address of the search
-	Sum          *sumView      // the sum; nil if there is none
+	Wrong        *page.Pointer // the position of a mistake in the search; nil if there is none
+	Problem      string        // a sentence that says why there is no sum; empty if there is one
+	Here         string        // the address of the page itself
+	Back         string        // the address of the search whose records are summed up
+	Sum          *sumView      // the computed sum; nil if there is none
 }
 
-// request is the address of the page.
+// request is the parsed address of the page.
 type request struct {
 	text, source string
 	kinds        []string
@@ -45,10 +45,10 @@ type request struct {
 	by           []string
 }
 
-// byNothing is the choice not to group the matches.
+// byNothing is the value of the menu that does not group the records.
 const byNothing = "nothing"
 
-// maxText is the longest query, in bytes.
+// maxText is the maximum length in bytes of the search text.
 const maxText = 2000
 
 // readRequest parses the address of the page.
@@ -91,7 +91,7 @@ func (r *request) search() query.SearchRequest {
 	return query.SearchRequest{Text: r.text, Source: r.source, Kinds: r.kinds}
 }
 
-// params returns the parameters for the sum and its groups.
+// params returns the parameters that choose the sum and its groups.
 func (r *request) params(by ...string) understudy.Query {
 	all := understudy.Query{{Name: "sum", Value: r.sum}}
 	for _, one := range by {
@@ -100,7 +100,7 @@ func (r *request) params(by ...string) understudy.Query {
 	return all
 }
 
-// serveSums shows the page. An error in the request is shown in place of the chart.
+// serveSums shows the page. If the request has a mistake, the page shows the error in place of the chart.
 func serveSums(q *page.Exchange) error {
 	if q.V.Options.Sums == nil {
 		return page.NewNotFound("Sums are not available here", "This server has no search index.", "/")
@@ -145,7 +145,7 @@ func writeAudit(q *page.Exchange, r *request, rows int) error {
 	return page.WriteAudit(q, e)
 }
 
-// explainRefusal sets the error that the page shows, if the reader can correct it. It returns all other errors.
+// explainRefusal shows an error on the page if the reader can correct it. It returns other errors in rest.
 func (p *sumsPage) explainRefusal(r *request, err error) (status int, rest error) {
 	if wrong := page.FindSyntaxError(err); wrong != nil {
 		p.Wrong = page.NewPointer(wrong)
@@ -161,7 +161,6 @@ func (p *sumsPage) explainRefusal(r *request, err error) (status int, rest error
 	return understudy.Status(err), nil
 }
 
-// setChoices sets the menus of sums and groups.
 func (p *sumsPage) setChoices(q *page.Exchange, r *request, names, groups []string) {
 	for _, name := range names {
 		p.Sums = append(p.Sums, page.Option{Value: name, Text: words(q, name), Selected: name == r.sum})
@@ -176,7 +175,6 @@ func (p *sumsPage) setChoices(q *page.Exchange, r *request, names, groups []stri
 	}
 }
 
-// words returns a sum or a group in words.
 func words(q *page.Exchange, name string) string {
 	if name == query.SumCount {
 		return "matches"

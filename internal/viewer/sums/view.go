@@ -1,4 +1,4 @@
-// A sum in words: its totals, its table, and the links of its groups.
+// A sum as the page shows it: the totals, the table, and links to the records of each group.
 
 package sums
 
@@ -21,33 +21,34 @@ import (
 type sumView struct {
 	Title  string
 	Notes  []string
-	More   bool // the count is not finished
+	More   bool // whether the search did not have enough time to add up all records
 	Totals []total
-	Chart  *chart // the chart; nil if there is nothing to draw
+	Chart  *chart // the chart over time; nil if there is nothing to draw
 	Heads  []head
 	Rows   []row
 	JSON   string
 	CSV    string
 }
 
-// total is the sum over everything with one unit.
+// total is the sum of all groups that have the same unit.
 type total struct{ Figure, Says string }
 
-// head is the heading of a column.
+// head is the heading of a column in the table.
 type head struct {
 	Text   string
 	Number bool
 }
 
-// row is a group, or all groups without a row of their own.
+// row is a row of the table. It shows one group, or the last row all groups that have no row of their own.
 type row struct {
 	Keys  []string
-	Href  string // the address of the search for its matches; empty if no search finds exactly these
+	Href  string // the address of a search for the records of the group; empty if no search finds exactly these
 	Cells []string
-	Width float64 // the width of the group's bar, of 100
+	Width float64 // the width of the bar in the row; the largest is 100
 }
 
-// spanOf returns the time span by which a sum is grouped and its index among the keys, or -1 if there is none.
+// spanOf returns the time span (such as "day") in the names of the keys by which a sum is grouped, and its index. The
+// index is -1 if there is none.
 func spanOf(by []string) (span string, at int) {
 	for i, name := range by {
 		if slices.Contains([]string{"hour", "day", "week", "month"}, name) {
@@ -57,7 +58,6 @@ func spanOf(by []string) (span string, at int) {
 	return "", -1
 }
 
-// notesOf returns the notes below a sum.
 func notesOf(out *query.SumResult) []string {
 	if out.Incomplete == "" {
 		return out.Notes
@@ -80,7 +80,7 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	for i := range out.Rows {
 		view.Rows = append(view.Rows, v.row(&out.Rows[i], largest))
 	}
-	if at >= 0 { // the chart begins with the oldest time, the table with the newest
+	if at >= 0 { // the chart begins with the oldest time, but the table with the newest
 		slices.Reverse(view.Rows)
 		view.Chart = v.chart(at)
 	}
@@ -104,10 +104,10 @@ type viewing struct {
 	r     *request
 	out   *query.SumResult
 	timed bool
-	field *spec.Field // the field that is summed up
+	field *spec.Field // the field whose values are added up
 }
 
-// summedField returns the field that is summed up. It returns an empty field if kinds describe it differently.
+// summedField returns the field whose values are added up. It returns an empty field if the kinds define the field differently.
 func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
@@ -131,7 +131,7 @@ func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 	return f
 }
 
-// figure returns a sum in the form that people read.
+// figure returns a sum formatted for people.
 func (v *viewing) figure(sum, unit string) string {
 	if text, _, ok := plan.Figure(v.field, sum, unit); ok {
 		return text
@@ -139,7 +139,7 @@ func (v *viewing) figure(sum, unit string) string {
 	return strings.TrimSpace(sum + " " + unit)
 }
 
-// size returns the value of a group for the chart.
+// size returns the value of a group for the height of its bar.
 func (v *viewing) size(r *query.SumRow) float64 {
 	switch {
 	case v.out.Sum == query.SumCount:
@@ -151,7 +151,7 @@ func (v *viewing) size(r *query.SumRow) float64 {
 	}
 	f, err := strconv.ParseFloat(r.Sum, 64)
 	switch {
-	case err != nil: // the group has no value
+	case err != nil: // no record of the group has a value
 		return 0
 	case v.field.Show == spec.ShowCost:
 		return -f
@@ -167,7 +167,7 @@ func (v *viewing) title() string {
 	return title
 }
 
-// totals returns the sums over all groups, one for each unit.
+// totals returns the sum of all groups. If groups have different units, it returns one sum for each unit.
 func (v *viewing) totals() (all []total) {
 	for _, t := range v.out.Totals {
 		one := total{page.Thousands(t.Count), "matches"}
@@ -204,7 +204,7 @@ func (v *viewing) heads() (all []head) {
 	return all
 }
 
-// row returns the table row of a group. Its bar is relative to the largest group.
+// row returns the table's row for a group. The bar in the row is relative to the largest group.
 func (v *viewing) row(r *query.SumRow, largest float64) row {
 	out := row{Cells: []string{page.Thousands(r.Count)}}
 	for i, key := range r.Key {
@@ -231,7 +231,7 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 	return out
 }
 
-// key returns the name of a group.
+// key returns the name of a group in words. i is the index of the key, and text its value.
 func (v *viewing) key(i int, text string) string {
 	by := v.out.By[i]
 	if t, ok := parseKey(by, text, v.q.Clock.Zone); ok {
@@ -241,10 +241,11 @@ func (v *viewing) key(i int, text string) string {
 	return v.q.V.ShowValue(by, text, nil)
 }
 
-// layouts are the layouts of keys that are times.
+// layouts are the layouts of keys that are times, by the time span.
 var layouts = map[string]string{"hour": "2006-01-02T15:04Z07:00", "day": time.DateOnly, "week": time.DateOnly, "month": "2006-01"}
 
-// parseKey returns the time at which a key's span begins. ok is false if the groups are no time spans.
+// parseKey returns the time at which the time span of a key begins. by is the name of the time span. ok is false if
+// it is no time span.
 func parseKey(by, text string, zone *time.Location) (time.Time, bool) {
 	layout, ok := layouts[by]
 	if !ok {
@@ -254,7 +255,6 @@ func parseKey(by, text string, zone *time.Location) (time.Time, bool) {
 	return t.In(zone), err == nil
 }
 
-// durationText returns a duration in words.
 func durationText(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {

@@ -18,12 +18,12 @@ import (
 // csvPath is the path of the file.
 const csvPath = Path + page.CsvSuffix
 
-// writeTimeout is how long a client may take to receive the entries of one search.
+// writeTimeout is how long a client may take to receive the audit entries that one read of the log has found.
 const writeTimeout = 30 * time.Second
 
 var csvHeads = []string{"at", "caller", "role", "action", "what", "source", "kind", "ids", "rows", "request", "status", "count"}
 
-// serveCSV sends the entries that the filters select, newest first, up to the limits of exports.
+// serveCSV sends the audit entries that match the filters, newest first. The limits of exports apply.
 func serveCSV(q *page.Exchange) error {
 	_, f, err := readFilters(q)
 	if err != nil {
@@ -76,21 +76,21 @@ func serveCSV(q *page.Exchange) error {
 		if rest != "" {
 			buf = csvline.Append(buf, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
 		}
-		_ = send(q, &buf) // the client may have closed the connection
+		_ = send(q, &buf) // an error means that the client has closed the connection
 		return nil
 	}
 }
 
-// send sends what has been written so far.
+// send sends the lines that have been collected so far.
 func send(q *page.Exchange, buf *[]byte) error {
-	// a writer without deadlines has that of the server
+	// an error means that this writer has no deadlines; the server's deadline then applies
 	_ = http.NewResponseController(q.Reply.W).SetWriteDeadline(q.V.Options.Now().Add(writeTimeout))
 	_, err := q.Reply.W.Write(*buf)
 	*buf = (*buf)[:0]
 	return err
 }
 
-// cellsOf returns an entry as a line of the file.
+// cellsOf returns an audit entry as a line of the CSV file.
 func cellsOf(e *audit.Entry) []string {
 	number := func(n int64) string {
 		if n == 0 {

@@ -1,6 +1,6 @@
-// The page of the audit log, with filters that find who looked at what.
+// The page of the audit log. Its filters answer who has looked at what.
 
-// Package trail shows the audit log.
+// Package trail shows the audit log to administrators.
 package trail
 
 import (
@@ -27,24 +27,24 @@ func Routes() []page.Route {
 		{Pattern: "GET " + csvPath, Handler: page.AdministratorHandler(what, serveCSV)}}
 }
 
-// whatLog is the What of audit entries about the log itself.
+// whatLog is the field What of audit entries for reads of the audit log itself.
 const whatLog = "audit log"
 
 // trailPage is the data of the template audit.html.
 type trailPage struct {
 	Form    form
-	Asked   string // the question that the filters ask, in words
+	Asked   string // the question that the filters answer, such as "Who looked at this record?"
 	Rows    []row
 	CSV     string
 	Older   string
 	Newest  string
-	Looked  *page.When // the search stopped here, and there may be more entries
+	Looked  *page.When // the time of the entry at which the search ran out of time; older entries may match too
 	Figures audit.Stats
 	Signed  *page.When
-	Taken   *page.When // when the receiver took the newest lines
+	Taken   *page.When // when the receiver of the log took its newest lines
 }
 
-// form has the values of the filters.
+// form has the values of the filter form.
 type form struct {
 	Who, Value, Record string
 	Since, Until       string
@@ -53,25 +53,25 @@ type form struct {
 	Zone               string
 }
 
-// row is one entry.
+// row is one audit entry as the page shows it.
 type row struct {
 	When      page.When
 	Who, Role string
-	By        string // who acted, if it was neither a person nor a program with a credential
-	What      string // the action in words
+	By        string // who acted, if that was neither a person nor a program with a credential, such as the command line
+	What      string // what was done, in words
 	More      string // details of the action
-	Of        string // the kind of the records
+	Of        string // the title of the kind to which the records belong
 	Records   []page.Link
-	Others    int // the number of records without a link
+	Others    int // the number of records that the row does not link to
 	Rows      int64
 	Request   string
 	Refused   bool
 }
 
-// maxRecords is the number of an entry's records that have a link.
+// maxRecords is the maximum number of records that the row of an entry links to.
 const maxRecords = 3
 
-// The parameters of the page.
+// The names of the page's parameters.
 const (
 	paramWho    = "who"
 	paramAction = "action"
@@ -84,7 +84,6 @@ const (
 
 var params = []string{paramWho, paramAction, paramValue, paramRecord, paramSince, paramUntil, paramBefore}
 
-// readFilters parses the filters of an address.
 func readFilters(q *page.Exchange) (given url.Values, f audit.Filter, err error) {
 	if q.V.Options.Trail == nil {
 		return nil, f, page.NewNotFound("There is no audit log", "It is turned off in the settings (audit.off).", "/")
@@ -101,7 +100,7 @@ func readFilters(q *page.Exchange) (given url.Values, f audit.Filter, err error)
 	return given, f, err
 }
 
-// serve shows the newest entries that the filters select. Looking at the log is itself an entry.
+// serve shows the newest audit entries that match the filters. It also writes an entry about this read of the log.
 func serve(q *page.Exchange) error {
 	given, f, err := readFilters(q)
 	if err != nil {
@@ -122,7 +121,7 @@ func serve(q *page.Exchange) error {
 	if s := p.Figures.Sending; s != nil && s.TakenAt != nil {
 		p.Taken = q.Clock.Moment(*s.TakenAt)
 	}
-	ended := map[string]bool{} // the requests whose last entry has been shown
+	ended := map[string]bool{} // the ids of requests whose last entry has been shown, so that their earlier entries are left out
 	for i := range found.Entries {
 		e := &found.Entries[i]
 		if e.Action == understudy.ActionExport && e.Request != "" {
@@ -145,7 +144,7 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "audit", "Audit log", p)
 }
 
-// address returns the address of the page with the same filters, from another entry on.
+// address returns the address of the page with the same filters, beginning with the entry before.
 func address(given url.Values, before string) string {
 	next := url.Values{}
 	for _, name := range params {
@@ -162,7 +161,7 @@ func address(given url.Values, before string) string {
 	return Path + "?" + next.Encode()
 }
 
-// filter parses the filters of an address.
+// filter returns the filters in an address as a filter of the audit log.
 func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
 	f = audit.Filter{Caller: get(paramWho), Action: understudy.Action(get(paramAction)), Value: get(paramValue), ID: get(paramRecord),
@@ -204,7 +203,7 @@ func formOf(q *page.Exchange, given url.Values) form {
 	return f
 }
 
-// words are the texts for the actions.
+// words are the texts for actions.
 var words = map[understudy.Action]string{
 	understudy.ActionList: "opened a list", understudy.ActionRecord: "opened a record", understudy.ActionSearch: "searched",
 	understudy.ActionPlay: "played a file", understudy.ActionExport: "exported", understudy.ActionSend: "sent or changed",
@@ -212,7 +211,7 @@ var words = map[understudy.Action]string{
 	understudy.ActionAdminister: "managed",
 }
 
-// questionText returns the question that the filters ask, in words.
+// questionText returns the question that the filters answer, in words.
 func questionText(f audit.Filter) string {
 	switch {
 	case f.Value != "" && understudy.ParsePhone(f.Value).Digits != "":
@@ -227,7 +226,7 @@ func questionText(f audit.Filter) string {
 	return ""
 }
 
-// rowOf returns an entry as the page shows it.
+// rowOf returns an audit entry as the page shows it.
 func rowOf(q *page.Exchange, e *audit.Entry) row {
 	out := row{When: q.Clock.Say(e.At, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
 		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
@@ -249,7 +248,7 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 		if i == maxRecords {
 			break
 		}
-		if id == "" { // the only record of a kind such as a balance; the kind's name is enough
+		if id == "" { // a kind with just one record, such as a balance, has no id to show
 			continue
 		}
 		l := page.Link{Text: page.ShortID(id)}
@@ -262,17 +261,17 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 	return out
 }
 
-// The What of an export's entries: before the first rows, and after the last.
+// The field What of the audit entries for an export: before its first rows are sent, and before its last.
 const (
 	whatBegins = "export begins"
 	whatExport = "export"
 )
 
-// plain are the texts for actions other than looking at lists and records.
+// plain are the texts for entries that need no number of records, by their field What.
 var plain = map[string]string{whatLog: "opened the audit log", "lookup": "looked up a number", "number": "opened a number",
 	"conversation": "opened a conversation", "sum": "added up records"}
 
-// describe sets what was done in words, and who did it if that is no person.
+// describe sets what was done in words. If a command or a signal did it, describe says so.
 func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
 	of := cmp.Or(e.Kind, "rows")
 	switch {
@@ -293,7 +292,7 @@ func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
 		r.What, r.More = "started to export "+of, ""
 	case e.What == whatExport:
 		r.What, r.More = "exported "+many, ""
-	default: // an export that begins within a list, or rows that a watch sends
+	default: // the entry is for rows of a list after the first, or for rows that a watch has sent
 		r.What = "exported " + many
 	}
 	switch e.Caller {

@@ -1,4 +1,4 @@
-// The form that makes a watch.
+// The form that makes a watch, which notifies people of new records that match a saved search.
 
 package watches
 
@@ -18,15 +18,15 @@ type formPage struct {
 	Searches []choice
 	Channels []choice
 	To       string
-	Wrong    string // why the watch was not made
-	Signs    bool   // a webhook, which is signed, can be chosen
+	Wrong    string // why the form made no watch; empty if there was no error
+	Signs    bool   // whether the form offers webhooks, which are signed with a secret
 	Made     made
 }
 
-// made is a watch that was just made with a secret of the server.
+// made is a watch that was just made, with the secret that the server has generated for it.
 type made struct{ Search, Href, Secret string }
 
-// choice is an option of a menu.
+// choice is an option of a menu in the form.
 type choice struct {
 	Value, Text string
 	Selected    bool
@@ -39,7 +39,7 @@ func serveForm(q *page.Exchange) error {
 	return showForm(q, http.StatusOK, q.R.URL.Query().Get("search"), watch.Destination{}, "")
 }
 
-// showForm shows the form with the given values and the mistake in them.
+// showForm shows the form with the given values. wrong says which of them is wrong.
 func showForm(q *page.Exchange, status int, search string, to watch.Destination, wrong string) error {
 	p := formPage{To: to.To, Wrong: wrong}
 	saved, err := q.V.Options.Shelf.ListSaved(q.Ctx, q.Rights.Caller)
@@ -58,7 +58,7 @@ func showForm(q *page.Exchange, status int, search string, to watch.Destination,
 	return q.Render(status, "watch-form", "New watch", p)
 }
 
-// makeWatch makes the watch of the form. An error is shown above the form.
+// makeWatch handles the form. If there is an error, it shows the form again.
 func makeWatch(q *page.Exchange) error {
 	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
 		return errNone
@@ -84,7 +84,7 @@ func makeWatch(q *page.Exchange) error {
 	case err != nil:
 		return err
 	}
-	if ours != "" { // the secret is only in this response; behind an address it could be read again
+	if ours != "" { // only this response contains the secret; behind an address it could be read again
 		return q.Render(http.StatusOK, "watch-form", "Watched", formPage{Made: made{search, Path + "/" + url.PathEscape(id), ours}})
 	}
 	q.RedirectBack(Path+"/"+url.PathEscape(id), "The search “"+search+"” is watched. Send a test to see whether it arrives.")

@@ -1,6 +1,6 @@
-// The pages of the caller's own watches, and for administrators of all watches.
+// The pages of watches. Callers see their own watches, and administrators see all.
 
-// Package watches shows the pages of watches.
+// Package watches shows the pages of watches, which notify people of new records that match a saved search.
 package watches
 
 import (
@@ -18,7 +18,7 @@ import (
 	"understudy/internal/watch"
 )
 
-// Path is the page of all watches.
+// Path is the page that lists watches.
 const Path = page.ControlPrefix + "watches"
 
 // Routes returns the routes of watches.
@@ -35,24 +35,24 @@ func Routes() []page.Route {
 	}
 }
 
-// errNone is the error of a server without watches.
+// errNone is the error of a server that has no watches.
 var errNone = page.NewNotFound("Watches are not available here", "This server can't save searches.", "/")
 
-// view is a watch on a page.
+// view is a watch as a page shows it.
 type view struct {
 	ID, Name, Href string
 	Channel, To    string
-	Owner          string // empty if the watch is the caller's own
+	Owner          string // the name of the caller to whom the watch belongs; empty if it is the reader
 	State, Tone    string
-	Why            string // the reason why the watch is stopped
-	Bad            bool   // the watch was stopped, but not by a person
+	Why            string // why the watch has stopped; empty if it has not
+	Bad            bool   // whether the watch has stopped because of an error
 	Told           string
 	Pending        int
 	Made, Sent     *page.When
 }
 
-// viewOf returns a watch as the caller may see it. The address of a receiver may be a secret, so only its host is
-// shown.
+// viewOf returns a watch as the caller may see it. It shows only the host of a receiver's address, because the rest
+// may be a secret.
 func viewOf(q *page.Exchange, s *watch.Status) view {
 	w := &s.Watch
 	v := view{ID: w.ID, Name: w.Search, Href: Path + "/" + url.PathEscape(w.ID), Channel: channelWord(w.To.Channel), To: w.To.Host(),
@@ -98,8 +98,8 @@ func count(n int64, one, many string) string {
 // allPage is the data of the template watches.html.
 type allPage struct {
 	Own, Others []view
-	Makes       bool // the settings permit at least one channel
-	All         bool // the caller sees the watches of all callers
+	Makes       bool // whether the settings permit at least one way to notify people
+	All         bool // whether the page shows the watches of all callers
 }
 
 func serveAll(q *page.Exchange) error {
@@ -121,13 +121,13 @@ func serveAll(q *page.Exchange) error {
 type onePage struct {
 	Watch   view
 	Stopped bool
-	Goes    bool // the watch continues where it stopped
+	Goes    bool // whether the watch continues where it stopped when it is resumed
 	Query   string
-	Search  string // the address of the search as it is now
+	Search  string // the address of the search that the watch runs
 	Log     []deliveryView
 }
 
-// deliveryView is a line of the log.
+// deliveryView is one line in the log of a watch.
 type deliveryView struct {
 	At            *page.When
 	What          string
@@ -135,7 +135,7 @@ type deliveryView struct {
 	Said, Tries   string
 }
 
-// find returns the watch that an address names. It returns ErrNotFound unless the caller may see the watch.
+// find returns the watch at an address. It returns ErrNotFound if the caller may not see the watch.
 func find(q *page.Exchange) (s watch.Status, err error) {
 	if q.V.Options.Watches == nil {
 		return s, errNone
@@ -169,7 +169,7 @@ func serveOne(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "watch-log", "Watch "+s.Watch.Search, p)
 }
 
-// deliveryOf returns a line of the log.
+// deliveryOf returns one line in the log of a watch.
 func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 	v := deliveryView{At: q.Clock.Moment(d.At), What: count(int64(d.Matches), "match", "matches"), Outcome: string(d.Outcome), Said: d.Said}
 	if d.Test {
@@ -189,7 +189,7 @@ func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 	return v
 }
 
-// findSearch returns a saved search of the caller.
+// findSearch returns the caller's saved search of a name.
 func findSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
 	some, err := q.V.Options.Shelf.ListSaved(q.Ctx, q.Rights.Caller)
 	for _, one := range some {
@@ -200,8 +200,8 @@ func findSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool
 	return found, false, err
 }
 
-// change calls do for the watch that the address names, after writing an audit entry. It redirects to a page that
-// shows the message of do.
+// change writes an audit entry and calls do for the watch at the address. It then redirects to the address to, where
+// the page shows the message that do returned.
 func change(q *page.Exchange, what, to string, do func(id string) (said string, err error)) error {
 	s, err := find(q)
 	if err != nil {
@@ -254,5 +254,5 @@ func remove(q *page.Exchange) error {
 	})
 }
 
-// field returns the value of a form's field without spaces around it.
+// field returns the value of a field in a form, without the spaces around it.
 func field(q *page.Exchange, name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
