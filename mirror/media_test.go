@@ -91,7 +91,7 @@ func fails(err error) func(request.MediaRequest) (*request.MediaResponse, error)
 func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *contents.Files) {
 	t.Helper()
 	x := &studio{wait: time.Second}
-	files, err := contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Most: 8 << 20})
+	files, err := contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), MaxContentBytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

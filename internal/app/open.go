@@ -63,8 +63,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		}
 	}
 	a.files, err = contents.Open(contents.Options{
-		Dir: filepath.Join(a.opts.Dir.Path, datadir.MediaFolder), Limit: int64(cfg.Store.Media), Most: int64(cfg.Store.MediaFile),
-		Erased: a.db.IsErased, Later: !a.opts.Headless, Now: time.Now, Logger: a.log,
+		Dir: filepath.Join(a.opts.Dir.Path, datadir.MediaFolder), Limit: int64(cfg.Store.Media), MaxContentBytes: int64(cfg.Store.MediaFile),
+		Erased: a.db.IsErased, LoadLater: !a.opts.Headless, Now: time.Now, Logger: a.log,
 	})
 	a.tasks = append(a.tasks, loadFiles(a.files, a.log))
 	return err

@@ -98,8 +98,8 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 		s.Store.Trouble = understudy.ErrDamaged.Error()
 	}
 	files := h.files.Stats()
-	s.Media = request.Media{Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.Most, Evicted: files.Evicted,
-		Forgotten: files.Forgotten}
+	s.Media = request.Media{Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.MaxContentBytes,
+		Evicted: files.Evicted, Forgotten: files.Forgotten}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
 		traffic := diagnostics.Traffic{Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,

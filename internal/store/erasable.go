@@ -193,7 +193,7 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 	}
 	k := v.db.catalog.Kind(source, kind)
 	s := &saving{db: v.db, c: v.c, kind: k, blocks: v.blocks}
-	if err := s.hide(record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
+	if err := s.removeFromIndexes(record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
 		return false, err
 	}
 	for _, held := range current {

@@ -35,7 +35,7 @@ func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int
 			if wanted>>i&1 == 0 {
 				continue
 			}
-			taken, err := blocks.TakeOut(number*codec.PerBlock + i)
+			taken, err := blocks.DeleteOlder(number*codec.PerBlock + i)
 			if err != nil {
 				return removed, err
 			}

@@ -14,7 +14,7 @@ import (
 // LimitPages lets the file grow to n pages, as a full disk would.
 func LimitPages(db *DB, n int) error {
 	return db.pool.Write(context.Background(), func(c *sqlite.Conn) (bool, error) {
-		return false, c.Ask("PRAGMA max_page_count = "+strconv.Itoa(n), func([]driver.Value) error { return nil })
+		return false, c.QueryOnce("PRAGMA max_page_count = "+strconv.Itoa(n), func([]driver.Value) error { return nil })
 	})
 }
 
@@ -50,11 +50,11 @@ func (unmarked) Mark(context.Context, int64) error { return nil }
 func WatchSync(db *DB, table string) (seen func() ([]int64, error), err error) {
 	ctx := context.Background()
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := c.Run("CREATE TEMP TABLE seen (how INTEGER)"); err != nil {
+		if err := c.ExecuteOnce("CREATE TEMP TABLE seen (how INTEGER)"); err != nil {
 			return false, err
 		}
 		for _, what := range []string{"INSERT", "UPDATE", "DELETE"} {
-			err := c.Run("CREATE TEMP TRIGGER on_" + what + " AFTER " + what + " ON main." + table +
+			err := c.ExecuteOnce("CREATE TEMP TRIGGER on_" + what + " AFTER " + what + " ON main." + table +
 				" BEGIN INSERT INTO seen SELECT synchronous FROM pragma_synchronous; END")
 			if err != nil {
 				return false, err
@@ -64,9 +64,9 @@ func WatchSync(db *DB, table string) (seen func() ([]int64, error), err error) {
 	})
 	return func() (all []int64, err error) {
 		err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-			err := c.Ask("SELECT how FROM seen", func(r []driver.Value) error { all = append(all, r[0].(int64)); return nil })
+			err := c.QueryOnce("SELECT how FROM seen", func(r []driver.Value) error { all = append(all, r[0].(int64)); return nil })
 			if err == nil {
-				err = c.Run("DELETE FROM seen")
+				err = c.ExecuteOnce("DELETE FROM seen")
 			}
 			return false, err
 		})

@@ -221,7 +221,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	}
 	blocks := f.db.opener.Open(c)
 	s := &saving{db: f.db, c: c, kind: f.kind, blocks: blocks}
-	if err := s.hide(f.record, func(int64) bool { return true }); err != nil {
+	if err := s.removeFromIndexes(f.record, func(int64) bool { return true }); err != nil {
 		return err
 	}
 	if err := c.Execute(updateForgotten, 0, rowsOf(f.record)...); err != nil {

@@ -26,13 +26,13 @@ func (s *saving) listGone(record int64) error {
 // listLate handles an observation that is older than the stored one. If its record was deleted or redacted since,
 // listLate lists the record for erasing, because this save has stored its old body again.
 func (s *saving) listLate(g *observation, body []byte) error {
-	if g.stored.number == 0 || g.fresh {
+	if g.stored.number == 0 || g.isNew {
 		return nil
 	}
 	if !g.stored.isPresent() {
 		return s.listGone(g.stored.number)
 	}
-	if !g.stored.held || g.stored.state&records.Forgotten != 0 || !erase.IsRedactable(s.kind.Spec) {
+	if !g.stored.hasRow || g.stored.state&records.Forgotten != 0 || !erase.IsRedactable(s.kind.Spec) {
 		return nil
 	}
 	e, err := s.db.opener.Open(s.c).ReadEntry(g.stored.version)

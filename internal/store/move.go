@@ -48,7 +48,7 @@ func (s *placing) removePlace(record, at int64) (sign int64, err error) {
 // addEdit adds an index edit for an observation whose row is r. It adds none if neither the version nor the
 // place changes.
 func (s *saving) addEdit(g *observation, r *understudy.Row) error {
-	present := g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0
+	present := g.stored.hasRow && g.stored.state&(records.Gone|records.Forgotten) == 0
 	if present && g.stored.version == r.Version && g.stored.position.At == g.newPosition.At {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (s *placing) addMoveEdit(held, version, was, is int64) error {
 // addShiftEdits adds index edits for records that were moved to make room for others. It leaves out the records of
 // the page being saved.
 func (s *placing) addShiftEdits(sights []observation) error {
-	if len(s.order.Shifted) == 0 {
+	if len(s.order.FormerPositions) == 0 {
 		return nil
 	}
 	here := map[int64]bool{}
@@ -117,11 +117,11 @@ func (s *placing) addShiftEdits(sights []observation) error {
 		here[sights[i].stored.number] = true
 	}
 	// In ascending order of record numbers a block is rarely unpacked more than once.
-	for _, record := range slices.Sorted(maps.Keys(s.order.Shifted)) {
+	for _, record := range slices.Sorted(maps.Keys(s.order.FormerPositions)) {
 		if here[record] {
 			continue
 		}
-		if err := s.addOtherEdits(record, s.order.Shifted[record], s.order.Stands[record]); err != nil {
+		if err := s.addOtherEdits(record, s.order.FormerPositions[record], s.order.CurrentPositions[record]); err != nil {
 			return err
 		}
 	}
@@ -143,8 +143,8 @@ func (s *saving) addRemoval(p *currentState, e *codec.Entry) error {
 
 var negatePlaceKind = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
-// markPlaceGone moves a record that is no longer present in any shape to the places of deleted records.
-func markPlaceGone(c *sqlite.Conn, kind int64, at order.Position) error {
+// moveToDeletedPlace moves a record that is no longer present in any shape to the places of deleted records.
+func moveToDeletedPlace(c *sqlite.Conn, kind int64, at order.Position) error {
 	if at.At == order.Nowhere {
 		return nil
 	}
@@ -159,9 +159,9 @@ func skipNotFound(err error) error {
 	return records.SkipDamaged(err)
 }
 
-// hide removes a record from the indexes in those of its shapes for which meant returns true. Call it in a
+// removeFromIndexes removes a record from the indexes in those of its shapes for which meant returns true. Call it in a
 // transaction, while the record's bodies are still stored.
-func (s *saving) hide(record int64, meant func(held int64) bool) error {
+func (s *saving) removeFromIndexes(record int64, meant func(held int64) bool) error {
 	at, stays := order.Position{At: order.Nowhere}, false
 	err := s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
@@ -182,7 +182,7 @@ func (s *saving) hide(record int64, meant func(held int64) bool) error {
 			return s.addRemoval(&p, e)
 		})
 	if err == nil && !stays {
-		err = markPlaceGone(s.c, s.kind.Number, at)
+		err = moveToDeletedPlace(s.c, s.kind.Number, at)
 	}
 	if err == nil {
 		err = s.db.Index.Update(s.c, s.indexes.edits)

@@ -21,7 +21,7 @@ type observation struct {
 	id          []byte         // the record's id in its stored form
 	rowCount    int            // the number of rows of the page that show the record
 	lastRow     int            // the index of the last row of the page that shows the record; only this row counts
-	fresh       bool           // the record was never saved before
+	isNew       bool           // the record was never saved before
 	late        bool           // the store already has a newer observation of the record
 	newPosition order.Position // the record's new position in the list
 }
@@ -84,7 +84,7 @@ func (s *saving) findRecords() ([]observation, error) {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
 			g.stored.number = r[1].(int64)
 			if r[2] != nil {
-				g.stored.held, g.stored.version, g.stored.hash = true, r[2].(int64), r[3].(int64)
+				g.stored.hasRow, g.stored.version, g.stored.hash = true, r[2].(int64), r[3].(int64)
 				g.stored.seen, g.stored.state = r[4].(int64), r[5].(int64)
 				g.stored.period, g.stored.since, g.stored.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
 			}
@@ -100,8 +100,8 @@ func (s *saving) findRecords() ([]observation, error) {
 		case g.stored.number == 0:
 			s.counters.record++
 			s.counters.changed.store = true
-			g.stored.number, g.fresh = s.counters.record, true
-		case !g.stored.held || g.stored.state&records.Gone != 0:
+			g.stored.number, g.isNew = s.counters.record, true
+		case !g.stored.hasRow || g.stored.state&records.Gone != 0:
 			if err := s.readOtherShapes(&g.stored); err != nil {
 				return nil, err
 			}
@@ -165,7 +165,7 @@ func (s *saving) writeObservations(sights []observation) error {
 	x := &s.db.scratch
 	args := x.args[:0]
 	for i := range sights {
-		if sights[i].fresh {
+		if sights[i].isNew {
 			args = append(args, s.kind.Number, sights[i].id, sights[i].stored.number)
 		}
 	}
@@ -177,7 +177,7 @@ func (s *saving) writeObservations(sights []observation) error {
 	for i := range sights {
 		g := &sights[i]
 		r := &s.content.rows[g.lastRow]
-		v := judge(&g.stored, s.content.hashes[g.lastRow], s.at, r.Final, s.p.IsWriteAnswer())
+		v := decide(&g.stored, s.content.hashes[g.lastRow], s.at, r.Final, s.p.IsWriteAnswer())
 		number := g.stored.number*records.Slots + s.shape.Slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
@@ -194,7 +194,7 @@ func (s *saving) writeObservations(sights []observation) error {
 			if err != nil {
 				return err
 			}
-			if !g.stored.held {
+			if !g.stored.hasRow {
 				if held == nil {
 					held = make([]driver.Value, 0, 8*(len(sights)-i))
 					s.periods.clocks = slices.Grow(s.periods.clocks, 5*(len(sights)-i))
@@ -215,7 +215,7 @@ func (s *saving) writeObservations(sights []observation) error {
 		if v.change != 0 {
 			s.addChange(v.change, r.ID, g.stored.number, r.Version, fields)
 		}
-		if v.write && !g.fresh {
+		if v.write && !g.isNew {
 			if err := s.listRedacted(g.stored.number, s.p.Body[r.Start:r.End]); err != nil {
 				return err
 			}

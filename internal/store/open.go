@@ -269,7 +269,7 @@ func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 		return nil
 	}
 	for _, pragma := range []string{"journal_mode = WAL", fmt.Sprintf("application_id = %d", applicationID)} {
-		if err := c.Ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+		if err := c.QueryOnce("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,7 @@ func (s *saving) newPeriodNumber() int64 {
 // beginPeriod ends the current period of a record if row r begins another. It returns the new values of the columns
 // stretch and since for the record's row in table held.
 func (s *saving) beginPeriod(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
-	present := g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0
+	present := g.stored.hasRow && g.stored.state&(records.Gone|records.Forgotten) == 0
 	if present && g.stored.version == r.Version {
 		if g.stored.period != g.stored.version {
 			stretch = g.stored.period
@@ -93,7 +93,7 @@ func (s *saving) beginPeriod(g *observation, r *understudy.Row) (stretch, since 
 			return nil, nil, err
 		}
 	}
-	if g.stored.held && g.stored.since != records.Never {
+	if g.stored.hasRow && g.stored.since != records.NeverNewest {
 		s.endPeriod(g.stored.number*records.Slots+s.shape.Slot, &g.stored)
 	}
 	if err := s.replaceClock(g.stored.number, before, r); err != nil {
@@ -144,7 +144,7 @@ func (s *saving) putPast(sights []observation) error {
 		if s.writes.firstNew == 0 || r.Version < s.writes.firstNew || !g.late && r.Version == s.content.rows[g.lastRow].Version {
 			continue
 		}
-		s.periods.past = append(s.periods.past, g.stored.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never),
+		s.periods.past = append(s.periods.past, g.stored.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.NeverNewest),
 			records.ShortHash(s.content.hashes[i]))
 	}
 	return s.c.ExecuteMany(insertPast, 5, s.periods.past)
@@ -157,7 +157,7 @@ func (s *saving) markGone(record int64, present []currentState) error {
 	}
 	for i := range present {
 		p := &present[i]
-		if p.since != records.Never {
+		if p.since != records.NeverNewest {
 			s.endPeriod(p.number, p)
 		}
 		e, err := s.readReplaced(p.version)
@@ -181,7 +181,7 @@ func (s *saving) markGone(record int64, present []currentState) error {
 	if err := s.c.ExecuteMany(insertPast, 5, s.periods.past); err != nil {
 		return err
 	}
-	if err := markPlaceGone(s.c, s.kind.Number, present[0].position); err != nil {
+	if err := moveToDeletedPlace(s.c, s.kind.Number, present[0].position); err != nil {
 		return err
 	}
 	return s.c.Execute(updateGone, 0, s.at, s.newPeriodNumber(), s.at, record*records.Slots, record*records.Slots+records.Slots-1)

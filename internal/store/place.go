@@ -114,7 +114,7 @@ func (s *placing) placeByClock(sights []observation, rows []*order.Assignment) e
 func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 	page := &order.Page{Store: s.order, Rows: rows}
 	f := order.ReadFollows(s.db.o.Specs[s.page.Key.Source], s.page.RequestKey())
-	page.After = f.After
+	page.AfterUnknown = f.After
 	if f.ID != "" {
 		p, err := s.findPlace(f.ID)
 		switch {
@@ -197,7 +197,7 @@ func (s *placing) putPlaces(sights []observation) error {
 		g := &sights[n]
 		was := s.order.CurrentPosition(g.stored.number, g.stored.position.At)
 		if was == order.Nowhere {
-			if !g.fresh {
+			if !g.isNew {
 				s.db.counts.changeSilently()
 			}
 			sign, err := s.writeFirstPlace(g)
@@ -216,7 +216,7 @@ func (s *placing) putPlaces(sights []observation) error {
 			}
 		}
 		// comes: the record was not present in this shape, so its place may be among those of deleted records
-		comes := !g.late && !(g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0)
+		comes := !g.late && !(g.stored.hasRow && g.stored.state&(records.Gone|records.Forgotten) == 0)
 		if was == g.newPosition.At && was == g.stored.position.At && !comes {
 			continue
 		}
@@ -254,7 +254,7 @@ func (s *placing) writePlace(g *observation) error {
 // writeFirstPlace writes the position of a record that had no place into its held rows. It returns the kind
 // number for the place. A record seen before has no place if its stored version cannot be read.
 func (s *placing) writeFirstPlace(g *observation) (sign int64, err error) {
-	if g.fresh {
+	if g.isNew {
 		return s.kind.Number, nil
 	}
 	if err := s.writePlace(g); err != nil {

@@ -14,7 +14,7 @@ import (
 // currentState is the stored state of a record before a page is saved.
 type currentState struct {
 	number  int64 // the record's number, or 0 if it was never seen
-	held    bool  // the record has a row in the page's shape; the next six fields come from that row
+	hasRow  bool  // the record has a row in the page's shape; the next six fields come from that row
 	version int64
 	hash    int64
 	seen    int64 // when the record was last seen, in Unix nanoseconds
@@ -30,7 +30,7 @@ type currentState struct {
 
 // isPresent reports whether the record is present in any shape.
 func (p *currentState) isPresent() bool {
-	return p.held && p.state&records.Gone == 0 || p.inOtherShape
+	return p.hasRow && p.state&records.Gone == 0 || p.inOtherShape
 }
 
 // decision says what to do about an observation.
@@ -42,9 +42,9 @@ type decision struct {
 	state  int64
 }
 
-// judge compares an observation at a time with the stored state of its record. The response to a write is never
+// decide compares an observation at a time with the stored state of its record. The response to a write is never
 // late, because a fetch that ended after the write may have read the record before it.
-func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
+func decide(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	last := p.seen
 	if !p.isPresent() && p.lastGone > last {
 		last = p.lastGone
@@ -59,17 +59,17 @@ func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	switch {
 	case !p.isPresent():
 		v.change = understudy.Appeared
-	case p.held && p.hash != hash:
+	case p.hasRow && p.hash != hash:
 		v.change = understudy.Changed
 	}
-	v.write = !p.held || p.hash != hash || p.state != v.state
-	v.touch = !v.write && (!final || at-p.seen > int64(seenEvery) || at < p.seen)
+	v.write = !p.hasRow || p.hash != hash || p.state != v.state
+	v.touch = !v.write && (!final || at-p.seen > int64(minSeenInterval) || at < p.seen)
 	return v
 }
 
 // isLate reports whether an observation is older than the stored one by at most five minutes, because two fetches
 // raced. If it is older than that, the clock was set back, and the observation counts.
-func isLate(at, held int64) bool { return at < held && held-at <= int64(reorder) }
+func isLate(at, held int64) bool { return at < held && held-at <= int64(maxLateness) }
 
 // isRemoval reports whether a page says that a record is gone.
 func isRemoval(p *understudy.Page) bool {
@@ -107,8 +107,8 @@ func recordRows(p *understudy.Page) []understudy.Row {
 	return p.Rows
 }
 
-// check returns an error for a page that cannot be stored byte for byte, for example because its rows overlap.
-func check(p *understudy.Page) error {
+// checkPage returns an error for a page that cannot be stored byte for byte, for example because its rows overlap.
+func checkPage(p *understudy.Page) error {
 	switch {
 	case p.NotStored != "":
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)

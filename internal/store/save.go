@@ -40,7 +40,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult,
 		return request.SaveResult{}, err
 	}
 	defer leave()
-	if err := check(p); err != nil {
+	if err := checkPage(p); err != nil {
 		return request.SaveResult{}, sqlite.WrapError(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(db, p)

@@ -39,7 +39,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		want error
 	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing},
 		{fmt.Sprint("UPDATE built SET words = ", int64(index.BuiltAll), ", terms = ", int64(index.BuiltAll)), nil}} {
-		err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.Run(step.sql) })
+		err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.ExecuteOnce(step.sql) })
 		if err != nil {
 			t.Fatal(err)
 		}

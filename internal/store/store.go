@@ -123,9 +123,9 @@ type KindStats struct {
 const MaxChanges = 10_000
 
 const (
-	// seenEvery is the age from which an unchanged observation updates Seen of a record in a final state.
-	seenEvery = time.Hour
-	// reorder is how much older than the stored observation a late observation can be. If an observation is older
+	// minSeenInterval is the age from which an unchanged observation updates Seen of a record in a final state.
+	minSeenInterval = time.Hour
+	// maxLateness is how much older than the stored observation a late observation can be. If an observation is older
 	// than that, the clock was set back, and the observation counts.
-	reorder = 5 * time.Minute
+	maxLateness = 5 * time.Minute
 )

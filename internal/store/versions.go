@@ -54,7 +54,7 @@ func (s *saving) assignVersions(sights []observation) error {
 
 // findVersion returns the version that row i's body already has, or 0 if the body is new.
 func (s *saving) findVersion(g *observation, i int) (int64, error) {
-	if g.stored.held && g.stored.hash == s.content.hashes[i] && g.stored.state&records.Forgotten == 0 {
+	if g.stored.hasRow && g.stored.hash == s.content.hashes[i] && g.stored.state&records.Forgotten == 0 {
 		return g.stored.version, nil
 	}
 	if g.rowCount > 1 {
@@ -67,7 +67,7 @@ func (s *saving) findVersion(g *observation, i int) (int64, error) {
 		}
 		s.writes.firstRow[body] = i
 	}
-	if g.stored.held {
+	if g.stored.hasRow {
 		return s.findEarlierVersion(g, i)
 	}
 	return 0, nil
@@ -75,7 +75,7 @@ func (s *saving) findVersion(g *observation, i int) (int64, error) {
 
 // putBlocks packs bodies into blocks and returns their version numbers.
 func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
-	if err := s.c.Execute(records.InsertMade, 0, s.counters.block+1, s.at); err != nil {
+	if err := s.c.Execute(records.InsertCreation, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
 	s.writes.firstNew = (s.counters.block + 1) * codec.PerBlock
@@ -133,8 +133,8 @@ type pendingDelta struct {
 // planDelta plans to store the replaced version as a delta against row i, whose entry is e. It does nothing if
 // that saves too little.
 func (s *saving) planDelta(g *observation, i int, e *codec.Entry) error {
-	if !g.stored.held || g.stored.state&records.Forgotten != 0 || g.lastRow != i ||
-		judge(&g.stored, s.content.hashes[i], s.at, e.Final, s.p.IsWriteAnswer()).late {
+	if !g.stored.hasRow || g.stored.state&records.Forgotten != 0 || g.lastRow != i ||
+		decide(&g.stored, s.content.hashes[i], s.at, e.Final, s.p.IsWriteAnswer()).late {
 		return nil
 	}
 	old, err := s.readReplaced(g.stored.version)

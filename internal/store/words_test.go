@@ -233,7 +233,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	}
 	storetest.VerifyDB(t, db)
 	if err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) {
-		return false, c.Run("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
+		return false, c.ExecuteOnce("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return fts5.Update(c, []fts5.Write{{Posting: at, Out: true, Row: row}, {Posting: 12345, Row: row}})
+			return fts5.Update(c, []fts5.Write{{Posting: at, Delete: true, Row: row}, {Posting: 12345, Row: row}})
 		})
 	}
 	if err := store.Pool(db).Write(t.Context(), damage); err != nil {

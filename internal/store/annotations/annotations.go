@@ -22,8 +22,8 @@ import (
 // maxBytes is the maximum size of all notes in memory.
 const maxBytes = 32 << 20
 
-// perRow is how many bytes of memory a note takes in addition to its text and its author.
-const perRow = 200
+// bytesPerNote is how many bytes of memory a note takes in addition to its text and its author.
+const bytesPerNote = 200
 
 var (
 	selectAll = &sqlite.Statement{Head: `SELECT a.number, s.name, k.name, a.id, a.author, a.at, a.text FROM annotation a
@@ -94,7 +94,7 @@ func (b *Book) Reload(ctx context.Context) error {
 	return b.pool.Read(ctx, b.Load)
 }
 
-func sizeOf(n understudy.Note) int64 { return int64(len(n.Text) + len(n.By) + perRow) }
+func sizeOf(n understudy.Note) int64 { return int64(len(n.Text) + len(n.By) + bytesPerNote) }
 
 // Annotation returns the annotation of a record, or nil if there is none.
 func (b *Book) Annotation(source, kind, id string) *understudy.Annotation {

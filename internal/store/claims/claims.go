@@ -14,8 +14,8 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Lasts is how long a claim is kept. During this time the same form may be sent again without causing a second action.
-const Lasts = 24 * time.Hour
+// MaxAge is how long a claim is kept. During this time the same form may be sent again without causing a second action.
+const MaxAge = 24 * time.Hour
 
 // maxResult is the maximum size in bytes of the stored result of an action.
 const maxResult = 4 << 10
@@ -35,7 +35,7 @@ func New(pool *sqlite.Pool) *Table { return &Table{pool} }
 
 // ClaimAction stores that an action begins at now and returns first = true, unless the action was begun before. In that
 // case it returns when the action was begun, to the second, and how it ended. result is nil if its end was not stored.
-// If first is true, the row is on the disk. ClaimAction deletes claims that are older than Lasts. Errors: ErrNotStored.
+// If first is true, the row is on the disk. ClaimAction deletes claims that are older than MaxAge. Errors: ErrNotStored.
 func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, result []byte, err error) {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 	defer leave()
 	key := keyOf(name)
 	err = t.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
-		if err := c.Execute(expireClaim, 0, now.Add(-Lasts).Unix()); err != nil {
+		if err := c.Execute(expireClaim, 0, now.Add(-MaxAge).Unix()); err != nil {
 			return err
 		}
 		if first, err = c.QueryRow(insertClaim, []driver.Value{key, now.Unix()}, func([]driver.Value) {}); err != nil || first {

@@ -10,10 +10,10 @@ import (
 const (
 	// MaxDepth is the maximum length of a chain of deltas. Reading the oldest version of a chain builds as many bodies.
 	MaxDepth = 8
-	// sameAgain is the number of consecutive equal bytes that end a difference between two bodies.
-	sameAgain = 8
-	// maxApart is the maximum number of bytes of both bodies together that are searched for the end of a difference.
-	maxApart = 320
+	// minMatch is the number of consecutive equal bytes that end a difference between two bodies.
+	minMatch = 8
+	// maxDifference is the maximum number of bytes of both bodies together that are searched for the end of a difference.
+	maxDifference = 320
 )
 
 // AppendPatch appends a patch that builds body from base. It repeats: how many bytes are equal, how many bytes of base
@@ -53,7 +53,7 @@ func commonPrefix(a, b []byte) (n int) {
 //
 //go:norace
 func nextMatch(a, b []byte) (out, in int) {
-	for apart := 1; apart <= min(maxApart, len(a)+len(b)-2*sameAgain); apart++ {
+	for apart := 1; apart <= min(maxDifference, len(a)+len(b)-2*minMatch); apart++ {
 		// Skipping equally many bytes of both is the usual case, so it is tried first.
 		for k := range apart + 1 {
 			out := apart/2 - k/2
@@ -61,7 +61,7 @@ func nextMatch(a, b []byte) (out, in int) {
 				out = apart/2 + (k+1)/2
 			}
 			in := apart - out
-			if out+sameAgain <= len(a) && in+sameAgain <= len(b) && binary.LittleEndian.Uint64(a[out:]) == binary.LittleEndian.Uint64(b[in:]) {
+			if out+minMatch <= len(a) && in+minMatch <= len(b) && binary.LittleEndian.Uint64(a[out:]) == binary.LittleEndian.Uint64(b[in:]) {
 				return out, in
 			}
 		}

@@ -34,11 +34,11 @@ const (
 
 // Options are the settings of Files. A zero value means the default, where one is named.
 type Options struct {
-	Dir   string // the folder of the contents, which is created if it is missing; required
-	Limit int64  // maximum bytes of all contents; default 1 GiB
-	Most  int64  // maximum bytes of one content; default 64 MiB
-	Open  int    // the maximum number of contents open at once; default 256
-	Later bool   // Open does not read the index, so the caller must call Load once
+	Dir             string // the folder of the contents, which is created if it is missing; required
+	Limit           int64  // maximum bytes of all contents; default 1 GiB
+	MaxContentBytes int64  // maximum bytes of one content; default 64 MiB
+	MaxOpen         int    // the maximum number of contents open at once; default 256
+	LoadLater       bool   // Open does not read the index, so the caller must call Load once
 	// Erased reports whether a record was erased and must not be stored again. Then its contents are not stored either.
 	// kind may be empty. A nil Erased means that no record was erased.
 	Erased func(ctx context.Context, source, kind, id string) (bool, error)
@@ -64,8 +64,8 @@ type Files struct {
 	o     Options
 	slots chan struct{} // limits the open files
 
-	disk sync.Mutex // locked while files are created or removed
-	left []*file    // files of forgotten contents that could not be deleted yet; guarded by disk
+	disk      sync.Mutex // locked while files are created or removed
+	undeleted []*file    // files of forgotten contents that could not be deleted yet; guarded by disk
 
 	mu      sync.Mutex // guards the fields below; never locked while waiting for disk
 	byKey   map[fileKey]*file
@@ -93,36 +93,36 @@ type file struct {
 
 // putting is a content that is being stored.
 type putting struct {
-	file    file
-	spoiled bool // the record was forgotten while its content was being stored, so the content must not be stored
+	file      file
+	forgotten bool // the record was forgotten while its content was being stored, so the content must not be stored
 }
 
 // FilesStats counts contents. All counts only grow, except Files and Bytes.
 type FilesStats struct {
-	Files     int64 // the number of stored keys
-	Bytes     int64 // bytes of all contents
-	Limit     int64
-	Most      int64 // maximum bytes of one content
-	Kept      int64 // the number of times a content was stored
-	Evicted   int64 // the number of contents removed to stay under the limit
-	Forgotten int64 // the number of contents removed because their record was forgotten
-	Failed    int64 // the number of contents not stored, for example because the disk was full
+	Files           int64 // the number of stored keys
+	Bytes           int64 // bytes of all contents
+	Limit           int64
+	MaxContentBytes int64 // maximum bytes of one content
+	Kept            int64 // the number of times a content was stored
+	Evicted         int64 // the number of contents removed to stay under the limit
+	Forgotten       int64 // the number of contents removed because their record was forgotten
+	Failed          int64 // the number of contents not stored, for example because the disk was full
 }
 
 func (o *Options) setDefaults() {
 	if o.Limit <= 0 {
 		o.Limit = filesLimit
 	}
-	if o.Most <= 0 {
-		o.Most = fileLimit
+	if o.MaxContentBytes <= 0 {
+		o.MaxContentBytes = fileLimit
 	}
-	if o.Open <= 0 {
-		o.Open = filesOpen
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = filesOpen
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
 }
 
-// Open opens a folder, reads its index and removes files without a key. With Options.Later, Load reads the index and
+// Open opens a folder, reads its index and removes files without a key. With Options.LoadLater, Load reads the index and
 // removes the files instead.
 func Open(o Options) (*Files, error) {
 	o.setDefaults()
@@ -130,14 +130,14 @@ func Open(o Options) (*Files, error) {
 		return nil, errors.New("store: files: no folder was given")
 	}
 	f := &Files{
-		o: o, slots: make(chan struct{}, o.Open), byKey: map[fileKey]*file{}, refs: map[[32]byte]int{},
+		o: o, slots: make(chan struct{}, o.MaxOpen), byKey: map[fileKey]*file{}, refs: map[[32]byte]int{},
 		recent: list.New(), putting: map[*putting]struct{}{},
 	}
 	f.loading.on, f.loading.done = true, make(chan struct{})
 	if err := f.makeFolders(); err != nil {
 		return nil, fmt.Errorf("store: files: %w", err)
 	}
-	if o.Later {
+	if o.LoadLater {
 		return f, nil
 	}
 	if err := f.Load(context.Background()); err != nil {
@@ -195,7 +195,7 @@ func (f *Files) take(ctx context.Context) error {
 	case f.slots <- struct{}{}:
 		return nil
 	case <-late.C:
-		return fmt.Errorf("%w: %d contents are being read", understudy.ErrUnavailable, f.o.Open)
+		return fmt.Errorf("%w: %d contents are being read", understudy.ErrUnavailable, f.o.MaxOpen)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -279,6 +279,6 @@ func (f *Files) Stats() FilesStats {
 	defer f.mu.Unlock()
 	s := f.stats
 	s.Files, s.Bytes, s.Limit = int64(len(f.byKey)), f.bytes, f.o.Limit
-	s.Most = f.o.Most
+	s.MaxContentBytes = f.o.MaxContentBytes
 	return s
 }

@@ -228,7 +228,7 @@ func TestFilesLimit(t *testing.T) {
 }
 
 func TestFilesNotKept(t *testing.T) {
-	s := newShelf(t, func(o *contents.Options) { o.Most = 10 })
+	s := newShelf(t, func(o *contents.Options) { o.MaxContentBytes = 10 })
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {
@@ -360,7 +360,7 @@ func TestFilesSweep(t *testing.T) {
 
 func TestFilesOpenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t, func(o *contents.Options) { o.Open = 1 })
+		s := newShelf(t, func(o *contents.Options) { o.MaxOpen = 1 })
 		s.put(1, "one")
 		_, first, err := s.Get(t.Context(), contentOf(1).Key)
 		if err != nil {

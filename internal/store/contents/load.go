@@ -48,7 +48,7 @@ func (f *Files) makeFolders() error {
 	return nil
 }
 
-// Load reads the index of a folder that was opened with Later, ordered by the time of the last read, and
+// Load reads the index of a folder that was opened with LoadLater, ordered by the time of the last read, and
 // removes files without a key. Call it once; all other methods work before it and concurrently. After an error,
 // also the context's, contents are still served but none is evicted.
 func (f *Files) Load(ctx context.Context) error {
@@ -137,7 +137,7 @@ func (f *Files) linkAll(all []*file) {
 	f.mu.Unlock()
 	for _, x := range gone {
 		if f.remove(x) != nil {
-			f.left = append(f.left, x) // remove has already logged the error
+			f.undeleted = append(f.undeleted, x) // remove has already logged the error
 		}
 	}
 }

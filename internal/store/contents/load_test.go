@@ -29,7 +29,7 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 		os.WriteFile(filepath.Join(s.dir, "content", "orphan"), []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	s.open(func(o *contents.Options) { o.Later, o.Limit = true, 10 })
+	s.open(func(o *contents.Options) { o.LoadLater, o.Limit = true, 10 })
 	{
 		st := s.Stats()
 		checktest.MustEqual(t, st.Files, 0, "%+v: st.Files", st)
@@ -84,7 +84,7 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 func TestALoadThatEndsEarlyOwesErasures(t *testing.T) {
 	s := newShelf(t)
 	s.put(1, "a")
-	s.open(func(o *contents.Options) { o.Later = true })
+	s.open(func(o *contents.Options) { o.LoadLater = true })
 	if _, err := s.Forget("twilio", "recordings", contentOf(1).ID); err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ var (
 
 // put writes the content to a temporary file and then moves it into place.
 func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.Reader) (request.Content, error) {
-	most := min(f.o.Most, f.o.Limit)
+	most := min(f.o.MaxContentBytes, f.o.Limit)
 	if c.Size > most {
 		return c, errLarge
 	}
@@ -105,7 +105,7 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 	p.file.size, p.file.sum = c.Size, c.Sum
 	f.disk.Lock()
 	defer f.disk.Unlock()
-	if err := f.checkSpoiled(ctx, p); err != nil {
+	if err := f.checkForgotten(ctx, p); err != nil {
 		return c, err
 	}
 	if err := f.checkErased(ctx, &c); err != nil {
@@ -133,12 +133,12 @@ func (f *Files) checkErased(ctx context.Context, c *request.Content) error {
 	return err
 }
 
-// checkSpoiled returns an error if the content's record was forgotten while the content was being stored. The caller
+// checkForgotten returns an error if the content's record was forgotten while the content was being stored. The caller
 // has locked disk, so a Forget runs either before this check or after the rest of Put.
-func (f *Files) checkSpoiled(ctx context.Context, p *putting) error {
+func (f *Files) checkForgotten(ctx context.Context, p *putting) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p.spoiled {
+	if p.forgotten {
 		return errForgotten
 	}
 	return ctx.Err()
@@ -239,13 +239,13 @@ func (f *Files) RetryRemovals() (err error) {
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	var left []*file
-	for _, x := range f.left {
+	for _, x := range f.undeleted {
 		if rerr := f.remove(x); rerr != nil {
 			left = append(left, x)
 			err = errors.Join(err, rerr)
 		}
 	}
-	if f.left = left; err != nil {
+	if f.undeleted = left; err != nil {
 		return fmt.Errorf("store: forget contents: %w", err)
 	}
 	return nil
@@ -299,7 +299,7 @@ func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 		f.loading.forgotten = append(f.loading.forgotten, what)
 	}
 	for p := range f.putting {
-		p.spoiled = p.spoiled || about(&p.file)
+		p.forgotten = p.forgotten || about(&p.file)
 	}
 	for _, x := range f.byKey {
 		if about(x) {
@@ -313,7 +313,7 @@ func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 	f.mu.Unlock()
 	for _, x := range all {
 		if rerr := f.remove(x); rerr != nil {
-			f.left = append(f.left, x)
+			f.undeleted = append(f.undeleted, x)
 			err = errors.Join(err, rerr)
 		}
 	}

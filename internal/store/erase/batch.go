@@ -23,7 +23,7 @@ type batch struct {
 	name            string // the name of the source
 	records         []erasing
 	matches         *matchers
-	wanted          map[int64]bool // the versions to erase
+	toErase         map[int64]bool // the versions to erase
 	ids             map[string]bool
 	pages           []int64
 	late            []int64 // pages saved meanwhile that show a version to erase; only the writing goroutine uses this
@@ -50,8 +50,8 @@ var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.sourc
 
 // readNext returns the next batch, or nil when no listed record is left.
 func (r *job) readNext(ctx context.Context) (*batch, error) {
-	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
-	b := &batch{job: r, eraser: r.eraser, matches: m, wanted: map[int64]bool{}, ids: map[string]bool{}}
+	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, longTexts: map[string]bool{}}
+	b := &batch{job: r, eraser: r.eraser, matches: m, toErase: map[int64]bool{}, ids: map[string]bool{}}
 	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
 		err := c.Query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
@@ -105,7 +105,7 @@ func (b *batch) readTexts(c *sqlite.Conn, e *erasing) error {
 			continue
 		}
 		b.matches.add(e.kind.Spec, entry.Body, e.fields)
-		b.wanted[v] = true
+		b.toErase[v] = true
 		e.versions = append(e.versions, v)
 	}
 	if e.cause != CauseRedacted && e.id != "" {
@@ -117,7 +117,7 @@ func (b *batch) readTexts(c *sqlite.Conn, e *erasing) error {
 // run erases the batch. It begins with the pages, so that no page is ever left with missing records.
 func (b *batch) run(ctx context.Context) error {
 	end, err := b.eraser.store.WatchPages(ctx, func(page int64, versions []int64) {
-		if page != 0 && slices.ContainsFunc(versions, func(v int64) bool { return b.wanted[v] }) {
+		if page != 0 && slices.ContainsFunc(versions, func(v int64) bool { return b.toErase[v] }) {
 			b.late = append(b.late, page)
 		}
 	})
@@ -128,7 +128,7 @@ func (b *batch) run(ctx context.Context) error {
 	err = b.eraser.store.VisitPages(ctx, b.source, func(number int64, sk *codec.Skeleton) {
 		whole, _ := understudy.OutageRows(sk.Kept)
 		named := sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(whole, func(r understudy.Row) bool { return r.ID != "" && b.ids[r.ID] })
-		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.matchPage(sk) {
+		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.toErase[v] }) || b.matches.matchPage(sk) {
 			b.pages = append(b.pages, number)
 		}
 	})

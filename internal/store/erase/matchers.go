@@ -19,9 +19,9 @@ const minText = 6
 
 // matchers are the texts of erased bodies: the values of all fields that have a class other than price.
 type matchers struct {
-	texts   map[string]bool // the texts without JSON escapes
-	numbers map[string]bool // the digits of texts that are phone numbers
-	long    map[string]bool // the texts that have at least the length longText
+	texts     map[string]bool // the texts without JSON escapes
+	numbers   map[string]bool // the digits of texts that are phone numbers
+	longTexts map[string]bool // the texts that have at least the length longText
 }
 
 // add collects the texts of a body. If only contains names of fields, add collects only the texts of these fields.
@@ -54,7 +54,7 @@ func (t *matchers) addValue(body []byte, v jsonspan.Value, phone bool) {
 		}
 		t.texts[text] = true
 		if len(text) >= longText {
-			t.long[text] = true
+			t.longTexts[text] = true
 		}
 		if n := understudy.ParsePhone(text); phone && len(n.Digits) >= understudy.MinPhoneDigits {
 			t.numbers[n.Digits] = true
@@ -91,7 +91,7 @@ func (t *matchers) matchText(text string) bool {
 
 // matchMention reports whether a text contains one of the long texts or numbers.
 func (t *matchers) matchMention(text string) bool {
-	for one := range t.long {
+	for one := range t.longTexts {
 		if strings.Contains(text, one) {
 			return true
 		}

@@ -75,7 +75,7 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 }
 
 // hasLong reports whether there is any number or long text to search for in jobs and values.
-func (t *matchers) hasLong() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
+func (t *matchers) hasLong() bool { return len(t.numbers) > 0 || len(t.longTexts) > 0 }
 
 // matchColumn reports whether a column contains a long text or a number.
 func (t *matchers) matchColumn(v driver.Value) bool {

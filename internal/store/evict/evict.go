@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	evictAt    = 95      // eviction starts when more than this percentage of the limit is in use
-	evictTo    = 90      // eviction stops when at most this percentage of the limit is in use
-	evictPages = 64      // the number of pages evicted in one transaction
-	maxOldest  = 1 << 16 // the maximum number of pages chosen for eviction in one scan of the pages
-	minShare   = 64      // the minimum number of pages to evict at once when all were read recently
-	// unread is how long ago a page must have been read for the last time to be evicted first.
-	unread = 7 * 24 * time.Hour
+	evictAbovePercent   = 95      // eviction starts when more than this percentage of the limit is in use
+	evictToPercent      = 90      // eviction stops when at most this percentage of the limit is in use
+	pagesPerTransaction = 64      // the number of pages evicted in one transaction
+	maxOldest           = 1 << 16 // the maximum number of pages chosen for eviction in one scan of the pages
+	minEvicted          = 64      // the minimum number of pages to evict at once when all were read recently
+	// unreadAge is how long ago a page must have been read for the last time to be evicted first.
+	unreadAge = 7 * 24 * time.Hour
 )
 
 // Store is the store in whose file the evictor frees space.
@@ -104,8 +104,8 @@ func (e *Evictor) checkFull(c *sqlite.Conn, failed bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	e.writes = max(0, (e.pool.Pages*evictAt/100-used)/pagesPerSave)
-	return used*100 > e.pool.Pages*evictAt, nil
+	e.writes = max(0, (e.pool.Pages*evictAbovePercent/100-used)/pagesPerSave)
+	return used*100 > e.pool.Pages*evictAbovePercent, nil
 }
 
 // checkUse reports whether more than percent of the limit is in use.
@@ -151,7 +151,7 @@ func (e *Evictor) Evict(ctx context.Context) error {
 	}
 	err = e.runTurn(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
-		err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = e.checkUse(c, evictAt); return false, err })
+		err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = e.checkUse(c, evictAbovePercent); return false, err })
 		if err != nil || !near {
 			return true, err
 		}
@@ -171,7 +171,7 @@ func (e *Evictor) runTurn(ctx context.Context, work func(context.Context) (enoug
 // be evicted was evicted.
 func (e *Evictor) makeRoom(ctx context.Context) (enough bool, err error) {
 	e.SaveReads()
-	left, err := e.evictPages(ctx, e.o.Now().Add(-unread).Unix(), math.MaxInt64)
+	left, err := e.evictPages(ctx, e.o.Now().Add(-unreadAge).Unix(), math.MaxInt64)
 	for {
 		if enough, err = e.checkRoom(ctx, err); err != nil || enough {
 			return enough, err
@@ -180,7 +180,7 @@ func (e *Evictor) makeRoom(ctx context.Context) (enough bool, err error) {
 		if enough, err = e.checkRoom(ctx, err); err != nil || enough || left == 0 {
 			return enough, err
 		}
-		left, err = e.evictPages(ctx, math.MaxInt64, max(minShare, left/4))
+		left, err = e.evictPages(ctx, math.MaxInt64, max(minEvicted, left/4))
 		if err != nil {
 			return false, err
 		}
@@ -193,7 +193,7 @@ func (e *Evictor) checkRoom(ctx context.Context, err error) (enough bool, _ erro
 		return false, err
 	}
 	err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		beyond, err := e.checkUse(c, evictTo)
+		beyond, err := e.checkUse(c, evictToPercent)
 		enough = !beyond
 		return false, err
 	})
@@ -212,7 +212,7 @@ func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, 
 			return 0, err
 		}
 		left, n = all, n-int64(len(oldest))
-		for part := range slices.Chunk(oldest, evictPages) {
+		for part := range slices.Chunk(oldest, pagesPerTransaction) {
 			gone, enough, err := e.evictSome(ctx, part)
 			left -= gone
 			if err != nil || enough {
@@ -283,7 +283,7 @@ func (e *Evictor) evictSome(ctx context.Context, part []pageAge) (gone int64, en
 		if err != nil {
 			return broken, err
 		}
-		beyond, err := e.checkUse(c, evictTo)
+		beyond, err := e.checkUse(c, evictToPercent)
 		enough = !beyond
 		return false, err
 	})

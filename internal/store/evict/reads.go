@@ -16,8 +16,8 @@ const (
 	maxReads = 4096
 	// closeTime is the maximum time for writing the remaining read times when the store closes.
 	closeTime = 5 * time.Second
-	// readEvery is the minimum age of the stored time of a read before a newer time is written.
-	readEvery = time.Hour
+	// minReadInterval is the minimum age of the stored time of a read before a newer time is written.
+	minReadInterval = time.Hour
 )
 
 // reads are the times when pages were read, in Unix seconds, by the page's number.
@@ -32,7 +32,7 @@ func (e *Evictor) NoteRead(page, last int64) { e.reads.note(page, last, e.o.Now(
 
 func (r *reads) note(page, last int64, now time.Time) {
 	s := now.Unix()
-	if age := s - last; age >= 0 && age < int64(readEvery/time.Second) {
+	if age := s - last; age >= 0 && age < int64(minReadInterval/time.Second) {
 		return
 	}
 	r.Lock()

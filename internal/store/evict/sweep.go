@@ -142,7 +142,7 @@ func (e *Evictor) sweepSome(ctx context.Context, s *candidates) (removed int64, 
 				return broken, err
 			}
 			removed += n
-			beyond, err := e.checkUse(c, evictTo)
+			beyond, err := e.checkUse(c, evictToPercent)
 			enough = !beyond
 			return false, err
 		})

@@ -26,10 +26,10 @@ type Row [Columns]string
 // IsEmpty reports whether the row has no word.
 func (r *Row) IsEmpty() bool { return *r == Row{} }
 
-// Write is one row to write, or to delete if Out is set.
+// Write is one row to write, or to delete if Delete is set.
 type Write struct {
 	Posting int64
-	Out     bool
+	Delete  bool
 	Row     Row
 }
 
@@ -47,10 +47,10 @@ func Update(c *sqlite.Conn, writes Pending) error {
 	for i := 0; i < len(writes); {
 		args = args[:0]
 		st, n := insertRow, i
-		if writes[i].Out {
+		if writes[i].Delete {
 			st = deleteRow
 		}
-		for ; n < len(writes) && writes[n].Out == writes[i].Out; n++ {
+		for ; n < len(writes) && writes[n].Delete == writes[i].Delete; n++ {
 			args = writes[n].appendArgs(args)
 		}
 		if err := c.ExecuteMany(st, 1+Columns, args); err != nil {
@@ -145,5 +145,5 @@ func VisitWords(c *sqlite.Conn, yield func(Word) error) error {
 // check (xIntegrity, SQLite 3.53) reports a segment as lost after another connection has merged it. A query by words
 // compares the list with the file.
 func Reload(c *sqlite.Conn) error {
-	return c.Ask("SELECT rowid FROM words WHERE words MATCH '"+matchNone+"' LIMIT 1", func([]driver.Value) error { return nil })
+	return c.QueryOnce("SELECT rowid FROM words WHERE words MATCH '"+matchNone+"' LIMIT 1", func([]driver.Value) error { return nil })
 }

@@ -14,10 +14,10 @@ type Pending []Write
 // Sort sorts the writes of one save in the order of a Pending.
 func Sort(writes []Write) {
 	slices.SortFunc(writes, func(a, b Write) int {
-		if c := cmp.Compare(a.Posting, b.Posting); c != 0 || a.Out == b.Out {
+		if c := cmp.Compare(a.Posting, b.Posting); c != 0 || a.Delete == b.Delete {
 			return c
 		}
-		if a.Out {
+		if a.Delete {
 			return -1
 		}
 		return 1
@@ -36,13 +36,13 @@ func NewPending(writes []Write) Pending {
 		}
 		first, last := writes[0], writes[n-1]
 		writes = writes[n:]
-		if first.Out && !last.Out && first.Row == last.Row {
+		if first.Delete && !last.Delete && first.Row == last.Row {
 			continue // the new row equals the stored row, so there is nothing to write
 		}
-		if first.Out {
+		if first.Delete {
 			all = append(all, first)
 		}
-		if !last.Out {
+		if !last.Delete {
 			all = append(all, last)
 		}
 	}

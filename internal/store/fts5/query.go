@@ -55,7 +55,7 @@ func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator
 	for i := range pending {
 		w := &pending[i]
 		touched.Spots = append(touched.Spots, w.Posting)
-		if !w.Out && q.Match(&w.Row) {
+		if !w.Delete && q.Match(&w.Row) {
 			found.Spots = append(found.Spots, w.Posting)
 		}
 	}

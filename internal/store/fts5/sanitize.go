@@ -15,8 +15,8 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// minTelling is how many characters of a word reveal something: the tag of four characters and four letters.
-const minTelling = 4 + 4
+// minRevealing is how many characters of a word reveal something: the tag of four characters and four letters.
+const minRevealing = 4 + 4
 
 var (
 	selectSeparators = &sqlite.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +
@@ -154,7 +154,7 @@ func findSeparator(c *sqlite.Conn, segment int64, text string) (page int64, err 
 // listStale returns the separators with which no word begins any more.
 func listStale(c *sqlite.Conn) (stale []separator, err error) {
 	var all []separator
-	err = c.Query(selectSeparators, 0, []driver.Value{int64(minTelling)}, func(r []driver.Value) error {
+	err = c.Query(selectSeparators, 0, []driver.Value{int64(minRevealing)}, func(r []driver.Value) error {
 		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
 		return nil
 	})

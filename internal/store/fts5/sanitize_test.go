@@ -37,7 +37,7 @@ func newMergeModel(t testing.TB, seed uint64) *mergeModel {
 }
 
 func (m *mergeModel) set(name string, n int) {
-	m.must(m.c.Run(fmt.Sprintf("INSERT INTO words (words, rank) VALUES ('%s', %d)", name, n)))
+	m.must(m.c.ExecuteOnce(fmt.Sprintf("INSERT INTO words (words, rank) VALUES ('%s', %d)", name, n)))
 }
 
 func (m *mergeModel) must(err error) {
@@ -66,7 +66,7 @@ func (m *mergeModel) text(tag string) string {
 
 // save writes rows, as a save does: in one transaction, in the order of postings.
 func (m *mergeModel) save(n int) {
-	m.must(m.c.Run("BEGIN"))
+	m.must(m.c.ExecuteOnce("BEGIN"))
 	var spots []int64
 	for range n {
 		m.next += 1 + m.rng.Int64N(3)
@@ -85,12 +85,12 @@ func (m *mergeModel) save(n int) {
 		m.must(Update(m.c, []Write{{Posting: spot, Row: row}}))
 		m.held[spot] = row
 	}
-	m.must(m.c.Run("COMMIT"))
+	m.must(m.c.ExecuteOnce("COMMIT"))
 }
 
 // erase takes rows out, and then sanitizes as Sanitize does.
 func (m *mergeModel) erase(n int) {
-	m.must(m.c.Run("BEGIN"))
+	m.must(m.c.ExecuteOnce("BEGIN"))
 	all := slices.Sorted(maps.Keys(m.held))
 	m.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if m.rng.IntN(2) == 0 { // rows that were saved together
@@ -99,7 +99,7 @@ func (m *mergeModel) erase(n int) {
 		all = all[from:]
 	}
 	for _, spot := range all[:min(n, len(all))] {
-		m.must(Update(m.c, []Write{{Posting: spot, Out: true, Row: m.held[spot]}}))
+		m.must(Update(m.c, []Write{{Posting: spot, Delete: true, Row: m.held[spot]}}))
 		for _, text := range m.held[spot] {
 			for word := range strings.FieldsSeq(text) {
 				m.gone[word] = true
@@ -108,7 +108,7 @@ func (m *mergeModel) erase(n int) {
 		delete(m.held, spot)
 	}
 	m.must(dropMerged(m.c))
-	m.must(m.c.Run("COMMIT"))
+	m.must(m.c.ExecuteOnce("COMMIT"))
 	for {
 		stale, err := listStale(m.c)
 		m.must(err)
@@ -116,11 +116,11 @@ func (m *mergeModel) erase(n int) {
 			return
 		}
 		slices.Reverse(stale)
-		m.must(m.c.Run("BEGIN"))
+		m.must(m.c.ExecuteOnce("BEGIN"))
 		for i := range stale {
 			m.must(replaceSeparator(m.c, &stale[i]))
 		}
-		m.must(m.c.Run("COMMIT"))
+		m.must(m.c.ExecuteOnce("COMMIT"))
 	}
 }
 
@@ -176,14 +176,14 @@ func (m *mergeModel) check() {
 // separators by which no word begins that is there.
 func (m *mergeModel) noneLeft(words []string) {
 	slices.Sort(words)
-	m.must(m.c.Query(selectSeparators, 0, []driver.Value{int64(minTelling)}, func(r []driver.Value) error {
+	m.must(m.c.Query(selectSeparators, 0, []driver.Value{int64(minRevealing)}, func(r []driver.Value) error {
 		text := string(r[1].([]byte)[1:])
 		if i, _ := slices.BinarySearch(words, text); i == len(words) || !strings.HasPrefix(words[i], text) {
 			m.Fatalf("a page of the index is found by %s, which begins no word", text)
 		}
 		return nil
 	}))
-	m.must(m.c.Ask("SELECT block FROM words_data", func(r []driver.Value) error {
+	m.must(m.c.QueryOnce("SELECT block FROM words_data", func(r []driver.Value) error {
 		for word := range m.gone {
 			if len(word) > 12 && bytes.Contains(r[0].([]byte), []byte(word)) {
 				m.Fatalf("the index holds %s, which is gone", word)
@@ -232,9 +232,9 @@ func (m *mergeModel) storm() {
 		case n < 9:
 			m.set("merge", m.rng.IntN(40)-20)
 		default:
-			m.must(m.c.Run("INSERT INTO words (words) VALUES ('optimize')"))
+			m.must(m.c.ExecuteOnce("INSERT INTO words (words) VALUES ('optimize')"))
 		}
-		m.must(m.c.Run("INSERT INTO words (words) VALUES ('integrity-check')"))
+		m.must(m.c.ExecuteOnce("INSERT INTO words (words) VALUES ('integrity-check')"))
 		if step%6 == 5 {
 			m.check()
 		}

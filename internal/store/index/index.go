@@ -18,16 +18,16 @@ import (
 	"understudy/internal/store/words"
 )
 
-// built is, for each index, the number of the record up to which the index is complete. Records with higher numbers are
+// completeUpTo is, for each index, the number of the record up to which the index is complete. Records with higher numbers are
 // added later.
-type built struct{ words, terms atomic.Int64 }
+type completeUpTo struct{ words, terms atomic.Int64 }
 
 // Progress is, for each index, the number of the record up to which the index was complete at one moment.
 type Progress struct{ Words, Terms int64 }
 
-func (b *built) load() Progress { return Progress{b.words.Load(), b.terms.Load()} }
+func (b *completeUpTo) load() Progress { return Progress{b.words.Load(), b.terms.Load()} }
 
-func (b *built) store(u Progress) {
+func (b *completeUpTo) store(u Progress) {
 	b.words.Store(u.Words)
 	b.terms.Store(u.Terms)
 }
@@ -55,7 +55,7 @@ type Index struct {
 	catalog *catalog.Catalog
 	records *records.Opener
 	Ranges  terms.Ranges
-	built   built
+	built   completeUpTo
 	broken  atomic.Bool // damaged records stopped the filling of the indexes
 	cutter  words.Cutter
 	members []query.Member // a buffer for the members of the bodies of one transaction

@@ -22,7 +22,7 @@ func (a *changes) appendTo(dst []byte) []byte {
 	for i := range a.words {
 		w := &a.words[i]
 		out := byte(0)
-		if w.Out {
+		if w.Delete {
 			out = 1
 		}
 		dst = append(binary.AppendVarint(dst, w.Posting), out)
@@ -49,7 +49,7 @@ func (a *changes) parse(data []byte) error {
 	a.out = parseEntries(&r, a.out)
 	a.in = parseEntries(&r, a.in)
 	for range r.Count(r.Len()) {
-		w := fts5.Write{Posting: r.Varint(), Out: r.Byte() != 0}
+		w := fts5.Write{Posting: r.Varint(), Delete: r.Byte() != 0}
 		for c := range w.Row {
 			w.Row[c] = string(r.Take(r.Count(r.Len())))
 		}

@@ -14,10 +14,10 @@ func TestLevelBeyondAllIsDamage(t *testing.T) {
 	}
 	defer c.Close()
 	for _, level := range []string{"-1", "41", "9223372036854775807"} {
-		if err := c.Run("CREATE TABLE IF NOT EXISTS term_run (number INTEGER PRIMARY KEY, level, target)"); err != nil {
+		if err := c.ExecuteOnce("CREATE TABLE IF NOT EXISTS term_run (number INTEGER PRIMARY KEY, level, target)"); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Run("INSERT OR REPLACE INTO term_run VALUES (1, " + level + ", 0)"); err != nil {
+		if err := c.ExecuteOnce("INSERT OR REPLACE INTO term_run VALUES (1, " + level + ", 0)"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := readRuns(c); !sqlite.IsDamaged(err) {

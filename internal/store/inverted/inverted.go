@@ -2,7 +2,7 @@
 // the token.
 //
 // Entries are sorted and packed in chunks. Chunks belong to runs, and runs to levels, as in a log-structured merge tree
-// (O'Neil et al., 1996). A save writes one small run. When a level has enough runs (fan), they are merged into one run
+// (O'Neil et al., 1996). A save writes one small run. When a level has enough runs (runsPerMerge), they are merged into one run
 // of the next level. Each save does a part of the merging. Also during a merge an entry is in exactly one run, so a
 // reader joins the entries of all runs. A removed entry is deleted from its chunk at once, so nothing of the entry
 // stays in a table.

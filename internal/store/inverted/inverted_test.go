@@ -31,7 +31,7 @@ func table(t testing.TB) *sqlite.Conn {
 		"CREATE TABLE term_chunk (run INTEGER NOT NULL, token INTEGER NOT NULL, posting INTEGER NOT NULL, body BLOB NOT NULL) STRICT",
 		"CREATE UNIQUE INDEX term_chunk_first ON term_chunk (run, token, posting)",
 	} {
-		if err := c.Run(text); err != nil {
+		if err := c.ExecuteOnce(text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,17 +97,17 @@ func (m *model) update(most int) {
 	}
 	left, undone := m.rng.IntN(3) == 0, m.rng.IntN(8) == 0
 	if !left {
-		m.must(m.c.Run("BEGIN IMMEDIATE"))
+		m.must(m.c.ExecuteOnce("BEGIN IMMEDIATE"))
 		m.must(Update(m.c, NewPending(append(slices.Clone(m.out), out...), append(slices.Clone(m.in), in...))))
 	}
 	switch {
 	case left:
 		m.out, m.in = append(m.out, out...), append(m.in, in...)
 	case undone:
-		m.must(m.c.Run("ROLLBACK"))
+		m.must(m.c.ExecuteOnce("ROLLBACK"))
 		return
 	default:
-		m.must(m.c.Run("COMMIT"))
+		m.must(m.c.ExecuteOnce("COMMIT"))
 		m.out, m.in = nil, nil
 	}
 	for _, e := range out {
@@ -238,7 +238,7 @@ func TestRunsStayFew(t *testing.T) {
 		most = max(most, len(rs))
 	}
 	// Five levels of at most two rounds of runs and one that is filled.
-	if limit := 5 * (2*fan + 1); most > limit {
+	if limit := 5 * (2*runsPerMerge + 1); most > limit {
 		t.Errorf("up to %d runs, want at most %d", most, limit)
 	}
 	n := 0

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// fan is the number of runs of one level that are merged into one run of the next level.
-	fan = 4
-	// openSize is the size in bytes up to which the newest run receives more entries.
-	openSize = 8 << 10
+	// runsPerMerge is the number of runs of one level that are merged into one run of the next level.
+	runsPerMerge = 4
+	// maxOpenRunSize is the size in bytes up to which the newest run receives more entries.
+	maxOpenRunSize = 8 << 10
 	// mergeChunks is the number of chunks that one step of a merge reads from each run. A step moves four times as many
 	// chunks as a new run adds, so merges end before too many runs accumulate.
 	mergeChunks = 4
@@ -65,16 +65,16 @@ func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
 		if err != nil {
 			return err
 		}
-		if size < openSize {
+		if size < maxOpenRunSize {
 			if err := c.Execute(deleteChunks, 0, open); err != nil {
 				return err
 			}
 			return writeChunks(c, open, mergeLists([][]Entry{all, entries}))
 		}
 	}
-	const perRun = openSize / 8 // an entry takes about eight bytes
+	const perRun = maxOpenRunSize / 8 // an entry takes about eight bytes
 	level, steps := int64(0), 1+len(entries)/perRun
-	for size := len(entries) / fan; size > perRun; size /= fan {
+	for size := len(entries) / runsPerMerge; size > perRun; size /= runsPerMerge {
 		level++
 	}
 	number, err := rs.makeRun(c, level)
@@ -101,7 +101,7 @@ func (rs runs) openRun() int64 {
 func readRun(c *sqlite.Conn, number int64) (all []Entry, size int, err error) {
 	err = c.Query(selectChunks, 0, []driver.Value{number}, func(r []driver.Value) (err error) {
 		one := chunkOf(r)
-		if size += len(one.body); size < openSize {
+		if size += len(one.body); size < maxOpenRunSize {
 			all, err = one.appendEntries(all)
 		}
 		return err
@@ -162,13 +162,13 @@ func (rs *runs) beginMerge(c *sqlite.Conn, level int64) (sources []int64, target
 			idle = append(idle, i)
 		}
 	}
-	if target != 0 || len(idle) <= fan {
+	if target != 0 || len(idle) <= runsPerMerge {
 		return sources, target, nil
 	}
 	if target, err = rs.makeRun(c, level+1); err != nil {
 		return nil, 0, err
 	}
-	for _, i := range idle[:fan] {
+	for _, i := range idle[:runsPerMerge] {
 		r := &(*rs)[i]
 		r.target = target
 		sources = append(sources, r.number)

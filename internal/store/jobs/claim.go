@@ -80,8 +80,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// instant converts Unix nanoseconds from the database to a time; 0 gives the zero time.
-func instant(n int64) time.Time {
+// timeFromNanos converts Unix nanoseconds from the database to a time; 0 gives the zero time.
+func timeFromNanos(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
 	}
@@ -282,7 +282,7 @@ func readNext(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) e
 	}
 	return c.Query(nextJob, len(want.Kinds), append(args, now, now), func(r []driver.Value) error {
 		if next, ok := r[0].(int64); ok {
-			got.Next = instant(next)
+			got.Next = timeFromNanos(next)
 		}
 		got.Blocked = r[1].(int64) != 0
 		return nil

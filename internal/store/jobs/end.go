@@ -168,10 +168,10 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	}
 	err = q.pool.Change(ctx, func(c *sqlite.Conn) error {
 		number, last = 0, time.Time{}
-		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
+		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = timeFromNanos(r[0].(int64)) }); err != nil {
 			return err
 		}
-		next, add := plan(last, now, since, slot)
+		next, add := nextSlot(last, now, since, slot)
 		if !next.Equal(last) {
 			last = next
 			if err := c.Execute(putPlan, 0, job.Kind, nanos(next)); err != nil {
@@ -189,9 +189,9 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	return number, last, nil
 }
 
-// plan returns the slot to store as the last planned slot, and whether to add the job. A last slot in the future
+// nextSlot returns the slot to store as the last planned slot, and whether to add the job. A last slot in the future
 // means that the clock was set back. Then the next job must not wait for the clock to catch up.
-func plan(last, now, since, slot time.Time) (next time.Time, add bool) {
+func nextSlot(last, now, since, slot time.Time) (next time.Time, add bool) {
 	switch {
 	case last.After(now):
 		return now, false

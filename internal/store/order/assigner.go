@@ -36,9 +36,9 @@ type Assigner struct {
 	least, most int64
 	taken       []int64 // the occupied positions in ascending order
 
-	// Shifted maps records that moved to make room to their positions before.
-	Shifted map[int64]int64
-	Stands  map[int64]int64 // the current positions of the records in Shifted, by record number
+	// FormerPositions maps records that moved to make room to their positions before.
+	FormerPositions  map[int64]int64
+	CurrentPositions map[int64]int64 // the current positions of the records in FormerPositions, by record number
 }
 
 // NewAssigner returns an Assigner for a kind. It makes epoch odd when it moves records to make room.
@@ -159,8 +159,8 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 			return err
 		}
 	}
-	if g.Shifted == nil {
-		g.Shifted, g.Stands = map[int64]int64{}, map[int64]int64{}
+	if g.FormerPositions == nil {
+		g.FormerPositions, g.CurrentPositions = map[int64]int64{}, map[int64]int64{}
 	}
 	tos := make([]int64, len(rows))
 	for i, r := range rows {
@@ -171,10 +171,10 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 		if err := g.c.Execute(updateStand, 0, tos[i], r.record*records.Slots, r.record*records.Slots+records.Slots-1); err != nil {
 			return err
 		}
-		if _, again := g.Shifted[r.record]; !again {
-			g.Shifted[r.record] = r.at
+		if _, again := g.FormerPositions[r.record]; !again {
+			g.FormerPositions[r.record] = r.at
 		}
-		g.Stands[r.record] = tos[i]
+		g.CurrentPositions[r.record] = tos[i]
 	}
 	told := make(map[int64]int64, len(rows))
 	for i, r := range rows {
@@ -203,7 +203,7 @@ func spread(position int64, n int, count func(low int64) int) (first, low, step 
 
 // CurrentPosition returns the current position of a record. That is before, unless the record was moved to make room.
 func (g *Assigner) CurrentPosition(record, before int64) int64 {
-	if at, ok := g.Stands[record]; ok {
+	if at, ok := g.CurrentPositions[record]; ok {
 		return at
 	}
 	return before

@@ -19,8 +19,8 @@ type Assignment struct {
 	Shown  bool  // a page has shown the record at At; otherwise its position follows from its clock
 	Second int64 // the time of the record in seconds, or NoSecond
 
-	fixed bool // the row keeps its position
-	fits  bool // the time in Second is between the times of the neighbouring rows
+	fixed    bool // the row keeps its position
+	timeFits bool // the time in Second is between the times of the neighbouring rows
 }
 
 // Store holds the positions of a kind's records.
@@ -37,10 +37,10 @@ type Store interface {
 // Page is a list page whose rows get positions.
 type Page struct {
 	Store
-	Rows   []*Assignment
-	Top    *Assignment // a record that the list shows above all rows of the page, or nil if none is known
-	Bottom *Assignment // a record that the list shows below all rows of the page, or nil if none is known
-	After  bool        // the page does not begin at the top of its list, so unknown records are above it
+	Rows         []*Assignment
+	Top          *Assignment // a record that the list shows above all rows of the page, or nil if none is known
+	Bottom       *Assignment // a record that the list shows below all rows of the page, or nil if none is known
+	AfterUnknown bool        // the page does not begin at the top of its list, so unknown records are above it
 	// Next looks up the value for Bottom when it is first needed. Next is nil if no page follows.
 	Next func() (*Assignment, error)
 	all  []*Assignment // Top, the rows and Bottom
@@ -108,7 +108,7 @@ func isInPlace(all []*Assignment) bool {
 func (g *Page) choose(all []*Assignment) {
 	timed := make([]*Assignment, 0, len(all))
 	for _, p := range all {
-		if p.fixed, p.fits = false, false; p.currentSecond() != NoSecond {
+		if p.fixed, p.timeFits = false, false; p.currentSecond() != NoSecond {
 			timed = append(timed, p)
 		}
 	}
@@ -122,7 +122,7 @@ func (g *Page) choose(all []*Assignment) {
 	timed = heaviestDescent(timed, (*Assignment).currentSecond, weight, false)
 	var placed []*Assignment
 	for _, p := range timed {
-		if p.fits = true; p.At != Nowhere {
+		if p.timeFits = true; p.At != Nowhere {
 			placed = append(placed, p)
 		}
 	}

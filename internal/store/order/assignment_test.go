@@ -21,7 +21,7 @@ func TestPlacing(t *testing.T) {
 		second := rapid.Int64Range(100, 103)
 		for range rapid.IntRange(0, 12).Draw(t, "others") {
 			_, last := postings.SecondBounds(second.Draw(t, "second"))
-			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, apartFrom, postings.Within / 2, postings.Within - 1}).Draw(t, "near")
+			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, positionStep, postings.Within / 2, postings.Within - 1}).Draw(t, "near")
 			if at := last - near; ground.of[at] == nil {
 				ground.put(&placedRecord{at: Nowhere}, at)
 			}
@@ -37,7 +37,7 @@ func TestPlacing(t *testing.T) {
 				rows = append(rows, &Assignment{At: Nowhere, Second: of})
 			}
 		}
-		page := &Page{Store: ground, Rows: rows, After: rapid.Bool().Draw(t, "after")}
+		page := &Page{Store: ground, Rows: rows, AfterUnknown: rapid.Bool().Draw(t, "after")}
 		pick := func(name string, page *Page) *Assignment {
 			if len(others) == 0 || !rapid.Bool().Draw(t, name) {
 				return nil

@@ -39,12 +39,12 @@ func (g *Page) fill(all []*Assignment) error {
 // placeRun gives positions to consecutive rows. above and below are the nearest rows that keep their positions, or nil.
 func (g *Page) placeRun(rows []*Assignment, above, below *Assignment) error {
 	for _, r := range rows {
-		if r.At = Nowhere; !r.fits {
+		if r.At = Nowhere; !r.timeFits {
 			continue
 		}
 		if above != nil && r.Second > postings.PositionSecond(above.At) ||
 			below != nil && r.Second < postings.PositionSecond(below.At) || r.Second == NoSecond {
-			r.fits = false
+			r.timeFits = false
 		}
 	}
 	if below == nil && g.Next != nil {
@@ -55,12 +55,12 @@ func (g *Page) placeRun(rows []*Assignment, above, below *Assignment) error {
 	}
 	// The first rows that do not fit get positions above the row that follows them.
 	first := 0
-	for above == nil && first < len(rows) && !rows[first].fits {
+	for above == nil && first < len(rows) && !rows[first].timeFits {
 		first++
 	}
 	for i := first; i < len(rows); {
 		end := i + 1
-		for end < len(rows) && (!rows[end].fits || rows[i].fits && rows[end].Second == rows[i].Second) {
+		for end < len(rows) && (!rows[end].timeFits || rows[i].timeFits && rows[end].Second == rows[i].Second) {
 			end++
 		}
 		if err := g.placeGroup(rows[i:end], above, below); err != nil {
@@ -92,7 +92,7 @@ func (g *Page) findNextBelow(rows []*Assignment, above *Assignment) (*Assignment
 		return nil, nil
 	}
 	for _, r := range rows { // positions and times contradict each other, so the times decide
-		if r.fits && r.Second < postings.PositionSecond(next.At) {
+		if r.timeFits && r.Second < postings.PositionSecond(next.At) {
 			return nil, nil
 		}
 	}
@@ -103,7 +103,7 @@ func (g *Page) findNextBelow(rows []*Assignment, above *Assignment) (*Assignment
 // placeGroup gives adjacent positions to rows of the same second, and to rows whose time does not fit.
 func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	second := int64(NoSecond)
-	if rows[0].fits {
+	if rows[0].timeFits {
 		second = rows[0].Second
 	}
 	switch {
@@ -122,7 +122,7 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 		// of its second.
 		_, last := postings.SecondBounds(second)
 		most = min(most, last+1)
-		if above != nil || !g.After {
+		if above != nil || !g.AfterUnknown {
 			// These rows are the newest of their second, so they also go above deleted records of that second.
 			switch taken, err := g.FindBelow(last+1, below.At); {
 			case err != nil:
@@ -138,7 +138,7 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	if err != nil {
 		return err
 	}
-	if taken >= first && above == nil && g.After {
+	if taken >= first && above == nil && g.AfterUnknown {
 		// Unknown records are above the page. Some of them probably belong to the same second.
 		lowest, err := g.FindAbove(first-1, last)
 		if err != nil {
@@ -149,7 +149,7 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	if taken >= first { // records of that second are already stored below the page
 		return g.placeOver(rows, &Assignment{At: taken}, last+1)
 	}
-	step := min(apartFrom, postings.Within/2/int64(len(rows)+1))
+	step := min(positionStep, postings.Within/2/int64(len(rows)+1))
 	if step == 0 {
 		step = 1
 	}
@@ -167,7 +167,7 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second int64) error {
 	n := int64(len(rows))
 	for again := false; ; again = true {
-		floor := above.At - apartFrom*(n+1)
+		floor := above.At - positionStep*(n+1)
 		taken, err := g.FindBelow(above.At, floor)
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second i
 				floor = max(floor, first-1)
 			}
 		}
-		step := min(apartFrom, (above.At-floor)/(n+1))
+		step := min(positionStep, (above.At-floor)/(n+1))
 		if step > 0 {
 			for i, r := range rows {
 				r.At = above.At - int64(i+1)*step
@@ -215,7 +215,7 @@ const headroomShare = 1 << 14
 func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) error {
 	n := int64(len(rows))
 	for floor := below.At; ; {
-		ceiling := min(most, floor+apartFrom*(n+1))
+		ceiling := min(most, floor+positionStep*(n+1))
 		taken, err := g.FindAbove(floor, ceiling)
 		if err != nil {
 			return err
@@ -251,11 +251,11 @@ func (g *Page) placeTimeless(rows []*Assignment) error {
 	}
 	if lowest == Nowhere {
 		for i, r := range rows {
-			r.At = timeless - int64(i)*apartFrom
+			r.At = timeless - int64(i)*positionStep
 		}
 		return nil
 	}
-	if g.After {
+	if g.AfterUnknown {
 		return g.placeUnder(rows, &Assignment{At: lowest}, nil, NoSecond)
 	}
 	highest, err := g.FindBelow(timeless+timelessRoom, lowest)

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// apartFrom is the distance between new positions of the same second or without a second. It leaves room for other
+	// positionStep is the distance between new positions of the same second or without a second. It leaves room for other
 	// records between them.
-	apartFrom = 1 << 12
+	positionStep = 1 << 12
 
 	// timeless is the position of the first record that has no time. There is room for 10^7 more records above and below
 	// it.

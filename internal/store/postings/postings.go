@@ -149,7 +149,7 @@ func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 	}
 	s := &sieve{up: up, all: all}
 	for _, one := range also {
-		s.also = append(s.also, positioned{Iterator: one})
+		s.also = append(s.also, iteratorState{Iterator: one})
 	}
 	return s
 }
@@ -157,11 +157,11 @@ func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 type sieve struct {
 	up   bool
 	all  Iterator
-	also []positioned
+	also []iteratorState
 }
 
-// positioned is an iterator together with its current posting.
-type positioned struct {
+// iteratorState is an iterator together with its current posting.
+type iteratorState struct {
 	Iterator
 	begun, ended bool
 	at           int64

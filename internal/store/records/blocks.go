@@ -56,8 +56,8 @@ const maxOpened = 64
 var (
 	selectBlock = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL " +
 		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
-	// BlockMade reads blocks together with the times when they were created.
-	BlockMade = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
+	// BlockWithCreation reads blocks together with the times when they were created.
+	BlockWithCreation = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
 		"FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape " +
 		"WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
 )
@@ -82,8 +82,8 @@ func (o *Blocks) keep(b *Block) {
 	o.open[b.Number] = b
 }
 
-// Take unpacks a block that was read before and keeps it.
-func (o *Blocks) Take(p *Packed) (*Block, error) {
+// UnpackAndKeep unpacks a block that was read before and keeps it.
+func (o *Blocks) UnpackAndKeep(p *Packed) (*Block, error) {
 	if _, err := o.From.Unpack(p, nil); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (o *Blocks) read(number int64) (*Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := o.Take(&all[0])
+	b, err := o.UnpackAndKeep(&all[0])
 	if err != nil {
 		return nil, sqlite.NewDamageError("block %d: %w", number, err)
 	}
@@ -167,7 +167,7 @@ type Packed struct {
 	Block       Block
 	Body        []byte
 	Count, Size int
-	Made        int64 // when the block was created, in Unix nanoseconds, or 0 if that was not read
+	CreatedAt   int64 // when the block was created, in Unix nanoseconds, or 0 if that was not read
 }
 
 // ReadPacked reads several different blocks. It returns an error if a block is missing.
@@ -184,7 +184,7 @@ func (o *Blocks) ReadPacked(st *sqlite.Statement, numbers ...int64) ([]Packed, e
 		p := Packed{Count: int(r[0].(int64)), Size: int(r[1].(int64)), Body: r[2].([]byte)}
 		p.Block.Shape, p.Block.Number = r[4].(int64), r[5].(int64)
 		p.Block.Slot, _ = r[3].(int64)
-		p.Made, _ = r[6].(int64)
+		p.CreatedAt, _ = r[6].(int64)
 		all = append(all, p)
 		return nil
 	})

@@ -23,9 +23,9 @@ var (
 	deleteBlock = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ?"}
 )
 
-// TakeOut deletes the body of an older version. The history then knows only when the version was current. taken
+// DeleteOlder deletes the body of an older version. The history then knows only when the version was current. taken
 // reports whether the body was there.
-func (o *Blocks) TakeOut(version int64) (taken bool, err error) {
+func (o *Blocks) DeleteOlder(version int64) (taken bool, err error) {
 	e, err := o.ReadEntry(version)
 	if err != nil || e.IsPruned() {
 		return false, err
@@ -55,7 +55,7 @@ func (o *Blocks) TakeOut(version int64) (taken bool, err error) {
 // is marked as forgotten; then the record's id is kept. taken reports whether the body was there.
 func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 	if !named {
-		return o.TakeOut(version)
+		return o.DeleteOlder(version)
 	}
 	e, err := o.ReadEntry(version)
 	if err != nil || e.IsPruned() {

@@ -41,18 +41,18 @@ func FindShapeNumber(c *sqlite.Conn, kind, slot int64) (number int64, err error)
 }
 
 var (
-	// InsertMade stores when the blocks from a number on were created.
-	InsertMade    = &sqlite.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
-	selectShapeAt = &sqlite.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
-	selectMade    = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
+	// InsertCreation stores when the blocks from a number on were created.
+	InsertCreation = &sqlite.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
+	selectShapeAt  = &sqlite.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
+	selectMade     = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
 )
 
 // ShortHash returns the 15 bits of a body's hash that the table past stores.
 func ShortHash(hash int64) int64 { return hash & (1<<15 - 1) }
 
-// Never is the value of the column since for a version that was never its record's newest, and for a period that the
+// NeverNewest is the value of the column since for a version that was never its record's newest, and for a period that the
 // history must not show.
-const Never = -1
+const NeverNewest = -1
 
 // ReadCreation returns when a version was first saved, in Unix nanoseconds.
 func ReadCreation(c *sqlite.Conn, version int64) (at int64, err error) {

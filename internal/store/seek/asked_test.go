@@ -133,7 +133,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 				prepare("before it is committed", was)
 				return nil
 			})
-			is := order.KeyOf(g.Stands[8], s.Kind)
+			is := order.KeyOf(g.CurrentPositions[8], s.Kind)
 			if err == nil && is == was {
 				return false, errors.New("it did not move")
 			}

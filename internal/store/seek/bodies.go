@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// ahead is the number of records that are found before the first body is used. Twice as many unpacked blocks are kept.
-	ahead = 16
+	// readAhead is the number of records that are found before the first body is used. Twice as many unpacked blocks are kept.
+	readAhead = 16
 	// MaxHelpers is the maximum number of goroutines that unpack for one Seek, besides the reading goroutine.
 	MaxHelpers = 3
 )
@@ -63,7 +63,7 @@ func (b *bodies) request(some []*heldAt) error {
 			numbers = append(numbers, n)
 		}
 	}
-	read, err := b.o.ReadPacked(records.BlockMade, numbers...)
+	read, err := b.o.ReadPacked(records.BlockWithCreation, numbers...)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (b *bodies) request(some []*heldAt) error {
 // dropOldest drops unpacked blocks that no requested record needs, oldest first, if more new blocks would exceed the
 // limit.
 func (b *bodies) dropOldest(more int) {
-	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
+	for len(b.order)+more > 2*readAhead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
 		b.free = append(b.free, u.buffer)
 		delete(b.blocks, u.packed.Block.Number)
@@ -115,7 +115,7 @@ func (b *bodies) takeBuffer(size int) []byte {
 // enqueue gives a block to the helpers. It starts another helper if two blocks are waiting.
 func (b *bodies) enqueue(u *unpacking) {
 	if b.queue == nil {
-		b.queue = make(chan *unpacking, 2*ahead)
+		b.queue = make(chan *unpacking, 2*readAhead)
 	}
 	select {
 	case b.queue <- u:
@@ -156,7 +156,7 @@ func (b *bodies) takeNext() (*heldAt, *codec.Entry, error) {
 		return nil, nil, u.err
 	}
 	if one.held.since == 0 {
-		one.held.since = u.packed.Made
+		one.held.since = u.packed.CreatedAt
 	}
 	place := int(version % codec.PerBlock)
 	if place >= len(u.packed.Block.Entries) || u.packed.Block.Entries[place].Delta != nil {

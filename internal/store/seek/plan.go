@@ -38,7 +38,7 @@ type kindPlan struct {
 	kind       *catalog.Kind
 	shapes     []*catalog.Shape // shapes to search; the first is the preferred shape of results
 	candidates []terms.Plan     // for each shape, how to find candidates by predicates; if empty, all records are candidates
-	sieve      [][]terms.Plan   // for each shape, the predicates of a query with a row rule that only filter the candidates
+	filters    [][]terms.Plan   // for each shape, the predicates of a query with a row rule that only filter the candidates
 	matcher    *query.Matcher   // compares bodies with the predicates
 }
 
@@ -156,7 +156,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 				all = placeSpots(c, k.kind.Number, k.candidates[i].Shape, p.q)
 			}
 			found := k.candidates[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, all)
-			streams = append(streams, postings.Sieve(p.q.OldestFirst, found, p.sieves(c, k.sieve[i])...))
+			streams = append(streams, postings.Sieve(p.q.OldestFirst, found, p.sieves(c, k.filters[i])...))
 		}
 	}
 	if len(streams) == 0 {
@@ -265,10 +265,10 @@ func (p *seekPlan) planKind(k *kindPlan) (none bool) {
 			return true
 		}
 		if p.exact = p.exact && exact; one.IsEmpty() {
-			k.candidates, k.sieve, p.exact = nil, nil, p.exact && len(sieve) == 0
+			k.candidates, k.filters, p.exact = nil, nil, p.exact && len(sieve) == 0
 			return false
 		}
-		k.candidates, k.sieve = append(k.candidates, one), append(k.sieve, sieve)
+		k.candidates, k.filters = append(k.candidates, one), append(k.filters, sieve)
 	}
 	return false
 }

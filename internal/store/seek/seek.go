@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// Limits of one read transaction. seekFirst is how many records the first transaction of a Seek returns if the query
-	// does not say how many it wants. seekMax is the maximum for any transaction. seekLook is how many places one
-	// transaction visits, and seekFew how many of them one statement reads.
-	seekFirst = 64
-	seekMax   = 512
-	seekLook  = 2048
-	seekFew   = 16
+	// Limits of one read transaction. defaultPartSize is how many records the first transaction of a Seek returns if the query
+	// does not say how many it wants. maxPartSize is the maximum for any transaction. maxVisitedPlaces is how many places one
+	// transaction visits, and placesPerStatement how many of them one statement reads.
+	defaultPartSize    = 64
+	maxPartSize        = 512
+	maxVisitedPlaces   = 2048
+	placesPerStatement = 16
 )
 
 // Seeker answers queries from stored records. It is safe for concurrent use.
@@ -63,11 +63,11 @@ func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 	if err != nil {
 		return sqlite.WrapError(false, err, "seek in %s", q.Source)
 	}
-	given, doubled := 0, seekFirst
+	given, doubled := 0, defaultPartSize
 	for !s.ended {
-		size := min(q.ExpectedRows-given, seekMax)
+		size := min(q.ExpectedRows-given, maxPartSize)
 		if size <= 0 {
-			size, doubled = doubled, min(2*doubled, seekMax)
+			size, doubled = doubled, min(2*doubled, maxPartSize)
 		}
 		if q.Limit > 0 {
 			size = min(size, q.Limit-given)
@@ -148,7 +148,7 @@ func (s *recordSearch) readPart(ctx context.Context, c *sqlite.Conn, size int) (
 	want := func() int { return size - len(found) - len(b.waiting) }
 	err = s.walkRecords(ctx, c, want, func(some []*heldAt) (bool, error) {
 		err := b.request(some)
-		for err == nil && len(b.waiting) > 0 && (len(b.waiting) > ahead || len(found)+len(b.waiting) >= size) {
+		for err == nil && len(b.waiting) > 0 && (len(b.waiting) > readAhead || len(found)+len(b.waiting) >= size) {
 			err = look()
 		}
 		return len(found) < size, err
@@ -166,7 +166,7 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	if err := s.seeker.index.CheckSearchable(c, s.p.q); err != nil {
 		return err
 	}
-	if err := s.follow(c, before); err != nil {
+	if err := s.updatePosition(c, before); err != nil {
 		return err
 	}
 	if s.p.q.Since == 0 || s.p.since != nil {
@@ -183,9 +183,9 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	})
 }
 
-// follow updates below if any records have moved to make room since the last read transaction. before is the seeker's
+// updatePosition updates below if any records have moved to make room since the last read transaction. before is the seeker's
 // epoch before this read transaction began.
-func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
+func (s *recordSearch) updatePosition(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
 		var at order.Position
@@ -203,7 +203,7 @@ func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 		}
 	}
 	if s.epoch = before; now != before || now%2 != 0 {
-		s.epoch = unsettled // a write that moved records may be committed but is not visible in this transaction
+		s.epoch = unknownEpoch // a write that moved records may be committed but is not visible in this transaction
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 				return err
 			}
 			blocks := k.records.Open(c)
-			return s.walkRecords(ctx, c, func() int { return seekFew }, func(some []*heldAt) (bool, error) {
+			return s.walkRecords(ctx, c, func() int { return placesPerStatement }, func(some []*heldAt) (bool, error) {
 				for _, h := range some {
 					ok := true
 					if !s.p.exact {

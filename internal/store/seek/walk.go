@@ -14,11 +14,11 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// unsettled marks an epoch as unknown. It differs from every epoch.
-const unsettled = -1
+// unknownEpoch marks an epoch as unknown. It differs from every epoch.
+const unknownEpoch = -1
 
 // walkRecords calls do with the stored records of the plan's iterator, a few at a time and in order. It ends when do
-// returns false or it has visited seekLook places. want returns how many records do can take.
+// returns false or it has visited maxVisitedPlaces places. want returns how many records do can take.
 func (s *recordSearch) walkRecords(ctx context.Context, c *sqlite.Conn, want func() int,
 	do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.openStream(c)
@@ -26,8 +26,8 @@ func (s *recordSearch) walkRecords(ctx context.Context, c *sqlite.Conn, want fun
 		return err
 	}
 	w := &walking{search: s, stream: stream, from: s.p.first(s.below)}
-	for looked := 0; looked < seekLook; {
-		places, err := w.readNext(ctx, min(want(), seekFew))
+	for looked := 0; looked < maxVisitedPlaces; {
+		places, err := w.readNext(ctx, min(want(), placesPerStatement))
 		if err != nil {
 			return err
 		}
@@ -56,14 +56,14 @@ type walking struct {
 	search *recordSearch
 	stream postings.Iterator
 	from   int64     // the posting at which the next read begins
-	over   []*heldAt // places that were found and are not returned yet
+	found  []*heldAt // places that were found and are not returned yet
 	ended  bool      // the iterator has no more postings
 }
 
 // readNext returns at most n of the next places. It returns none at the end. It also returns none after passing many
 // postings of other kinds; then the next read transaction continues.
 func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
-	for passed := 0; len(w.over) < n && !w.ended; passed++ {
+	for passed := 0; len(w.found) < n && !w.ended; passed++ {
 		if err := sqlite.CheckContext(ctx); err != nil {
 			return nil, err
 		}
@@ -71,10 +71,10 @@ func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 		if err != nil {
 			return nil, err
 		}
-		if passed < seekLook || w.ended {
+		if passed < maxVisitedPlaces || w.ended {
 			continue
 		}
-		if len(w.over) == 0 {
+		if len(w.found) == 0 {
 			w.search.below = order.KeyOf(at, 1)
 			if w.search.p.q.OldestFirst {
 				w.search.below = order.KeyOf(at, 1<<postings.ShapeBits-1)
@@ -82,9 +82,9 @@ func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 		}
 		break
 	}
-	n = min(n, len(w.over))
-	places := w.over[:n:n]
-	w.over = w.over[n:]
+	n = min(n, len(w.found))
+	places := w.found[:n:n]
+	w.found = w.found[n:]
 	return places, nil
 }
 
@@ -118,7 +118,7 @@ func (w *walking) readPosition() (at int64, err error) {
 		if w.search.below != 0 && (place < w.search.below) == up || place == w.search.below {
 			continue
 		}
-		w.over = append(w.over, &heldAt{plan: k, place: place})
+		w.found = append(w.found, &heldAt{plan: k, place: place})
 	}
 	return at, nil
 }

@@ -89,7 +89,7 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 		"secure_delete = FAST",
 		"temp_store = MEMORY",
 	} {
-		if err := c.Run("PRAGMA " + pragma); err != nil {
+		if err := c.ExecuteOnce("PRAGMA " + pragma); err != nil {
 			_ = c.Close()
 			return nil, err
 		}
@@ -97,8 +97,8 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	return c, nil
 }
 
-// Run executes an SQL text once. It does not keep the prepared statement.
-func (c *Conn) Run(text string) error {
+// ExecuteOnce executes an SQL text once. It does not keep the prepared statement.
+func (c *Conn) ExecuteOnce(text string) error {
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *Conn) Run(text string) error {
 
 // QueryInteger executes an SQL text that returns one integer, such as a pragma.
 func (c *Conn) QueryInteger(text string) (n int64, err error) {
-	err = c.Ask(text, func(row []driver.Value) error {
+	err = c.QueryOnce(text, func(row []driver.Value) error {
 		v, ok := row[0].(int64)
 		if !ok {
 			return fmt.Errorf("%s: answered %T", text, row[0])
@@ -123,8 +123,8 @@ func (c *Conn) QueryInteger(text string) (n int64, err error) {
 	return n, err
 }
 
-// Ask executes an SQL text once and calls each for every row of the result. It does not keep the prepared statement.
-func (c *Conn) Ask(text string, each func(row []driver.Value) error) error {
+// QueryOnce executes an SQL text once and calls each for every row of the result. It does not keep the prepared statement.
+func (c *Conn) QueryOnce(text string, each func(row []driver.Value) error) error {
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
 		return err
@@ -310,11 +310,11 @@ func (c *Conn) RunTransaction(ctx context.Context, begin *Statement, work func()
 // RunDurably runs work whose transactions are on the disk once they are committed, and so are all earlier commits. A
 // crash of the machine can lose other commits, but never a part of one. Do not call RunDurably inside a transaction.
 func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
-	if err := c.Run("PRAGMA synchronous = FULL"); err != nil {
+	if err := c.ExecuteOnce("PRAGMA synchronous = FULL"); err != nil {
 		return false, err
 	}
 	broken, err = work()
-	again := c.Run("PRAGMA synchronous = NORMAL")
+	again := c.ExecuteOnce("PRAGMA synchronous = NORMAL")
 	return broken || again != nil, err
 }
 
@@ -336,7 +336,7 @@ func (c *Conn) setBusyTimeout(err error) error {
 
 // setLockWait sets how long a statement waits for a lock of another process.
 func (c *Conn) setLockWait(wait time.Duration) error {
-	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
+	return c.QueryOnce("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
 func (c *Conn) Close() error {

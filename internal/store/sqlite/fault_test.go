@@ -18,7 +18,7 @@ func TestColumnOfAnotherTypeIsDamage(t *testing.T) {
 	var n int64
 	const want = "a stored value is of another type or form than was written, in fault_test.go:"
 	for _, text := range []string{"SELECT 'text'", "SELECT NULL", "SELECT x'01'", "SELECT 1.5"} {
-		err := c.Ask(text, func(r []driver.Value) error { n = r[0].(int64); return nil })
+		err := c.QueryOnce(text, func(r []driver.Value) error { n = r[0].(int64); return nil })
 		if !IsDamaged(err) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -84,7 +84,7 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	// SQLite uses this page size only if the file is still empty.
-	if err := c.Run(fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+	if err := c.ExecuteOnce(fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 	}
 	log := p.growth.log
 	for _, pragma := range []string{fmt.Sprintf("wal_autocheckpoint = %d", log/size), fmt.Sprintf("journal_size_limit = %d", log)} {
-		if err := c.Ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+		if err := c.QueryOnce("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			_ = c.Close()
 			return nil, err
 		}

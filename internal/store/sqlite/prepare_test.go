@@ -16,7 +16,7 @@ func TestBoundsOfStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Run("CREATE TABLE t (a INTEGER PRIMARY KEY)"); err != nil {
+	if err := c.ExecuteOnce("CREATE TABLE t (a INTEGER PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
 	insert := &Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}

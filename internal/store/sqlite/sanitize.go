@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	cutTries = 40                     // how often Sanitize tries to empty the log
-	cutPause = 250 * time.Millisecond // the pause between two attempts to empty the log
-	cutBusy  = 100 * time.Millisecond // maximum wait for readers in one attempt; saves wait meanwhile
+	emptyLogTries = 40                     // how often Sanitize tries to empty the log
+	emptyLogPause = 250 * time.Millisecond // the pause between two attempts to empty the log
+	emptyLogWait  = 100 * time.Millisecond // maximum wait for readers in one attempt; saves wait meanwhile
 )
 
 // Sanitize overwrites every unused byte of the file and returns how many of them were not zero. Only one
@@ -41,13 +41,13 @@ func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 			return 0, err
 		}
 	}
-	for range cutTries {
+	for range emptyLogTries {
 		n, err := p.sanitizeOnce(ctx)
 		overwritten += n
 		if !errors.Is(err, errLogHeld) {
 			return overwritten, err
 		}
-		if err := retry.Wait(ctx, cutPause); err != nil {
+		if err := retry.Wait(ctx, emptyLogPause); err != nil {
 			return overwritten, err
 		}
 	}
@@ -73,7 +73,7 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 	}
 	var roots []uint32
 	err = p.Write(ctx, func(c *Conn) (bool, error) {
-		if err := cutLog(c); err != nil {
+		if err := clearLog(c); err != nil {
 			return false, err
 		}
 		if err := reader.Execute(beginRead, 0); err != nil {
@@ -95,7 +95,7 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 			err = rerr
 		}
 		if err == nil {
-			err = cutLog(c)
+			err = clearLog(c)
 		}
 		if err == nil {
 			roots, err = readRootPages(c)
@@ -113,13 +113,13 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 	return overwritten, err
 }
 
-// cutLog copies the whole log into the file and empties it.
-func cutLog(c *Conn) error {
-	if err := c.setLockWait(cutBusy); err != nil {
+// clearLog copies the whole log into the file and empties it.
+func clearLog(c *Conn) error {
+	if err := c.setLockWait(emptyLogWait); err != nil {
 		return err
 	}
 	held := false
-	err := c.Ask("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
+	err := c.QueryOnce("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
 	if perr := c.setLockWait(busyWait); err == nil {
 		err = perr
 	}
@@ -132,7 +132,7 @@ func cutLog(c *Conn) error {
 // readRootPages returns the numbers of the root pages of all trees.
 func readRootPages(c *Conn) (roots []uint32, err error) {
 	roots = []uint32{1}
-	err = c.Ask("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
+	err = c.QueryOnce("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
 		roots = append(roots, uint32(r[0].(int64)))
 		return nil
 	})

@@ -58,13 +58,13 @@ func (h *holding) look(data []byte, where string, args ...any) {
 // searchTables searches the columns of all tables as they are stored.
 func (h *holding) searchTables() error {
 	var names []string
-	err := h.c.Ask("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
+	err := h.c.QueryOnce("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
 		names = append(names, r[0].(string))
 		return nil
 	})
 	for _, name := range names {
 		if err == nil {
-			err = h.c.Ask(`SELECT * FROM "`+name+`"`, func(r []driver.Value) error {
+			err = h.c.QueryOnce(`SELECT * FROM "`+name+`"`, func(r []driver.Value) error {
 				for _, v := range r {
 					switch v := v.(type) {
 					case string:
@@ -84,7 +84,7 @@ func (h *holding) searchTables() error {
 func (h *holding) searchPacked() error {
 	type block struct{ Number, count int64 }
 	var all []block
-	err := h.c.Ask("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
+	err := h.c.QueryOnce("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
 		all = append(all, block{r[0].(int64), r[1].(int64)})
 		return nil
 	})

@@ -79,8 +79,8 @@ func (v *verifying) checkPlaces() error {
 
 var selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 
-// termCount is the number of terms that the index has at a posting (kept), and the number that the record has (has).
-type termCount struct{ kept, has int }
+// termCount is the number of terms that the index has at a posting (inIndex), and the number that the record has (inRecord).
+type termCount struct{ inIndex, inRecord int }
 
 // checkTerms compares the index of terms with the records.
 func (v *verifying) checkTerms() error {
@@ -101,7 +101,7 @@ func (v *verifying) checkTerms() error {
 		case name == "":
 			v.addProblem("terms are kept of a record at %d, where none is; run understudy store rebuild", postings.Position(spot))
 		default:
-			v.addProblem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.kept, n.has)
+			v.addProblem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.inIndex, n.inRecord)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		}
 		sums.add(spot, hash)
 		if sums.isWatched(spot) {
-			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + has}
+			counts[spot] = termCount{counts[spot].inIndex + kept, counts[spot].inRecord + has}
 		}
 	}
 	err := inverted.VisitEntries(v.c, func(e inverted.Entry) error {

@@ -28,7 +28,7 @@ func (v *verifying) checkBlocks() error {
 	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
 		number := r[0].(int64)
 		v.report.Blocks++
-		b, err := all.Take(&records.Packed{Block: records.Block{Number: number, Shape: r[1].(int64)}, Count: int(r[2].(int64)),
+		b, err := all.UnpackAndKeep(&records.Packed{Block: records.Block{Number: number, Shape: r[1].(int64)}, Count: int(r[2].(int64)),
 			Size: int(r[3].(int64)),
 			Body: r[4].([]byte)})
 		switch {
@@ -130,7 +130,7 @@ func (v *verifying) checkPast() error {
 			v.addProblem("record %d: %v", record, err)
 		case e.Record != record || records.ShortHash(records.BodyHash(e.Body)) != r[2].(int64):
 			v.addProblem("record %d: its version %d is not what it was", record, version)
-		case r[3] != int64(records.Never):
+		case r[3] != int64(records.NeverNewest):
 			if err := v.checkClock(blocks, e, version, false); err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 		one := &v.pending.Words[i]
 		one.VisitWords(func(w fts5.Word) {
 			hash := maphash.Comparable(sums.seed, w)
-			if !one.Out {
+			if !one.Delete {
 				hash = -hash
 			}
 			sums.add(w.Posting, hash)

@@ -120,7 +120,7 @@ func (v *verifying) readIndexes() (err error) {
 func (v *verifying) checkFile() error {
 	var errs []error
 	errs = append(errs, fts5.Reload(v.c))
-	errs = append(errs, v.c.Ask("PRAGMA integrity_check(20)", func(r []driver.Value) error {
+	errs = append(errs, v.c.QueryOnce("PRAGMA integrity_check(20)", func(r []driver.Value) error {
 		text, _ := r[0].(string)
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "ok" {

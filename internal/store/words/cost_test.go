@@ -41,7 +41,7 @@ func BenchmarkIndexes(b *testing.B) {
 					"CREATE TABLE term_chunk (run INTEGER NOT NULL, token INTEGER NOT NULL, posting INTEGER NOT NULL, body BLOB NOT NULL) STRICT",
 					"CREATE UNIQUE INDEX term_chunk_first ON term_chunk (run, token, posting)",
 				} {
-					if err := c.Run(text); err != nil {
+					if err := c.ExecuteOnce(text); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -97,7 +97,7 @@ func appendWords(in []inverted.Entry, w *fts5.Write, seed maphash.Seed, pairs bo
 	for _, text := range w.Row {
 		last := ""
 		for word := range strings.FieldsSeq(text) {
-			if word == border {
+			if word == valueBorder {
 				last = ""
 				continue
 			}
@@ -173,7 +173,7 @@ func cpuTime() time.Duration {
 }
 
 func fileBytes(b *testing.B, c *sqlite.Conn) (size int64) {
-	err := c.Ask("SELECT (p.page_count - f.freelist_count) * s.page_size "+
+	err := c.QueryOnce("SELECT (p.page_count - f.freelist_count) * s.page_size "+
 		"FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s",
 		func(r []driver.Value) error {
 			size = r[0].(int64)

@@ -17,8 +17,8 @@ const (
 	// maxWords is the maximum number of words of one field that can be found, per record and shape. The limit is per
 	// field, so that a field that a role cannot see does not influence what the role finds.
 	maxWords = 4096
-	// border separates two values of a field in a column, so that no phrase spans both. No text contains it as a word.
-	border = "\ue000"
+	// valueBorder separates two values of a field in a column, so that no phrase spans both. No text contains it as a word.
+	valueBorder = "\ue000"
 )
 
 // texts visits the texts of a body, value by value in order. It keeps its memory for the next body.
@@ -124,7 +124,7 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 			if len(part) > 0 {
 				part = append(part, ' ')
 				if first && x.last[c] == f.number {
-					part = append(append(part, border...), ' ')
+					part = append(append(part, valueBorder...), ' ')
 				}
 			}
 			first, x.last[c] = false, f.number

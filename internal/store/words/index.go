@@ -48,7 +48,7 @@ func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 			continue
 		}
 		if !old.IsEmpty() {
-			writes = append(writes, fts5.Write{Posting: e.Was, Out: true, Row: old})
+			writes = append(writes, fts5.Write{Posting: e.Was, Delete: true, Row: old})
 		}
 		if !new.IsEmpty() {
 			e.Kind.add(&new)

@@ -66,7 +66,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 				checktest.MustEqual(t, at, 7, "%q is not found: at", text)
 			}
 		}
-		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Out: true, Row: row}}); err != nil {
+		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Delete: true, Row: row}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := fts5.VisitWords(c, func(w fts5.Word) error { t.Fatalf("%q: left is %v", text, w); return nil }); err != nil {

@@ -31,8 +31,8 @@ func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(w
 // in it since the store was opened. A query for another word does not search the field. The first query that uses the
 // field reads the index. A saved word is added before the commit. known is safe for concurrent use.
 type known struct {
-	hashes atomic.Pointer[[]uint64] // hashes of words and of their beginnings, or nil
-	learnt atomic.Bool              // the words that the index had when the store was opened are included
+	hashes    atomic.Pointer[[]uint64] // hashes of words and of their beginnings, or nil
+	indexRead atomic.Bool              // the words that the index had when the store was opened are included
 }
 
 // anyWord replaces the hashes of a field that has more than maxKnown words. Such a field may have any word.
@@ -98,7 +98,7 @@ func (k *Kind) Load(pending fts5.Pending, broken error) {
 		}
 	}
 	for i := range pending {
-		if !pending[i].Out {
+		if !pending[i].Delete {
 			k.add(&pending[i].Row)
 		}
 	}
@@ -107,7 +107,7 @@ func (k *Kind) Load(pending fts5.Pending, broken error) {
 // StartEmpty marks the kind as having no words in the index yet, so that no search reads the index for them.
 func (k *Kind) StartEmpty() {
 	for i := range k.known {
-		k.known[i].learnt.Store(true)
+		k.known[i].indexRead.Store(true)
 	}
 }
 
@@ -125,7 +125,7 @@ func (k *Kind) Learn(c *sqlite.Conn) error {
 // learn reads the words of a field in the index, once.
 func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	n := &k.known[number]
-	if n.learnt.Load() {
+	if n.indexRead.Load() {
 		return nil
 	}
 	tag := wordTag(k.Number, number)
@@ -139,7 +139,7 @@ func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	if many {
 		n.hashes.Store(anyWord)
 	}
-	n.learnt.Store(true)
+	n.indexRead.Store(true)
 	return nil
 }
 

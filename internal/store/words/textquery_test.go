@@ -35,7 +35,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 						field = f.number
 					}
 					if all = append(all, wordTag(k.Number, field)+words[rng.IntN(len(words))]); rng.IntN(4) == 0 {
-						all = append(all, border)
+						all = append(all, valueBorder)
 					}
 				}
 				row[class+c] = strings.Join(all, " ")
@@ -70,7 +70,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 			for posting := range int64(20) {
 				is, ok := held[posting]
 				if rng.IntN(3) == 0 && ok {
-					some = append(some, fts5.Write{Posting: posting, Out: true, Row: is})
+					some = append(some, fts5.Write{Posting: posting, Delete: true, Row: is})
 					delete(held, posting)
 					ok = false
 				}

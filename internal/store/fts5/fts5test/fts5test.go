@@ -26,7 +26,7 @@ func Open(t testing.TB) *sqlite.Conn {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	for _, pragma := range []string{"journal_mode = MEMORY", "synchronous = OFF"} {
-		if err := c.Ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+		if err := c.QueryOnce("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func Open(t testing.TB) *sqlite.Conn {
 	}
 	for part := range strings.SplitSeq(string(text), ";\n") {
 		if i := strings.Index(part, "VIRTUAL TABLE"); i >= 0 || strings.Contains(part, "'secure-delete'") {
-			if err := c.Run(part); err != nil {
+			if err := c.ExecuteOnce(part); err != nil {
 				t.Fatalf("%s: %v", part, err)
 			}
 		}
