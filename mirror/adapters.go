@@ -1,5 +1,5 @@
-// Adapters: the methods by which hints (mirror/hints), shadow reads (mirror/shadow), contents (mirror/media)
-// and the shared cache of generic sources (mirror/shared) use the mirror.
+// Adapters: the functions that connect the mirror to hints (mirror/hints), shadow reads (mirror/shadow), audio and
+// images (mirror/media), and the shared cache of generic sources (mirror/shared).
 
 package mirror
 
@@ -34,7 +34,7 @@ func (m *Mirror) AddHint(source, kind, id string) {
 	m.addHint(s.kinds[kind], id, nil)
 }
 
-// addHint queues a fetch of a record. end is called when the record was fetched; it is nil for a plain hint.
+// addHint queues a fetch of a record. After the fetch has succeeded, it calls end, which is nil if nobody waits for that.
 func (m *Mirror) addHint(k *kind, id string, end func()) {
 	sp := k.source.config.Spec.Kind(k.name)
 	target, ok := k.source.instanceTarget(sp, id)
@@ -47,8 +47,8 @@ func (m *Mirror) addHint(k *kind, id string, end func()) {
 	m.hints.Add(hints.Record{Source: k.source.config.Name, Kind: k.name, ID: id, Target: target}, end)
 }
 
-// fetchHinted fetches a record that was hinted at. If the record is new, the polled lists of its kind are
-// fetched soon.
+// fetchHinted fetches the record that a hint names. If the record is new, the newest pages of the polled lists of its
+// kind are fetched soon.
 func (fl *filler) fetchHinted(ctx context.Context, r *hints.Record) (early bool, err error) {
 	k := fl.env.sources[r.Source].kinds[r.Kind]
 	if r.Target == nil {
@@ -68,7 +68,7 @@ func (fl *filler) fetchHinted(ctx context.Context, r *hints.Record) (early bool,
 	return joined, nil
 }
 
-// wakePolls makes the polled lists of a kind due soon.
+// wakePolls makes the polled lists of a kind fetch their newest page soon.
 func (k *kind) wakePolls() {
 	for _, p := range k.source.polls() {
 		if p.kind == k {
@@ -77,8 +77,8 @@ func (k *kind) wakePolls() {
 	}
 }
 
-// compareSample queues the page for a shadow comparison if a reader caused the fetch. A page of records must
-// have been saved; a 400 response shows no records.
+// compareSample queues the page for a comparison with stored records, if a reader caused the fetch. The records on
+// the page must have been saved. A response with status 400 has no records and is not compared.
 func (m *Mirror) compareSample(f *flight) {
 	began := &f.origin
 	if f.result.err != nil || m.composer.coverage == nil ||
@@ -100,7 +100,8 @@ func (m *Mirror) compareSample(f *flight) {
 	m.shadow.Add(shadow.Sample{Target: f.origin.target, Page: f.result.page, Saved: saved - 1})
 }
 
-// sampleFromRecords returns what records answer to a sample's request, or nil if records cannot answer it.
+// sampleFromRecords returns the page that stored records give for a sample's request. It returns nil if records
+// cannot answer the request.
 func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
 	src := co.env.sources[s.Target.Key.Source]
 	k := src.kindOf(s.Target)
@@ -115,9 +116,9 @@ func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *und
 		return nil
 	}
 	if id, _ := p.list.Start(); id == "" && !s.Target.First {
-		return nil // a page that is named only by its number moves with every new record
+		return nil // the content of a page that is named only by a number changes with every new record
 	}
-	p.includeAbove = true // all records that the page shows are stored now
+	p.includeAbove = true // all records that the page shows are stored by now, so even the newest belong to the list
 	x, err := co.composeList(p)
 	if err != nil || x.outdated || k.writes.Changes() != s.Saved {
 		return nil
@@ -128,8 +129,8 @@ func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *und
 // maxRechecked is the maximum number of records fetched again for one sample.
 const maxRechecked = 20
 
-// recheck fetches again the records that upstream no longer shows, and has the crawler walk their time range
-// again.
+// recheck fetches the records in gone again, because upstream's page does not show them. It also has the crawler read
+// their time range again.
 func (m *Mirror) recheck(s shadow.Sample, composed *understudy.Page, gone []string) {
 	source, kind := s.Target.Key.Source, s.Target.Kind.Name
 	for _, id := range gone[:min(len(gone), maxRechecked)] {
@@ -145,13 +146,13 @@ func (m *Mirror) recheck(s shadow.Sample, composed *understudy.Page, gone []stri
 		}
 	}
 	if from == 0 {
-		to = 0 // one of the records has no clock
+		to = 0 // a record without a clock value has no time range, so everything is read again
 	}
 	m.composer.coverage.Recheck(source, kind, from, to)
 }
 
-// check now and then fetches from upstream what was just answered from records. It does so for at most one in
-// a hundred answers of a list. The settings limit the checks of a source per minute.
+// check fetches from upstream the list that has just been answered from records, for a comparison. It does so for at
+// most one in a hundred answers of a list, and no more often than the settings allow for the source.
 func (rd *reader) check(l *shadow.List, r *reading) {
 	l.CountAnswer()
 	if !r.request.OnlyIfCached && l.TakeCheck(r.now) {
@@ -159,18 +160,18 @@ func (rd *reader) check(l *shadow.List, r *reading) {
 	}
 }
 
-// Shadow returns the shadow reads, which compare lists made from records with upstream.
+// Shadow returns the comparisons of lists composed from records with upstream's lists.
 func (m *Mirror) Shadow() *shadow.Reads { return m.shadow }
 
-// isPruned reports whether upstream no longer keeps the record of a content because the record has expired.
+// isPruned reports whether upstream has dropped the record that an audio or image belongs to, because the record has expired.
 func (fl *filler) isPruned(ctx context.Context, t *spec.Target) bool {
 	s := fl.env.sources[t.Key.Source]
 	rec := fl.holdings.knownRecord(ctx, s, t.Kind, t.ID)
 	return rec != nil && fl.isExpired(ctx, s.kindOf(t), rec)
 }
 
-// Open returns the content that a media path names (media.Cache.Open). The caller must close it. After Run it
-// returns ErrClosed.
+// Open returns the audio or image that a media path names (media.Cache.Open). The caller must close it. It returns
+// ErrClosed after Run has ended.
 func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if m.env.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
@@ -181,7 +182,7 @@ func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	return m.media.Open(ctx, a)
 }
 
-// sharedPages gives the shared cache access to the pages without a kind.
+// sharedPages are the stored pages of a generic source, for the shared cache.
 type sharedPages struct {
 	env     *env
 	entries *entries
@@ -209,12 +210,12 @@ func (sp sharedPages) Load(ctx context.Context, key understudy.Key) (*understudy
 		return nil, err
 	}
 	if e := sp.cachePage(p); e != nil && k.writes.Changes() != before {
-		sp.entries.hot.Drop(e) // another page may have been stored meanwhile, or this page may have been deleted
+		sp.entries.hot.Drop(e) // the page in the store may have been replaced or deleted while it was read
 	}
 	return p, nil
 }
 
-// cachePage puts a page into the hot tier. It returns nil if the hot tier does not accept the page.
+// cachePage puts a page into memory. It returns nil if the page does not fit.
 func (sp sharedPages) cachePage(p *understudy.Page) *cache.Entry {
 	e := sp.entries.hot.Pack(sp.env.sources[p.Key.Source].kinds[""].pages, p)
 	if e == nil || !sp.entries.hot.Put(e, nil) {
@@ -224,8 +225,8 @@ func (sp sharedPages) cachePage(p *understudy.Page) *cache.Entry {
 	return e
 }
 
-// Keep stores a page. If the store fails, the page is also dropped from memory: after a restart, a write
-// could no longer invalidate it.
+// Keep stores a page. If the store fails, Keep also removes the page from memory, because a later write could not
+// invalidate it after a restart.
 func (sp sharedPages) Keep(p *understudy.Page) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(sp.env.ctx), saveTime)
 	defer cancel()
@@ -252,8 +253,8 @@ func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
 	return err
 }
 
-// Exchange answers a request to a generic source (shared.Cache.Do). The caller must close the answer. After
-// Run it returns ErrClosed.
+// Exchange answers a request to a generic source (shared.Cache.Answer). The caller must close the response. It
+// returns ErrClosed after Run has ended.
 func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	s := m.env.sources[x.Target.Key.Source]
 	switch {
@@ -268,7 +269,7 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 	return a, err
 }
 
-// IsReadyFor reports whether a request to a generic source with these headers can be answered from memory.
+// IsReadyFor reports whether a request with these headers to a generic source can be answered from memory.
 func (m *Mirror) IsReadyFor(t *spec.Target, h http.Header) bool {
 	s := m.env.sources[t.Key.Source]
 	return s != nil && s.config.Spec.IsGeneric() && !m.env.closed.Load() && m.shared.IsReady(t, h)

@@ -17,16 +17,16 @@ import (
 // Ages are limits on the age of answers and on how long a reader waits. A zero field takes its default, and a
 // negative field means zero. With a negative Stale, no stale page is answered while upstream works.
 type Ages struct {
-	Newest   time.Duration // fresh time of a list's newest page; 30 s
-	Older    time.Duration // fresh time of any other page of a list; 5 min
-	Final    time.Duration // fresh time of a record in a final state; 24 h
-	Other    time.Duration // fresh time of any other record; 30 s
-	NotFound time.Duration // fresh time of a 404, a 410 and any other refusal; 10 s
-	Records  time.Duration // fresh time of a list made from records, counted from its oldest walk; 24 h
-	Stale    time.Duration // how long after its fresh time a page is still answered at once; 5 min
-	Hard     time.Duration // the age from which a page is never answered; 30 days
-	Wait     time.Duration // how long a reader waits for upstream if a stored page can be answered instead; 8 s
-	Try      time.Duration // the maximum time of the last try if there is no stored page; 30 s
+	Newest   time.Duration // how long the newest page of a list is fresh; default 30 s
+	Older    time.Duration // how long any other page of a list is fresh; default 5 min
+	Final    time.Duration // how long a record in a final state is fresh; default 24 h
+	Other    time.Duration // how long any other record is fresh; default 30 s
+	NotFound time.Duration // how long a response with status 404 or 410, or any other refusal, is fresh; default 10 s
+	Records  time.Duration // how long a list composed from records is fresh, from the oldest full read of its records; default 24 h
+	Stale    time.Duration // how long after its fresh time a page is still used as an answer without waiting for upstream; default 5 min
+	Hard     time.Duration // the age from which a page is never used as an answer; default 30 days
+	Wait     time.Duration // how long a reader waits for upstream if a stored page can be answered instead; default 8 s
+	Try      time.Duration // how long the last attempt of a fetch may take if no page is stored; default 30 s
 }
 
 // withDefaults returns the ages with defaults for zero fields and zero for negative fields.
@@ -56,16 +56,15 @@ func (a Ages) withDefaults() Ages {
 	return a
 }
 
-// refillGrace is how long a superseded page of a polled list may be answered as stale while it is fetched
-// again.
+// refillGrace is how long an outdated page of a polled list may still be answered as stale, while its poll fetches it again.
 const refillGrace = 30 * time.Second
 
-// termOf returns the class of fresh time that a page of the target belongs to.
+// termOf returns the Term, which says which of the Ages limits the fresh time of a page.
 func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	switch {
 	case p.Status >= 400:
 		return cache.TermNotFound
-	case t.List != nil && (t.First || t.SlidingList() != ""): // pages named by a number age together
+	case t.List != nil && (t.First || t.SlidingList() != ""): // all pages of a list that are named by a number become stale at the same time
 		return cache.TermNewest
 	case t.List != nil:
 		return cache.TermOlder
@@ -75,7 +74,7 @@ func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	return cache.TermOther
 }
 
-// termFreshTime returns how long a page of that term stays fresh.
+// termFreshTime returns how long pages with a Term stay fresh.
 func (a *Ages) termFreshTime(t cache.Term) time.Duration {
 	switch t {
 	case cache.TermNotFound:
@@ -122,15 +121,15 @@ func limitFreshTime(b *httpcache.Bounds, own time.Duration) time.Duration {
 	return own
 }
 
-// isReusable reports whether upstream's headers allow the page to be answered without another request.
+// isReusable reports whether upstream's headers allow the page to answer other requests.
 func (v *env) isReusable(p *understudy.Page) bool {
 	b := upstreamBounds(p)
 	age, sane := v.ages().age(v.now(), p.At)
 	return b == nil || sane && age < limitFreshTime(b, v.ages().Hard)
 }
 
-// applyUpstreamBounds restricts a decision on a stored page by the limits that upstream's headers set. A page
-// of unknown age counts as stale (RFC 9111, 4.2.1).
+// applyUpstreamBounds changes the decision about a stored page so that it respects the limits in upstream's headers.
+// A page of unknown age counts as stale (RFC 9111, 4.2.1).
 func applyUpstreamBounds(h *heldPage, b bounds, age time.Duration, sane bool, v decision) decision {
 	until := h.bounds.FreshUntil
 	if !h.bounds.Explicit || h.bounds.Validate || h.bounds.NoStore {
@@ -147,8 +146,8 @@ func applyUpstreamBounds(h *heldPage, b bounds, age time.Duration, sane bool, v 
 	return max(v, stale)
 }
 
-// markNoStore returns the page marked as not to be stored if upstream's headers forbid storing it. Such a
-// page is answered only to the readers that wait for it.
+// markNoStore marks the page as not to be stored if upstream's headers forbid storing it. Such a page is an answer
+// only for the readers that are waiting for it.
 func markNoStore(p *understudy.Page) *understudy.Page {
 	if p == nil || p.NotStored != "" {
 		return p
@@ -161,7 +160,7 @@ func markNoStore(p *understudy.Page) *understudy.Page {
 	return &out
 }
 
-// requestFreshTime returns how long a page with the given fresh time stays fresh for one request.
+// requestFreshTime returns how long a page stays fresh for one request, which may shorten the given fresh time.
 func (a *Ages) requestFreshTime(ask *request.Request, p *understudy.Page, fresh time.Duration) time.Duration {
 	if ask.NotFinal && ask.Target.List == nil && p.Status < 400 {
 		return min(a.Other, fresh)
@@ -169,7 +168,7 @@ func (a *Ages) requestFreshTime(ask *request.Request, p *understudy.Page, fresh 
 	return fresh
 }
 
-// applyRequest adjusts the fresh time and the state of a stored page to one request.
+// applyRequest changes the fresh time and the state of a stored page to what is right for one request.
 func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
 	h.fresh = a.requestFreshTime(ask, h.page, h.fresh)
 	if ask.NotFinal && !h.page.List {
@@ -177,12 +176,12 @@ func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
 			h.fresh = 0
 		}
 	}
-	shown := ask.CanSee // a copy, so that ask is not moved to the heap
+	shown := ask.CanSee // copying the function keeps ask off the heap
 	if shown != nil && !h.page.List {
-		h.composed = false // a list has shown a newer version of the record since
+		h.composed = false // another page has shown a newer version of the record since this page was stored
 	}
 	if shown == nil || h.state == current || !h.page.List || h.page.NotStored != "" || h.page.Generation < k.writes.Generation() {
-		return // a write makes lists outdated for every reader
+		return // a write makes the lists of its kind outdated for every reader
 	}
 	for field := range h.changedFields().All() {
 		if shown(field) {
@@ -195,21 +194,20 @@ func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
 // ages returns the ages in force.
 func (v *env) ages() *Ages { return v.agesInForce.Load() }
 
-// SetAges replaces the ages, also for pages that are already stored. A zero field takes its default.
+// SetAges replaces the ages. They also apply to pages that are already stored. A zero field takes its default.
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
 	m.env.agesInForce.Store(&a)
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.env.sources {
 		for _, p := range s.polls() {
-			p.list.WakeUp() // its next poll may be due earlier
+			p.list.WakeUp() // with shorter ages, the next fetch of the list may be due earlier
 		}
 	}
 }
 
-// age returns how old a page fetched at that time is, at least 0 and at most Hard. It compares monotonic
-// clocks if both times have one, otherwise wall clocks (after a restart). sane is false if the time lies in
-// the future, so that the age is unknown.
+// age returns how long ago a page was fetched, between 0 and Hard. It uses monotonic clocks if both times have one,
+// otherwise wall clocks (after a restart). sane is false if the time is in the future, so that the age is not known.
 func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 	age = now.Sub(at)
 	if age < 0 {
@@ -218,30 +216,30 @@ func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 	return min(age, a.Hard), true
 }
 
-// decision is how a stored page may be used for a request.
+// decision says whether a stored page may answer a request.
 type decision uint8
 
 const (
-	fresh    decision = iota // the page is the answer
-	stale                    // answer the page and fetch it again in the background
-	askFirst                 // ask upstream first and keep the page in case that fails
-	tooOld                   // do not answer the page in any case
+	fresh    decision = iota // the page is used as the answer
+	stale                    // the page is used as the answer, and is fetched again in the background
+	askFirst                 // upstream is asked first, and the page is the answer only if that fails
+	tooOld                   // the page must not be used as an answer
 )
 
-// bounds are the limits on the age of one answer.
+// bounds are the limits that a request sets to the age of its answer.
 type bounds struct {
-	ageLimit     time.Duration // from this age on upstream is asked first, whether the page is fresh or stale
-	minFresh     time.Duration // the fresh time that must remain; negative means no minimum
-	maxStale     time.Duration // a page is answered at once until this long after its fresh time
-	staleAllowed bool          // the request itself permits a stale answer
+	ageLimit     time.Duration // the age from which upstream is asked before the page is used
+	minFresh     time.Duration // how long the page must remain fresh; negative means no minimum
+	maxStale     time.Duration // how long after its fresh time a page may be used without asking upstream
+	staleAllowed bool          // whether the request itself permits a stale answer
 }
 
-// usualBounds returns the bounds of a request that sets none.
+// usualBounds returns the bounds of a request that sets no limits.
 func (a *Ages) usualBounds() bounds {
 	return bounds{ageLimit: math.MaxInt64, minFresh: -1, maxStale: a.Stale}
 }
 
-// requestBounds returns the bounds of a request. Only maxStale can be wider than in usualBounds.
+// requestBounds returns the bounds of a request. They are stricter than the usual bounds, except that maxStale may be longer.
 func (a *Ages) requestBounds(ask *request.Request) bounds {
 	b := a.usualBounds()
 	b.ageLimit = ageLimit(ask)
@@ -251,7 +249,7 @@ func (a *Ages) requestBounds(ask *request.Request) bounds {
 	b.staleAllowed = ask.MaxStale != nil
 	switch {
 	case ask.NotFinal && ask.Target.List == nil:
-		b.maxStale = 0 // a record that is not final is fetched again after its fresh time
+		b.maxStale = 0 // this request wants a record that is not final to be fetched again as soon as it is stale
 	case ask.MaxStale == nil:
 	case *ask.MaxStale < 0:
 		b.maxStale = a.Hard
@@ -261,11 +259,11 @@ func (a *Ages) requestBounds(ask *request.Request) bounds {
 	return b
 }
 
-// maxNewAge is the age below which an answer counts as just fetched. Without it, a reader that requires more
-// fresh time than a page ever has would cause a fetch with every request.
+// maxNewAge is the age below which a page counts as new, whatever fresh time a request demands. Without it, a request
+// that demands more fresh time than any page has would always cause a fetch.
 const maxNewAge = time.Second
 
-// decide returns how a stored page may be used under the bounds, and its age.
+// decide returns whether a stored page may be used within the bounds, and the age of the page.
 func (a *Ages) decide(h *heldPage, b bounds, now time.Time) (v decision, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
 	v = a.decideByAges(h, b, age, sane)
@@ -275,7 +273,7 @@ func (a *Ages) decide(h *heldPage, b bounds, now time.Time) (v decision, age tim
 	return v, age
 }
 
-// decideByAges is decide by our own ages, without upstream's headers.
+// decideByAges decides only by our own ages and the bounds, and ignores upstream's headers.
 func (a *Ages) decideByAges(h *heldPage, b bounds, age time.Duration, sane bool) decision {
 	switch {
 	case sane && age >= a.Hard:
@@ -283,7 +281,7 @@ func (a *Ages) decideByAges(h *heldPage, b bounds, age time.Duration, sane bool)
 	case h.state == outdated:
 		return askFirst
 	case !sane:
-		// The page is stale. A reader with its own limit on the age must wait, because the age is unknown.
+		// The page is stale. If the reader limits the age and the age is not known, upstream must be asked first.
 		if b.ageLimit < a.Hard || b.minFresh >= 0 {
 			return askFirst
 		}

@@ -1,4 +1,5 @@
-// Asking upstream: a reader waits for a flight and gets the stored page if that fails.
+// Asking upstream: a reader waits for a flight, a shared request to upstream. If the flight fails, the reader gets
+// the stored page.
 
 package mirror
 
@@ -13,10 +14,9 @@ import (
 	"understudy/request"
 )
 
-// askUpstream joins the flight of the request's key and waits for its page. Without a fallback, the reader
-// waits until its own deadline. With a fallback, it waits for one try, its own deadline or Ages.Wait,
-// whichever ends first, and then gets the fallback. With SkipHeld it waits equally long and then gets an
-// error.
+// askUpstream joins the flight for the request's key and waits for its page. Without a fallback, the reader waits
+// until its own deadline. With a fallback, it gets the fallback after the first failed attempt, at its own deadline,
+// or after Ages.Wait. With SkipStored, it waits equally long, but then gets an error.
 func (rd *reader) askUpstream(ctx context.Context, r *reading) (*request.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, err)
@@ -29,8 +29,8 @@ func (rd *reader) askUpstream(ctx context.Context, r *reading) (*request.Respons
 	if joined && f.isCompleted() && f.result.err != nil &&
 		(errors.As(err, new(*overQuotaError)) || f.isImpatient() && errors.Is(err, understudy.ErrUnavailable)) &&
 		!rd.composer.hasFallback(ctx, r) {
-		// The flight was started with less patience than this reader has, or it was ended by the quota of the
-		// fill that started it. Join again.
+		// The flight ended early, because it was started with less patience than this reader has, or because the fill
+		// that started it had no memory left. Join again.
 		if f, joined, err = rd.joinForReader(ctx, r); err != nil {
 			return rd.answerUnjoined(ctx, r, err)
 		}
@@ -43,8 +43,8 @@ func (rd *reader) askUpstream(ctx context.Context, r *reading) (*request.Respons
 	return a, err
 }
 
-// answerUnjoined answers a reader that could not join a flight. If a flight completed meanwhile, its page is
-// looked up. If too many readers wait, the fallback is answered.
+// answerUnjoined answers a reader that could not join a flight. If a flight has completed in the meantime, it looks
+// up the page again. If too many readers wait, it answers with the fallback.
 func (rd *reader) answerUnjoined(ctx context.Context, r *reading, err error) (*request.Response, error) {
 	var busy *understudy.UpstreamError
 	switch {
@@ -59,9 +59,9 @@ func (rd *reader) answerUnjoined(ctx context.Context, r *reading, err error) (*r
 	return nil, rd.composer.explainUnanswered(ctx, r, err)
 }
 
-// joinForReader joins the flight of the request's key, or starts it.
+// joinForReader joins the flight for the request's key. If none is running, it starts one.
 func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool, error) {
-	// A completed flight of a kind that is not stored is only for the readers that waited for it.
+	// A completed flight of a kind that is not stored may answer only the readers that waited for it.
 	direct := ageLimit(&r.request) == 0 || r.kind.name == ""
 	want := fetchOptions{reason: request.ReasonWaiting, requireNew: direct, flow: r.request.Flow,
 		isPatient: func() bool { return !r.request.SkipStored && !rd.composer.hasFallback(ctx, r) }}
@@ -69,7 +69,7 @@ func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool,
 	if r.held.page != nil {
 		want.newerThan = r.held.page.At
 	}
-	// Do not look up a third time, and not at all if the request may reject the age of the completed page.
+	// A second lookup is enough, and there is none if the request might reject the age of the page that was found.
 	want.skipCacheCheck = r.secondLook || ageLimit(&r.request) != math.MaxInt64
 	return rd.flights.join(r.request.Target, r.source, r.kind, want)
 }
@@ -107,21 +107,21 @@ func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, join
 			return rd.answerFallback(ctx, r, why, err)
 		case left != nil:
 			return nil, rd.buildDeadlineError(r, f, left)
-		case r.request.SkipStored: // it waits as long as a reader with a fallback
+		case r.request.SkipStored: // the request refuses stored pages, but waits only as long as if there were a fallback
 			keep = true
 			return nil, err
 		}
-		tried, late = nil, nil // there is no fallback: wait for upstream
+		tried, late = nil, nil // without a fallback, the reader waits for upstream until its deadline
 	}
 }
 
-// buildDeadlineError returns the error of a reader whose deadline ended before its flight. It includes the
-// failure of the first try and what remains of upstream's Retry-After.
+// buildDeadlineError returns the error for a reader whose deadline passed before the flight ended. The error has the
+// failure of the first attempt and the rest of upstream's Retry-After.
 func (rd *reader) buildDeadlineError(r *reading, f *flight, left error) error {
 	select {
 	case <-f.signals.tried:
 		failure := *f.signals.failure
-		failure.Page = nil // the next try may bring another page
+		failure.Page = nil // the page of this failure is left out, because the next attempt may have another response
 		failure.RetryAfter = max(0, failure.RetryAfter-rd.env.now().Sub(f.signals.failedAt))
 		return fmt.Errorf("mirror: %s: %w: %w", r.request.Target.Key, left, &failure)
 	default:
@@ -129,10 +129,10 @@ func (rd *reader) buildDeadlineError(r *reading, f *flight, left error) error {
 	}
 }
 
-// errSlow is the error if upstream did not answer in time and the fallback could not be used.
+// errSlow is the error that upstream did not answer in time and that no stored answer could be used.
 var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
 
-// answerOf answers from a completed flight, or with the fallback if the flight failed.
+// answerOf answers with the page of a completed flight, or if the flight failed, with the fallback.
 func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	switch {
 	case f.result.err == nil:
@@ -153,8 +153,7 @@ func (rd *reader) answerFetched(r *reading, f *flight, joined bool) *request.Res
 	return rd.answerWith(r, f, f.result.page, joined, a)
 }
 
-// answerWith fills in the response with a fetched page. It serves pages that are saved and pages that are not
-// saved yet.
+// answerWith fills in the response for a fetched page, whether or not the page has been saved yet.
 func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *request.Response) *request.Response {
 	counts := &r.source.counts
 	counts.cold.Add(1)
@@ -186,7 +185,7 @@ func (rd *reader) answerHeld(r *reading, why *understudy.UpstreamError) *request
 	return rd.answerStale(r, &r.held, age, detail)
 }
 
-// forwardReason returns why the request was sent to upstream, as defined in RFC 9211, 2.2.
+// forwardReason returns the reason, as RFC 9211, 2.2 names it, why the request was sent to upstream.
 func (r *reading) forwardReason() string {
 	switch {
 	case r.held.page == nil && !r.request.NoCache:

@@ -22,53 +22,51 @@ import (
 	"understudy/spec"
 )
 
-// composer makes lists from records.
+// composer composes lists from stored records.
 type composer struct {
 	env      *env
 	flights  *flights
 	holdings *holdings
-	coverage Coverage           // nil if no list is covered
-	records  compose.Store      // nil if the store cannot read records in order
-	writes   func() int64       // the store's counter of writes; nil if it has none, then no list is reused
-	group    singleflight.Group // shares the work on equal lists
-	slots    chan struct{}      // limits how many lists are composed at once
+	coverage Coverage           // reports whether all records of a list are stored; nil if no list can be composed
+	records  compose.Store      // the records of the store in order; nil if the store cannot read them in order
+	writes   func() int64       // returns the number of writes to the store; if it is nil, every list is composed again for each request
+	group    singleflight.Group // requests for the same list at the same time share its composition
+	slots    chan struct{}      // a semaphore that limits how many lists are composed at once
 }
 
-// composePlan is the plan for one page of a list that can be made from records. Each plan is composed at most
-// once.
+// composePlan is the plan to compose one page of a list from records. It can be carried out only once.
 type composePlan struct {
 	source        *source
 	kind          *kind
 	target        *spec.Target
 	local         *request.LocalQuery
 	list          *compose.List
-	seek          query.RecordQuery // the query for the records of the list
-	timeDependent bool              // the list depends on the current time
-	writes        int64             // the store's counter of writes before anything was read
+	seek          query.RecordQuery // the query that reads the records of the list from the store
+	timeDependent bool              // whether the records in the list depend on the current time
+	writes        int64             // the number of writes to the store before anything was read for the plan
 	coverage      request.Coverage
-	outdated      bool          // a write touched the kind, and its changes have not been seen yet
-	timeLimit     time.Duration // the maximum time for composing before upstream is asked; 0 means Ages.Wait
-	includeAbove  bool          // records newer than those of the newest page belong to the list
+	outdated      bool          // whether a write has touched the kind and its result has not been fetched yet
+	timeLimit     time.Duration // how long composing may take before upstream is asked instead; 0 means Ages.Wait
+	includeAbove  bool          // whether the list also shows records newer than those on the stored newest page
 }
 
-// hasNumberedPages reports whether the pages of the list are named by numbers. During an outage all such
-// pages are made from records, so that no record is missing or repeated between pages.
+// hasNumberedPages reports whether the pages of the list are named by numbers. During an outage, all such pages are
+// composed from records, so that no record is missing between two pages or on both.
 func (p *composePlan) hasNumberedPages() bool {
 	return p.target.Spec.PagingOf(p.target.List).IsSliding()
 }
 
-// composedList is the page made from a plan.
+// composedList is the composed page of a list.
 type composedList struct {
 	page        *understudy.Page
 	coverage    request.Coverage
 	outdated    bool
 	composeTime time.Duration
-	plan        *composePlan // without the list; nil if the list must be composed anew each time
+	plan        *composePlan // the plan without its list; nil if the page must not be reused
 }
 
-// planCompose plans how to make a list from records. A *compose.Refusal is upstream's own answer to an
-// invalid request. It returns ErrNotMirrored if not all records are known to be stored, and ErrInvalid if the
-// list is never made from records.
+// planCompose plans how to compose a list from records. It returns a *compose.Refusal if upstream would refuse the request,
+// ErrNotMirrored if records may be missing from the store, and ErrInvalid if the list cannot be composed at all.
 func (co *composer) planCompose(
 	ctx context.Context, s *source, k *kind, t *spec.Target, localQuery *request.LocalQuery,
 ) (*composePlan, error) {
@@ -81,7 +79,7 @@ func (co *composer) planCompose(
 	if !s.config.CanReach(t) {
 		return nil, &compose.Uncovered{Why: "only the records of " + s.config.User + " are walked"}
 	}
-	if localQuery == nil && len(t.OwnParams) > 0 { // upstream's links do not contain our own parameters
+	if localQuery == nil && len(t.OwnParams) > 0 { // upstream's links do not have the parameters of Understudy, so links must be composed
 		bare := *t
 		bare.OwnParams = nil
 		t = &bare
@@ -118,8 +116,8 @@ func (co *composer) planCompose(
 	return p, nil
 }
 
-// listedFinder returns a function that finds records as one list last showed them. It returns only records
-// that have not changed in later walks. It is called for at most one page.
+// listedFinder returns a function that finds records in the form in which the list last showed them. It finds only
+// records that have not changed since. The function is called for one page at most.
 func (co *composer) listedFinder(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
 	return func(rec *understudy.Record) *understudy.Record {
 		ctx, cancel := context.WithTimeout(co.env.ctx, co.env.ages().Wait)
@@ -132,10 +130,10 @@ func (co *composer) listedFinder(s *source, t *spec.Target) func(*understudy.Rec
 	}
 }
 
-// formatDay returns a clock as a date.
+// formatDay returns a clock value as a date, for error messages.
 func formatDay(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
 
-// checkCoverage returns the coverage of a plan's records, or an error if not all of them are stored.
+// checkCoverage returns how completely the records of a plan are stored. It returns an error if some are missing.
 func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	q := p.seek
 	from, to := clockBounds(&q, p.target.Kind.Clock)
@@ -147,8 +145,8 @@ func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 		return c, &compose.Uncovered{Why: p.kind.name + ": they are not held as this list shows them"}
 	}
 	if q.From != 0 && !hasTimeBound(&q, p.target.Kind.Clock) {
-		// The bound of a row rule also admits records without a clock. Only walks of the whole list see
-		// those. The coverage of an empty time range says when such a walk ended.
+		// The role may see records without a clock value, too. Only full reads of the list see those, so it asks when
+		// the last of them ended, which an empty time range means.
 		now := co.env.now().Unix()
 		rest, known := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.RootID(), q.Parent, now, now)
 		if !known {
@@ -161,12 +159,12 @@ func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	return c, nil
 }
 
-// hasTimeBound reports whether a query bounds the clock, so that records without a clock do not match.
+// hasTimeBound reports whether the query limits the clock field, so that no record without a clock value matches.
 func hasTimeBound(q *query.RecordQuery, clock string) bool {
 	return slices.ContainsFunc(q.Predicates, func(t query.Predicate) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
 }
 
-// clockBounds returns the bounds that a query sets to a kind's clock; 0 means no bound.
+// clockBounds returns the limits that a query sets to the clock field of a kind; 0 means no limit.
 func clockBounds(q *query.RecordQuery, clock string) (from, to int64) {
 	from, to = q.From, q.To
 	for _, t := range q.Predicates {
@@ -181,7 +179,7 @@ func clockBounds(q *query.RecordQuery, clock string) (from, to int64) {
 	return from, to
 }
 
-// composeList reads the records and makes the page. It has its own time limit, Ages.Wait or the plan's.
+// composeList reads the records and composes the page. It may take Ages.Wait, or the time limit of the plan.
 func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	ctx, cancel := context.WithTimeout(co.env.ctx, cmp.Or(p.timeLimit, co.env.ages().Wait))
 	defer cancel()
@@ -239,11 +237,11 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	return x, nil
 }
 
-// errNumberedPages is the reason why a list by page numbers is not composed while upstream works.
+// errNumberedPages is the reason why a list with numbered pages is not composed while upstream works.
 var errNumberedPages = errors.New("mirror: the other pages of a list by number are upstream's")
 
-// countRows counts the rows of the other pages of a list. It uses at most half of the time for composing. If
-// the count fails, the answer lacks the total, or the list is not composed.
+// countRows counts the rows on the other pages of a list. It takes at most half of the time for composing. If it
+// fails, the answer has no total, or the list is not composed.
 func (co *composer) countRows(ctx context.Context, p *composePlan, w *compose.Bounded) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.timeLimit, co.env.ages().Wait)/2)
 	defer cancel()
@@ -252,7 +250,7 @@ func (co *composer) countRows(ctx context.Context, p *composePlan, w *compose.Bo
 	}
 }
 
-// writeCount returns the store's counter of writes, or 0 if it has none.
+// writeCount returns the number of writes to the store, or 0 if the store does not count them.
 func (co *composer) writeCount() int64 {
 	if co.writes == nil {
 		return 0
@@ -260,8 +258,8 @@ func (co *composer) writeCount() int64 {
 	return co.writes()
 }
 
-// findComposed returns the list that was composed before for the same query. It returns nil if the store was
-// written since or the coverage has changed.
+// findComposed returns the list that has been composed for the same query, if nothing has changed since. It returns
+// nil if the store was written to, or if fewer or more records are now covered.
 func (co *composer) findComposed(ctx context.Context, k *kind, localQuery *request.LocalQuery) *composedList {
 	if localQuery == nil || localQuery.Cache == nil {
 		return nil
@@ -278,8 +276,8 @@ func (co *composer) findComposed(ctx context.Context, k *kind, localQuery *reque
 	return x
 }
 
-// recheckCoverage checks again that all records are stored. It first waits for saves under way, because a
-// newest page may have revealed a gap.
+// recheckCoverage checks again that all records of the list are stored. Before that it waits for pages that are being
+// saved, because a newest page may show that records are missing.
 func (co *composer) recheckCoverage(ctx context.Context, p *composePlan) error {
 	for _, k := range []*kind{p.kind, p.source.kinds[p.coverage.Above]} {
 		if k == nil || len(k.saveLock) == 0 {
@@ -297,7 +295,7 @@ func (co *composer) recheckCoverage(ctx context.Context, p *composePlan) error {
 	return err
 }
 
-// heldPage returns the list as a stored page that is as old as the oldest walk it depends on.
+// heldPage returns the composed list as a stored page. Its age is that of the oldest full read of its records.
 func (x *composedList) heldPage(a *Ages) heldPage {
 	h := heldPage{page: x.page, fresh: a.Records, composed: true, stored: true, loadTime: x.composeTime}
 	if x.outdated {
@@ -306,8 +304,8 @@ func (x *composedList) heldPage(a *Ages) heldPage {
 	return h
 }
 
-// answerComposed returns the response with a composed list. Its Age is the age of the oldest walk, for
-// records that may be missing. Newest is the age of the newest page, for new records.
+// answerComposed returns the response with a composed list. Its Age says how old the oldest full read of the records
+// is, because a record may have been missing since. Newest is the age of the newest page, which shows new records.
 func (co *composer) answerComposed(s *source, x *composedList, detail string) *request.Response {
 	s.counts.composed.Add(1)
 	age, _ := co.env.ages().age(co.env.now(), x.coverage.At)
@@ -320,7 +318,8 @@ func (co *composer) answerComposed(s *source, x *composedList, detail string) *r
 	return a
 }
 
-// refusalPage returns upstream's refusal as it is known without a request, or nil if err is no refusal.
+// refusalPage returns the response with which upstream would refuse the request, without asking upstream. It returns
+// nil if err is no such refusal.
 func refusalPage(t *spec.Target, err error, now time.Time) *understudy.Page {
 	var r *compose.Refusal
 	if !errors.As(err, &r) {
@@ -329,7 +328,7 @@ func refusalPage(t *spec.Target, err error, now time.Time) *understudy.Page {
 	return r.Page(t, now)
 }
 
-// answerRefusal returns the response to a request that upstream would refuse, or nil if err is no refusal.
+// answerRefusal returns the response with which upstream would refuse the request. It returns nil if err is no such refusal.
 func (co *composer) answerRefusal(s *source, t *spec.Target, err error) *request.Response {
 	p := refusalPage(t, err, co.env.now())
 	if p == nil {

@@ -18,25 +18,26 @@ import (
 	"understudy/mirror/writes"
 )
 
-// env is shared by all parts of the mirror.
+// env has what all parts of the mirror share.
 type env struct {
 	sources     map[string]*source
 	store       Store
-	intents     writes.Journal // nil if a crash may lose which writes were under way
+	intents     writes.Journal // the journal of the writes under way; nil if they may be forgotten in a crash
 	agesInForce atomic.Pointer[Ages]
 	now         func() time.Time
 	log         *slog.Logger
-	start       time.Time // the zero of monotonicTime
+	start       time.Time // the time of the start, from which monotonicTime counts
 
-	unreadable  atomic.Bool  // the last read of the store failed, and this was logged
-	nextReadLog atomic.Int64 // when the failure may be logged again, as monotonicTime
+	unreadable  atomic.Bool  // whether the last read from the store failed; the failure has then been logged
+	nextReadLog atomic.Int64 // when the next failure may be logged, as monotonicTime
 	started     atomic.Bool
 	closed      atomic.Bool
-	ctx         context.Context // ends when the mirror is closed
-	work        sync.WaitGroup  // all goroutines of the mirror
+	ctx         context.Context // a context that ends when the mirror is closed
+	work        sync.WaitGroup  // counts all running goroutines of the mirror
 }
 
-// remainingPause returns how much is left of a pause that ends at until. It returns 0 if the pause is over.
+// remainingPause returns how much is left of a pause that ends at until. It returns 0 if the pause is over, or if
+// more would be left than the pause is long, because then the clock has been changed.
 func remainingPause(now, until time.Time, pause time.Duration) time.Duration {
 	left := until.Sub(now)
 	if left <= 0 || left > pause {
@@ -45,8 +46,8 @@ func remainingPause(now, until time.Time, pause time.Duration) time.Duration {
 	return left
 }
 
-// throttle returns true at most once per pause, also when many goroutines call it at once. next stores when
-// it may return true again. A next further away than longest counts as over.
+// throttle returns true at most once per pause, also when many goroutines call it at once. next has the time from
+// which it may return true again. A time that is more than longest in the future does not count.
 func (v *env) throttle(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {
 	word, until := v.monotonicTime(now), next.Load()
 	if word < until && word >= until-int64(longest) {
@@ -55,11 +56,11 @@ func (v *env) throttle(next *atomic.Int64, now time.Time, pause, longest time.Du
 	return next.CompareAndSwap(until, word+int64(pause))
 }
 
-// readLogInterval is how often a store that cannot be read is logged.
+// readLogInterval is the minimum time between two log messages about a store that cannot be read.
 const readLogInterval = time.Minute
 
-// noteStoreRead notes the result of a read of the store. It logs failures at most once a minute, and once
-// when reading works again.
+// noteStoreRead is called with the result of each read from the store. It logs a failure at most once a minute. It
+// also logs when reading works again.
 func (v *env) noteStoreRead(key string, err error) {
 	switch {
 	case err == nil:
@@ -72,21 +73,21 @@ func (v *env) noteStoreRead(key string, err error) {
 	}
 }
 
-// saveState remembers whether the store can save. While it cannot, polls pause.
+// saveState knows whether pages can be saved. While they cannot, polls pause.
 type saveState struct {
 	sync.Mutex
-	failingSince time.Time // zero if saving works
+	failingSince time.Time // since when saving has failed; zero if it works
 	reason       string
-	lastTry      time.Time // when a fill last tried to save although saving failed
+	lastTry      time.Time // when a fill last tried to save a page, although saving has been failing
 
-	// suspended are pages whose save took too long, with the time until they are not saved.
+	// suspended has the pages that are not saved for some time, because saving them took too long, and the end of that time.
 	suspended map[understudy.Key]time.Time
 }
 
-// maxSuspendedPages is the maximum number of suspended pages.
+// maxSuspendedPages is the maximum number of pages in suspended.
 const maxSuspendedPages = 256
 
-// pausePage stops saving a page for a while because its save took too long.
+// pausePage suspends the saving of one page, because it took too long.
 func (s *saveState) pausePage(key understudy.Key, now time.Time) {
 	s.Lock()
 	defer s.Unlock()
@@ -96,7 +97,7 @@ func (s *saveState) pausePage(key understudy.Key, now time.Time) {
 	s.suspended[key] = now.Add(savePause)
 }
 
-// isSuspended reports whether saving a page took too long a moment ago.
+// isSuspended reports whether the saving of a page is suspended.
 func (s *saveState) isSuspended(key understudy.Key, now time.Time) bool {
 	s.Lock()
 	defer s.Unlock()
@@ -108,7 +109,7 @@ func (s *saveState) isSuspended(key understudy.Key, now time.Time) bool {
 	return ok
 }
 
-// noteFailure notes that a save failed, logs the first failure, and returns err.
+// noteFailure notes that saving has failed. It logs the first failure and returns err.
 func (s *saveState) noteFailure(v *env, err error) error {
 	s.Lock()
 	defer s.Unlock()
@@ -120,14 +121,14 @@ func (s *saveState) noteFailure(v *env, err error) error {
 	return err
 }
 
-// noteSuccess notes that a save succeeded. If saves failed before, it makes the polls due again.
+// noteSuccess notes that saving has succeeded. If it had failed before, the polls start again.
 func (s *saveState) noteSuccess(v *env) {
 	s.Lock()
 	defer s.Unlock()
 	if !s.failingSince.IsZero() {
 		v.log.Info("mirror: saving works again", "after", v.now().Sub(s.failingSince))
 		s.failingSince, s.reason = time.Time{}, ""
-		for _, source := range v.sources { // polls were paused and start again
+		for _, source := range v.sources { // the polls have paused while saving failed
 			for _, p := range source.polls() {
 				p.list.WakeUp()
 			}
@@ -135,8 +136,8 @@ func (s *saveState) noteSuccess(v *env) {
 	}
 }
 
-// allowFill lets one fill a minute try to save while saving fails. For all others it returns ErrNotStored
-// with the reason.
+// allowFill returns nil once a minute while saving fails, so that one fill tries to save. To all other fills it
+// returns ErrNotStored with the reason.
 func (s *saveState) allowFill(now time.Time) error {
 	s.Lock()
 	defer s.Unlock()

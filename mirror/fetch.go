@@ -1,4 +1,4 @@
-// The fetch of a flight: its options, its request to upstream and its end.
+// The fetch of a flight (a shared request to upstream): its options, its request, and its end.
 
 package mirror
 
@@ -14,31 +14,31 @@ import (
 	"understudy/request"
 )
 
-// fetchOptions are the options with which a flight is joined or started.
+// fetchOptions says how to join a flight, and how to start one if none is running.
 type fetchOptions struct {
 	reason     request.Reason
-	isPatient  func() bool // reports that the reader has no fallback; nil if no reader starts the flight
-	requireNew bool        // do not accept the page of a completed flight
-	// newerThan is the time of the page that the reader found. If a newer page has come into the hot tier
-	// since, join returns errCompleted and starts no flight.
+	isPatient  func() bool // reports whether the reader has no stored answer to fall back on; nil if no reader starts the flight
+	requireNew bool        // whether the page of a flight that has ended is not accepted
+	// newerThan is the time of the stored page that the reader has found. If a newer page has been stored since, join
+	// returns errCompleted and starts no flight.
 	newerThan      time.Time
-	skipCacheCheck bool      // whether errCompleted is never returned
-	flow           uint64    // the flow of the reader
-	deadline       time.Time // when the reader leaves; zero if unknown
+	skipCacheCheck bool      // whether join must not return errCompleted
+	flow           uint64    // the Flow of the reader's request; readers of one flow share a limit
+	deadline       time.Time // when the reader stops waiting; zero if not known
 
-	// Options of Fill.
+	// These options are set by Fill.
 	isFill, nonFinal, recordsOnly bool
 	withoutNeighbors              bool
 	reservation                   *reservation
 
-	fetch shared.Fetch // a fetch for a generic source, instead of Upstream.Fetch
+	fetch shared.Fetch // the function that fetches from a generic source; nil for other sources, whose Upstream.Fetch is called
 }
 
-// errCompleted means that the page was fetched after the reader looked and before it joined.
+// errCompleted means that a flight has stored a newer page since the reader looked up the page.
 var errCompleted = errors.New("mirror: landed meanwhile")
 
-// runFlight is the goroutine of a flight: it fetches the page and has it saved. It recovers panics of
-// upstream and store, so that the key is never blocked.
+// runFlight fetches the page of a flight and saves it. It runs in a goroutine of its own. It recovers from panics of
+// upstream and the store, so that the flight always ends and the key can be fetched again.
 func (fs *flights) runFlight(f *flight) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,7 +91,7 @@ func (fs *flights) buildFetch(f *flight) request.Fetch {
 	return e
 }
 
-// pageWithETag returns the stored page of a flight's target if it has an ETag of upstream, otherwise nil.
+// pageWithETag returns the stored page of a flight's target if upstream sent it with an ETag. Otherwise it returns nil.
 func (fs *flights) pageWithETag(f *flight) *understudy.Page {
 	good := func(p *understudy.Page, err error) bool {
 		return err == nil && p.Key == f.origin.target.Key && p.Status == http.StatusOK && p.HeaderField("Etag") != ""
@@ -107,7 +107,7 @@ func (fs *flights) pageWithETag(f *flight) *understudy.Page {
 	return nil
 }
 
-// canWait reports whether the flight may wait while the source is down. It notes when it may not.
+// canWait reports whether the flight may wait for upstream during an outage. If it may not, canWait notes that.
 func (f *flight) canWait() bool {
 	waits := f.origin.isPatient != nil && f.origin.isPatient()
 	if !waits {
@@ -116,13 +116,12 @@ func (f *flight) canWait() bool {
 	return waits
 }
 
-// isImpatient reports whether the flight may have failed although a flight of a reader without fallback would
-// go on.
+// isImpatient reports whether the flight may have ended earlier than a flight for a reader without a fallback.
 func (f *flight) isImpatient() bool {
 	return f.origin.reason != request.ReasonWaiting || f.signals.impatient.Load() || !f.waiting.deadline.IsZero()
 }
 
-// noteFailedTry stores the first failed try. Upstream's goroutine calls it.
+// noteFailedTry notes the first failed attempt of a flight. It is called on upstream's goroutine.
 func (fs *flights) noteFailedTry(f *flight, err *understudy.UpstreamError) {
 	f.signals.firstTry.Do(func() {
 		f.signals.failure, f.signals.failedAt = err, fs.env.now()
@@ -130,8 +129,8 @@ func (fs *flights) noteFailedTry(f *flight, err *understudy.UpstreamError) {
 	})
 }
 
-// describeFailure returns the error that readers get. If the mirror is closing or the flight took too long,
-// it replaces the context's error.
+// describeFailure returns the error for the readers of a failed flight. If the flight ended because the mirror closes
+// or the time is over, it replaces the error of the context by one that says so.
 func (fs *flights) describeFailure(f *flight, err error) error {
 	switch {
 	case fs.env.closed.Load():
@@ -142,7 +141,7 @@ func (fs *flights) describeFailure(f *flight, err error) error {
 	return fmt.Errorf("mirror: fetch %s: %w", f.origin.target.Key, err)
 }
 
-// complete sets the result and wakes the waiters. Only the first call counts.
+// complete sets the result of a flight and wakes everyone who waits for it. Calls after the first have no effect.
 func (f *flight) complete(p *understudy.Page, err error) {
 	if f.isCompleted() {
 		return
@@ -151,8 +150,8 @@ func (f *flight) complete(p *understudy.Page, err error) {
 	close(f.signals.done)
 }
 
-// offerUnsaved offers the page to the flight's readers as not stored if its save takes longer than
-// offerAfter. The caller calls the returned function when the save is over.
+// offerUnsaved gives the page to the waiting readers before it is saved, if saving takes longer than offerAfter. The
+// caller must call over when the save has ended.
 func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	early := time.AfterFunc(offerAfter, func() {
 		f.signals.unsaved = p
@@ -161,7 +160,7 @@ func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	return func() { early.Stop() }
 }
 
-// removeFlight ends a flight and removes it from the list. By then its page is in the hot tier, so that every
+// removeFlight removes a flight that has ended from the list of flights. Its page is already in memory, so every
 // reader finds either the flight or the page.
 func (fs *flights) removeFlight(f *flight) {
 	f.signals.timeout.Stop()
@@ -178,7 +177,7 @@ func (fs *flights) removeFlight(f *flight) {
 	}
 }
 
-// pauseKey delays background fetches of a key that has just failed. The caller has the lock.
+// pauseKey delays the next background fetch of a key, because a fetch of it has failed. The caller holds the lock.
 func (fs *flights) pauseKey(key understudy.Key, now time.Time) {
 	if len(fs.suspended) >= maxSuspendedKeys {
 		for k, until := range fs.suspended {
@@ -192,8 +191,8 @@ func (fs *flights) pauseKey(key understudy.Key, now time.Time) {
 	}
 }
 
-// isInvalidated reports whether a write or a purge came after the flight started. The flight's page is then
-// only for its waiters and is not stored. The page of a record is invalidated only by writes to that record.
+// isInvalidated reports whether a write or a purge has outdated the flight's page since the flight started. The page is then
+// only for readers that wait already, and is not stored. The page of a single record is outdated only by writes to that record.
 func (f *flight) isInvalidated() bool {
 	id := ""
 	if f.origin.target.Instance != nil {
@@ -202,7 +201,7 @@ func (f *flight) isInvalidated() bool {
 	return f.origin.kind.writes.IsStale(id, f.origin.began)
 }
 
-// untouchedRows returns the rows that no write has touched since the flight started.
+// untouchedRows returns the rows to whose records nothing was written since the flight started.
 func (f *flight) untouchedRows(rows []understudy.Row) (kept []understudy.Row) {
 	for _, r := range rows {
 		if r.ID != "" && !f.origin.kind.writes.IsWritten(r.ID, f.origin.began) {

@@ -1,4 +1,4 @@
-// Fill: pages fetched and saved for walks, and pages prefetched before a reader asks.
+// Fill: pages that are fetched for full syncs, and pages that are fetched before a reader needs them.
 
 package mirror
 
@@ -15,7 +15,7 @@ import (
 	"understudy/spec"
 )
 
-// filler saves the pages that flights fetch.
+// filler saves the pages that flights have fetched.
 type filler struct {
 	env      *env
 	entries  *entries
@@ -24,22 +24,21 @@ type filler struct {
 	writer   *writer
 }
 
-// fillTime is the maximum time of a fill, including its waits for the request budget and for memory.
+// fillTime is the maximum time of one fill, including the waits for the request budget and for memory.
 const fillTime = 5 * time.Minute
 
-// Fill fetches a page for a walk and saves it. It follows the rules of every fetch: readers of the same key
-// share the fetch, it joins a fetch under way, and stored pages that show changed records become superseded.
-// If a write outdates the page meanwhile, Fill fetches it once more. With RecordsOnly, only the records are
-// saved and readers do not share the fetch.
+// Fill fetches a page for a walk (a sync's pass over a list) and saves it. Readers who need the same page share the fetch, and
+// Fill joins a fetch that is running. Stored pages with older versions of its records become outdated. If a write outdates the
+// page in the meantime, Fill fetches it once more. With RecordsOnly, it saves only the records, and readers do not share the
+// fetch.
 //
-// The returned page has its own key and next page in either case. A 404 or 410 of an instance removes the
-// record, which is reported in Changes. Any other refusal is returned as a page with that status, without an
-// error, and nothing is saved.
+// The returned page has its own key and next page in either case. A 404 or 410 for a single record deletes the record, which is
+// reported in Changes. Any other refusal of upstream is returned as a page with its status, without an error, and is not saved.
 //
-// Errors: *understudy.UpstreamError if upstream did not answer, is down or must not be asked now.
-// ErrNotStored if the page could not be saved; while no save works, Fill returns it at once, and once a
-// minute one fill tries. ErrOutdated if writes keep coming. The error of Reserve; the context's error;
-// ErrInvalid; ErrClosed. After an error the walk retries the page later.
+// Errors: *understudy.UpstreamError if upstream did not answer, is down, or must not be asked now. ErrNotStored if the page
+// could not be saved; if saving fails for all pages, Fill returns it at once, except that one fill a minute tries. ErrOutdated
+// if more writes outdate the page. Also the error of Reserve, the context's error, ErrInvalid and ErrClosed. After an error,
+// the walk must fetch the page again later.
 //
 // Reserve is not called after Fill has returned, nor after a reader has joined the flight.
 func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
@@ -64,7 +63,7 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 	return landed, nil
 }
 
-// fillOnce waits for one flight. joined reports that the flight was already under way.
+// fillOnce waits for one flight. joined is true if the flight was already running.
 func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k *kind) (landed request.PageSaved, joined bool, err error) {
 	if err := fl.writer.saving.allowFill(fl.env.now()); err != nil {
 		return landed, false, err
@@ -95,7 +94,7 @@ func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k
 	return landed, joined, err
 }
 
-// wrapSaveError returns why a page is not stored, as ErrOutdated or ErrNotStored.
+// wrapSaveError returns the reason why a page is not stored, as an error that wraps ErrOutdated or ErrNotStored.
 func wrapSaveError(err error) error {
 	if errors.Is(err, understudy.ErrOutdated) || errors.Is(err, understudy.ErrNotStored) {
 		return err
@@ -103,8 +102,8 @@ func wrapSaveError(err error) error {
 	return fmt.Errorf("%w: %w", understudy.ErrNotStored, err)
 }
 
-// joinFill joins the flight that fetches what a fill needs, or starts it. A completed flight is not joined,
-// because a walk needs upstream's present answer.
+// joinFill joins a flight that fetches the page for a fill, or starts one. It does not accept a flight that has
+// ended, because a walk needs upstream's current answer.
 func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
 	want := fetchOptions{reason: fill.Reason, requireNew: true, isFill: true, nonFinal: fill.ForOpenRecords, reservation: w}
 	if !fill.RecordsOnly {
@@ -125,9 +124,9 @@ func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservati
 	return f, joined, nil
 }
 
-// pageToSave returns the page as it is passed to the store. A page saved for its records only has a source
-// and no key. The page of a record gets the given generation, because no write has touched the record since
-// the fetch started.
+// pageToSave returns the page in the form in which the store gets it. If only its records are saved, the page has a
+// source but no key. The page of a single record gets the given generation, because nothing was written to the record
+// since the fetch started.
 func (f *flight) pageToSave(p *understudy.Page, generation int64) *understudy.Page {
 	records := *p
 	if f.origin.target.Instance != nil {
@@ -140,7 +139,7 @@ func (f *flight) pageToSave(p *understudy.Page, generation int64) *understudy.Pa
 	return &records
 }
 
-// restoreKey gives a saved page its own key again.
+// restoreKey sets the key of a page that was saved without its key.
 func (f *flight) restoreKey(saved, p *understudy.Page) *understudy.Page {
 	if f.origin.recordsOnly {
 		saved.Key, saved.RecordsKey, saved.Next = p.Key, p.RecordsKey, p.Next
@@ -148,16 +147,16 @@ func (f *flight) restoreKey(saved, p *understudy.Page) *understudy.Page {
 	return saved
 }
 
-// reservation reserves memory for the fetch of a fill. It ends when the fill returns or a reader joins the
-// flight, because readers are never refused for memory. A nil reservation reserves nothing.
+// reservation reserves memory for the response that a fill waits for. It ends when the fill returns. It also ends when a reader
+// joins the flight, because readers are never refused for lack of memory. A nil reservation reserves nothing.
 type reservation struct {
 	weigh  func(context.Context, int64) error
 	ctx    context.Context
 	cancel context.CancelFunc
-	busy   chan struct{} // full while weigh runs
+	busy   chan struct{} // a semaphore that is held while weigh runs
 }
 
-// overQuotaError is the error of a fetch that was too large for the quota of its fill.
+// overQuotaError is the error that a response was too large for the memory of its fill.
 type overQuotaError struct{ error }
 
 // Unwrap returns the error of the fill's Reserve.
@@ -172,8 +171,7 @@ func newReservation(ctx context.Context, tell func(context.Context, int64) error
 	return w
 }
 
-// reserve asks the fill whether a body of that many bytes fits. It returns at the latest when the fetch or
-// the fill ends.
+// reserve asks the fill whether it has memory for a body of that many bytes. It returns early if the fetch or the fill ends.
 func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()
@@ -189,7 +187,7 @@ func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// stop ends the reservation without waiting for a running call of weigh.
+// stop ends the reservation. It does not wait for a running call of weigh.
 func (w *reservation) stop() {
 	if w != nil {
 		w.cancel()
@@ -207,8 +205,8 @@ func (w *reservation) end() {
 
 const (
 	prefetchers    = 8
-	maxCandidates  = 64               // maximum number of pages waiting for a prefetcher; more are dropped
-	followInterval = 10 * time.Second // pause before the next page of a page is queued again
+	maxCandidates  = 64               // the maximum number of pages that wait to be prefetched; further pages are dropped
+	followInterval = 10 * time.Second // how long after a page was queued to be prefetched it may be queued again
 )
 
 // prefetcher fetches next pages before a reader asks for them.
@@ -221,14 +219,16 @@ type prefetcher struct {
 	queue    chan candidate
 }
 
-// candidate is a next page that a reader may ask for soon. It is kept in memory only and may be dropped.
+// candidate is a page that a reader may request soon, because the reader has the page before. It exists only in
+// memory and may be dropped.
 type candidate struct {
 	next   understudy.Key
 	source *source
-	from   weak.Pointer[cache.Entry] // the page that was read; a weak pointer, so that waiting keeps no page in memory
+	from   weak.Pointer[cache.Entry] // the entry of the page before; the weak pointer does not keep that page in memory
 }
 
-// follow queues the page after a stored page that is read. During the pause it costs only a comparison.
+// follow queues the page after a stored page that has been read. If it was queued within followInterval, follow does
+// nothing else than compare the times.
 func (pf *prefetcher) follow(h heldPage, s *source, now time.Time) {
 	if h.entry == nil {
 		pf.addCandidate(h.page, s, nil)
@@ -240,7 +240,7 @@ func (pf *prefetcher) follow(h heldPage, s *source, now time.Time) {
 	}
 }
 
-// addCandidate queues the page after one that was read. It never blocks.
+// addCandidate queues the page after a page that has been read. It never blocks.
 func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.Entry) {
 	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredNoStore || pf.writer.saving.failureReason() != "" {
 		return
@@ -251,8 +251,8 @@ func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.En
 	}
 }
 
-// run fetches candidates one after the other. A prefetched page queues no further candidate; only a reader
-// does.
+// run prefetches the candidates one after another. The page after a prefetched page is queued only when a reader
+// reads that page.
 func (pf *prefetcher) run() {
 	for {
 		select {
@@ -264,11 +264,11 @@ func (pf *prefetcher) run() {
 	}
 }
 
-// prefetchOne fetches a candidate unless a fresh page is stored.
+// prefetchOne fetches a candidate, unless a fresh page is stored.
 func (pf *prefetcher) prefetchOne(h candidate) {
 	t, err := h.source.config.Spec.ResolveKey(h.next)
 	if err != nil {
-		return // upstream's next link leads outside the mirrored paths
+		return // upstream's link to the next page is not the path of a list in the spec
 	}
 	k := h.source.kindOf(t)
 	if k == nil || k.name == "" {
@@ -289,15 +289,15 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 	}
 }
 
-// noteNextFresh notes on the page read how long its next page stays fresh.
+// noteNextFresh notes, at the page before the candidate, how long the candidate stays fresh.
 func (h candidate) noteNextFresh(pf *prefetcher, left time.Duration) {
 	if from := h.from.Value(); from != nil {
 		from.NextFollow.Store(pf.env.monotonicTime(pf.env.now()) + int64(left))
 	}
 }
 
-// remainingFreshTime returns how long the stored page of the target stays fresh, or 0 if there is none. It is
-// not counted as a read.
+// remainingFreshTime returns how long the stored page of a target stays fresh. It returns 0 if none is stored. It
+// does not count as a read of the page.
 func (pf *prefetcher) remainingFreshTime(t *spec.Target, k *kind) time.Duration {
 	now := pf.env.now()
 	h, ok, err := pf.holdings.find(pf.env.ctx, t, k, now)

@@ -25,21 +25,21 @@ import (
 	"understudy/spec"
 )
 
-// flights are the fetches under way.
+// flights are the running flights of all sources.
 type flights struct {
 	env         *env
 	entries     *entries
 	limits      atomic.Pointer[Limits]
-	saveFetched func(*flight, *understudy.Page) // saves a fetched page and completes its flight
+	saveFetched func(*flight, *understudy.Page) // saves the page of a flight and then completes the flight
 
 	sync.Mutex
 	running    map[understudy.Key]*flight
-	background int            // number of flights that go on without a waiter
-	waiters    int            // number of readers that wait
-	flows      map[uint64]int // the number of waiting readers of each flow
+	background int            // the number of flights that continue although nobody waits
+	waiters    int            // the number of readers that wait for upstream
+	flows      map[uint64]int // for each Flow of requests, the number of its readers that wait
 	refused    refused
-	polling    bool // the polls have started
-	// suspended are keys whose last background fetch failed, with the time when the next may start.
+	polling    bool // whether Run has started the polls
+	// suspended has the keys whose last background fetch has failed, and when each may be fetched again in the background.
 	suspended map[understudy.Key]time.Time
 }
 
@@ -48,7 +48,7 @@ const (
 	maxSuspendedKeys = 1024
 )
 
-// flight is one fetch.
+// flight is one fetch of a page from upstream, which all readers of the page share.
 type flight struct {
 	origin  origin
 	means   means
@@ -57,76 +57,80 @@ type flight struct {
 	result  result
 }
 
-// origin is how a flight was started.
+// origin says what a flight fetches and why it was started.
 type origin struct {
 	target           *spec.Target
 	source           *source
 	kind             *kind
 	reason           request.Reason
-	began            writes.Moment // the state of the kind's writes at the start
+	began            writes.Moment // how many writes there had been to the kind when the flight started
 	isPatient        func() bool
 	isFill           bool // whether Fill started the flight
-	nonFinal         bool // started by a Fill of records that are not final
-	recordsOnly      bool // saves only the records: the flight is not listed and no reader joins it
-	withoutNeighbors bool // fetched for a neighboring page: its own neighbors are not fetched
+	nonFinal         bool // whether a fill started the flight to read records again that are not in a final state
+	recordsOnly      bool // whether only the records are saved; such a flight is not listed, so no reader joins it
+	withoutNeighbors bool // whether the page is fetched because of the page beside it, so that its own neighbors are not fetched
 }
 
-// means are how a flight fetches.
+// means are what a flight needs to fetch its page.
 type means struct {
-	reservation *reservation // nil if the body needs no reservation
-	fetch       shared.Fetch // the fetch for a generic source; nil if the flight fetches a page of upstream
+	reservation *reservation // the memory reserved for the body; nil if none needs to be reserved
+	fetch       shared.Fetch // the function that fetches from a generic source; nil for a page of another source
 }
 
-// signals report the progress of a flight and end it.
+// signals report how far a flight has got, and end it.
 type signals struct {
-	ctx      context.Context
-	cancel   context.CancelFunc
-	kept     context.Context           // ends when the fetched page leaves memory; it outlasts ctx
+	ctx    context.Context
+	cancel context.CancelFunc
+	// a context that ends when the fetched page is no longer in memory, which may be later than the end of ctx
+	kept     context.Context
 	free     context.CancelFunc        // the function that ends the context kept
-	timeout  *time.Timer               // ends the flight after its maximum time
-	promote  chan struct{}             // closed when a reader joins a background flight
-	tried    chan struct{}             // closed when the first try has failed
-	failure  *understudy.UpstreamError // the failure of the first try; read only after tried is closed
+	timeout  *time.Timer               // a timer that ends the flight after its maximum time
+	promote  chan struct{}             // a channel that is closed when a reader joins a flight that nobody waited for
+	tried    chan struct{}             // a channel that is closed when the first attempt has failed
+	failure  *understudy.UpstreamError // the failure of the first attempt, set before tried is closed
 	failedAt time.Time
 	done     chan struct{}
 
 	firstTry  sync.Once
-	impatient atomic.Bool // the flight did not wait while the source was down
+	impatient atomic.Bool // whether the flight failed at once during an outage, because its reader had a fallback
 
-	// The fetched page, for readers that do not wait until it is saved.
+	// offered is closed when the page may be given to readers before it has been saved.
 	offered chan struct{}
-	unsaved *understudy.Page // the fetched page before it is saved; set before offered is closed
+	unsaved *understudy.Page // the fetched page before it has been saved, set before offered is closed
 }
 
-// waiting are the waiters of a flight. The lock of flights guards all fields except followed.
+// waiting has who waits for a flight. The lock of flights guards all fields except followed.
 type waiting struct {
 	waiters    int
-	readers    int  // number of readers that ever joined
-	background bool // the flight goes on without waiters
+	readers    int  // the number of readers that have joined the flight since its start
+	background bool // whether the flight continues although nobody waits for it
 	promoted   bool
 	flow       uint64
 	deadline   time.Time
 
-	followed atomic.Bool // the next page of the answer has been queued
+	followed atomic.Bool // whether the page after the flight's page has been queued to be prefetched
 }
 
-// result is the outcome of a flight. It is written before done is closed and read only afterwards.
+// result is the result of a flight. It is written before done is closed and read only afterwards.
 type result struct {
-	page             *understudy.Page
-	err              error
-	movedRows        []slide.Row // rows that have moved from this page to the page before; waiters get them too
-	stored           bool
-	restSaved        bool  // the page is outdated, but its records that were not written meanwhile are saved
-	saveErr          error // why a fetched page is not stored
-	changes          []understudy.Change
-	detail           string
-	saveDuration     time.Duration // the time that saving took
-	changesAfterSave int64         // the kind's counter of changes right after the save; 0 if not saved or if other changes came meanwhile
+	page *understudy.Page
+	err  error
+	// rows that are now on the page before this one; readers that have an older copy of that page also get these rows
+	movedRows    []slide.Row
+	stored       bool
+	restSaved    bool  // whether the page was outdated by a write and the other records on it have been saved
+	saveErr      error // why the fetched page is not stored
+	changes      []understudy.Change
+	detail       string
+	saveDuration time.Duration // how long saving the page took
+	// the number of changes to the kind right after the save; 0 if the page was not saved, or if there were other
+	// changes in the meantime
+	changesAfterSave int64
 }
 
-// join makes the caller a waiter of the key's flight and starts the flight if none is under way. An
-// invalidated flight is not joined. The caller must call release, or releaseReader if it is a reader. Errors:
-// ErrClosed, errCompleted, and *understudy.UpstreamError if too many readers wait.
+// join adds the caller to the flight for a key. If none is running, or if a write has invalidated it, join starts a
+// flight. Afterwards a reader must call releaseReader, and any other caller release. Errors: ErrClosed, errCompleted,
+// and *understudy.UpstreamError if too many readers wait.
 func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
 	fs.Lock()
 	defer fs.Unlock()
@@ -137,8 +141,8 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 	if f == nil && want.reason == request.ReasonWaiting && !want.skipCacheCheck && fs.entries.hasFreshSince(t, k, want.newerThan) {
 		return nil, false, errCompleted
 	}
-	// Of a completed flight only the page can be shared, and only while upstream's headers allow it. Its
-	// error is not shared, and requireNew accepts no completed flight.
+	// A flight that has ended may share its page, if upstream's headers permit it and the caller does not require a
+	// new page. It never shares its error.
 	start := f == nil || f.isInvalidated() || f.isCompleted() && (want.requireNew || f.result.err != nil || !fs.env.isReusable(f.result.page))
 	if want.reason == request.ReasonWaiting {
 		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
@@ -163,7 +167,7 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 	return f, joined, nil
 }
 
-// begin starts a flight. The caller has the lock, and the mirror is open.
+// begin starts a flight. The caller holds the lock, and the mirror is not closed.
 func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	f := &flight{
 		origin: origin{
@@ -194,7 +198,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	return f
 }
 
-// releaseReader removes a reader from a flight.
+// releaseReader removes a reader from a flight. If keep is true, the flight continues even if nobody waits for it.
 func (fs *flights) releaseReader(f *flight, turn uint64, keep bool) {
 	fs.Lock()
 	defer fs.Unlock()
@@ -202,22 +206,22 @@ func (fs *flights) releaseReader(f *flight, turn uint64, keep bool) {
 	fs.dropWaiter(f, keep)
 }
 
-// release removes a waiter that is no reader from a flight.
+// release removes a waiter that is not a reader from a flight.
 func (fs *flights) release(f *flight, keep bool) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.dropWaiter(f, keep)
 }
 
-// dropWaiter removes a waiter and ends the flight if nobody else needs it. With keep, the flight goes on
-// without waiters, because the reader got an older answer.
+// dropWaiter removes a waiter from a flight, and ends the flight if nobody needs it any more. If keep is true, the
+// flight continues in the background, because the reader got an older page.
 func (fs *flights) dropWaiter(f *flight, keep bool) {
 	f.waiting.waiters--
 	if keep && !f.waiting.background && fs.background < fs.limits.Load().Background && !f.isCompleted() {
 		f.waiting.background = true
 		fs.background++
 	}
-	// A completed flight stays listed until its page is in the hot tier.
+	// A flight that has ended stays in the list until its page is in memory.
 	if f.waiting.waiters > 0 || f.waiting.background || f.isCompleted() {
 		return
 	}
@@ -225,15 +229,15 @@ func (fs *flights) dropWaiter(f *flight, keep bool) {
 	fs.remove(f)
 }
 
-// removeEarly removes a flight from the list before it completes. Its page is only for the readers that wait
-// already.
+// removeEarly removes a flight from the list before it ends, so that no more readers join it. Its page is then only
+// for those that wait already.
 func (fs *flights) removeEarly(f *flight) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.remove(f)
 }
 
-// remove removes a flight from the list, so that no reader joins it any more.
+// remove removes a flight from the list, so that nobody joins it any more.
 func (fs *flights) remove(f *flight) {
 	if fs.running[f.origin.target.Key] == f {
 		delete(fs.running, f.origin.target.Key)
@@ -249,8 +253,8 @@ func (f *flight) isCompleted() bool {
 	}
 }
 
-// startBackground starts a flight without a waiter. It returns nil if a flight is under way, too many
-// background flights exist, or the key has just failed.
+// startBackground starts a flight that nobody waits for. It returns nil if a flight for the key is running, if too
+// many such flights are running, or if a flight for the key has just failed.
 func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	fs.Lock()
 	defer fs.Unlock()
@@ -266,12 +270,12 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 	case remainingPause(fs.env.now(), fs.suspended[t.Key], suspendTime) > 0:
 		return nil
 	case want.reason == request.ReasonPrefetch && !want.requireNew && fs.entries.hasFreshSince(t, k, time.Time{}):
-		return nil // the page was fetched a moment ago
+		return nil // the page has just been fetched, so it need not be fetched again
 	}
 	return fs.begin(t, s, k, want)
 }
 
-// Join waits for a flight of the shared cache.
+// Join implements shared.Flights: it waits for a flight to a generic source.
 func (fs *flights) Join(
 	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
 ) (*understudy.Page, bool, error) {
@@ -290,7 +294,7 @@ func (fs *flights) Join(
 	}
 }
 
-// FetchInBackground starts a flight of the shared cache without a waiter.
+// FetchInBackground implements shared.Flights: it starts a flight to a generic source that nobody waits for.
 func (fs *flights) FetchInBackground(t *spec.Target, fetch shared.Fetch) {
 	s := fs.env.sources[t.Key.Source]
 	fs.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.ReasonRefresh, fetch: fetch})
@@ -307,7 +311,7 @@ func (fs *flights) startGoroutine(f func()) bool {
 	return true
 }
 
-// refuseNew closes the mirror for new goroutines. Goroutines are added only under this lock, so a later Wait
+// refuseNew closes the mirror for new goroutines. They are counted only under this lock, so a Wait after refuseNew
 // waits for all of them.
 func (fs *flights) refuseNew() {
 	fs.Lock()
@@ -315,8 +319,8 @@ func (fs *flights) refuseNew() {
 	fs.env.closed.Store(true)
 }
 
-// hasFreshSince reports whether the hot tier has a fresh page newer than since. A flight puts its page there
-// before it leaves the list. So a caller with the lock that finds neither may start a flight.
+// hasFreshSince reports whether a fresh page newer than since is in memory. A flight puts its page into memory before
+// it leaves the list. So a caller that holds the lock and finds neither may start a flight.
 func (es *entries) hasFreshSince(t *spec.Target, k *kind, since time.Time) bool {
 	e := es.hot.Find(t.Key)
 	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.writes.Generation() {

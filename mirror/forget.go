@@ -20,24 +20,24 @@ import (
 	"understudy/spec"
 )
 
-// Forgetter is implemented by stores that can delete pages and records.
+// Forgetter is a store that can delete pages and records.
 type Forgetter interface {
-	// ForgetPage deletes the page of a key. The records that it shows stay.
+	// ForgetPage deletes the page of a key. It does not delete the records on the page. held is true if the page was stored.
 	ForgetPage(context.Context, understudy.Key) (held bool, err error)
 	// ForgetRecord deletes a record in every shape and the pages that show it.
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
 }
 
-// Forgotten counts what was deleted.
+// Forgotten says how much was deleted.
 type Forgotten struct {
-	Pages    int // pages, including those that say that a record does not exist
-	Versions int // versions of the record
+	Pages    int // the number of deleted pages, including responses that a record does not exist
+	Versions int // the number of deleted versions of the record
 }
 
-// Forget deletes the page of a key. For an instance it also deletes the record, because the next answer would
-// be composed from it. For an instance or a content it deletes all contents of the record. A fetch under way
-// is answered to its waiters and not stored; the next reader starts a new fetch. Errors: ErrInvalid for an
-// unknown source or kind, the store's error.
+// Forget deletes the page of a target. If the target is a single record, it also deletes the record, because the next
+// answer would be composed from it, and the record's audio and images. If the target is an audio or image, it deletes
+// all those of the record. A running fetch is answered to those who wait for it and is not stored. Errors: ErrInvalid
+// for an unknown source or kind, and those of the store.
 func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) {
 	s := m.env.sources[t.Key.Source]
 	if s == nil || s.kindOf(t) == nil {
@@ -45,7 +45,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 	}
 	k, remembered := s.kindOf(t), m.entries.hot.Find(t.Key) != nil
 	if s.config.Spec.IsGeneric() {
-		m.shared.Invalidate(ctx, t.Key) // also ends fetches under way and drops variants stored under other keys
+		m.shared.Invalidate(ctx, t.Key) // this also ends running fetches, and deletes the other stored answers for the same address
 	}
 	found, err := m.invalidator.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
 		held, err := store.ForgetPage(ctx, t.Key)
@@ -70,8 +70,8 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 	return found, nil
 }
 
-// ForgetRecord deletes a record: its versions in every shape, the pages that show it or say that it does not
-// exist, and its contents. Otherwise it works like Forget.
+// ForgetRecord deletes a record: its versions in every shape, the pages that show it or say that it does not exist,
+// and its audio and images. Otherwise it works like Forget.
 func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (Forgotten, error) {
 	s := m.env.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" {
@@ -80,7 +80,7 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 	found, err := m.invalidator.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
 		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
 		return found, err
-	}, func(*cache.Entry) bool { return true }) // pages of other records are loaded from the store again
+	}, func(*cache.Entry) bool { return true }) // pages without this record are read from the store again when they are needed
 	m.entries.forgetContents(s.kinds[kind], id)
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
@@ -88,9 +88,9 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 	return found, nil
 }
 
-// forget deletes from the store with the kind locked, and then drops the matching entries from memory. The
-// order matters: first, no fetch under way may be stored any more. Memory comes last, because a reader may
-// have loaded the page before the store deleted it.
+// forget deletes from the store while the kind is locked, and then from memory. First of all it makes sure that no
+// running fetch is stored any more. Memory comes last, because a reader may have loaded a page from the store just
+// before it was deleted there.
 func (iv *invalidator) forget(
 	ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*cache.Entry) bool,
 ) (Forgotten, error) {
@@ -122,7 +122,7 @@ func (iv *invalidator) forget(
 	return found, err
 }
 
-// allowRetry ends the pause after failed fetches for the keys of the kind's source.
+// allowRetry permits new fetches at once of the keys of the kind's source whose last fetch has failed.
 func (fs *flights) allowRetry(k *kind) {
 	fs.Lock()
 	defer fs.Unlock()
@@ -133,10 +133,10 @@ func (fs *flights) allowRetry(k *kind) {
 	}
 }
 
-// DropErased drops everything in memory about these kinds of a source, or about all kinds if none is given.
-// The eraser calls it after the store has erased records. A fetch under way is answered to its waiters and
-// not stored. Pages that are still needed are loaded from the store again. Errors: ErrInvalid for an unknown
-// source, the context's error.
+// DropErased removes from memory everything about some kinds of a source, or about all kinds if none is given. It
+// must be called after records were erased from the store. A running fetch is answered to those who wait for it and
+// is not stored. Other pages are read from the store again when they are needed. Errors: ErrInvalid for an unknown
+// source, and the context's error.
 func (m *Mirror) DropErased(ctx context.Context, source string, kinds []string) error {
 	s := m.env.sources[source]
 	if s == nil {
@@ -155,8 +155,8 @@ func (m *Mirror) DropErased(ctx context.Context, source string, kinds []string) 
 	return nil
 }
 
-// noteNotStored notes on the flight if the store did not store its page, because the page shows erased
-// records or is too old. The readers still get the page.
+// noteNotStored notes that the store did not accept the page of a flight, because the page shows erased records or is
+// too old. The readers still get the page.
 func (fl *filler) noteNotStored(f *flight, p *understudy.Page) *understudy.Page {
 	if p.NotStored == "" {
 		return p
@@ -166,10 +166,9 @@ func (fl *filler) noteNotStored(f *flight, p *understudy.Page) *understudy.Page 
 	return p
 }
 
-// Remove deletes a record as a 410 of its instance would: the deletion is a numbered change and PageSaved
-// reports it. It is for kinds whose spec has no path of a single record. The caller has checked that no list
-// shows the record. An unknown record is no error. Errors: ErrInvalid for an unknown kind; ErrNotStored; the
-// context's error.
+// Remove deletes a record, as a 410 response for it would. The deletion becomes a change with a number, and PageSaved is called
+// with it. It is for kinds whose spec has no path for a single record. The caller has made sure that no list shows the record.
+// It returns nil for an unknown record. Errors: ErrInvalid for an unknown kind, ErrNotStored, and the context's error.
 func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 	s := m.env.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" || id == "" {
@@ -182,7 +181,7 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 	return nil
 }
 
-// recordDeleted saves that the record of a page was deleted.
+// recordDeleted saves that the record on a page was deleted.
 func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page) error {
 	wr.entries.forgetContents(k, p.ID)
 	if err := k.lock(ctx); err != nil {
@@ -201,19 +200,18 @@ func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page
 	return nil
 }
 
-// parentAge is how recently a parent must have been seen to decide whether it is final.
+// parentAge is how recently a parent record must have been read for its state to decide whether a child has expired.
 const parentAge = 10 * time.Second
 
-// isExpired reports whether a record that upstream answers with 404 was dropped by upstream itself and not
-// deleted. That is so if its clock is older than the spec's retention, or if its parent is final. If the
-// parent was not seen recently, the parent is fetched first; if that fails, the record counts as expired. A
-// record without any time, or without a stored parent, counts as deleted.
+// isExpired reports whether upstream has dropped a record by itself, now that upstream answers 404 for it. This is so if the
+// record is older than the retention in the spec, or if its parent is final. If the parent was not read recently, isExpired
+// fetches it, and if that fails, reports true. A record without a time and without a stored parent counts as deleted.
 func (fl *filler) isExpired(ctx context.Context, k *kind, rec *understudy.Record) bool {
 	sp := k.source.config.Spec.Kind(k.name)
 	if sp.Retention.Days > 0 {
 		clock := query.UnixIn(sp, sp.Clock, rec.Body)
 		if clock == 0 {
-			clock = query.UnixIn(sp, sp.Order, rec.Body) // not sent or started yet
+			clock = query.UnixIn(sp, sp.Order, rec.Body) // the record was never sent or started, so its other time is used
 		}
 		if clock != 0 && fl.env.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
 			return true
@@ -240,20 +238,20 @@ func (fl *filler) isExpired(ctx context.Context, k *kind, rec *understudy.Record
 	}
 	fill := request.Fill{Target: target, Reason: request.ReasonRefresh, RecordsOnly: true}
 	if _, _, err := fl.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
-		return true // unknown; a later request may decide
+		return true // it is not known whether the parent is final; a later request may decide
 	}
 	parent = fl.holdings.knownRecord(ctx, k.source, above, id)
 	return parent != nil && parent.Final
 }
 
-// knownRecord returns a record in the shape in which it was last seen. It returns nil if the record is not
-// stored or cannot be read.
+// knownRecord returns a record in the shape in which it was last seen. It returns nil if the record is not stored or
+// cannot be read.
 func (hs *holdings) knownRecord(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
 	last, _ := hs.findRecord(ctx, s, k, id)
 	return last
 }
 
-// findRecord returns a record in the shape in which it was last seen, or nil if it is not stored.
+// findRecord returns a record in the shape in which it was last seen. It returns nil if the record is not stored.
 func (hs *holdings) findRecord(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
 	seen := map[string]bool{}
 	look := func(shape string) {

@@ -1,4 +1,4 @@
-// Held pages: pages found in the hot tier, in the store, or made from a stored record.
+// Stored pages: they are found in memory or in the store, or composed from a stored record.
 
 package mirror
 
@@ -17,13 +17,14 @@ import (
 	"understudy/spec"
 )
 
-// entries are the pages in memory, with what the mirror knows about their age.
+// entries are the pages in memory, and what the mirror knows about their age.
 type entries struct {
-	env            *env
-	hot            *cache.Tier
-	slides         *slide.Lists                               // lists whose pages are named by numbers
-	previousPages  *lru.Cache[understudy.Key, understudy.Key] // the page before each page, for lists that continue after an id
-	forgetContents func(*kind, string)                        // drops the contents of a deleted record
+	env    *env
+	hot    *cache.Tier
+	slides *slide.Lists // what is remembered of lists whose pages are named by numbers
+	// for each page of a list that continues after an id, the key of the page before it
+	previousPages  *lru.Cache[understudy.Key, understudy.Key]
+	forgetContents func(*kind, string) // deletes the audio and images of a deleted record
 }
 
 // holdings finds the page of a key in memory, in a completed flight and in the store.
@@ -33,30 +34,29 @@ type holdings struct {
 	flights *flights
 }
 
-// state is what has happened to a stored page since it was fetched.
+// state says whether a stored page is still what upstream would answer.
 type state uint8
 
 const (
 	current   state = iota
-	refilling       // superseded, but a poll is fetching it again: may be answered as stale
-	outdated        // superseded or touched by a write: answered only during an outage
+	refilling       // the page is outdated and a poll is fetching it again, so it may be used as a stale answer
+	outdated        // the page is outdated or a write has touched it, so it is used as an answer only during an outage
 )
 
-// heldPage is a page found in memory or store, with what decides whether it may be answered.
+// heldPage is a stored page, with what decides whether it may be used as an answer.
 type heldPage struct {
 	page     *understudy.Page
 	gzip     []byte
-	entry    *cache.Entry // nil if the page is not in the hot tier
+	entry    *cache.Entry // the page's entry in memory; nil if it is only in the store
 	fresh    time.Duration
-	bounds   *httpcache.Bounds // limits that upstream's headers set; nil if none
+	bounds   *httpcache.Bounds // the limits that upstream's headers set to the page's age; nil if there are none
 	state    state
 	composed bool
 	stored   bool
-	loadTime time.Duration // how long the store took to load it
+	loadTime time.Duration // how long it took to read the page from the store
 }
 
-// changedFields returns the names of the fields that are known to have changed in a list since it was
-// fetched.
+// changedFields returns the names of the fields that are known to have changed since the list was fetched.
 func (h *heldPage) changedFields() understudy.Names {
 	if h.entry == nil {
 		return h.page.Changed
@@ -67,7 +67,7 @@ func (h *heldPage) changedFields() understudy.Names {
 	return ""
 }
 
-// readyPage returns the page of an encoded entry, without locks and without allocation. e may be nil.
+// readyPage returns the page of an encoded entry. It uses no lock and allocates no memory. e may be nil.
 func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (heldPage, bool) {
 	if e == nil {
 		return heldPage{}, false
@@ -81,26 +81,25 @@ func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now ti
 	return es.newHeldPage(e, r.Page, r.Gzip, es.state(e, k, now)), true
 }
 
-// newHeldPage returns an entry and its page as a heldPage.
+// newHeldPage returns the stored page with an entry in memory.
 func (es *entries) newHeldPage(e *cache.Entry, p *understudy.Page, gzip []byte, s state) heldPage {
 	return heldPage{page: p, gzip: gzip, entry: e, fresh: limitFreshTime(e.Bounds, es.env.ages().termFreshTime(e.Term)),
 		bounds: e.Bounds, state: s, composed: e.Composed, stored: e.Stored}
 }
 
-// find looks for the target's page in all places. ok is false if there is none. err is the context's error or
-// ErrClosed.
+// find looks for the page of a target in memory, in the flights and in the store. ok is false if no page is stored.
+// err is the context's error or ErrClosed.
 func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h heldPage, ok bool, err error) {
 	return hs.findWithEntry(ctx, hs.entries.hot.Find(t.Key), t, k, now)
 }
 
-// findWithEntry is find for a caller that has already looked into the hot tier. e is the entry found there,
-// or nil.
+// findWithEntry is find for a caller that has already looked into memory. e is the entry that the caller has found, or nil.
 func (hs *holdings) findWithEntry(
 	ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time,
 ) (h heldPage, ok bool, err error) {
 	if h, ok = hs.entries.unpackEntry(e, t.Key, k, now); ok {
 		v, _ := hs.env.ages().decide(&h, hs.env.ages().usualBounds(), now)
-		// A list may have shown a newer version of an instance's record. Only the store knows that.
+		// A list may have shown a newer version of this record. Only the store knows that.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil
 		}
@@ -122,7 +121,7 @@ func (hs *holdings) findWithEntry(
 	return h, ok, nil
 }
 
-// unpackEntry returns the page of an encoded or a packed entry. e may be nil.
+// unpackEntry returns the page of an entry in memory, whether it is encoded or only packed. e may be nil.
 func (es *entries) unpackEntry(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (heldPage, bool) {
 	if e == nil {
 		return heldPage{}, false
@@ -140,7 +139,7 @@ func (es *entries) unpackEntry(e *cache.Entry, key understudy.Key, k *kind, now 
 	return es.newHeldPage(e, p, nil, es.state(e, k, now)), true
 }
 
-// flightPage returns the page of a completed flight that is not in the hot tier yet.
+// flightPage returns the page of a flight that has ended, if it is not in memory yet.
 func (hs *holdings) flightPage(t *spec.Target) (heldPage, bool) {
 	hs.flights.Lock()
 	f := hs.flights.running[t.Key]
@@ -152,7 +151,7 @@ func (hs *holdings) flightPage(t *spec.Target) (heldPage, bool) {
 	return heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: f.result.stored}, true
 }
 
-// state returns the present state of an entry.
+// state returns the current state of an entry in memory.
 func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 	if e.List && e.Generation < k.writes.Generation() {
 		return outdated
@@ -167,11 +166,11 @@ func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 	return outdated
 }
 
-// load reads the page from the store and, for an instance, also the record. It returns the better one and
-// puts it into the hot tier.
+// load reads the page from the store, and for a single record also the record. It returns the newer of both and puts
+// it into memory.
 func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPage, ok bool, err error) {
 	before := k.writes.Changes()
-	pending := t.ID != "" && k.writes.IsPending(t.ID) // read before the page: the store may be notified in between
+	pending := t.ID != "" && k.writes.IsPending(t.ID) // this is read before the page, because the store may learn of the write in between
 	p, err := hs.env.store.ReadPage(ctx, t.Key)
 	switch {
 	case err == nil:
@@ -199,9 +198,9 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPa
 	return h, true, nil
 }
 
-// composeInstance answers an instance from its record if the record is newer than the stored page, or if that
-// page is outdated. A write to the record makes both outdated. If the source obeys upstream's cache headers,
-// a composed page is only for an outage, because it has no such headers.
+// composeInstance composes the answer for a single record from the stored record, if that is newer than the stored
+// page or the page is outdated. A write to the record outdates both. If the source obeys upstream's cache headers, a
+// composed page is used only during an outage, because it has no such headers.
 func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind, h heldPage, ok, pending bool) (heldPage, bool) {
 	rec, err := hs.env.store.Record(ctx, k.source.config.Name, k.name, t.StorageShape(k.source.config.User), t.ID)
 	if err != nil {
@@ -223,10 +222,10 @@ func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind
 	return h, true
 }
 
-// putHeld puts a page loaded from the store into the hot tier, unless something changed meanwhile.
+// putHeld puts a page from the store into memory, unless something has changed since it was read.
 func (es *entries) putHeld(k *kind, t *spec.Target, h *heldPage, before int64) {
 	if have := es.hot.Find(t.Key); have != nil && have.Superseded.Load() == 0 && !have.At.Before(h.page.At) {
-		return // equally new, and its time still has a monotonic reading
+		return // the page in memory is as new, and its time is more exact because it has a monotonic reading
 	}
 	e := es.entryOf(k, t, h)
 	if e == nil || !es.hot.Put(e, nil) {
@@ -238,11 +237,11 @@ func (es *entries) putHeld(k *kind, t *spec.Target, h *heldPage, before int64) {
 	}
 	h.entry = e
 	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.writes.Generation() {
-		h.state = refilling // noticed just now, so the time for its refill starts now
+		h.state = refilling // the page was found to be outdated only now, so the time for fetching it again begins now
 	}
 }
 
-// entryOf packs a stored page. It returns nil if the page cannot be packed.
+// entryOf returns an entry for memory with the packed page. It returns nil if the page cannot be packed.
 func (es *entries) entryOf(k *kind, t *spec.Target, h *heldPage) *cache.Entry {
 	p := k.source.polls()[t.Key]
 	e := es.hot.Pack(k.pages, h.page)

@@ -1,10 +1,10 @@
-// Mirror: its parts, its options, its start and its end.
+// The mirror: its parts, its options, its start and its end.
 
-// Package mirror answers requests from the store and fills the store from upstream.
+// Package mirror answers requests from the store, and fills the store from upstream.
 //
-// A request is looked up in three places: the hot tier (memory), the store, and a flight to upstream that all
-// readers of the same key share. The mirror does not know callers: what it stores never depends on the first
-// reader.
+// A page is looked up in three places: in memory (the hot tier), in the store, and upstream. All readers of the same
+// page share one request to upstream, called a flight. The mirror does not know who sends a request: what it stores
+// never depends on the first reader.
 package mirror
 
 import (
@@ -30,26 +30,26 @@ import (
 	"understudy/spec"
 )
 
-// Store is the part of the store that the mirror needs. Many goroutines call its methods at once. Save and
-// Touch are called one at a time for each kind.
+// Store is the part of the store that the mirror needs. It must be safe for concurrent use. For each kind, Save and
+// Touch are never called at the same time.
 type Store interface {
-	// ReadPage returns the stored page of a key, with Superseded computed, or ErrNotFound.
+	// ReadPage returns the stored page of a key and sets its field Superseded. It returns ErrNotFound if none is stored.
 	ReadPage(context.Context, understudy.Key) (*understudy.Page, error)
-	// Record returns the newest version of a record in one shape, or ErrNotFound.
+	// Record returns the newest version of a record in one shape. It returns ErrNotFound if none is stored.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
-	// Save stores a page and its records in one transaction. It returns ErrOutdated if a write came after the
-	// page's fetch began.
+	// Save stores a page and its records in one transaction. It returns ErrOutdated if a write has touched the kind
+	// since the page's fetch began.
 	Save(context.Context, *understudy.Page) (request.SaveResult, error)
-	// Touch marks what a write changed as invalid and raises the generation of the kind.
+	// Touch marks everything that a write may have changed as invalid, and increases the generation of the kind.
 	Touch(context.Context, request.Invalidation) (generation int64, err error)
 }
 
 // Upstream is the part of package upstream that the mirror needs.
 type Upstream interface {
-	// Fetch fetches one page. Errors: *understudy.UpstreamError, the context's error.
+	// Fetch fetches one page. Errors: *understudy.UpstreamError and the context's error.
 	Fetch(context.Context, request.Fetch) (*understudy.Page, error)
-	// Write sends a write once. Any response of upstream is returned as a page. It returns ErrUnknownOutcome
-	// if no response was received, and *understudy.UpstreamError if nothing was sent.
+	// Write sends a write to upstream once. It returns any response of upstream as a page. It returns
+	// ErrUnknownOutcome if upstream did not respond, and *understudy.UpstreamError if the write was not sent.
 	Write(context.Context, request.Write) (*understudy.Page, error)
 }
 
@@ -57,15 +57,15 @@ type Upstream interface {
 type Source struct {
 	Source   *spec.Source
 	Upstream Upstream
-	// Generations are the stored generations of the source's kinds, by kind.
+	// Generations are the generations of the source's kinds that the store had at the start, by the name of the kind.
 	Generations map[string]int64
-	// Rate is how many requests a second the source accepts; 0 means 10.
+	// Rate is the number of requests a second that upstream permits. 0 means 10.
 	Rate float64
-	// Answers says, by kind, whether lists are answered from records or from upstream. The key "" stands for
-	// all kinds without an entry.
+	// Answers says for each kind whether its lists are first composed from records or requested from upstream. The
+	// key "" is for all kinds that have no key of their own.
 	Answers map[string]shadow.Answers
-	// Checks is the maximum number of lists a minute that were made from records and are fetched from
-	// upstream for a comparison; 0 means 6.
+	// Checks is how many lists a minute, after they were composed from records, may also be fetched from upstream for
+	// a comparison. 0 means 6.
 	Checks float64
 }
 
@@ -73,39 +73,38 @@ type Source struct {
 type Options struct {
 	Sources []Source
 	Store   Store
-	Files   media.Files // nil if contents are not stored
-	// Coverage tells which lists can be made from records, or is nil if none can. With a Coverage, the store
-	// must also have the methods Seek and FindPlace.
+	Files   media.Files // stores audio and images; nil if they are not stored
+	// Coverage says of which lists all records are stored, so that they can be composed from records. If it is nil,
+	// no list is composed. If it is set, the store must also have the methods Seek and FindPlace.
 	Coverage Coverage
-	// Writes returns a counter of all writes to the store. A list made from records is reused while the
-	// counter stays the same. If Writes is nil, each list is composed anew.
+	// Writes returns the number of all writes to the store. While it stays the same, a composed list is reused. If
+	// Writes is nil, every list is composed again for each request.
 	Writes func() int64
-	// KV stores across restarts how well lists made from records agreed with upstream. If it is nil, nothing
-	// is stored.
+	// KV stores, across restarts, how often composed lists were the same as upstream's. If it is nil, this is
+	// forgotten at a restart.
 	KV understudy.KV
-	// Intents stores across restarts which records the writes under way may change. If it is nil, nothing is
-	// stored.
+	// Intents stores, across restarts, which records the writes under way may change. If it is nil, this is forgotten
+	// in a crash.
 	Intents writes.Journal
-	Hot     int64            // memory for pages, in bytes; 0 means 64 MiB, the minimum is 4 MiB
+	Hot     int64            // the memory for pages in bytes; 0 means 64 MiB, and the minimum is 4 MiB
 	Ages    Ages             // a zero field takes its default
 	Limits  Limits           // a zero field takes its default
 	Now     func() time.Time // the clock; nil means time.Now
 	Logger  *slog.Logger     // nil means no log
-	// PageSaved is called after each save of a page with a record, a change or a number of a time series. It
-	// runs in the saving goroutine and must not block. The changes of a kind are reported in the order of
-	// their numbers. It may be nil.
+	// PageSaved is called after each save of a page that has a record, a change, or a number of a time series. It
+	// runs in the goroutine that saves and must not block. For each kind, it is called with the changes in the order
+	// of their numbers. It may be nil.
 	PageSaved func(request.PageSaved)
 }
 
 const (
 	defaultHot = 64 << 20
 	minHot     = 4 << 20
-	offerAfter = time.Second     // how long a reader waits for a save before it gets the unsaved page
-	saveTime   = 5 * time.Second // the maximum time to save one page, including the wait for other saves
+	offerAfter = time.Second     // how long a reader waits until a fetched page is saved, before it gets the page unsaved
+	saveTime   = 5 * time.Second // the maximum time for saving one page, including the wait for other saves
 )
 
-// Mirror answers requests for pages and sends writes to upstream. Any number of goroutines may call its
-// methods at once.
+// Mirror answers requests for pages, and sends writes to upstream. It is safe for concurrent use.
 type Mirror struct {
 	env         *env
 	entries     *entries
@@ -125,8 +124,9 @@ type Mirror struct {
 	close       context.CancelFunc
 }
 
-// New returns a mirror that answers at once. Its background work (polls, prefetching, upkeep of the hot tier)
-// starts with Run. Errors: a source given twice, a poll of a kind that cannot be polled, too little memory.
+// New returns a mirror that can answer at once. Its work in the background (polls, prefetches, encoding of pages)
+// starts with Run. It returns an error if a source is given twice, if a kind that should be polled cannot be, or if
+// there is too little memory.
 func New(o Options) (*Mirror, error) {
 	o.Hot = cmp.Or(o.Hot, defaultHot)
 	switch {
@@ -149,7 +149,7 @@ func New(o Options) (*Mirror, error) {
 	return m, nil
 }
 
-// newParts creates the parts of a mirror and connects them.
+// newParts makes the parts of a mirror and connects them.
 func newParts(o *Options) *Mirror {
 	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, now: o.Now, log: o.Logger, start: o.Now()}
 	m := &Mirror{env: v}
@@ -198,8 +198,8 @@ func newParts(o *Options) *Mirror {
 	return m
 }
 
-// Run polls, prefetches and maintains the hot tier until ctx ends. It returns when all goroutines of the
-// mirror have ended. Afterwards Answer and Write return ErrClosed. Call it at most once.
+// Run polls, prefetches and encodes pages until ctx ends. It returns when all goroutines of the mirror have ended.
+// After that, Answer and Write return ErrClosed. It must be called at most once.
 func (m *Mirror) Run(ctx context.Context) error {
 	if !m.env.started.CompareAndSwap(false, true) {
 		return errors.New("mirror: already running")
@@ -225,7 +225,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// monotonicTime returns t as nanoseconds since the mirror was created. It never returns 0.
+// monotonicTime returns t in nanoseconds since the mirror was made. It never returns 0, which stands for no time.
 func (v *env) monotonicTime(t time.Time) int64 {
 	if n := int64(t.Sub(v.start)); n != 0 {
 		return n
@@ -233,18 +233,16 @@ func (v *env) monotonicTime(t time.Time) int64 {
 	return 1
 }
 
-// Coverage is the part of the crawler that the mirror needs. Its counterpart is crawl.Source.
+// Coverage is the part of the crawler that the mirror needs. crawl.Source implements it.
 type Coverage interface {
-	// Covered reports whether all records of a kind with a clock in [from, to) are stored; 0 means no bound.
-	// With a parent it looks only at the records under that record. With from equal to to it reports whether
-	// the records without a clock are stored. It is called for every list that may be composed, so it must be
-	// fast.
+	// Coverage reports whether all records of a kind whose clock is in [from, to) are stored; 0 means no limit. If
+	// parent is set, it looks only at records below that record. If from equals to, it reports whether all records
+	// without a clock value are stored. It is called for every list that may be composed, so it must be fast.
 	Coverage(source, kind, root, parent string, from, to int64) (request.Coverage, bool)
-	// Recheck tells the crawler that records with a clock in [from, to) may differ from the last walk; 0
-	// means no bound. It returns at once.
+	// Recheck tells the crawler that records whose clock is in [from, to) may have changed since it last read them; 0
+	// means no limit. It returns at once.
 	Recheck(source, kind string, from, to int64)
 }
 
-// SetCoverage sets Options.Coverage if the crawler is created after the mirror. Call it before the first
-// request.
+// SetCoverage sets Options.Coverage, for a crawler that is made after the mirror. It must be called before the first request.
 func (m *Mirror) SetCoverage(c Coverage) { m.composer.coverage = c }

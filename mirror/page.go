@@ -1,4 +1,4 @@
-// Page: one request answered from memory, from the store or from upstream.
+// Answering: a request for a page is answered from memory, from the store or from upstream.
 
 package mirror
 
@@ -18,7 +18,7 @@ import (
 	"understudy/spec"
 )
 
-// ageLimit returns the age from which a stored page may be answered only after asking upstream.
+// ageLimit returns the age from which upstream must be asked before a stored page is used for the request.
 func ageLimit(a *request.Request) time.Duration {
 	if a.NoCache {
 		return 0
@@ -28,27 +28,26 @@ func ageLimit(a *request.Request) time.Duration {
 		limit = max(*a.AgeLimit, 0)
 	}
 	if a.MaxAge != nil {
-		limit = min(limit, nextDuration(*a.MaxAge)) // an answer of exactly that age is allowed
+		limit = min(limit, nextDuration(*a.MaxAge)) // the request accepts an answer of exactly this age
 	}
 	return limit
 }
 
-// nextDuration returns the smallest duration above a limit that is itself allowed.
+// nextDuration returns the smallest duration that is longer than limit.
 func nextDuration(limit time.Duration) time.Duration {
 	return min(max(limit, 0), math.MaxInt64-1) + 1
 }
 
-// Answer answers a request. A fresh page is answered at once. A stale page is answered too and fetched again
-// in the background. Otherwise the reader waits for upstream, together with all readers of the same page. If
-// upstream fails or is too slow, a stored page younger than Ages.Hard is answered.
+// Answer answers a request. A fresh page is the answer at once. A stale page is too, and is then fetched again in the
+// background. Otherwise the reader waits for upstream, together with all readers of the same page. If upstream fails or is too
+// slow, a stored page younger than Ages.Hard is the answer.
 //
-// A list of a kind that is walked can be made from records (see Source.Answers). That happens before upstream
-// is asked, if samples have shown that both agree. It also happens if upstream fails and the records are
-// younger than the stored page. A request with Local is answered from records only, or with ErrNotMirrored.
+// A list can be composed from records if all of them are stored (see Source.Answers). This is done before upstream is asked, if
+// comparisons have shown that both give the same list. It is also done if upstream fails and the records are newer than the
+// stored page. A request with Local is answered only from records, or with ErrNotMirrored.
 //
-// Errors: ErrNoStoredAnswer, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose Page
-// may be passed to the client), the context's error if it ended first and no page was stored, ErrInvalid,
-// ErrClosed.
+// Errors: ErrNoStoredAnswer, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose Page may be
+// passed to the client), the context's error if it ended first and no page was stored, ErrInvalid, and ErrClosed.
 func (m *Mirror) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
 	answer, err := m.answerRequest(ctx, a)
 	if err == nil && a.Target.List != nil {
@@ -57,7 +56,7 @@ func (m *Mirror) Answer(ctx context.Context, a request.Request) (*request.Respon
 	return answer, err
 }
 
-// answerRequest is Answer without the note about which page the reader has received.
+// answerRequest is Answer, but does not note which page the reader has received.
 func (m *Mirror) answerRequest(ctx context.Context, a request.Request) (*request.Response, error) {
 	if m.env.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
@@ -75,7 +74,7 @@ func (m *Mirror) answerRequest(ctx context.Context, a request.Request) (*request
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.config.Name)
 	}
 	if !a.AsOf.IsZero() {
-		then := a // a copy, so that a is not moved to the heap on the warm path
+		then := a // copying the request keeps a off the heap when the page is in memory
 		return m.reader.answerAsOf(ctx, s, k, &then)
 	}
 	if a.Local != nil {
@@ -99,8 +98,8 @@ func (m *Mirror) answerRequest(ctx context.Context, a request.Request) (*request
 	return m.reader.search(ctx, &reading{request: a, source: s, kind: k, now: now, entry: e})
 }
 
-// FindReady reports whether Answer would answer a target at once with a fresh page from memory. It returns
-// the entry found, for Request.Found. It counts no request.
+// FindReady reports whether Answer would return a fresh page from memory for a target. It also returns the entry of
+// the page in memory, for Request.Found. It does not count as a request.
 func (m *Mirror) FindReady(t *spec.Target) (found any, ok bool) {
 	s := m.env.sources[t.Key.Source]
 	if s == nil || m.env.closed.Load() {
@@ -120,43 +119,43 @@ func (m *Mirror) FindReady(t *spec.Target) (found any, ok bool) {
 	return e, v == fresh
 }
 
-// reader answers requests from stored pages, from records and from upstream.
+// reader answers requests from stored pages, from stored records, and from upstream.
 type reader struct {
 	env          *env
 	entries      *entries
 	flights      *flights
 	holdings     *holdings
 	composer     *composer
-	follow       func(heldPage, *source, time.Time)            // queues a prefetch of the page after a stored page
-	addCandidate func(*understudy.Page, *source, *cache.Entry) // the same for a fetched page; the entry may be nil
+	follow       func(heldPage, *source, time.Time)            // queues the page after a stored page to be prefetched
+	addCandidate func(*understudy.Page, *source, *cache.Entry) // queues the page after a fetched page to be prefetched; the entry may be nil
 }
 
-// reading is the state of one request while it is answered.
+// reading is a request while it is being answered.
 type reading struct {
 	request       request.Request
 	source        *source
 	kind          *kind
 	now           time.Time
-	entry         *cache.Entry // the entry of the key in the hot tier; may be nil
-	held          heldPage     // the stored page to answer if upstream fails; its page is nil if there is none
-	forced        bool         // the stored page is fresh, but the request demands a fetch
-	heldForbidden bool         // upstream's headers forbid the stored page, and nothing may replace it
-	secondLook    bool         // whether this is the second lookup
+	entry         *cache.Entry // the page's entry in memory; nil if there is none
+	held          heldPage     // the stored page, which is the answer if upstream fails; its field page is nil if there is none
+	forced        bool         // whether the request demands a fetch although the stored page is fresh
+	heldForbidden bool         // whether upstream's headers forbid the stored page, and no other answer may replace it
+	secondLook    bool         // whether the stored pages are being looked up for the second time
 
-	// The fallback if upstream does not answer: a list made from records, or upstream's own refusal. It is
-	// planned once, when it is needed.
+	// If upstream does not answer and no page is stored, the answer may be a composed list, or the refusal that
+	// upstream would send. This is decided once, when it is first needed.
 	planning         sync.Once
-	hasPlan          bool // there is a list or a refusal
+	hasPlan          bool // whether there is such a list or refusal
 	composedFallback *composePlan
 	refusal          *understudy.Page
-	planFailure      error // why records make no list; nil if they do or if no list is requested
+	planFailure      error // why no list can be composed; nil if one can, or if the request is for no list
 
-	// The plan of a list made from records, if it was planned and not composed.
+	// The plan of a composed list, or the error of planning it, until the list is composed.
 	plan    *composePlan
 	planErr error
 }
 
-// search looks up all stored pages and then decides how to answer.
+// search looks for a stored page in all places, and then decides how to answer.
 func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, error) {
 	h, ok, err := rd.holdings.findWithEntry(ctx, r.entry, r.request.Target, r.kind, r.now)
 	if err != nil {
@@ -190,7 +189,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	return rd.forward(ctx, r)
 }
 
-// forward asks upstream, unless the request forbids it.
+// forward asks upstream. It returns an error if the request forbids that.
 func (rd *reader) forward(ctx context.Context, r *reading) (*request.Response, error) {
 	if r.request.OnlyIfCached {
 		r.source.counts.failed.Add(1)
@@ -199,7 +198,7 @@ func (rd *reader) forward(ctx context.Context, r *reading) (*request.Response, e
 	return rd.askUpstream(ctx, r)
 }
 
-// isFetching reports whether a fetch of the key is under way that a reader may join.
+// isFetching reports whether a flight for a key is running that a reader may join.
 func (fs *flights) isFetching(key understudy.Key) bool {
 	fs.Lock()
 	defer fs.Unlock()
@@ -207,7 +206,7 @@ func (fs *flights) isFetching(key understudy.Key) bool {
 	return f != nil && !f.isCompleted() && !f.isInvalidated()
 }
 
-// answerFresh answers with a fresh page. This is the warm path: no locks, no formatting, one allocation.
+// answerFresh answers with a fresh page. If the page is in memory, it uses no locks and allocates memory only once.
 func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
 	a := ask.ResponseBuffer
 	if a == nil {
@@ -224,7 +223,7 @@ func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age 
 		s.counts.warm.Add(1)
 	}
 	if l := s.lists.Find(ask.Target); ask.OnlyIfCached || l != nil && l.IsRecordsFirst() {
-		return a // upstream is asked rarely or never for this list
+		return a // this list is usually composed from records, so its page is not fetched early
 	}
 	if h.entry != nil {
 		rd.renew(h, ask.Target, s, age, now)
@@ -233,7 +232,7 @@ func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age 
 	return a
 }
 
-// answerStale answers with a page past its fresh time.
+// answerStale answers with a page that is no longer fresh.
 func (rd *reader) answerStale(r *reading, h *heldPage, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
 	if !r.request.OnlyIfCached {
@@ -255,11 +254,11 @@ func (rd *reader) answerStale(r *reading, h *heldPage, age time.Duration, detail
 		Detail: detail, StoreTime: h.loadTime}
 }
 
-// renewInterval is the minimum time between two attempts to renew a fresh page.
+// renewInterval is the minimum time between two attempts to fetch a fresh page again.
 const renewInterval = 2 * time.Second
 
-// renew fetches a list's newest page again in the last third of its fresh time, so that a steady reader
-// always finds it fresh. Polled pages have their own poll.
+// renew fetches the newest page of a list again if it is in the last third of its fresh time, so that somebody who
+// reads it regularly always finds it fresh. It does nothing for polled pages, which are fetched again by their polls.
 func (rd *reader) renew(h *heldPage, t *spec.Target, s *source, age time.Duration, now time.Time) {
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return
@@ -269,14 +268,14 @@ func (rd *reader) renew(h *heldPage, t *spec.Target, s *source, age time.Duratio
 	}
 }
 
-// noteReadTime stores the time of a read. It writes at most once a second, because it is on the warm path.
+// noteReadTime stores the time of a read. It writes at most once a second, because it runs for every answer from memory.
 func noteReadTime(at *atomic.Int64, word int64) {
 	if last := at.Load(); word-last > int64(time.Second) || word < last {
 		at.Store(word)
 	}
 }
 
-// storeDetail returns the response detail of a page that is not stored, or "".
+// storeDetail returns the detail that a response has if its page is not stored. It returns "" for a stored page.
 func storeDetail(p *understudy.Page) string {
 	if p.NotStored == "" {
 		return ""
@@ -284,8 +283,8 @@ func storeDetail(p *understudy.Page) string {
 	return "not stored: " + p.NotStored
 }
 
-// answerAsOf answers with what was stored at Request.AsOf. Upstream is not asked. Records first seen later
-// are missing.
+// answerAsOf answers with the data that was stored at Request.AsOf. It does not ask upstream. Records that were first
+// seen later are missing.
 func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request.Request) (*request.Response, error) {
 	begin := rd.env.now()
 	at := a.AsOf.UTC()
@@ -293,7 +292,7 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
-	case at.After(begin.Add(time.Second)): // allows a small difference between clocks
+	case at.After(begin.Add(time.Second)): // the clock of the client may be up to a second ahead of ours
 		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
 	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil || a.Target.HasKeyHeader():
 		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)

@@ -1,8 +1,8 @@
-// Pending invalidations: writes that the store has not recorded yet.
+// Pending invalidations: writes of which the store does not know yet.
 //
-// After a write's response, its version is saved, its record is touched, and the write is removed from the
-// pending ones. If the store refuses, all steps are tried again, in the background and before anything else
-// of the kind is saved.
+// After the response to a write, the version in the response is saved, the store marks the record as invalid, and the
+// write is removed from the pending ones. If the store fails, all of this is tried again: in the background, and
+// before anything else of the kind is saved.
 
 package mirror
 
@@ -16,21 +16,21 @@ import (
 	"understudy/request"
 )
 
-// writer saves pages and records invalidations in the store, one kind at a time.
+// writer saves pages, and stores which records writes have made invalid. It does so for each kind one at a time.
 type writer struct {
 	env         *env
 	entries     *entries
 	saving      saveState
-	onSaved     func(request.PageSaved)              // Options.PageSaved; may be nil
-	confirm     func(k *kind, id string, end func()) // fetches a record until upstream shows the write, then calls end
-	flushNeeded chan struct{}                        // signals that invalidations are pending
+	onSaved     func(request.PageSaved)              // the function Options.PageSaved; nil if there is none
+	confirm     func(k *kind, id string, end func()) // fetches a record until upstream shows the result of a write, then calls end
+	flushNeeded chan struct{}                        // receives a value when there are pending invalidations
 }
 
 const maxFlushDelay = 15 * time.Second
 
-// flush passes all pending writes to the store. The caller has the kind's lock. Afterwards the store's
-// generation is not below the mirror's. Otherwise a page saved under the mirror's generation would look too
-// new after a restart.
+// flush passes all pending writes to the store. The caller holds the lock of the kind. Afterwards the store's
+// generation is at least as high as the mirror's. Otherwise a page saved with the mirror's generation would seem
+// newer than it is after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {
 	generation := k.writes.Generation()
 	all, told := k.writes.Pending(), int64(0)
@@ -56,14 +56,14 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 			return err
 		}
 	}
-	for _, d := range all { // comes last: until then flush tries the store again
+	for _, d := range all { // this is last, because the writes must stay pending until all steps have succeeded
 		k.writes.NoteTold(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
 	return nil
 }
 
-// show saves the version that a write's response shows, whatever was written meanwhile. kept is false,
-// without an error, if the store can never keep this page. The record is then fetched instead.
+// show saves the version of a record that is in the response to a write, whatever was written in the meantime. If the
+// store can never store this version, kept is false and err is nil. The record is then fetched instead.
 func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) (kept bool, err error) {
 	saved, err := wr.env.store.Save(ctx, p)
 	var fault interface{ ShortString() string }
@@ -79,14 +79,14 @@ func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Pa
 	return false, err
 }
 
-// publishChanges marks pages that show the changed records as superseded and reports the save. The saved page
-// has no key. The caller has the kind's lock.
+// publishChanges marks pages that show changed records as outdated, and calls PageSaved. saved has no key. The caller
+// holds the lock of the kind.
 func (wr *writer) publishChanges(k *kind, saved request.SaveResult) {
 	wr.entries.markSuperseded(k, saved.Page.Shape, saved.Changes, understudy.Key{})
 	wr.notifySaved(saved.Page, saved.Changes, request.ReasonWaiting)
 }
 
-// restoreIntents marks records as pending that writes of a killed process may have changed.
+// restoreIntents marks the records as pending that writes may have changed before the process was killed.
 func (iv *invalidator) restoreIntents() {
 	if iv.env.intents == nil {
 		return
@@ -109,7 +109,7 @@ func (wr *writer) flushSoon() {
 	}
 }
 
-// runFlush flushes pending invalidations, with retries until the store accepts them.
+// runFlush flushes pending invalidations. If that fails, it tries again until the store accepts them.
 func (wr *writer) runFlush() {
 	for {
 		select {
@@ -125,7 +125,7 @@ func (wr *writer) runFlush() {
 	}
 }
 
-// flushAll tries once to flush the pending invalidations of all kinds. It returns how many are left.
+// flushAll flushes the pending invalidations of all kinds once. It returns how many are still pending.
 func (wr *writer) flushAll(ctx context.Context) (left int) {
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
@@ -148,7 +148,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 	return left
 }
 
-// flushLast flushes once more after the mirror has ended, and logs what is lost.
+// flushLast flushes once more after the mirror has ended. It logs how many pending invalidations are lost.
 func (wr *writer) flushLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Polls: the newest page of a polled list is fetched again before its fresh time ends.
+// Polls: the newest page of a list is fetched again and again, before it becomes stale.
 
 package mirror
 
@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	IdleAfter      = 5 * time.Minute // without a reader for this long, a source is polled less often
-	idleRate       = 10              // polls without readers are slower by this factor
-	refillShare    = 0.75            // the part of the fresh time after which a page is due
-	savePause      = time.Minute     // pause between tries while nothing can be saved
+	IdleAfter      = 5 * time.Minute // a source that nobody has read for this long is polled less often
+	idleRate       = 10              // polls are slower by this factor if nobody reads the source
+	refillShare    = 0.75            // the part of its fresh time after which a page is fetched again
+	savePause      = time.Minute     // how long polls wait before they try again while nothing can be saved
 	maxPollBackoff = 30 * time.Second
 )
 
-// poller keeps the pages of polled lists fresh.
+// poller polls lists, so that their newest pages stay fresh.
 type poller struct {
 	env      *env
 	entries  *entries
@@ -32,25 +32,25 @@ type poller struct {
 	writer   *writer
 }
 
-// poll keeps the newest page of one list fresh.
+// poll fetches the newest page of one list regularly.
 type poll struct {
 	list   *warm.List
 	source *source
 	kind   *kind
 }
 
-// pollInterval is the state of a poll's goroutine.
+// pollInterval is the state from which a poll computes when to fetch the page again.
 type pollInterval struct {
 	fails  int
 	tried  time.Time
 	jitter float64
-	urgent bool // the page was superseded, or a hint was received
+	urgent bool // whether the page must be fetched soon, because it became outdated or a hint arrived
 	pace   warm.Pace
 }
 
-// keepWarm fetches the page again until the mirror closes. The page is due after about three quarters of its
-// fresh time, with a random variation so that sources are not polled in step. The rest leaves time for a slow
-// or failed request. While the list changes often, the page is due earlier.
+// keepWarm fetches the page again until the mirror closes. The page is fetched after about three quarters of its
+// fresh time. The rest is left for a slow or failed request. The time varies at random, so that lists are not all
+// polled at the same time. A list that changes often is polled more often.
 func (po *poller) keepWarm(p *poll) {
 	po.restorePoll(p)
 	r := pollInterval{pace: warm.NewPace()}
@@ -86,7 +86,7 @@ func (po *poller) startPolls() {
 	}
 }
 
-// startPoll starts the goroutine of a poll. The caller has the flights' lock, so that closing the mirror
+// startPoll starts the goroutine of a poll. The caller holds the lock of the flights, so that closing the mirror
 // waits for the goroutine.
 func (po *poller) startPoll(p *poll) {
 	if !po.env.closed.Load() {
@@ -94,19 +94,19 @@ func (po *poller) startPoll(p *poll) {
 	}
 }
 
-// SetPolls replaces the polls that the settings name for a source; entries are as in Source.Polls. Polls that
-// stay are not disturbed. Errors: an unknown source, an entry that cannot be polled; then nothing changes.
+// SetPolls replaces the lists of a source that the settings poll. The entries are as in Source.Polls. Polls that stay continue
+// undisturbed. It returns an error, and changes nothing, if the source is not known or if an entry cannot be polled.
 func (m *Mirror) SetPolls(source string, entries []string) error {
 	return m.poller.replacePolls(source, func(p *polled) { p.configured = entries })
 }
 
-// PollSynced replaces the kinds of a source that are polled because the crawler keeps them complete. It does
+// PollSynced replaces the kinds of a source that are polled because the crawler keeps all of their records. It does
 // not change the polls of SetPolls.
 func (m *Mirror) PollSynced(source string, kinds []string) error {
 	return m.poller.replacePolls(source, func(p *polled) { p.synced = kinds })
 }
 
-// replacePolls changes the polled entries of a source, then stops and starts polls to match.
+// replacePolls calls change, which changes the polled entries of a source. It then stops and starts polls accordingly.
 func (po *poller) replacePolls(source string, change func(*polled)) error {
 	s := po.env.sources[source]
 	if s == nil {
@@ -131,7 +131,7 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 	}
 	s.polling.Store(&polls)
 	if !po.flights.polling {
-		return nil // Run starts the polls
+		return nil // the mirror is not running yet; Run will start the polls
 	}
 	for key, p := range polls {
 		if before[key] == nil {
@@ -141,7 +141,7 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 	return nil
 }
 
-// restorePoll looks up the stored page, so that a restart does not fetch a page that is fresh.
+// restorePoll looks up when the page was last stored, so that a fresh page is not fetched again after a restart.
 func (po *poller) restorePoll(p *poll) {
 	now := po.env.now()
 	h, ok, err := po.holdings.find(po.env.ctx, p.list.Target, p.kind, now)
@@ -150,7 +150,7 @@ func (po *poller) restorePoll(p *poll) {
 	}
 }
 
-// tryPoll fetches the page once and counts consecutive failures.
+// tryPoll fetches the page once, and counts the failures since the last success.
 func (po *poller) tryPoll(p *poll, r *pollInterval) {
 	r.tried, r.urgent = po.env.now(), false
 	sum, err := po.fetchPoll(p)
@@ -166,8 +166,8 @@ func (po *poller) tryPoll(p *poll, r *pollInterval) {
 
 var errRefused = errors.New("mirror: upstream refuses the polled page")
 
-// fetchPoll waits for a flight to the polled page, its own or another's. It returns the checksum of the page,
-// or zero if the page does not count.
+// fetchPoll waits for a flight to the polled page, which it starts unless one is running. It returns a hash of the
+// page. The hash is zero if the page must not be compared with the page before.
 func (po *poller) fetchPoll(p *poll) (sum [16]byte, err error) {
 	f, _, err := po.flights.join(p.list.Target, p.source, p.kind, fetchOptions{reason: request.ReasonPoll, requireNew: true})
 	if err != nil {
@@ -185,13 +185,13 @@ func (po *poller) fetchPoll(p *poll) (sum [16]byte, err error) {
 	case f.result.page.Status >= 400:
 		return sum, errRefused
 	case f.isInvalidated():
-		return sum, nil // a write or a purge came meanwhile and has already woken the poll
+		return sum, nil // a write or a purge has outdated the page and has already woken the poll
 	}
 	p.list.SetNewest(f.result.page, true)
 	return f.result.page.Sum, nil
 }
 
-// timeUntilPoll returns how long until the page is due and the budget allows a request.
+// timeUntilPoll returns the time until the page is due and the budget permits a request.
 func (po *poller) timeUntilPoll(p *poll, r *pollInterval) time.Duration {
 	now := po.env.now()
 	due := po.timeUntilDue(p, r, now)
@@ -201,13 +201,14 @@ func (po *poller) timeUntilPoll(p *poll, r *pollInterval) time.Duration {
 	return p.source.pollBudget.Wait(now, len(p.source.polls()))
 }
 
-// timeUntilDue returns how long until the page is due.
+// timeUntilDue returns the time until the page must be fetched again.
 func (po *poller) timeUntilDue(p *poll, r *pollInterval, now time.Time) time.Duration {
 	if po.writer.saving.failureReason() != "" && !r.tried.IsZero() {
 		return remainingPause(now, r.tried.Add(savePause), savePause)
 	}
 	if r.fails > 0 {
-		// The waits vary widely, so that polls that failed together are not retried together.
+		// The time before the next attempt varies much at random, so that polls that have failed together do not try
+		// again together.
 		wait := time.Duration(float64(retry.Backoff(time.Second, maxPollBackoff, r.fails-1)) * (1 + 5*(r.jitter-1)))
 		return remainingPause(now, r.tried.Add(wait), wait)
 	}
@@ -227,25 +228,25 @@ func (po *poller) timeUntilDue(p *poll, r *pollInterval, now time.Time) time.Dur
 	case pace > 1 && !po.env.isIdle(&p.kind.lastRead, now):
 		pace = 1
 	}
-	// The poll wakes up at least once per usual interval, so that it notices a returning reader.
+	// The poll never sleeps longer than usual, so that it notices when somebody reads the source again.
 	return min(time.Duration(float64(every)*pace)-age, every)
 }
 
-// NoteReader notes that a source is used without requests for pages, for example by a subscriber of its feed.
-// The source counts as read for five minutes, so a longer subscription repeats the call. The call is cheap.
+// NoteReader notes that a source is being used without requests for pages, for example by a subscriber of its feed.
+// The source counts as read for five minutes, so a longer subscription must call it again. The call is cheap.
 func (m *Mirror) NoteReader(source string) {
 	if s := m.env.sources[source]; s != nil {
 		noteReadTime(&s.lastRead, m.env.monotonicTime(m.env.now()))
 	}
 }
 
-// isIdle reports whether the last read of a source or a kind was at least IdleAfter ago.
+// isIdle reports whether nobody has read a source or kind for at least IdleAfter.
 func (v *env) isIdle(last *atomic.Int64, now time.Time) bool {
 	return time.Duration(v.monotonicTime(now)-last.Load()) >= IdleAfter
 }
 
-// SetRate sets how many requests a second a source accepts; 0 means 10. All polls of the source together use
-// at most a tenth of it. Error: an unknown source.
+// SetRate sets how many requests a second upstream permits; 0 means 10. All polls of the source together use at most
+// a tenth of that. It returns an error for an unknown source.
 func (m *Mirror) SetRate(source string, rate float64) error {
 	s := m.env.sources[source]
 	if s == nil {
@@ -255,16 +256,16 @@ func (m *Mirror) SetRate(source string, rate float64) error {
 	return nil
 }
 
-// PollCost is how many requests a day the polls of one source send.
+// PollCost is the number of requests a day that the polls of a source send.
 type PollCost struct {
-	Read int // polls while there are readers and the lists change little
-	Busy int // polls while every poll finds something new
-	Idle int // polls while there are no readers
+	Read int // the number if somebody reads the source and its lists rarely change
+	Busy int // the number if every poll finds something new
+	Idle int // the number if nobody reads the source
 }
 
-// PollsPerDay returns the cost of polling that many lists of a source. A zero field of ages and a rate of 0
-// take their defaults, as in Options. A slow upstream gets somewhat fewer requests, because a list is due
-// some time after its last response.
+// PollsPerDay returns how many requests a day are sent if the given number of a source's lists is polled. A zero
+// field of ages and a rate of 0 take their defaults, as in Options. The real number is a little lower if upstream is
+// slow, because the time until the next poll begins with the response to the last.
 func PollsPerDay(lists int, ages Ages, rate float64) PollCost {
 	if lists == 0 {
 		return PollCost{}

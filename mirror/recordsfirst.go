@@ -1,4 +1,4 @@
-// Records first: which lists are made from records before upstream is asked, after it failed, or always.
+// Records first: which lists are composed from records before upstream is asked, after upstream has failed, or always.
 
 package mirror
 
@@ -15,7 +15,7 @@ import (
 	"understudy/spec"
 )
 
-// answerFromRecords answers a query that upstream cannot answer, from records or with an error.
+// answerFromRecords answers a query that upstream has no parameters for. The answer is composed from records or is an error.
 func (rd *reader) answerFromRecords(ctx context.Context, r *reading) (*request.Response, error) {
 	a, err := rd.composer.answerQuery(ctx, r)
 	if err != nil {
@@ -25,8 +25,8 @@ func (rd *reader) answerFromRecords(ctx context.Context, r *reading) (*request.R
 	return a, nil
 }
 
-// answerQuery answers a request from records. If a write has touched the kind, it first waits until the
-// newest page shows the write.
+// answerQuery composes the answer to a query. If a write has touched the kind, it first waits until the newest page
+// shows the result of the write.
 func (co *composer) answerQuery(ctx context.Context, r *reading) (*request.Response, error) {
 	if x := co.findComposed(ctx, r.kind, r.request.Local); x != nil {
 		return co.answerList(r, x)
@@ -48,16 +48,16 @@ func (co *composer) answerQuery(ctx context.Context, r *reading) (*request.Respo
 	}
 	if r.request.Local != nil && r.request.Local.Cache != nil && x.plan != nil {
 		again := *x
-		again.composeTime = 0 // the list comes from memory
+		again.composeTime = 0 // the list has been composed for an earlier request, so composing took no time now
 		r.request.Local.Cache.List.Store(&again)
 	}
 	return co.answerList(r, x)
 }
 
-// answerList answers with a composed list unless the request rejects its age.
+// answerList answers with a composed list, unless the request does not accept its age.
 func (co *composer) answerList(r *reading, x *composedList) (*request.Response, error) {
 	ask := r.request
-	ask.AgeLimit = nil // a newer list is impossible
+	ask.AgeLimit = nil // fetching would not give a newer list
 	h := x.heldPage(co.env.ages())
 	switch v, _ := co.env.ages().decide(&h, co.env.ages().requestBounds(&ask), r.now); {
 	case v == tooOld:
@@ -68,9 +68,9 @@ func (co *composer) answerList(r *reading, x *composedList) (*request.Response, 
 	return co.answerComposed(r.source, x, "composed"), nil
 }
 
-// showWritten waits for the polled newest pages of a kind that are older than the last write to it. Otherwise
-// a caller that has just written would not find its record in a list from records. It sends no request while
-// upstream is down, or after a page was fetched.
+// showWritten fetches the polled newest pages of a kind that are older than the last write to it, and waits for them.
+// Without that, a caller would not find a record that it has just created in a composed list. It sends no request if
+// upstream is down, or if a page has been fetched since the write.
 func (co *composer) showWritten(ctx context.Context, r *reading) {
 	ctx, cancel := context.WithTimeout(ctx, co.env.ages().Wait)
 	defer cancel()
@@ -81,9 +81,9 @@ func (co *composer) showWritten(ctx context.Context, r *reading) {
 	}
 }
 
-// waitFor waits for a polled page, together with all its readers, until its records are saved. The fetch
-// began after the reader's request or after all earlier writes. If a purge outdated the page, it waits for
-// another fetch.
+// waitFor waits until a polled page has been fetched and its records are saved. It shares the fetch with all readers
+// of the page. The fetch must have begun after the request or after all earlier writes. If a purge outdates the page,
+// it waits for another fetch.
 func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 	for ctx.Err() == nil {
 		f, err := co.waitOnce(ctx, r, p)
@@ -118,11 +118,11 @@ func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight,
 	}
 }
 
-// maxNewestAge returns how old the newest page may be for a composed list while upstream works. It is the age
-// that readers of newest pages get anyway.
+// maxNewestAge returns how old a list's newest page may be for the list to be composed while upstream works. Readers
+// of the newest page itself may get a page of the same age.
 func (a *Ages) maxNewestAge() time.Duration { return a.Newest + a.Stale }
 
-// tryRecordsFirst answers from records before upstream is asked. It returns nil if upstream must be asked,
+// tryRecordsFirst answers with a composed list before upstream is asked. It returns nil if upstream must be asked,
 // because records may be missing or are too old for the request.
 func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Response {
 	if !r.canTrustRecords() {
@@ -133,13 +133,13 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 		return a
 	}
 	if err != nil || p.list.HasNumberedPages() {
-		return nil // the other pages of a list by page numbers come from upstream
+		return nil // other pages of a list with numbered pages come from upstream, so this page must too
 	}
 	if !co.isAcceptable(r, &heldPage{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
-	r.plan = nil                         // the plan is composed here
-	p.timeLimit = co.env.ages().Wait / 8 // upstream is asked afterwards and may be faster
+	r.plan = nil                         // composing uses up the plan
+	p.timeLimit = co.env.ages().Wait / 8 // this is short, because upstream can be asked instead and may be faster
 	x, err := co.composeOnce(ctx, p)
 	if err != nil {
 		co.env.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
@@ -152,7 +152,8 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 	return co.answerComposed(r.source, x, "composed")
 }
 
-// planFor returns the plan of a composed list for a request. It plans only once before the list is composed.
+// planFor returns the plan of the composed list for a request. It makes the plan once and returns it until the list
+// is composed.
 func (co *composer) planFor(ctx context.Context, r *reading) (*composePlan, error) {
 	if r.plan == nil && r.planErr == nil {
 		r.plan, r.planErr = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
@@ -167,7 +168,7 @@ func stateOf(old bool) state {
 	return current
 }
 
-// isAcceptable reports whether the request accepts a list of that age.
+// isAcceptable reports whether the request accepts a composed list of this age.
 func (co *composer) isAcceptable(r *reading, h *heldPage, c *request.Coverage) bool {
 	ages := co.env.ages()
 	h.fresh = ages.Records
@@ -180,8 +181,8 @@ func (co *composer) isAcceptable(r *reading, h *heldPage, c *request.Coverage) b
 	return v == fresh || v == stale
 }
 
-// hasFallback reports whether there is an answer if upstream gives none. The first call plans it if no page
-// is stored, even after the reader's deadline. Many goroutines may call it at once.
+// hasFallback reports whether the request can be answered if upstream does not answer. If no page is stored, the
+// first call plans a composed list, even after the reader's deadline. It is safe for concurrent use.
 func (co *composer) hasFallback(ctx context.Context, r *reading) bool {
 	if r.held.page != nil {
 		return true
@@ -190,7 +191,7 @@ func (co *composer) hasFallback(ctx context.Context, r *reading) bool {
 	return r.hasPlan
 }
 
-// prepareFallback calls planFallback at most once for a request.
+// prepareFallback calls planFallback unless this request has called it before.
 func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 	r.planning.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), co.env.ages().Wait)
@@ -200,7 +201,7 @@ func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 	})
 }
 
-// planFallback finds out whether records can answer if upstream does not.
+// planFallback decides whether an answer can be composed from records if upstream does not answer.
 func (co *composer) planFallback(ctx context.Context, r *reading) {
 	if co.coverage == nil || r.kind.name == "" || r.heldForbidden {
 		return
@@ -218,7 +219,8 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 		err = &compose.Uncovered{Why: r.kind.name + ": that upstream's list shows all of them is not known yet"}
 		return
 	}
-	if rows := r.request.Target.List.Rows; rows != nil && rows.AsSeen { // the newest record may be missing
+	// the list's newest record may be missing, because its form in this list is not known
+	if rows := r.request.Target.List.Rows; rows != nil && rows.AsSeen {
 		if _, err = co.composeOnce(ctx, p); err == nil {
 			p, err = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
 		}
@@ -233,12 +235,12 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 	err = buildTooOldError(r.kind)
 }
 
-// buildTooOldError returns the error of a list whose records are older than any answer may be.
+// buildTooOldError returns the error that the records of a list are older than any answer may be.
 func buildTooOldError(k *kind) error {
 	return &compose.Uncovered{Why: k.name + ": they were walked too long ago"}
 }
 
-// explainUnanswered adds to an error of upstream the reason why records make no list either.
+// explainUnanswered adds to an error of upstream why the list could not be composed from records either.
 func (co *composer) explainUnanswered(ctx context.Context, r *reading, err error) error {
 	if r.request.SkipStored || errors.As(err, new(*understudy.NotComposedError)) {
 		return err
@@ -252,8 +254,8 @@ func (co *composer) explainUnanswered(ctx context.Context, r *reading, err error
 	return &understudy.NotComposedError{Err: err, Why: r.planFailure}
 }
 
-// absentPage returns upstream's 404 for a record that is missing from a kind that is stored completely. It
-// returns nil if that is not certain. The answer is as old as the walks it depends on. It is used only if
+// absentPage returns the 404 response that upstream would send for a record that does not exist. It returns nil
+// unless all records of the kind are stored. The response is as old as the last full read of them. It is used only if
 // upstream fails, because the record may be new.
 func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page {
 	t, s, sp := r.request.Target, r.source, r.request.Target.Kind
@@ -265,7 +267,7 @@ func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page
 		return nil
 	}
 	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.IsComplete() && !l.HasRequiredFilter() }) {
-		return nil // a list may leave out records by itself
+		return nil // upstream leaves some records out of its lists, so the record may exist
 	}
 	c, whole := co.coverage.Coverage(s.config.Name, r.kind.name, t.RootID(), "", 0, 0)
 	ages := co.env.ages()
@@ -278,9 +280,9 @@ func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page
 	return refusalPage(t, compose.RefuseNotFound(t), c.At)
 }
 
-// canTrustRecords reports whether records may answer a list before upstream or instead of it. If the spec
-// does not say that the list shows all records, samples must have shown it. Without filters one sample is
-// enough. With filters the list must have qualified for RecordsFirst.
+// canTrustRecords reports whether a list composed from records may be the answer, before upstream is asked or instead of that.
+// If the spec does not say that the list shows all records, a comparison must have shown it. For a list without filters one
+// comparison is enough. A list with filters must have had enough equal comparisons in a row to be composed first.
 func (r *reading) canTrustRecords() bool {
 	l := r.source.lists.Find(r.request.Target)
 	if l == nil || r.request.Target.List.IsComplete() || l.IsRecordsFirst() {
@@ -289,8 +291,8 @@ func (r *reading) canTrustRecords() bool {
 	return r.request.Target.IsWholeList() && l.HasEqualSample()
 }
 
-// answerFallback answers after upstream failed, or was too slow if why is nil. It uses the stored page or
-// records, whichever is younger. It returns err if there is neither.
+// answerFallback answers after upstream has failed, or if why is nil, was too slow. It uses the stored page or a
+// composed list, whichever is newer. If there is neither, it returns err.
 func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
 	rd.composer.prepareFallback(ctx, r)
 	detail := "upstream slow"
@@ -303,7 +305,7 @@ func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understud
 		age, _ := rd.env.ages().age(rd.env.now(), r.refusal.At)
 		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.hasNumberedPages() || p.coverage.At.After(r.held.page.At)):
-		r.composedFallback = nil // a plan is composed only once
+		r.composedFallback = nil // composing uses up the plan
 		x, bad := rd.composer.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {
 			return rd.composer.answerComposed(r.source, x, "composed: "+detail), nil
@@ -319,8 +321,8 @@ func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understud
 	return rd.answerHeld(r, why), nil
 }
 
-// composeOnce composes a list once for all callers that ask for the same list at the same time. Plans with
-// different time limits are not shared. A caller leaves when its context ends.
+// composeOnce composes a list once for all callers who want the same list at the same time, unless their time limits
+// differ. A caller stops waiting when its context ends.
 func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
 	if p.local != nil {
 		return co.composeList(p)

@@ -1,4 +1,4 @@
-// Saving: a fetched page goes into the store and then into the hot tier.
+// Saving: a fetched page is written to the store and put into memory.
 
 package mirror
 
@@ -15,7 +15,7 @@ import (
 	"understudy/request"
 )
 
-// fill saves a flight's page as far as it may be stored, and completes the flight.
+// fill saves the page of a flight, as far as it may be stored, and then completes the flight.
 func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.findMovedRows(f, p)
 	if f.origin.nonFinal {
@@ -24,11 +24,11 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	p = markNoStore(fl.resumeAfterDeleted(f, p))
 	switch {
 	case f.origin.kind.name == "":
-		f.complete(p, nil) // only for its waiters
+		f.complete(p, nil) // the page is not stored and goes only to the readers that wait for it
 		return
 	case f.origin.kind.writes.IsPurged(f.origin.began):
 		f.result.saveErr = errOvertaken
-		f.complete(p, nil) // only for its waiters
+		f.complete(p, nil) // the page is not stored and goes only to the readers that wait for it
 		return
 	case p.NotStored == "" && fl.writer.saving.isSuspended(p.RequestKey(), fl.env.now()):
 		paused := *p
@@ -60,7 +60,8 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		return
 	}
 	if f.origin.target.Instance != nil && p.Status >= 400 {
-		fl.entries.forgetContents(f.origin.kind, f.origin.target.ID) // the record was deleted, whether or not it was known
+		// the record was deleted, so its audio and images are deleted too, whether or not it was stored
+		fl.entries.forgetContents(f.origin.kind, f.origin.target.ID)
 		fl.entries.dropUnstored(f.origin.kind)
 	}
 	begin := fl.env.now()
@@ -71,7 +72,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		return
 	}
 	defer f.origin.kind.unlock()
-	generation := f.origin.kind.writes.Generation() // read before the check: the store refuses pages of an older generation
+	generation := f.origin.kind.writes.Generation() // this is read before the check, because the store refuses pages of an older generation
 	if f.isInvalidated() {
 		f.result.saveErr = errOvertaken
 		fl.saveRest(ctx, f, p, generation)
@@ -89,7 +90,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		}
 		except := p.Key
 		if f.origin.recordsOnly {
-			except = understudy.Key{} // the zero key: this page gets no entry
+			except = understudy.Key{} // a page that is not put into memory needs no exception
 		}
 		if fl.entries.markSuperseded(f.origin.kind, p.Shape, saved.Changes, except) {
 			before++
@@ -108,7 +109,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.hold(f, p, before)
 }
 
-// saveWhole stores a page whose records cannot be stored separately. It is answered only when upstream fails.
+// saveWhole stores a page whose records cannot be stored separately. The page is an answer only when upstream fails.
 func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) {
 	why := f.origin.target.DropReason()
 	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.origin.target.IsWidened() || f.origin.recordsOnly {
@@ -120,19 +121,20 @@ func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) 
 	defer f.origin.kind.unlock()
 	if !f.isInvalidated() {
 		k := f.origin.kind
-		_, _ = fl.writer.save(ctx, k, f.pageToSave(p.OutageCopy(), k.writes.Generation())) // the readers already have their answer
+		// an error is ignored, because the readers already have their answer
+		_, _ = fl.writer.save(ctx, k, f.pageToSave(p.OutageCopy(), k.writes.Generation()))
 	}
 }
 
-// notifySaved reports a save to Options.PageSaved. The caller has the kind's lock, so that the changes of a
-// kind are reported in the order of their numbers.
+// notifySaved calls Options.PageSaved. The caller holds the lock of the kind, so that it is called with the kind's
+// changes in the order of their numbers.
 func (wr *writer) notifySaved(p *understudy.Page, changes []understudy.Change, why request.Reason) {
 	if wr.onSaved != nil && (len(p.Rows) > 0 || len(changes) > 0 || wr.hasSeries(p)) {
 		wr.onSaved(request.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
 }
 
-// hasSeries reports whether a page has numbers that are stored as time series.
+// hasSeries reports whether a page has numbers that the store keeps as a time series.
 func (wr *writer) hasSeries(p *understudy.Page) bool {
 	s := wr.env.sources[p.Key.Source]
 	if s == nil || p.Status != 200 {
@@ -142,8 +144,8 @@ func (wr *writer) hasSeries(p *understudy.Page) bool {
 	return k != nil && len(k.SampledFields()) > 0
 }
 
-// saveRest saves those records of an invalidated list that were not written since its fetch began. Otherwise
-// nothing would be saved while writes keep coming. The list itself is not stored.
+// saveRest saves those records of an invalidated list to which nothing was written since its fetch began. Without it,
+// nothing would be saved while writes arrive all the time. It does not store the list itself.
 func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
 	if !p.List || p.Status != 200 || f.origin.kind.writes.IsPurged(f.origin.began) {
 		return
@@ -166,11 +168,11 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 	f.result.restSaved = true
 }
 
-// errOvertaken is the error of a page that a write or a purge outdated before it was saved.
+// errOvertaken is the error that a write or a purge has outdated a page before it was saved.
 var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
 
-// checkSuperseded asks the store whether a page just saved is already superseded. If something changed during
-// the fetch, another fetch may have seen a newer version of a record.
+// checkSuperseded asks the store whether a page that was just saved is already outdated. If records have changed
+// during its fetch, another fetch may have saved newer versions of them.
 func (fl *filler) checkSuperseded(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
 	if before == f.origin.began.Changes {
 		return p
@@ -184,27 +186,26 @@ func (fl *filler) checkSuperseded(ctx context.Context, f *flight, p *understudy.
 	return &old
 }
 
-// canStore reports whether a page may be stored: a successful answer, or one that says that a record was
-// deleted. All other refusals, and pages that cannot be stored exactly, stay only in memory for their short
-// fresh time.
+// canStore reports whether a page may be stored: a successful response, or a response that a record was deleted.
+// Other refusals, and pages that cannot be stored exactly, are only in memory during their short fresh time.
 func (fl *filler) canStore(ctx context.Context, f *flight, p *understudy.Page) bool {
 	switch {
 	case p.NotStored != "":
 		return false
-	case p.Status == 200, p.Status == 206 && f.origin.target.List != nil: // PostgREST sends 206 for one page of a longer list
+	case p.Status == 200, p.Status == 206 && f.origin.target.List != nil: // PostgREST sends 206 for a list that has more pages
 		return true
 	case p.Status != 404 && p.Status != 410:
 		return false
 	case f.origin.target.Instance == nil:
 		return true
 	}
-	// A record requested under another account's path is answered with 404 but was not deleted. The same
-	// holds for a record that upstream dropped by itself. The 404 is passed on, and the stored record stays.
+	// Upstream also answers 404 if the path names another account than the record's, and if it has dropped the record
+	// by itself. In these cases the 404 is only passed on, and the stored record stays.
 	rec := fl.holdings.knownRecord(ctx, f.origin.source, f.origin.target.Kind, f.origin.target.ID)
 	return rec == nil || compose.IsUnderTarget(f.origin.target, rec.Body) && !fl.isExpired(ctx, f.origin.kind, rec)
 }
 
-// save stores a page after flushing the pending writes of its kind. The caller has the kind's lock.
+// save passes the pending writes of the kind to the store and then stores a page. The caller holds the lock of the kind.
 func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (request.SaveResult, error) {
 	if err := wr.flush(ctx, k); err != nil {
 		return request.SaveResult{}, wr.saving.noteFailure(wr.entries.env, err)
@@ -212,7 +213,7 @@ func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (reques
 	saved, err := wr.env.store.Save(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
-		wr.saving.pausePage(p.RequestKey(), wr.env.now()) // only this page is slow: others can be saved
+		wr.saving.pausePage(p.RequestKey(), wr.env.now()) // other pages can still be saved, so only this page is paused
 		return saved, err
 	case err != nil && !errors.Is(err, understudy.ErrOutdated):
 		return saved, wr.saving.noteFailure(wr.entries.env, err)
@@ -221,8 +222,8 @@ func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (reques
 	return saved, err
 }
 
-// hold puts a page into the hot tier. It is encoded at once if the page before it was encoded, if it is
-// polled, or if several readers waited for it.
+// hold puts a page into memory. The page is encoded at once if it replaces an encoded page, if it is polled, or if
+// several readers waited for it.
 func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	fl.flights.Lock()
 	readers := f.waiting.readers
@@ -231,7 +232,7 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 		return
 	}
 	if p.Status == http.StatusAccepted || p.NotStored == understudy.NotStoredError {
-		return // upstream has no answer yet: the next reader asks again
+		return // upstream has no answer yet, so the next reader must ask again
 	}
 	h := heldPage{page: p, fresh: fl.env.ages().pageFreshTime(f.origin.target, p), bounds: upstreamBounds(p), stored: f.result.stored}
 	if h.bounds != nil && h.bounds.NoStore {
@@ -251,19 +252,18 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	}
 }
 
-// isWanted reports whether a page without a reader belongs into memory.
+// isWanted reports whether a page that nobody has requested should be in memory.
 func (es *entries) isWanted(key understudy.Key, s *source) bool {
 	return es.hot.Find(key) != nil || s.polls()[key] != nil
 }
 
-// noteUnsaved notes that a flight's page could not be saved.
+// noteUnsaved notes that the page of a flight could not be saved.
 func (fl *filler) noteUnsaved(f *flight, err error) {
 	f.origin.source.counts.notStored.Add(1)
 	f.result.saveErr, f.result.detail = err, "not stored: "+shortReason(err)
 }
 
-// shortReason returns the last part of an error: the store's own short reason, or the text after the last
-// colon.
+// shortReason returns the end of an error: the reason that the store gives, or the text after the last colon.
 func shortReason(err error) string {
 	text := err.Error()
 	var reason interface{ ShortString() string }

@@ -21,46 +21,46 @@ import (
 	"understudy/spec"
 )
 
-// source is one configured upstream with its counters.
+// source is one configured upstream with its kinds and counters.
 type source struct {
 	config     *spec.Source
 	upstream   Upstream
-	kinds      map[string]*kind // "" is the kind of paths that the spec does not name
-	polled     polled           // guarded by the flights' lock
+	kinds      map[string]*kind // the kinds by name; the name "" is for paths that the spec does not name
+	polled     polled           // the lists that are polled, guarded by the lock of the flights
 	polling    atomic.Pointer[map[understudy.Key]*poll]
 	lastRead   atomic.Int64 // when the source was last read, as monotonicTime
 	pollBudget warm.Budget
 	outage     outage
 	counts     counts
 	lists      *shadow.Lists
-	sendsETags atomic.Bool // a response had an ETag since the start
+	sendsETags atomic.Bool // whether a response since the start had an ETag
 }
 
-// maxNonFinalLooks is how many looks of a kind are remembered. A sync makes some hundreds a minute.
+// maxNonFinalLooks is the maximum number of times in nonFinalLooks of a kind. A full sync adds some hundreds a minute.
 const maxNonFinalLooks = 10_000
 
 // kind is one kind of one source.
 type kind struct {
 	source *source
-	name   string // "" if nothing of the kind is stored
+	name   string // the name of the kind; "" if nothing of it is stored
 
 	writes *writes.Set
 
-	// saveLock lets one goroutine at a time save pages of the kind or touch it.
+	// saveLock is a lock that a goroutine holds while it saves pages of the kind or tells the store about writes.
 	saveLock chan struct{}
 
-	// startGeneration is the generation at the start. writesRestored says that restoreWrites has checked
-	// whether a newest page showed the writes before the start.
+	// startGeneration is the generation of the kind at the start. writesRestored is true after restoreWrites has
+	// checked whether a newest page has shown the writes before the start.
 	startGeneration int64
 	writesRestored  atomic.Bool
 
 	lastRead atomic.Int64 // when a page of the kind was last read, as monotonicTime
 
-	pages         *cache.Group            // the pages in memory
-	nonFinalLooks *lru.Cache[int64, bool] // times of pages that were fetched because records were not final
+	pages         *cache.Group            // the pages of the kind that are in memory
+	nonFinalLooks *lru.Cache[int64, bool] // when pages were fetched because records on them were not final
 }
 
-// addSource adds a source with its kinds, contents, shadow reads and polls.
+// addSource adds a source with its kinds, its audio and images, its comparisons and its polls.
 func (m *Mirror) addSource(given Source) error {
 	switch {
 	case given.Source == nil || given.Source.Spec == nil || given.Upstream == nil:
@@ -105,13 +105,14 @@ func (s *source) addKind(name string, written int64, j writes.Journal) {
 	}
 }
 
-// polls returns the polls of the source, by key.
+// polls returns the polls of the source by the key of the polled page.
 func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
 
-// polled are the lists of a source that are polled, as entries for Source.ResolvePoll.
+// polled are the lists of a source that are polled, in the form that Source.ResolvePoll parses: those in the
+// settings, and those of kinds that are kept complete.
 type polled struct{ configured, synced []string }
 
-// buildPolls returns the polls of the entries, by key.
+// buildPolls returns the polls for the wanted lists, by the key of the polled page.
 func (s *source) buildPolls(wanted polled) (map[understudy.Key]*poll, error) {
 	polls := map[understudy.Key]*poll{}
 	for _, entry := range slices.Concat(wanted.configured, wanted.synced) {
@@ -124,7 +125,7 @@ func (s *source) buildPolls(wanted polled) (map[understudy.Key]*poll, error) {
 	return polls, nil
 }
 
-// kindOf returns the kind of a target, or nil if the source does not have it.
+// kindOf returns the kind of a target. It returns nil if the source does not have it.
 func (s *source) kindOf(t *spec.Target) *kind {
 	if t.Kind == nil {
 		return s.kinds[""]
@@ -132,7 +133,7 @@ func (s *source) kindOf(t *spec.Target) *kind {
 	return s.kinds[t.Kind.Name]
 }
 
-// lock waits for the right to save or touch. It returns an error if the context ends first.
+// lock waits for the saveLock of the kind. It returns an error if the context ends first.
 func (k *kind) lock(ctx context.Context) error {
 	select {
 	case k.saveLock <- struct{}{}:
@@ -144,17 +145,18 @@ func (k *kind) lock(ctx context.Context) error {
 
 func (k *kind) unlock() { <-k.saveLock }
 
-// outageAfter is how many fetches of a source must fail in a row to count as an outage, if upstream's state
-// was not certain before.
+// outageAfter is how many fetches in a row must fail before a source counts as down. If upstream's state is certain
+// from one failure, one is enough.
 const outageAfter = 3
 
-// outage remembers how the last fetches of a source ended.
+// outage remembers how the last fetches of a source have ended.
 type outage struct {
 	fails atomic.Int64
-	why   atomic.Pointer[understudy.UpstreamError] // the last failure; nil if the last fetch succeeded
+	why   atomic.Pointer[understudy.UpstreamError] // the failure of the last fetch; nil if it succeeded
 }
 
-// noteResult stores the end of a fetch. A request refused by our own limits is no failure of upstream.
+// noteResult notes how a fetch has ended. It ignores requests that were refused by our own limits, because they say
+// nothing about upstream.
 func (o *outage) noteResult(err error) {
 	var why *understudy.UpstreamError
 	switch {
@@ -163,7 +165,8 @@ func (o *outage) noteResult(err error) {
 			o.fails.Store(0)
 			o.why.Store(nil)
 		}
-	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.LimitName != "": // the rest of upstream works
+	// only this request was limited, so other requests may still succeed
+	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.LimitName != "":
 	case why.Why == understudy.FailDown || why.Why == understudy.FailCredential:
 		o.fails.Store(outageAfter)
 		o.why.Store(why)
@@ -173,7 +176,7 @@ func (o *outage) noteResult(err error) {
 	}
 }
 
-// reason returns why pages cannot be fetched now, or "" if upstream works.
+// reason returns why pages cannot be fetched now. It returns "" if upstream works.
 func (o *outage) reason() string {
 	if why := o.why.Load(); why != nil && o.fails.Load() >= outageAfter {
 		return why.ShortText()
@@ -181,8 +184,8 @@ func (o *outage) reason() string {
 	return ""
 }
 
-// instanceTarget returns the target of a record. It returns nil and true if the kind has no instance path
-// that the id and the settings lead to. It returns false if the id is invalid.
+// instanceTarget returns the target of a single record. It returns nil and true if the kind has no path for a single
+// record that can be filled from the id and the settings. It returns false if the id is not valid.
 func (s *source) instanceTarget(k *spec.Kind, id string) (*spec.Target, bool) {
 	parts := strings.Split(id, spec.IDSeparator)
 	if len(parts) != len(k.ID) || len(id) > spec.MaxURI/2 {
@@ -195,7 +198,7 @@ func (s *source) instanceTarget(k *spec.Kind, id string) (*spec.Target, bool) {
 		}
 		t, err := s.config.Spec.Resolve(s.config.Name, path, "")
 		if err != nil || t.Instance != in || t.ID != id {
-			return nil, false // the path parses as a different target
+			return nil, false // the id has characters that would make the path that of another target
 		}
 		return t, true
 	}

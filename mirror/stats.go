@@ -1,5 +1,4 @@
-// Statistics and limits: what the mirror counts, how many requests and fetches may run at once, and which
-// requests are refused beyond that.
+// Statistics and limits: what the mirror counts, and how many requests and fetches may run at the same time.
 
 package mirror
 
@@ -12,14 +11,14 @@ import (
 	"understudy/request"
 )
 
-// counts are the counters of one source; they only increase.
+// counts are the counters of one source. They never decrease.
 type counts struct {
 	warm, stale, cold, composed, failed atomic.Int64
 	coalesced, notStored, prefetched    atomic.Int64
 	writes                              atomic.Int64
 }
 
-// countExchange counts the answer of a generic source.
+// countExchange counts the answer to a request to a generic source.
 func (c *counts) countExchange(x *request.Exchange, a *request.ExchangeResponse, err error) {
 	switch {
 	case err != nil:
@@ -38,33 +37,32 @@ func (c *counts) countExchange(x *request.Exchange, a *request.ExchangeResponse,
 	}
 }
 
-// Stats is a snapshot of one source's counters and of the hot tier that all sources share. The counters only
-// increase.
+// Stats has the counters of one source, and the state of the memory for pages that all sources share. Counters never decrease.
 type Stats struct {
-	Requests int64 // requests that were answered or refused with an error
-	Warm     int64 // requests answered with a fresh page
-	Stale    int64 // requests answered with a stale page
-	Cold     int64 // requests answered with a fetched page
-	Composed int64 // requests answered with a fresh page made from records
-	Failed   int64 // requests that ended with an error
+	Requests int64 // the number of requests, including those that ended with an error
+	Warm     int64 // the number of requests answered with a fresh page
+	Stale    int64 // the number of requests answered with a stale page
+	Cold     int64 // the number of requests for which a page was fetched
+	Composed int64 // the number of requests answered with a list composed from records that is fresh
+	Failed   int64 // the number of requests that ended with an error
 
-	Coalesced  int64 // requests counted in Cold that joined a running fetch
-	NotStored  int64 // pages and writes that could not be stored
-	Prefetched int64 // pages fetched before a reader asked
-	Writes     int64 // writes sent to upstream
+	Coalesced  int64 // the number of the requests in Cold that shared the fetch of another request
+	NotStored  int64 // the number of pages and writes that could not be stored
+	Prefetched int64 // the number of pages fetched before a reader requested them
+	Writes     int64 // the number of writes sent to upstream
 
 	Hot          request.Hot
-	ReadyEntries int64 // entries of the hot tier that are encoded
+	ReadyEntries int64 // the number of pages in memory in the form in which they are sent
 
 	Media request.Media
 
-	// CaughtUp is the time of the newest stored page, by polled kind. A kind that never had one has no entry.
+	// CaughtUp has, for each polled kind, the time of its newest stored page. It has no entry for a kind without one.
 	CaughtUp map[string]time.Time
-	// Trouble is why nothing can be saved (for example "disk full"), or "" if saving works.
+	// Trouble is the reason why nothing can be saved, such as "disk full". It is "" if saving works.
 	Trouble string
 }
 
-// Stats returns a snapshot of a source, or the zero Stats for an unknown source.
+// Stats returns the statistics of a source. It returns the zero Stats for an unknown source.
 func (m *Mirror) Stats(source string) Stats {
 	s := m.env.sources[source]
 	if s == nil {
@@ -89,17 +87,17 @@ func (m *Mirror) Stats(source string) Stats {
 	return out
 }
 
-// Limits are the maximum numbers of what may happen at once. A zero field takes its default.
+// Limits says how much may happen at the same time. A zero field takes its default.
 type Limits struct {
 	Waiters    int // the maximum number of readers that wait for upstream; default 1024
-	PerTurn    int // the maximum number of these readers with the same Flow; default 256
+	PerTurn    int // the maximum number of waiting readers with the same Flow; default 256
 	Flights    int // the maximum number of running fetches of all sources; default 512
-	Background int // the maximum number of running fetches without a reader; default 256
+	Background int // the maximum number of running fetches that no reader waits for; default 256
 	Hints      int // the maximum number of records with a recent hint; default 1024
-	Lists      int // the maximum number of lists being composed; default 32, fixed when New is called
+	Lists      int // the maximum number of lists that are being composed; default 32; it cannot be changed after New
 }
 
-// withDefaults returns the limits with defaults for fields that are not positive.
+// withDefaults returns the limits with the default for each field that is not positive.
 func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *int
@@ -112,20 +110,20 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// SetLimits replaces the limits. Requests already admitted stay.
+// SetLimits replaces the limits. Requests that are already running continue.
 func (m *Mirror) SetLimits(l Limits) {
 	l = l.withDefaults()
 	m.flights.limits.Store(&l)
 }
 
-// refused counts refused requests by limit.
+// refused counts the requests that each limit has refused.
 type refused struct{ waiters, each, flights, background int64 }
 
-// busyRetry is the Retry-After of a refused request.
+// busyRetry is the value of Retry-After in the response to a refused request.
 const busyRetry = 2 * time.Second
 
-// admit counts a reader that starts to wait, or returns an error if a limit is reached. start says that a flight would have to
-// start for it. The caller has the lock.
+// admit counts a reader that starts to wait. It returns an error if a limit is reached. start is true if a flight
+// would have to be started for the reader. The caller holds the lock.
 func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	switch {
 	case fs.waiters >= l.Waiters:
@@ -142,7 +140,7 @@ func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry}
 }
 
-// removeReader ends what admit counted. The caller has the lock.
+// removeReader must be called when a reader that admit has counted no longer waits. The caller holds the lock.
 func (fs *flights) removeReader(turn uint64) {
 	fs.waiters--
 	if fs.flows[turn]--; fs.flows[turn] == 0 {
@@ -157,17 +155,17 @@ func (fs *flights) Enter(turn uint64) error {
 	return fs.admit(fs.limits.Load(), turn, false)
 }
 
-// Exit ends what Enter counted.
+// Exit must be called when a reader that Enter has counted no longer waits.
 func (fs *flights) Exit(turn uint64) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.removeReader(turn)
 }
 
-// Loads are the limits of a mirror and how much of them is in use.
+// Loads says how much of each limit of a mirror is in use.
 type Loads struct{ Waiters, PerTurn, Flights, Background, Hints, Lists request.Load }
 
-// Loads returns the limits and their use now. For PerTurn it reports the turn with the most waiters.
+// Loads returns how much of each limit is in use. For PerTurn, it uses the Flow with the most waiting readers.
 func (m *Mirror) Loads() Loads {
 	l := m.flights.limits.Load()
 	load := func(limit, now int, refused int64) request.Load {

@@ -1,4 +1,4 @@
-// Superseded pages: stored pages become outdated at once if records that they show have changed.
+// Superseded pages: if a record changes, the stored pages that show its older version become outdated at once.
 
 package mirror
 
@@ -14,18 +14,18 @@ import (
 	"understudy/spec"
 )
 
-// changeSet is a set of changes that can be looked up by the record numbers of a page.
+// changeSet is a set of changes in which the records of a page can be looked up by their numbers.
 type changeSet struct {
-	versions map[int64]int64 // versions by record; -1 if the record was deleted
+	versions map[int64]int64 // the newest version by record number; -1 if the record was deleted
 	fields   map[int64]understudy.Names
 	idents   map[uint64]bool
 	lo, hi   int64
 	shape    string
 }
 
-// markSuperseded marks entries as superseded that show changed records, except the page that brought the
-// changes. It returns false if there are no changes; otherwise it has raised the kind's counter by one. A
-// change in one shape does not affect pages of other shapes, but a deletion affects all.
+// markSuperseded marks pages in memory as outdated if they show changed records, except the page that brought the
+// changes. It returns false if there are no changes. Otherwise it increases the kind's number of changes by one. A
+// change of a record in one shape does not affect pages of other shapes, but a deletion affects all.
 func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Change, except understudy.Key) bool {
 	if len(changes) == 0 {
 		return false
@@ -36,7 +36,7 @@ func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Ch
 			es.forgetContents(k, c.ID)
 		}
 	}
-	// No list in memory can show a record that is new.
+	// If all changes are new records, no list in memory can show any of them.
 	came := !slices.ContainsFunc(changes, func(c understudy.Change) bool { return c.Type != understudy.Appeared })
 	if !came || !es.hot.HasOnlyLists(k.pages) {
 		es.markOthersSuperseded(k, shape, changes, except)
@@ -49,8 +49,7 @@ func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Ch
 	return true
 }
 
-// dropUnstored drops the entries of a kind that are not stored, because it is unknown which records they
-// show.
+// dropUnstored removes the pages of a kind from memory that are not stored, because it is not known which records they show.
 func (es *entries) dropUnstored(k *kind) {
 	var gone []*cache.Entry
 	es.hot.WalkGroup(k.pages, func(e *cache.Entry) {
@@ -61,7 +60,7 @@ func (es *entries) dropUnstored(k *kind) {
 	es.hot.DropAll(gone)
 }
 
-// markOthersSuperseded marks or drops all entries that show changed records, except that of one key.
+// markOthersSuperseded marks or removes all pages in memory that show changed records, except the page with the key except.
 func (es *entries) markOthersSuperseded(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
 	n := es.newChangeSet(changes, shape, understudy.NewNames(k.source.config.Spec.Kind(k.name).ID...))
 	own := es.hot.Hash(except)
@@ -70,9 +69,9 @@ func (es *entries) markOthersSuperseded(k *kind, shape string, changes []underst
 		switch {
 		case e.Hash == own:
 		case !e.Stored && !e.Composed && e.Shape() == shape:
-			gone = append(gone, e) // its records have no numbers to look up
+			gone = append(gone, e) // the records on this page have no numbers, so it is not known whether they have changed
 		case e.Ident != 0 && n.idents[e.Ident]:
-			gone = append(gone, e) // the store will compose a newer page
+			gone = append(gone, e) // the store has a newer version of the record, from which the page is composed again
 		case e.List:
 			n.markSuperseded(es, e)
 		}
@@ -80,7 +79,7 @@ func (es *entries) markOthersSuperseded(k *kind, shape string, changes []underst
 	es.hot.DropAll(gone)
 }
 
-// newChangeSet returns the change set of records in a shape. A deletion counts as a change of the id fields.
+// newChangeSet returns the set of changes to records in a shape. A deletion counts as a change of the id.
 func (es *entries) newChangeSet(changes []understudy.Change, shape string, ids understudy.Names) *changeSet {
 	n := &changeSet{
 		versions: make(map[int64]int64, len(changes)), fields: make(map[int64]understudy.Names, len(changes)),
@@ -89,7 +88,7 @@ func (es *entries) newChangeSet(changes []understudy.Change, shape string, ids u
 	for i, c := range changes {
 		n.idents[es.hot.Ident(c.ID)] = true
 		if c.Type == understudy.Appeared {
-			continue // no list in memory can show it yet
+			continue // the record is new, so no list in memory can show it yet
 		}
 		version, fields := c.Version, c.Fields
 		if c.Type == understudy.Deleted {
@@ -104,9 +103,9 @@ func (es *entries) newChangeSet(changes []understudy.Change, shape string, ids u
 	return n
 }
 
-// markSuperseded marks a list that shows an older version of a changed record, and notes the changed fields.
-// In nearly all cases the record numbers stored beside the packed page decide. Only a page that shows a
-// changed record is unpacked to compare versions.
+// markSuperseded marks a list as outdated if it shows an older version of a changed record, and notes which fields
+// have changed. Usually the record numbers beside the packed page are enough to see that the list is not affected.
+// Otherwise the page is unpacked to compare versions.
 func (n *changeSet) markSuperseded(es *entries, e *cache.Entry) {
 	if !n.matchEntry(e) {
 		return
@@ -132,7 +131,7 @@ func (n *changeSet) markSuperseded(es *entries, e *cache.Entry) {
 	}
 }
 
-// matchEntry reports whether a list shows one of the changed records.
+// matchEntry reports whether a list shows at least one of the changed records.
 func (n *changeSet) matchEntry(e *cache.Entry) bool {
 	if len(n.versions) == 0 {
 		return false
@@ -153,8 +152,8 @@ func (es *entries) isSuperseded(p *poll) bool {
 	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.writes.Generation())
 }
 
-// markIfMoved marks a page named by a number as outdated if its list has moved since the page was fetched.
-// Otherwise rows would be missing between this page and newer pages beside it.
+// markIfMoved marks a stored page that is named by a number as outdated, if its list has moved since the page was
+// fetched. Otherwise rows could be missing between this page and newer pages beside it.
 func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
 	name := t.SlidingList()
 	if name == "" || h.composed || h.page.Status != http.StatusOK {
@@ -165,7 +164,7 @@ func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
 	}
 }
 
-// judge decides how a stored page may be used for a request.
+// judge decides how a stored page may be used for a request, and returns the age of the page.
 func (es *entries) judge(ask *request.Request, k *kind, h *heldPage, now time.Time) (decision, time.Duration) {
 	es.env.ages().applyRequest(ask, k, h)
 	es.markIfMoved(ask.Target, h, now)
@@ -173,13 +172,12 @@ func (es *entries) judge(ask *request.Request, k *kind, h *heldPage, now time.Ti
 }
 
 const (
-	maxLookBack      = 4      // maximum number of earlier pages searched for moved rows, or of rows before a deleted record
-	maxPreviousPages = 10_000 // maximum number of pages whose previous page is remembered
+	maxLookBack      = 4      // how many earlier pages are searched for moved rows, and how many rows before a deleted record are tried
+	maxPreviousPages = 10_000 // the maximum number of pages of which the page before is remembered
 )
 
-// findMovedRows handles a fetched page that is named by a number. Its reader may have read the page before it
-// some time ago. Rows that have moved since then from this page into the one before are found and added to
-// the answer.
+// findMovedRows is called for a fetched page that is named by a number. Its reader may have read the page before some
+// time ago. If rows have moved since from this page to that one, they are added to the answer.
 func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 	name := f.origin.target.SlidingList()
 	if name == "" || f.origin.recordsOnly || p.Status != http.StatusOK {
@@ -214,9 +212,9 @@ func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 	})
 }
 
-// currentPage returns a neighboring page as upstream shows it now, or nil if upstream does not. A page that a
-// reader has just received is used as it is, as in a walk directly over upstream. Unless it shares a row with
-// the next page, it is fetched again in the background, because rows may lie between them.
+// currentPage returns the current content of a page beside the flight's page. It returns nil if upstream does not
+// answer. A page that a reader has just received is used as it is, as if the reader read both from upstream. If it
+// shares no row with the next page, it is fetched again in the background, because rows may lie between them.
 func (fl *filler) currentPage(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
 	t, err := f.origin.source.config.Spec.ResolveKey(key)
 	if err != nil {
@@ -235,10 +233,9 @@ func (fl *filler) currentPage(f *flight, key understudy.Key, at time.Time, next 
 	return fl.fetchNeighbor(f, t, want)
 }
 
-// fetchNeighbor fetches a page that a flight needs besides its own. It returns nil if upstream does not give
-// it.
+// fetchNeighbor fetches another page that a flight needs. It returns nil if upstream does not answer.
 func (fl *filler) fetchNeighbor(f *flight, t *spec.Target, want fetchOptions) *understudy.Page {
-	f.signals.free() // otherwise it would wait for memory that its own body uses
+	f.signals.free() // otherwise this fetch would wait for the memory that the body of the flight's own page uses
 	b, _, err := fl.flights.join(t, f.origin.source, f.origin.kind, want)
 	if err != nil {
 		return nil
@@ -259,9 +256,9 @@ func (fl *filler) fetchNeighbor(f *flight, t *spec.Target, want fetchOptions) *u
 	return b.result.page
 }
 
-// resumeAfterDeleted handles a list page that continues after a record which upstream no longer has. The
-// reader got that record as the last row of a stored page. The page is fetched again after the last earlier
-// row that still exists. In all other cases, p is returned.
+// resumeAfterDeleted handles a page of a list that continues after a record, if upstream no longer has that record.
+// The reader has the record as the last row of a stored page. resumeAfterDeleted fetches the list after the last row
+// before it that still exists. In all other cases it returns p.
 func (fl *filler) resumeAfterDeleted(f *flight, p *understudy.Page) *understudy.Page {
 	name := f.origin.target.CursorParam()
 	if name == "" || f.origin.withoutNeighbors {
@@ -301,8 +298,8 @@ func (fl *filler) resumeAfterDeleted(f *flight, p *understudy.Page) *understudy.
 	return p
 }
 
-// addMovedRows returns a flight's page with the rows that have moved to the page before, for a reader that
-// lacks them. A reader that has the current page before gets the page unchanged.
+// addMovedRows returns the page of a flight together with the rows that have moved to the page before, if the reader
+// does not have them. A reader that has the current version of the page before gets the page unchanged.
 func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *understudy.Page {
 	t := f.origin.target
 	if len(f.result.movedRows) == 0 || p.Status != http.StatusOK {
@@ -315,7 +312,7 @@ func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *under
 	return slide.Splice(p, t.List.Key, rd.entries.slides.RemoveRows(f.result.movedRows, has))
 }
 
-// notePageGiven remembers that a reader has received a page named by a number.
+// notePageGiven remembers that a reader has received a page that is named by a number.
 func (es *entries) notePageGiven(t *spec.Target, reader uint64, p *understudy.Page) {
 	if name := t.SlidingList(); name != "" && p.Status == http.StatusOK {
 		es.slides.NoteGiven(name, t.Key, reader, p.At, es.env.now())

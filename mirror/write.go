@@ -1,4 +1,4 @@
-// Writes: a change sent to upstream once, and what it invalidates.
+// Writes: a change that is sent to upstream once, and the stored data that it makes invalid.
 
 package mirror
 
@@ -16,28 +16,28 @@ import (
 	"understudy/spec"
 )
 
-// invalidator invalidates or deletes what writes and purges concern.
+// invalidator makes stored data invalid, or deletes it, after writes and purges.
 type invalidator struct {
 	env      *env
 	entries  *entries
 	flights  *flights
 	holdings *holdings
 	writer   *writer
-	// invalidateContents drops the contents that a write may have changed.
+	// invalidateContents deletes the audio and images that a write may have changed.
 	invalidateContents func(*kind, request.Write)
 }
 
-// touchTime is the maximum time for recording in the store what a write touched. The work goes on after the
-// caller has left.
+// touchTime is how long the store may take to note what a write has made invalid. This continues even if the caller's
+// context ends.
 const touchTime = 10 * time.Second
 
-// Write sends a write to upstream once. When it returns, nothing that the write may have changed is answered
-// from the mirror, and no earlier fetch may be stored. This concerns all lists of the kind and, for an
-// instance path, the record. The body of a 200 or 201 is saved as a version, and the next read of the record
-// still waits for upstream. A 204 to a DELETE deletes the record.
+// Write sends a write to upstream once. When it returns, the mirror answers nothing any more that the write may have changed,
+// and stores no page whose fetch began before. This concerns all lists of the kind, and if the path is that of a record, the
+// record. The body of a 200 or 201 response is saved as a version of the record, but the next read of the record still asks
+// upstream. After a 204 response to a DELETE the record is deleted.
 //
-// A definite refusal (a 4xx other than 404, 408, 409 and 410) and a write that was never sent change nothing
-// and invalidate nothing. Everything else invalidates, also an unknown outcome.
+// If upstream clearly refuses the write (by a 4xx status except 404, 408, 409 and 410), or if the write was not sent, nothing
+// has changed and nothing is invalidated. In all other cases Write invalidates, even if the outcome is not known.
 //
 // Errors: those of Upstream.Write, and ErrClosed.
 func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response, error) {
@@ -84,7 +84,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if id == "" && v != nil {
 		id = v.Rows[0].ID
 	}
-	kept := own.End(m.env.now(), id, v) // comes first: from now on no earlier fetch may be stored
+	kept := own.End(m.env.now(), id, v) // this comes first, because from now on no fetch that began earlier may be stored
 	if k.name != "" {
 		err := m.invalidator.invalidate(ctx, k, w, id, a)
 		a.Stored = kept && err == nil
@@ -101,7 +101,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	return a, nil
 }
 
-// resolveAddress returns a target with the id of the record that has this address, if that record is stored.
+// resolveAddress returns the target with the id of the record whose address is the target's path, if such a record is stored.
 func resolveAddress(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Target {
 	records, ok := store.(compose.Store)
 	if !ok || !t.IsAddressed() {
@@ -112,14 +112,14 @@ func resolveAddress(ctx context.Context, store Store, s *source, t *spec.Target)
 	return &named
 }
 
-// sideEffect is a record or a kind that a write changes besides the target of its path.
+// sideEffect is something else that a write changes besides what is at its path: a record or all records of a kind.
 type sideEffect struct {
 	kind  *kind
-	id    string // "" if the record is unknown
+	id    string // the id of the record; "" if it is not known which record
 	write *writes.Write
 }
 
-// beginSideEffects begins the writes of everything that a write changes besides the target of its path.
+// beginSideEffects calls begin for everything that the write changes besides what is at its path.
 func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Write) (all []sideEffect) {
 	for _, t := range s.config.Spec.ChangedTargets(w.Target.Key, w.Body) {
 		if k := s.kindOf(t); t.Kind != w.Target.Kind {
@@ -130,7 +130,7 @@ func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Writ
 	return all
 }
 
-// begin notes a write before it is sent, so that after a crash the record is checked.
+// begin notes a write before it is sent, so that after a crash the record is fetched from upstream again.
 func (iv *invalidator) begin(k *kind, id string) *writes.Write {
 	w, err := k.writes.Begin(id)
 	if err != nil {
@@ -140,7 +140,7 @@ func (iv *invalidator) begin(k *kind, id string) *writes.Write {
 	return w
 }
 
-// writeResponse returns the response to a write.
+// writeResponse returns upstream's response to a write as the mirror's response.
 func writeResponse(p *understudy.Page) *request.Response {
 	a := &request.Response{Page: p, Outcome: request.Cold, ForwardReason: "method"}
 	if p != nil {
@@ -149,7 +149,7 @@ func writeResponse(p *understudy.Page) *request.Response {
 	return a
 }
 
-// hasNoEffect reports whether a write certainly changed nothing.
+// hasNoEffect reports whether a write has certainly changed nothing.
 func hasNoEffect(p *understudy.Page, err error) bool {
 	if err != nil {
 		var nothingSent *understudy.UpstreamError
@@ -162,7 +162,7 @@ func hasNoEffect(p *understudy.Page, err error) bool {
 	return p.Status >= 400 && p.Status < 500
 }
 
-// invalidate invalidates in memory and store what a write has changed.
+// invalidate makes everything that a write may have changed invalid, in memory and in the store.
 func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
 	begin := iv.env.now()
 	iv.invalidateContents(k, w)
@@ -175,7 +175,7 @@ func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write,
 	return err
 }
 
-// expireRecord marks a record and the lists of its kind as invalid in memory and store.
+// expireRecord makes a record and the lists of its kind invalid, in memory and in the store.
 func (iv *invalidator) expireRecord(ctx context.Context, k *kind, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
 	defer cancel()
@@ -188,9 +188,9 @@ func (iv *invalidator) expireRecord(ctx context.Context, k *kind, id string) err
 	return iv.writer.touch(ctx, k, id)
 }
 
-// dropTouched drops the pages that a write to a record may have changed: its instances and 404s of addresses
-// that may be its own. For a kind without ids it drops every page that is no list. It also drops pages of all
-// kinds that show records of other kinds. Lists become outdated by their generation.
+// dropTouched removes the pages from memory that a write to a record may have changed: pages of the record, and 404 responses
+// at addresses that may now be those of the record. If the kind has no ids, it removes every page that is not a list. It also
+// removes pages of all kinds that show records of other kinds. Lists become outdated by their generation.
 func (es *entries) dropTouched(k *kind, id string) {
 	k.writes.AddChange()
 	spec := k.source.config.Spec.Kind(k.name)
@@ -207,12 +207,13 @@ func (es *entries) dropTouched(k *kind, id string) {
 	es.hot.DropAll(gone)
 }
 
-// touch flushes the invalidations of a kind with the kind locked: first the version that the response shows,
-// then the touch of the record and its lists. A response to a write may differ from a later read (a new
-// record's dates may be missing). So it is stored as a version and not answered. If the store fails, the
-// invalidation stays pending, and the mirror itself treats the record as invalid.
+// touch passes the pending writes of a kind to the store: first the version in the response to the write, then the
+// mark that the record and its lists are invalid. The response may differ from a later read (the dates of a new
+// record may be missing), so it is stored as a version and not used as an answer. If the store fails, the write stays
+// pending, and the mirror itself treats the record as invalid.
 func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
-	if why := wr.saving.failureReason(); why != "" && wr.env.started.Load() { // saving fails: do not wait for a locked database
+	// saving has failed before, so the caller must not wait for a database that may be locked
+	if why := wr.saving.failureReason(); why != "" && wr.env.started.Load() {
 		wr.flushSoon()
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
@@ -225,13 +226,13 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 		wr.flushSoon()
 		return wr.saving.noteFailure(wr.entries.env, err)
 	}
-	wr.entries.dropTouched(k, id) // a reader may have loaded the old version meanwhile
+	wr.entries.dropTouched(k, id) // a reader may have loaded the old version of the record from the store in the meantime
 	wr.saving.noteSuccess(wr.entries.env)
 	return nil
 }
 
-// writtenVersion returns the version of a record that a write's response shows, as a page without a key. It
-// returns nil if the response shows none.
+// writtenVersion returns the version of a record that is in the response to a write, as a page without a key. It
+// returns nil if the response contains no record.
 func writtenVersion(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
 	if k.name == "" || p == nil || p.NotStored != "" && p.NotStored != understudy.NotStoredDeleted || w.Target.HasKeyHeader() {
 		return nil
@@ -251,8 +252,8 @@ func writtenVersion(k *kind, w request.Write, p *understudy.Page) *understudy.Pa
 	return nil
 }
 
-// restoreWrites checks once per kind whether there were writes before the start that no newest page has
-// shown. Such writes are treated as if they happened now.
+// restoreWrites checks, once for each kind, whether there were writes before the start whose results no newest page
+// has shown. It treats them as if they had happened now.
 func (co *composer) restoreWrites(ctx context.Context, k *kind) error {
 	if k.startGeneration == 0 || k.writesRestored.Load() {
 		return nil
@@ -275,11 +276,11 @@ func (co *composer) restoreWrites(ctx context.Context, k *kind) error {
 	return nil
 }
 
-// hasUnseenWrite reports whether a write touched the kind and its changes have not been fetched yet. The
-// newest page must be newer than the write, or the written records must have been fetched.
+// hasUnseenWrite reports whether a write has touched the kind and its result has not been fetched yet. The result has
+// been fetched if the newest page is newer than the write, or if the written records have been fetched.
 func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Coverage) bool {
 	if co.restoreWrites(ctx, k) != nil {
-		return true // it is unknown, so assume that there is one
+		return true // it is not known, so the safe answer is that there is such a write
 	}
 	at, ids, many := k.writes.UnseenWrites()
 	seen := c.Newest
@@ -295,7 +296,7 @@ func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Cove
 	for _, id := range ids {
 		rec, err := co.holdings.findRecord(ctx, k.source, k.source.config.Spec.Kind(k.name), id)
 		if err != nil || rec != nil && (rec.Invalidated || k.writes.IsPending(id)) {
-			return true // unknown if the lookup failed
+			return true // if the lookup has failed, the safe answer is that there is such a write
 		}
 		k.writes.NoteSeen(at, id)
 	}

@@ -4,8 +4,8 @@ package cache
 
 import "math/bits"
 
-// blob is a byte string in two pieces. The allocator rounds sizes up by as much as an eighth, but not powers
-// of two. So only the second, small piece wastes memory.
+// blob is a byte string in two pieces. The memory allocator rounds a size up by as much as an eighth, unless it is a
+// power of two. The size of the first piece is a power of two, so only the small second piece wastes memory.
 type blob struct{ head, tail []byte }
 
 const minSplit = 1 << 10
@@ -18,7 +18,7 @@ func makeBlob(b []byte) blob {
 	return blob{head: cloneExact(b[:n]), tail: cloneExact(b[n:])}
 }
 
-// cloneExact copies b. The capacity of the copy is what the allocator really used.
+// cloneExact returns a copy of b whose capacity is the size that the allocator has reserved.
 func cloneExact(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func cloneExact(b []byte) []byte {
 
 func (b blob) cost() int64 { return int64(cap(b.head) + cap(b.tail)) }
 
-// appendTo appends all bytes to dst.
+// appendTo appends both pieces to dst.
 func (b blob) appendTo(dst []byte) []byte {
 	return append(append(dst, b.head...), b.tail...)
 }

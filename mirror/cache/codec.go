@@ -1,4 +1,4 @@
-// Codecs of the hot tier: zstd with one dictionary for each shape of page.
+// Codecs of the memory cache: zstd with one dictionary for each shape of records.
 
 package cache
 
@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	maxDictionaries   = 8         // shapes with their own dictionary; the first ones get it
-	dictionarySize    = 32 << 10  // the size of a dictionary in bytes; a larger one compresses no better
-	minDictionaryText = 12 << 10  // a shorter text makes a poor dictionary
-	windowSize        = 128 << 10 // large enough for a typical page
+	maxDictionaries   = 8         // the number of shapes that get a dictionary, which are those used first
+	dictionarySize    = 32 << 10  // the size of a dictionary in bytes; a larger dictionary does not compress better
+	minDictionaryText = 12 << 10  // the size in bytes below which a page is too short to be a dictionary
+	windowSize        = 128 << 10 // the window of the compressor in bytes, which has room for a typical page
 	codecCost         = 1300 << 10
 )
 
-// Group is the pages in memory of one kind of a source.
+// Group is the set of pages in memory that belong to one kind of a source.
 type Group struct {
 	kind     string
-	nonLists atomic.Int64 // entries in the tier that are not lists of records
+	nonLists atomic.Int64 // the number of entries in memory that are not lists of records
 	mu       sync.Mutex
 	forms    map[string]*form
 }
@@ -34,23 +34,22 @@ type Group struct {
 // NewGroup returns the empty group of a kind.
 func NewGroup(kind string) *Group { return &Group{kind: kind, forms: map[string]*form{}} }
 
-// isRecordList reports whether the entry is a list whose records have numbers. Such a list cannot show a
-// record that is newer than the list.
+// isRecordList reports whether the entry is a list whose records are stored. Such a list cannot show a record that is
+// newer than the list.
 func (e *Entry) isRecordList() bool { return e.List && (e.Stored || e.Composed) }
 
-// HasOnlyLists reports whether no entry of a group can show a new record, because all entries are lists of
-// older records.
+// HasOnlyLists reports whether all entries of a group are lists of stored records. None of them can then show a new record.
 func (h *Tier) HasOnlyLists(g *Group) bool { return g.nonLists.Load() == 0 }
 
-// form is one shape of a kind. Its pages look alike, so they share a codec.
+// form is the pages of one shape of a kind. They look similar, so they share a codec.
 type form struct {
 	group *Group
 	shape string
 	codec atomic.Pointer[codec]
 }
 
-// form returns the form of a shape and creates it if needed. There are at most twice as many forms as the
-// spec has shapes (understudy.ForeignShape).
+// form returns the form for a shape and creates it if needed. There are at most twice as many forms as the spec has
+// shapes (understudy.ForeignShape).
 func (g *Group) form(shape string) *form {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,17 +67,17 @@ type codec struct {
 	dec *zstd.Decoder
 }
 
-// codecs creates the codecs and counts their memory.
+// codecs creates codecs and counts the memory they use.
 type codecs struct {
 	mu               sync.Mutex
-	dictionariesLeft int // number of dictionaries that may still be created
+	dictionariesLeft int // the number of dictionaries that may still be created
 	plain            *codec
 	created          atomic.Int64
-	frames           sync.Pool // buffers (*scratch)
-	gzips            sync.Pool // writers (*gzip.Writer)
+	frames           sync.Pool // a pool of buffers, of type *scratch
+	gzips            sync.Pool // a pool of compressors, of type *gzip.Writer
 }
 
-// scratch is the working memory for packing or unpacking one page.
+// scratch has the buffers for packing or unpacking one page.
 type scratch struct{ text, frame []byte }
 
 func (c *codecs) cost() int64 { return c.created.Load() * codecCost }
@@ -90,16 +89,15 @@ func (c *codecs) getScratch() *scratch {
 	return &scratch{}
 }
 
-// putScratch returns scratch memory to the pool unless it has grown too large.
+// putScratch returns buffers to the pool unless they have grown too large.
 func (c *codecs) putScratch(s *scratch) {
 	if cap(s.text)+cap(s.frame) <= 1<<20 {
 		c.frames.Put(s)
 	}
 }
 
-// getCodec returns the form's codec. The first page that is long enough becomes its dictionary. Until then,
-// and for forms beyond the limit, a codec without dictionary is used. A page keeps the codec with which it
-// was packed.
+// getCodec returns the codec of a form. The first page that is long enough becomes the dictionary of its codec. Until then, and
+// for forms that get no dictionary, it returns a codec without one. A page stays with the codec that packed it.
 func (c *codecs) getCodec(f *form, text []byte) (*codec, error) {
 	if have := f.codec.Load(); have != nil {
 		return have, nil
@@ -130,9 +128,9 @@ func (c *codecs) getCodec(f *form, text []byte) (*codec, error) {
 	return c.plain, nil
 }
 
-// newCodec returns a codec with a dictionary, or without one if it is nil.
+// newCodec returns a codec with the given dictionary, or without one if dictionary is nil.
 func newCodec(dictionary []byte) (*codec, error) {
-	const id = 1 // a decoder knows only one dictionary
+	const id = 1 // every decoder has just one dictionary, so all can have the same id
 	encode := []zstd.EOption{
 		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(windowSize), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
@@ -155,7 +153,7 @@ func newCodec(dictionary []byte) (*codec, error) {
 	return &codec{enc: enc, dec: dec}, nil
 }
 
-// Pack returns an entry with the packed page. It returns nil if the page cannot be packed.
+// Pack returns an entry with the compressed page. It returns nil if the page cannot be packed.
 func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 	if !canPack(p) {
 		return nil
@@ -181,7 +179,7 @@ func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 	return e
 }
 
-// Unpack returns the page of an entry. Its field Took is 0.
+// Unpack returns the page of an entry. Its field Took is 0, because the page was not fetched.
 func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
 	s := h.codecs.getScratch()
 	defer h.codecs.putScratch(s)
@@ -206,7 +204,8 @@ func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
 	return p, nil
 }
 
-// recordNumbers returns the rows' record numbers as differences. It returns nil if the page is not stored.
+// recordNumbers returns the record number of each row as the difference from the row before. It returns nil if the
+// page is not stored.
 func recordNumbers(rows []understudy.Row) []byte {
 	if len(rows) == 0 || rows[0].Record == 0 {
 		return nil
@@ -220,17 +219,17 @@ func recordNumbers(rows []understudy.Row) []byte {
 	return cloneExact(b)
 }
 
-// compressGzip returns b compressed for Content-Encoding: gzip. The level must equal that of the proxy,
-// because both results have the same strong ETag.
+// compressGzip compresses b for Content-Encoding: gzip. The proxy must use the same level, because a body has the
+// same strong ETag whoever compresses it.
 func (c *codecs) compressGzip(b []byte) []byte {
 	w, ok := c.gzips.Get().(*gzip.Writer)
 	if !ok {
-		w, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+		w, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // an error would mean that the level is not valid
 	}
 	defer c.gzips.Put(w)
 	var out bytes.Buffer
 	w.Reset(&out)
-	_, _ = w.Write(b) // writing to memory does not fail
+	_, _ = w.Write(b) // a write to memory does not fail
 	_ = w.Close()
 	return bytes.Clone(out.Bytes())
 }

@@ -1,4 +1,4 @@
-// Encoded pages: the most used pages are also kept in the form in which they are sent.
+// Encoded pages: the pages used most often are also in memory in the form in which they are sent.
 
 package cache
 
@@ -11,7 +11,7 @@ import (
 	"understudy"
 )
 
-// Encoded is a page ready to be sent, plain and compressed.
+// Encoded is a page in the form in which it is sent, plain and compressed.
 type Encoded struct {
 	Page *understudy.Page
 	Gzip []byte
@@ -29,7 +29,7 @@ func (r *Encoded) Use() {
 	}
 }
 
-// IsReady reports whether the entry with that hash has an encoded page.
+// IsReady reports whether the entry under a hash has an encoded page.
 func (h *Tier) IsReady(hash uint64) bool {
 	s := &h.shards[hash%shardCount]
 	s.RLock()
@@ -38,9 +38,8 @@ func (h *Tier) IsReady(hash uint64) bool {
 	return e != nil && e.ready.Load() != nil
 }
 
-// Promote requests that an entry is encoded. If too many requests are waiting, it does nothing, and a later
-// use tries again. While encoded pages are evicted, only one use in eight requests it, so that pages do not
-// keep evicting each other.
+// Promote queues an entry to be encoded. If the queue is full, it does nothing, and a later use tries again. If there is not
+// enough memory for all encoded pages, only one use in eight queues an entry, so that pages do not keep evicting each other.
 func (h *Tier) Promote(e *Entry) {
 	if h.crowded.Load() && rand.Uint32N(8) != 0 {
 		return
@@ -51,7 +50,7 @@ func (h *Tier) Promote(e *Entry) {
 	}
 }
 
-// Run encodes requested entries one at a time until ctx ends.
+// Run encodes the queued entries one after another until ctx ends.
 func (h *Tier) Run(ctx context.Context) {
 	for {
 		select {
@@ -63,7 +62,7 @@ func (h *Tier) Run(ctx context.Context) {
 	}
 }
 
-// makeReady encodes the page of an entry, unless the entry has been evicted meanwhile.
+// makeReady encodes the page of an entry, unless the entry has been evicted in the meantime.
 func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 	if e.ready.Load() != nil || ctx.Err() != nil {
 		return
@@ -82,8 +81,8 @@ func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 	}
 }
 
-// addReady adds an encoded page to its entry, to the ring and to the byte count. The caller holds h.mu. A
-// page larger than an eighth of the limit is not added.
+// addReady adds an encoded page to its entry and to the ring, and counts its bytes. It ignores a page that is larger
+// than an eighth of the limit. The caller holds h.mu.
 func (h *Tier) addReady(e *Entry, r *Encoded) {
 	if r.cost > h.limit/8 {
 		return
@@ -103,7 +102,7 @@ func (h *Tier) dropReady(r *Encoded) {
 	}
 }
 
-// Encode compresses a page for sending and computes its memory cost.
+// Encode compresses a page for sending and computes how much memory it takes.
 func (h *Tier) Encode(p *understudy.Page) *Encoded {
 	r := &Encoded{Page: p, Gzip: h.codecs.compressGzip(p.Body)}
 	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.Gzip)) +

@@ -19,20 +19,20 @@ import (
 	"understudy"
 )
 
-// idMark replaces a row's id in a text. RFC 8259 allows no control characters in a document except tab, line
-// feed and carriage return.
+// idMark replaces the id of a row in the packed text. No JSON document contains it, because RFC 8259 allows no
+// control characters except tab, line feed and carriage return.
 const idMark = 0x01
 
-// minMarkedID is the length of the shortest id that is replaced by a mark.
+// minMarkedID is the minimum length of an id that is replaced by a mark.
 const minMarkedID = 8
 
-// maxBody is the maximum body size that a head may state.
+// maxBody is the maximum size of a body in bytes that a head may have.
 const maxBody = 1<<31 - 1
 
 var errNotPacked = errors.New("mirror: packed page is damaged")
 
-// appendHead appends everything of a page except body, kind and shape. It returns ids of 34 characters
-// separately.
+// appendHead appends all fields of a page except the body, the kind and the shape. It returns the ids of 34
+// characters separately, without compression.
 func appendHead(dst []byte, p *understudy.Page) (head, ids []byte) {
 	var flags uint64
 	if p.List {
@@ -55,7 +55,7 @@ func appendHead(dst []byte, p *understudy.Page) (head, ids []byte) {
 	return appendRows(dst, p.Rows)
 }
 
-// appendRows appends the rows column by column and returns the ids of 34 characters separately.
+// appendRows appends the fields of all rows, column by column. It returns the ids of 34 characters separately.
 func appendRows(dst []byte, rows []understudy.Row) (head, ids []byte) {
 	end := 0
 	for i := range rows {
@@ -100,8 +100,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// appendMarked appends a body in which marks replace the row ids. The rows must be in order and the body free
-// of marks.
+// appendMarked appends the body with each row's id replaced by a mark. The rows must be in order, and the body must
+// not contain the mark.
 func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 	at := 0
 	var id []byte
@@ -128,7 +128,8 @@ func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 	return append(dst, body[at:]...)
 }
 
-// canPack reports whether the rows are ranges of the body in order and the body contains no mark.
+// canPack reports whether the page can be packed: its rows must be ranges of the body in order, and the body must not
+// contain the mark.
 func canPack(p *understudy.Page) bool {
 	end := 0
 	for i := range p.Rows {
@@ -141,7 +142,7 @@ func canPack(p *understudy.Page) bool {
 	return len(p.Rows) == 0 || bytes.IndexByte(p.Body, idMark) < 0
 }
 
-// unmark returns the body with its ids, which must have exactly size bytes.
+// unmark replaces the marks in a text by the ids of the rows. The result must have exactly size bytes.
 func unmark(text []byte, rows []understudy.Row, size int) ([]byte, error) {
 	body := make([]byte, 0, size)
 	for i := range rows {
@@ -173,7 +174,7 @@ func unmark(text []byte, rows []understudy.Row, size int) ([]byte, error) {
 	return body, nil
 }
 
-// reader reads the fields of a head.
+// reader reads the fields of a packed head one after another.
 type reader struct {
 	data   []byte
 	failed bool
@@ -198,8 +199,8 @@ func (r *reader) skip(v int64, n int) int64 {
 	return v
 }
 
-// size reads a count or length. A value above the limit marks the head as damaged, so that no large memory is
-// allocated.
+// size reads a number. If it is above the limit, the head counts as damaged, so that damaged data cannot cause a
+// large allocation.
 func (r *reader) size(limit int) int {
 	v := r.uint()
 	if v > uint64(limit) {
@@ -221,8 +222,8 @@ func (r *reader) bytes(n int) []byte {
 
 func (r *reader) text() string { return string(r.bytes(r.size(len(r.data)))) }
 
-// readHead returns the page of a head without its body. It also returns the text after the head and the size
-// of the body.
+// readHead returns the page that a head describes, without its body. It also returns the text that follows the head,
+// and the size of the body.
 func readHead(data, ids []byte) (p *understudy.Page, text []byte, size int, err error) {
 	r := reader{data: data}
 	p = &understudy.Page{}
@@ -277,7 +278,7 @@ func (r *reader) readRows(rows []understudy.Row, ids []byte) {
 	}
 }
 
-// readIDs reads all ids into one string and cuts it into the rows' ids.
+// readIDs reads the ids into one string and sets the id of each row to a part of it.
 func (r *reader) readIDs(rows []understudy.Row, ids []byte) {
 	const short, long = understudy.AnyIDSize, understudy.AnyIDText
 	all := make([]byte, 0, len(ids)/short*long)
@@ -290,7 +291,7 @@ func (r *reader) readIDs(rows []understudy.Row, ids []byte) {
 			r.failed = true
 		default:
 			all, _ = id.AppendText(all)
-			rows[i].End, ids = -rows[i].End-1, ids[short:] // negative: the row's id is in all
+			rows[i].End, ids = -rows[i].End-1, ids[short:] // a negative value means that the id of the row is among the separate ids
 		}
 	}
 	text := string(all)

@@ -1,4 +1,4 @@
-// Queues of the hot tier: first in, first out, and the hashes of evicted entries.
+// Queues of the memory cache: first in, first out, and the hashes of entries that were evicted recently.
 
 package cache
 
@@ -69,17 +69,17 @@ func (l *ring) take(r *Encoded) {
 	l.count--
 }
 
-// ghosts remembers the hashes of entries recently evicted from the small queue. An entry that returns so soon
-// goes into the main queue.
+// ghosts has the hashes of entries that were recently evicted from the small queue. If such an entry comes back, it
+// goes directly into the main queue.
 type ghosts struct {
-	order []uint64 // the queued keys, oldest first, beginning at head
+	order []uint64 // the hashes in the order of their eviction, oldest first; the first hash is at the index head
 	head  int
 	seen  map[uint64]bool
 }
 
-const ghostCost = 40 // bytes for an element of order and one of seen
+const ghostCost = 40 // the memory in bytes for one hash, in order and in seen
 
-// add remembers a hash and drops the oldest if there are more than limit.
+// add remembers a hash. If there are more than limit hashes, it forgets the oldest.
 func (g *ghosts) add(hash uint64, limit int) {
 	if g.seen[hash] {
 		return
@@ -96,8 +96,8 @@ func (g *ghosts) add(hash uint64, limit int) {
 	}
 }
 
-// take reports whether a hash is remembered, and removes it from seen. Its element of order stays until its
-// turn, which is harmless.
+// take reports whether a hash is remembered, and removes it from seen. The hash stays in order until it is the
+// oldest, which does no harm.
 func (g *ghosts) take(hash uint64) bool {
 	if !g.seen[hash] {
 		return false

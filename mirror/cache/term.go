@@ -1,9 +1,9 @@
-// Terms: which fresh time applies to a page in memory.
+// Terms: which of the fresh times in the settings applies to a page.
 
 package cache
 
-// Term names the fresh time that applies to a page. Entries store the name and not the duration, so that
-// changed settings also apply to them.
+// Term names one of the fresh times in the settings. Entries have the name and not the duration, so that a changed
+// setting also applies to pages already in memory.
 type Term uint8
 
 const (

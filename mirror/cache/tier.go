@@ -26,17 +26,17 @@ import (
 
 const (
 	shardCount   = 64
-	PromoteAfter = 2 // number of uses after which a packed page is encoded
+	PromoteAfter = 2 // the number of uses after which a packed page is also kept encoded
 	maxUses      = 3
-	slotCost     = 40 // the memory of one entry in a shard's map, in bytes
+	slotCost     = 40 // the memory in bytes of one entry in the map of a shard
 )
 
-// Tier is the hot tier.
+// Tier is the cache of pages in memory, the hot tier.
 type Tier struct {
 	seed    maphash.Seed
 	shards  [shardCount]shard
-	wanted  chan *Entry // the queue of entries to encode
-	crowded atomic.Bool // an encoded page was evicted for lack of memory
+	wanted  chan *Entry // the entries that wait to be encoded
+	crowded atomic.Bool // whether an encoded page was evicted because there was not enough memory
 	codecs  codecs
 
 	mu          sync.Mutex
@@ -50,29 +50,30 @@ type Tier struct {
 type shard struct {
 	sync.RWMutex
 	entries map[uint64]*Entry
-	_       [96]byte // keeps shards in separate cache lines
+	_       [96]byte // padding, so that two shards never share a cache line of the CPU
 }
 
-// Entry is one page in memory. Fields that are not atomic do not change after Put.
+// Entry is one page in memory. Only its atomic fields change after Put.
 type Entry struct {
 	Hash       uint64
 	form       *form
-	Ident      uint64 // hash of the record of an instance; 0 for a list
+	Ident      uint64 // the hash of the record's id if the page is a single record; 0 for a list
 	At         time.Time
 	Generation int64
 	packed     packed
 
-	// The fields below are set before Put.
+	// These fields are set before Put and do not change afterwards.
 	List, Polled, Composed, Stored bool
-	ShowsAnyKind                   bool // requested with parameters that the spec does not name: it may show records of any kind
-	Term                           Term
-	Bounds                         *httpcache.Bounds // limits by upstream's headers; nil if none
+	// whether the request had parameters that the spec does not name, so that the page may show records of any kind
+	ShowsAnyKind bool
+	Term         Term
+	Bounds       *httpcache.Bounds // the limits that upstream's headers set to the page's age; nil if there are none
 
 	// The fields below may change after Put.
-	NextRenew  atomic.Int64                     // when the page may be renewed again
-	Superseded atomic.Int64                     // when it was superseded, as monotonic nanoseconds; 0 if it was not
-	Changed    atomic.Pointer[understudy.Names] // the fields known to have changed
-	NextFollow atomic.Int64                     // when the next page of this page may be queued again
+	NextRenew  atomic.Int64                     // the time from which the page may be fetched again before it becomes stale
+	Superseded atomic.Int64                     // when the page became outdated, in nanoseconds of the monotonic clock; 0 if it is not
+	Changed    atomic.Pointer[understudy.Names] // the names of the fields that are known to have changed since the page was fetched
+	NextFollow atomic.Int64                     // the time from which the page after this one may be prefetched again
 
 	uses  atomic.Int32
 	ready atomic.Pointer[Encoded]
@@ -83,16 +84,16 @@ type Entry struct {
 type packed struct {
 	codec   *codec
 	blob    blob
-	records []byte // the rows' record numbers as varint differences; empty if the page is not stored
+	records []byte // the record number of each row as the difference from the row before, as a varint; empty if the page is not stored
 }
 
-// links are an entry's place in its queue.
+// links are the neighbors of an entry in its queue.
 type links struct {
 	queue      *queue
 	prev, next *Entry
 }
 
-// New returns an empty tier with a limit in bytes.
+// New returns an empty cache with a limit in bytes.
 func New(limit int64) *Tier {
 	h := &Tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *Entry, 64)}
 	h.codecs.dictionariesLeft = int(min(maxDictionaries, limit/8/codecCost))
@@ -103,7 +104,8 @@ func New(limit int64) *Tier {
 	return h
 }
 
-// Find returns the entry under the key's hash, or nil. The caller must compare the keys.
+// Find returns the entry under the hash of the key, or nil. The caller must check that the entry has the same key,
+// because two keys can have the same hash.
 func (h *Tier) Find(key understudy.Key) *Entry {
 	hash := h.Hash(key)
 	s := &h.shards[hash%shardCount]
@@ -113,15 +115,15 @@ func (h *Tier) Find(key understudy.Key) *Entry {
 	return e
 }
 
-// Hash returns the hash under which the tier stores a key.
+// Hash returns the hash of a key, under which its entry is stored.
 func (h *Tier) Hash(key understudy.Key) uint64 {
 	return maphash.String(h.seed, key.URI) ^ maphash.String(h.seed, key.Source)*31
 }
 
-// Ident returns a hash of a record id, never 0.
+// Ident returns a hash of a record's id. The hash is never 0.
 func (h *Tier) Ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
 
-// Use counts a use and returns the count, which stops at maxUses.
+// Use counts a use of the entry. It returns the number of uses, which does not grow beyond maxUses.
 func (e *Entry) Use() int32 {
 	n := e.uses.Load()
 	if n >= maxUses {
@@ -133,10 +135,10 @@ func (e *Entry) Use() int32 {
 // Shape returns the shape of the page's records.
 func (e *Entry) Shape() string { return e.form.shape }
 
-// EncodedPage returns the encoded page, or nil if the entry has only its packed page.
+// EncodedPage returns the page in the form in which it is sent. It returns nil if the entry has only the packed page.
 func (e *Entry) EncodedPage() *Encoded { return e.ready.Load() }
 
-// RecordNumbers returns the numbers of the records that a list shows.
+// RecordNumbers returns the record numbers of a list's rows.
 func (e *Entry) RecordNumbers() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		var record int64
@@ -153,7 +155,7 @@ func (e *Entry) RecordNumbers() iter.Seq[int64] {
 	}
 }
 
-// Note adds names of fields that have changed since the page was fetched.
+// Note adds the names of fields that have changed since the page was fetched.
 func (e *Entry) Note(fields []string) {
 	for {
 		was := e.Changed.Load()
@@ -171,8 +173,8 @@ func (e *Entry) cost() int64 {
 	return int64(unsafe.Sizeof(*e)) + slotCost + e.packed.blob.cost() + int64(cap(e.packed.records))
 }
 
-// Put adds an entry, in place of an older entry with the same hash, and evicts others if needed. r may be the
-// encoded page. Put returns false if the page is too large or was evicted at once.
+// Put adds an entry and replaces an entry with the same hash. If there is not enough memory, it evicts other entries.
+// r is the encoded page, if the caller has it. Put returns false if the page is too large or was evicted at once.
 func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	if e.cost() > h.limit/8 {
 		h.Forget(e.Hash)
@@ -181,7 +183,7 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !e.isRecordList() {
-		e.form.group.nonLists.Add(1) // before the entry can be found (HasOnlyLists)
+		e.form.group.nonLists.Add(1) // counted before the entry can be found, so that HasOnlyLists is never wrong
 	}
 	s := &h.shards[e.Hash%shardCount]
 	s.Lock()
@@ -206,7 +208,7 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	return e.links.queue != nil
 }
 
-// Forget removes the entry with that hash.
+// Forget removes the entry under a hash.
 func (h *Tier) Forget(hash uint64) {
 	s := &h.shards[hash%shardCount]
 	s.RLock()
@@ -217,14 +219,14 @@ func (h *Tier) Forget(hash uint64) {
 	}
 }
 
-// Drop removes an entry if it is still in the tier.
+// Drop removes an entry, unless it has been removed already.
 func (h *Tier) Drop(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(e)
 }
 
-// remove removes an entry from the shard, its queue and the ring. The caller holds h.mu.
+// remove removes an entry from its shard, its queue and the ring. The caller holds h.mu.
 func (h *Tier) remove(e *Entry) {
 	if e.links.queue == nil {
 		return
@@ -249,8 +251,8 @@ func (h *Tier) removeFromQueue(e *Entry) {
 	e.links.queue.take(e)
 }
 
-// makeRoom evicts the least used entries until the limit is kept. Encoded pages may use what packed pages
-// leave, and at least a quarter. A page evicted from the ring stays packed.
+// makeRoom evicts the entries used least often until the limit is met. Encoded pages may use the memory that packed
+// pages leave, and at least a quarter of the limit. A page whose encoded form is evicted stays packed.
 func (h *Tier) makeRoom() {
 	for h.readyBytes > h.limit/4 && h.size() > h.limit {
 		r := h.ready.last
@@ -274,7 +276,8 @@ func (h *Tier) makeRoom() {
 	}
 }
 
-// passSmall moves the oldest entry of the small queue to the main queue if it was used again, or evicts it.
+// passSmall removes the oldest entry of the small queue. If the entry was used again, it moves to the main queue,
+// otherwise it is evicted.
 func (h *Tier) passSmall(e *Entry) {
 	if e.uses.Load() >= PromoteAfter {
 		h.small.take(e)
@@ -286,7 +289,8 @@ func (h *Tier) passSmall(e *Entry) {
 	h.remove(e)
 }
 
-// passMain moves the oldest entry of the main queue to the front if it was used, or evicts it.
+// passMain moves the oldest entry of the main queue to the front if it was used since its last move. Otherwise the
+// entry is evicted.
 func (h *Tier) passMain(e *Entry) {
 	if n := e.uses.Load(); n > 0 {
 		e.uses.Store(n - 1)
@@ -297,26 +301,26 @@ func (h *Tier) passMain(e *Entry) {
 	h.remove(e)
 }
 
-// size returns all bytes of the tier. The caller holds h.mu.
+// size returns the memory in bytes that the cache uses. The caller holds h.mu.
 func (h *Tier) size() int64 {
 	return h.small.bytes + h.main.bytes + h.readyBytes + h.ghosts.cost() + h.codecs.cost()
 }
 
-// Usage is what a tier contains and how much memory it uses.
+// Usage says how many pages a cache has and how much memory they use.
 type Usage struct {
 	Entries, Ready            int
-	Bytes, ReadyBytes, Codecs int64 // all bytes, and of these the bytes of encoded pages and of codecs
-	Limit                     int64 // the maximum of Bytes
+	Bytes, ReadyBytes, Codecs int64 // the size of everything, and of that the size of encoded pages and of codecs, in bytes
+	Limit                     int64 // the maximum value of Bytes
 }
 
-// Usage returns what the tier contains.
+// Usage returns how many pages the cache has and how much memory they use.
 func (h *Tier) Usage() Usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost(), h.limit}
 }
 
-// WalkGroup calls f with every entry of a group, under the read lock of the entry's shard.
+// WalkGroup calls f with every entry of a group. It holds the read lock of the entry's shard during the call.
 func (h *Tier) WalkGroup(g *Group, f func(*Entry)) {
 	for i := range h.shards {
 		s := &h.shards[i]

@@ -1,4 +1,4 @@
-// Answers: a list in upstream's own format, as the spec describes it.
+// Answers: a list composed from records is written in upstream's own format, which the spec describes.
 
 package compose
 
@@ -14,8 +14,9 @@ import (
 	"understudy/spec/paging"
 )
 
-// BuildPage returns the page. at is its time. It returns ErrInvalid if there is a next page but the spec does
-// not say how upstream names it, and ErrNotMirrored if this list has not shown a row yet.
+// BuildPage returns the composed page. at becomes its time. It returns ErrInvalid if there is a next page and the
+// spec does not say how upstream's link to it looks. It returns ErrNotMirrored if the page needs a row in the list's
+// own form and this list has not shown that row yet.
 func (l *List) BuildPage(at time.Time) (*understudy.Page, error) {
 	paging := l.req.paging
 	if l.hasNextPage() && len(l.rows) > 0 && (paging.IsOnePage() || paging.TokenParam() == "" && !paging.HasFixedRows(l.req.target.Query)) {
@@ -94,7 +95,7 @@ func (l *List) appendRows(body []byte, p *understudy.Page) []byte {
 	return append(body, ']')
 }
 
-// appendWord appends the value of one placeholder of the template.
+// appendWord appends the value of one placeholder in the template of the body.
 func (l *List) appendWord(body []byte, word string, links links) []byte {
 	start, end := int64(0), int64(0)
 	if n := int64(len(l.rows)); n > 0 {
@@ -150,7 +151,7 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 	return jsonspan.Quote(body, link)
 }
 
-// links are the URIs of this page and its neighbors, or "" if there is no such page. token is the token of
+// links are the URIs of this page and the pages around it, or "" if there is no such page. token is the page token of
 // the next page.
 type links struct{ own, first, next, previous, token string }
 
@@ -178,7 +179,7 @@ func (l *List) links() links {
 	return out
 }
 
-// step returns by how much the page parameter changes from one page to the next.
+// step returns the difference between the page parameters of a page and the next page.
 func (l *List) step() int64 {
 	if l.req.paging.Style == "offset" {
 		return l.place.size
@@ -186,8 +187,8 @@ func (l *List) step() int64 {
 	return 1
 }
 
-// base returns the common beginning of all page URIs: the path, the filters as given but in the spec's order,
-// and the page size.
+// base returns the part that the URIs of all pages have in common: the path, the filters with the values of the
+// request in the spec's order, and the page size.
 func (l *List) base() string {
 	q := make(understudy.Query, 0, len(l.req.target.Query)+1)
 	for _, f := range l.req.target.List.Filters {
@@ -205,7 +206,7 @@ func (l *List) base() string {
 	return string(base)
 }
 
-// link returns the URI of a page with its number, its token and our own parameters.
+// link returns the URI of a page with its number, its token, and the parameters that belong to Understudy.
 func (l *listRequest) link(base string, page int64, param, token string) string {
 	q := make(understudy.Query, 0, 2+len(l.target.OwnParams))
 	if l.paging.Page != "" && !l.paging.IsOnePage() {
@@ -217,13 +218,13 @@ func (l *listRequest) link(base string, page int64, param, token string) string 
 	q = append(q, l.target.OwnParams...)
 	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))
 	if len(q) == 0 {
-		out = out[:len(base)-1] // the query ends without & or ?
+		out = out[:len(base)-1] // removes the & or ? at the end of the query
 	}
 	return escapeSpaces(string(out))
 }
 
-// escapeSpaces replaces each plus sign in a link's query by %20, because our own keys write spaces as plus. A
-// plus sign itself is written as %2B. The path is not changed.
+// escapeSpaces replaces each plus sign in the query of a link by %20. Understudy's keys write a space as a plus sign,
+// and a plus sign as %2B. The path is not changed.
 func escapeSpaces(link string) string {
 	path, query, found := strings.Cut(link, "?")
 	if !found || !strings.Contains(query, "+") {

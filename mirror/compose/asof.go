@@ -1,4 +1,4 @@
-// As of: a list as it looked at an earlier time, made from history.
+// Lists as they looked at an earlier time, composed from stored versions of records.
 
 package compose
 
@@ -16,21 +16,21 @@ import (
 	"understudy/spec"
 )
 
-// Snapshots are records as they looked at a time. If a version is not stored, the version after it takes its
-// place, with a Since after that time.
+// Snapshots reads records as they looked at an earlier time. If the version of that time is not stored, it returns
+// the next version, whose Since is after that time.
 type Snapshots interface {
-	// RecordAt returns a record as it looked at a time, or ErrNotFound if it did not exist.
+	// RecordAt returns a record as it looked at a time. It returns ErrNotFound if the record did not exist then.
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
-	// ScanRecordsAt passes the records of a range as they looked at a time to yield, in the order of the
-	// range, until yield returns false.
+	// ScanRecordsAt calls yield with each record of a range as it looked at a time. It keeps the order of the range
+	// and stops when yield returns false.
 	ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 }
 
-// KeptVersions are snapshots without versions that take the place of others.
+// KeptVersions leaves out records whose version of the requested time is not stored.
 type KeptVersions struct{ Snapshots }
 
-// RecordAt returns a record as it looked at a time. It returns ErrNotFound also if that version is not
-// stored.
+// RecordAt returns a record as it looked at a time. It returns ErrNotFound if the record did not exist then or if
+// that version is not stored.
 func (u KeptVersions) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
 	rec, err := u.Snapshots.RecordAt(ctx, source, kind, shape, id, at)
 	if err == nil && rec.Since.After(at) {
@@ -39,7 +39,7 @@ func (u KeptVersions) RecordAt(ctx context.Context, source, kind, shape, id stri
 	return rec, err
 }
 
-// ScanRecordsAt passes only records whose version of that time is stored to yield.
+// ScanRecordsAt calls yield with the records whose version of the requested time is stored.
 func (u KeptVersions) ScanRecordsAt(
 	ctx context.Context, w query.RangeScan, at time.Time, yield func(*understudy.Record, int64) bool,
 ) error {
@@ -109,17 +109,17 @@ func ComposeListAt(
 	return list.BuildPage(at)
 }
 
-// historyReader reads records from history in the order of their clocks.
+// historyReader reads earlier versions of records, in the order of their clock fields.
 type historyReader struct {
 	ctx     context.Context
 	history Snapshots
 	source  *spec.Source
 	spec    *spec.Spec
 	at      time.Time
-	failed  error // the first error of findRecord
+	failed  error // the first error that findRecord has met
 }
 
-// findRecord returns a record if it existed at that time, otherwise nil.
+// findRecord returns a record as it looked at the requested time. It returns nil if it did not exist then.
 func (p *historyReader) findRecord(kind, id string) *understudy.Record {
 	k := p.spec.Kind(kind)
 	if k == nil || p.failed != nil {
@@ -143,19 +143,19 @@ func (p *historyReader) findRecord(kind, id string) *understudy.Record {
 	return nil
 }
 
-// Places at an earlier time consist of the clock and the record number, because the order of pages at that
-// time is not stored.
+// The order of a list's pages at an earlier time is not stored. So a record's place then consists of its clock value
+// and, in the lower numberBits bits, of its record number.
 const numberBits = 30
 
 func placeAt(clock, number int64) query.OrderKey {
 	return query.OrderKey(clock<<numberBits | number&(1<<numberBits-1))
 }
 
-// maxUnclocked is the maximum number of records without a clock that are kept in memory for one page.
+// maxUnclocked is the maximum number of records without a clock value that are in memory for one page.
 const maxUnclocked = 100_000
 
-// fill passes records to a list: records with a clock in the order of the history, and records without a
-// clock in between, by their kind's order field.
+// fill passes the records to a list in the list's order. Records with a clock value come in the order of the history.
+// Records without one are inserted by their kind's order field.
 func (p *historyReader) fill(list *List, t *spec.Target) error {
 	q := list.Seek()
 	w := query.RangeScan{Source: q.Source, Kind: t.Kind.Name, Shape: q.Shape, Parent: q.Parent}
@@ -197,8 +197,8 @@ func (p *historyReader) fill(list *List, t *spec.Target) error {
 	return err
 }
 
-// findUnclocked returns the list's records without a clock below a place, in order and at most as many as the
-// page needs.
+// findUnclocked returns the records without a clock value that come after a place in the list, in order. It returns
+// at most as many as the page needs.
 func (p *historyReader) findUnclocked(list *List, w query.RangeScan, below query.OrderKey, k *spec.Kind) ([]query.Hit, error) {
 	w.NoClock, w.Below.Clock, w.Below.Record = true, 0, 0
 	var loose []query.Hit

@@ -1,4 +1,4 @@
-// Bounded store: the records of the store that a list may show.
+// Bounded store: the stored records that a composed list is allowed to show.
 
 package compose
 
@@ -11,44 +11,44 @@ import (
 	"understudy/spec"
 )
 
-// Uncovered is the error that a list cannot be made from records now.
+// Uncovered is the error that a list cannot be composed now, because not all of its records are stored.
 type Uncovered struct{ Why string }
 
-// Error returns "not mirrored yet: " and what is missing.
+// Error returns "not mirrored yet: " followed by the reason.
 func (e *Uncovered) Error() string { return understudy.ErrNotMirrored.Error() + ": " + e.Why }
 
 // Unwrap returns ErrNotMirrored.
 func (e *Uncovered) Unwrap() error { return understudy.ErrNotMirrored }
 
-// Bounded is a store without the records that a list may not show. It also records what it met. Only one
-// goroutine may use it.
+// Bounded is a store that leaves out the records that a composed list must not show. It also notes what it found
+// while it was read. It is for one goroutine.
 type Bounded struct {
 	Store
 	Kind            *spec.Kind
-	WalkedAt        time.Time // when all stored records were last seen
-	CoveredFrom     int64     // older records are not covered; 0 if all are
-	ForgottenBefore int64     // upstream has dropped older records; 0 if it drops none
+	WalkedAt        time.Time // when the last full read of the list ended, in which every stored record was seen
+	CoveredFrom     int64     // the clock value below which records may be missing from the store; 0 if all are stored
+	ForgottenBefore int64     // the clock value below which upstream has dropped records; 0 if it drops none
 
-	ReachedUncovered bool // a record older than CoveredFrom was reached
-	Invalid          bool // a write touched a record
-	FoundUnseen      bool // a record does not say which account it belongs to, and the walk did not see it
+	ReachedUncovered bool // whether a record older than CoveredFrom was read
+	Invalid          bool // whether a record was read that a write has changed
+	FoundUnseen      bool // whether a record was read that does not say to which account it belongs and was not in the last full read
 
-	endsAtNewest bool // the list ends at the newest page's records:
+	endsAtNewest bool // whether the list begins with the records on the newest page
 	newestPlace  query.OrderKey
-	seenSince    time.Time // records above newestPlace that were first seen after this time are left out
+	seenSince    time.Time // of the records above newestPlace, those that were first seen after this time are left out
 }
 
-// Seek passes the store's records that upstream still has to yield.
+// Seek calls yield with the stored records that match the query, except those that upstream has dropped or has not listed yet.
 func (w *Bounded) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	if w.ForgottenBefore != 0 || w.endsAtNewest && (q.Below == 0 || q.Below > w.newestPlace) {
-		q.Limit = 0 // some records do not count
+		q.Limit = 0 // the store must not count records that are left out here
 	}
 	for {
 		left, last, skipped, ended := q.Limit, q.Below, false, false
 		err := w.Store.Seek(ctx, q, func(f query.Hit) bool {
 			last = f.Order
 			switch {
-			case w.isAboveNewest(f): // the record does not count
+			case w.isAboveNewest(f): // the record is above the newest page, so it is left out and not counted
 				skipped = true
 				return true
 			case left > 0:
@@ -60,11 +60,11 @@ func (w *Bounded) Seek(ctx context.Context, q query.RecordQuery, yield func(quer
 		if err != nil || ended || left == 0 || !skipped {
 			return err
 		}
-		q.Below = last // upwards, counted records may stand above those that do not count
+		q.Below = last // when reading upwards, more records that count may be above those that were left out
 	}
 }
 
-// passOn passes a record to yield if the list may show it. It returns false to stop.
+// passOn calls yield with a record if the list may show it. It returns false if no more records are needed.
 func (w *Bounded) passOn(f query.Hit, yield func(query.Hit) bool) bool {
 	k := w.Kind
 	if w.ForgottenBefore != 0 || w.CoveredFrom != 0 {
@@ -88,13 +88,13 @@ func (w *Bounded) passOn(f query.Hit, yield func(query.Hit) bool) bool {
 	return yield(f)
 }
 
-// maxResponseTime is how long before its receipt upstream may have created the newest page.
+// maxResponseTime is how long upstream may take from creating its newest page until we have received it.
 const maxResponseTime = time.Minute
 
-// EndAtNewest ends the list at the records of the newest page, whose ids and time are given. A record above
-// them came from another page, an instance or a write, and records between may be unknown. A client that
-// reads down to the first known record would never see those. A record that upstream's newest page should
-// have shown but did not is left in the list.
+// EndAtNewest makes the list begin with the records of the newest page, whose ids and time are given. A record above
+// them was seen elsewhere, such as on another page or after a write, and the records between may not be known. A
+// client that reads down to the first record it knows would then never see those between. A record that upstream's
+// newest page should have shown but did not show stays in the list.
 func (w *Bounded) EndAtNewest(ctx context.Context, source string, head []string, newest time.Time) error {
 	w.endsAtNewest, w.seenSince = true, newest.Add(-maxResponseTime)
 	for _, id := range head {
@@ -105,19 +105,18 @@ func (w *Bounded) EndAtNewest(ctx context.Context, source string, head []string,
 		w.newestPlace = max(w.newestPlace, place)
 	}
 	if w.newestPlace == 0 && len(head) > 0 {
-		w.endsAtNewest = false // all of them were erased
+		w.endsAtNewest = false // none of the records on the newest page is stored any more
 	}
 	return nil
 }
 
-// isAboveNewest reports whether a record stands above the records of the newest page and was first seen
-// later.
+// isAboveNewest reports whether a record would be listed above the newest page's records, and was first seen after that page.
 func (w *Bounded) isAboveNewest(f query.Hit) bool {
 	return w.endsAtNewest && f.Order > w.newestPlace && !f.Record.Since.Before(w.seenSince)
 }
 
-// FindPlace returns the place of a record. It returns ErrNotMirrored if the record stands above the newest
-// page, because a walk that began there would skip unseen records.
+// FindPlace returns the place of a record in lists. It returns ErrNotMirrored if the record is above the newest
+// page's records, because a client that reads on from there would miss records that are not stored yet.
 func (w *Bounded) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
 	place, err := w.Store.FindPlace(ctx, source, kind, id)
 	if err != nil || !w.endsAtNewest || place <= w.newestPlace {

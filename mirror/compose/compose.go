@@ -1,4 +1,4 @@
-// Composing: a list's answer made from records.
+// Composing: a page of a list is made from stored records.
 
 // Package compose makes answers for lists from stored records, in upstream's own format.
 //
@@ -22,52 +22,51 @@ import (
 	"understudy/spec/paging"
 )
 
-// Options are what composing needs besides the request. With the zero value no record is stored.
+// Options are what New needs besides the request. The zero value works as if no record were stored.
 type Options struct {
-	// Now returns the time, for requests that upstream refuses depending on the time. If it is nil, such
-	// lists are not composed.
+	// Now returns the time. It is needed for requests that upstream refuses or not depending on the time. If it is
+	// nil, such lists are not composed.
 	Now func() time.Time
-	// Local is a query beyond upstream's own parameters, or nil.
+	// Local is a query that upstream's own parameters cannot express. It may be nil.
 	Local *request.LocalQuery
 	// FindRecord returns a stored record of a kind in any shape, or nil. A list under a record, or under
 	// another account, is composed only if that record is stored, because upstream answers 404 without it.
 	// New calls it at most a few times. If it is nil, no record counts as stored.
 	FindRecord func(kind, id string) *understudy.Record
-	// FindListed returns a record as this list last showed it. It returns nil if the list never did, or if
-	// the record has changed since; the argument is the record in another list's shape. If it is nil, lists
-	// whose rows contain more than those of other lists are not composed.
+	// FindListed returns a record in the form in which this list last showed it. Its argument is the record in the
+	// form of another list. It returns nil if this list has never shown the record, or if the record has changed
+	// since. If FindListed is nil, lists are not composed if their rows have more fields than those of other lists.
 	FindListed func(*understudy.Record) *understudy.Record
-	// ListedOnly uses only records in the list's own shape, even if the spec says how to convert those of
-	// another list.
+	// ListedOnly leaves out records in the form of another list, even if the spec says how to convert them.
 	ListedOnly bool
-	// OwnTokens allows page tokens in our own format if the spec has no rule. Upstream refuses them, so such
-	// a list must be composed to its end.
+	// OwnTokens permits page tokens in Understudy's format if the spec does not describe upstream's. Upstream refuses
+	// our tokens, so all later pages of the list must be composed too.
 	OwnTokens bool
-	// NewestFirstOnly says that records can only be read newest first.
+	// NewestFirstOnly means that records can be read only from the newest to the oldest.
 	NewestFirstOnly bool
 }
 
-// List is one page of a list while it is composed. Only one goroutine may use it.
+// List composes one page of a list. Only one goroutine may use it.
 type List struct {
 	req   listRequest
 	place position
 	tests []query.Condition
-	match *query.Matcher // the matcher compiled from tests
+	match *query.Matcher // the compiled form of tests
 	seek  query.RecordQuery
 
-	isEmpty   bool // upstream shows nothing here, or no record can match
-	rewritten bool // the rows are in the list's shape
-	hasMore   bool // rows follow after the last one
+	isEmpty   bool // whether the list is empty, because upstream shows nothing here or no record can match
+	rewritten bool // whether the rows are already in the form in which this list shows records
+	hasMore   bool // whether the list has more rows after the last row of the page
 	seen      rowCount
 
-	// The rows so far, and whether Take accepts more:
+	// The rows of the page so far, their size in bytes, and whether Take accepts more records.
 	rows  []query.Hit
 	bytes int64
 	done  bool
 	pass  pass
 }
 
-// listRequest is a request for a list, with its part of the spec.
+// listRequest is the parsed request for a list, and the part of the spec that describes it.
 type listRequest struct {
 	src     *spec.Source
 	target  *spec.Target
@@ -75,33 +74,33 @@ type listRequest struct {
 	options Options
 }
 
-// position is where the page begins and ends in its list.
+// position says which part of the list the page shows.
 type position struct {
 	size, page int64
-	skip       int64  // number of rows before the page, if it is named only by a number
-	token      string // the page token of the request
-	start      string // the record that the token names
-	backward   bool   // the page ends before that record
-	upward     bool   // the list continues above that record (paging.Rules.Back)
-	trimmed    bool   // an upward page that is read downward has rows before its first one
+	skip       int64  // the number of rows before the page, if the request names the page only by a number
+	token      string // the page token in the request
+	start      string // the id of the record that the page token names
+	backward   bool   // whether the page ends before the record that the token names, instead of beginning after it
+	upward     bool   // whether the list continues above the record that the token names (paging.Rules.Back)
+	trimmed    bool   // whether an upward page that is read downward has rows before its first row
 	form       paging.TokenForm
 	stop       query.OrderKey
 }
 
-// pass is the purpose for which records are read.
+// pass says why the records are read: for the rows of the page, or to find out if there are more.
 type pass uint8
 
 const (
 	passRows pass = iota
-	passMore      // find out whether a record follows the last row of a page read backward
+	passMore      // records are read to find out whether any follows a page that was read backward
 )
 
 // MaxBytes is the maximum size of the rows of one page.
 const MaxBytes = 64 << 20
 
-// New parses the path and query of a list request. It returns a *Refusal if upstream itself refuses the
-// request. It returns ErrInvalid with a reason if the list cannot be composed. Examples are a kind without
-// records, an unknown parameter, or a value for which upstream's answer is unknown.
+// New parses the path and the query of a request for a list. It returns a *Refusal if upstream would refuse the
+// request. It returns ErrInvalid with the reason if the list cannot be composed. Examples are a kind without records,
+// an unknown parameter, or a value for which upstream's answer is not known.
 func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.HasKeyHeader() {
 		return nil, fmt.Errorf("%w: records are kept as they are without the header %s", understudy.ErrInvalid, t.Header[0].Name)
@@ -132,7 +131,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 			return nil, err
 		}
 	}
-	for _, f := range t.Kind.Fields { // a fixed order, unlike that of the map
+	for _, f := range t.Kind.Fields { // sorted, because the order of a Go map changes from run to run
 		if value, ok := t.List.FixedValues[f.Name]; ok {
 			l.addEqual(f.Name, value)
 		}
@@ -154,7 +153,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	return l, nil
 }
 
-// begin prepares the list for the first record.
+// begin prepares the list for the first call of Take.
 func (l *List) begin() {
 	l.match = query.Compile(l.tests, query.Options{})
 	if l.place.backward && !l.req.options.NewestFirstOnly {
@@ -179,14 +178,14 @@ func (l *listRequest) localFilter() func(*understudy.Record) bool {
 	return l.options.Local.CanFind
 }
 
-// Seek returns the query for the records to pass to Take. Records beyond the query do no harm.
+// Seek returns the query for the records that the caller must pass to Take. More records than these do no harm.
 func (l *List) Seek() query.RecordQuery { return l.seek }
 
-// Start returns the record after which the page begins, or before which it ends if back is true; "" if there
-// is none. The caller must pass its place to SetStart before the first Take.
+// Start returns the record after which the page begins, or if back is true, before which the page ends. id is "" if there is no
+// such record. Otherwise the caller must pass the record's place to SetStart before the first call of Take.
 func (l *List) Start() (id string, back bool) { return l.place.start, l.place.backward }
 
-// SetStart sets the place of the record that Start names, whether or not that record still exists.
+// SetStart sets the place of the record that Start returned. The record itself may have been deleted.
 func (l *List) SetStart(p query.OrderKey) {
 	if l.place.backward && l.req.options.NewestFirstOnly {
 		l.place.stop = p
@@ -195,11 +194,10 @@ func (l *List) SetStart(p query.OrderKey) {
 	l.seek.Below = p
 }
 
-// HasRecord reports whether the list contains a record, on any page.
+// HasRecord reports whether any page of the list shows a record.
 func (l *List) HasRecord(f query.Hit) bool { return !l.isEmpty && l.matchRecord(f) }
 
-// MaxRecords returns how many records of the list, counted from the start of Seek, determine the page. It
-// returns 0 if all do.
+// MaxRecords returns how many of the records in the query of Seek are enough to make the page. It returns 0 if all are needed.
 func (l *List) MaxRecords() int64 {
 	if l.place.stop != 0 {
 		return 0
@@ -207,8 +205,8 @@ func (l *List) MaxRecords() int64 {
 	return l.place.skip + l.place.size + 1
 }
 
-// Take adds one record, in the order of Seek. It returns false if no more records are needed. The list keeps
-// the bodies.
+// Take adds one record. Records must come in the order of Seek. It returns false if the page needs no more. The list
+// keeps a reference to the record's body.
 func (l *List) Take(f query.Hit) bool {
 	if l.done || !l.matchRecord(f) {
 		return !l.done
@@ -221,7 +219,8 @@ func (l *List) Take(f query.Hit) bool {
 	case l.place.skip > 0:
 		l.place.skip--
 		return true
-	case l.place.stop != 0 && int64(len(l.rows)) == l.place.size: // downward to a token: the last rows count
+	// a page that is read downward to its token shows the last rows before the token
+	case l.place.stop != 0 && int64(len(l.rows)) == l.place.size:
 		l.bytes -= int64(len(l.rows[0].Record.Body))
 		l.rows, l.place.trimmed = slices.Delete(l.rows, 0, 1), true
 	}
@@ -234,7 +233,7 @@ func (l *List) Take(f query.Hit) bool {
 	return true
 }
 
-// hasNextPage reports whether the list continues after this page in reading direction.
+// hasNextPage reports whether the list has rows after this page, in the direction in which the client reads.
 func (l *List) hasNextPage() bool {
 	if l.place.upward && l.req.options.NewestFirstOnly {
 		return l.place.trimmed
@@ -242,21 +241,21 @@ func (l *List) hasNextPage() bool {
 	return l.hasMore
 }
 
-// HasNumberedPages reports whether this page or the next is named only by a number. Next to a page that
-// upstream gave at another time, rows could be missing or repeated.
+// HasNumberedPages reports whether this page or the next is named only by a number. Such a page must not stand beside
+// a page that upstream gave at another time: rows could be missing or occur twice.
 func (l *List) HasNumberedPages() bool {
 	return l.req.paging.IsSliding() && (l.place.page > 0 || l.hasNextPage())
 }
 
-// NeedAnotherPass reports whether Seek has a new query after all its records were passed. A page before a
-// token is read backward first. A second pass finds out whether records follow it.
+// NeedAnotherPass reports whether all records must be read a second time, with the new query that Seek returns. A
+// page before a token is read backward first. The second pass finds out whether rows follow the page.
 func (l *List) NeedAnotherPass() bool {
 	if !l.place.backward || l.req.options.NewestFirstOnly || l.pass == passMore || l.isEmpty {
 		return false
 	}
 	slices.Reverse(l.rows)
 	if l.place.upward {
-		return false // the rows found are those that the answer reports
+		return false // an upward page needs no other pass, because it has been read in the direction of the list
 	}
 	l.pass, l.done, l.hasMore = passMore, false, false
 	l.seek.OldestFirst = !l.seek.OldestFirst
@@ -270,15 +269,15 @@ func (l *List) NeedAnotherPass() bool {
 
 // Store is where records are read from.
 type Store interface {
-	// Seek passes records in the order of their places to yield, until yield returns false.
+	// Seek calls yield with records in the order of their places until yield returns false.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
-	// FindPlace returns the place of a record, also of a deleted one. It returns ErrNotFound if the record was
-	// never seen.
+	// FindPlace returns the place of a record in lists, even if the record has been deleted. It returns ErrNotFound
+	// if the record has never been stored.
 	FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error)
 }
 
-// Fill reads the page's records from a store. It returns ErrInvalid if the token names a record that was
-// never seen; then upstream must be asked (see RefuseToken).
+// Fill reads the records of the page from a store. It returns ErrInvalid if the page token names a record that has
+// never been stored. The caller must then ask upstream (see RefuseToken).
 func (l *List) Fill(ctx context.Context, s Store) error {
 	if l.isEmpty {
 		return nil

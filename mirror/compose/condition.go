@@ -1,4 +1,4 @@
-// Conditions: a record's fields are tested in one pass over its body.
+// Conditions: all tests of a list are applied to a record in one pass over its body.
 
 package compose
 
@@ -8,12 +8,12 @@ import (
 	"understudy/spec"
 )
 
-// addTest adds a condition on a field.
+// addTest adds a condition on a field: only records for which holds is true belong to the list.
 func (l *List) addTest(name string, holds query.Test) {
 	l.tests = append(l.tests, query.Condition{Fields: []query.Field{fieldOf(l.req.target.Kind, name)}, Test: holds})
 }
 
-// fieldOf returns a kind's field. A field that the spec does not name is text.
+// fieldOf returns the field of a kind. A field that is not in the spec has type text.
 func fieldOf(k *spec.Kind, name string) query.Field {
 	if f := k.Field(name); f != nil {
 		return query.FieldOf(f)
@@ -21,10 +21,9 @@ func fieldOf(k *spec.Kind, name string) query.Field {
 	return query.Field{Name: name, Type: spec.TypeText}
 }
 
-// matchRecord reports whether a record belongs to the list. Bodies come from the store, which accepts only
-// well-formed objects.
+// matchRecord reports whether a record belongs to the list. The record's body must be valid JSON, which the store guarantees.
 func (l *List) matchRecord(f query.Hit) bool {
-	// The local filter comes first: the time of the later tests must not depend on a hidden record.
+	// The local filter comes before all tests, so that their time does not reveal anything about a hidden record.
 	if only := l.req.localFilter(); only != nil && !only(f.Record) {
 		return false
 	}
@@ -40,15 +39,15 @@ func (l *List) matchRecord(f query.Hit) bool {
 	return true
 }
 
-// wholeObject returns the span of the object that makes up a body.
+// wholeObject returns the span of the JSON object that a body consists of.
 func wholeObject(body []byte) jsonspan.Value {
 	return jsonspan.Value{Kind: jsonspan.Object, End: len(body)}
 }
 
-// find returns one field of a body.
+// find returns the value of one field in a body.
 func find(k *spec.Kind, body []byte, name string) query.Value {
 	return query.Find(body, wholeObject(body), fieldOf(k, name))
 }
 
-// equalTest returns a test for one text value.
+// equalTest returns the test that a field has one text as its value.
 func equalTest(want string) query.Test { return query.OneOf{Texts: []string{want}} }

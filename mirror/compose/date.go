@@ -1,4 +1,4 @@
-// Dates: the formats in which filters take a time.
+// Dates: the formats in which filters accept a time.
 
 package compose
 
@@ -13,9 +13,9 @@ import (
 // span is the time that a date covers, in Unix seconds: a second, a day, a month or a year.
 type span struct{ from, until int64 }
 
-// parseSpan parses a date in one of the formats that APIs accept: a day, a month, a year, or a second in RFC
-// 3339 and similar formats or in the American format. Fractions of a second are dropped. Without a zone the
-// time is UTC; common zone abbreviations are accepted after a second.
+// parseSpan parses a date in one of the formats that APIs accept: a day, a month, a year, or a second in RFC 3339,
+// similar formats or the American format. It drops fractions of a second. A time without a zone is UTC. After a
+// second it accepts common abbreviations of zones.
 func parseSpan(value string) (span, bool) {
 	switch len(value) {
 	case len("2006"):
@@ -37,7 +37,8 @@ func parseSpan(value string) (span, bool) {
 	return span{at, at + 1}, err == nil
 }
 
-// parseWide parses a date and returns the span of that many years, months and days.
+// parseWide parses a date with a layout, and returns the span of the given number of years, months and days that
+// begins with it.
 func parseWide(value, form string, years, months, days int) (span, bool) {
 	t, err := understudy.ParseTime(value, time.UTC, form)
 	return span{t.Unix(), t.AddDate(years, months, days).Unix()}, err == nil
@@ -45,7 +46,7 @@ func parseWide(value, form string, years, months, days int) (span, bool) {
 
 func oneSecond(at int64) (span, bool) { return span{at, at + 1}, true }
 
-// cutZone removes a zone abbreviation from the end of a date.
+// cutZone removes the abbreviation of a zone from the end of a date. east is the zone's offset from UTC in seconds.
 func cutZone(value string) (rest string, east int64, ok bool) {
 	at := strings.LastIndexByte(value, ' ')
 	if at < 1 {
@@ -70,9 +71,9 @@ func cutZone(value string) (rest string, east int64, ok bool) {
 	return value[:at], hours * 3600, true
 }
 
-// Place returns the time that orders a record in lists while no page has shown its place, in Unix seconds. It
-// is the kind's clock or, without a value, the kind's order field; 0 without either. clocked reports that it
-// is the clock.
+// Place returns the time, in Unix seconds, that decides a record's position in lists until a page has shown the
+// record. It is the kind's clock field, or if that has no value, the kind's order field. It is 0 if neither has a
+// value. clocked is true if it is the clock field.
 func Place(k *spec.Kind, body []byte) (at int64, clocked bool) {
 	if at = timeOf(k, k.Clock, body); at != 0 {
 		return at, true

@@ -14,7 +14,7 @@ import (
 	"understudy/spec"
 )
 
-// addFilter adds one of the list's filters if the request has it. A filter without a value narrows nothing.
+// addFilter adds the condition of one filter if the request uses the filter. A filter with an empty value has no effect.
 func (l *List) addFilter(f *spec.Filter) error {
 	p, there := l.req.param(f.Name)
 	switch {
@@ -60,19 +60,19 @@ func (l *List) addFilter(f *spec.Filter) error {
 	return nil
 }
 
-// addEqual requires one value of a field.
+// addEqual adds the condition that a field has one value.
 func (l *List) addEqual(name, value string) {
 	l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: name, Any: []string{value}})
 	l.addTest(name, equalTest(value))
 }
 
-// isScanned reports whether a filter on a field must not use an index (LocalQuery.Scan). The kind's clock is
-// exempt, because it says where to read.
+// isScanned reports whether the filter must be tested on every record and not by an index (LocalQuery.Scan). The
+// kind's clock field is an exception, because it decides where reading begins.
 func (l *listRequest) isScanned(field string) bool {
 	return l.options.Local != nil && l.options.Local.NoIndex && field != l.target.Kind.Clock
 }
 
-// addEqualFilter adds a filter for one value, or for several values separated by commas.
+// addEqualFilter adds a filter that accepts one value, or several values separated by commas.
 func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 	if f.Type == spec.TypeBool {
 		asked, ok := parseBool(value)
@@ -97,7 +97,7 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 	return nil
 }
 
-// addManyFilter requires one or all of several values.
+// addManyFilter adds a filter with several values, of which a record must have one or all.
 func (l *List) addManyFilter(f *spec.Filter, values []string) {
 	if f.ListMatch == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") &&
 		!l.req.isScanned(f.Field) && !f.FoldCase {
@@ -107,7 +107,7 @@ func (l *List) addManyFilter(f *spec.Filter, values []string) {
 	l.addTest(head, query.Elements{Member: rest, Texts: values, All: f.ListMatch == "all", FoldCase: f.FoldCase})
 }
 
-// addLocalEqual adds a filter whose value stands for another one (LocalQuery.Equal).
+// addLocalEqual adds a filter whose value stands for another value, such as a hash (LocalQuery.Equal).
 func (l *List) addLocalEqual(f *spec.Filter, e query.Equality) {
 	if e.Predicate != nil && !l.req.isScanned(f.Field) {
 		l.seek.Predicates = append(l.seek.Predicates, *e.Predicate)
@@ -120,8 +120,8 @@ func parseBool(value string) (is, ok bool) {
 	return is, is || strings.EqualFold(value, "false")
 }
 
-// refuseWiden handles a filter that makes upstream show records that its lists usually omit. Those records
-// are not stored.
+// refuseWiden returns an error for a filter value that makes upstream show additional records. Such records are not
+// in other lists, so they are not stored.
 func (l *listRequest) refuseWiden(f *spec.Filter, value string) error {
 	asked, ok := parseBool(value)
 	switch {
@@ -135,7 +135,7 @@ func (l *listRequest) refuseWiden(f *spec.Filter, value string) error {
 
 const secondsPerDay = 86400
 
-// addTimeFilter adds a filter on a time.
+// addTimeFilter adds a filter for a time.
 func (l *List) addTimeFilter(f *spec.Filter, value string) error {
 	if err := l.req.checkLongest(f, value); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (l *List) addTimeFilter(f *spec.Filter, value string) error {
 	return nil
 }
 
-// checkLongest refuses a time range that is longer than upstream allows.
+// checkLongest returns upstream's refusal if the time range of the request is longer than upstream allows.
 func (l *listRequest) checkLongest(f *spec.Filter, value string) error {
 	if f.MaxDays == 0 {
 		return nil
@@ -202,7 +202,7 @@ func (l *listRequest) checkRange(f *spec.Filter, from, to int64) error {
 	return nil
 }
 
-// parseFilterTime returns the time of a filter, in seconds if the filter takes a number.
+// parseFilterTime parses the time in a filter. If the filter takes a number, the number is in seconds.
 func parseFilterTime(f *spec.Filter, value string) (span, bool) {
 	if !isInSeconds(f) {
 		return parseSpan(value)
@@ -214,12 +214,12 @@ func parseFilterTime(f *spec.Filter, value string) (span, bool) {
 	return oneSecond(at)
 }
 
-// isInSeconds reports whether a filter on a time takes a number.
+// isInSeconds reports whether a filter for a time takes a number.
 func isInSeconds(f *spec.Filter) bool {
 	return f.Type == spec.TypeEpoch || f.Type == spec.TypeInt
 }
 
-// maxSeconds is a limit far beyond all real times.
+// maxSeconds is a number of seconds that is later than any time in a record.
 const maxSeconds = 1 << 40
 
 func (l *listRequest) readClock(f *spec.Filter) (int64, error) {
@@ -229,7 +229,7 @@ func (l *listRequest) readClock(f *spec.Filter) (int64, error) {
 	return l.options.Now().Unix(), nil
 }
 
-// edges returns the first and the last second that match a filter.
+// edges returns the first and the last second that a filter for a time accepts.
 func edges(f *spec.Filter, asked span) (e [2]int64) {
 	first, last := int64(math.MinInt64), int64(math.MaxInt64)
 	switch {
@@ -249,8 +249,8 @@ func edges(f *spec.Filter, asked span) (e [2]int64) {
 	return [2]int64{first, last}
 }
 
-// addTimeRange requires a time range of a field. Places cannot be used, because a record keeps its place
-// while its clock may still change.
+// addTimeRange adds the condition that the time in a field is in a range. It cannot use the places of records,
+// because a record keeps its place even if its clock field changes.
 func (l *List) addTimeRange(name string, e [2]int64) {
 	term := query.Predicate{Field: name}
 	if e[0] > 0 {

@@ -1,4 +1,4 @@
-// Instances: the answer to the path of one record.
+// Instances: answers to requests for a single record.
 
 package compose
 
@@ -13,7 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// InstancePage returns the page that upstream would have answered with a record.
+// InstancePage returns the page with one record, as upstream would answer a request for it.
 func InstancePage(s *spec.Source, t *spec.Target, rec *understudy.Record) *understudy.Page {
 	body, start, end := t.Instance.Wrap(rec.Body, t.Key.RequestURI(), s.PublicURL+t.Key.RequestURI())
 	return &understudy.Page{
@@ -25,9 +25,9 @@ func InstancePage(s *spec.Source, t *spec.Target, rec *understudy.Record) *under
 	}
 }
 
-// IsUnderTarget reports whether upstream would show a record under the target's path. Each path variable that
-// is not part of the id, such as the account, must occur in the record as a string. Otherwise one account's
-// record would be answered under another's path. A record with its own address is checked by that address.
+// IsUnderTarget reports whether upstream would show a record under the target's path. If a path variable is not part
+// of the id, such as the account, one of the record's values must be equal to it. Otherwise a path of one account
+// could show a record of another. If records contain their own address, it compares the address instead.
 func IsUnderTarget(t *spec.Target, body []byte) bool {
 	if t.Instance.Address != "" {
 		v, _ := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, t.Instance.Address)
@@ -50,8 +50,8 @@ func IsUnderTarget(t *spec.Target, body []byte) bool {
 	return true
 }
 
-// IDAt returns the id of the record whose own address is the target's path, in any shape of its kind. It
-// returns "" if no such record is stored.
+// IDAt returns the id of the record whose address is the target's path, in any shape of its kind. It returns "" if no
+// such record is stored.
 func IDAt(ctx context.Context, s *spec.Source, t *spec.Target, records Store) (id string) {
 	q := query.RecordQuery{Source: s.Name, Kinds: []string{t.Kind.Name},
 		Predicates: []query.Predicate{{Field: t.Instance.Address, Any: []string{s.PublicURL + t.Key.Path()}}}}

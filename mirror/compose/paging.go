@@ -1,4 +1,4 @@
-// Reading: the path and the paging parameters of a list request.
+// Parsing: the path and the paging parameters of a request for a list.
 
 package compose
 
@@ -13,7 +13,8 @@ import (
 	"understudy/spec"
 )
 
-// checkParams refuses parameters that the spec does not name, because upstream's answer to them is unknown.
+// checkParams returns an error if the request has a parameter that the spec does not name, because upstream's answer
+// to it is not known.
 func (l *listRequest) checkParams() error {
 	p := l.paging
 	for _, one := range l.target.Query {
@@ -25,7 +26,7 @@ func (l *listRequest) checkParams() error {
 	return nil
 }
 
-// param returns the parameter of that name. If there are several, the last counts.
+// param returns the parameter of a name. If the request has it several times, the last one is returned.
 func (l *listRequest) param(name string) (p understudy.Param, there bool) {
 	for _, one := range l.target.Query {
 		if one.Name == name && name != "" {
@@ -35,7 +36,7 @@ func (l *listRequest) param(name string) (p understudy.Param, there bool) {
 	return p, there
 }
 
-// narrowToVar narrows the list to the record that a path variable names.
+// narrowToVar adds the condition that follows from a path variable, such as the id of the account or parent record.
 func (l *List) narrowToVar(i int) error {
 	t, v := l.req.target, l.req.target.Vars[i]
 	name := t.Spec.VarFields[v.Name]
@@ -48,24 +49,24 @@ func (l *List) narrowToVar(i int) error {
 		l.seek.Parent = t.RootID()
 		return nil
 	case f != nil && user && len(l.req.src.Roots) == 0:
-		l.addTest(f.Name, equalTest(v.Value)) // nearly all stored records match: an index would not help
+		l.addTest(f.Name, equalTest(v.Value)) // an index would not help, because nearly all stored records have this value
 	case f != nil:
 		l.addEqual(f.Name, v.Value)
-	case i+1 < len(t.Vars): // the record that the next variable names decides
-	case !user: // the user's own records are stored separately (Kind.UnscopedVar)
+	case i+1 < len(t.Vars): // the next variable names a record that belongs to this one, so it is enough to check that record
+	case !user: // without a field for it, only the user's own records are stored (Kind.UnscopedVar)
 		return fmt.Errorf("%w: records of this list do not tell their %s", understudy.ErrInvalid, v.Name)
 	}
 	if f != nil && f.Name == t.Kind.Parent {
 		l.seek.Parent = v.Value
 	}
-	if user || root { // the walks of its lists show that it exists
+	if user || root { // full reads of its lists have shown that the account exists
 		return nil
 	}
 	return l.checkParent(i, f)
 }
 
-// checkParent checks that the record which a variable names exists, and that it lies under the records of the
-// variables before it.
+// checkParent returns an error unless the record that a path variable names is stored and belongs to the records of
+// the variables before it.
 func (l *List) checkParent(i int, f *spec.Field) error {
 	t, v := l.req.target, l.req.target.Vars[i]
 	kind := l.req.parentKind(v.Name, f)
@@ -86,15 +87,16 @@ func (l *List) checkParent(i int, f *spec.Field) error {
 				understudy.Clip(v.Value), understudy.Clip(before.Value))
 		}
 	}
-	// Records that upstream drops with their parent may still be stored after the parent is final.
+	// Upstream drops these records together with their parent. If the parent is final, some of the stored records may
+	// no longer exist upstream.
 	if t.Kind.Retention.WithParent && rec.Final && f != nil && f.Name == t.Kind.Parent {
 		l.isEmpty = true
 	}
 	return nil
 }
 
-// parentKind returns the kind of the record that a variable names. It is the kind to which the variable's
-// field links, in this kind or in another.
+// parentKind returns the kind of the record that a path variable names. It is the kind that a field for the variable
+// links to, in this kind or in another.
 func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 	sp := l.target.Spec
 	if f == nil {
@@ -110,7 +112,7 @@ func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 	return sp.Kind(f.Link)
 }
 
-// readPlace reads which page of the list is requested.
+// readPlace parses the parameters that say which page of the list is requested.
 func (l *List) readPlace() error {
 	p := l.req.paging
 	if p.IsOnePage() || p.Size == "" {
@@ -150,7 +152,7 @@ func (l *List) readPlace() error {
 	return nil
 }
 
-// readSize reads the page size.
+// readSize parses the page size.
 func (l *List) readSize() error {
 	p, odd := l.req.paging, &l.req.target.Spec.Quirks
 	if l.place.size = int64(p.Default); l.place.size <= 0 {
@@ -176,7 +178,7 @@ func (l *List) readSize() error {
 	return nil
 }
 
-// parseNumber parses decimal digits. A number of more than 31 bits counts as the largest one.
+// parseNumber parses decimal digits. A number with more than 31 bits becomes the largest number of 31 bits.
 func parseNumber(text string) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -188,9 +190,8 @@ func parseNumber(text string) (int64, bool) {
 	return n, true
 }
 
-// readToken finds the record that a page token names. A token in the spec's format names the page after a
-// record. With its first A replaced by B it names the page before the record, as upstreams with that format
-// write it.
+// readToken parses the page token, which names a record, in the spec's format. The page begins after that record. If the first
+// A of the token is replaced by a B, the page ends before the record, as in upstream's own tokens of this format.
 func (l *List) readToken() error {
 	id, back, ok := l.place.form.ID(l.place.token)
 	l.place.backward = back || l.place.upward
@@ -204,7 +205,7 @@ func (l *List) readToken() error {
 	return l.checkTokenOwner()
 }
 
-// checkTokenOwner refuses a token whose record is known to belong to another account.
+// checkTokenOwner returns upstream's refusal if the record that the page token names belongs to another account.
 func (l *List) checkTokenOwner() error {
 	t := l.req.target
 	var rec *understudy.Record
@@ -236,6 +237,6 @@ func (l *List) checkTokenOwner() error {
 	return nil
 }
 
-// RefuseToken returns upstream's refusal of a token that names no record of the list. It is for callers that
-// know that the record never existed. It returns ErrInvalid if the spec does not describe the refusal.
+// RefuseToken returns upstream's refusal of a page token that names no record of the list. Callers use it only if the
+// record has certainly never existed. It returns ErrInvalid if the spec does not describe the refusal.
 func (l *List) RefuseToken() error { return l.req.refuse("token") }

@@ -1,4 +1,4 @@
-// Refusals: requests that upstream itself refuses.
+// Refusals: the error responses of upstream to requests that it does not accept.
 
 package compose
 
@@ -19,8 +19,8 @@ import (
 type Refusal struct {
 	Status      int
 	ContentType string
-	Body        []byte // as upstream writes it; JSON if the spec's template is JSON
-	Message     string // the message for people
+	Body        []byte // the body of the response, in the format of the spec's template
+	Message     string // the part of the body that is written for people
 }
 
 // Error returns a text such as "upstream refuses this (400): Invalid date value."
@@ -28,7 +28,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("upstream refuses this (%d): %s", r.Status, r.Message)
 }
 
-// Page returns the refusal as the answer to a request. at is its time.
+// Page returns the refusal as upstream's answer to the request for a target. at becomes the time of the page.
 func (r *Refusal) Page(t *spec.Target, at time.Time) *understudy.Page {
 	p := &understudy.Page{Key: t.Key, Status: r.Status, ContentType: r.ContentType, Body: r.Body, At: at, Sum: checksum(r.Body)}
 	if t.Kind != nil {
@@ -37,18 +37,18 @@ func (r *Refusal) Page(t *spec.Target, at time.Time) *understudy.Page {
 	return p
 }
 
-// refuse returns upstream's refusal of a parameter. word is its name in the spec's errors: date, bool,
-// retention, range, size, size_above, page or token. The status is 400; a word without a code gets the code
-// of invalid. If the spec has no message, refuse returns ErrInvalid.
+// refuse returns upstream's refusal of a parameter. word is a name in the spec's errors: date, bool, retention,
+// range, size, size_above, page or token. The status is 400. If the spec has no error code for the word, it uses the
+// code for "invalid". If the spec has no message, refuse returns ErrInvalid.
 func (l *listRequest) refuse(word string) error {
 	return buildRefusal(l.target, word, http.StatusBadRequest)
 }
 
-// RefuseNotFound returns upstream's 404 to a request for a record that does not exist. It is a *Refusal, or
-// ErrInvalid if the spec does not describe it.
+// RefuseNotFound returns upstream's 404 response for a record that does not exist, as a *Refusal. If the spec does
+// not describe the response, it returns ErrInvalid.
 func RefuseNotFound(t *spec.Target) error { return buildRefusal(t, "not_found", http.StatusNotFound) }
 
-// buildRefusal returns the refusal for a word of the spec's errors.
+// buildRefusal returns the refusal for a word in the spec's errors.
 func buildRefusal(t *spec.Target, word string, status int) error {
 	e := &t.Spec.Errors
 	message, ok := e.Messages[word]

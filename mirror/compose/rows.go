@@ -1,4 +1,4 @@
-// Rows: rows of a list made from records that were seen in another shape.
+// Rows: a list is composed from records that another list has shown in a different form.
 
 package compose
 
@@ -11,8 +11,8 @@ import (
 	"understudy/spec"
 )
 
-// rowMapping returns how the spec makes the list's rows from another list's. It returns nil if records are
-// stored in the list's own shape.
+// rowMapping returns how the spec converts rows of another list to rows of this list. It returns nil if records are
+// stored in the form of this list.
 func (l *listRequest) rowMapping() *spec.RowMapping {
 	if l.options.ListedOnly {
 		return nil
@@ -20,7 +20,7 @@ func (l *listRequest) rowMapping() *spec.RowMapping {
 	return l.target.List.Rows
 }
 
-// shape returns the shape in which the list's records are stored.
+// shape returns the shape in which the records of this list are stored.
 func (l *listRequest) shape() string {
 	if f := l.rowMapping(); f != nil {
 		return f.From
@@ -28,8 +28,8 @@ func (l *listRequest) shape() string {
 	return l.target.List.Shape
 }
 
-// rewriteRows converts the rows of the page to the list's shape. It returns ErrNotMirrored if the list's form
-// of a row is unknown.
+// rewriteRows converts the rows of the page to the form of this list. It returns ErrNotMirrored if the form of a row
+// in this list is not known.
 func (l *List) rewriteRows() error {
 	f := l.req.rowMapping()
 	if f == nil || l.rewritten {
@@ -47,7 +47,7 @@ func (l *List) rewriteRows() error {
 	return nil
 }
 
-// rewriteRow returns a record in the list's shape.
+// rewriteRow returns a record in the form of this list.
 func (l *listRequest) rewriteRow(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
 	if f.AsSeen {
 		var own *understudy.Record
@@ -68,7 +68,7 @@ func (l *listRequest) rewriteRow(f *spec.RowMapping, rec *understudy.Record) (*u
 	return &out, nil
 }
 
-// placeholderValue returns a function that finds the value of a placeholder: a path variable or a field.
+// placeholderValue returns a function that returns the value of a placeholder: that of a path variable, or of a field.
 func (l *listRequest) placeholderValue(rec *understudy.Record) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, v := range l.target.Vars {
@@ -81,8 +81,8 @@ func (l *listRequest) placeholderValue(rec *understudy.Record) func(name string)
 	}
 }
 
-// rewrite removes some members of a body and replaces the texts of others. All other bytes stay. ok is false
-// if a text is to be replaced but the member is no string.
+// rewrite removes some members of a body and replaces the strings of others. All other bytes stay the same. ok is
+// false if a member whose text must be replaced is not a string.
 func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool)) (out []byte, ok bool) {
 	if len(f.Omit)+len(f.Replace) == 0 {
 		return body, true
@@ -99,7 +99,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 	for c.Next() {
 		name := jsonspan.Name(c.Name())
 		v := c.Skip()
-		start := from // the member with the comma and the space before it
+		start := from // the member is removed together with the comma and the space before it
 		from = v.End
 		if slices.Contains(f.Omit, name) {
 			continue
@@ -125,7 +125,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 	return append(out, body[from:]...), put == len(f.Replace)
 }
 
-// trimComma removes the comma before a member that is now the first. The space before it stays.
+// trimComma removes the comma that would stand before the first member. It keeps the space.
 func trimComma(lead []byte) []byte {
 	for i, b := range lead {
 		switch b {

@@ -1,4 +1,4 @@
-// Totals: how many rows all pages of a list have.
+// Totals: the number of rows on all pages of a list together.
 
 package compose
 
@@ -13,26 +13,26 @@ import (
 	"understudy/spec/paging"
 )
 
-// rowCount is how many of the list's records were read.
+// rowCount is the number of the list's records that have been read.
 type rowCount struct {
 	rows int64
-	last query.OrderKey // place of the last record read
-	all  bool           // Count has read all records
+	last query.OrderKey // the place of the record that was read last
+	all  bool           // whether Count has read all records of the list
 }
 
 func (c *rowCount) add(at query.OrderKey) { c.rows, c.last = c.rows+1, at }
 
-// HasTotalInBody reports whether the body contains the number of rows of all pages.
+// HasTotalInBody reports whether upstream writes the number of rows of all pages into the body.
 func (l *List) HasTotalInBody() bool { return strings.Contains(l.req.paging.Template, "{total}") }
 
-// hasLastLink reports whether a Link header leads to the last page by its number.
+// hasLastLink reports whether upstream sends a Link header that contains the number of the last page.
 func (l *listRequest) hasLastLink() bool {
 	return l.paging.Style == "header" && l.paging.HasFixedRows(l.target.Query)
 }
 
-// Count counts the rows of all pages if the answer contains the total and Fill has not read them all. Local
-// queries are not counted, because the time would reveal records that a row rule hides. The total stays
-// unknown after an error, or if w cannot pass every record.
+// Count counts the rows of all pages if upstream's answer contains the total and Fill has not read all rows. It does
+// not count queries that have a LocalQuery, because the time would reveal records that a row rule hides. The total
+// stays unknown after an error, or if w cannot read every record.
 func (l *List) Count(ctx context.Context, w *Bounded) error {
 	if _, known := l.totalRows(); known || l.req.options.Local != nil ||
 		!l.HasTotalInBody() && !l.req.hasLastLink() && !l.req.hasTotalHeader() {
@@ -40,7 +40,7 @@ func (l *List) Count(ctx context.Context, w *Bounded) error {
 	}
 	count, q := l.seen, l.seek
 	q.Below, q.Limit, q.ExpectedRows = count.last, 0, 0
-	if l.place.start != "" { // the rows before the token's record count, too
+	if l.place.start != "" { // rows before the record that the page token names also belong to the total
 		count.rows, q.Below, q.OldestFirst = 0, 0, false
 	}
 	rest := *w
@@ -58,18 +58,18 @@ func (l *List) Count(ctx context.Context, w *Bounded) error {
 	return nil
 }
 
-// totalRows returns how many rows all pages have. known is false if that is unknown.
+// totalRows returns the number of rows of all pages. known is false if it has not been counted.
 func (l *List) totalRows() (rows int64, known bool) {
 	return l.seen.rows, l.seen.all || !l.hasMore && l.place.start == ""
 }
 
-// hasTotalHeader reports whether the response has a header with the number of rows of all pages.
+// hasTotalHeader reports whether upstream sends the number of rows of all pages in a header.
 func (l *listRequest) hasTotalHeader() bool {
 	return slices.Contains(l.target.Spec.Headers.Back, l.paging.TotalHeader())
 }
 
-// header returns the response fields about other pages: the total number of rows, and links to other pages by
-// number (Page.Header).
+// header returns the header fields about other pages (Page.Header): the total number of rows, and links that contain
+// page numbers.
 func (l *List) header() (q understudy.Query) {
 	total, known := l.totalRows()
 	if known && l.req.hasTotalHeader() {

@@ -1,4 +1,4 @@
-// Bounds: how old an answer may be, by upstream's headers.
+// Bounds: how old a response may be to be used as an answer, according to upstream's headers.
 
 package httpcache
 
@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Bounds are the ages up to which upstream's headers allow an answer. Each age is counted from when the
-// header was received (Response.At). An age below 0 means never.
+// Bounds are the ages up to which upstream's headers permit a response to be used. An age is counted from the time at
+// which the header was received (Response.At). A negative age means never.
 type Bounds struct {
-	FreshUntil   time.Duration // the age until which the response is answered without asking upstream (RFC 9111, 4.2)
-	Explicit     bool          // upstream stated the lifetime; otherwise FreshUntil is heuristic (4.2.2)
-	RefreshUntil time.Duration // the age until which it is answered while upstream is asked in the background (RFC 5861, 3)
-	ErrorUntil   time.Duration // the age until which it is answered if upstream responds with 500, 502, 503 or 504 (RFC 5861, 4)
-	DownUntil    time.Duration // the age until which it is answered if upstream cannot be reached (RFC 9111, 4.2.4)
-	Strict       bool          // the response is never answered after FreshUntil, even if the request allows it
-	Validate     bool          // the response is never answered without asking upstream (RFC 9111, 5.2.2.4); implies Strict
-	NoStore      bool          // the response must not be stored (RFC 9111, 5.2.2.5)
+	FreshUntil   time.Duration // the age until which the response may be used without asking upstream (RFC 9111, 4.2)
+	Explicit     bool          // whether upstream stated the lifetime; otherwise FreshUntil is a heuristic (4.2.2)
+	RefreshUntil time.Duration // the age until which the response may be used while upstream is asked in the background (RFC 5861, 3)
+	ErrorUntil   time.Duration // the age until which the response may be used if upstream answers 500, 502, 503 or 504 (RFC 5861, 4)
+	DownUntil    time.Duration // the age until which the response may be used if upstream cannot be reached (RFC 9111, 4.2.4)
+	Strict       bool          // whether the response must not be used after FreshUntil, even if the request permits it
+	Validate     bool          // whether the response must not be used without asking upstream (RFC 9111, 5.2.2.4); implies Strict
+	NoStore      bool          // whether the response must not be stored (RFC 9111, 5.2.2.5)
 }
 
 // Bounds returns the bounds that the header sets.

@@ -1,4 +1,4 @@
-// Directives: the contents of Cache-Control and similar fields.
+// Directives: the names and values in Cache-Control and similar header fields.
 
 package httpcache
 
@@ -11,12 +11,12 @@ import (
 	"understudy/kit/header"
 )
 
-// directives are names in lower case with their values as written, or "" without a value. If a name occurs
-// several times, the first counts (RFC 9111, 4.2.1).
+// directives maps the name of each directive, in lower case, to its value as written, or "" if it has none. If a name
+// occurs several times, it has the first value (RFC 9111, 4.2.1).
 type directives map[string]string
 
-// readDirectives reads Cache-Control (RFC 9111, 5.2). Invalid values are kept and checked where they are
-// used.
+// readDirectives parses Cache-Control (RFC 9111, 5.2). It keeps values that are not valid; the code that uses a value
+// checks it.
 func readDirectives(lines []string) directives {
 	d := directives{}
 	for item := range header.Items(lines) {
@@ -34,14 +34,14 @@ func (d directives) has(name string) bool {
 	return said
 }
 
-// hasWhole reports whether a directive is present without a list of fields.
+// hasWhole reports whether a directive is present and has no list of header fields to which it is limited.
 func (d directives) hasWhole(name string) bool {
 	value, said := d[name]
 	return said && strings.Trim(value, `" `) == ""
 }
 
-// seconds returns the number of a directive. An invalid number counts as 0, so the answer is stale (RFC 9111,
-// 4.2.1).
+// seconds returns the value of a directive as a number of seconds. A value that is not valid counts as 0, so that the
+// response is stale (RFC 9111, 4.2.1). said is false if the directive is absent.
 func (d directives) seconds(name string) (n time.Duration, said bool) {
 	value, said := d[name]
 	if !said {
@@ -51,27 +51,27 @@ func (d directives) seconds(name string) (n time.Duration, said bool) {
 	return n, true
 }
 
-// mustRevalidate reports whether upstream forbids stale answers (RFC 9111, 4.2.4).
+// mustRevalidate reports whether upstream forbids the use of stale responses (RFC 9111, 4.2.4).
 func (d directives) mustRevalidate() bool {
 	return d.has("must-revalidate") || d.has("proxy-revalidate") || d.has("s-maxage") || d.hasWhole("no-cache")
 }
 
-// isNoStore reports whether upstream forbids storing the answer. must-understand cancels no-store (RFC 9111,
-// 5.2.2.3).
+// isNoStore reports whether upstream forbids storing the response. If must-understand is present, no-store has no
+// effect (RFC 9111, 5.2.2.3).
 func (d directives) isNoStore() bool { return d.has("no-store") && !d.has("must-understand") }
 
-// canServeStale reports whether upstream permits stale answers (RFC 5861).
+// canServeStale reports whether upstream permits the use of stale responses (RFC 5861).
 func (d directives) canServeStale() bool {
 	return d.has("stale-while-revalidate") || d.has("stale-if-error")
 }
 
-// readTargeted reads a targeted field (RFC 9213, 2.1). It is a dictionary of structured fields (RFC 9651,
-// 3.2) whose members are flags or integers. ok is false if the field is invalid or empty; then Cache-Control
-// applies.
+// readTargeted parses a cache control field that is targeted at certain caches (RFC 9213, 2.1). It is a dictionary of
+// structured fields (RFC 9651, 3.2) whose members are flags or integers. ok is false if the field is not valid or is
+// empty; Cache-Control then applies.
 func readTargeted(lines []string) (d directives, ok bool) {
 	d = directives{}
 	for item := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		item, _, _ = strings.Cut(strings.Trim(item, " \t"), ";") // parameters have no meaning here
+		item, _, _ = strings.Cut(strings.Trim(item, " \t"), ";") // parameters of a member have no meaning in this field
 		name, value, valued := strings.Cut(item, "=")
 		if !isKey(name) {
 			return nil, false
@@ -86,13 +86,13 @@ func readTargeted(lines []string) (d directives, ok bool) {
 		default:
 			if _, err := strconv.ParseInt(value, 10, 64); err == nil {
 				d[name] = value
-			} // a member of another type is ignored
+			} // a member with a value of another type is ignored
 		}
 	}
 	return d, len(d) > 0
 }
 
-// isKey reports whether a text is a valid key of a structured field.
+// isKey reports whether a text is a valid key in a structured field.
 func isKey(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -104,13 +104,12 @@ func isKey(text string) bool {
 	return text != ""
 }
 
-// hopByHop are the fields of a single connection (RFC 9110, 7.6.1) and those between a client and a proxy
-// (11.7).
+// hopByHop are the header fields that concern only one connection (RFC 9110, 7.6.1), and those between a client and a
+// proxy (11.7).
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings"}
 
-// EndToEnd returns a copy of a header without the fields of the connection and the fields that Connection
-// names.
+// EndToEnd returns a copy of a header without the fields in hopByHop and the fields that Connection names.
 func EndToEnd(h http.Header) http.Header {
 	passed := h.Clone()
 	if passed == nil {
@@ -125,5 +124,5 @@ func EndToEnd(h http.Header) http.Header {
 	return passed
 }
 
-// formatSeconds returns a duration as a header contains it.
+// formatSeconds returns a duration in seconds, in the form that header fields use.
 func formatSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }

@@ -1,4 +1,4 @@
-// Requests: which stored answers a request accepts, and what a write invalidates.
+// Requests: which stored responses may answer a request, and what a write invalidates.
 
 package httpcache
 
@@ -18,27 +18,28 @@ import (
 // Request is a request without its body.
 type Request struct {
 	Method string
-	URI    string      // the path and query of the request
-	Header http.Header // the header fields of the request, with canonical names
+	URI    string      // the path and the query of the request
+	Header http.Header // the header fields of the request, under their canonical names
 }
 
-// Decision says how a stored answer may be used.
+// Decision says how a stored response may be used for a request.
 type Decision struct {
-	Answer        bool // the stored response may be answered without asking upstream
-	Refresh       bool // whether Answer is followed by a request to upstream in the background (RFC 5861, 3)
-	AnswerIfDown  bool // it may be answered if upstream cannot be reached (RFC 9111, 4.2.4)
-	AnswerIfError bool // it may be answered if upstream responds with 500, 502, 503 or 504 (RFC 5861, 4)
-	// FreshLeft is how long the answer remains fresh; negative if it is stale.
+	Answer        bool // whether the stored response may be used without asking upstream
+	Refresh       bool // whether upstream must be asked in the background after Answer (RFC 5861, 3)
+	AnswerIfDown  bool // whether the stored response may be used if upstream cannot be reached (RFC 9111, 4.2.4)
+	AnswerIfError bool // whether the stored response may be used if upstream answers 500, 502, 503 or 504 (RFC 5861, 4)
+	// FreshLeft is how long the response stays fresh. It is negative if the response is stale.
 	FreshLeft time.Duration
 }
 
-// Decide returns how a stored answer may be used for a request at a time (RFC 9111, 4). The caller has chosen
-// the right variant (Variant).
+// Decide returns how a stored response may be used for a request at a time (RFC 9111, 4). The response must be the
+// variant that belongs to the request (see Variant).
 func Decide(q *Request, r *Response, now time.Time) Decision {
 	b, asked := r.Bounds(), q.directives()
 	since := max(0, now.Sub(r.At))
 	v := Decision{FreshLeft: b.FreshUntil - since}
-	if asked.has("no-cache") || !b.Explicit && q.isPersonal() { // the answer may be another visitor's, even during an outage
+	// the response may be for another visitor, so it is not used even during an outage
+	if asked.has("no-cache") || !b.Explicit && q.isPersonal() {
 		return v
 	}
 	within := func(name string) bool {
@@ -68,8 +69,8 @@ func Decide(q *Request, r *Response, now time.Time) Decision {
 	return v
 }
 
-// isPersonal reports whether a field identifies the visitor. Answers may depend on it even if Vary does not
-// say so.
+// isPersonal reports whether a header field identifies the visitor. The response may depend on the visitor even if
+// Vary does not say so.
 func (q *Request) isPersonal() bool {
 	for name := range q.Header {
 		if header.IsSensitive(name) {
@@ -79,7 +80,7 @@ func (q *Request) isPersonal() bool {
 	return false
 }
 
-// directives returns the directives of Cache-Control. Without it, Pragma counts (RFC 9111, 5.4).
+// directives returns the directives in Cache-Control. If the field is absent, it uses Pragma (RFC 9111, 5.4).
 func (q *Request) directives() directives {
 	if lines := q.Header["Cache-Control"]; len(lines) > 0 {
 		return readDirectives(lines)
@@ -91,23 +92,23 @@ func (q *Request) directives() directives {
 	return nil
 }
 
-// MustAskUpstream reports whether the request demands an answer that upstream has just given or confirmed.
+// MustAskUpstream reports whether the request accepts only a response that upstream has sent or confirmed since.
 func (q *Request) MustAskUpstream() bool {
 	d := q.directives()
 	most, ok := d.seconds("max-age")
 	return d.has("no-cache") || ok && most == 0
 }
 
-// IsOnlyIfCached reports whether the request accepts only a stored answer (RFC 9111, 5.2.1.7).
+// IsOnlyIfCached reports whether the request accepts only a stored response (RFC 9111, 5.2.1.7).
 func (q *Request) IsOnlyIfCached() bool { return q.directives().has("only-if-cached") }
 
-// IsPartial reports whether the request has a condition or asks for a range. Its answer is not shared with
-// other requests.
+// IsPartial reports whether the request has a condition or asks for a range. The response to such a request is not
+// shared with other requests.
 func (q *Request) IsPartial() bool {
 	return slices.ContainsFunc(conditionFields, func(name string) bool { return len(q.Header[name]) > 0 })
 }
 
-// RemoveConditions returns a copy of a header without the fields that make a request partial.
+// RemoveConditions returns a copy of a header without conditions and ranges.
 func RemoveConditions(h http.Header) http.Header {
 	plain := h.Clone()
 	for _, name := range conditionFields {
@@ -118,13 +119,13 @@ func RemoveConditions(h http.Header) http.Header {
 
 var conditionFields = []string{"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range"}
 
-// IsForOrigin reports whether the request has a condition that only upstream can check (RFC 9111, 4.3.2).
+// IsForOrigin reports whether the request has a condition that only upstream can evaluate (RFC 9111, 4.3.2).
 func (q *Request) IsForOrigin() bool {
 	return len(q.Header["If-Match"])+len(q.Header["If-Unmodified-Since"]) > 0
 }
 
-// Vary returns the request fields on which the answer depends, with canonical names and sorted (RFC 9111,
-// 4.1). ok is false for "*": then the answer matches no other request.
+// Vary returns the names of the request header fields on which the response depends, in canonical form and sorted
+// (RFC 9111, 4.1). ok is false for "*", which means that the response matches no other request.
 func (r *Response) Vary() (fields []string, ok bool) {
 	for name := range header.Items(r.Header["Vary"]) {
 		if name == "*" {
@@ -136,9 +137,9 @@ func (r *Response) Vary() (fields []string, ok bool) {
 	return slices.Compact(fields), true
 }
 
-// Variant returns the name of the variant that a request asks for by some of its fields, or "" without
-// fields. Lines of one field are joined, and space around commas is ignored. Languages and codings are lists
-// without order. The name is a digest, because a field may be secret.
+// Variant returns a name for the values that a request has in some header fields: requests with the same name may get
+// the same stored response. It is "" without fields. Lines of the same field are joined, and spaces around commas are
+// ignored. The order of languages and codings does not matter. The name is a hash, because a value may be secret.
 func Variant(fields []string, h http.Header) string {
 	if len(fields) == 0 {
 		return ""
@@ -158,8 +159,8 @@ func Variant(fields []string, h http.Header) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// IsSafe reports whether a method changes nothing upstream (RFC 9110, 9.2.1). An unknown method may change
-// something.
+// IsSafe reports whether requests with a method change nothing upstream (RFC 9110, 9.2.1). An unknown method counts
+// as one that changes something.
 func IsSafe(method string) bool {
 	switch method {
 	case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY":
@@ -168,9 +169,9 @@ func IsSafe(method string) bool {
 	return false
 }
 
-// InvalidatedURIs returns the URIs, as paths with queries, that an unsafe request invalidates (RFC 9111,
-// 4.4). They are its own URI and those in Location and Content-Location on the same host. hosts are the names
-// of that host. An error response invalidates nothing.
+// InvalidatedURIs returns the URIs, as path and query, whose stored responses an unsafe request invalidates (RFC
+// 9111, 4.4). These are the request's own URI, and those in Location and Content-Location if they have the same host.
+// hosts are the names of that host. A response with an error invalidates nothing.
 func InvalidatedURIs(q *Request, r *Response, hosts ...string) []string {
 	if IsSafe(q.Method) || r.Status < 200 || r.Status >= 400 {
 		return nil

@@ -1,8 +1,7 @@
-// Responses: the header of an answer, its age and its lifetime.
+// Responses: the age and the lifetime that follow from the header of a response.
 
-// Package httpcache makes the decisions of a shared HTTP cache: what may be stored, how long it is fresh,
-// which requests it may answer, and what a write invalidates (RFC 9111, 5861, 9213). It stores nothing, sends
-// nothing and reads no clock.
+// Package httpcache decides for a shared HTTP cache which responses may be stored, how long they are fresh, which requests they
+// may answer, and what a write invalidates (RFC 9111, 5861, 9213). It stores nothing, sends nothing and reads no clock.
 package httpcache
 
 import (
@@ -13,17 +12,17 @@ import (
 	"understudy/kit/header"
 )
 
-// Response is an answer of upstream without its body.
+// Response is a response of upstream without its body.
 type Response struct {
 	Status int
-	Header http.Header // the end-to-end header fields, with canonical names
+	Header http.Header // the end-to-end header fields, under their canonical names
 	At     time.Time   // when the header was received
-	// InitialAge is the age at that time (RFC 9111, 4.2.3: corrected_initial_age), in whole seconds.
+	// InitialAge is the age of the response at the time At, in whole seconds (RFC 9111, 4.2.3: corrected_initial_age).
 	InitialAge time.Duration
 }
 
-// NewResponse returns an answer whose request was sent at asked and whose header was received at at. The
-// result has a Date (RFC 9110, 6.6.1) and no fields of the connection. The given header is not changed.
+// NewResponse returns a response. asked is when its request was sent, and at is when its header was received. The
+// result always has a Date (RFC 9110, 6.6.1) and has only end-to-end fields. The given header is not changed.
 func NewResponse(status int, h http.Header, asked, at time.Time) Response {
 	r := Response{Status: status, Header: EndToEnd(h), At: at}
 	date, ok := header.Date(r.Header.Get("Date"))
@@ -41,8 +40,8 @@ func NewResponse(status int, h http.Header, asked, at time.Time) Response {
 	return r
 }
 
-// parseAge returns the Age of a header. Of several values the first counts; an invalid value is ignored (RFC
-// 9111, 5.1). Parameters of a structured field are ignored (RFC 9651, 3.3).
+// parseAge returns the value of the header field Age. It uses the first value if there are several, and ignores a
+// value that is not valid (RFC 9111, 5.1). It ignores parameters of a structured field (RFC 9651, 3.3).
 func parseAge(h http.Header) (age time.Duration, said bool) {
 	for item := range header.Items(h["Age"]) {
 		number, _, _ := strings.Cut(item, ";")
@@ -54,13 +53,13 @@ func parseAge(h http.Header) (age time.Duration, said bool) {
 	return 0, false
 }
 
-// Age returns how old the answer is (RFC 9111, 4.2.3).
+// Age returns how old the response is (RFC 9111, 4.2.3).
 func (r *Response) Age(now time.Time) time.Duration {
 	return r.InitialAge + max(0, now.Sub(r.At))
 }
 
-// directives returns the directives for this cache: those of a valid targeted field (RFC 9213, 2.2),
-// otherwise those of Cache-Control.
+// directives returns the directives that apply to this cache. They come from a valid targeted field (RFC 9213, 2.2),
+// otherwise from Cache-Control.
 func (r *Response) directives() (d directives, targeted bool) {
 	if lines := r.Header["Cdn-Cache-Control"]; len(lines) > 0 {
 		if d, ok := readTargeted(lines); ok {
@@ -70,18 +69,17 @@ func (r *Response) directives() (d directives, targeted bool) {
 	return readDirectives(r.Header["Cache-Control"]), false
 }
 
-// heuristicStatuses are the statuses whose answers may be stored without a stated lifetime (RFC 9110, 15.1).
-// 206 is missing because parts are not stored.
+// heuristicStatuses are the statuses whose responses may be stored even if upstream states no lifetime (RFC 9110,
+// 15.1). 206 is missing, because parts of a response are not stored.
 var heuristicStatuses = map[int]bool{
 	200: true, 203: true, 204: true, 300: true, 301: true, 308: true, 404: true, 405: true, 410: true, 414: true, 501: true,
 }
 
-// maxHeuristicLife is the maximum lifetime of an answer without a stated one.
+// maxHeuristicLife is the maximum lifetime of a response for which upstream states none.
 const maxHeuristicLife = 24 * time.Hour
 
-// Lifetime returns how long the answer is fresh after upstream created it (RFC 9111, 4.2.1). explicit says
-// that upstream stated the lifetime. Otherwise it is a tenth of the time since the last change (4.2.2), at
-// most a day.
+// Lifetime returns how long the response is fresh after upstream has created it (RFC 9111, 4.2.1). explicit is true if upstream
+// stated the lifetime. Otherwise it is a tenth of the time since the last change (4.2.2), and at most a day.
 func (r *Response) Lifetime() (d time.Duration, explicit bool) {
 	said, targeted := r.directives()
 	for _, name := range []string{"s-maxage", "max-age"} {
@@ -107,16 +105,16 @@ func (r *Response) Lifetime() (d time.Duration, explicit bool) {
 	return min(max(0, date.Sub(changed)/10), maxHeuristicLife), false
 }
 
-// hasValidator reports whether upstream can be asked if the answer is still valid (RFC 9110, 8.8).
+// hasValidator reports whether upstream can be asked if the response is still valid (RFC 9110, 8.8).
 func (r *Response) hasValidator() bool {
 	_, dated := header.Date(r.Header.Get("Last-Modified"))
 	return r.Header.Get("Etag") != "" || dated
 }
 
-// CanStore reports whether the answer to a request may be stored for other requests (RFC 9111, 3). It must be
-// a complete answer to a GET with a lifetime or a validator. An answer to a request with Authorization, or
-// with a Cookie if the answer sets one, needs upstream's permission (3.5). An answer that sets a cookie needs
-// public. An answer to a personal request also needs a stated lifetime or public.
+// CanStore reports whether the response to a request may be stored for other requests (RFC 9111, 3). It must be a
+// complete response to a GET, with a lifetime or a validator. If the request has Authorization, or has a Cookie and
+// the response sets one, upstream must permit it (3.5). If the response sets a cookie, it must be public. If the
+// request identifies a visitor, the response must have a stated lifetime or be public.
 func (r *Response) CanStore(q *Request) bool {
 	said, _ := r.directives()
 	asked := readDirectives(q.Header["Cache-Control"])
@@ -142,23 +140,23 @@ func (r *Response) CanStore(q *Request) bool {
 		return r.hasValidator()
 	case explicit:
 		d, _ := r.Lifetime()
-		return d > r.InitialAge || r.hasValidator() || said.canServeStale() // the stored response could otherwise never be used
+		return d > r.InitialAge || r.hasValidator() || said.canServeStale() // otherwise the stored response could never be used
 	}
 	return r.hasValidator() && (heuristicStatuses[r.Status] || said.has("public")) && len(r.Header["Set-Cookie"]) == 0
 }
 
-// isAnswerToGet reports whether the answer to a POST is also the answer to a GET (RFC 9110, 9.3.3).
+// isAnswerToGet reports whether the response to a POST may be used for a GET of the same URI (RFC 9110, 9.3.3).
 func (r *Response) isAnswerToGet(q *Request, explicit bool) bool {
 	return q.Method == http.MethodPost && q.URI != "" && r.Header.Get("Content-Location") == q.URI && explicit && r.Status == http.StatusOK
 }
 
-// isKnownStatus reports whether the caching rules of a status are known (RFC 9111, 5.2.2.3).
+// isKnownStatus reports whether this cache knows the caching rules of a status (RFC 9111, 5.2.2.3).
 func isKnownStatus(status int) bool {
 	return heuristicStatuses[status] || http.StatusText(status) != ""
 }
 
-// PrivateFields returns the fields that only the requester may get without asking upstream (RFC 9111, 5.2.2.4
-// and 5.2.2.7). They are not stored.
+// PrivateFields returns the header fields that are only for the client that sent the request (RFC 9111, 5.2.2.4 and
+// 5.2.2.7). They are not stored.
 func (r *Response) PrivateFields() http.Header {
 	said, _ := r.directives()
 	own := http.Header{}
@@ -173,7 +171,7 @@ func (r *Response) PrivateFields() http.Header {
 	return own
 }
 
-// StoredHeader returns the header to store.
+// StoredHeader returns the header fields that are stored with the response.
 func (r *Response) StoredHeader() http.Header {
 	kept := r.Header.Clone()
 	for name := range r.PrivateFields() {
@@ -183,8 +181,8 @@ func (r *Response) StoredHeader() http.Header {
 	return kept
 }
 
-// Update returns the stored answer after a 304, or the answer to a HEAD, confirmed it. The new fields replace
-// the stored ones, except those that describe the body (RFC 9111, 3.2).
+// Update returns the stored response after upstream has confirmed it by a 304, or by the response to a HEAD. The new
+// header fields replace the stored ones, except those that describe the body (RFC 9111, 3.2).
 func (r *Response) Update(by *Response) Response {
 	now := Response{Status: r.Status, Header: r.Header.Clone(), At: by.At, InitialAge: by.InitialAge}
 	for name, values := range by.Header {
@@ -196,12 +194,12 @@ func (r *Response) Update(by *Response) Response {
 	return now
 }
 
-// bodyFields are the fields that describe the body and that no other answer may change.
+// bodyFields are the header fields that describe the body. Update does not change them.
 var bodyFields = map[string]bool{"Content-Encoding": true, "Content-Length": true, "Content-Md5": true, "Content-Range": true, "Etag": true,
 	"Digest": true, "Content-Digest": true, "Repr-Digest": true}
 
-// MatchHead reports whether the answer to a HEAD may describe the stored body. known reports whether a
-// validator proves it (RFC 9111, 4.3.5).
+// MatchHead reports whether the response to a HEAD may describe the stored response. known is true if a validator
+// proves it (RFC 9111, 4.3.5). length is the length of the stored body.
 func (r *Response) MatchHead(head *Response, length string) (same, known bool) {
 	for _, name := range []string{"Etag", "Last-Modified"} {
 		switch said := head.Header.Get(name); said {
@@ -216,9 +214,8 @@ func (r *Response) MatchHead(head *Response, length string) (same, known bool) {
 	return head.Status == r.Status && (said == "" || said == length), known
 }
 
-// IsSelectedBy reports whether a 304 refers to this stored answer: its ETag, or without an ETag its
-// Last-Modified, is the stored one (RFC 9111, 4.3.4). Otherwise upstream must be asked again without
-// conditions.
+// IsSelectedBy reports whether a 304 confirms this stored response: their ETags are the same, or without an ETag
+// their Last-Modified (RFC 9111, 4.3.4). If not, upstream must be asked again without conditions.
 func (r *Response) IsSelectedBy(confirmation *Response) bool {
 	if tag := confirmation.Header.Get("Etag"); tag != "" {
 		return header.MatchTag(r.Header.Get("Etag"), tag)
@@ -227,8 +224,8 @@ func (r *Response) IsSelectedBy(confirmation *Response) bool {
 	return modified == "" || modified == r.Header.Get("Last-Modified")
 }
 
-// Conditions returns the fields that ask upstream whether the answer is still valid (RFC 9111, 4.3.1). It
-// returns nil if the answer has no validator.
+// Conditions returns the request header fields that ask upstream whether the response is still valid (RFC 9111,
+// 4.3.1). It returns nil if the response has no validator.
 func (r *Response) Conditions() http.Header {
 	c := http.Header{}
 	if tag := r.Header.Get("Etag"); tag != "" {

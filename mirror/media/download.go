@@ -1,4 +1,4 @@
-// Downloads: one download fetches a whole content for all its readers.
+// Downloads: a download fetches an audio or image from upstream for all readers who wait for it.
 
 package media
 
@@ -20,17 +20,17 @@ import (
 
 // Limits of downloads.
 const (
-	maxDownloads = 8                // maximum number of downloads at once; beyond that each reader has its own request
-	maxSmall     = 4 << 20          // size in bytes up to which readers wait for the file
-	downloadTime = 10 * time.Minute // maximum time of one download
-	diskPause    = 10 * time.Second // pause after the disk was full
+	maxDownloads = 8                // the maximum number of downloads at once; further readers get requests of their own
+	maxSmall     = 4 << 20          // the size in bytes up to which readers wait until the whole file is stored
+	downloadTime = 10 * time.Minute // the maximum time of one download
+	diskPause    = 10 * time.Second // how long nothing is stored after the disk was full
 )
 
-// downloads are the downloads under way and the recent failures.
+// downloads are the running downloads, and the recent failures.
 type downloads struct {
 	running     map[understudy.Key]*download
-	failures    map[understudy.Key]negative // the last failure of each content
-	pausedUntil time.Time                   // no content is stored before this time
+	failures    map[understudy.Key]negative // for each content (an audio or image), the last failure of its download
+	pausedUntil time.Time                   // no content is stored before this time, because the disk was full
 	closed      bool
 }
 
@@ -38,30 +38,29 @@ func (ds *downloads) prepare() {
 	ds.running, ds.failures = map[understudy.Key]*download{}, map[understudy.Key]negative{}
 }
 
-// download is one download under way. Fields after headReceived are written before that channel is closed,
-// and fields after done before done is closed.
+// download is one running download. Fields after headReceived are set before headReceived is closed, and fields after
+// done before done is closed.
 type download struct {
 	target      *spec.Target
 	source      *source
 	reason      request.Reason
-	revalidated request.Content // the stored content to revalidate; its Key is zero if there is none
+	revalidated request.Content // the stored content that upstream is asked to confirm; its Key is zero if there is none
 	ctx         context.Context
 	cancel      context.CancelFunc
 
 	headReceived chan struct{}
-	isSmall      bool // the complete content will be there soon
+	isSmall      bool // whether the content is small enough for readers to wait for the whole file
 	loadTime     time.Duration
 
 	done    chan struct{}
-	status  int   // the status of upstream; 404 and 410 mean that the content was deleted
-	isKept  bool  // a file is stored that upstream has just sent or confirmed
-	readErr error // upstream broke off the body
+	status  int   // upstream's status; 404 and 410 mean that the content was deleted
+	isKept  bool  // whether a file is stored that upstream has just sent or confirmed
+	readErr error // the error of a response that ended before its body was complete
 	err     error // the error of the request to upstream
 }
 
-// fetchContent waits for a download, and starts it if none is under way. It returns neither a response nor an
-// error if there will be no file, because the content is large or cannot be stored. Then the reader makes its
-// own request.
+// fetchContent waits for the download of a content, and starts it if needed. If the content is too large or cannot be
+// stored, it returns neither a response nor an error. The reader must then send a request of its own.
 func (c *Cache) fetchContent(ctx context.Context, r *reading, held request.Content) (*request.MediaResponse, error) {
 	b, joined, err := c.begin(r, held, request.ReasonWaiting)
 	if b == nil || err != nil {
@@ -93,7 +92,7 @@ func (c *Cache) fetchContent(ctx context.Context, r *reading, held request.Conte
 	return c.answerDownloaded(ctx, b, joined)
 }
 
-// answerDownloaded answers the readers of a completed download.
+// answerDownloaded answers a reader after the download has ended.
 func (c *Cache) answerDownloaded(ctx context.Context, b *download, joined bool) (*request.MediaResponse, error) {
 	switch {
 	case b.err != nil:
@@ -105,7 +104,7 @@ func (c *Cache) answerDownloaded(ctx context.Context, b *download, joined bool) 
 	}
 	content, file, err := c.options.Files.Get(ctx, b.target.Key)
 	if err != nil {
-		return nil, nil // deleted meanwhile, or unreadable
+		return nil, nil // the file was deleted in the meantime or cannot be read
 	}
 	ages := c.ages.Load()
 	age, _ := ages.age(content.At, c.options.Now())
@@ -114,8 +113,8 @@ func (c *Cache) answerDownloaded(ctx context.Context, b *download, joined bool) 
 	return out, nil
 }
 
-// begin returns the key's download and starts it if needed. It returns nil if too many are under way, or if
-// the content could not be stored recently.
+// begin returns the running download of a content, and starts one if needed. It returns nil if too many are running,
+// or if the content could not be stored a short time ago.
 func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (b *download, joined bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +129,7 @@ func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (
 		target: r.request.Target, source: r.source, reason: reason, revalidated: held,
 		headReceived: make(chan struct{}), done: make(chan struct{}),
 	}
-	// Goroutines are added under this lock while the cache is open.
+	// While the cache is open, goroutines are counted under this lock.
 	if ds.closed {
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
@@ -140,7 +139,7 @@ func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (
 	return b, false, nil
 }
 
-// run opens the content of a download and stores it. It is the goroutine of the download.
+// run requests the content of a download from upstream and stores it. It runs in a goroutine of its own.
 func (c *Cache) run(b *download) {
 	defer b.cancel()
 	var notKept error
@@ -162,11 +161,11 @@ func (c *Cache) run(b *download) {
 	medium, b.err = b.source.upstream.Open(b.ctx, a)
 	if b.err == nil && medium.Status == http.StatusNotModified && !header.MatchTag(a.IfNoneMatch, medium.ETag) {
 		_ = medium.Close()
-		a.IfNoneMatch = "" // the 304 belongs to another content
+		a.IfNoneMatch = "" // the 304 is for another content, so upstream is asked again without the condition
 		medium, b.err = b.source.upstream.Open(b.ctx, a)
 	}
 	if b.err != nil {
-		b.isSmall = true // the failure is known at once
+		b.isSmall = true // readers need not wait, because the failure is known at once
 		return
 	}
 	defer medium.Close()
@@ -177,7 +176,7 @@ func (c *Cache) run(b *download) {
 	b.isKept = notKept == nil && (b.status == http.StatusOK || b.status == http.StatusNotModified)
 }
 
-// keep stores the content of a download.
+// keep stores the content of a download as a file.
 func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 	switch b.status {
 	case http.StatusOK:
@@ -189,16 +188,16 @@ func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 	case http.StatusNotModified:
 		err := c.options.Files.Confirm(b.target.Key, c.options.Now())
 		if errors.Is(err, understudy.ErrNotFound) {
-			b.status = 0 // deleted meanwhile: each waiter makes its own request
+			b.status = 0 // the content was deleted in the meantime, so each reader sends a request of its own
 			return nil
 		}
 		return err
 	case http.StatusNotFound, http.StatusGone:
 		if b.revalidated.Key.IsZero() {
-			return nil // the content may exist under another path, or later
+			return nil // upstream may have the content at another path, or may have it later
 		}
 		if c.options.IsPruned(b.ctx, b.target) {
-			return nil // the readers get the 404, and the file stays
+			return nil // the readers get the 404 response, and the stored file is kept
 		}
 		_, err := c.options.Files.Forget(b.source.name, b.target.Kind.Name, b.target.ID)
 		return err
@@ -206,13 +205,13 @@ func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 	return nil
 }
 
-// errorNoter is a reader that notes its error. If upstream broke off, the next try comes soon.
+// errorNoter is an io.Reader that remembers its error. If upstream's response was incomplete, the next attempt comes soon.
 type errorNoter struct {
 	io.Reader
 	err *error
 }
 
-// Read reads from upstream.
+// Read reads from upstream's response.
 func (w *errorNoter) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if err != nil && err != io.EOF {
@@ -221,7 +220,7 @@ func (w *errorNoter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end removes a download and remembers its failure.
+// end removes a download from the running ones, and remembers its failure.
 func (c *Cache) end(b *download, notKept error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +234,7 @@ func (c *Cache) end(b *download, notKept error) {
 	case ds.closed:
 		b.err = understudy.ErrClosed
 	case b.ctx.Err() != nil:
-		b.err = nil // deleted, or too slow: each waiter makes its own request
+		b.err = nil // the content was deleted, or storing it took too long, so each reader sends a request of its own
 	}
 	var failed *understudy.UpstreamError
 	var short interface{ ShortString() string }

@@ -1,4 +1,4 @@
-// Forget: contents of records that were deleted or changed.
+// Forget: the audio and images of records that were deleted or changed are deleted.
 
 package media
 
@@ -9,7 +9,7 @@ import (
 	"understudy/request"
 )
 
-// Forget deletes the contents of a record and of everything within it. Their downloads end.
+// Forget deletes the audio and images of a record and of the records below it. It ends their downloads.
 func (c *Cache) Forget(source, kind, id string) {
 	src := c.sources[source]
 	if c.options.Files == nil || src == nil || len(src.keeps) == 0 || id == "" {
@@ -28,9 +28,8 @@ func (c *Cache) Forget(source, kind, id string) {
 	}
 }
 
-// InvalidateWritten deletes the contents that a write may have changed. A DELETE deletes the record's
-// contents and those of everything within it. Other writes delete only the contents of kinds whose contents
-// are stored.
+// InvalidateWritten deletes the audio and images that a write may have changed. After a DELETE, these are all of the record and
+// of the records below it. After other writes, they are only those of kinds whose audio and images are stored.
 func (c *Cache) InvalidateWritten(source, kind string, w request.Write) {
 	src := c.sources[source]
 	if src != nil && (w.Method == http.MethodDelete || src.keeps[kind]) {

@@ -29,44 +29,42 @@ import (
 	"understudy/spec"
 )
 
-// Upstream is the part of package upstream that the cache needs. An upstream that does not implement it has
-// no contents.
+// Upstream requests audio and images. If the client of a source does not implement it, the source has none.
 type Upstream interface {
-	// Open requests a content and returns at its first byte. Errors: *understudy.UpstreamError, the context's
-	// error.
+	// Open requests an audio or image and returns when the response's header has arrived. Errors:
+	// *understudy.UpstreamError and the context's error.
 	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
-// Files is the part of the store that the cache needs. Many goroutines call its methods at once.
+// Files stores audio and images. It must be safe for concurrent use.
 type Files interface {
-	// Get opens the content stored under a key, or returns ErrNotFound.
+	// Get opens the file stored under a key. It returns ErrNotFound if there is none.
 	Get(context.Context, understudy.Key) (request.Content, io.ReadSeekCloser, error)
-	// Put stores a complete content. If it returns ErrNotStored, nothing is stored.
+	// Put stores a complete audio or image. If it returns ErrNotStored, it has stored nothing.
 	Put(context.Context, request.Content, io.Reader) (request.Content, error)
-	// Confirm stores when upstream confirmed that a content is unchanged.
+	// Confirm stores the time at which upstream confirmed that an audio or image has not changed.
 	Confirm(key understudy.Key, at time.Time) error
-	// Forget deletes the contents of a record and of everything within it, and ends their Put calls under
-	// way.
+	// Forget deletes the files of a record and of the records below it, and ends running calls of Put for them.
 	Forget(source, kind, id string) (gone int, err error)
 }
 
 // Readers counts the readers that wait for upstream. The mirror implements it.
 type Readers interface {
-	// Enter counts a reader that starts to wait. It returns an error if too many wait.
+	// Enter counts a reader that starts to wait. It returns an error if too many readers wait.
 	Enter(flow uint64) error
-	// Exit ends what Enter counted.
+	// Exit must be called when a reader that Enter has counted no longer waits.
 	Exit(flow uint64)
 }
 
-// Ages are limits on the age of a content and on how long a reader waits.
+// Ages are limits on the age of files and on how long a reader waits.
 type Ages struct {
-	Final time.Duration // how long a content stays fresh
-	Hard  time.Duration // the age from which a content is never answered
-	Wait  time.Duration // how long a reader waits if there is a stored file
-	Try   time.Duration // how much longer a reader waits if there is none
+	Final time.Duration // how long a file is fresh
+	Hard  time.Duration // the age from which a file is never used as an answer
+	Wait  time.Duration // how long a reader waits for upstream if there is a stored file
+	Try   time.Duration // how much longer a reader waits for upstream if there is no stored file
 }
 
-// age returns how old a content is. sane is false if its time lies in the future.
+// age returns how long ago a file was fetched or confirmed. sane is false if that time is in the future.
 func (a *Ages) age(at, now time.Time) (age time.Duration, sane bool) {
 	age = now.Sub(at)
 	if age < 0 {
@@ -77,38 +75,38 @@ func (a *Ages) age(at, now time.Time) (age time.Duration, sane bool) {
 
 // Options are the settings of a Cache. Readers and IsPruned are required.
 type Options struct {
-	Files   Files // nil if contents are not stored
+	Files   Files // stores the files; nil if no audio and images are stored
 	Readers Readers
-	// IsPruned reports whether upstream no longer keeps the record of a content although it was not deleted
-	// (spec.Retention).
+	// IsPruned reports whether upstream has dropped the record to which an audio or image belongs, without anybody
+	// deleting it (spec.Retention).
 	IsPruned func(context.Context, *spec.Target) bool
 	Ages     Ages
 	Now      func() time.Time // the clock; nil means time.Now
 	Logger   *slog.Logger     // nil means no log
 }
 
-// Cache answers with contents. Any number of goroutines may call its methods at once.
+// Cache answers requests for audio and images. It is safe for concurrent use.
 type Cache struct {
 	options Options
 	ages    atomic.Pointer[Ages]
 	sources map[string]*source
-	ctx     context.Context // ends when the cache is closed
+	ctx     context.Context // a context that ends when the cache is closed
 	cancel  context.CancelFunc
-	work    sync.WaitGroup // the running downloads
+	work    sync.WaitGroup // counts the running downloads
 
 	mu        sync.Mutex
 	downloads downloads
 }
 
-// source is one upstream with contents.
+// source is one upstream that has audio or images.
 type source struct {
 	name     string
-	upstream Upstream        // nil if it has no contents
-	keeps    map[string]bool // kinds whose contents are stored
+	upstream Upstream        // the client; nil if the source has no audio and images
+	keeps    map[string]bool // the names of the kinds whose audio and images are stored
 	counts   counts
 }
 
-// New returns a cache without sources.
+// New returns a cache that has no sources yet.
 func New(o Options) *Cache {
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	c := &Cache{options: o, sources: map[string]*source{}}
@@ -118,8 +116,8 @@ func New(o Options) *Cache {
 	return c
 }
 
-// AddSource adds an upstream. Call it before the first Open. up is nil for an upstream without contents. It
-// returns an error if Source.Media names a kind without contents.
+// AddSource adds the client of a source. It must be called before the first Open. up is nil if the source has no
+// audio and images. It returns an error if Source.Media names a kind that has none.
 func (c *Cache) AddSource(src *spec.Source, up Upstream) error {
 	s := &source{name: src.Name, upstream: up, keeps: map[string]bool{}}
 	for _, name := range src.MediaKinds {
@@ -132,10 +130,10 @@ func (c *Cache) AddSource(src *spec.Source, up Upstream) error {
 	return nil
 }
 
-// SetAges replaces the ages, also for files that are already stored.
+// SetAges replaces the ages. They also apply to files that are already stored.
 func (c *Cache) SetAges(a Ages) { c.ages.Store(&a) }
 
-// Close ends all downloads and waits for them. Afterwards no download starts.
+// Close ends all downloads and waits for them. No download starts after it.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	c.downloads.closed = true
@@ -144,20 +142,20 @@ func (c *Cache) Close() {
 	c.work.Wait()
 }
 
-// reading is the state of one request while it is answered.
+// reading is a request while it is being answered.
 type reading struct {
 	request request.MediaRequest
 	source  *source
 }
 
-// kind returns the kind of the record that the content belongs to.
+// kind returns the kind of the record to which the audio or image belongs.
 func (r *reading) kind() string { return r.request.Target.Kind.Name }
 
-// Open returns the content that a media path names, from a file or directly from upstream. The caller must
-// close it. While upstream is down, a stored file is answered until it is Ages.Hard old.
+// Open returns the audio or image that a media path names, from a file or directly from upstream. The caller must
+// close it. While upstream is down, a stored file younger than Ages.Hard is the answer.
 //
 // Errors: ErrUnavailable (nearly always an *understudy.UpstreamError), ErrNoStoredAnswer, ErrNotFound if the source
-// has no contents, ErrInvalid, ErrClosed, the context's error.
+// has no audio and images, ErrInvalid, ErrClosed, and the context's error.
 func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if a.Target == nil || a.Target.Media == nil || c.sources[a.Target.Key.Source] == nil {
 		return nil, fmt.Errorf("mirror: %w: no such content", understudy.ErrInvalid)
@@ -171,7 +169,7 @@ func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.Medi
 	return medium, err
 }
 
-// open does what Open does, without its checks and counters.
+// open is Open without its checks and counters.
 func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, error) {
 	if c.options.Files == nil || !r.source.keeps[r.kind()] {
 		return c.forward(ctx, r)
@@ -195,7 +193,7 @@ func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, e
 	return medium, err
 }
 
-// openHeld answers from a file, or with the result of its revalidation.
+// openHeld answers with a stored file, or with what upstream says when it is asked to confirm the file.
 func (c *Cache) openHeld(
 	ctx context.Context, r *reading, content request.Content, file io.ReadSeekCloser,
 ) (*request.MediaResponse, error) {
@@ -214,7 +212,7 @@ func (c *Cache) openHeld(
 		return held, nil
 	case age < within && age < ages.Hard:
 		if !r.request.OnlyIfCached {
-			_, _, _ = c.begin(r, content, request.ReasonRefresh) // an error is ignored: the next reader tries again
+			_, _, _ = c.begin(r, content, request.ReasonRefresh) // if no download starts, the next reader tries again
 		}
 		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil
@@ -234,13 +232,13 @@ func (c *Cache) openHeld(
 		_ = file.Close()
 		return fresh, nil
 	}
-	// There is nothing newer: the stored file is the fallback.
+	// Upstream has sent nothing newer, so the stored file is the answer.
 	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.options.Now())
 	held.Detail = cmp.Or(held.Detail, "stale: upstream slow")
 	return held, nil
 }
 
-// newResponse returns the response with a stored content.
+// newResponse returns the response with a stored file.
 func newResponse(content request.Content, file io.ReadSeekCloser, how request.Outcome, age, ttl time.Duration) *request.MediaResponse {
 	return &request.MediaResponse{
 		ReadCloser: file, File: file, Status: http.StatusOK, ContentType: content.ContentType, Size: content.Size,
@@ -249,7 +247,7 @@ func newResponse(content request.Content, file io.ReadSeekCloser, how request.Ou
 	}
 }
 
-// forward requests the content from upstream for this reader alone, unless the request forbids it.
+// forward requests the audio or image from upstream for this reader alone. It returns an error if the request forbids that.
 func (c *Cache) forward(ctx context.Context, r *reading) (*request.MediaResponse, error) {
 	if r.request.OnlyIfCached {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, understudy.ErrNoStoredAnswer)

@@ -1,4 +1,4 @@
-// Failures: contents that could not be downloaded or stored recently.
+// Failures: audio and images that could recently not be downloaded or stored.
 
 package media
 
@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	failurePause = time.Second      // pause before the next try after a failure
-	notKeptPause = 10 * time.Minute // pause before the next try after a content could not be stored
-	failureShown = 5 * time.Minute  // how long a failure of upstream is shown to readers
+	failurePause = time.Second      // the minimum time between a failure and the next attempt
+	notKeptPause = 10 * time.Minute // how long nobody tries to store a file again that could not be stored
+	failureShown = 5 * time.Minute  // how long readers are told about a failure of upstream
 	maxFailures  = 1024
 )
 
-// negative is the failure of a content. Until nextTry no download starts, and until ends the failure is
-// shown.
+// negative is a failed download. Until nextTry no new download starts. Until ends readers are told about the failure.
 type negative struct {
 	text          string
 	nextTry, ends time.Time
 }
 
-// rememberFailure stores a failure. The caller has the lock.
+// rememberFailure remembers a failed download. The caller holds the lock.
 func (ds *downloads) rememberFailure(key understudy.Key, w negative, now time.Time) {
 	if len(ds.failures) >= maxFailures {
 		for k, old := range ds.failures {
@@ -36,8 +35,8 @@ func (ds *downloads) rememberFailure(key understudy.Key, w negative, now time.Ti
 	}
 }
 
-// failure returns the last failure of a content as a response detail. It returns "" if the last download
-// succeeded or the failure is old.
+// failure returns the last failure of a download as a detail for the response. It returns "" if the last download
+// succeeded, or if the failure was long ago.
 func (c *Cache) failure(key understudy.Key, now time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Statistics: the counters of a cache of contents.
+// Statistics: the counters of a cache of audio and images.
 
 package media
 
@@ -8,10 +8,10 @@ import (
 	"understudy/request"
 )
 
-// counts are the counters of one source; they only increase.
+// counts are the counters of one source. They never decrease.
 type counts struct{ warm, stale, cold, failed, kept, notKept atomic.Int64 }
 
-// add counts one answer.
+// add counts one answered request.
 func (c *counts) add(medium *request.MediaResponse, err error) {
 	switch {
 	case err != nil:
@@ -34,7 +34,7 @@ func (c *counts) stats() request.Media {
 	return s
 }
 
-// Stats returns the counts of a source. They are zero for an unknown source.
+// Stats returns the counters of a source. They are zero for an unknown source.
 func (c *Cache) Stats(source string) request.Media {
 	if s := c.sources[source]; s != nil {
 		return s.counts.stats()

@@ -1,4 +1,4 @@
-// Agreement: how often a list made from records equals upstream's.
+// Agreement: how often a list composed from records is the same as upstream's list.
 
 package shadow
 
@@ -15,17 +15,17 @@ import (
 	"understudy/spec"
 )
 
-// agreement is the result of the samples of one list.
+// agreement counts the results of the comparisons of one list.
 type agreement struct {
-	Equal     int64      `json:"equal"` // number of equal samples in a row, up to now
+	Equal     int64      `json:"equal"` // the number of comparisons without a difference since the last difference
 	All       int64      `json:"all"`
 	Differing int64      `json:"differing,omitempty"`
 	Last      difference `json:"last,omitzero"`
-	Spec      string     `json:"spec,omitempty"` // fingerprint of the spec at that time
+	Spec      string     `json:"spec,omitempty"` // the fingerprint of the spec under which these results were counted
 }
 
-// Scores returns how the lists of a source are answered, in the order of its spec. Lists of a kind without
-// records are left out.
+// Scores returns how the lists of a source are answered, in the order of its spec. It leaves out lists of kinds that
+// have no records.
 func (r *Reads) Scores(source string) []request.ListScore {
 	ls := r.sources[source]
 	if ls == nil {
@@ -57,9 +57,9 @@ func (l *List) score() request.ListScore {
 	}
 }
 
-// count adds the result of a sample; a zero difference means equal. With shows false the sample is an equal
-// refusal, which proves nothing about records and is not counted in a row. turned reports whether the list is
-// now answered from the other side first.
+// count adds the result of a comparison. A zero difference means that both pages are the same. If shows is false,
+// both are the same refusal: that proves nothing about records, so it does not add to Equal. turned is true if the
+// list is now answered from the other side first.
 func (l *List) count(d difference, shows bool) (turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,10 +77,10 @@ func (l *List) count(d difference, shows bool) (turned bool) {
 	return l.hasAgreed.Swap(false)
 }
 
-// kvName returns the name under which a source's agreement is stored.
+// kvName returns the key under which the agreement of a source's lists is stored.
 func (ls *Lists) kvName() string { return "fidelity/" + ls.src.Name }
 
-// Restore reads the agreement of earlier runs.
+// Restore reads the agreement that was stored before the restart.
 func (r *Reads) Restore(ctx context.Context) {
 	if r.options.KV == nil {
 		return
@@ -130,8 +130,8 @@ func (r *Reads) save(ctx context.Context) {
 	}
 }
 
-// fingerprint returns a hash of all parts of a spec that decide how a list is made from records. Results
-// under another spec do not count.
+// fingerprint returns a hash of everything in a spec that decides how a list is composed from records. Results that
+// were counted under another fingerprint are ignored.
 func fingerprint(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	h := fnv.New64a()
 	p, e := s.PagingOf(list), &s.Errors

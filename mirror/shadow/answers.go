@@ -1,4 +1,4 @@
-// Answers: whether lists are answered from records or from upstream first.
+// The setting that says whether lists are first composed from records or requested from upstream.
 
 package shadow
 
@@ -11,18 +11,18 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Answers says whether lists are answered from records or from upstream first.
+// Answers says whether a list is first composed from records or requested from upstream.
 type Answers string
 
-// The values of Answers. With Auto a list is answered from upstream first until SamplesNeeded samples in a
-// row were equal. After a different sample it is answered from upstream first again.
+// The values of Answers. With Auto, a list is requested from upstream until SamplesNeeded comparisons in a row found
+// no difference. It is then composed from records, until a comparison finds a difference.
 const (
-	Auto     Answers = "auto" // the default; "" means the same
+	Auto     Answers = "auto" // the default; the empty value means the same
 	Upstream Answers = "upstream"
 	Records  Answers = "records"
 )
 
-// Check returns an error for any other value and suggests the nearest one.
+// Check returns an error if the value is not known. The error suggests the most similar value.
 func (a Answers) Check() error {
 	known := []string{string(Auto), string(Upstream), string(Records)}
 	if a == "" || slices.Contains(known, string(a)) {
@@ -31,9 +31,9 @@ func (a Answers) Check() error {
 	return fmt.Errorf("%q is no way to answer%s", string(a), suggest.Hint(string(a), known))
 }
 
-// SetAnswers sets by kind whether the lists of a source are answered from records or from upstream first. The
-// key "" stands for kinds without an entry. After an error (an unknown source, kind or value) nothing has
-// changed.
+// SetAnswers sets, for each kind of a source, whether its lists are first composed from records or requested from
+// upstream. The key "" is for kinds without a key of their own. If the source, a kind or a value is not known, it
+// returns an error and changes nothing.
 func (r *Reads) SetAnswers(source string, by map[string]Answers) error {
 	ls := r.sources[source]
 	if ls == nil {
@@ -42,7 +42,7 @@ func (r *Reads) SetAnswers(source string, by map[string]Answers) error {
 	return ls.setAnswers(by)
 }
 
-// setAnswers is SetAnswers for one source.
+// setAnswers is SetAnswers for the lists of one source.
 func (ls *Lists) setAnswers(by map[string]Answers) error {
 	for _, kind := range slices.Sorted(maps.Keys(by)) {
 		if kind != "" && ls.src.Spec.Kind(kind) == nil {

@@ -1,4 +1,4 @@
-// Comparing: what differs between upstream's page and the one made from records.
+// Comparing: the differences between upstream's page and the page composed from records.
 
 package shadow
 
@@ -13,24 +13,23 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// difference describes a sample that was not equal. It contains names of fields and parameters and ids, but
-// no values.
+// difference describes how two pages differ. It has names of fields and parameters, and ids, but no values.
 type difference struct {
 	Field string    `json:"field"`
 	Where string    `json:"where,omitempty"`
 	At    time.Time `json:"at"`
 }
 
-// Values of difference.Field that are no fields.
+// Values of difference.Field that are not names of fields.
 const (
-	differsStatus     = "(status)"     // one of the pages is a refusal
-	differsMembership = "(membership)" // a record is in only one of the pages
+	differsStatus     = "(status)"     // one of the pages is a refusal and the other is not
+	differsMembership = "(membership)" // a record is on only one of the pages
 	differsOrder      = "(order)"
-	differsForm       = "(form)" // white space or the order of members
+	differsForm       = "(form)" // the pages differ only in white space or in the order of members
 )
 
-// compare returns what differs between upstream's page and the page made from records, or a zero difference.
-// gone are the records that upstream does not show.
+// compare returns how upstream's page and the composed page differ. The difference is zero if they are the same. gone
+// has the ids of records that only the composed page shows.
 func compare(fetched, composed *understudy.Page, key string) (d difference, gone []string) {
 	switch {
 	case fetched.Status != composed.Status:
@@ -53,7 +52,7 @@ func compare(fetched, composed *understudy.Page, key string) (d difference, gone
 	return difference{Field: firstDifference(fetched.Body, composed.Body, key), Where: "around the rows"}, nil
 }
 
-// compareRows compares which records two pages show, and in what order.
+// compareRows compares which records two pages show, and in which order.
 func compareRows(fetched, composed []understudy.Row) (d difference, gone []string) {
 	shown, have := map[string]bool{}, map[string]bool{}
 	for _, r := range fetched {
@@ -81,12 +80,12 @@ func compareRows(fetched, composed []understudy.Row) (d difference, gone []strin
 	return d, gone
 }
 
-// addDifference returns d, or a new difference if d is zero.
+// addDifference returns d, or if d is zero, a new difference.
 func addDifference(d difference, field string, row int, what string) difference {
 	return cmp.Or(d, difference{Field: field, Where: "row " + strconv.Itoa(row) + ", " + what})
 }
 
-// firstDifference returns the first field by name in which two objects differ, except the field but.
+// firstDifference returns the first name of a field, in sorted order, in which two objects differ. It ignores the field but.
 func firstDifference(a, b []byte, but string) string {
 	var names []string
 	err := jsonspan.FindChanges(a, b, func(name []byte) bool {

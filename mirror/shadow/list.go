@@ -1,4 +1,4 @@
-// List: the mode of one list, its agreement with upstream, and its checks.
+// List: how one list is answered, and how often it is compared with upstream.
 
 package shadow
 
@@ -12,17 +12,17 @@ import (
 	"understudy/spec"
 )
 
-// SamplesNeeded is how many samples in a row must be equal before a list is answered from records first.
+// SamplesNeeded is how many comparisons in a row must find no difference before a list is composed from records first.
 const SamplesNeeded = 500
 
-// Lists are the lists of records of one source.
+// Lists are the lists of a source that show records.
 type Lists struct {
 	src    *spec.Source
 	lists  map[*spec.List]*List
 	checks checks
 }
 
-// Find returns the list that a target requests, or nil if it is no list of records.
+// Find returns the list that a target requests. It returns nil if the target is not a list of records.
 func (ls *Lists) Find(t *spec.Target) *List {
 	if t.List == nil {
 		return nil
@@ -30,23 +30,24 @@ func (ls *Lists) Find(t *spec.Target) *List {
 	return ls.lists[t.List]
 }
 
-// List is the state of one list: how it is answered, and how well records agree with upstream.
+// List is the state of one list: how it is answered, and how often composed pages were the same as upstream's.
 type List struct {
 	kind   *spec.Kind
 	list   *spec.List
-	checks *checks // the checks of the list's source
+	checks *checks // the limit for comparisons, which all lists of the source share
 
-	answers   atomic.Value // the setting of the list, of type Answers
-	hasAgreed atomic.Bool  // SamplesNeeded samples in a row were equal
+	answers   atomic.Value // the value of the setting for this list, of type Answers
+	hasAgreed atomic.Bool  // whether the last SamplesNeeded comparisons found no difference
 
-	answered, checked atomic.Int64 // answers from records before upstream was asked, and how many of these were checked
+	// the number of answers composed from records before upstream was asked, and how many of them were compared with upstream
+	answered, checked atomic.Int64
 
 	mu        sync.Mutex
 	agreement agreement
-	dirty     bool // the stored agreement is not up to date
+	dirty     bool // whether the agreement has changed since it was stored
 }
 
-// IsRecordsFirst reports whether the list is answered from records before upstream is asked.
+// IsRecordsFirst reports whether the list is composed from records before upstream is asked.
 func (l *List) IsRecordsFirst() bool {
 	switch set, _ := l.answers.Load().(Answers); set {
 	case Records:
@@ -57,21 +58,21 @@ func (l *List) IsRecordsFirst() bool {
 	return l.hasAgreed.Load()
 }
 
-// HasEqualSample reports whether the last sample of the list was equal.
+// HasEqualSample reports whether the last comparison of the list found no difference.
 func (l *List) HasEqualSample() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.agreement.Equal > 0
 }
 
-// CountAnswer counts an answer from records.
+// CountAnswer counts an answer that was composed from records.
 func (l *List) CountAnswer() { l.answered.Add(1) }
 
-// checkShare limits checks: at most one of this many answers of a list is checked.
+// checkShare limits comparisons to one in this many answers of a list.
 const checkShare = 100
 
-// TakeCheck reports whether the answer just counted should be compared with upstream. If so, it counts the
-// check.
+// TakeCheck reports whether the answer that CountAnswer has just counted should be compared with upstream. If it
+// reports true, it counts the comparison.
 func (l *List) TakeCheck(now time.Time) bool {
 	if !l.IsRecordsFirst() || l.checked.Load() >= l.answered.Load()/checkShare || rand.IntN(checkShare/10) != 0 || !l.checks.take(now) {
 		return false
@@ -80,18 +81,18 @@ func (l *List) TakeCheck(now time.Time) bool {
 	return true
 }
 
-// defaultChecks is how many answers from records may be checked a minute.
+// defaultChecks is the default for how many composed answers a minute may be compared with upstream.
 const defaultChecks = 6
 
-// checks limits the requests that are made only for comparisons.
+// checks limits the requests to upstream that are sent only to compare lists.
 type checks struct {
 	mu       sync.Mutex
-	interval time.Duration // minimum time between two checks
+	interval time.Duration // the minimum time between two such requests
 	next     time.Time
 }
 
-// SetChecks sets how many lists a minute may be fetched for a comparison; 0 means 6. It returns an error for
-// an unknown source.
+// SetChecks sets how many lists a minute may be fetched from upstream for a comparison; 0 means 6. It returns an
+// error for an unknown source.
 func (r *Reads) SetChecks(source string, perMinute float64) error {
 	ls := r.sources[source]
 	if ls == nil {
@@ -110,7 +111,7 @@ func (c *checks) set(perMinute float64) {
 	c.interval = time.Duration(float64(time.Minute) / perMinute)
 }
 
-// take reports whether a check may start now, and starts the pause after it.
+// take reports whether a request for a comparison may be sent now. If it reports true, the pause until the next request begins.
 func (c *checks) take(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,11 @@
-// Shadow reads: a list that upstream has just answered is also made from records, and both are compared.
+// Shadow reads: a list that upstream has just answered is also composed from records, and both pages are compared.
 //
-// A sample comes from a page that a reader caused, if upstream is asked first. If records are asked first,
-// one answer in a hundred is fetched in the background.
+// Each comparison needs a page from upstream, called a sample. If a list is requested from upstream first, the
+// samples are the pages that readers request. If the list is composed from records first, one in a hundred answers is
+// fetched from upstream in the background.
 //
-// The records of the page are saved before the comparison. So records that are new or changed since the last
-// walk are no difference. A change after the save makes the sample void.
+// The records on the sample are saved before the comparison. So records that were new or had changed make no
+// difference. If a record changes after that, the sample is dropped.
 
 // Package shadow measures how well lists made from records agree with upstream.
 package shadow
@@ -21,47 +22,48 @@ import (
 )
 
 const (
-	maxSamples   = 64              // maximum number of waiting samples; more are dropped
-	maxBytes     = 4 << 20         // maximum bytes of their pages, without the last one
-	saveInterval = 5 * time.Second // time between two saves of the agreement
-	saveTime     = 5 * time.Second // maximum time of the last save
+	maxSamples   = 64              // the maximum number of samples that wait for their comparison; further samples are dropped
+	maxBytes     = 4 << 20         // the maximum size in bytes of the waiting samples, not counting the newest
+	saveInterval = 5 * time.Second // how often the agreement is stored
+	saveTime     = 5 * time.Second // how long the agreement may take to be stored at the end
 )
 
-// Sample is a page that upstream gave.
+// Sample is a page from upstream that is compared with the page composed from records.
 type Sample struct {
 	Target *spec.Target
 	Page   *understudy.Page
-	Saved  int64 // the kind's counter of changes after the page was saved
+	Saved  int64 // the number of changes to the kind after the page was saved
 }
 
-// Options are the settings of shadow reads. The functions are required.
+// Options are the settings of Reads. The functions must not be nil.
 type Options struct {
-	// FromRecords returns the page that records give for a sample's request. It returns nil if the list is not
-	// covered, or if the kind has changed since the sample's page was saved.
+	// FromRecords returns the page composed from records for the request of a sample. It returns nil if records may
+	// be missing from the store, or if records of the kind have changed since the sample was saved.
 	FromRecords func(context.Context, Sample) *understudy.Page
-	// Recheck starts to fetch the records gone again: composed shows them, but upstream did not. It returns at once.
+	// Recheck starts to fetch the records in gone again. They are on the composed page, but not on upstream's page.
+	// It returns at once.
 	Recheck func(s Sample, composed *understudy.Page, gone []string)
 
-	KV     understudy.KV // nil if the agreement is not stored
+	KV     understudy.KV // stores the agreement; nil if it is not stored
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Reads are the shadow reads of all sources.
+// Reads compares lists of all sources.
 type Reads struct {
 	options Options
 	sources map[string]*Lists
 	samples chan Sample
-	bytes   atomic.Int64 // bytes of the pages of waiting samples
+	bytes   atomic.Int64 // the size in bytes of the samples that wait for their comparison
 }
 
-// New returns shadow reads without sources.
+// New returns a Reads that has no sources yet.
 func New(o Options) *Reads {
 	return &Reads{options: o, sources: map[string]*Lists{}, samples: make(chan Sample, maxSamples)}
 }
 
-// AddSource adds the lists of a source. Call it before Run. It returns an error for answers that SetAnswers
-// refuses.
+// AddSource adds the lists of a source. It must be called before Run. It returns an error if SetAnswers does not
+// accept answers.
 func (r *Reads) AddSource(src *spec.Source, answers map[string]Answers, perMinute float64) (*Lists, error) {
 	ls := &Lists{src: src, lists: map[*spec.List]*List{}}
 	ls.checks.set(perMinute)
@@ -79,7 +81,7 @@ func (r *Reads) AddSource(src *spec.Source, answers map[string]Answers, perMinut
 	return ls, nil
 }
 
-// Add queues a sample for comparison. It does not block: if too many samples wait, the sample is dropped.
+// Add queues a sample for its comparison. If too many samples are waiting, it drops the sample. It does not block.
 func (r *Reads) Add(s Sample) {
 	bytes := int64(len(s.Page.Body))
 	if r.bytes.Load() > maxBytes {
@@ -93,7 +95,7 @@ func (r *Reads) Add(s Sample) {
 	}
 }
 
-// Run compares samples and saves the agreement until ctx ends.
+// Run compares samples, and stores the agreement, until ctx ends.
 func (r *Reads) Run(ctx context.Context) {
 	ticker := time.NewTicker(saveInterval)
 	defer ticker.Stop()
@@ -113,7 +115,7 @@ func (r *Reads) Run(ctx context.Context) {
 	}
 }
 
-// measure compares one sample and counts the result. It recovers from panics; then only the sample is lost.
+// measure compares one sample and counts the result. If a panic occurs, it drops the sample and continues.
 func (r *Reads) measure(ctx context.Context, s Sample) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,12 +1,13 @@
-// The shared cache of generic sources: requests are sent unchanged, and answers are stored and reused as the
-// RFCs say.
+// The shared cache of generic sources: it sends requests to upstream unchanged, and stores and reuses the responses
+// according to the RFCs.
 //
-// A fresh stored answer is returned at once. Otherwise one flight fetches or revalidates the answer for all
-// requests that want it. A range, a condition that only upstream can check, or a HEAD gets an exchange of its
-// own. So does a write, after which the answers that it may have changed are no longer stored.
+// A fresh stored response is the answer at once. Otherwise one flight fetches the response, or asks upstream to
+// confirm the stored one, for all requests that want it. A request for a range, a request with a condition that only
+// upstream can evaluate, and a HEAD each get an exchange of their own. So does a write. Responses that the write may
+// have changed are then no longer used.
 //
-// Package httpcache decides what may be stored and answered. An answer that may not be stored is streamed
-// only to the request that caused it.
+// Package httpcache decides what may be stored and reused. A response that may not be stored is streamed only to the
+// request that caused it.
 
 // Package shared answers requests to generic sources as a shared HTTP cache (RFC 9111).
 package shared
@@ -31,38 +32,37 @@ import (
 
 // Upstream is the part of package upstream that the cache needs.
 type Upstream interface {
-	// Exchange sends a request to upstream. Errors: *understudy.UpstreamError, ErrUnknownOutcome, ErrInvalid,
-	// the context's error.
+	// Exchange sends a request to upstream. Errors: *understudy.UpstreamError, ErrUnknownOutcome, ErrInvalid, and the
+	// context's error.
 	Exchange(context.Context, request.Exchange) (*request.ExchangeResponse, error)
 }
 
-// Pages are the stored pages, in memory and in the store. The mirror implements it. Many goroutines call its
-// methods at once.
+// Pages has the stored responses as pages, in memory and in the store. The mirror implements it. It must be safe for
+// concurrent use.
 type Pages interface {
 	// Find returns a page from memory, or nil.
 	Find(understudy.Key) *understudy.Page
 	// Load returns a page from memory or from the store, or ErrNotFound.
 	Load(context.Context, understudy.Key) (*understudy.Page, error)
-	// Keep stores a page. After an error the page is not in the store.
+	// Keep stores a page. If it returns an error, the page is not in the store.
 	Keep(*understudy.Page) error
 	// Forget deletes a page.
 	Forget(context.Context, understudy.Key) error
 }
 
-// Fetch is the function that a flight runs. Its context ends when nobody waits any more.
+// Fetch is the function that a flight runs. Its context ends when nobody waits for the flight any more.
 type Fetch func(context.Context) (*understudy.Page, error)
 
-// Flights are the fetches under way. The mirror implements it.
+// Flights are the running fetches. The mirror implements it.
 type Flights interface {
-	// Join waits for the flight of a target's key, and starts it with fetch if none is under way. With direct
-	// it does not accept the page of a completed flight.
+	// Join waits for the flight for a target's key. If none is running, it starts one that runs fetch. If direct is
+	// true, it does not accept a page of a flight that has already ended.
 	Join(ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch Fetch) (p *understudy.Page, joined bool, err error)
-	// FetchInBackground starts a flight without a waiter unless one is under way.
+	// FetchInBackground starts a flight that nobody waits for, unless a flight for the key is running.
 	FetchInBackground(t *spec.Target, fetch Fetch)
-	// Enter counts a reader that starts to wait for upstream without a flight. It returns an error if too many
-	// wait.
+	// Enter counts a reader that starts to wait for upstream without a flight. It returns an error if too many readers wait.
 	Enter(flow uint64) error
-	// Exit ends what Enter counted.
+	// Exit must be called when a reader that Enter has counted no longer waits.
 	Exit(flow uint64)
 }
 
@@ -70,12 +70,12 @@ type Flights interface {
 type Options struct {
 	Pages   Pages
 	Flights Flights
-	MaxBody int64            // the maximum size of a stored body, in bytes; 0 means 8 MiB
+	MaxBody int64            // the maximum size in bytes of a stored body; 0 means 8 MiB
 	Now     func() time.Time // the clock; nil means time.Now
 	Logger  *slog.Logger     // nil means no log
 }
 
-// Cache is a shared cache. Any number of goroutines may call its methods at once.
+// Cache is a shared HTTP cache. It is safe for concurrent use.
 type Cache struct {
 	pages   Pages
 	flights Flights
@@ -83,25 +83,25 @@ type Cache struct {
 	now     func() time.Time
 	log     *slog.Logger
 	sources map[string]*source
-	headers *lru.Cache[string, http.Header] // parsed headers of pages, by Page.Header
+	headers *lru.Cache[string, http.Header] // the parsed headers of pages, by the value of Page.Header
 
-	mu      sync.Mutex // held while the stored answers of a URI change
+	mu      sync.Mutex // is locked while stored responses for an address are replaced or deleted
 	running map[understudy.Key]*exchanges
 }
 
-// exchanges counts the exchanges of one URI that are under way.
+// exchanges counts the requests for one URI that have been sent to upstream and not been answered yet.
 type exchanges struct {
 	count   int
-	written int // counts the writes that were answered during the exchanges
+	written int // the number of writes to the URI that were answered in the meantime
 }
 
-// Limits of what is stored.
+// Limits for stored responses.
 const (
 	defaultMaxBody = 8 << 20
 	maxHeaders     = 8 << 20
 )
 
-// New returns a cache without sources.
+// New returns a cache that has no sources yet.
 func New(o Options) *Cache {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	understudy.SetDefaults(&o.Logger, &o.Now)
@@ -109,18 +109,18 @@ func New(o Options) *Cache {
 		headers: lru.New[string, http.Header](maxHeaders), running: map[understudy.Key]*exchanges{}}
 }
 
-// AddSource adds a generic source. Call it before the first Answer.
+// AddSource adds the client of a generic source. It must be called before the first Answer.
 func (c *Cache) AddSource(name string, up Upstream) { c.sources[name] = &source{Upstream: up} }
 
 // source is a generic source.
 type source struct {
 	Upstream
-	ignoredUntil  atomic.Int64 // answers stored until then are ignored, as Unix nanoseconds
-	invalidations atomic.Int64 // counts the invalidations of the source's URIs
+	ignoredUntil  atomic.Int64 // responses stored before this time, in Unix nanoseconds, are ignored
+	invalidations atomic.Int64 // the number of invalidations of the source's addresses
 }
 
-// Exchange sends a request to upstream. It returns an error for a 304 to a request without a condition (RFC
-// 9110, 15.4.5).
+// Exchange sends a request to upstream. It returns an error if upstream answers 304 although the request has no
+// condition (RFC 9110, 15.4.5).
 func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	got, err := s.Upstream.Exchange(ctx, x)
 	asked := len(x.Header["If-None-Match"])+len(x.Header["If-Modified-Since"]) > 0
@@ -131,10 +131,10 @@ func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 	return got, err
 }
 
-// Answer answers a request from a stored answer or from upstream. The caller must close the answer.
+// Answer answers a request with a stored response or from upstream. The caller must close the response.
 //
 // Errors: ErrNoStoredAnswer (only-if-cached), ErrUnavailable (nearly always an *understudy.UpstreamError),
-// ErrUnknownOutcome of a write, ErrInvalid, ErrClosed, the context's error.
+// ErrUnknownOutcome for a write, ErrInvalid, ErrClosed, and the context's error.
 func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	up := c.sources[x.Target.Key.Source]
 	if up == nil {
@@ -171,8 +171,8 @@ func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.Exchan
 	return c.join(ctx, r)
 }
 
-// isMisleading reports whether the header has a field that the settings pass to upstream and on which answers
-// depend, although it is not part of their key.
+// isMisleading reports whether the header has a field on which responses depend, but which is not part of their key.
+// This happens to fields that the settings pass to upstream.
 func isMisleading(t *spec.Target, h http.Header) bool {
 	if len(t.Spec.Headers.Pass) == 0 {
 		return false
@@ -185,25 +185,25 @@ func isMisleading(t *spec.Target, h http.Header) bool {
 	return false
 }
 
-// reading is the state of one request while it is answered.
+// reading is a request while it is being answered.
 type reading struct {
 	exchange      request.Exchange
 	q             httpcache.Request
 	source        *source
-	invalidations int64       // number of invalidations before the lookup
-	stored        *stored     // nil if there is no stored answer
-	miss          string      // why there is no stored answer (RFC 9211, 2.2)
-	privateFields http.Header // fields of the fetched answer that are only for this request
+	invalidations int64       // the number of the source's invalidations before the stored response was looked up
+	stored        *stored     // the stored response; nil if there is none
+	miss          string      // why there is no stored response, as RFC 9211, 2.2 names it
+	privateFields http.Header // the header fields of upstream's response that are only for this request
 	decision      httpcache.Decision
 }
 
-// stored is a stored answer.
+// stored is a stored response.
 type stored struct {
 	response httpcache.Response
 	page     *understudy.Page
 }
 
-// forwardReason returns why the request was sent to upstream.
+// forwardReason returns why the request was sent to upstream, as RFC 9211, 2.2 names it.
 func (r *reading) forwardReason() string {
 	switch {
 	case r.stored == nil:
@@ -214,7 +214,7 @@ func (r *reading) forwardReason() string {
 	return "stale"
 }
 
-// answerStored answers with the stored answer. detail says why, if it is stale.
+// answerStored answers with the stored response. If it is stale, detail says why it is used.
 func (c *Cache) answerStored(r *reading, detail string) *request.ExchangeResponse {
 	now := c.now()
 	a := &request.ExchangeResponse{Response: request.Response{Page: r.stored.page, Outcome: request.Warm, Stored: true, Detail: detail,
@@ -225,8 +225,8 @@ func (c *Cache) answerStored(r *reading, detail string) *request.ExchangeRespons
 	return a
 }
 
-// answerAfterFailure answers with the stored answer after upstream failed, if upstream permits that.
-// Otherwise it returns err.
+// answerAfterFailure answers with the stored response after upstream has failed. If upstream's headers forbid that,
+// it returns err.
 func (c *Cache) answerAfterFailure(ctx context.Context, r *reading, err error) (*request.ExchangeResponse, error) {
 	var why *understudy.UpstreamError
 	if r.stored == nil || !r.decision.AnswerIfDown || ctx.Err() != nil || !errors.As(err, &why) {
@@ -235,5 +235,5 @@ func (c *Cache) answerAfterFailure(ctx context.Context, r *reading, err error) (
 	return c.answerStored(r, "stale: "+why.ShortText()), nil
 }
 
-// isServerError reports whether a stale answer may replace an answer with that status (RFC 5861, 4).
+// isServerError reports whether a stale response may be used instead of a response with this status (RFC 5861, 4).
 func isServerError(status int) bool { return status == 500 || status >= 502 && status <= 504 }

@@ -1,4 +1,4 @@
-// Fetching: an answer that is missing or stale is fetched from upstream.
+// Fetching: a response that is missing or stale is fetched from upstream.
 
 package shared
 
@@ -17,7 +17,7 @@ import (
 	"understudy/request"
 )
 
-// join joins the flight of the answer that the request wants.
+// join joins the flight that fetches the response for the request.
 func (c *Cache) join(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	h := &handoff{}
 	p, joined, err := c.flights.Join(ctx, r.flight(), r.exchange.Flow, r.q.MustAskUpstream(), c.fetch(r, h))
@@ -27,7 +27,7 @@ func (c *Cache) join(ctx context.Context, r *reading) (*request.ExchangeResponse
 	}
 	switch {
 	case got != nil && isServerError(got.Response.Page.Status) && r.stored != nil && r.decision.AnswerIfError:
-		_ = got.Close() // the stale answer is returned instead
+		_ = got.Close() // upstream's error response is not used, because a stale response may replace it
 		return c.answerStored(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 	case got != nil:
 		if got.Response.Outcome != request.Warm {
@@ -35,13 +35,13 @@ func (c *Cache) join(ctx context.Context, r *reading) (*request.ExchangeResponse
 		}
 		return got, nil
 	case joined && !c.canAnswer(ctx, r, p):
-		return c.exchangeForOne(ctx, r) // the flight's answer is for another request
+		return c.exchangeForOne(ctx, r) // the flight's response is for another request, so this request is sent on its own
 	}
 	return c.answerFetched(r, p, joined), nil
 }
 
-// canAnswer reports whether the page of a joined flight also answers this request. The page must still be
-// stored, because a write may have been answered since.
+// canAnswer reports whether the page of a joined flight also answers this request. The page must still be stored. It
+// is not if there has been a write since.
 func (c *Cache) canAnswer(ctx context.Context, r *reading, p *understudy.Page) bool {
 	if p.NotStored != "" {
 		return false
@@ -51,7 +51,7 @@ func (c *Cache) canAnswer(ctx context.Context, r *reading, p *understudy.Page) b
 	return err == nil && now.decision.Answer && now.stored.page.Key == p.Key && now.stored.page.At.Equal(p.At)
 }
 
-// answerFetched answers with a page that is now stored.
+// answerFetched answers with a response that has been fetched and stored.
 func (c *Cache) answerFetched(r *reading, p *understudy.Page, joined bool) *request.ExchangeResponse {
 	s, now := c.newStored(p), c.now()
 	life, _ := s.response.Lifetime()
@@ -72,19 +72,19 @@ func detailOf(p *understudy.Page) string {
 	return "not stored: " + p.NotStored
 }
 
-// refresh revalidates a stale answer in the background after it was returned.
+// refresh asks upstream in the background whether a stale response is still valid.
 func (c *Cache) refresh(r *reading) {
 	again := *r
 	again.exchange.Reason = request.ReasonRefresh
 	c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
 }
 
-// oneRequest is why an answer for a single request is not stored.
+// oneRequest is the reason why a response that is only for one request is not stored.
 const oneRequest = "it is for one request"
 
-// fetch returns the function that exchanges the request and stores the answer. An answer that may not be
-// stored is given to h, or dropped if h is nil; then the returned page is for nobody. If the answer was
-// stored after the request's lookup, there is no exchange.
+// fetch returns the function that sends the request to upstream and stores the response. A response that may not be
+// stored is passed to h, or if h is nil, is dropped. The returned page is then only for the flight itself. If the
+// response has been stored since the request looked for it, nothing is sent.
 func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 	return func(flight context.Context) (*understudy.Page, error) {
 		now := reading{exchange: r.exchange, q: r.q}
@@ -97,7 +97,7 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 			}
 			return now.stored.page, nil
 		}
-		// A stream outlives the flight, but its header must be received before the flight ends.
+		// A stream may last longer than the flight, but its header must arrive before the flight ends.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(flight))
 		stop := context.AfterFunc(flight, cancel)
 		defer stop()
@@ -126,19 +126,19 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 		left := *got.Response.Page
 		left.NotStored = oneRequest
 		if h == nil || !h.give(got) {
-			_ = got.Close() // the request no longer waits
+			_ = got.Close() // the request no longer waits for the response
 		}
 		return &left, nil
 	}
 }
 
-// exchange sends a GET. If the answer may be stored, or if it confirms the stored one, p is the stored page.
-// Otherwise got is the answer as received.
+// exchange sends a GET. If the response may be stored, or if it confirms the stored response, p is the stored page.
+// Otherwise got is the response as upstream sent it.
 func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.ExchangeResponse,
 	p *understudy.Page, err error) {
 	written, held := c.enter(x.Target.Key), r.stored
 	defer c.exit(x.Target.Key)
-	if held != nil && r.source.invalidations.Load() != r.invalidations { // a write may have invalidated it
+	if held != nil && r.source.invalidations.Load() != r.invalidations { // a write may have invalidated the response, so it is looked up again
 		held, x.Header = nil, httpcache.RemoveConditions(x.Header)
 	}
 	var came httpcache.Response
@@ -146,7 +146,8 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 	storable := false
 	x.WantBody = func(status int, h http.Header, asked, at time.Time) bool {
 		came = httpcache.NewResponse(status, h, asked, at)
-		keepsOld := r.stored != nil && r.decision.AnswerIfError && isServerError(status) // RFC 9111, 4.3.3
+		// a stale response may replace this one (RFC 9111, 4.3.3)
+		keepsOld := r.stored != nil && r.decision.AnswerIfError && isServerError(status)
 		storable = came.CanStore(&r.q) && !keepsOld
 		return storable && !isLong(came.Header)
 	}
@@ -179,7 +180,7 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 	return nil, p, nil
 }
 
-// isLong reports whether a header has more lines than can be stored.
+// isLong reports whether a header has more lines than the store accepts.
 func isLong(h http.Header) bool {
 	lines := 0
 	for _, values := range h {
@@ -188,7 +189,8 @@ func isLong(h http.Header) bool {
 	return lines > understudy.MaxParams
 }
 
-// exchangeForOne sends the request unchanged, for this request alone. The answer is stored if allowed.
+// exchangeForOne sends the request unchanged, and gives the response only to this request. It stores the response if
+// that is permitted.
 func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
@@ -196,7 +198,7 @@ func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.Exchan
 	defer c.flights.Exit(r.exchange.Flow)
 	fwd := r.forwardReason()
 	plain := *r
-	plain.stored = nil // the request has its own conditions
+	plain.stored = nil // the request has its own conditions, so the stored response adds none
 	got, p, err := c.exchange(ctx, &plain, r.exchange)
 	if err != nil {
 		return c.answerAfterFailure(ctx, r, err)
@@ -210,7 +212,7 @@ func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.Exchan
 	return got, nil
 }
 
-// exchangeUnstored sends a request and stores nothing. fwd says why it is sent.
+// exchangeUnstored sends a request and does not store the response. fwd says why the request is sent.
 func (c *Cache) exchangeUnstored(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.ExchangeResponse, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
@@ -224,7 +226,7 @@ func (c *Cache) exchangeUnstored(ctx context.Context, r *reading, x request.Exch
 	return got, nil
 }
 
-// cancelingStream is a stream that also ends its context.
+// cancelingStream is a stream whose Close also ends the context of the request.
 type cancelingStream struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -236,14 +238,14 @@ func (e *cancelingStream) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// handoff gives an answer that is for one request only from the flight to that request, if it still waits.
+// handoff passes a response that is only for one request from the flight to the request.
 type handoff struct {
 	mu   sync.Mutex
 	left bool
 	got  *request.ExchangeResponse
 }
 
-// give stores the answer. It returns false if the request no longer waits.
+// give passes the response on. It returns false if the request no longer waits.
 func (h *handoff) give(got *request.ExchangeResponse) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,7 +256,7 @@ func (h *handoff) give(got *request.ExchangeResponse) bool {
 	return true
 }
 
-// take ends the wait. It returns nil if no answer was given.
+// take ends the wait and returns the response. It returns nil if none has been given.
 func (h *handoff) take() *request.ExchangeResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -262,7 +264,7 @@ func (h *handoff) take() *request.ExchangeResponse {
 	return h.got
 }
 
-// forwardEarly returns a function that forwards informational responses while the request waits.
+// forwardEarly returns a function that passes informational responses (status 1xx) on while the request waits.
 func (h *handoff) forwardEarly(to func(int, http.Header)) func(int, http.Header) {
 	if to == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Storing: answers as pages, and which stored answer belongs to a request.
+// Storing: how responses are stored as pages, and which stored response belongs to a request.
 
 package shared
 
@@ -18,28 +18,27 @@ import (
 	"understudy/spec"
 )
 
-// The page under the key of a URI is the answer itself. If answers depend on request fields, it is an index:
-// a page with status 0 whose header lists the sets of fields. Answers older than its "since" are ignored.
-// Each answer then has its own key.
-// Fields of an index, and the maximum number of its sets.
+// The page under the key of a URI is the response itself, unless responses depend on request header fields. Then it
+// is an index: a page with status 0 whose header names these fields and the time before which responses are ignored.
+// Each response then has a key of its own.
 const (
-	fieldsName = "vary"  // one set of fields, separated by commas
-	sinceName  = "since" // answers older than this time are ignored, in Unix nanoseconds
-	maxSets    = 8       // maximum number of sets
+	fieldsName = "vary"  // the name for a set of header fields, which are separated by commas
+	sinceName  = "since" // the name for the time, in Unix nanoseconds, before which stored responses are ignored
+	maxSets    = 8       // the maximum number of sets of header fields
 )
 
-// index is a parsed page with status 0.
+// index is a parsed page with status 0, which says on which request header fields the responses for a URI depend.
 type index struct {
 	sets  []string
 	since int64
 }
 
-// readIndex parses an index. ok is false if the page is an answer.
+// readIndex parses an index. ok is false if the page is not an index but a response.
 func readIndex(p *understudy.Page) (in index, ok bool) {
 	if p == nil || p.Status != 0 {
 		return index{}, false
 	}
-	q, _ := understudy.ParseQuery(p.Header) // the query was written by page
+	q, _ := understudy.ParseQuery(p.Header) // this cannot fail, because the method page has written it
 	for _, param := range q {
 		switch param.Name {
 		case fieldsName:
@@ -51,7 +50,7 @@ func readIndex(p *understudy.Page) (in index, ok bool) {
 	return in, true
 }
 
-// page returns the index as a page.
+// page returns the index in the form of a page.
 func (in *index) page(key understudy.Key, at time.Time) *understudy.Page {
 	q := understudy.Query{{Name: sinceName, Value: strconv.FormatInt(in.since, 10)}}
 	for _, set := range in.sets {
@@ -60,7 +59,8 @@ func (in *index) page(key understudy.Key, at time.Time) *understudy.Page {
 	return &understudy.Page{Key: key, Header: q.String(), At: at}
 }
 
-// variantKey returns the key of the answer to a request with this header.
+// variantKey returns the key of the response to a request with this header. fields are the header fields on which the
+// response depends.
 func variantKey(base understudy.Key, fields []string, h http.Header) understudy.Key {
 	if v := httpcache.Variant(fields, h); v != "" {
 		return base.WithHeader("variant=" + v)
@@ -68,7 +68,7 @@ func variantKey(base understudy.Key, fields []string, h http.Header) understudy.
 	return base
 }
 
-// look finds the stored answer to a request and decides how it may be used.
+// look finds the stored response for a request and decides how it may be used.
 func (c *Cache) look(ctx context.Context, r *reading) error {
 	err := c.find(ctx, r)
 	if r.stored != nil {
@@ -77,7 +77,7 @@ func (c *Cache) look(ctx context.Context, r *reading) error {
 	return err
 }
 
-// find finds the stored answer to a request. If several match, it takes the newest (RFC 9111, 4.1).
+// find finds the stored response for a request. If several match, it uses the newest (RFC 9111, 4.1).
 func (c *Cache) find(ctx context.Context, r *reading) error {
 	r.miss = "uri-miss"
 	base, err := c.load(ctx, r.exchange.Target.Key)
@@ -102,7 +102,7 @@ func (c *Cache) find(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// load returns a page. It returns nil if there is none or the store cannot be read.
+// load returns a stored page. It returns nil if there is none or if the store cannot be read.
 func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	p, err := c.pages.Load(ctx, key)
 	switch {
@@ -116,12 +116,12 @@ func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page,
 	return nil, nil
 }
 
-// isUsable reports whether a page was stored after the store last failed to delete one.
+// isUsable reports whether a page was stored after the last time that the store failed to delete a page.
 func (c *Cache) isUsable(p *understudy.Page) bool {
 	return p.At.UnixNano() > c.sources[p.Key.Source].ignoredUntil.Load()
 }
 
-// IsReady reports whether a request would be answered from memory with a fresh answer. It counts no request.
+// IsReady reports whether a fresh response in memory would answer a request. It does not count as a request.
 func (c *Cache) IsReady(t *spec.Target, h http.Header) bool {
 	r := &reading{q: httpcache.Request{Method: http.MethodGet, URI: t.Key.URI, Header: h}}
 	base := c.pages.Find(t.Key)
@@ -141,11 +141,11 @@ func (c *Cache) IsReady(t *spec.Target, h http.Header) bool {
 	return v.Answer && !v.Refresh
 }
 
-// newStored returns a page as a stored answer.
+// newStored returns the stored response in a page.
 func (c *Cache) newStored(p *understudy.Page) *stored {
 	h, ok := c.headers.Get(p.Header)
 	if !ok {
-		q, _ := understudy.ParseQuery(p.Header) // the query was written by newPage
+		q, _ := understudy.ParseQuery(p.Header) // this cannot fail, because newPage has written it
 		h = make(http.Header, len(q))
 		for _, f := range q {
 			h[f.Name] = append(h[f.Name], f.Value)
@@ -155,7 +155,7 @@ func (c *Cache) newStored(p *understudy.Page) *stored {
 	return &stored{httpcache.Response{Status: p.Status, Header: h, At: p.At, InitialAge: p.InitialAge}, p}
 }
 
-// newPage returns an answer as a page.
+// newPage returns a response in the form of a page.
 func (c *Cache) newPage(r *reading, a *httpcache.Response, body []byte, took time.Duration) *understudy.Page {
 	kept := a.StoredHeader()
 	var q understudy.Query
@@ -174,8 +174,8 @@ func (c *Cache) newPage(r *reading, a *httpcache.Response, body []byte, took tim
 	return p
 }
 
-// keep stores a page unless a write to its URI was answered since the exchange began. If the page cannot be
-// stored, its NotStored says why.
+// keep stores a page, unless a write to its URI has been answered since the request was sent. If the page cannot be
+// stored, its field NotStored says why.
 func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,7 @@ func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
 	}
 }
 
-// addToIndex adds the fields on which an answer depends to the index of its URI.
+// addToIndex adds the request header fields on which a response depends to the index of its URI.
 func (c *Cache) addToIndex(r *reading, p *understudy.Page) error {
 	fields, _ := c.newStored(p).response.Vary()
 	set := strings.Join(fields, ",")
@@ -204,7 +204,7 @@ func (c *Cache) addToIndex(r *reading, p *understudy.Page) error {
 		return err
 	}
 	in, ok := readIndex(base)
-	if !ok { // ignore answers of an earlier index: a write may have come since
+	if !ok { // a write may have deleted the earlier index, so responses stored under it are ignored
 		in.since = p.At.UnixNano() - 1
 	}
 	if len(in.sets) > 0 && in.sets[0] == set {
@@ -215,12 +215,12 @@ func (c *Cache) addToIndex(r *reading, p *understudy.Page) error {
 	return c.pages.Keep(in.page(r.exchange.Target.Key, c.now()))
 }
 
-// forgetTime is the maximum time for deleting a page from the store.
+// forgetTime is how long deleting a page from the store may take.
 const forgetTime = 10 * time.Second
 
-// Invalidate makes the stored answers of a URI, and those being fetched, invalid. It also deletes the index;
-// the next index ignores older answers. If the store fails, all answers of the source stored until then are
-// ignored until the process ends. The work goes on after the caller has left.
+// Invalidate makes the stored responses for a URI invalid, and those that are being fetched. It deletes the index, so
+// that responses stored under it are ignored. If the store fails to do so, all responses of the source that are
+// stored now are ignored until the process ends. Invalidate continues even if the caller's context ends.
 func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
@@ -241,7 +241,8 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	}
 }
 
-// enter counts an exchange of a URI that starts. It returns how many writes to the URI were answered so far.
+// enter counts a request to upstream for a URI, before it is sent. It returns how many writes to the URI have been
+// answered so far.
 func (c *Cache) enter(key understudy.Key) (written int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +255,7 @@ func (c *Cache) enter(key understudy.Key) (written int) {
 	return u.written
 }
 
-// exit ends what enter counted.
+// exit must be called when the request that enter has counted is answered.
 func (c *Cache) exit(key understudy.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

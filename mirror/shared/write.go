@@ -1,4 +1,4 @@
-// Writes and HEAD: requests that are sent to upstream and change what is stored.
+// Writes and HEAD requests: they are always sent to upstream and may change which responses are stored.
 
 package shared
 
@@ -17,9 +17,9 @@ import (
 	"understudy/spec"
 )
 
-// write sends a write once. Before its answer is returned, the stored answers that it may have changed are
-// invalidated (RFC 9111, 4.4), also if the outcome is unknown. If the answer to a POST is also the answer to
-// a GET, it is stored (RFC 9110, 9.3.3).
+// write sends a write to upstream once. Before it returns, it invalidates the stored responses that the write may
+// have changed (RFC 9111, 4.4), even if the outcome of the write is not known. If the response to a POST may be used
+// for a GET, it stores the response (RFC 9110, 9.3.3).
 func (c *Cache) write(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
@@ -46,7 +46,7 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.ExchangeRespons
 	for _, uri := range httpcache.InvalidatedURIs(&r.q, &came, r.hosts()...) {
 		c.Invalidate(ctx, understudy.Key{Source: r.exchange.Target.Key.Source, URI: uri})
 		if uri == r.exchange.Target.Key.URI {
-			written++ // counts this write itself
+			written++ // the number includes this write
 		}
 	}
 	if storable && got.Stream == nil {
@@ -56,8 +56,7 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.ExchangeRespons
 	return got, nil
 }
 
-// hosts returns the host names of the source's own URIs in answers: those of upstream and that of the
-// request.
+// hosts returns the host names under which URIs in responses belong to the source: that of upstream and that in the request.
 func (r *reading) hosts() []string {
 	all := []string{strings.ToLower(r.exchange.Host)}
 	for _, h := range r.exchange.Target.Spec.Hosts {
@@ -69,12 +68,12 @@ func (r *reading) hosts() []string {
 	return all
 }
 
-// answerHead sends a HEAD. Its answer confirms or invalidates the stored answer to a GET (RFC 9111, 4.3.5).
+// answerHead sends a HEAD to upstream. The response confirms or invalidates the stored response to a GET (RFC 9111, 4.3.5).
 func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.ExchangeResponse, error) {
 	fwd := r.forwardReason()
 	written := c.enter(r.exchange.Target.Key)
 	defer c.exit(r.exchange.Target.Key)
-	ended := r.source.invalidations.Load() != r.invalidations // a write may have invalidated the stored answer
+	ended := r.source.invalidations.Load() != r.invalidations // a write may have invalidated the stored response in the meantime
 	got, err := c.exchangeUnstored(ctx, r, r.exchange, fwd)
 	if err != nil {
 		return c.answerAfterFailure(ctx, r, err)
@@ -99,7 +98,7 @@ func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.ExchangeRe
 	now, asGet := r.stored.response.Update(&came), r.q
 	asGet.Method = http.MethodGet
 	if !now.CanStore(&asGet) {
-		return got, nil // the header is only for this request
+		return got, nil // the response to this HEAD says nothing about the stored response
 	}
 	p := c.newPage(r, &now, r.stored.page.Body, got.Response.Page.Took)
 	c.keep(r, p, written)
@@ -108,8 +107,8 @@ func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.ExchangeRe
 	return a, nil
 }
 
-// flight returns the target whose key the request's flight has: that of the stored answer to revalidate,
-// otherwise that of the URI.
+// flight returns the target that identifies the flight of the request. It has the key of the stored response that
+// upstream is asked to confirm, or if there is none, the key of the URI.
 func (r *reading) flight() *spec.Target {
 	if r.stored == nil || r.stored.page.Key == r.exchange.Target.Key {
 		return r.exchange.Target

@@ -1,13 +1,12 @@
-// Numbered pages: what is remembered of lists whose pages are named by numbers.
+// Numbered pages: what the mirror remembers of lists whose pages are named by numbers.
 
-// Package slide keeps pages consistent that are cut by number or by offset. Each new or deleted row moves the
-// rows behind it across page borders. A stored page from before then has missing or repeated rows next to a
-// page from after.
+// Package slide keeps stored pages consistent if the pages of a list are named by a number or an offset. Each new or deleted
+// row moves the rows after it, some of them to another page. If a page stored before that is read beside a page stored after
+// it, rows are missing or occur twice.
 //
-// Pages of a list are consistent as long as each page fetched again has its earlier rows. If a page has other
-// rows, the list has moved, and older pages are no longer answered. A reader who was given a page shortly
-// before continues with the next page. FirstMissing finds the rows that have moved from the next page into
-// the page that the reader has.
+// Pages are consistent as long as each page has the same rows when it is fetched again. If it has other rows, the list has
+// moved, and pages stored before are no longer used. But a reader who has just received such a page continues with the page
+// after it. FirstMissing finds the rows that have moved since from that page to the page the reader already has.
 package slide
 
 import (
@@ -21,22 +20,22 @@ import (
 )
 
 const (
-	// SameMoment is the maximum time between the fetches of two pages that count as consistent. A client
-	// that reads directly from upstream takes about as long between two pages.
+	// SameMoment is how far apart the fetches of two pages may be for the pages to count as consistent. A client that
+	// reads two pages from upstream itself takes about as long.
 	SameMoment = 2 * time.Second
-	// readerWindow is how long a reader may take to go from one page to the next.
+	// readerWindow is how long a reader may take from one page to the next.
 	readerWindow = time.Minute
-	// maxRows is the maximum number of remembered rows, at 8 bytes each.
+	// maxRows is the maximum number of rows that are remembered, with 8 bytes each.
 	maxRows = 1 << 21
-	// maxOlder is the maximum number of older versions remembered of one page.
+	// maxOlder is the maximum number of older versions that are remembered of a page.
 	maxOlder = 4
-	// maxGiven is the maximum number of remembered pairs of page and reader in a list. Each counts as
-	// givenRows rows.
+	// maxGiven is the maximum number of readers, each with a page they received, that are remembered of a list. Each
+	// counts as much as givenRows rows.
 	maxGiven, givenRows = 1024, 8
 )
 
-// Lists remembers numbered pages in memory only, so after a start every page is fetched again once. Many
-// goroutines may use it at once.
+// Lists remembers the rows of numbered pages. It exists only in memory, so after a restart every page must be fetched
+// again once. It is safe for concurrent use.
 type Lists struct {
 	seed maphash.Seed
 
@@ -44,57 +43,56 @@ type Lists struct {
 	lists *lru.Cache[string, *list]
 }
 
-// list is one list: a path with filters and a page size.
+// list is a list with certain filters and a certain page size.
 type list struct {
-	movedAt  int64 // when the list was last known to have moved, in Unix nanoseconds
+	movedAt  int64 // when the list is known to have moved last, in Unix nanoseconds
 	pages    map[understudy.Key]*page
-	previous map[understudy.Key]understudy.Key // the page before, by the next page
-	rows     int64                             // number of remembered rows
+	previous map[understudy.Key]understudy.Key // the key of the page before, by the key of the page after it
+	rows     int64                             // the number of rows that are remembered
 	given    map[reading]givenPage
 }
 
-// reading is a page and a reader of it.
+// reading identifies a page that a certain reader has received.
 type reading struct {
 	key    understudy.Key
 	reader uint64
 }
 
-// givenPage remembers how a page was given to a reader. It starts anew when the reader has continued from all
-// copies of the page.
+// givenPage says how often a reader has received a page. It is reset when the reader has continued from every copy of the page.
 type givenPage struct {
-	first int64 // time of the oldest copy given
-	until int64 // until when the reader may continue from the page
-	open  int   // how often the page was answered, minus how often the next page was
-	rows  Rows  // the page's rows; nil if unknown or if the copies differ
+	first int64 // when the oldest copy of the page was received
+	until int64 // until when the reader may continue from this page
+	open  int   // how often the reader received the page, minus how often it received the page after it
+	rows  Rows  // the rows of the page; nil if they are not known or if the copies differ
 }
 
-// page is a page as upstream last gave it.
+// page is what is remembered of a page: how upstream last showed it, and how before.
 type page struct {
 	fetch      fetch
-	lastFetch  fetch // the fetch before, whose page is in use until this one is saved
-	changedAt  int64 // when upstream last answered the page with different rows
-	wasRead    bool  // the fetched page was answered to a reader
-	mayHaveGap bool  // rows may lie between the page before it and this one
+	lastFetch  fetch // the fetch before; its page is still in use until the page of the newer fetch is saved
+	changedAt  int64 // when upstream last showed different rows on the page
+	wasRead    bool  // whether a reader has received the page of the last fetch
+	mayHaveGap bool  // whether rows of the list may lie between the page before and this page
 	rows       Rows
 	older      []older
 }
 
-// fetch is when a page was requested and when upstream gave it.
+// fetch is when a fetch of a page began, and when upstream answered it.
 type fetch struct{ start, at int64 }
 
-// older are the rows of a page before the list moved.
+// older has the rows that a page had before the list moved.
 type older struct {
 	rows  Rows
-	until int64 // until when readers may continue from the page
+	until int64 // until when readers may continue from this version of the page
 }
 
-// Rows are the hashes of a page's row ids, in order.
+// Rows are the hashes of the ids of a page's rows, in order.
 type Rows []uint64
 
-// New returns an empty Lists.
+// New returns a Lists that remembers nothing yet.
 func New() *Lists { return &Lists{seed: maphash.MakeSeed(), lists: lru.New[string, *list](maxRows)} }
 
-// Rows returns the rows of a page. A page without records counts as one row, its body.
+// Rows returns the hashes of a page's rows. A page without records counts as a single row, its body.
 func (l *Lists) Rows(p *understudy.Page) Rows {
 	if len(p.Rows) == 0 && len(p.Body) > 0 {
 		return Rows{maphash.Bytes(l.seed, p.Sum[:])}
@@ -106,8 +104,8 @@ func (l *Lists) Rows(p *understudy.Page) Rows {
 	return rows
 }
 
-// AddFetched stores a fetched page, when its fetch started, and whether a reader waited for it. It reports
-// whether the list has moved since the page was fetched before.
+// AddFetched remembers the rows of a fetched page. began is when the fetch started, and read says whether a reader
+// waited for it. moved is true if the list has moved since the page was fetched before.
 func (l *Lists) AddFetched(name string, p *understudy.Page, began time.Time, read bool) (moved bool) {
 	rows, at := l.Rows(p), p.At.UnixNano()
 	l.mu.Lock()
@@ -123,7 +121,7 @@ func (l *Lists) AddFetched(name string, p *understudy.Page, began time.Time, rea
 		li.rows += int64(len(rows)) + 16
 	}
 	if at < have.fetch.at {
-		return false // a newer answer was recorded already
+		return false // a newer fetch of the page has been remembered before this one
 	}
 	if moved = !have.rows.isPrefixOf(rows); moved {
 		li.movedAt, have.changedAt = at, at
@@ -141,8 +139,8 @@ func (l *Lists) AddFetched(name string, p *understudy.Page, began time.Time, rea
 	return moved
 }
 
-// noteBorders updates whether rows may lie between a page and its neighbors. Two pages are consistent if they
-// share a row, or if one of them has not changed around the fetch of the other.
+// noteBorders decides whether rows may lie between a page and the pages beside it. None do if the two pages share a
+// row, or if one of them did not change around the time at which the other was fetched.
 func (li *list) noteBorders(p *understudy.Page, have *page, rows Rows, f fetch, changed bool) {
 	rests := func(other *page) bool {
 		return !changed && have.fetch.at <= other.fetch.start && other.fetch.at <= f.start
@@ -160,12 +158,12 @@ func (li *list) noteBorders(p *understudy.Page, have *page, rows Rows, f fetch, 
 	}
 }
 
-// isPrefixOf reports whether other begins with these rows. Rows added at the end move nothing.
+// isPrefixOf reports whether other begins with these rows. Rows that were added after them move no row.
 func (r Rows) isPrefixOf(other Rows) bool {
 	return len(other) >= len(r) && slices.Equal(r, other[:len(r)])
 }
 
-// HasCommonRow reports whether two pages of a list share a row. Then no row lies between them.
+// HasCommonRow reports whether this page and the next share a row. If they do, no rows lie between them.
 func (r Rows) HasCommonRow(next Rows) bool {
 	has := r.idSet()
 	return slices.ContainsFunc(next, func(id uint64) bool { return has[id] })
@@ -179,7 +177,7 @@ func (r Rows) idSet() map[uint64]bool {
 	return has
 }
 
-// addOlder remembers the rows of a page from before the list moved.
+// addOlder remembers the rows that the page had before the list moved.
 func (p *page) addOlder(at int64) {
 	if n := len(p.older); n > 0 && slices.Equal(p.older[n-1].rows, p.rows) {
 		p.older[n-1].until = at + int64(readerWindow)
@@ -189,8 +187,8 @@ func (p *page) addOlder(at int64) {
 	p.older = p.older[max(0, len(p.older)-maxOlder):]
 }
 
-// IsCurrent reports whether a page fetched at that time may be answered. The list must not have moved since,
-// and no reader may continue here from an older version of the page before.
+// IsCurrent reports whether a page that was fetched at a certain time may be used as an answer. It must not if the
+// list has moved since, or if a reader may continue with it from an older version of the page before.
 func (l *Lists) IsCurrent(name string, key understudy.Key, at, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,9 +220,9 @@ func (p *page) hasOlder(now time.Time) bool {
 	return len(p.older) > 0
 }
 
-// PreviousPage returns the page before a page, and the rows that readers may have of it. at is when it was
-// last fetched for a reader, or zero if it was given from memory. The zero key means that nobody was given
-// the page before.
+// PreviousPage returns the key of the page before a page, and the versions of its rows that readers may have
+// received. at is when that page was last fetched for a reader, or zero if readers received it from memory. The key
+// is zero if no reader has received the page before.
 func (l *Lists) PreviousPage(name string, key understudy.Key, now time.Time) (before understudy.Key, given []Rows, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,8 +242,8 @@ func (l *Lists) PreviousPage(name string, key understudy.Key, now time.Time) (be
 	return before, append(given, p.rows), at
 }
 
-// NoteGiven notes that a reader was given a page that upstream gave at that time. The reader has thereby
-// continued from the page before it.
+// NoteGiven remembers that a reader has received a page, which upstream answered at the time at. The reader has so
+// continued from the page before.
 func (l *Lists) NoteGiven(name string, key understudy.Key, reader uint64, at, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +258,7 @@ func (l *Lists) NoteGiven(name string, key understudy.Key, reader uint64, at, no
 	this := reading{key, reader}
 	g, ok := li.given[this]
 	if !ok && len(li.given) == maxGiven {
-		clear(li.given) // the entries of these readers are lost
+		clear(li.given) // there are too many, so those of all readers are forgotten
 		li.rows -= maxGiven * givenRows
 	}
 	if !ok {
@@ -280,8 +278,8 @@ func (l *Lists) NoteGiven(name string, key understudy.Key, reader uint64, at, no
 	li.given[this] = g
 }
 
-// GivenRows returns the rows that a reader has of the page before the requested one. now reports that the
-// reader has that page as it is now. It returns nil and false if this is unknown.
+// GivenRows returns the rows that a reader has of the page before the requested page. now is true if that page still
+// has these rows. If it is not known what the reader has, it returns nil and false.
 func (l *Lists) GivenRows(name string, key understudy.Key, reader uint64, at time.Time) (rows Rows, now bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,15 +295,15 @@ func (l *Lists) GivenRows(name string, key understudy.Key, reader uint64, at tim
 	return g.rows, g.first >= p.changedAt
 }
 
-// RemoveRows returns the rows whose ids are not among others.
+// RemoveRows returns the rows that are not among others.
 func (l *Lists) RemoveRows(rows []Row, others Rows) []Row {
 	has := others.idSet()
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return has[maphash.String(l.seed, r.Row.ID)] })
 }
 
-// FirstMissing returns the first row of now that a reader lacks who has the rows given and continues with
-// next. now are the present rows of the pages before next. known is false if no row of given is left in now
-// or next.
+// FirstMissing returns the index of the first row that is missing for a reader. The reader has the rows in given and
+// continues with the page next. now has the current rows of the pages before next. known is false if none of the
+// reader's rows is in now or next any more.
 func FirstMissing(given, now, next Rows) (from int, known bool) {
 	if given.HasCommonRow(next) || len(given) == 0 {
 		return len(now), true

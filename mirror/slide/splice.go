@@ -1,4 +1,4 @@
-// Splicing: rows are put before the first row of a page.
+// Splicing: rows are inserted before the first row of a page.
 
 package slide
 
@@ -10,13 +10,13 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Row is a row of a page with its bytes.
+// Row is a row of a page with the bytes of its record.
 type Row struct {
 	Row  understudy.Row
 	Body []byte
 }
 
-// RowsFrom returns the rows of a page from an index on.
+// RowsFrom returns the rows of a page from an index to its end.
 func RowsFrom(p *understudy.Page, from int) []Row {
 	rows := make([]Row, 0, len(p.Rows)-from)
 	for _, r := range p.Rows[from:] {
@@ -25,9 +25,8 @@ func RowsFrom(p *understudy.Page, from int) []Row {
 	return rows
 }
 
-// Splice returns a page with more rows before its own. The list is under a key of the body, or is the body
-// itself if key is "". Such a page is not stored. If the body has no such list, Splice returns the page
-// itself.
+// Splice returns a page with additional rows before its own. The array with the rows is the member key of the body, or if key
+// is "", the body itself. Such a page is never stored. If the body has no such array, Splice returns the page unchanged.
 func Splice(p *understudy.Page, key string, rows []Row) *understudy.Page {
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil || len(rows) == 0 {

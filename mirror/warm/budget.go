@@ -1,4 +1,4 @@
-// Budget: how much of a source's rate all polls together may use.
+// Budget: the part of a source's rate that all polls together may use.
 
 package warm
 
@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	pollShare   = 0.1  // share of the source's rate for all polls
-	defaultRate = 10.0 // requests a second, as in package upstream
+	pollShare   = 0.1  // the part of the source's rate that all polls together may use
+	defaultRate = 10.0 // the rate in requests a second if none is set; package upstream has the same default
 )
 
-// Budget is a token bucket for polls. It holds one token for each polled kind, at least two, so that all
-// kinds may start at once.
+// Budget is a token bucket for polls. It has room for as many tokens as there are polled kinds, and at least two, so
+// that all kinds may be polled at the same time after the start.
 type Budget struct {
 	mu           sync.Mutex
-	rate         float64 // how many polls a second the budget allows
-	pendingPolls float64 // polls sent whose tokens have not been refilled yet
+	rate         float64 // the number of polls a second that the budget permits
+	pendingPolls float64 // the number of tokens that have been taken and not been replaced yet
 	at           time.Time
 }
 
-// Set sets the rate of the source in requests a second; 0 means 10.
+// Set sets the rate of the source in requests a second. 0 means the default of 10.
 func (s *Budget) Set(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,22 +31,22 @@ func (s *Budget) Set(rate float64) {
 	s.rate = rate * pollShare
 }
 
-// PollRate returns how many polls a second the budget allows in the long run.
+// PollRate returns how many polls a second the budget permits in the long run.
 func (s *Budget) PollRate() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rate
 }
 
-// Wait returns how long until another poll may be sent, or 0 if it may be sent now. polls is the number of
-// polled kinds.
+// Wait returns how long it takes until another poll may be sent. It returns 0 if a poll may be sent now. polls is the
+// number of polled kinds.
 func (s *Budget) Wait(now time.Time, polls int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.timeToNext(now, polls)
 }
 
-// Take counts a poll and returns true, unless the budget does not allow it now.
+// Take counts a poll and returns true. If the budget permits no poll now, it returns false.
 func (s *Budget) Take(now time.Time, polls int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,13 +57,13 @@ func (s *Budget) Take(now time.Time, polls int) bool {
 	return true
 }
 
-// timeToNext is Wait for a caller that has the lock.
+// timeToNext returns what Wait returns. The caller holds the lock.
 func (s *Budget) timeToNext(now time.Time, polls int) time.Duration {
 	if d := now.Sub(s.at); d > 0 && !s.at.IsZero() {
 		s.pendingPolls = max(0, s.pendingPolls-d.Seconds()*s.rate)
 	}
 	s.at = now
-	const hair = 1e-6 // tolerance for rounding errors of the sum
+	const hair = 1e-6 // sums of floating-point numbers may be wrong by this much
 	if over := s.pendingPolls + 1 - float64(max(polls, 2)); over > hair {
 		return time.Duration(over/s.rate*float64(time.Second)) + time.Microsecond
 	}

@@ -1,5 +1,5 @@
-// Package warm keeps the newest pages of lists fresh. It knows when a list is due and how much of a source's
-// rate all polls together may use.
+// Package warm decides when the newest page of a list is fetched again, so that it stays fresh, and how much of a
+// source's rate these polls may use together.
 package warm
 
 import (
@@ -10,23 +10,23 @@ import (
 	"understudy/spec"
 )
 
-// List is the newest page of a polled list. Many goroutines may use it at once.
+// List is a polled list. It is safe for concurrent use.
 type List struct {
 	Target *spec.Target
-	Whole  bool          // the list has no filter, so every new record of the kind appears in it
-	Wake   chan struct{} // signals that the page became outdated
-	Gone   chan struct{} // closed when the list is no longer polled
-	hinted atomic.Bool   // a hint says that there is a new record
+	Whole  bool          // whether the list has no filter, so that it shows every new record of the kind
+	Wake   chan struct{} // receives a value when the page must be fetched before its time, because it became outdated
+	Gone   chan struct{} // is closed when the list is no longer polled
+	hinted atomic.Bool   // whether somebody has said that there is a new record
 
-	newest atomic.Pointer[time.Time] // when upstream gave the stored page
+	newest atomic.Pointer[time.Time] // when upstream sent the stored newest page; nil if none is stored
 }
 
-// NewList returns the list of a target without a page.
+// NewList returns the polled list of a target, of which no page is stored yet.
 func NewList(t *spec.Target) *List {
 	return &List{Target: t, Whole: t.IsWholeList(), Wake: make(chan struct{}, 1), Gone: make(chan struct{})}
 }
 
-// SetNewest stores the time of a newest page that was stored. Any flight may have fetched it.
+// SetNewest notes the time of a newest page that has been stored, whoever has fetched it.
 func (p *List) SetNewest(page *understudy.Page, current bool) {
 	if current && page.Status < 400 {
 		p.newest.Store(&page.At)
@@ -41,7 +41,7 @@ func (p *List) WakeUp() {
 	}
 }
 
-// NewestAt returns when upstream gave the newest page, or zero if there is none.
+// NewestAt returns when upstream sent the stored newest page. It returns zero if none is stored.
 func (p *List) NewestAt() time.Time {
 	if at := p.newest.Load(); at != nil {
 		return *at
@@ -49,14 +49,14 @@ func (p *List) NewestAt() time.Time {
 	return time.Time{}
 }
 
-// AddHint notes that there is a new record and wakes the goroutine that polls the list.
+// AddHint notes that somebody has said that there is a new record. It wakes the goroutine that polls the list.
 func (p *List) AddHint() {
 	p.hinted.Store(true)
 	p.WakeUp()
 }
 
-// TakeHint reports whether there was a hint since the last call.
+// TakeHint reports whether AddHint was called since the last call of TakeHint.
 func (p *List) TakeHint() bool { return p.hinted.Swap(false) }
 
-// Forget forgets the time of the newest page.
+// Forget forgets that a newest page is stored.
 func (p *List) Forget() { p.newest.Store(nil) }

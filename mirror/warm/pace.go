@@ -2,29 +2,28 @@
 
 package warm
 
-// MinTimes is the smallest factor on the usual time between two polls.
+// MinTimes is the smallest factor by which the usual time between two polls is multiplied.
 const MinTimes = 1.0 / 3
 
 const (
-	speedUp    = 0.7 // factor on the time after a poll that finds something new
-	slowDown   = 1.5 // factor on the time after several polls that find nothing new
-	maxTimes   = 4.0 // largest factor, for lists without readers
-	quietPolls = 3   // after so many polls in a row that find nothing new, the interval grows by slowDown
+	speedUp    = 0.7 // after a poll that finds something new, the time until the next is multiplied by this
+	slowDown   = 1.5 // after quietPolls polls that find nothing new, the time until the next is multiplied by this
+	maxTimes   = 4.0 // the largest factor by which the usual time between two polls is multiplied; it is for lists that nobody reads
+	quietPolls = 3   // the number of polls in a row that must find nothing new before polls become rarer
 )
 
-// Pace is how often a list is polled. Only one goroutine may use it.
+// Pace says how often a list is polled. It is for one goroutine.
 type Pace struct {
-	Factor float64 // factor on the usual time between two polls
-	quiet  int     // polls in a row that found nothing new
+	Factor float64 // the factor by which the usual time between two polls is multiplied
+	quiet  int     // the number of polls in a row that have found nothing new
 	sum    [16]byte
 }
 
-// NewPace returns the usual pace.
+// NewPace returns a pace with the usual time between two polls.
 func NewPace() Pace { return Pace{Factor: 1} }
 
-// Observe takes the checksum of a polled page. A changed page makes the next poll come sooner than usual.
-// After several unchanged pages polls become rarer again, and without readers rarer than usual. The first
-// page decides nothing.
+// Observe takes a hash of each polled page. If the page has changed, the next poll comes sooner than usual. After several polls
+// without a change, polls become rarer again, and if nobody reads the list, rarer than usual. The first page has no effect.
 func (r *Pace) Observe(sum [16]byte) {
 	before := r.sum
 	switch r.sum = sum; {

@@ -1,5 +1,5 @@
-// Package writes remembers for one kind which earlier reads are outdated by writes and purges. Invalidations
-// that the store has not recorded yet are kept here and in a journal that survives a crash.
+// Package writes remembers, for one kind, which pages read earlier are outdated by writes and purges. It also
+// remembers which writes the store does not know of yet: in memory, and in a journal that survives a crash.
 package writes
 
 import (
@@ -15,61 +15,63 @@ import (
 )
 
 const (
-	// MaxPending is the maximum number of records of a kind with pending invalidations. Further writes are
-	// refused.
+	// MaxPending is the maximum number of records of a kind that have pending writes. Further writes are refused.
 	MaxPending = 4096
 
-	maxPendingBytes = 16 << 20 // maximum bytes of pending bodies of a kind; beyond it records are fetched again instead
-	maxLastWrites   = 4096     // maximum number of records with a known last write; beyond it all records count as written
-	maxUnseen       = 64       // maximum number of written records that were not seen since
+	// the maximum size in bytes of the response bodies that wait to be stored, for each kind; records beyond it are
+	// fetched again instead
+	maxPendingBytes = 16 << 20
+	// the maximum number of records whose last write is remembered; if there are more, every record counts as written
+	maxLastWrites = 4096
+	maxUnseen     = 64 // the maximum number of written records that are remembered until a fetch has shown them
 )
 
-// Journal stores the writes under way so that they survive a crash.
+// Journal stores the writes under way, so that they are known after a crash.
 type Journal interface {
-	// Begin notes a write before it is sent. It returns the number for End.
+	// Begin stores a write before it is sent. It returns the number to pass to End.
 	Begin(request.Invalidation) (n int64, err error)
-	// End notes that the store has recorded the write, or that the write did not happen.
+	// End notes that the store knows of the write, or that the write did not happen.
 	End(n int64)
-	// UnendedWrites returns the writes that have not ended, with their numbers.
+	// UnendedWrites returns the writes for which End has not been called, with their numbers.
 	UnendedWrites() (numbers []int64, touched []request.Invalidation)
 }
 
-// Set is what is known about writes to the records of one kind. Many goroutines may use it at once.
+// Set is what is known about writes to the records of one kind. It is safe for concurrent use.
 type Set struct {
-	about   request.Invalidation // the source and kind of the records; without a kind, pages are not stored
-	journal Journal              // nil if writes under way may be lost in a crash
+	about   request.Invalidation // the source and the kind of the records; if the kind is empty, its pages are not stored
+	journal Journal              // the journal of writes under way; nil if they may be forgotten in a crash
 
-	generation atomic.Int64 // increases with every write, before the write is answered
-	changes    atomic.Int64 // increases with everything that outdates pages in memory
-	purges     atomic.Int64 // counts the purges
+	generation atomic.Int64 // a number that increases with every write, before the write is answered
+	changes    atomic.Int64 // a number that increases whenever pages in memory become outdated
+	purges     atomic.Int64 // the number of purges
 
 	mu             sync.Mutex
 	lastWrites     map[string]int64  // the generation of the last write to each record
-	floor          int64             // a write of this generation may have touched any record
-	underWay       map[string]*group // writes that are under way, by record
-	lastWrite      time.Time         // time of the last write
-	unseen         map[string]bool   // records that were written and not seen since
-	unseenOverflow bool              // more records were written than unseen can hold
+	floor          int64             // the generation of the last write that may have touched any record
+	underWay       map[string]*group // the writes that have not been answered yet, by record
+	lastWrite      time.Time         // the time of the last write
+	unseen         map[string]bool   // the records that were written and that no fetch has shown since
+	unseenOverflow bool              // whether more records were written than unseen can hold
 	pending        map[string]*Pending
-	pendingBytes   int // the size of all pending bodies in bytes
+	pendingBytes   int // the size in bytes of all response bodies that wait to be stored
 }
 
-// group is the overlapping writes to one record.
+// group has the writes to one record that overlap in time.
 type group struct {
 	running    int
-	overlapped bool // two writes overlapped, so upstream's order is unknown
+	overlapped bool // whether two writes have overlapped, so that it is not known which of them upstream did first
 }
 
-// Pending are the writes to one record that the store has not recorded yet.
+// Pending has the writes to one record of which the store does not know yet.
 type Pending struct {
-	ID         string             // "" if only lists are outdated
-	Generation int64              // the generation of the last write
-	Versions   []*understudy.Page // the pages that the writes' responses show, oldest first
-	intents    []int64            // the numbers of the writes in the journal of intents
-	recheck    bool               // upstream must be asked for the present state of the record
+	ID         string             // the id of the record; "" if only lists have become outdated
+	Generation int64              // the generation of the last of these writes
+	Versions   []*understudy.Page // the versions of the record in the responses to the writes, oldest first
+	intents    []int64            // the numbers of the writes in the journal
+	recheck    bool               // whether the record must be fetched from upstream to know its current version
 }
 
-// New returns the set of a kind with its stored generation. The journal may be nil.
+// New returns the set for a kind whose stored generation is given. The journal may be nil.
 func New(source, kind string, generation int64, journal Journal) *Set {
 	s := &Set{
 		about: request.Invalidation{Source: source, Kind: kind}, journal: journal, lastWrites: map[string]int64{},
@@ -79,31 +81,31 @@ func New(source, kind string, generation int64, journal Journal) *Set {
 	return s
 }
 
-// Moment is the state of writes, changes and purges when something was read.
+// Moment has the numbers of writes, changes and purges at the time of a read. It tells later what has happened since.
 type Moment struct{ Generation, Changes, Purges int64 }
 
-// Now returns the present moment, for a read that starts now.
+// Now returns the current numbers, for a read that starts now.
 func (s *Set) Now() Moment { return Moment{s.generation.Load(), s.changes.Load(), s.purges.Load()} }
 
-// Generation returns the number of writes.
+// Generation returns the current generation, which increases with every write.
 func (s *Set) Generation() int64 { return s.generation.Load() }
 
-// Changes returns how often pages in memory were outdated. A caller that puts a page into memory compares the
-// number before and after. Either the search for outdated pages finds the new page, or the caller notices
-// that there was a search.
+// Changes returns how often pages in memory have become outdated. A caller that puts a page into memory compares the
+// number before and after. So either the search for outdated pages has found the new page, or the caller notices that
+// there was a search.
 func (s *Set) Changes() int64 { return s.changes.Load() }
 
-// AddChange notes that pages in memory become outdated.
+// AddChange notes that some pages in memory become outdated.
 func (s *Set) AddChange() { s.changes.Add(1) }
 
-// Purge outdates everything that is being read. Stored pages are not affected.
+// Purge outdates every page that is being fetched. It does not affect stored pages.
 func (s *Set) Purge() { s.purges.Add(1) }
 
-// IsPurged reports whether a purge came after a moment.
+// IsPurged reports whether there was a purge since a moment.
 func (s *Set) IsPurged(since Moment) bool { return since.Purges < s.purges.Load() }
 
-// IsStale reports whether a write or a purge came after a moment. The page of a record is outdated only by
-// writes to that record; id is "" for any other page.
+// IsStale reports whether a page read at a moment is outdated by a write or a purge since. The page of a single
+// record is outdated only by writes to the record. For any other page id is "".
 func (s *Set) IsStale(id string, since Moment) bool {
 	if s.IsPurged(since) {
 		return true
@@ -114,7 +116,7 @@ func (s *Set) IsStale(id string, since Moment) bool {
 	return id == "" || s.IsWritten(id, since)
 }
 
-// IsWritten reports whether a write after a moment may have touched a record.
+// IsWritten reports whether a write since a moment may have touched a record.
 func (s *Set) IsWritten(id string, since Moment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +132,8 @@ type Write struct {
 	intent int64
 }
 
-// Begin notes a write to a record before it is sent; id is "" if the record is unknown. The caller must end
-// it with Drop or End. After an error, a crash would leave the record unchecked.
+// Begin notes a write to a record before it is sent. If the record is not known, id is "". The caller must call Drop
+// or End when the write is answered. If Begin returns an error, a crash before that leaves the record unchecked.
 func (s *Set) Begin(id string) (w *Write, err error) {
 	w = &Write{set: s, id: id, began: s.Now(), group: &group{}}
 	w.intent, err = s.beginIntent(id)
@@ -147,7 +149,7 @@ func (s *Set) Begin(id string) (w *Write, err error) {
 	return w, err
 }
 
-// Drop ends a write that certainly changed nothing.
+// Drop ends a write that has certainly changed nothing.
 func (w *Write) Drop() {
 	w.set.mu.Lock()
 	w.leaveGroup()
@@ -161,9 +163,8 @@ func (w *Write) leaveGroup() {
 	}
 }
 
-// End ends a write that may have changed a record. Its id may be known only now. Everything read before is
-// outdated from now on. shows is the page that the response shows, or nil. kept reports whether that page is
-// pending for the store.
+// End ends a write that may have changed a record. From now on, everything read before is outdated. The record's id may be
+// known only now. shows is the version of the record in the response, or nil. kept is true if that version waits to be stored.
 func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool) {
 	s := w.set
 	s.Note(now, w.id)
@@ -171,7 +172,7 @@ func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool
 	defer s.mu.Unlock()
 	w.leaveGroup()
 	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.floor, s.lastWrites[id]) > w.began.Generation
-	if overtaken && id != "" { // after a crash upstream must be asked, and the write's own intent has no id
+	if overtaken && id != "" { // after a crash, upstream must be asked for the record; the write's own journal entry does not have its id
 		named, err := s.beginIntent(id)
 		if intents = append(intents, named); err != nil {
 			shows = nil
@@ -180,7 +181,7 @@ func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool
 	return s.add(id, shows, w.group.overlapped || overtaken, intents...)
 }
 
-// Restore adds a write that the journal has from a killed process.
+// Restore adds a write that was in the journal when the process was killed.
 func (s *Set) Restore(now time.Time, id string, intent int64) {
 	s.Note(now, id)
 	s.mu.Lock()
@@ -188,7 +189,7 @@ func (s *Set) Restore(now time.Time, id string, intent int64) {
 	s.add(id, nil, false, intent)
 }
 
-// add counts a write and adds it to the pending ones. The caller has the lock.
+// add counts a write and adds it to the pending ones. The caller holds the lock.
 func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ...int64) (kept bool) {
 	n := s.generation.Add(1)
 	if id == "" || len(s.lastWrites) >= maxLastWrites {
@@ -229,21 +230,21 @@ func (s *Set) endIntents(intents ...int64) {
 	}
 }
 
-// IsFull reports whether no more records can be pending.
+// IsFull reports whether the maximum number of records have pending writes.
 func (s *Set) IsFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.pending) >= MaxPending
 }
 
-// IsPending reports whether the store has not recorded yet that a record is invalid.
+// IsPending reports whether a record has writes of which the store does not know yet.
 func (s *Set) IsPending(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending[id] != nil
 }
 
-// Pending returns what the store has to record, with the oldest write first.
+// Pending returns the writes of which the store does not know yet, the oldest first.
 func (s *Set) Pending() []Pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +256,8 @@ func (s *Set) Pending() []Pending {
 	return all
 }
 
-// RemoveShown drops the oldest page that writes to a record show. Either the store has it now, or it can
-// never store it; then upstream must be asked.
+// RemoveShown removes the oldest version of a record that waits to be stored. Either it is stored now, or if kept is
+// false, it can never be stored, so that upstream must be asked.
 func (s *Set) RemoveShown(id string, kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,9 +267,9 @@ func (s *Set) RemoveShown(id string, kept bool) {
 	p.Versions = p.Versions[1:]
 }
 
-// NoteTold notes that the store has recorded the writes to a record up to a generation. The record is then no
-// longer pending, unless it was written meanwhile. If upstream must be asked, confirm is called with a
-// function that ends these writes after upstream's answer.
+// NoteTold notes that the store knows of the writes to a record up to a generation. The record then has no pending
+// writes, unless there were more in the meantime. If upstream must be asked for the record, NoteTold calls confirm
+// with a function that ends these writes after upstream has answered.
 func (s *Set) NoteTold(id string, generation int64, confirm func(end func())) {
 	s.mu.Lock()
 	p := s.pending[id]
@@ -285,8 +286,8 @@ func (s *Set) NoteTold(id string, generation int64, confirm func(end func())) {
 	}
 }
 
-// AdvanceTo sets the generation to the store's. If the store's is higher, another process wrote unknown
-// records.
+// AdvanceTo increases the generation to that of the store. If the store's was higher, another process has written
+// records that are not known.
 func (s *Set) AdvanceTo(generation int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,7 +297,7 @@ func (s *Set) AdvanceTo(generation int64) {
 	}
 }
 
-// Note notes a write that lists may not show yet; id is "" if the record is unknown.
+// Note notes a write whose result lists may not show yet. If the record is not known, id is "".
 func (s *Set) Note(now time.Time, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,22 +311,22 @@ func (s *Set) Note(now time.Time, id string) {
 	}
 }
 
-// LastWrite returns the time of the last write, or zero.
+// LastWrite returns the time of the last write, or zero if there was none.
 func (s *Set) LastWrite() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastWrite
 }
 
-// UnseenWrites returns the time of the last write and the written records that were not seen since. many says
-// that there are more such records.
+// UnseenWrites returns the time of the last write, and the written records that no fetch has shown since. many is
+// true if there are more such records than these.
 func (s *Set) UnseenWrites() (at time.Time, unseen []string, many bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastWrite, slices.Collect(maps.Keys(s.unseen)), s.unseenOverflow
 }
 
-// NoteSeen notes that a record was seen after its write, unless there was a write after that time.
+// NoteSeen notes that a fetch at the given time has shown a record, unless the record was written after that time.
 func (s *Set) NoteSeen(at time.Time, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
