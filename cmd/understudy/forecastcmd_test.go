@@ -36,7 +36,7 @@ func TestForecastPrintsWhatTheDocumentShows(t *testing.T) {
 		}
 		return out.String()
 	}
-	if have := print(f); !strings.Contains(string(doc), "\n```\n"+have+"```\n") {
+	if have := print(f); !strings.Contains(string(doc), "\n```text\n"+have+"```\n") {
 		t.Errorf("docs/how-to/forecast.md does not show\n%s", have)
 	}
 	f.Dates[1].At, f.LeftOut = nil, 2

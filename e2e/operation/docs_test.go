@@ -4,7 +4,6 @@
 package operation
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +23,9 @@ import (
 var elsewhere = map[string]string{
 	"make run":  "TestRunComparison in e2e/operation/docs_test.go",
 	"make test": "make test in .ci/run",
+
+	"understudy profile allocs --for 60s --since version": "--since 'version' in cmd/understudy/testdata/profile.txtar",
+	"understudy profile stop":                             "profile stop in cmd/understudy/testdata/profile.txtar",
 
 	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
 	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
@@ -47,25 +49,41 @@ func documents(t *testing.T) []string {
 	return all
 }
 
-// commands are what a page tells people to type: everything in sh blocks, and
-// the curl lines of others, which show answers too.
-func commands(t *testing.T, page string) []string {
+// step is a command that a page tells people to type.
+type step struct {
+	command string
+	prints  []string // the lines that the page shows below it; none: the page shows no output
+}
+
+// commandRow is a row of a table that begins with a whole command. One with a placeholder is not whole.
+var commandRow = regexp.MustCompile("^\\| `(understudy [^`A-Z]+)` \\|")
+
+// commands returns the steps of a page: the lines of sh blocks, those behind "$ " in console blocks, and the commands
+// with which a table's rows begin. The other lines of a console block are the output of the command before.
+func commands(t *testing.T, page string) []step {
 	t.Helper()
-	var all []string
+	var all []step
 	for _, b := range rig.ReadBlocks(t, page) {
 		for i := 0; i < len(b.Lines); i++ {
-			line := b.Lines[i]
+			line, typed := b.Lines[i], b.Language == "sh"
+			if b.Language == "console" {
+				if line, typed = strings.CutPrefix(line, "$ "); !typed && len(all) > 0 {
+					all[len(all)-1].prints = append(all[len(all)-1].prints, line)
+				}
+			}
 			for strings.HasSuffix(line, `\`) && i+1 < len(b.Lines) {
 				i++
 				line = strings.TrimSuffix(line, `\`) + strings.TrimSpace(b.Lines[i])
 			}
 			line, _, _ = strings.Cut(line, "   #")
-			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-				continue
+			if line = strings.TrimSpace(line); typed && line != "" && !strings.HasPrefix(line, "#") {
+				all = append(all, step{command: line})
 			}
-			if b.Language == "sh" || strings.HasPrefix(line, "curl ") {
-				all = append(all, line)
-			}
+		}
+	}
+	for line := range strings.Lines(rig.ReadFile(t, page)) {
+		if row := commandRow.FindStringSubmatch(line); row != nil {
+			all = append(all, step{command: row[1]})
 		}
 	}
 	return all
@@ -83,273 +101,14 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
 			d := openDesk(t)
-			d.writeFiles(page)
-			for _, c := range found {
-				d.run(c)
+			d.open(page)
+			for _, s := range found {
+				d.take(s)
 			}
 		})
 	}
 	if total < 6 {
 		t.Errorf("found only %d commands in the documents", total)
-	}
-}
-
-// desk is where a reader of one page types: a folder with what the page tells
-// them to write, and the demo running.
-type desk struct {
-	t    *testing.T
-	dir  string
-	demo *binary.Server
-	api  string // the simulated API that the settings lead to
-	mask string // the umask that the page set, as a command
-
-	generic *binary.Server // before a server without a spec
-	server  *binary.Server // with the settings of the page
-}
-
-// fileName is the first line of a block that the reader writes to a file: a comment with its name.
-var fileName = regexp.MustCompile(`^# ([\w-]+\.(?:py|ya?ml))$`)
-
-// openDesk makes a folder in which bin/understudy is the built program. The program is also on the PATH.
-func openDesk(t *testing.T) *desk {
-	t.Helper()
-	d := &desk{t: t, dir: t.TempDir()}
-	bin := filepath.Join(d.dir, "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(rig.Program, filepath.Join(bin, "understudy")); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// writeFiles writes the blocks of a page that begin with a file's name.
-func (d *desk) writeFiles(page string) {
-	d.t.Helper()
-	for _, b := range rig.ReadBlocks(d.t, page) {
-		if len(b.Lines) == 0 {
-			continue
-		}
-		if name := fileName.FindStringSubmatch(b.Lines[0]); name != nil {
-			if err := os.WriteFile(filepath.Join(d.dir, name[1]), []byte(strings.Join(b.Lines, "\n")+"\n"), 0o600); err != nil {
-				d.t.Fatal(err)
-			}
-		}
-	}
-}
-
-func (d *desk) run(command string) {
-	d.t.Helper()
-	args, ours := strings.CutPrefix(strings.TrimPrefix(command, "bin/"), "understudy ")
-	switch where := elsewhere[command]; {
-	case where != "":
-		d.exists(command, where)
-	case strings.HasPrefix(command, "curl "):
-		d.curl(command)
-	case strings.HasPrefix(command, "umask "):
-		d.mask = command + "; "
-	case strings.HasPrefix(command, "cat > "), strings.HasPrefix(command, "openssl rand "):
-		d.shell(command)
-	case strings.HasPrefix(command, "python3 "):
-		d.python(command)
-	case ours && (strings.HasPrefix(args, "serve") || args == "demo"):
-		d.serve(strings.Fields(args))
-	case ours && strings.HasPrefix(args, "slowapi"):
-		rig.Start(d.t, d.dir, append(strings.Fields(args), "--listen", "127.0.0.1:0")...)
-	case ours:
-		d.settle()
-		out := d.shell(strings.ReplaceAll(command, "http://127.0.0.1:4116", d.api))
-		if args == "check" && strings.Contains(out, "warning: ") {
-			d.t.Errorf("%s warns of what the page says:\n%s", command, out)
-		}
-	default:
-		d.t.Errorf("no test runs %q: teach desk.run how, or say in elsewhere which test does", command)
-	}
-}
-
-// exists checks that the place that runs a command is there: "NAME in FILE".
-func (d *desk) exists(command, where string) {
-	d.t.Helper()
-	name, file, _ := strings.Cut(where, " in ")
-	text, err := os.ReadFile(filepath.Join("..", "..", file))
-	if err != nil || !strings.Contains(string(text), name) {
-		d.t.Errorf("%s: %s is not there: %v", command, where, err)
-	}
-	target, isMake := strings.CutPrefix(command, "make ")
-	if !isMake {
-		return
-	}
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil || !regexp.MustCompile(`(?m)^`+target+`:`).Match(makefile) {
-		d.t.Errorf("%s: the Makefile has no %s: %v", command, target, err)
-	}
-}
-
-// curl runs a command against the demo, wherever its ports are. An answer of
-// 400 and above is a failure.
-func (d *desk) curl(command string) {
-	d.t.Helper()
-	if d.generic != nil {
-		if out := d.shell(strings.ReplaceAll(command, "http://127.0.0.1:8006", d.generic.URL("generic"))); !strings.Contains(out, "Cache-Status: ") {
-			d.t.Errorf("%s answers %s", command, out)
-		}
-		return
-	}
-	rc := "fail-with-body\nsilent\nshow-error\nmax-time = 20\n"
-	if err := os.WriteFile(filepath.Join(d.dir, ".curlrc"), []byte(rc), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-	if out := d.shell(d.addresses().Replace(command)); len(out) == 0 {
-		d.t.Errorf("%s answers nothing", command)
-	}
-}
-
-// addresses replaces the usual addresses by those of the page's server, or of the demo, in one pass: the port that
-// the viewer got may begin with 4115.
-func (d *desk) addresses() *strings.Replacer {
-	d.t.Helper()
-	if d.server != nil {
-		return strings.NewReplacer("http://127.0.0.1:4114", d.server.URL("viewer"), "http://127.0.0.1:4115", d.server.URL("twilio"))
-	}
-	if d.demo == nil {
-		d.demo = rig.StartDemo(d.t, "--latency", "10ms", "--records", "200")
-	}
-	return strings.NewReplacer("http://127.0.0.1:4114", d.demo.URL("viewer"), "http://127.0.0.1:4115", d.demo.URL("twilio"),
-		"http://127.0.0.1:4116", d.demo.URL("slowapi"))
-}
-
-// python runs a program of the page against the page's server. The program must print something.
-func (d *desk) python(command string) {
-	d.t.Helper()
-	path := filepath.Join(d.dir, strings.Fields(command)[1])
-	text := d.addresses().Replace(rig.ReadFile(d.t, path))
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-	if out := d.shell(command); out == "" {
-		d.t.Errorf("%s prints nothing", command)
-	}
-}
-
-// shell runs a command in the folder; understudy and bin/understudy are the built program. A command that
-// reads what is pasted gets the token of the API.
-func (d *desk) shell(command string) string {
-	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), rig.Patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", d.mask+command)
-	cmd.Stdin = strings.NewReader(rig.APIToken + "\n")
-	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir, "PATH="+filepath.Join(d.dir, "bin")+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		d.t.Errorf("%s: %v\n%.600s", command, err, out)
-	}
-	return string(out)
-}
-
-// settle writes the settings of the page, or the README's, and the secrets they name where the page has
-// not had them written. Their upstream is a simulated one: nothing may leave this machine.
-func (d *desk) settle() {
-	d.t.Helper()
-	path := filepath.Join(d.dir, "understudy.yml")
-	if d.api != "" {
-		return
-	}
-	up := rig.StartAPI(d.t, "--latency", "10ms", "--records", "50").URL("slowapi")
-	d.api = up
-	text := ""
-	for _, b := range rig.ReadBlocks(d.t, "../../README.md") {
-		if b.Language == "yaml" {
-			text = strings.Join(b.Lines, "\n") + "\n"
-		}
-	}
-	if own, err := os.ReadFile(path); err == nil { // the page has its own
-		text = string(own)
-	}
-	redirected := strings.Replace(text, "{spec: twilio, ", fmt.Sprintf("{spec: twilio, upstream: %q, ", up), 1)
-	if redirected == text {
-		d.t.Fatalf("the README's settings have no source to redirect:\n%s", text)
-	}
-	if err := os.WriteFile(path, []byte(redirected), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-	for name, text := range map[string]string{"twilio.token": rig.APIToken, "reports.secret": "reportssecret1234"} {
-		name = filepath.Join(d.dir, name)
-		if _, err := os.Stat(name); err == nil {
-			continue
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-}
-
-// serve starts the server on free ports and reads something through it.
-func (d *desk) serve(args []string) {
-	d.t.Helper()
-	if i := slices.Index(args, "--generic"); i >= 0 {
-		api := rig.StartAPI(d.t, "--latency", "10ms", "--records", "50").URL("slowapi")
-		d.generic = rig.Start(d.t, d.dir, "serve", "--generic", api, "--drop-in", "generic=127.0.0.1:0", "--viewer", "127.0.0.1:0")
-		return
-	}
-	args = append(args, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0")
-	user := rig.Account + ":" + rig.DemoToken
-	var s *binary.Server
-	if args[0] == "demo" {
-		args = append(args, "--slowapi", "127.0.0.1:0")
-	} else {
-		d.settle()
-		defer func() { d.server = s }()
-		password, err := os.ReadFile(filepath.Join(d.dir, "reports.secret"))
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		user = "reports:" + strings.TrimSpace(string(password))
-	}
-	s = rig.Start(d.t, d.dir, args...)
-	if r := rig.Get(d.t, user, s.URL("twilio")+rig.Base+"/Calls.json?PageSize=5"); r.Status != 200 {
-		d.t.Errorf("%v answers %d %s", args, r.Status, r.Body)
-	}
-	if r := rig.Get(d.t, "", s.URL("viewer")+"/twilio/calls"); r.Status != 200 {
-		d.t.Errorf("%v: the viewer answers %d", args, r.Status)
-	}
-}
-
-// Every settings file the documents show is one that `check` takes.
-func TestDocumentedSettings(t *testing.T) {
-	t.Parallel()
-	tried := 0
-	for _, page := range documents(t) {
-		if page == tutorial { // its settings name a spec that is drawn
-			continue
-		}
-		for _, b := range rig.ReadBlocks(t, page) {
-			text := strings.Join(b.Lines, "\n") + "\n"
-			if b.Language != "yaml" || !strings.HasPrefix(text, "sources:") && !strings.Contains(text, "\nsources:") {
-				continue
-			}
-			tried++
-			d := openDesk(t)
-			d.writeFiles(page)
-			for _, m := range regexp.MustCompile(`file:([\w.-]+)`).FindAllStringSubmatch(text, -1) {
-				if err := os.WriteFile(filepath.Join(d.dir, m[1]), []byte("a secret of some length"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := os.WriteFile(filepath.Join(d.dir, "understudy.yml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(text, "sign_in: users") { // the page has them added by a command
-				if err := os.WriteFile(filepath.Join(d.dir, "users"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			d.shell("bin/understudy check")
-		}
-	}
-	if tried < 2 {
-		t.Errorf("found only %d settings files in the documents", tried)
 	}
 }
 

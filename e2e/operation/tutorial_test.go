@@ -23,13 +23,13 @@ const tutorial = "../../docs/start/own-api.md"
 func TestOwnAPITutorial(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
-	shop := freeAddress(t)
+	shop := freePort(t, "127.0.0.1")
 	for _, b := range rig.ReadBlocks(t, tutorial) {
 		name := map[string]string{"python": "shop.py", "yaml": "understudy.yml"}[b.Language]
 		if name == "" {
 			continue
 		}
-		text := strings.Join(b.Lines, "\n") + "\n"
+		text := b.Text()
 		if b.Language == "python" {
 			text = strings.Replace(text, `("127.0.0.1", 8017)`, `("127.0.0.1", `+strings.TrimPrefix(shop, "127.0.0.1:")+`)`, 1)
 		}
@@ -39,8 +39,8 @@ func TestOwnAPITutorial(t *testing.T) {
 	}
 	var server *exec.Cmd
 	var dropIn string
-	for _, c := range commands(t, tutorial) {
-		c = strings.NewReplacer("127.0.0.1:8017", shop, "http://127.0.0.1:4420", dropIn).Replace(c)
+	for _, s := range commands(t, tutorial) {
+		c := strings.NewReplacer("127.0.0.1:8017", shop, "http://127.0.0.1:4420", dropIn).Replace(s.command)
 		switch {
 		case c == "python3 shop.py":
 			server = startShop(t, d.dir, shop)
@@ -118,10 +118,10 @@ func startShop(t *testing.T, dir, address string) *exec.Cmd {
 	return cmd
 }
 
-// freeAddress returns an address of this machine that nobody listens on.
-func freeAddress(t *testing.T) string {
+// freePort returns an address of this machine with a port that nobody listens on.
+func freePort(t *testing.T, ip string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,9 @@ type Block struct {
 	Lines    []string
 }
 
+// Text returns the lines of a block as one text.
+func (b Block) Text() string { return strings.Join(b.Lines, "\n") + "\n" }
+
 // ReadBlocks returns the fenced parts of a page.
 func ReadBlocks(t testing.TB, page string) []Block {
 	t.Helper()

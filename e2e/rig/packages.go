@@ -111,6 +111,18 @@ func Between(t *testing.T, api string, pass func(*http.Request) bool) string {
 	return s.URL
 }
 
+// FindProgram returns the path of a program of Debian's packages. One that is not installed ends the test.
+func FindProgram(t testing.TB, name string) string {
+	t.Helper()
+	for _, path := range []string{name, "/usr/sbin/" + name} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	t.Fatalf("%s is not installed; make setup installs it", name)
+	return ""
+}
+
 // RunLines runs a program of a spec's connect, where its packages are.
 func RunLines(t *testing.T, language, code string) ([]byte, error) {
 	t.Helper()

@@ -185,12 +185,6 @@ func until(t *testing.T, r *bufio.Reader, text string) {
 // nginx as it comes passes every piece on at once, packed.
 func TestPartsThroughNginx(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("nginx")
-	if err != nil {
-		if program, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			t.Fatal("nginx is not installed; on Debian: apt-get install nginx-light")
-		}
-	}
 	l, viewer, path := numberServer(t)
 	dir, err := os.MkdirTemp("", "nginx") // the path of a socket is short
 	if err != nil {
@@ -208,7 +202,7 @@ http {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-c", config, "-p", dir, "-e", "stderr")
+	cmd := exec.Command(rig.FindProgram(t, "nginx"), "-c", config, "-p", dir, "-e", "stderr")
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
