@@ -1,4 +1,4 @@
-// Command site writes the documentation as a site of HTML files: site FOLDER.
+// Command site writes the documentation as HTML files into a folder. It is run as: site FOLDER.
 package main
 
 import (

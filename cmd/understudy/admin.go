@@ -1,5 +1,5 @@
-// Admin: requests to a server over the port of its viewer. If no server uses the data folder, the command starts
-// one for itself, without other ports.
+// Admin: how commands send requests to a server, at the port of its viewer. If no server uses the data folder, the
+// command starts one for itself, which opens no other ports.
 
 package main
 
@@ -27,27 +27,27 @@ import (
 	"understudy/kit/retry"
 )
 
-// admin is a server that a command sends requests to.
+// admin sends requests of a command to a server.
 type admin struct {
-	url, user, secret string // a secret without a user is a token
+	url, user, secret string // user and secret are a credential; if user is empty, secret is a token
 	client            *http.Client
 }
 
-// newLocalAdmin returns the running server of a data folder on this machine. Its client uses no proxy.
+// newLocalAdmin returns an admin for the running server of a data folder on this machine. It uses no proxy.
 func newLocalAdmin(run datadir.Running) *admin {
 	return &admin{url: run.Viewer, secret: run.Token, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// refusal is the error of a request that the server refused.
+// refusal is the error with which the server refused a request.
 type refusal struct {
 	Status int    `json:"-"`
 	Text   string `json:"error"`
-	At     *int   `json:"at"` // first byte of the wrong part of query, which ends before End
+	At     *int   `json:"at"` // the position in query of the first wrong byte; the wrong part ends before the byte End
 	End    *int   `json:"end"`
 	query  string
 }
 
-// Error returns the message of the server, with carets below the wrong part of the query.
+// Error returns the server's message. Below the query it has carets that mark the wrong part.
 func (r *refusal) Error() string {
 	text := terminal.Printable(r.Text)
 	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(r.query) && utf8.ValidString(r.query) {
@@ -56,13 +56,13 @@ func (r *refusal) Error() string {
 	return text
 }
 
-// isMistake reports whether the request was wrong or named something that does not exist.
+// isMistake reports whether the request itself was wrong, or named something that does not exist.
 func (r *refusal) isMistake() bool {
 	return r.Status == http.StatusBadRequest || r.Status == http.StatusNotFound
 }
 
-// send sends a request and returns the response, which the caller closes. body is sent as JSON, unless it is
-// nil. A response with an error status is a refusal.
+// send sends a request and returns the response, whose body the caller must close. body is sent as JSON, or not at
+// all if it is nil. If the status of the response is an error, send returns a *refusal.
 func (a *admin) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var data []byte
 	if body != nil {
@@ -103,12 +103,12 @@ func (a *admin) send(ctx context.Context, method, path string, body any) (*http.
 }
 
 const (
-	askTimeout     = 2 * time.Minute        // limit for one response
-	maxAnswerBytes = 256 << 20              // largest body of a response that is read
-	pollInterval   = 100 * time.Millisecond // pause between two requests for the state of long work
+	askTimeout     = 2 * time.Minute        // the maximum time until the response is complete
+	maxAnswerBytes = 256 << 20              // the maximum size in bytes of a response body
+	pollInterval   = 100 * time.Millisecond // the time between two requests for the progress of long work
 )
 
-// ask sends a request and decodes the JSON of the response into the value of into. A nil into ignores the body.
+// ask sends a request and decodes the JSON response into the value that into points to. If into is nil, it ignores the body.
 func (a *admin) ask(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -119,8 +119,8 @@ func (a *admin) ask(ctx context.Context, method, path string, body, into any) er
 	return a.read(resp, into)
 }
 
-// read decodes the JSON of a response into the value of into, and closes the response. A nil into ignores the
-// body.
+// read decodes a JSON response into the value that into points to, and closes the response. If into is nil, it
+// ignores the body.
 func (a *admin) read(resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent || into == nil {
@@ -132,7 +132,7 @@ func (a *admin) read(resp *http.Response, into any) error {
 	return nil
 }
 
-// setQuery sets the parameters whose value is not empty.
+// setQuery sets those parameters whose value is not empty.
 func setQuery(values url.Values, parameters map[string]string) {
 	for name, value := range parameters {
 		if value != "" {
@@ -141,7 +141,7 @@ func setQuery(values url.Values, parameters map[string]string) {
 	}
 }
 
-// poll calls look every pollInterval until look returns true or an error, or ctx ends.
+// poll calls look every pollInterval. It returns when look returns true or an error, or when ctx ends.
 func poll(ctx context.Context, look func() (done bool, err error)) error {
 	for {
 		if done, err := look(); done || err != nil {
@@ -153,14 +153,14 @@ func poll(ctx context.Context, look func() (done bool, err error)) error {
 	}
 }
 
-// place has the flags that name a data folder.
+// place has the flags that choose a data folder.
 type place struct {
 	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml). The folder of a demo needs none."`
 	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
-// askServer calls do with the server that uses the data folder. If there is none, askServer starts one for the
-// time of the call. With offline set, that server sends nothing to the provider, and the data folder must exist.
+// askServer calls do with the server that uses the data folder. If there is none, it starts a server for the time of
+// the call. If offline is true, that server sends no requests to the provider, and the data folder must exist.
 func (c *place) askServer(ctx context.Context, p *process, offline bool, do func(ctx context.Context, server *admin) error) error {
 	data, err := c.findData(p)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *place) askServer(ctx context.Context, p *process, offline bool, do func
 	return errors.Join(c.runServer(ctx, p, dir, offline, do), dir.Close())
 }
 
-// stripPath returns the cause of an error about a file, without the operation and the path.
+// stripPath returns the cause of an error about a file, without the name of the operation and the path.
 func stripPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -188,7 +188,7 @@ func stripPath(err error) error {
 	return err
 }
 
-// runServer starts a server in a data folder that no other server uses, calls do, and stops the server.
+// runServer starts a server in a data folder that no other server uses, calls do, and stops the server again.
 func (c *place) runServer(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
 	do func(ctx context.Context, server *admin) error) error {
 	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil && !offline {
@@ -207,7 +207,7 @@ func (c *place) runServer(ctx context.Context, p *process, dir *datadir.Dir, off
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		defer stop() // a request of do can't be answered any more
+		defer stop() // when the server ends, so does do, because nobody answers its requests
 		ended <- a.Serve(ctx, nil, nil)
 	}()
 	err = do(ctx, newLocalAdmin(a.Commands()))
@@ -215,7 +215,7 @@ func (c *place) runServer(ctx context.Context, p *process, dir *datadir.Dir, off
 	return errors.Join(err, <-ended)
 }
 
-// findData returns the path of the data folder, from the flags or else from the settings.
+// findData returns the path of the data folder. It comes from the flags, or if they do not name it, from the settings.
 func (c *place) findData(p *process) (string, error) {
 	if c.Data != "" {
 		return c.Data, nil
@@ -227,8 +227,8 @@ func (c *place) findData(p *process) (string, error) {
 	return cfg.Data, nil
 }
 
-// readSettings returns the settings of the server that uses the data folder, and the folder of the settings
-// file. The folder of a demo has its own settings.
+// readSettings returns the settings of the server that uses the data folder, and the folder that contains the
+// settings file. A demo has its own settings in its data folder.
 func (c *place) readSettings(p *process) (cfg *config.Settings, folder string, err error) {
 	if c.Config == "" && c.Data != "" {
 		if _, err := os.Stat(filepath.Join(c.Data, datadir.DemoFile)); err == nil {
@@ -249,13 +249,13 @@ func (c *place) readSettings(p *process) (cfg *config.Settings, folder string, e
 	return cfg, filepath.Dir(path), nil
 }
 
-// running has the flags that name a running server by its data folder.
+// running has the flags that choose a running server by its data folder.
 type running struct {
 	Config string `group:"server" placeholder:"FILE" help:"Settings file of the running server (default understudy.yml)."`
 	Data   string `group:"server" placeholder:"DIR" help:"Data folder of the running server (default: data of the settings file)."`
 }
 
-// findServer returns the address and the token of the server that uses the data folder.
+// findServer returns the address and the token of the running server.
 func (c *running) findServer(p *process) (datadir.Running, error) {
 	data, err := (*place)(c).findData(p)
 	if err != nil {
@@ -268,7 +268,7 @@ func (c *running) findServer(p *process) (datadir.Running, error) {
 	return run, err
 }
 
-// remote has the flags that name a running server, on this machine or on another one.
+// remote has the flags that choose a running server, on this machine or on another.
 type remote struct {
 	Running running `embed:""`
 	URL     string  `group:"server" name:"url" placeholder:"URL" help:"Address of the viewer of another server, instead of a data folder."`
@@ -276,7 +276,7 @@ type remote struct {
 	Secret  string  `group:"server" placeholder:"file:PATH" help:"With --url: the secret of the credential, as file:PATH or cmd:COMMAND."`
 }
 
-// findServer returns the server that the flags name.
+// findServer returns an admin for the server that the flags choose.
 func (c *remote) findServer(ctx context.Context, p *process) (*admin, error) {
 	switch {
 	case c.URL != "" && (c.Running.Data != "" || c.Running.Config != ""):

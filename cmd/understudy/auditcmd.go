@@ -1,4 +1,4 @@
-// The audit commands: read the audit log of a data folder, also while a server writes it.
+// The audit commands: they read the audit log in a data folder, even while a server writes to it.
 
 package main
 
@@ -31,13 +31,13 @@ type auditCmd struct {
 	Verify auditVerifyCmd `cmd:"" help:"Verify that nobody changed the log."`
 }
 
-// auditPlace has the flags that name an audit log.
+// auditPlace has the flags that choose an audit log.
 type auditPlace struct {
 	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml)."`
 	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
-// open returns a reader of the log, with its key, and the path of the newest checkpoints. --data alone needs no
+// open returns a reader of the audit log and the path of the newest checkpoints. If only --data is given, it needs no
 // settings file.
 func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, heads string, err error) {
 	cfg, folder, err := (*place)(c).readSettings(p)
@@ -62,7 +62,7 @@ type auditTailCmd struct {
 	Place  auditPlace `embed:""`
 }
 
-// Run prints the newest entries, the newest last.
+// Run prints the newest entries of the audit log. The newest entry is last.
 func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
 	if c.Lines < 0 || c.Lines > audit.MaxFound {
 		return usageError{fmt.Errorf("--lines %d: write a number up to %d", c.Lines, audit.MaxFound)}
@@ -98,7 +98,8 @@ func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// printLater prints the entries after the last printed entry of each chain, and updates last.
+// printLater prints all entries that are newer than those in last, which has the last printed entry of each chain. It
+// updates last.
 func printLater(r audit.Reader, last map[string]uint64, out auditPrinter) error {
 	ids, err := audit.ListChains(r.Dir)
 	if err != nil {
@@ -108,7 +109,7 @@ func printLater(r audit.Reader, last map[string]uint64, out auditPrinter) error 
 	for _, id := range ids {
 		for line, err := range r.Lines(id, last[id]+1) {
 			if err != nil {
-				break // the server is writing this line
+				break // the server has not written this line completely yet
 			}
 			var e audit.Entry
 			last[id] = line.Number
@@ -134,7 +135,7 @@ type auditSearchCmd struct {
 	Place  auditPlace `embed:""`
 }
 
-// Run prints the entries that match, the newest first.
+// Run prints the entries of the audit log that match the flags, newest first.
 func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 	f := audit.Filter{Caller: c.Who, Action: understudy.Action(c.Action), ID: c.Record, Source: c.Source, Kind: c.Kind, Value: c.Value}
 	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
@@ -176,7 +177,7 @@ type auditExportCmd struct {
 	Place auditPlace `embed:""`
 }
 
-// Run prints all lines, one chain after the other.
+// Run prints all lines of the audit log, one chain after another.
 func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 	r, _, err := c.Place.open(ctx, p)
 	if err != nil {
@@ -221,14 +222,14 @@ type auditVerifyCmd struct {
 	Place       auditPlace `embed:""`
 }
 
-// errChanged is the error for a log that differs from what was written.
+// errChanged is the error that the audit log is not as it was written.
 var errChanged = errors.New("the audit log was changed after it was written; the lines marked wrong say where")
 
-// errNothingWritten is the error for a folder without entries and checkpoints.
+// errNothingWritten is the error that a folder has neither audit entries nor checkpoints.
 var errNothingWritten = errors.New("there is nothing to verify, neither an entry nor a checkpoint; " +
 	"see whether --data names the folder of a server that has written entries")
 
-// Run prints a line for each chain, and below it what is wrong.
+// Run verifies the audit log. It prints a line for each chain, and what is wrong with the chain below it.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	r, heads, err := c.Place.open(ctx, p)
 	if err != nil {
@@ -252,7 +253,7 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 		var f *os.File
 		if f, err = smallfile.Open(c.File); err == nil {
 			all, err = v.VerifyLines(f)
-			_ = f.Close() // the file was only read
+			_ = f.Close() // an error of Close does not matter, because the file was only read
 		}
 	}
 	if err != nil {
@@ -290,13 +291,13 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// auditPrinter prints entries as a table or as lines of JSON.
+// auditPrinter prints audit entries, as a table or as lines of JSON.
 type auditPrinter struct {
 	w    io.Writer
 	json bool
 }
 
-// printEntries prints entries in their order, or in the opposite order with reverse.
+// printEntries prints entries in their order, or if reverse is true, in the opposite order.
 func (p auditPrinter) printEntries(all []audit.Entry, reverse bool) error {
 	var table terminal.Table
 	for i := range all {
@@ -322,7 +323,7 @@ func (p auditPrinter) printEntries(all []audit.Entry, reverse bool) error {
 	return table.Print(p.w)
 }
 
-// describeRecords returns the id of the first record of an entry, and the number of the others.
+// describeRecords returns the id of the first record of an audit entry, and how many more records it has.
 func describeRecords(e *audit.Entry) string {
 	switch n := len(e.IDs); {
 	case e.Count > 0:

@@ -1,4 +1,4 @@
-// The check, spec and ca commands: they read settings, specs and other files, and start no server.
+// The check, spec and ca commands: they read settings, specs and other files, and do not start a server.
 
 package main
 
@@ -33,7 +33,7 @@ type checkCmd struct {
 	Output output `embed:""`
 }
 
-// Run prints what the settings mean. If the settings are wrong, it returns the first error.
+// Run checks the settings and prints what they mean. If they are wrong, it returns the first error.
 func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	cfg, sources, gate, err := readPolicy(c.Config, p)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
 		}
 	}
-	slices.Sort(blanks) // so that Compact removes the repeated warnings about a file that several settings name
+	slices.Sort(blanks) // sorting lets Compact remove a warning about the same file that several settings have caused
 	var creds []callers.Credential
 	for _, cred := range cfg.Credentials {
 		secret, err := read(ctx, cred.Secret)
@@ -103,11 +103,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	return nil
 }
 
-// checkResult is what settings mean. Finds and Does have a map of sources for each role.
+// checkResult is what the settings mean. The keys of Finds and Does are roles, and below them sources.
 type checkResult struct {
 	Sources     []checkedSource                `json:"sources"`
-	Finds       map[string]map[string][]string `json:"finds,omitempty"` // rules for the records that the role finds
-	Does        map[string]map[string][]string `json:"does,omitempty"`  // actions that the role can take
+	Finds       map[string]map[string][]string `json:"finds,omitempty"` // which records each role may find, as rules in words
+	Does        map[string]map[string][]string `json:"does,omitempty"`  // which actions each role may run
 	Users       int                            `json:"users"`
 	Credentials int                            `json:"credentials"`
 	Roles       int                            `json:"roles"`
@@ -115,7 +115,7 @@ type checkResult struct {
 	Data        string                         `json:"data"`
 }
 
-// checkedSource is a source of the settings.
+// checkedSource is a source in the settings.
 type checkedSource struct {
 	Name     string   `json:"name"`
 	API      string   `json:"api"`
@@ -123,10 +123,10 @@ type checkedSource struct {
 	DropIn   string   `json:"drop_in"`
 	Kinds    int      `json:"kinds"`
 	Polls    []string `json:"polls"`
-	Cost     string   `json:"cost,omitempty"` // the number of requests per day that the polls send, in words
+	Cost     string   `json:"cost,omitempty"` // how many requests a day the polls send, in words
 }
 
-// describeSettings returns the sources, the roles and their rules.
+// describeSettings returns what the settings mean: the sources, the roles and their rules.
 func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access.Gate) *checkResult {
 	policy := cfg.Policy()
 	r := &checkResult{Finds: map[string]map[string][]string{}, Does: policy.Do, Credentials: len(cfg.Credentials), Roles: len(cfg.Roles),
@@ -154,8 +154,8 @@ func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access
 	return r
 }
 
-// write prints the result as tables and sentences. withTotals adds the last line, and withUsers adds the number
-// of users to that line.
+// write prints the result as tables and sentences. If withTotals is true, the last line has totals; if withUsers is
+// true too, they include the number of users.
 func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
 	var table terminal.Table
 	table.Add("SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM")
@@ -200,7 +200,7 @@ func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
 	return err
 }
 
-// readPolicy reads a settings file, the specs of its sources, and its roles.
+// readPolicy reads a settings file, and the specs of its sources. It returns the gate that its roles define.
 func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.Source, gate *access.Gate, err error) {
 	if cfg, err = config.Read(path, p.env); err != nil {
 		return nil, nil, nil, err
@@ -211,7 +211,7 @@ func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.
 	return cfg, sources, gate, err
 }
 
-// readGate reads the specs of the sources, and returns the gate of the roles.
+// readGate reads the specs of the sources. It returns the gate that the roles define.
 func readGate(cfg *config.Settings, folder string) (sources []*spec.Source, gate *access.Gate, err error) {
 	if sources, err = cfg.ReadSources(folder); err != nil {
 		return nil, nil, err
@@ -226,8 +226,7 @@ func readGate(cfg *config.Settings, folder string) (sources []*spec.Source, gate
 	return sources, gate, err
 }
 
-// checkHook checks a webhook against the spec and the roles. It also checks the secret, if the secret is in a
-// file.
+// checkHook checks a webhook against the spec and the roles. If the secret is in a file, it also checks the secret.
 func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *spec.Spec, folder string) error {
 	if err := feed.CheckHook(w.Hook(), gate, sp); err != nil {
 		return err
@@ -242,8 +241,8 @@ func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *sp
 	return webhook.CheckSecret(secret)
 }
 
-// checkSecret reads a secret from a file. It runs no command, because checking the settings must have no effect;
-// the secret of a command is empty.
+// checkSecret reads a secret from a file. It does not run a command that prints a secret, because checking settings
+// must have no effects; it then returns an empty secret.
 func checkSecret(ctx context.Context, ref config.SecretRef, folder string) (understudy.Secret, error) {
 	if command, ok := strings.CutPrefix(string(ref), "cmd:"); ok && strings.TrimSpace(command) != "" {
 		return understudy.Secret{}, nil
@@ -251,13 +250,13 @@ func checkSecret(ctx context.Context, ref config.SecretRef, folder string) (unde
 	return config.ReadSecret(ctx, ref, folder)
 }
 
-// specCmd has the commands about specs.
+// specCmd has the subcommands of the spec command.
 type specCmd struct {
 	From specFromCmd `cmd:"" help:"Write a spec from an OpenAPI document, or from the answers of an API."`
 	Try  specTryCmd  `cmd:"" help:"Ask the API for two pages of each list of a spec, and print what differs."`
 }
 
-// asCaller has the flags with the credential for an API.
+// asCaller has the flags that say how to sign requests to an API.
 type asCaller struct {
 	User   string `placeholder:"USER" help:"User for Basic authentication. Without a user the secret is sent as a bearer token."`
 	Secret string `placeholder:"file:PATH" help:"Secret of the API, as file:PATH or cmd:COMMAND."`
@@ -284,7 +283,7 @@ type specFromCmd struct {
 	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document, use only the lists at this path and below. May be repeated."`
 }
 
-// Run writes the spec to standard output, and its doubts to standard error.
+// Run drafts a spec and writes it to standard output. It writes what is uncertain to standard error.
 func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 	as, err := c.As.read(ctx)
 	if err != nil {
@@ -308,7 +307,7 @@ type specTryCmd struct {
 	Rate     float64  `default:"5" placeholder:"N" help:"Requests per second (default ${default})."`
 }
 
-// Run prints a table with two lines for each list.
+// Run compares a spec with an API. It prints a table that has two lines for each list.
 func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 	as, err := c.As.read(ctx)
 	if err != nil {
@@ -324,7 +323,7 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 	return specs.Try(ctx, trial, p.stdout)
 }
 
-// caCmd prints the certificate of the proxy.
+// caCmd prints the certificate with which the proxy signs, so that clients can trust it.
 type caCmd place
 
 // Help returns what --help prints below the summary.
@@ -334,7 +333,7 @@ func (c *caCmd) Help() string {
 		"Described in docs/reference/proxy.md."
 }
 
-// Run prints the certificate.
+// Run prints the certificate with which the proxy signs.
 func (c *caCmd) Run(p *process) error {
 	data, err := (*place)(c).findData(p)
 	if err != nil {

@@ -1,4 +1,4 @@
-// The credentials commands: credentials of programs, which are created while a server runs.
+// The credentials commands: they make, list, rotate and revoke credentials of programs on a running server.
 
 package main
 
@@ -38,7 +38,7 @@ type credentialsMakeCmd struct {
 	Place     place         `embed:""`
 }
 
-// Run has the server create the credential.
+// Run asks the server to make a credential, and prints it.
 func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 	m := diagnostics.MakeCredential{Name: c.Name, Scope: credentials.Scope{
 		Source: c.Source, Role: c.Role, Allow: c.Allow, Rate: c.Rate, Addresses: c.Addresses,
@@ -72,7 +72,7 @@ type credentialsListCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run prints the credentials.
+// Run prints all credentials.
 func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var list diagnostics.CredentialList
@@ -83,7 +83,7 @@ func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// printCredentials prints a table with a line for each secret of each credential.
+// printCredentials prints a table that has a line for each secret of each credential.
 func printCredentials(w io.Writer, all []credentials.Credential) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "No credential was created with understudy credentials make. Those in the settings file are not listed here.")
@@ -105,7 +105,7 @@ func printCredentials(w io.Writer, all []credentials.Credential) error {
 	return table.Print(w)
 }
 
-// scopeLimits returns what a credential may do besides reading, and its limits.
+// scopeLimits returns in words what a credential permits besides reading, and its limits.
 func scopeLimits(s credentials.Scope) string {
 	var all []string
 	for _, a := range s.Allow {
@@ -130,7 +130,7 @@ type credentialsRotateCmd struct {
 	Place   place         `embed:""`
 }
 
-// Run has the server replace the secret.
+// Run asks the server for a new secret of a credential, and prints it.
 func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var shown credentials.Shown
@@ -147,7 +147,7 @@ type credentialsRevokeCmd struct {
 	Place place  `embed:""`
 }
 
-// Run has the server revoke the credential.
+// Run asks the server to revoke a credential.
 func (c *credentialsRevokeCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/revoke", struct{}{}, nil); err != nil {

@@ -1,4 +1,4 @@
-// The demo command: a simulated API and a server in front of it.
+// The demo command: it starts a simulated API, and a server in front of it.
 
 package main
 
@@ -37,7 +37,7 @@ func (c *demoCmd) Help() string {
 	return "Needs no account, no settings file and no network. It prints its addresses and a credential; Ctrl-C ends it."
 }
 
-// Run starts the simulated API and the server in front of it, and serves until the first signal.
+// Run starts the simulated API and the server in front of it. It stops them at the first signal.
 func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	cfg, err := config.Parse(demoSettings, p.env)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	return h.Serve(ctx, slow, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))})
 }
 
-// openFolder opens the folder of --data, or a new folder that Close removes.
+// openFolder opens the folder of the flag --data. Without the flag, it makes a temporary folder, which Close deletes.
 func (c *demoCmd) openFolder() (*datadir.Dir, error) {
 	if c.Data != "" {
 		return datadir.Open(c.Data, false)
@@ -102,10 +102,10 @@ func (c *demoCmd) openFolder() (*datadir.Dir, error) {
 //go:embed demo.yml
 var demoSettings []byte
 
-// demoScheme is the prefix of the secrets in the demo's settings.
+// demoScheme begins the references to secrets in the settings of a demo.
 const demoScheme = "demo:"
 
-// readDemoSecret returns the secret of a "demo:" reference. The demo's own settings have no other references.
+// readDemoSecret returns the secret of a reference that begins with "demo:". The settings of a demo have no other references.
 func readDemoSecret(_ context.Context, ref config.SecretRef) (understudy.Secret, error) {
 	text, ok := strings.CutPrefix(string(ref), demoScheme)
 	if !ok {
@@ -114,7 +114,7 @@ func readDemoSecret(_ context.Context, ref config.SecretRef) (understudy.Secret,
 	return understudy.NewSecret(text), nil
 }
 
-// worldFlags are the flags of the simulated API.
+// worldFlags are the flags that describe the records of the simulated API.
 type worldFlags struct {
 	Latency  time.Duration `default:"1s" placeholder:"DURATION" help:"Time that the simulated API takes for a list (default ${default})."`
 	Records  int           `default:"0" placeholder:"N" help:"Number of calls; there are twice as many messages (default 5000)."`
@@ -125,19 +125,19 @@ type worldFlags struct {
 	Quirks   []string      `placeholder:"NAME" help:"Imitate an odd behaviour of the provider (docs/reference/slowapi.md lists them)."`
 }
 
-// world is what the data folder of a demo remembers.
+// world describes the simulated records of a demo, as its data folder stores it.
 type world struct {
 	Seed    uint64    `json:"seed"`
 	Records int       `json:"records"`
 	Epoch   time.Time `json:"epoch"`
 }
 
-// String returns the name of the world in the store and in messages.
+// String returns the name of these simulated records for the store and for messages.
 func (w world) String() string {
 	return fmt.Sprintf("the simulated API with seed %d, %d records, epoch %s", w.Seed, w.Records, w.Epoch.Format(time.RFC3339))
 }
 
-// readFlags returns the world that the flags ask for. The field of a flag that was not given is zero.
+// readFlags parses the flags. A flag that was not given leaves its field zero.
 func (f worldFlags) readFlags() (world, error) {
 	w := world{Seed: f.Seed, Records: f.Records}
 	if f.Epoch != "" {
@@ -153,8 +153,8 @@ func (f worldFlags) readFlags() (world, error) {
 	return w, nil
 }
 
-// settle returns the world of a data folder. A new folder gets the world of the flags. Flags that ask for another
-// world than the folder's are an error.
+// settle returns the simulated records of a data folder. In a new folder, the flags decide. In an old folder it
+// returns an error if the flags describe other records than those of the folder.
 func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	asked, err := f.readFlags()
 	if err != nil {
@@ -190,7 +190,7 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	return kept, nil
 }
 
-// open returns the simulated API of a world. shape names the provider; "" is Twilio.
+// open returns the simulated API. shape is the provider it imitates; "" means Twilio.
 func (f worldFlags) open(w world, shape, journal string, now func() time.Time, log *slog.Logger) (*slowapi.Server, error) {
 	return slowapi.New(slowapi.Options{
 		Shape: shape, Latency: f.Latency, Records: w.Records, Seed: w.Seed, Epoch: w.Epoch, Cap: f.Cap,

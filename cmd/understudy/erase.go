@@ -1,4 +1,4 @@
-// The erase and purge commands: erase deletes records for good, purge deletes the copy alone.
+// The erase and purge commands. An erased record is never stored again. A purged record may be fetched and stored again.
 
 package main
 
@@ -30,8 +30,8 @@ type eraseCmd struct {
 }
 
 const (
-	eraseTimeout   = time.Hour // limit for the wait for a receipt
-	maxEraseRounds = 5         // new records of the number can come while the command runs; after so many rounds it gives up
+	eraseTimeout   = time.Hour // how long the command waits for the receipt of an erasure
+	maxEraseRounds = 5         // how often the command erases again, because new records of the number may arrive in the meantime
 )
 
 // Help returns what --help prints below the summary.
@@ -41,7 +41,7 @@ func (c *eraseCmd) Help() string {
 		"Described in docs/how-to/erase.md."
 }
 
-// Run counts, erases, or lists the receipts.
+// Run erases records, counts what it would erase, or lists the receipts of earlier erasures.
 func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
@@ -49,7 +49,7 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error { return c.erase(ctx, p, server) })
 }
 
-// erase counts, erases, or lists the receipts. It repeats until no record of the number is left.
+// erase erases records, counts what it would erase, or lists receipts. It erases again until no record of the number is left.
 func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 	if c.List {
 		return c.printReceipts(ctx, p.stdout, server)
@@ -99,7 +99,7 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 	return errors.New("new records with the number keep coming; run the command again")
 }
 
-// awaitReceipt waits until the erasure with this receipt is finished, at most eraseTimeout.
+// awaitReceipt waits until the erasure with a receipt number is complete, but at most eraseTimeout.
 func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnostics.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnosti
 	return r, err
 }
 
-// describeKinds returns the number of records of each kind, such as "2 calls, 1 recordings", sorted by kind.
+// describeKinds returns the number of records of each kind, such as "2 calls, 1 recordings", sorted by the name of the kind.
 func describeKinds(found map[string]int) string {
 	var words []string
 	for _, kind := range slices.Sorted(maps.Keys(found)) {
@@ -141,7 +141,7 @@ func describeReceipt(r diagnostics.Receipt) string {
 	return line
 }
 
-// printReceipts prints the newest receipts.
+// printReceipts prints the newest receipts of erasures.
 func (c *eraseCmd) printReceipts(ctx context.Context, w io.Writer, server *admin) error {
 	const maxShown = 1000
 	all, err := readReceipts(ctx, server, 0, maxShown)
@@ -162,8 +162,8 @@ func (c *eraseCmd) printReceipts(ctx context.Context, w io.Writer, server *admin
 	return nil
 }
 
-// readReceipts returns at most limit receipts with numbers below before, the newest first. 0 as before returns
-// the newest.
+// readReceipts returns receipts of erasures, newest first and at most limit of them. If before is not 0, it returns
+// only receipts with a lower number.
 func readReceipts(ctx context.Context, server *admin, before int64, limit int) (all diagnostics.Receipts, err error) {
 	path := "/-/erasures?limit=" + strconv.Itoa(limit)
 	if before > 0 {
@@ -186,7 +186,7 @@ func (c *purgeCmd) Help() string {
 		"fetches it from the provider again, where nothing is changed.\n\nExamples are in docs/how-to/purge.md."
 }
 
-// Run has the server delete its copy.
+// Run asks the server to delete its stored copy of records.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var done diagnostics.Purged

@@ -1,4 +1,4 @@
-// The explain command: what a role sees of a kind, or of one record, and why.
+// The explain command: it prints what a role sees of a kind or of one record, and why.
 
 package main
 
@@ -22,8 +22,8 @@ type explainCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run prints what a role sees of each field, and which line of the settings decides it. For a record it also
-// prints the values, and whether the role finds the record.
+// Run prints what a role sees of each field of a kind, and the line of settings that decides it. For a record, it
+// also prints the values and whether the role finds the record.
 func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	source, what, _ := strings.Cut(c.What, "/")
 	kind, id, one := strings.Cut(what, "/")
@@ -40,7 +40,7 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	}
 	found := struct {
 		Fields  []access.FieldExplanation `json:"fields"`
-		Records []string                  `json:"records,omitempty"` // rules that say which records the role finds
+		Records []string                  `json:"records,omitempty"` // the rules that say which records the role finds
 	}{}
 	for _, s := range shown {
 		found.Fields = append(found.Fields, access.FieldExplanation{Field: s.Field, Class: s.Class, Level: s.String(), Line: s.Line})
@@ -64,7 +64,7 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// readGate returns the gate of the settings.
+// readGate returns the gate that the settings define.
 func (c *explainCmd) readGate(p *process) (*access.Gate, error) {
 	cfg, folder, err := c.Place.readSettings(p)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *explainCmd) explainRecord(ctx context.Context, p *process, source, kind
 	})
 }
 
-// printReasons prints whether a role finds a record, and the rules that decide it.
+// printReasons prints whether a role finds a record, and the rules that decide that.
 func printReasons(out io.Writer, e *access.RecordExplanation) error {
 	word := map[bool]string{true: "yes", false: "no"}
 	fmt.Fprintf(out, "finds it: %s\n", word[e.Found])

@@ -1,4 +1,4 @@
-// The forecast command: when a sampled number, or a price, reaches a level.
+// The forecast command: it prints when a sampled number, or a price, may reach a level.
 
 package main
 
@@ -38,10 +38,10 @@ func (c *forecastCmd) Help() string {
 		"field with sample: 1h.\n\nWhat the figures mean, and what they do not, is in docs/how-to/forecast.md."
 }
 
-// year is the time to which the deviation and the drift of a price refer.
+// year is the time span for which the drift and the deviation of a price are given.
 const year = 365 * 24 * time.Hour
 
-// Run prints one forecast, or the list of sampled numbers.
+// Run prints one forecast. Without arguments, it lists the sampled numbers.
 func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 	if err := c.check(); err != nil {
 		return usageError{err}
@@ -79,7 +79,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 	return c.Output.print(p.stdout, f, func(w io.Writer) error { return printForecast(w, &f) })
 }
 
-// check refuses flags that do not go together, and figures outside their range.
+// check returns an error if flags do not fit together, or if a number is out of range.
 func (c *forecastCmd) check() error {
 	switch {
 	case c.Percent != nil && !(*c.Percent > 0 && *c.Percent < 1):
@@ -102,8 +102,8 @@ func (c *forecastCmd) check() error {
 	return nil
 }
 
-// printPrice prints the level that a price reaches, and the level by the formula of an article, see
-// touch.ArticlePrice.
+// printPrice prints which level a price reaches with a probability, and the level by the formula of an article (see
+// touch.ArticlePrice).
 func (c *forecastCmd) printPrice(w io.Writer, percent float64) error {
 	within := 1.0
 	if c.By != "" {
@@ -130,7 +130,7 @@ func (c *forecastCmd) printPrice(w io.Writer, percent float64) error {
 	})
 }
 
-// printForecast prints a forecast as a table of two columns.
+// printForecast prints a forecast as a table with two columns.
 func printForecast(w io.Writer, f *forecast.Forecast) error {
 	var table terminal.Table
 	line := func(what, format string, args ...any) { table.Add(what, fmt.Sprintf(format, args...)) }

@@ -1,4 +1,4 @@
-// Help: help and man pages, completions, and what is printed after a mistake in the command line.
+// Help: help pages, man pages, completions, and the message after a mistake in the command line.
 
 package main
 
@@ -16,14 +16,14 @@ import (
 	"understudy/kit/suggest"
 )
 
-// maxHelpColumns is the width of help pages, also on a wider terminal.
+// maxHelpColumns is the maximum width of help pages, even if the terminal is wider.
 const maxHelpColumns = 80
 
 type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command, such as store verify (default: all commands)."`
 }
 
-// Run prints the help of a command, or the list of all commands.
+// Run prints the help page of a command. Without an argument, it lists all commands.
 func (c *helpCmd) Run(p *process) error {
 	if _, err := p.parser.Parse(append(slices.Clone(c.Command), "--help")); err != nil && !p.hasExited() {
 		return usageError{errors.New(explainParseError(err))}
@@ -42,7 +42,7 @@ func (c *completionCmd) Help() string {
 		"    source <(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source"
 }
 
-// Run prints the script for a shell. With words it prints the candidates for the last word.
+// Run prints the completion script for a shell. If words are given, it prints the candidates for the last of them.
 func (c *completionCmd) Run(p *process) error {
 	text := reference.Scripts[c.Shell]
 	if len(c.Words) > 0 {
@@ -62,7 +62,7 @@ func (c *manCmd) Help() string {
 	return "To read a page: understudy man store verify | man -l -\n\nTo install all pages: understudy man --dir /usr/local/share/man/man1"
 }
 
-// Run prints the man page of a command, or writes all man pages.
+// Run prints the man page of one command, or writes the man pages of all commands to a folder.
 func (c *manCmd) Run(p *process) error {
 	root := reference.Describe(p.parser.Model)
 	if c.Dir != "" {
@@ -84,7 +84,7 @@ func (c *manCmd) Run(p *process) error {
 	return usageError{fmt.Errorf("unknown command %q%s", path, suggest.Hint(path, paths))}
 }
 
-// printHelp prints the help of the selected command. The last line of the overview names the help command.
+// printHelp prints the help page of a command. On the page with all commands, the last line says how to get help for one.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	var page strings.Builder
 	stdout := ctx.Stdout
@@ -100,7 +100,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-// printUsageError prints a mistake in the command line, and which help page to read. It returns the exit code.
+// printUsageError prints what is wrong with a command line, and which help page to read. It returns the exit code.
 func printUsageError(stderr io.Writer, text string, command *kong.Node) int {
 	help := "understudy help"
 	if command != nil && command.Path() != "" && command.Path() != "help" {
@@ -110,7 +110,8 @@ func printUsageError(stderr io.Writer, text string, command *kong.Node) int {
 	return exitUsage
 }
 
-// selectedNode returns the command that a parse error is about, or nil if no command was recognized.
+// selectedNode returns the command in whose arguments a parse error occurred. It returns nil if the command line
+// names no known command.
 func selectedNode(err error) *kong.Node {
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil {
@@ -119,17 +120,18 @@ func selectedNode(err error) *kong.Node {
 	return parse.Context.Selected()
 }
 
-// unknownWord matches the errors for a flag or an argument that a command does not have.
+// unknownWord matches the errors for a flag or argument that a command does not have.
 var unknownWord = regexp.MustCompile(`^(unknown flag|unexpected argument) (\S+?)(, did you mean .*)?$`)
 
-// renamedFlags are the flags of earlier versions, and the commands that replace them.
+// renamedFlags has the flags of earlier versions, each with the command that has replaced it.
 var renamedFlags = map[string]string{
 	"serve --demo": "understudy demo", "serve --slowapi": "understudy demo --slowapi", "webhooks list --pause": "understudy webhooks pause",
 	"webhooks --pause": "understudy webhooks pause", "webhooks --after": "understudy webhooks resume NAME --after",
 	"webhooks list --after": "understudy webhooks resume NAME --after",
 }
 
-// explainParseError returns what is wrong with a command line, with the nearest command or flag for a misspelt one.
+// explainParseError returns what is wrong with a command line. If a word is misspelled, it suggests the most similar
+// command or flag.
 func explainParseError(err error) string {
 	text, node := err.Error(), selectedNode(err)
 	var parse *kong.ParseError

@@ -23,26 +23,26 @@ import (
 	"understudy/internal/slowapi"
 )
 
-// The exit codes. Scripts depend on them.
+// The exit codes of all commands. Scripts depend on them.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// process is the part of the operating system's process that a command uses.
+// process has the parts of the operating system that a command uses, such as its output streams.
 type process struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
 	startedAt      time.Time   // when the process started
-	quiet          bool        // no progress is shown
-	hasExited      func() bool // reports whether a flag such as --help has ended the parsing
+	quiet          bool        // whether commands show no progress
+	hasExited      func() bool // reports whether a flag such as --help has already printed its text and ended the command
 	parser         *kong.Kong
 }
 
-// commands is the command line.
+// commands has all commands and their flags, for the parser.
 type commands struct {
 	Serve       serveCmd         `cmd:"" group:"run" help:"Start the server that the settings file describes."`
 	Demo        demoCmd          `cmd:"" group:"run" help:"Start a demo: a simulated slow API and a server in front of it."`
@@ -72,17 +72,17 @@ type commands struct {
 }
 
 func main() {
-	// net/http logs unexpected bytes of the upstream through the standard logger. The bytes may be secret, so that
-	// logger is silent. Understudy itself logs through slog.
+	// net/http writes unexpected bytes of upstream to the standard logger. They may be secret, so that logger is
+	// turned off. Understudy itself uses slog.
 	log.SetOutput(io.Discard)
 	os.Exit(run(process{startedAt: time.Now(), args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }
 
-// description is the first paragraph of the help.
+// description is the first paragraph of the help page.
 const description = "Understudy stands in front of a slow API. It answers programs in the API's own protocol from its own copy, " +
 	"and goes on when the API is down.\n\nTry it without an account: understudy demo"
 
-// newParser returns the parser of the command line. exit gets the exit code when a flag such as --help ends the parsing.
+// newParser returns the parser of command lines. It calls exit if a flag such as --help ends the command.
 func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
 	parser, err := kong.New(cli,
 		kong.Name("understudy"),
@@ -102,8 +102,8 @@ func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*k
 	return parser, err
 }
 
-// run parses the command line and runs the command. The first SIGINT or SIGTERM ends the command in order, the second
-// ends it at once.
+// run parses the command line and runs the command. The first SIGINT or SIGTERM lets the command stop cleanly, and
+// the second ends it at once.
 func run(p process) int {
 	var cli commands
 	code := -1
@@ -117,7 +117,7 @@ func run(p process) int {
 	}
 	chosen, err := parser.Parse(p.args)
 	if code >= 0 {
-		return code // --help or --version has printed
+		return code // a flag such as --help has printed its text already
 	}
 	if err != nil {
 		return printUsageError(p.stderr, explainParseError(err), selectedNode(err))
@@ -130,7 +130,7 @@ func run(p process) int {
 	return exitCode(chosen.Run(), chosen.Selected(), p.stderr)
 }
 
-// decodeDuration reads the duration of a flag. Days and weeks are allowed, as in 30d and 2w.
+// decodeDuration parses the value of a flag that takes a duration. Days and weeks are permitted, as in 30d and 2w.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
@@ -141,11 +141,11 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// maxSignalGap is the longest time between two signals that count as one: a program such as timeout signals its child and
-// then the whole process group.
+// maxSignalGap is how far apart two signals may be to count as one. A program such as timeout sends a signal to its
+// child and then to the whole process group.
 const maxSignalGap = 100 * time.Millisecond
 
-// signals returns a context that the first SIGINT or SIGTERM ends. The second signal ends the process at once.
+// signals returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once.
 func signals() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ch := make(chan os.Signal, 2)
@@ -173,10 +173,10 @@ func signals() (context.Context, context.CancelFunc) {
 	return ctx, func() { signal.Stop(ch); close(done); cancel() }
 }
 
-// usageError is a mistake in the command line. The exit code is 2.
+// usageError is the error that the command line is wrong. It leads to the exit code 2.
 type usageError struct{ error }
 
-// exitCode prints an error and returns the exit code of the command.
+// exitCode prints an error and returns the exit code for it.
 func exitCode(err error, command *kong.Node, stderr io.Writer) int {
 	var usage usageError
 	var refused *refusal
@@ -193,12 +193,12 @@ func exitCode(err error, command *kong.Node, stderr io.Writer) int {
 	return exitFailed
 }
 
-// output is the flag that chooses between text and JSON.
+// output has the flag that chooses JSON instead of text.
 type output struct {
 	JSON bool `name:"json" help:"Print JSON instead of text."`
 }
 
-// print prints value as one line of JSON if the flag is set, and otherwise calls text.
+// print prints value as a line of JSON if the flag is set. Otherwise it calls text.
 func (o output) print(w io.Writer, value any, text func(w io.Writer) error) error {
 	if o.JSON {
 		return json.NewEncoder(w).Encode(value)
@@ -208,13 +208,14 @@ func (o output) print(w io.Writer, value any, text func(w io.Writer) error) erro
 
 type versionCmd struct{}
 
-// Run prints the version.
+// Run prints the version of Understudy.
 func (versionCmd) Run(p *process) error {
 	_, err := fmt.Fprintln(p.stdout, "understudy", version())
 	return err
 }
 
-// version returns the module's version, or else the revision that the program was built from, and the version of Go.
+// version returns the version of the module and of Go. If the module has no version, it returns the revision from
+// which the program was built.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,4 +1,4 @@
-// The profile command: where a running server uses memory and processor time.
+// The profile command: it shows where a running server uses memory and processor time.
 
 package main
 
@@ -37,10 +37,10 @@ func (c *profileCmd) Help() string {
 		"Described in docs/reference/diagnostics.md."
 }
 
-// profileGrace is how much longer than the profile a response may take.
+// profileGrace is how much longer the request for a profile may take than the profile itself.
 const profileGrace = time.Minute
 
-// Run takes a profile, prints a stored one, lists the stored ones, or stops the running one.
+// Run takes a new profile, prints a stored profile, lists the stored profiles, or stops the running profile.
 func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	takes := c.What == profile.Allocs || c.What == profile.CPU
 	switch {
@@ -82,7 +82,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	return c.Output.print(p.stdout, report, func(w io.Writer) error { return report.Print(w, terminal.Printable) })
 }
 
-// report takes a profile, or reads a stored one.
+// report returns a new profile, or a stored one.
 func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile.Report, error) {
 	q := url.Values{"format": {"json"}}
 	setQuery(q, map[string]string{"since": c.Since, "function": c.Function})
@@ -106,10 +106,10 @@ func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile
 	defer cancel()
 	if c.ID == "" {
 		done := make(chan struct{})
-		// Ctrl-C asks the server to end the profile. The response with the result then comes at once.
+		// If the user presses Ctrl-C, the server ends the profile early and sends what it has so far.
 		stop := context.AfterFunc(ctx, func() {
 			defer close(done)
-			_ = s.ask(asked, http.MethodPost, "/-/profile/stop", nil, nil) // after an error the profile ends at its normal time
+			_ = s.ask(asked, http.MethodPost, "/-/profile/stop", nil, nil) // if this fails, the profile ends at its normal time
 		})
 		defer func() {
 			if !stop() {
@@ -125,7 +125,7 @@ func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile
 	return &report, s.read(resp, &report)
 }
 
-// save writes a stored profile to the file of --out.
+// save writes a stored profile to the file that the flag --out names.
 func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 	resp, err := s.send(context.WithoutCancel(ctx), http.MethodGet, "/-/profile/kept/"+url.PathEscape(id), nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 	return nil
 }
 
-// printProfiles prints the running profile and a table of the stored ones.
+// printProfiles prints the running profile, and a table of the stored profiles.
 func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 	if t := list.Taking; t != nil {
 		fmt.Fprintf(out, "being taken: %s for %s, until %s\n", terminal.Printable(t.Kind), terminal.Printable(t.By),

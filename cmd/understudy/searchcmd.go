@@ -1,4 +1,4 @@
-// The search command: finds records in a running server. It prints a table, lines of JSON, or an export.
+// The search command: it searches the records of a running server, and prints a table, lines of JSON, or an export.
 
 package main
 
@@ -44,10 +44,10 @@ func (c *searchCmd) Help() string {
 		"The grammar and examples are in docs/reference/search.md."
 }
 
-// maxPageHits is the largest number of hits in one response of the server.
+// maxPageHits is the maximum number of hits in one response of the server.
 const maxPageHits = 500
 
-// Run searches, exports, or manages saved searches. An error in the query is marked with carets.
+// Run searches, exports, or manages saved searches. If the query is wrong, carets mark the mistake.
 func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	query := strings.Join(c.Query, " ")
 	if err := c.check(query); err != nil {
@@ -75,7 +75,7 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// execute does what the flags ask for.
+// execute searches, exports, or manages saved searches, according to the flags.
 func (c *searchCmd) execute(ctx context.Context, server *admin, values url.Values, p *process) error {
 	switch {
 	case c.Saved:
@@ -92,7 +92,7 @@ func (c *searchCmd) execute(ctx context.Context, server *admin, values url.Value
 	return c.find(ctx, server, values, p)
 }
 
-// check refuses flags that do not go together, so that no flag is ignored.
+// check returns an error if flags do not fit together, because no flag should be ignored silently.
 func (c *searchCmd) check(query string) error {
 	acts := 0
 	for _, set := range []bool{c.Export != "", c.Save != "", c.Saved, c.Forget != ""} {
@@ -121,10 +121,10 @@ func (c *searchCmd) check(query string) error {
 	return nil
 }
 
-// defaultHits is the number of hits without --limit.
+// defaultHits is the number of hits to print if the flag --limit is not given.
 const defaultHits = 50
 
-// find prints hits, page by page, up to the limit.
+// find prints the hits of a search up to the limit. It requests one page of them after another.
 func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
 	onTerminal := terminal.IsTerminal(p.stdout) && !c.JSON
@@ -174,15 +174,15 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 	}
 }
 
-// exportHits writes every match to standard output. It fails if the export was cut off. A note on standard error
-// names the kinds that are not complete.
+// exportHits writes all hits of a search to standard output. It returns an error if the export is incomplete. It
+// names kinds of which not all records are stored on standard error.
 func exportHits(ctx context.Context, server *admin, values url.Values, p *process) error {
 	resp, err := server.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	// On a terminal a bar would be drawn over the lines of the export.
+	// A progress bar on the same terminal would overwrite lines of the export.
 	progress := terminal.NewProgress(p.stderr, "search --export", p.quiet || terminal.IsTerminal(p.stdout))
 	defer progress.End()
 	if _, err := io.Copy(io.MultiWriter(p.stdout, lineCounter{progress}), resp.Body); err != nil {
@@ -200,7 +200,7 @@ func exportHits(ctx context.Context, server *admin, values url.Values, p *proces
 	}
 }
 
-// lineCounter counts the lines that are written to it.
+// lineCounter is an io.Writer that counts lines, to show the progress.
 type lineCounter struct{ progress *terminal.Progress }
 
 // Write counts lines.

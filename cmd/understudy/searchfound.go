@@ -1,4 +1,4 @@
-// Search results: the server's answer as a table, and saved searches.
+// Search results: the server's answer as a table, and the saved searches.
 
 package main
 
@@ -20,10 +20,10 @@ import (
 	"understudy/internal/query"
 )
 
-// searchHit is a hit in the JSON of the server.
+// searchHit is one hit in the JSON of the server's answer.
 type searchHit query.SearchHit
 
-// searchAnswer is the server's answer to a search. Hits keep their bytes, for the output as JSON.
+// searchAnswer is the server's answer to a search. Each hit keeps its original bytes, which are printed if the user wants JSON.
 type searchAnswer struct {
 	query.SearchResult
 	Hits []json.RawMessage `json:"hits"`
@@ -36,7 +36,7 @@ func describeCount(n query.Count) string {
 	return strconv.FormatInt(n.N, 10)
 }
 
-// printNotes prints the notes, the total and the counts by value.
+// printNotes prints the server's remarks, the total, and the number of hits for each value.
 func (a *searchAnswer) printNotes(w io.Writer) {
 	for _, note := range a.Notes {
 		fmt.Fprintln(w, "understudy:", terminal.Printable(note))
@@ -52,7 +52,7 @@ func (a *searchAnswer) printNotes(w io.Writer) {
 	}
 }
 
-// savedSearch is a saved search in the JSON of the server.
+// savedSearch is a saved search in the JSON of the server's answer.
 type savedSearch struct {
 	Name   string   `json:"name"`
 	Owner  string   `json:"owner"`
@@ -71,7 +71,7 @@ func readSaved(ctx context.Context, server *admin) (all []savedSearch, err error
 	return a.Saved, err
 }
 
-// findSaved returns a saved search as the parameters of a search.
+// findSaved returns the parameters that repeat a saved search.
 func findSaved(ctx context.Context, server *admin, name string) (url.Values, error) {
 	all, err := readSaved(ctx, server)
 	if err != nil {
@@ -90,7 +90,7 @@ func findSaved(ctx context.Context, server *admin, name string) (url.Values, err
 	return values, nil
 }
 
-// listSaved prints the saved searches.
+// listSaved prints all saved searches.
 func listSaved(ctx context.Context, server *admin, out io.Writer, asJSON bool) error {
 	all, err := readSaved(ctx, server)
 	if err != nil {
@@ -115,16 +115,16 @@ func listSaved(ctx context.Context, server *admin, out io.Writer, asJSON bool) e
 	return table.Print(out)
 }
 
-// hitRow is a hit in the columns of the table: its time, kind, id and text.
+// hitRow is a hit as a row of the table: its time, kind, id and text.
 type hitRow struct{ at, kind, id, what string }
 
-// minWhat is the least number of columns for the text of a hit beside its name. With less room the text is on a
-// line of its own, behind indent.
+// minWhat is the minimum width, in columns of the terminal, for the text of a hit beside its id. If there is less
+// room, the text is on a line of its own after indent.
 const minWhat, indent = 32, "    "
 
-// printRows prints rows in lines of at most width columns. With width 0 the lines have any length.
+// printRows prints rows in lines that are at most width columns wide. If width is 0, there is no limit.
 func printRows(out io.Writer, rows []hitRow, width int) {
-	var names, starts terminal.Table // the columns without and with the id
+	var names, starts terminal.Table // two versions of the columns before the text: without the id and with it
 	for _, r := range rows {
 		names.Add(r.at, r.kind, "")
 		starts.Add(r.at, r.kind, r.id, "")
@@ -139,7 +139,7 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 			fmt.Fprintln(out, start[i]+terminal.Shorten(r.what, room))
 		default:
 			lines := []string{name + r.id, r.what}
-			if terminal.Columns(lines[0]) > width { // the id is never cut
+			if terminal.Columns(lines[0]) > width { // the id gets a line of its own, because ids are never cut
 				lines = []string{strings.TrimRight(name, " "), r.id, r.what}
 			}
 			before := ""
@@ -153,8 +153,8 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 	}
 }
 
-// row returns a hit as a row of the table. Its text is the first snippet, or the values of the columns if there
-// is no snippet.
+// row returns a hit as a row of the table. Its text is the first snippet. If there is no snippet, the text has the
+// values of columns.
 func (h *searchHit) row(columns []string) hitRow {
 	row := hitRow{kind: terminal.Printable(h.Kind), id: terminal.Printable(h.ID)}
 	if h.Clock != 0 {
@@ -172,7 +172,7 @@ func (h *searchHit) row(columns []string) hitRow {
 		row.what = terminal.Printable(s.Field) + ": " + row.what
 	} else {
 		var values map[string]json.RawMessage
-		_ = json.Unmarshal(h.Body, &values) // a body that is not an object shows no values
+		_ = json.Unmarshal(h.Body, &values) // if the record is not an object, no values are shown
 		var parts []string
 		for _, name := range columns {
 			var text string
@@ -188,7 +188,7 @@ func (h *searchHit) row(columns []string) hitRow {
 	return row
 }
 
-// maxValue is the maximum length of a value in the table, in characters.
+// maxValue is the maximum length in characters of a value in the table.
 const maxValue = 80
 
 func shortenValue(text string) string {
@@ -198,7 +198,7 @@ func shortenValue(text string) string {
 	return text
 }
 
-// markWords returns a snippet with its words in bold. marks has the first byte and the end of each word.
+// markWords returns a snippet with the found words in bold. marks has the start and the end of each word, in bytes.
 func markWords(text string, marks [][2]int) string {
 	var b strings.Builder
 	at := 0

@@ -1,4 +1,4 @@
-// The serve command: reads the settings and runs the server.
+// The serve command: it reads the settings and runs the server.
 
 package main
 
@@ -30,7 +30,7 @@ type serveCmd struct {
 	Connect string      `placeholder:"HOST:PORT" help:"Address of the proxy that answers for the sources' own hosts (default: no proxy)."`
 }
 
-// listenFlags are the flags with the addresses of a server.
+// listenFlags are the flags for the addresses on which a server listens.
 type listenFlags struct {
 	Viewer string   `placeholder:"HOST:PORT" help:"Address of the pages for people (default 127.0.0.1:4114)."`
 	DropIn []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Address where programs reach a source. May be repeated."`
@@ -42,7 +42,7 @@ func (c *serveCmd) Help() string {
 		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo"
 }
 
-// Run serves until the first signal.
+// Run runs the server until the first signal.
 func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	cfg, folderPath, secrets, err := c.readSettings(p)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	return errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))}), dir.Close())
 }
 
-// readSettings returns the settings of the file, or of --generic, with the flags over them.
+// readSettings returns the settings in the file or those that --generic makes. Flags override them.
 func (c *serveCmd) readSettings(p *process) (cfg *config.Settings, folder string, secrets config.Secrets, err error) {
 	if cfg, folder, secrets, err = c.readFile(p); err != nil {
 		return nil, "", nil, err
@@ -88,7 +88,7 @@ func (c *serveCmd) readSettings(p *process) (cfg *config.Settings, folder string
 	return cfg, folder, secrets, c.Listen.apply(cfg)
 }
 
-// readFile reads the settings file, or makes the settings of --generic.
+// readFile reads the settings file. If the flag --generic is given, it makes settings instead.
 func (c *serveCmd) readFile(p *process) (cfg *config.Settings, folder string, secrets config.Secrets, err error) {
 	if c.Generic != "" {
 		if c.Config != "" {
@@ -105,7 +105,7 @@ func (c *serveCmd) readFile(p *process) (cfg *config.Settings, folder string, se
 	return cfg, folder, config.FileSecrets(folder), err
 }
 
-// apply puts the flags over the settings.
+// apply overrides settings by the flags.
 func (f *listenFlags) apply(cfg *config.Settings) error {
 	if f.Viewer != "" {
 		if err := config.CheckAddress(f.Viewer); err != nil {
@@ -127,19 +127,19 @@ func (f *listenFlags) apply(cfg *config.Settings) error {
 	return nil
 }
 
-// printAnswering prints the first line: the time from the start of the process until it answers, in milliseconds.
-// Every port is bound by then, and the system queues connections.
+// printAnswering prints how many milliseconds after its start the process can accept connections. At this time every
+// port is bound, and the operating system queues connections.
 func printAnswering(p *process, now time.Time) {
 	fmt.Fprintf(p.stdout, "answering after %d ms\n", now.Sub(p.startedAt).Milliseconds())
 }
 
-// printReady prints the last line before requests are served. Scripts wait for it.
+// printReady prints the last line before the server answers requests. Scripts wait for this line.
 func printReady(w io.Writer) { fmt.Fprintln(w, "Ctrl-C ends it") }
 
-// hangups returns a channel that receives SIGHUP, which asks the server to read its settings again, and a
-// function that ends it.
+// hangups returns a channel that receives the signal SIGHUP, which means that the server must read its settings
+// again. stop ends that.
 func hangups() (<-chan os.Signal, func()) {
-	ch := make(chan os.Signal, 1) // one waiting signal is enough: the settings are read after it
+	ch := make(chan os.Signal, 1) // one waiting signal is enough, because the settings are read after it was sent
 	signal.Notify(ch, syscall.SIGHUP)
 	return ch, func() { signal.Stop(ch) }
 }

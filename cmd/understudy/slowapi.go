@@ -1,4 +1,4 @@
-// The slowapi command: the simulated API alone.
+// The slowapi command: it runs the simulated API without a server in front.
 
 package main
 
@@ -20,7 +20,7 @@ type slowapiCmd struct {
 	Journal string     `placeholder:"FILE" help:"File that keeps writes, deletions and advances of the clock over a restart."`
 }
 
-// Run serves until the first signal.
+// Run runs the simulated API until the first signal.
 func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 	w, err := c.World.readFlags()
 	if err != nil {

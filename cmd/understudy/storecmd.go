@@ -1,4 +1,4 @@
-// The store commands: statistics, verification and repair of the database in a data folder.
+// The store commands: they show statistics of the database in a data folder, verify it, and repair it.
 
 package main
 
@@ -27,7 +27,7 @@ type storeCmd struct {
 	Verify  storeVerifyCmd  `cmd:"" help:"Read the whole database and print what is damaged."`
 }
 
-// openStore opens the database, which must exist.
+// openStore opens the database, which must exist already.
 func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 	path := filepath.Join(c.Data, datadir.StoreFile)
 	cfg, _, err := c.readSettings(p)
@@ -48,7 +48,7 @@ type storeStatsCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run prints a table of the kinds, and the sizes of the file.
+// Run prints how many records of each kind are stored, and the sizes of the database.
 func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 	db, err := c.Place.openStore(ctx, p)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 	return c.Output.print(p.stdout, s, func(w io.Writer) error { return printStats(w, s) })
 }
 
-// printStats prints a table of the kinds, and below it the sizes of the file in bytes.
+// printStats prints a table of the kinds, and below it the sizes of the database in bytes.
 func printStats(out io.Writer, s store.Stats) error {
 	var table terminal.Table
 	table.Add("SOURCE", "KIND", "RECORDS", "VERSIONS", "CHANGES", "AS SENT", "PACKED")
@@ -89,7 +89,7 @@ type storeVerifyCmd struct {
 	Place  place  `embed:""`
 }
 
-// Run verifies the database, and prints what was checked and what is damaged.
+// Run verifies the database. It prints what it has checked and what is damaged.
 func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	db, err := c.Place.openStore(ctx, p)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *storeRebuildCmd) Help() string {
 		"indexes are complete. After an interruption the next start of a server goes on with it."
 }
 
-// Run has the server rebuild the indexes, and shows the progress.
+// Run asks the server to rebuild the indexes of the database, and shows the progress.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		progress := terminal.NewProgress(p.stderr, "store rebuild", p.quiet)

@@ -1,4 +1,4 @@
-// The sync command: fetches all records of a kind and keeps the kind complete.
+// The sync command: it has the server fetch all records of a kind and keep them complete.
 
 package main
 
@@ -23,8 +23,8 @@ type syncCmd struct {
 	Place  place  `embed:""`
 }
 
-// syncPatience is how long the command waits while the provider is down or the walk makes no progress. The
-// server goes on after that.
+// syncPatience is how long the command waits while upstream is down or the sync makes no progress. The server
+// continues after that.
 const syncPatience = 2 * time.Minute
 
 // Help returns what --help prints below the summary.
@@ -34,7 +34,7 @@ func (c *syncCmd) Help() string {
 		"Described in docs/explanation/sync.md."
 }
 
-// Run has the server start or end the sync, and shows the progress.
+// Run asks the server to start or end a sync, and shows the progress.
 func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	source, kind, ok := strings.Cut(c.What, "/")
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
@@ -46,8 +46,7 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// sync returns a function for watchSync. With first set the function starts or ends the sync; otherwise it asks
-// for the state.
+// sync returns a function for watchSync. Called with first, it starts or ends the sync. Otherwise it asks for the progress.
 func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (crawl.Report, error) {
 	return func(ctx context.Context, first bool) (r crawl.Report, err error) {
 		if first {
@@ -59,8 +58,8 @@ func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (cra
 	}
 }
 
-// watchSync shows the progress of a sync. It returns when the kind is complete, or with the reason why it cannot
-// be completed. The cause of a delay is printed at once.
+// watchSync shows the progress of a sync. It returns when all records are stored, or when they cannot be, with the
+// reason as the error. It prints the reason of a delay at once.
 func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
 	ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	name := o.Source + "/" + o.Kind
@@ -110,7 +109,7 @@ func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
 	return err
 }
 
-// syncState returns the progress that a report of the server tells.
+// syncState returns the progress in the form that the progress bar needs.
 func syncState(r crawl.Report) terminal.State {
 	s := terminal.State{Unit: "records", Note: r.Why}
 	if p := r.Progress; p != nil && p.Running {

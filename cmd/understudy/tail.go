@@ -1,4 +1,4 @@
-// The tail command: prints the changes of records as they are noticed.
+// The tail command: it prints changes of records as soon as the server notices them.
 
 package main
 
@@ -33,7 +33,7 @@ func (c *tailCmd) Help() string {
 		"the record, and the fields that changed.\n\nDescribed in docs/reference/feed.md."
 }
 
-// Run prints changes until the first signal.
+// Run prints changes of records until the first signal.
 func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	o, err := c.makeOptions(ctx, p)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// makeOptions returns the server, the credential and the filters for following the feed.
+// makeOptions returns the options for reading the feed of changes: the server, the credential and the filters.
 func (c *tailCmd) makeOptions(ctx context.Context, p *process) (o follow.Options, err error) {
 	server, err := c.Remote.findServer(ctx, p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *tailCmd) makeOptions(ctx context.Context, p *process) (o follow.Options
 		fmt.Fprintf(p.stderr, "understudy: the connection was lost: %s; trying again in %v\n", text, pause.Round(100*time.Millisecond))
 	}
 	if c.Remote.URL == "" {
-		o.Locate = func(context.Context) (string, string, error) { // a restarted server has another port and another token
+		o.Locate = func(context.Context) (string, string, error) { // a server that has been restarted may have another port and another token
 			run, err := c.Remote.Running.findServer(p)
 			return run.Viewer, run.Token, err
 		}

@@ -1,4 +1,4 @@
-// The users commands: the people who can sign in at the viewer with a password.
+// The users commands: they manage the people who can sign in to the viewer with a password.
 
 package main
 
@@ -28,12 +28,12 @@ type usersCmd struct {
 	Remove usersRemoveCmd `cmd:"" help:"Remove a user, and end the user's sessions."`
 }
 
-// usersFile is the flag with the settings file, which names the file of users.
+// usersFile has the flag for the settings file, in which the file of users is named.
 type usersFile struct {
 	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file, which names the file of users (default ${default})."`
 }
 
-// read reads the settings and returns the path of the file of users.
+// read reads the settings, and returns them with the path of the file of users.
 func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err error) {
 	if cfg, err = config.Read(c.Config, p.env); err != nil {
 		return nil, "", err
@@ -44,7 +44,7 @@ func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err err
 	return cfg, path, nil
 }
 
-// change changes the file, and has a running server read it again. done says what was changed.
+// change changes the file of users and tells a running server to read it again. done is the message that says what has changed.
 func (c *usersFile) change(ctx context.Context, p *process, done string, change func(*signin.Users) error) error {
 	cfg, path, err := c.read(p)
 	if err != nil {
@@ -68,12 +68,13 @@ func (c *usersFile) change(ctx context.Context, p *process, done string, change 
 	return err
 }
 
-// password is the flag that says where a password is read from.
+// password has the flag that says where to read a password from.
 type password struct {
 	Password string `placeholder:"file:PATH" help:"Password, as file:PATH or cmd:COMMAND (default: ask, or read a line of standard input)."`
 }
 
-// read reads a password from the flag's file or command, or from standard input. On a terminal it asks twice.
+// read reads a password from the file or the command that the flag names, otherwise from standard input. On a
+// terminal, it asks for the password twice.
 func (c *password) read(ctx context.Context, p *process) (string, error) {
 	if c.Password != "" {
 		secret, err := config.ReadSecret(ctx, config.SecretRef(c.Password), ".")
@@ -92,7 +93,7 @@ func (c *password) read(ctx context.Context, p *process) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-// askTwice asks for a password on a terminal without showing it, and for the same password again.
+// askTwice asks on a terminal for a password, and for the same password again, without showing what is typed.
 func askTwice(w io.Writer, terminal int) (string, error) {
 	var said [2][]byte
 	for i, prompt := range []string{"Password: ", "Once more: "} {
@@ -117,7 +118,7 @@ type usersAddCmd struct {
 	File   usersFile `embed:""`
 }
 
-// Run adds the user.
+// Run adds a user.
 func (c *usersAddCmd) Run(ctx context.Context, p *process) error {
 	cfg, _, err := c.File.read(p)
 	if err != nil {
@@ -139,7 +140,7 @@ type usersPasswdCmd struct {
 	File   usersFile `embed:""`
 }
 
-// Run sets the password.
+// Run sets the password of a user.
 func (c *usersPasswdCmd) Run(ctx context.Context, p *process) error {
 	secret, err := c.Secret.read(ctx, p)
 	if err != nil {
@@ -155,7 +156,7 @@ type usersListCmd struct {
 	File   usersFile `embed:""`
 }
 
-// Run prints the users.
+// Run prints all users.
 func (c *usersListCmd) Run(p *process) error {
 	_, path, err := c.File.read(p)
 	if err != nil {
@@ -188,7 +189,7 @@ type usersRemoveCmd struct {
 	File usersFile `embed:""`
 }
 
-// Run removes the user.
+// Run removes a user.
 func (c *usersRemoveCmd) Run(ctx context.Context, p *process) error {
 	return c.File.change(ctx, p, "removed "+c.Name, func(u *signin.Users) error { return u.Remove(c.Name) })
 }

@@ -1,4 +1,4 @@
-// The webhooks commands: list the webhooks of a running server, and pause, resume or test one.
+// The webhooks commands: they list the webhooks of a running server, and pause, resume or test one of them.
 
 package main
 
@@ -29,7 +29,7 @@ type hooksListCmd struct {
 	Running running `embed:""`
 }
 
-// Run lists webhooks.
+// Run prints all webhooks of a server.
 func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 	if c.Name != "" && !slices.Contains(p.args, "list") {
 		return usageError{fmt.Errorf("unknown command \"webhooks %s\"; write webhooks list %s, or pause, resume or test in place of list",
@@ -60,7 +60,7 @@ type hooksPauseCmd struct {
 	Running running `embed:""`
 }
 
-// Run pauses the webhook and prints its state.
+// Run pauses a webhook and prints its new state.
 func (c *hooksPauseCmd) Run(ctx context.Context, p *process) error {
 	return c.Running.change(ctx, p, c.Output, c.Name, map[string]any{"pause": true})
 }
@@ -72,7 +72,7 @@ type hooksResumeCmd struct {
 	Running running `embed:""`
 }
 
-// Run resumes the webhook and prints its state.
+// Run resumes a webhook and prints its new state.
 func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
 	how := map[string]any{}
 	if c.After != nil {
@@ -93,7 +93,7 @@ func (c *hooksTestCmd) Help() string {
 		"The exit code is 0 if the receiver answers with a status from 200 to 299."
 }
 
-// Run sends a test message and prints the receiver's answer.
+// Run sends a test message to the receiver of a webhook, and prints the receiver's response.
 func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 	run, err := c.Running.findServer(p)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// change changes a webhook and prints its new state.
+// change changes the state of a webhook and prints the new state.
 func (c *running) change(ctx context.Context, p *process, o output, name string, how map[string]any) error {
 	run, err := c.findServer(p)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *running) change(ctx context.Context, p *process, o output, name string,
 	return o.print(p.stdout, one, func(w io.Writer) error { return printHooks(w, []request.Webhook{one}) })
 }
 
-// printHooks prints a table of webhooks.
+// printHooks prints webhooks as a table.
 func printHooks(w io.Writer, all []request.Webhook) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "The settings have no webhooks. An example is in docs/reference/feed.md.")

@@ -1,4 +1,4 @@
-// Arrivals: the goroutine that creates records and advances their states in real time.
+// Arrivals: a goroutine that creates records and changes their statuses in real time.
 package slowapi
 
 import (
@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	minStep    = 50 * time.Millisecond // the shortest time between two steps of the world
-	errorPause = 10 * time.Second      // the wait after a step that could not be written to the journal
+	minStep    = 50 * time.Millisecond // the shortest time between two changes
+	errorPause = 10 * time.Second      // the pause after a change that could not be written to the journal
 )
 
-// schedule says when the next record of a kind arrives.
+// schedule says when the next record of a kind is created.
 type schedule struct {
 	kind   *world.Kind
-	every  time.Duration // the average time between two records
-	next   time.Time     // when the next record arrives, by the clock of the world
+	every  time.Duration // the average time between two new records
+	next   time.Time     // when the next record is created, by the clock of the simulated world
 	random fake.Rng
 }
 
-// run creates the records that arrive and advances the records whose next state is due. It returns
-// when the server closes.
+// run creates records and moves records to their next status when that is due. It returns when the server closes.
 func (t *twilio) run(perMinute float64, closing <-chan struct{}) {
 	every := time.Duration(float64(time.Minute) / perMinute)
 	start := t.world.Time()
@@ -56,14 +55,14 @@ func (t *twilio) run(perMinute float64, closing <-chan struct{}) {
 	}
 }
 
-// plan sets the time of the next record. The time between two records is exponentially distributed,
-// like the time between calls of independent people.
+// plan chooses the time of the next record. The time between two records is exponentially distributed, like the time
+// between calls of people who do not know each other.
 func (c *schedule) plan() {
 	chance := float64(c.random.Next()>>11) / (1 << 53)
 	c.next = c.next.Add(time.Duration(-math.Log(1-chance) * float64(c.every)))
 }
 
-// pass applies all arrivals and state changes that are due at the time now.
+// pass creates the records and makes the status changes that are due at the time now.
 func (t *twilio) pass(now time.Time, schedules []*schedule) error {
 	w := t.world
 	w.Writing.Lock()
@@ -89,7 +88,7 @@ func (t *twilio) pass(now time.Time, schedules []*schedule) error {
 	return nil
 }
 
-// timeToNextEvent returns the time until the next arrival or state change, at most an hour.
+// timeToNextEvent returns the time until the next record or status change is due. It returns at most an hour.
 func (t *twilio) timeToNextEvent(now time.Time, schedules []*schedule) time.Duration {
 	t.world.Mu.RLock()
 	next := time.Unix(min(t.world.NextDue(), now.Unix()+3600), 0)
@@ -102,7 +101,7 @@ func (t *twilio) timeToNextEvent(now time.Time, schedules []*schedule) time.Dura
 	return next.Sub(now)
 }
 
-// wake tells run that the clock of the world was advanced.
+// wake tells run that the clock of the simulated world has been advanced.
 func (t *twilio) wake() {
 	select {
 	case t.clockMoved <- struct{}{}:

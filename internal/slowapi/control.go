@@ -1,4 +1,4 @@
-// The paths under /-/: advance the clock, edit records, set faults and tokens, read counts.
+// The control paths under /-/: they advance the clock, edit records, set faults and tokens, and return counts.
 package slowapi
 
 import (
@@ -17,8 +17,8 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// serveControl answers a request under /-/. These paths need no credentials. Latency, faults and
-// counts do not apply to them.
+// serveControl answers a request for a control path. Such a request needs no credentials. It has no latency and no
+// faults, and is not counted.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	if s.twilio != nil && strings.HasPrefix(r.URL.Path, cdnPath) {
 		s.twilio.serveCDN(w, r)
@@ -75,7 +75,7 @@ func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
 	target.Path, target.RawPath = strings.TrimPrefix(target.Path, truthPath), strings.TrimPrefix(target.RawPath, truthPath)
 	read := r.WithContext(r.Context())
 	read.URL = &target
-	if a := s.api.Answer(read, nil, 0, address(read)); a.Status != 0 { // the status is 0 if the client has left
+	if a := s.api.Answer(read, nil, 0, address(read)); a.Status != 0 { // a status of 0 means that the client has closed the connection
 		(&reply{w: w, r: read, began: s.now(), s: s}).send(a)
 	}
 }
@@ -87,16 +87,16 @@ func statusOf(err error) int {
 	return http.StatusBadRequest
 }
 
-// writeJSON writes an answer of a control path.
+// writeJSON sends the answer of a control path as JSON.
 func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	_ = out.Encode(answer) // an error means that the client left
+	_ = out.Encode(answer) // an error means that the client has closed the connection
 }
 
-// replaceFaults replaces all fault rules by those of POST /-/faults.
+// replaceFaults handles POST /-/faults, which replaces all fault rules.
 func (s *Server) replaceFaults(raw []byte) (any, error) {
 	rules, err := readRules(raw)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Server) replaceFaults(raw []byte) (any, error) {
 	return map[string]int{"rules": len(rules)}, nil
 }
 
-// counts are the numbers of requests since the start, without requests under /-/.
+// counts has the numbers of requests since the start. Requests for control paths are not counted.
 type counts struct {
 	mu       sync.Mutex
 	requests int64
@@ -114,14 +114,14 @@ type counts struct {
 	byTarget map[string]int64
 }
 
-// Limits of what is counted separately. Requests beyond them are counted under the name "other".
+// The limits of what is counted separately. Further paths and targets are counted together as "other".
 const (
 	maxPaths   = 4096  // maximum number of different paths that are counted
 	maxTargets = 16384 // maximum number of different request targets that are counted
-	maxTarget  = 2048  // bytes of a path or target
+	maxTarget  = 2048  // the maximum length in bytes of a path or target that is counted separately
 )
 
-// stats is the answer to GET /-/stats.
+// stats is the response to GET /-/stats.
 type stats struct {
 	Requests int64            `json:"requests"`
 	ByPath   map[string]int64 `json:"by_path"`
@@ -157,9 +157,8 @@ func (c *counts) read() stats {
 	return all
 }
 
-// tokens are the valid passwords of the main account. They are nil until POST /-/token, and then
-// only Options.Token is valid. Several may be valid at once, as during a rotation at providers
-// with a primary and a secondary token.
+// tokens are the valid passwords of the main account. They are nil until the first POST /-/token. Until then only Options.Token
+// is valid. Several tokens may be valid at once, as with providers that have a primary and a secondary token for rotation.
 type tokens struct{ current atomic.Pointer[[]string] }
 
 const maxTokens = 10
@@ -177,7 +176,7 @@ func (t *tokens) match(password, first string) bool {
 	return same == 1
 }
 
-// replaceTokens handles POST /-/token {"tokens":["old","new"]}. Afterwards only these tokens are valid.
+// replaceTokens handles POST /-/token {"tokens":["old","new"]}. After that, only these tokens are valid.
 func (s *Server) replaceTokens(raw []byte) (any, error) {
 	var in struct {
 		Tokens []string `json:"tokens"`

@@ -1,4 +1,4 @@
-// The contents of recordings and media, and the signed URLs of media.
+// The audio of recordings and the pictures of messages, and the signed URLs of pictures.
 package slowapi
 
 import (
@@ -17,8 +17,8 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// serveAudio answers the path of a recording without .json. The audio is WAV unless the path ends
-// in .mp3. It answers 404 until the recording is complete.
+// serveAudio answers the path of a recording without .json. It sends WAV, or MP3 if the path ends in .mp3. It answers
+// 404 until the recording is complete.
 func serveAudio(x *world.Request) format.Answer {
 	mp3, channels := strings.HasSuffix(x.Incoming.Path, ".mp3"), x.Incoming.Query.Get("RequestedChannels")
 	c, there := kinds.AudioOf(x.World, x.Sequence, x.Index, mp3, channels)
@@ -28,8 +28,7 @@ func serveAudio(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusOK, Content: &c}
 }
 
-// redirectMedium answers the path of a medium without .json. It redirects to a signed URL that is
-// valid for a limited time.
+// redirectMedium answers the path of a picture without .json. It redirects to a signed URL that expires.
 func (t *twilio) redirectMedium(x *world.Request) format.Answer {
 	if t.quirks[world.MediaLate] && t.requested.markRequested(x.Account, x.Index) {
 		return x.NewNotFound()
@@ -38,23 +37,23 @@ func (t *twilio) redirectMedium(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
 }
 
-// cdn signs the URLs of media, as CloudFront does for Twilio. A signed URL needs no credentials and expires.
+// cdn signs the URLs of pictures, as CloudFront does for Twilio. A signed URL needs no credentials and expires.
 type cdn struct {
 	secret [32]byte // the signing key, new in each process
 }
 
 const (
 	cdnPath     = "/-/cdn/"
-	cdnLifetime = 5 * time.Minute // validity of a signed URL in real time, because the world's clock may stand still
+	cdnLifetime = 5 * time.Minute // how long a signed URL is valid, in real time, because the clock of the simulated world may stand still
 )
 
 func newCDN() *cdn {
 	c := new(cdn)
-	_, _ = rand.Read(c.secret[:]) // crypto/rand returns no error; it ends the program instead
+	_, _ = rand.Read(c.secret[:]) // crypto/rand returns no error; if it fails, it ends the program
 	return c
 }
 
-// path returns the signed path of a medium. It expires cdnLifetime after now.
+// path returns the signed path of a picture. It expires cdnLifetime after now.
 func (c *cdn) path(account int, sid string, now time.Time) string {
 	name := cdnPath + strconv.Itoa(account) + "/" + sid
 	expires := strconv.FormatInt(now.Add(cdnLifetime).Unix(), 10)
@@ -67,7 +66,7 @@ func (c *cdn) sign(name, expires string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// isValid reports whether the signature of a path is correct and has not expired.
+// isValid reports whether the signature of a path is correct and the path has not expired.
 func (c *cdn) isValid(name, expires, signature string, now time.Time) bool {
 	until, err := strconv.ParseInt(expires, 10, 64)
 	return err == nil && now.Unix() <= until && hmac.Equal([]byte(signature), []byte(c.sign(name, expires)))
@@ -93,7 +92,7 @@ func (t *twilio) serveCDN(w http.ResponseWriter, r *http.Request) {
 	c.Serve(w, r)
 }
 
-// findPicture returns the content that a path below /-/cdn/ names.
+// findPicture returns the picture that a path below /-/cdn/ names.
 func (t *twilio) findPicture(path string) (format.Content, bool) {
 	number, sid, _ := strings.Cut(strings.TrimPrefix(path, cdnPath), "/")
 	account, err := strconv.Atoi(number)
@@ -111,16 +110,16 @@ func (t *twilio) findPicture(path string) (format.Content, bool) {
 	return kinds.PictureOf(all, i), true
 }
 
-// requestedMedia remembers which media were requested. The quirk media-late needs it.
+// requestedMedia remembers which pictures were requested, for the quirk media-late.
 type requestedMedia struct {
 	mu   sync.Mutex
 	seen map[[2]int64]bool
 }
 
-// maxRequestedMedia is the number of media to remember. When it is reached, all are forgotten.
+// maxRequestedMedia is the maximum number of pictures to remember. When it is reached, all are forgotten.
 const maxRequestedMedia = 100_000
 
-// markRequested marks a medium as requested and reports whether this was the first request for it.
+// markRequested notes that a picture was requested. It reports whether this was the first request for it.
 func (a *requestedMedia) markRequested(account int, i int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-// Faults: rules that delay, replace or damage answers.
+// Faults: rules that delay, replace or damage responses.
 package slowapi
 
 import (
@@ -14,8 +14,8 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// rule is one fault of POST /-/faults. A member that is not given has no effect. Only remaining and
-// slots change after a rule was read.
+// rule is one fault in POST /-/faults. A member that is missing has no effect. After a rule was parsed, only
+// remaining and slots change.
 type rule struct {
 	Match       string  `json:"match"`
 	Times       *int64  `json:"times"`
@@ -34,11 +34,11 @@ type rule struct {
 	PadMB       *int64  `json:"pad_mb"`
 
 	delay     time.Duration
-	remaining *atomic.Int64 // how often the rule may still apply; nil means without limit
-	slots     chan struct{} // holds one element for each request being served; nil means no limit
+	remaining *atomic.Int64 // how many more times the rule may apply; nil if there is no limit
+	slots     chan struct{} // a semaphore that limits how many requests run at once; nil if there is no limit
 }
 
-// faults are the current rules. The first rule that matches and may still apply is used.
+// faults are the current rules. For each request, the first rule that matches and may still apply is used.
 type faults struct {
 	rules atomic.Pointer[[]*rule]
 }
@@ -49,10 +49,10 @@ const (
 	maxDelayMS = 3_600_000 // an hour in milliseconds
 	maxPadMB   = 1024
 	maxPlaces  = 10_000
-	maxBytes   = 1 << 32 // also the maximum of times
+	maxBytes   = 1 << 32 // the maximum number of bytes, and of times
 )
 
-// pick returns the rule to apply to a request target and uses it once. It returns nil if no rule applies.
+// pick returns the rule for a request and counts its use. It returns nil if no rule matches the target of the request.
 func (f *faults) pick(target string) *rule {
 	rules := f.rules.Load()
 	if rules == nil {
@@ -66,7 +66,7 @@ func (f *faults) pick(target string) *rule {
 	return nil
 }
 
-// take uses the rule once. It returns false if the rule may not apply any more.
+// take counts a use of the rule. It returns false if the rule may not apply any more.
 func (f *rule) take() bool { return f.remaining == nil || f.remaining.Add(-1) >= 0 }
 
 // readRules reads the body of POST /-/faults. An unknown member is an error.
@@ -104,7 +104,7 @@ func readRules(raw []byte) ([]*rule, error) {
 	return rules, nil
 }
 
-// check returns an error if a member of the rule is out of bounds.
+// check returns an error if a number in the rule is out of bounds.
 func (f *rule) check() error {
 	if f.Status != nil && (*f.Status < 200 || *f.Status > 599) {
 		return errors.New("status must be 200 to 599")
@@ -139,9 +139,9 @@ func (f *rule) check() error {
 	return nil
 }
 
-// replacement returns the answer that the rule sends in place of the real answer. The bool is false
-// if the rule keeps the real answer. A write whose answer is replaced is not carried out. A write
-// whose answer is only delayed, cut or lost is carried out.
+// replacement returns the response that the rule sends instead of the real one. ok is false if the rule keeps the
+// real response. If it replaces the response to a write, the write is not carried out. If it only delays, cuts or
+// loses the response, the write is carried out.
 func (f *rule) replacement(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
 	a := format.Answer{Status: http.StatusOK}
 	if f.Body != nil {
@@ -166,7 +166,7 @@ func (f *rule) replacement(r *http.Request, refuse func(status int) format.Answe
 	return a, true
 }
 
-// apply sets the status and headers of the rule in the answer.
+// apply sets the status and the headers of the rule in the response.
 func (f *rule) apply(a *format.Answer) {
 	header := map[string]string{}
 	maps.Copy(header, a.Header)

@@ -1,4 +1,4 @@
-// Handlers of Twilio's records: list, show, create, update and delete.
+// Handlers for Twilio's records, which list, show, create, update and delete them.
 package slowapi
 
 import (
@@ -11,10 +11,10 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// noAnswer is returned when the client closed the connection. Nothing is sent.
+// noAnswer means that the client has closed the connection, so nothing is sent.
 var noAnswer = format.Answer{}
 
-// listRecords answers with one page of a list.
+// listRecords answers with a page of a list.
 func (t *twilio) listRecords(x *world.Request) format.Answer {
 	ctx := x.Incoming.Ctx
 	x.World.Mu.RLock()
@@ -45,7 +45,7 @@ func (t *twilio) listRecords(x *world.Request) format.Answer {
 	return x.List(p, rows, len(some), next, "PB"+x.RecordSID(some[0]))
 }
 
-// showRecord answers with one record.
+// showRecord answers with a single record.
 func (t *twilio) showRecord(x *world.Request) format.Answer {
 	w := x.World
 	w.Mu.RLock()
@@ -56,8 +56,8 @@ func (t *twilio) showRecord(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.Sequence, x.Index, x.Variant("whole_"), x.Incoming.BaseURL)}
 }
 
-// withWriteLock returns a handler that calls do while it holds the world's Writing lock. No other request
-// changes the world meanwhile, so do may read it without holding Mu.
+// withWriteLock returns a handler that calls do while it holds the lock Writing of the simulated world. No other
+// request can then change the world, so do may read it without holding Mu.
 func withWriteLock(do handler) handler {
 	return func(t *twilio, x *world.Request) format.Answer {
 		x.World.Writing.Lock()
@@ -66,7 +66,7 @@ func withWriteLock(do handler) handler {
 	}
 }
 
-// create creates a record from a form and answers with it, by default with status 201.
+// create creates a record from a form and answers with the record. The status is 201 unless the kind has another.
 func (t *twilio) create(x *world.Request) format.Answer {
 	fields, refused := x.Sequence.Kind.Writes.Create(x.World, x.Sequence, x.Incoming.Form)
 	if refused == nil {
@@ -80,7 +80,7 @@ func (t *twilio) create(x *world.Request) format.Answer {
 	return format.Answer{Status: cmp.Or(x.Sequence.Kind.Writes.CreateStatus, http.StatusCreated), Body: row}
 }
 
-// update changes a record and answers 200 with it.
+// update changes a record and answers 200 with the record.
 func (t *twilio) update(x *world.Request) format.Answer {
 	if !x.Sequence.HasRecord(x.Index) {
 		return x.NewNotFound()
@@ -116,8 +116,8 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusNoContent}
 }
 
-// refuseUnfinished returns an error answer if the record has not reached its final status, and nil otherwise.
-// It applies only with the quirk unfinished-refused, because most tests want to change such records.
+// refuseUnfinished returns an error response if a record is not in a final status. It does so only with the quirk
+// unfinished-refused, because most tests want to change such records.
 func (t *twilio) refuseUnfinished(x *world.Request) *format.Answer {
 	if x.Sequence.Kind.Lifecycle == nil || !t.quirks[world.UnfinishedRefused] {
 		return nil
@@ -128,7 +128,7 @@ func (t *twilio) refuseUnfinished(x *world.Request) *format.Answer {
 	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")
 }
 
-// writeEntry applies an entry to the records that the request names. It returns an error answer, or nil on success.
+// writeEntry applies a change to the record that the request names. If that fails, it returns an error response.
 func (t *twilio) writeEntry(x *world.Request, e world.Entry) *format.Answer {
 	e.Kind, e.Account = x.Sequence.Kind.Name, x.Sequence.Account
 	_, err := t.applyEntry(e)
@@ -142,8 +142,8 @@ func (t *twilio) writeEntry(x *world.Request, e world.Entry) *format.Answer {
 	return format.RefusalFor(http.StatusInternalServerError)
 }
 
-// applyEntry appends an entry to the journal and then applies it to the world. It returns the number
-// of records whose status changed. The caller holds Writing.
+// applyEntry appends a change to the journal and then applies it. moved is the number of records whose status has
+// changed. The caller holds Writing.
 func (t *twilio) applyEntry(e world.Entry) (moved int, err error) {
 	w := t.world
 	if now := w.Now(); e.At.Before(now) {
@@ -162,8 +162,8 @@ func (t *twilio) applyEntry(e world.Entry) (moved int, err error) {
 	return do(), nil
 }
 
-// dequeue removes a member from its queue and answers with the member as it was before. At Twilio
-// the waiting call then continues at Url, which no record shows.
+// dequeue removes a member from its queue and answers with the member as it was before. At Twilio the waiting call
+// would continue at the given Url, which no record shows.
 func (t *twilio) dequeue(x *world.Request) format.Answer {
 	was := t.showRecord(x)
 	if was.Status != http.StatusOK {

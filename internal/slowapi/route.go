@@ -1,4 +1,4 @@
-// Routes: the paths of Twilio's API, and how a request finds its list or record.
+// Routes: the paths of Twilio's API, and how the list or record of a request is found.
 package slowapi
 
 import (
@@ -13,38 +13,37 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// handler answers a request whose list or record was found.
+// handler answers a request after its list or record has been found.
 type handler func(t *twilio, x *world.Request) format.Answer
 
-// methods are the handlers of a route by HTTP method. The handler of GET also answers HEAD.
+// methods has the handlers of a route by the HTTP method. The handler for GET also answers HEAD.
 type methods map[string]handler
 
-// route is one path below /2010-04-01 or /v1. Its pattern has a star for each SID. The first star
-// is the account, and the last star of an instance is the record.
+// route is one path below /2010-04-01 or /v1. Its pattern has a star in place of each SID. The first star is the
+// account, and if the route is for a single record, the last star is the record.
 type route struct {
 	pattern  string
-	kind     *world.Kind // nil if the path is neither a list nor a record of a kind
+	kind     *world.Kind // the kind of the list or record; nil if the path is neither
 	handlers methods
-	instance bool // the path names one record, not a list
+	instance bool // whether the path names a single record and not a list
 
-	// parent is the kind of the record that the second SID names. That record must exist.
-	// within returns the condition that selects the records of the list among all records of
-	// the kind. preset are fields that POST adds to a new record of such a list.
+	// parent is the kind of the record that the second SID names, which must exist. within returns the condition that selects
+	// the rows of the list from all records of the kind. preset has fields that a POST to the list adds to the new record.
 	parent *world.Kind
 	within func(w *world.World, s *world.Sequence, parent int64) world.Condition
 	preset map[string]string
-	// key, filters and shape replace those of the kind. The key is the name of the JSON array.
+	// key, filters and shape override those of the kind. key is the name of the JSON array in the list.
 	key     string
 	filters []world.Filter
 	shape   string
-	// monitor marks a path of the Monitor API, which has no account in the path and another envelope.
+	// monitor is true for a path of the Monitor API. Such a path contains no account, and its lists have another form.
 	monitor bool
-	// endings are the allowed suffixes of the path; nil means .json. This API answers only JSON:
-	// a path without a suffix is not found, whereas Twilio answers XML.
+	// endings are the permitted endings of the path; nil means .json. Without an ending Twilio answers XML. This API
+	// answers only JSON, so it answers 404 then.
 	endings []string
 }
 
-// listFilters returns the filters of the list: its own, or else those of its kind.
+// listFilters returns the filters of the list. These are the filters of the route, or if it has none, those of the kind.
 func (r *route) listFilters() []world.Filter {
 	if r.filters != nil || r.kind == nil {
 		return r.filters
@@ -63,7 +62,8 @@ func (r *route) allow() string {
 	return strings.Replace(strings.Join(all, ", "), "GET", "GET, HEAD", 1)
 }
 
-// paths returns all routes with version prefix and suffix, for the server's lookup by path.
+// paths returns all routes with the version before and the ending after their pattern, in the form that the server
+// uses to find them.
 func (t *twilio) paths() (all table.Routes) {
 	for _, r := range slices.Concat(routes, fileRoutes, monitorRoutes) {
 		version, endings := format.Version, r.endings
@@ -81,11 +81,10 @@ func (t *twilio) paths() (all table.Routes) {
 	return all
 }
 
-// anyMethod registers a handler for all methods, because Twilio answers 404 before 405: the record must
-// exist before a method is refused.
+// anyMethod registers a handler for all methods. Twilio checks that the record exists (404) before it checks the method (405).
 const anyMethod = ""
 
-// dispatch finds the list or record that a request names and calls the handler of its method.
+// dispatch finds the list or record of a request, and calls the handler for its method.
 func (t *twilio) dispatch(r *route, q *table.Request) format.Answer {
 	x, there := t.resolve(r, q)
 	if !there {
@@ -99,7 +98,7 @@ func (t *twilio) dispatch(r *route, q *table.Request) format.Answer {
 	return *refused
 }
 
-// resolve finds the list or record that a request names. It returns false if there is none.
+// resolve finds the list or record of a request. there is false if there is none.
 func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bool) {
 	w := t.world
 	w.Mu.RLock()
@@ -144,7 +143,7 @@ func findRecord(x *world.Request) (ok bool) {
 	return ok && x.IsVisible(x.Index) && (x.ListCondition == nil || x.ListCondition.Match(row))
 }
 
-// routes are the paths below /2010-04-01/ that answer JSON. The first match is used.
+// routes are the paths below /2010-04-01/ that answer with JSON. The first that matches is used.
 var routes = slices.Concat(
 	records("Accounts", route{kind: kinds.Accounts}),
 	records("Accounts/*/Calls", route{kind: kinds.Calls}),
@@ -181,7 +180,7 @@ var routes = slices.Concat(
 	usageRoutes(), availableRoutes(),
 )
 
-// fileRoutes are the paths that answer audio or redirect to a medium.
+// fileRoutes are the paths that answer with audio, or redirect to a picture.
 var fileRoutes = []route{
 	audioAt("Accounts/*/Recordings/*", route{kind: kinds.Recordings}),
 	audioAt("Accounts/*/Calls/*/Recordings/*", recordingsOfCall),
@@ -195,7 +194,7 @@ var monitorRoutes = slices.Concat(
 	records("Events", route{kind: kinds.Events, monitor: true, key: "events", endings: []string{""}}),
 )
 
-// Routes of records that belong to another record, without their patterns.
+// The routes of records that belong to another record. Their patterns are added where they are used.
 var (
 	mediaOfMessage   = route{kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, key: "media_list"}
 	recordingsOfCall = route{
@@ -207,7 +206,7 @@ var (
 	}
 )
 
-// records returns the routes of a list and of its records, with the methods that their kind allows.
+// records returns the routes for a list and for its records. They have the methods that the kind permits.
 func records(pattern string, list route) []route {
 	list.pattern, list.handlers = pattern, methods{http.MethodGet: (*twilio).listRecords}
 	if list.kind.Writes.Create != nil {
@@ -224,7 +223,7 @@ func records(pattern string, list route) []route {
 	return []route{list, one}
 }
 
-// numbersOf returns the route of the phone numbers of one type, such as "local".
+// numbersOf returns the route for phone numbers of one type, such as "local".
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
@@ -236,26 +235,26 @@ func numbersOf(path, sort string) route {
 	}
 }
 
-// membersOfQueue returns the routes of the calls waiting in a queue.
+// membersOfQueue returns the routes for the calls that wait in a queue.
 func membersOfQueue() []route {
 	all := records("Accounts/*/Queues/*/Members", route{kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf})
 	all[1].handlers[http.MethodPost] = withWriteLock((*twilio).dequeue)
 	return all
 }
 
-// audioAt returns the route of a recording's audio.
+// audioAt returns the route for the audio of a recording.
 func audioAt(pattern string, r route) route {
 	return fileAt(pattern, r, compute(serveAudio), ".wav", ".mp3", "")
 }
 
-// fileAt returns the route of a record's content.
+// fileAt returns the route for the audio or picture of a record.
 func fileAt(pattern string, r route, do handler, endings ...string) route {
 	r.pattern, r.instance, r.endings, r.handlers = pattern, true, endings, methods{http.MethodGet: do}
 	return r
 }
 
-// usageRoutes returns the routes of usage records: over all time, by day, month or year, and of one
-// period such as yesterday.
+// usageRoutes returns the routes for usage records: for all time, by day, month or year, and for one time span such
+// as yesterday.
 func usageRoutes() (all []route) {
 	for name := range kinds.UsageLists {
 		path := "Accounts/*/Usage/Records"
@@ -268,7 +267,7 @@ func usageRoutes() (all []route) {
 	return all
 }
 
-// availableRoutes returns the routes of the countries, of one country, and of each type of available number.
+// availableRoutes returns the routes for the list of countries, for one country, and for each type of number that is for sale.
 func availableRoutes() []route {
 	all := []route{
 		{pattern: "Accounts/*/AvailablePhoneNumbers", handlers: readOf(kinds.CountryList)},
@@ -281,12 +280,12 @@ func availableRoutes() []route {
 	return all
 }
 
-// readOf returns the methods of a path whose answer is computed and that allows only GET.
+// readOf returns the methods of a path whose response is computed by f. Only GET is permitted.
 func readOf(f func(*world.Request) format.Answer) methods {
 	return methods{http.MethodGet: compute(f)}
 }
 
-// compute returns a handler that calls f while it holds the world's Mu for reading.
+// compute returns a handler that calls f while it holds the lock Mu of the simulated world for reading.
 func compute(f func(*world.Request) format.Answer) handler {
 	return func(_ *twilio, x *world.Request) format.Answer {
 		x.World.Mu.RLock()

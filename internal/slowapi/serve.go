@@ -1,4 +1,4 @@
-// Serving: concurrency limit, faults, latency, credentials and then the answer.
+// Serving: what happens to a request, from the limit on concurrent requests to the response.
 package slowapi
 
 import (
@@ -17,7 +17,7 @@ import (
 // maxForm is the maximum size of a request body, in bytes.
 const maxForm = 64 << 10
 
-// Reasons why a wait ended early.
+// The reasons why a wait may end early.
 var (
 	errClientGone = errors.New("slowapi: the client left")
 	errClosing    = errors.New("slowapi: the server closes")
@@ -47,13 +47,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if errors.Is(err, errClosing) {
 		a, err = s.api.Refuse(http.StatusServiceUnavailable), nil
 	}
-	if err == nil && a.Status != 0 { // the status is 0 if the client has left
+	if err == nil && a.Status != 0 { // a status of 0 means that the client has closed the connection
 		out.send(a)
 	}
 }
 
-// answer waits for the latency and returns the answer to a request. It reads the body before it waits,
-// because net/http notices a closed connection only after the body was read.
+// answer waits for the latency and returns the response. It reads the body before it waits, because net/http notices
+// that a connection was closed only after the body was read.
 func (s *Server) answer(r *http.Request, f *rule) (format.Answer, error) {
 	raw, unread := readBody(r)
 	leave, late := s.enter(r.Context(), f)
@@ -75,7 +75,7 @@ func (s *Server) answer(r *http.Request, f *rule) (format.Answer, error) {
 	return s.api.Answer(r, raw, unread, address(r)), nil
 }
 
-// readBody reads the body of a write. If that fails, unread is the HTTP status to answer with; otherwise it is 0.
+// readBody reads the body of a write. If that fails, unread is the HTTP status to answer with. Otherwise it is 0.
 func readBody(r *http.Request) (raw []byte, unread int) {
 	if r.Body == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, 0
@@ -90,8 +90,7 @@ func readBody(r *http.Request) (raw []byte, unread int) {
 	return raw, 0
 }
 
-// delay returns a random delay for a request: the latency within 20 % for a list, and 0.3 of that for
-// every other request.
+// delay returns a random delay. For a list it is the latency plus or minus up to 20 %, and for every other request 0.3 of that.
 func (s *Server) delay(r *http.Request) time.Duration {
 	d := time.Duration(float64(s.latency) * (0.8 + 0.4*rand.Float64()))
 	if s.api.Routes.IsList(r) {
@@ -100,8 +99,8 @@ func (s *Server) delay(r *http.Request) time.Duration {
 	return d * 3 / 10
 }
 
-// enter waits until the rule f serves fewer requests than it allows at once. Requests enter in the order
-// of their arrival. It returns an error if the client leaves or the server closes.
+// enter waits until fewer requests run than the rule f permits at once. Requests continue in the order in which they
+// arrived. It returns an error if the client closes the connection or the server closes.
 func (s *Server) enter(ctx context.Context, f *rule) (leave func(), err error) {
 	if f == nil || f.slots == nil {
 		return func() {}, nil
@@ -116,7 +115,7 @@ func (s *Server) enter(ctx context.Context, f *rule) (leave func(), err error) {
 	}
 }
 
-// wait waits for the duration d. It returns an error at once if the client leaves or the server closes.
+// wait waits for the duration d. It returns an error as soon as the client closes the connection or the server closes.
 func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -133,9 +132,9 @@ func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// address returns the base URL of this server as the client sees it. It uses the Host header, or the local
-// address of the connection if there is none (HTTP/1.0). Some answers contain absolute URLs, such
-// as media_url and the page links of the Monitor API.
+// address returns the base URL of this server as the client sees it. It uses the Host header, or if there is none
+// (HTTP/1.0), the local address of the connection. Some responses contain absolute URLs, such as media_url and the
+// page links of the Monitor API.
 func address(r *http.Request) string {
 	scheme, host := "http://", r.Host
 	if r.TLS != nil {

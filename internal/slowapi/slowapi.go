@@ -1,8 +1,7 @@
 // The server: its options, New and Close.
 
-// Package slowapi imitates the API of Twilio, GitHub or Stripe over real HTTP. It answers as the
-// provider does, but slowly and with the faults that a test asks for. The demo, tests and
-// benchmarks use it as the upstream.
+// Package slowapi imitates the API of Twilio, GitHub or Stripe over real HTTP. It answers as the provider does, but
+// slowly, and with the faults that a test sets. It is the upstream of the demo, of tests and of benchmarks.
 package slowapi
 
 import (
@@ -22,31 +21,29 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Options describe the world, which is the set of made-up records, and how the server behaves.
-// The zero Options mean 5000 calls, no delay and no changes that nobody asked for.
+// Options describe the simulated world (all made-up records) and how the server behaves. With the zero Options, there
+// are 5000 calls, no delays, and no changes but those that requests make.
 type Options struct {
 	// Shape is the API to imitate: twilio, github or stripe. "" means twilio.
 	Shape string
-	// Latency is the average time that a list takes. Each delay varies by up to 20 %.
-	// Every other request takes 0.3 of it. 0 means no delay.
+	// Latency is the average time that a list takes, which varies by up to 20 %. Every other request takes 0.3 of it.
+	// 0 means no delay.
 	Latency time.Duration
-	// Records is the number of calls. The world has twice as many messages.
-	// 0 means 5000, and the maximum is 10^9.
+	// Records is the number of calls. There are twice as many messages. 0 means 5000, and the maximum is 10^9.
 	Records int
-	// Seed seeds the random generator of all records. 0 means 1.
+	// Seed is the number from which all records are generated. The same seed gives the same records. 0 means 1.
 	Seed uint64
 	// Epoch is the time of the newest record, in whole seconds. Zero means 2026-06-01T12:00:00Z.
 	Epoch time.Time
-	// Cap is the number of requests that may run at once. Further requests get 429. 0 means 200.
+	// Cap is the maximum number of requests that may run at once. Further requests get the status 429. 0 means 200.
 	Cap int
-	// Arrivals is the average number of new calls a minute, at most 60000. Twice as many
-	// messages arrive. With 0 nothing arrives and the clock of the world stands still.
+	// Arrivals is the average number of new calls a minute, at most 60000. There are twice as many new messages. With
+	// 0, nothing new arrives and the clock of the simulated world stands still.
 	Arrivals float64
-	// Quirks turn on behaviours that the real API may or may not have;
-	// docs/reference/slowapi.md lists them.
+	// Quirks turn on behaviors that the real API may or may not have. They are listed in docs/reference/slowapi.md.
 	Quirks []string
-	// Journal is the file that keeps writes, deletions and clock advances over a restart.
-	// "" means that they are kept in memory only.
+	// Journal is the path of a file that stores writes, deletions and clock changes across restarts. If it is "",
+	// they are kept only in memory.
 	Journal string
 	// Account and Token are the credentials of the main account. The defaults for Twilio are
 	// AC00000000000000000000000000000001 and slowapitoken. docs/reference/slowapi.md lists the
@@ -58,10 +55,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Server is the slow API. It is an http.Handler that may be called from several goroutines at once.
+// Server is the simulated API. It is an http.Handler and is safe for concurrent use.
 type Server struct {
 	api     *table.API
-	twilio  *twilio // nil if the shape is not twilio
+	twilio  *twilio // the part for Twilio; nil if another API is imitated
 	counts  counts
 	tokens  tokens
 	now     func() time.Time
@@ -70,7 +67,7 @@ type Server struct {
 
 	faults  faults
 	latency time.Duration
-	cap     int          // the number of requests that may run at once
+	cap     int          // the maximum number of requests that may run at once
 	busy    atomic.Int64 // the number of requests that run now
 
 	closing    chan struct{}
@@ -79,8 +76,8 @@ type Server struct {
 	background sync.WaitGroup
 }
 
-// New creates the world, replays its journal and starts the arrivals. It returns an error if an
-// option is out of bounds, a quirk is unknown, or the journal is unreadable or belongs to another world.
+// New generates the simulated records, applies the changes in the journal, and starts to create new records. It returns an
+// error if an option is out of bounds, a quirk is not known, or the journal cannot be read or belongs to other records.
 func New(o Options) (*Server, error) {
 	if o.Shape == DefaultShape {
 		o.Shape = ""
@@ -119,7 +116,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check returns an error that names the first option that is out of bounds.
+// check returns an error about the first option that is out of bounds.
 func (o Options) check() error {
 	switch {
 	case o.Latency < 0:
@@ -136,8 +133,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// Close stops the arrivals, answers waiting requests with 503 and closes the journal. It waits for
-// the goroutine of the arrivals. Close may be called several times.
+// Close stops the creation of records and waits for its goroutine. It answers waiting requests with 503 and closes
+// the journal. It may be called several times.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -158,8 +155,7 @@ const (
 	DefaultShape = "twilio"
 )
 
-// shapes are the APIs other than Twilio's, each with its default credentials, the kind whose
-// records arrive, and its constructor.
+// shapes are the APIs besides Twilio's, each with its default credentials, the kind of its new records, and its constructor.
 var shapes = map[string]struct {
 	account, token string
 	arrive         string
@@ -169,10 +165,10 @@ var shapes = map[string]struct {
 	"stripe": {"acct_1SlowapiMain0001", "sk_test_slowapitoken", "customers", stripe.New},
 }
 
-// maxTableRecords is the maximum of Options.Records for the shapes that store their records in memory.
+// maxTableRecords is the maximum of Options.Records for APIs whose records are all in memory.
 const maxTableRecords = 200_000
 
-// open creates the API of the shape and starts the arrivals.
+// open makes the API that the options name, and starts to create new records.
 func (s *Server) open(o Options) (err error) {
 	isToken := func(token string) bool { return s.tokens.match(token, o.Token) }
 	shape, known := shapes[o.Shape]
@@ -200,8 +196,8 @@ func (s *Server) open(o Options) (err error) {
 	return nil
 }
 
-// addArrivals creates one record after another until the server closes. The times between them
-// are exponentially distributed around the average every.
+// addArrivals creates one record after another until the server closes. The times between two records are
+// exponentially distributed, with the average every.
 func (s *Server) addArrivals(kind string, every time.Duration) {
 	for {
 		wait := time.NewTimer(time.Duration(-math.Log(1-rand.Float64()) * float64(every)))

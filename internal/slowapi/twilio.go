@@ -1,4 +1,4 @@
-// The Twilio API: its world, its journal and its control requests.
+// The Twilio API: its simulated world, its journal and its control paths.
 package slowapi
 
 import (
@@ -17,7 +17,7 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// twilio serves Twilio's API over one world.
+// twilio answers requests to Twilio's API from one simulated world.
 type twilio struct {
 	world      *world.World
 	journal    *world.Journal
@@ -26,12 +26,12 @@ type twilio struct {
 	cdn        *cdn
 	routes     table.Routes
 	isToken    func(token string) bool
-	clockMoved chan struct{} // receives a value when the clock of the world was advanced
+	clockMoved chan struct{} // receives a value when the clock of the simulated world has been advanced
 	now        func() time.Time
 	log        *slog.Logger
 }
 
-// newTwilio creates the world and replays its journal.
+// newTwilio generates the simulated world and applies the changes in its journal.
 func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
 	quirks, err := world.ReadQuirks(o.Quirks)
 	if err != nil {
@@ -49,7 +49,7 @@ func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
 	return t, err
 }
 
-// world returns the world that the options describe.
+// world returns the simulated world that the options describe.
 func (o Options) world() *world.World {
 	return &world.World{
 		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, ClockRuns: o.Arrivals > 0,
@@ -58,7 +58,7 @@ func (o Options) world() *world.World {
 	}
 }
 
-// answer answers one request. The credentials of the main account are also valid for its subaccounts.
+// answer answers a request. The credentials of the main account are also valid for its subaccounts.
 func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
 	user, password, _ := r.BasicAuth()
 	if known := t.isToken(password); subtle.ConstantTimeCompare([]byte(user), []byte(t.world.Account)) == 0 || !known {
@@ -83,21 +83,21 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 	return q.Route.Handlers[anyMethod](q)
 }
 
-// Limits of one POST /-/advance.
+// The limits of one POST /-/advance.
 const (
-	maxAdvance = 100_000          // new records of each kind
-	maxSeconds = 10 * 366 * 86400 // ten years in seconds
+	maxAdvance = 100_000          // the maximum number of new records of each kind
+	maxSeconds = 10 * 366 * 86400 // the maximum number of seconds by which the clock can be advanced, ten years
 )
 
-// advanceAnswer is the answer to POST /-/advance.
+// advanceAnswer is the response to POST /-/advance.
 type advanceAnswer struct {
 	Clock   time.Time      `json:"clock"`
 	Moved   int            `json:"moved"`
 	Created map[string]int `json:"created"`
 }
 
-// advance handles POST /-/advance. It advances the clock, then moves each unfinished record to its next
-// state, then creates records.
+// advance handles POST /-/advance. It advances the clock, moves each record that is not in a final status to its next
+// status, and then creates records.
 func (t *twilio) advance(raw []byte) (any, error) {
 	var in struct {
 		Calls       int   `json:"calls"`
@@ -135,17 +135,17 @@ func (t *twilio) advance(raw []byte) (any, error) {
 	return advanceAnswer{Clock: at, Moved: moved, Created: created}, nil
 }
 
-// maxEdits is the maximum number of records in one POST /-/edit.
+// maxEdits is the maximum number of edits in one POST /-/edit.
 const maxEdits = 10_000
 
-// editAnswer is the answer to POST /-/edit.
+// editAnswer is the response to POST /-/edit.
 type editAnswer struct {
 	Clock   time.Time `json:"clock"`
-	Changed []string  `json:"changed"` // SIDs, in the order of the edits
+	Changed []string  `json:"changed"` // the SIDs of the changed records, in the order of the edits
 }
 
-// applyEdits handles POST /-/edit. It applies the edits in order and stops at the first invalid edit.
-// The error says which edit failed; the edits before it stay applied.
+// applyEdits handles POST /-/edit. It applies the edits in order, until one is not valid. The error says which edit
+// that was. The edits before it stay applied.
 func (t *twilio) applyEdits(raw []byte) (any, error) {
 	var in struct {
 		Kind    string       `json:"kind"`

@@ -1,4 +1,4 @@
-// Sending an answer: headers, compression, and the damage that a fault asks for.
+// Sending a response: headers, compression, and the damage that a fault causes.
 package slowapi
 
 import (
@@ -18,17 +18,17 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// reply sends the answer to one request.
+// reply sends the response to one request.
 type reply struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	s     *Server
 	fault *rule
 	began time.Time
-	busy  int64 // the number of requests that ran when this one began, including it
+	busy  int64 // the number of requests that were running when this one began, including this one
 }
 
-// wireBody is a response body: data, with pad bytes of white space inserted after its first byte.
+// wireBody is a response body. After the first byte of data it has pad bytes of white space.
 type wireBody struct {
 	data []byte
 	pad  int64
@@ -36,7 +36,7 @@ type wireBody struct {
 
 func (b wireBody) size() int64 { return int64(len(b.data)) + b.pad }
 
-// send writes the answer, changed as the fault asks.
+// send sends the response, changed as the fault says.
 func (o *reply) send(a format.Answer) {
 	f := o.fault
 	if a.Content != nil && f != nil {
@@ -71,11 +71,11 @@ func (o *reply) send(a format.Answer) {
 	}
 	o.w.WriteHeader(a.Status)
 	if o.r.Method != http.MethodHead {
-		_ = body.write(o.w, body.size()) // an error means that the client left
+		_ = body.write(o.w, body.size()) // an error means that the client has closed the connection
 	}
 }
 
-// setHeader sets the response headers of an answer.
+// setHeader sets the headers of a response.
 func (o *reply) setHeader(a format.Answer, packed bool) {
 	h := o.w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
@@ -94,7 +94,7 @@ func (o *reply) setHeader(a format.Answer, packed bool) {
 	}
 }
 
-// setTwilioHeader sets the headers that every answer of Twilio has.
+// setTwilioHeader sets the headers that all of Twilio's responses have.
 func (o *reply) setTwilioHeader(h http.Header) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, "+
@@ -106,14 +106,13 @@ func (o *reply) setTwilioHeader(h http.Header) {
 	h.Set("Twilio-Request-Id", requestID())
 }
 
-// mustHijack reports whether the fault needs the raw connection, because net/http does not let a handler
-// send such an answer.
+// mustHijack reports whether the fault needs the raw connection, because an http.Handler could not send such a response.
 func (f *rule) mustHijack() bool {
 	return f.Reset || f.Truncate != nil || f.StallAfter != nil || f.Length != nil
 }
 
-// writeBroken writes the answer to the raw connection, with a wrong length, a cut body, a stall or a
-// reset. Then it closes the connection.
+// writeBroken sends a response over the raw connection: with a wrong length, cut off, stalled, or ended by a TCP
+// reset. It then closes the connection.
 func (o *reply) writeBroken(status int, body wireBody) {
 	f, promised, sent := o.fault, body.size(), body.size()
 	if f.Length != nil {
@@ -128,7 +127,7 @@ func (o *reply) writeBroken(status int, body wireBody) {
 	}
 	conn, rest, err := http.NewResponseController(o.w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // no raw connection is available, so only abort the response
+		panic(http.ErrAbortHandler) // without a raw connection, the response can only be aborted
 	}
 	defer conn.Close()
 	defer o.s.closeWithServer(conn)()
@@ -150,7 +149,7 @@ func (o *reply) writeBroken(status int, body wireBody) {
 		}
 	}
 	if stalls {
-		// Send nothing more until the client closes the connection. Reading ends then.
+		// Nothing more is sent until the client closes the connection, which ends the reading.
 		_, _ = io.Copy(io.Discard, rest)
 		return
 	}
@@ -159,8 +158,8 @@ func (o *reply) writeBroken(status int, body wireBody) {
 	}
 }
 
-// closeWithServer closes the connection when the server closes. The caller calls stop when it no longer
-// needs the connection.
+// closeWithServer closes the connection when the server closes. The caller must call stop when it no longer needs the
+// connection.
 func (s *Server) closeWithServer(conn net.Conn) (stop func()) {
 	stopped := make(chan struct{})
 	var watch sync.WaitGroup
@@ -174,7 +173,7 @@ func (s *Server) closeWithServer(conn net.Conn) (stop func()) {
 	return func() { close(stopped); watch.Wait() }
 }
 
-// reset closes a connection with a TCP reset.
+// reset closes a connection by a TCP reset.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -182,7 +181,7 @@ func reset(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// write writes the first n bytes of the body, including its white space.
+// write writes the first n bytes of the body, which include the white space.
 func (b wireBody) write(to io.Writer, n int64) error {
 	put := func(p []byte) error {
 		p = p[:min(int64(len(p)), n)]
@@ -214,7 +213,7 @@ func (s *Server) pack(b wireBody) []byte {
 		z = gzip.NewWriter(&out)
 	}
 	z.Reset(&out)
-	_ = b.write(z, b.size()) // a buffer takes everything
+	_ = b.write(z, b.size()) // a write to a buffer never fails
 	_ = z.Close()
 	s.packers.Put(z)
 	return out.Bytes()

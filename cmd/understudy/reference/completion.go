@@ -1,4 +1,4 @@
-// Completion: what may stand in the place of a word, and the scripts by which shells ask for it.
+// Completion: the candidates for a word of a command line, and the scripts by which shells ask for them.
 
 package reference
 
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Shells are the shells that have a script.
+// Shells are the names of the shells for which there is a completion script.
 const Shells = "bash,zsh,fish"
 
-// Scripts are the completion scripts by the name of the shell. They ask `understudy completion SHELL -- WORDS`.
+// Scripts are the completion scripts by the name of the shell. They run `understudy completion SHELL -- WORDS`.
 var Scripts = map[string]string{
 	"bash": `# bash completion for understudy. To use it: source <(understudy completion bash)
 _understudy() {
@@ -61,13 +61,14 @@ complete -c understudy -f -a '(__understudy)'
 `,
 }
 
-// Complete returns the lines that a script reads: each is a word that may stand in place of the last of words, a tab and
-// what the word means. The line :FILE or :DIR asks the shell for the names of files or folders.
+// Complete returns the candidates for the last of words, as lines for a completion script. A line has the candidate,
+// a tab, and its description. The line :FILE or :DIR tells the shell to offer names of files or folders.
 func Complete(root Command, shell string, words []string) []string {
 	if len(words) == 0 || words[len(words)-1] == "=" {
 		words = append(slices.Clone(words), "")
 	}
-	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "=" }) // bash splits at the sign
+	// bash passes the equals sign of a flag as a word of its own
+	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "=" })
 	last, before := words[len(words)-1], words[:len(words)-1]
 	command := root
 	for i, word := range before {
@@ -77,7 +78,8 @@ func Complete(root Command, shell string, words []string) []string {
 	}
 	prefix, flag := "", before
 	if name, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(last, "--") {
-		if flag, last = []string{name}, value; shell == "fish" { // the other shells complete the value alone
+		// fish replaces the flag together with its value, and other shells only the value
+		if flag, last = []string{name}, value; shell == "fish" {
 			prefix = name + "="
 		}
 	}

@@ -1,7 +1,7 @@
-// Model: the commands with their arguments and flags, read from the parser's model.
+// Model: the commands with their arguments and flags, taken from the parser.
 
-// Package reference describes the command line in other forms than its help: shell completions, man pages and the page of
-// the documentation. All of them come from the model of the parser, so they cannot differ from the flags.
+// Package reference describes the command line for shells (completion), for man, and for the documentation. All
+// descriptions are made from the model of the parser, so they always match the real flags.
 package reference
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Command is a command, or a group of commands such as store.
+// Command is a command, or a group of commands such as "store".
 type Command struct {
-	Path      string // without the program, such as "store verify"; "" for the program itself
-	Usage     string // the line behind "Usage:"
+	Path      string // the words of the command, such as "store verify"; "" for the program itself
+	Usage     string // the text after "Usage:" on the help page
 	Summary   string
-	Detail    string // paragraphs with an empty line between two, or ""
+	Detail    string // further paragraphs of the help page, separated by empty lines; "" if there are none
 	Commands  []Command
 	Arguments []Argument
 	Flags     []Flag
@@ -26,7 +26,7 @@ type Command struct {
 type Argument struct {
 	Name   string // the argument's name with brackets, such as "[<file>]"
 	Help   string
-	Values []string // the values it may have, or nil
+	Values []string // the permitted values; nil if any value is
 	IsFile bool
 }
 
@@ -34,16 +34,16 @@ type Argument struct {
 type Flag struct {
 	Name   string // the flag's long name with its dashes
 	Short  string // the flag's short name with its dash, or ""
-	Value  string // the placeholder of the value; "" for a flag without a value
+	Value  string // the name that stands for the value in the help; "" if the flag takes no value
 	Help   string
-	Group  string   // the title of its group, or ""
-	Values []string // the values it may have, or nil
+	Group  string   // the heading above the flag in the help; "" if there is none
+	Values []string // the permitted values; nil if any value is
 }
 
-// Describe returns the program with all its commands.
+// Describe returns the description of the program with all of its commands.
 func Describe(app *kong.Application) Command { return describe(app.Node) }
 
-// describe returns a node with the nodes below it.
+// describe returns the description of a command and of the commands below it.
 func describe(node *kong.Node) Command {
 	c := Command{Path: node.Path(), Usage: node.FullPath() + " <command> [flags]", Summary: node.Help, Detail: node.Detail}
 	if node.Leaf() {
@@ -77,7 +77,7 @@ func describe(node *kong.Node) Command {
 	return c
 }
 
-// values returns the values of an enumeration, or nil.
+// values returns the permitted values of an argument or flag. It returns nil if any value is permitted.
 func values(v *kong.Value) []string {
 	if v.Enum == "" {
 		return nil
@@ -85,7 +85,7 @@ func values(v *kong.Value) []string {
 	return v.EnumSlice()
 }
 
-// All returns the command and all commands below it, in their order.
+// All returns the command itself and all commands below it.
 func (c Command) All() []Command {
 	all := []Command{c}
 	for _, child := range c.Commands {
@@ -94,5 +94,5 @@ func (c Command) All() []Command {
 	return all
 }
 
-// Name returns the last word of the path.
+// Name returns the last word of the command.
 func (c Command) Name() string { return c.Path[strings.LastIndexByte(c.Path, ' ')+1:] }

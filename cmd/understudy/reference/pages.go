@@ -1,4 +1,4 @@
-// Pages: man pages in roff.
+// Man pages, in the format roff.
 
 package reference
 
@@ -14,7 +14,7 @@ func PageName(c Command) string {
 	return strings.TrimSuffix("understudy-"+strings.ReplaceAll(c.Path, " ", "-"), "-")
 }
 
-// roff returns a text for roff, in which a backslash and a point at the beginning of a line have meanings.
+// roff escapes a text for roff, where a backslash and a period at the beginning of a line have special meanings.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(text)
 	lines := strings.Split(text, "\n")
@@ -26,7 +26,7 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// ManPage returns the man page of a command of section 1. version is that of the program.
+// ManPage returns the man page of a command, for section 1. version is the version of the program.
 func ManPage(c Command, version string) string {
 	var b strings.Builder
 	name := PageName(c)
@@ -69,7 +69,7 @@ func ManPage(c Command, version string) string {
 	return b.String()
 }
 
-// WriteManPages writes the page of each command to a folder, which it creates, and returns their number.
+// WriteManPages writes the man pages of all commands to a folder, which it creates if needed. It returns the number of pages.
 func WriteManPages(root Command, version, folder string) (n int, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return 0, err

@@ -1,6 +1,6 @@
-// From: a spec from an OpenAPI document, or from the answers of an API's lists.
+// From: a spec is drafted from an OpenAPI document, or from the answers of an API's lists.
 
-// Package specs does the work of the spec commands: it drafts the spec of an API, and compares a spec with an API.
+// Package specs does the work of the spec commands: it drafts a spec for an API, and compares a spec with an API.
 package specs
 
 import (
@@ -29,14 +29,14 @@ import (
 	"understudy/upstream"
 )
 
-// Caller is the credential for an API. The zero Caller sends requests without a credential.
+// Caller is the credential with which requests are sent to an API. The zero value sends requests without a credential.
 type Caller struct {
-	Auth    string // how the credential is sent, as in a spec; "" is basic with a user, and else bearer
+	Auth    string // how the credential is sent, as in a spec; "" means basic if there is a user, otherwise bearer
 	User    string
 	Secret  understudy.Secret
-	Headers map[string]string // header fields that the API requires
+	Headers map[string]string // the header fields that every request must have
 
-	Progress *terminal.Progress // counts the requests; may be nil
+	Progress *terminal.Progress // shows the number of requests; may be nil
 }
 
 // ReadHeaders parses header fields in the form NAME: VALUE.
@@ -56,7 +56,7 @@ func ReadHeaders(texts []string) (map[string]string, error) {
 	return h.Send, nil
 }
 
-// style returns how the credential is sent, as a spec names it.
+// style returns how the credential is sent, in the words of a spec.
 func (c Caller) style() string {
 	switch {
 	case c.Auth != "" || c.Secret.IsEmpty():
@@ -67,17 +67,16 @@ func (c Caller) style() string {
 	return "bearer"
 }
 
-// Limits of a request to the API: the time for one request, the longest wait that the API may ask for, and the
-// number of such waits.
+// The limits of a request to the API: its maximum time, how long the API may ask us to wait, and how often.
 const (
 	askTimeout = 30 * time.Second
 	maxWait    = 90 * time.Second
 	maxWaits   = 3
 )
 
-// Draw drafts a spec from an OpenAPI document, which is a file or a URL, or from the answers of the lists at
-// several URLs. If paths are given, a document's other lists are left out. Draw writes the spec to out, and what
-// is uncertain to doubts. The spec compiles.
+// Draw drafts a spec and writes it to out. It uses an OpenAPI document in a file or at a URL, or the answers of lists
+// at several URLs. If paths is not empty, other lists of the document are left out. It writes what is uncertain to
+// doubts. The draft is always a valid spec.
 func Draw(ctx context.Context, what, paths []string, as Caller, out, doubts io.Writer) error {
 	draft, err := drawSpec(ctx, what, paths, as)
 	as.Progress.End()
@@ -102,8 +101,7 @@ func Draw(ctx context.Context, what, paths []string, as Caller, out, doubts io.W
 	return nil
 }
 
-// drawDocument drafts a spec from a document. It returns early if ctx ends, because a large document can take
-// minutes.
+// drawDocument drafts a spec from an OpenAPI document. A large document can take minutes, so it returns as soon as ctx ends.
 func drawDocument(ctx context.Context, doc *openapi.Document, name string, paths []string) (*infer.Draft, error) {
 	var draft *infer.Draft
 	drawn := make(chan error, 1)
@@ -122,7 +120,8 @@ func drawDocument(ctx context.Context, doc *openapi.Document, name string, paths
 	return nil, fmt.Errorf("%s is not drawn: %w", understudy.Clip(name), ctx.Err())
 }
 
-// drawSpec reads the document or the lists, and drafts the spec. An address is a document if its answer is one.
+// drawSpec reads the OpenAPI document or the lists, and drafts the spec. It treats the answer of a URL as a document
+// if it looks like one.
 func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, error) {
 	if !strings.HasPrefix(what[0], "http://") && !strings.HasPrefix(what[0], "https://") {
 		if len(what) > 1 {
@@ -166,7 +165,7 @@ func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draf
 	return infer.DrawFromAnswers(ctx, what, infer.LiveAPI{Ask: as.ask, Auth: as.style(), User: as.User, Headers: as.Headers})
 }
 
-// readDocument reads the document at an address. Files that the document refers to are read from the same host.
+// readDocument reads the OpenAPI document at a URL. It reads files that the document refers to from the same host.
 func (c Caller) readDocument(ctx context.Context, address string, first *infer.Answer) (*openapi.Document, error) {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -184,7 +183,7 @@ func (c Caller) readDocument(ctx context.Context, address string, first *infer.A
 	})
 }
 
-// hint returns what to do about a refused request, or "".
+// hint returns advice about a request that the API refused, or "".
 func (c Caller) hint(a *infer.Answer) string {
 	switch {
 	case a.Status == http.StatusUnauthorized && c.Secret.IsEmpty():
@@ -197,14 +196,14 @@ func (c Caller) hint(a *infer.Answer) string {
 	return ""
 }
 
-// isPage reports whether an answer is an HTML page.
+// isPage reports whether the answer of a URL is an HTML page.
 func isPage(a *infer.Answer) bool {
 	begin := bytes.ToLower(bytes.TrimSpace(a.Body[:min(len(a.Body), 500)]))
 	return strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") || bytes.HasPrefix(begin, []byte("<!doctype html")) ||
 		bytes.HasPrefix(begin, []byte("<html"))
 }
 
-// readFile reads a document from a file. HTML is an error.
+// readFile reads an OpenAPI document from a file. It returns an error if the file is HTML.
 func readFile(path string) ([]byte, error) {
 	f, err := smallfile.Open(path)
 	if err != nil {
@@ -221,7 +220,7 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// readDocumentBytes reads at most openapi.MaxSize bytes. More is an error.
+// readDocumentBytes reads an OpenAPI document. It returns an error if the document is larger than openapi.MaxSize.
 func readDocumentBytes(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, openapi.MaxSize+1))
 	if err == nil && len(data) > openapi.MaxSize {
@@ -230,7 +229,7 @@ func readDocumentBytes(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// ask sends a GET request. If the API asks to wait for a short time, ask waits and sends the request again.
+// ask sends a GET request. If the API asks us to wait a short time, it waits and sends the request again.
 func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) {
 	for waits := 0; ; waits++ {
 		a, err := c.askOnce(ctx, address)
@@ -250,7 +249,7 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 	}
 }
 
-// parseLimit reports whether an answer says that a rate limit is reached, and how long the API asks to wait.
+// parseLimit reports whether an answer says that the rate limit is reached. wait is how long the API asks us to wait.
 func parseLimit(a *infer.Answer) (wait time.Duration, limited bool) {
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	told := err == nil && seconds >= 0 && seconds < 1e6
@@ -261,8 +260,7 @@ func parseLimit(a *infer.Answer) (wait time.Duration, limited bool) {
 	return time.Duration(seconds) * time.Second, limited
 }
 
-// askOnce sends one GET request. A redirect to another host is an error, because that host would receive the
-// credential.
+// askOnce sends a GET request. A redirect to another host is an error, because that host would get the credential.
 func (c Caller) askOnce(ctx context.Context, address string) (*infer.Answer, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" {

@@ -1,4 +1,4 @@
-// Try: compares two pages of each list of a spec with the answers of the API.
+// Try: two pages of each list in a spec are compared with the answers of the API.
 
 package specs
 
@@ -24,31 +24,31 @@ import (
 	"understudy/upstream"
 )
 
-// Trial is the spec to try, and how.
+// Trial says which spec to compare with the API, and how.
 type Trial struct {
-	Spec     string // path of a spec file, or name of a built-in spec
-	Upstream string // URL of the API; "" uses the hosts of the spec
+	Spec     string // the path of a spec file, or the name of a built-in spec
+	Upstream string // the URL of the API; "" means the hosts in the spec
 	As       Caller
-	Vars     map[string]string // values of path variables
-	Rate     float64           // requests per second
+	Vars     map[string]string // the values of path variables by name
+	Rate     float64           // the maximum rate in requests per second
 	Progress *terminal.Progress
-	JSON     bool // print JSON instead of a table
+	JSON     bool // whether the result is printed as JSON and not as a table
 }
 
-// tryTimeout limits a request with its retries.
+// tryTimeout is the maximum time of a request, including its retries.
 const tryTimeout = 60 * time.Second
 
-// trial is a running Trial.
+// trial is a Trial that is running.
 type trial struct {
 	options Trial
 	spec    *spec.Spec
 	client  *upstream.Client
-	ids     map[string]string  // id of one record of each list, by describePath of the list
-	pages   []*understudy.Page // pages of the current list
+	ids     map[string]string  // the id of one record of each list; the keys are the results of describePath
+	pages   []*understudy.Page // the pages that were fetched of the current list
 }
 
-// Try fetches two pages of each list and one record, compares them with the spec, and prints a table. If lists
-// differ from the spec, the error has their number.
+// Try fetches two pages and one record of each list, compares them with the spec, and prints a table. If lists differ
+// from the spec, its error has the number of these lists.
 func Try(ctx context.Context, o Trial, out io.Writer) error {
 	sp, err := readSpec(o.Spec)
 	if err != nil {
@@ -87,7 +87,7 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	return nil
 }
 
-// summary has the results of all lists, and how many lists had each result.
+// summary has the results of all lists, and the number of lists with each result.
 type summary struct {
 	Lists   []*result `json:"lists"`
 	Tried   int       `json:"tried"`
@@ -113,7 +113,7 @@ func (s *summary) add(r *result) {
 	s.Lists = append(s.Lists, r)
 }
 
-// print prints JSON, or a table with the path and the remark of each list below its line.
+// print prints the results as JSON, or as a table. In the table, the path and the remark of each list are on a second line.
 func (s *summary) print(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(s)
@@ -153,14 +153,14 @@ func readSpec(name string) (*spec.Spec, error) {
 	return sp, nil
 }
 
-// listOf is a list of a kind.
+// listOf is a list together with its kind.
 type listOf struct {
 	kind *spec.Kind
 	list *spec.List
 }
 
-// orderLists returns the lists, sorted by the number of path variables. The records of earlier lists fill the
-// variables of later lists.
+// orderLists returns the lists in the order in which they are tried. Lists with fewer path variables come first,
+// because their records give the values of the variables of later lists.
 func (t *trial) orderLists() (all []listOf) {
 	for _, k := range t.spec.Kinds {
 		for _, l := range k.Lists {
@@ -171,7 +171,7 @@ func (t *trial) orderLists() (all []listOf) {
 	return all
 }
 
-// result is the result of one list.
+// result is what was found out about one list.
 type result struct {
 	Kind   string `json:"kind"`
 	Path   string `json:"path"`
@@ -183,11 +183,11 @@ type result struct {
 	Remark string `json:"remark,omitempty"`
 
 	faults    []string
-	isLeftOut bool // no request was sent, because a variable is missing
-	isRefused bool // the API refused the request
+	isLeftOut bool // whether no request was sent, because the value of a path variable is not known
+	isRefused bool // whether the API refused the request
 }
 
-// judge sets Result, and replaces the remark of a list that differs from the spec by the differences.
+// judge sets the field Result. If the list differs from the spec, its remark becomes the list of differences.
 func (r *result) judge() {
 	r.Result = "ok"
 	switch {
@@ -201,7 +201,7 @@ func (r *result) judge() {
 	r.Remark = terminal.Printable(r.Remark)
 }
 
-// addFault adds a difference between the API and the spec.
+// addFault notes a difference between the API and the spec.
 func (r *result) addFault(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
@@ -257,7 +257,8 @@ func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result
 	return r
 }
 
-// checkDefaults adds a fault if a list without a filter has a row that the default of the filter would exclude.
+// checkDefaults notes a fault if a filter has a default in the spec, but the list without the filter shows a row that
+// the default would exclude.
 func checkDefaults(r *result, l *spec.List, page *understudy.Page) {
 	for _, f := range l.Filters {
 		if f.Default == "" || f.Op != "is" || f.Field == "" {
@@ -278,18 +279,18 @@ func checkDefaults(r *result, l *spec.List, page *understudy.Page) {
 	}
 }
 
-// countRows returns the number of rows of a page. It also counts rows of a kind without an id.
+// countRows returns the number of rows on a page. It works for kinds without an id, too.
 func countRows(l *spec.List, p *understudy.Page) int {
 	n, _ := l.CountRows(p)
 	return n
 }
 
-// statusError is the status of an answer that is not a page.
+// statusError is the error that an answer has an unexpected status.
 type statusError int
 
 func (e statusError) Error() string { return "status " + strconv.Itoa(int(e)) }
 
-// fetchPath fetches the page of a path and a query.
+// fetchPath fetches the page at a path with a query.
 func (t *trial) fetchPath(ctx context.Context, path, query string) (*understudy.Page, error) {
 	target, err := t.spec.Resolve("try", path, query)
 	if err != nil {
@@ -298,8 +299,8 @@ func (t *trial) fetchPath(ctx context.Context, path, query string) (*understudy.
 	return t.fetch(ctx, target)
 }
 
-// fetch fetches a page, with retries, and adds it to the pages of the current list. An answer that is not a
-// usable page is an error.
+// fetch fetches a page, with retries, and adds it to the pages of the current list. It returns an error if the answer
+// is not a usable page.
 func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -323,7 +324,7 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	return page, nil
 }
 
-// checkClock returns how many rows have a time in the clock field, and whether the rows are sorted by it.
+// checkClock returns, in words, how many rows have a time in the clock field and whether they are sorted by it.
 func checkClock(r *result, k *spec.Kind, rows []understudy.Row) string {
 	timed, up, down := 0, true, true
 	for i, row := range rows {
@@ -348,7 +349,7 @@ func checkClock(r *result, k *spec.Kind, rows []understudy.Row) string {
 	return said
 }
 
-// noteUnnamed adds a remark about members of a row that the spec does not name. Roles do not see such members.
+// noteUnnamed adds a remark about fields of a row that are not in the spec. Roles cannot see such fields.
 func (t *trial) noteUnnamed(r *result, k *spec.Kind, first *understudy.Page) {
 	if len(first.Rows) == 0 {
 		return
@@ -360,7 +361,7 @@ func (t *trial) noteUnnamed(r *result, k *spec.Kind, first *understudy.Page) {
 	}
 }
 
-// joinNames returns the first three names, and the number of the others.
+// joinNames returns the first three names, and how many more there are.
 func joinNames(names []string) string {
 	const shown = 3
 	for i, name := range names {

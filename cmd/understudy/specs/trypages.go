@@ -1,4 +1,4 @@
-// Pages: compares the second page of a list with the first.
+// Pages: the second page of a list is compared with the first.
 
 package specs
 
@@ -14,8 +14,8 @@ import (
 	"understudy/spec"
 )
 
-// fetchSecond compares the first page with the second, and returns the second. If the list has one page with
-// several rows, fetchSecond asks for pages of half the size and compares those; it then returns nil.
+// fetchSecond fetches the second page and compares the first page with it. If the list has only one page with several
+// rows, it fetches pages of half the size and compares those instead. It then returns nil.
 func (t *trial) fetchSecond(
 	ctx context.Context, r *result, k *spec.Kind, l *spec.List, path, query string, first *understudy.Page,
 ) *understudy.Page {
@@ -65,8 +65,8 @@ func (t *trial) fetchSecond(
 	return nil
 }
 
-// checkPlaces adds a fault if the spec names a place for the total or the next page that no page has. If no page
-// leads to another, a missing next page is a remark only.
+// checkPlaces notes a fault if, according to the spec, pages contain a total or a link to the next page, but no page
+// does. If the list has just one page, a missing link is only worth a remark.
 func (t *trial) checkPlaces(r *result, l *spec.List) {
 	paging := t.spec.PagingOf(l)
 	for _, place := range []string{paging.Total, paging.Next} {
@@ -90,7 +90,7 @@ func (t *trial) checkPlaces(r *result, l *spec.List) {
 	}
 }
 
-// findCommon returns the ids of the rows of a page that are also on another page.
+// findCommon returns the ids that occur on both pages.
 func findCommon(page, other *understudy.Page) (ids []string) {
 	for _, row := range page.Rows {
 		if row.ID != "" && slices.ContainsFunc(other.Rows, func(o understudy.Row) bool { return o.ID == row.ID }) {
@@ -100,8 +100,8 @@ func findCommon(page, other *understudy.Page) (ids []string) {
 	return ids
 }
 
-// countArrivals reads a page again and returns how many of its rows are new. As many rows have moved to the next
-// page.
+// countArrivals reads a page again and returns how many of its rows are new. The same number of rows has moved to the
+// next page.
 func countArrivals(again func() (*understudy.Page, error), before *understudy.Page) int {
 	now, err := again()
 	if err != nil {
@@ -110,7 +110,7 @@ func countArrivals(again func() (*understudy.Page, error), before *understudy.Pa
 	return len(now.Rows) - len(findCommon(now, before))
 }
 
-// compareHalves compares two pages of half the size with the whole page.
+// compareHalves compares two pages of half the size with one page of the full size.
 func (t *trial) compareHalves(
 	ctx context.Context, r *result, k *spec.Kind, whole, less *understudy.Page, again func() (*understudy.Page, error),
 ) {
@@ -133,7 +133,7 @@ func (t *trial) compareHalves(
 	}
 }
 
-// follow fetches the next page.
+// follow fetches the page after p.
 func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
 	target, err := t.spec.ResolveLink(p.Next.Source, p.Next.URI)
 	if err != nil {

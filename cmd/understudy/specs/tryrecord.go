@@ -1,4 +1,4 @@
-// Record: compares a record that is fetched by its id with its row in a list.
+// Record: a record that is fetched by its id is compared with its row in a list.
 
 package specs
 
@@ -24,7 +24,7 @@ func (t *trial) compareRecord(ctx context.Context, r *result, k *spec.Kind, l *s
 	for _, v := range target.Vars {
 		vars[v.Name] = v.Value
 	}
-	// Paths below the list come first, then paths with few variables of other records.
+	// Paths come first if the values of more of their variables are known from the list.
 	others := func(in *spec.Instance) (n int) {
 		for _, name := range in.Template().Vars() {
 			if vars[name] == "" && !slices.Contains(in.ID, name) {
@@ -63,12 +63,12 @@ func (t *trial) compareRecord(ctx context.Context, r *result, k *spec.Kind, l *s
 	}
 }
 
-// readAddress returns the path of the first row's record from the address in the row, or "" if that address is
-// not one of the instance. The name of the record in the address fills the paths of lists below it, such as the
-// number of an issue whose id is another one.
+// readAddress returns the path of the first row's record, which it takes from the address in the row. It returns ""
+// if that address does not match the path of the instance. Lists below the record use the name in its address, such
+// as the number of an issue that has another id.
 func (t *trial) readAddress(in *spec.Instance, first *understudy.Page) string {
 	var said string
-	_ = json.Unmarshal(readMembers(first, 0)[in.Address], &said) // a field that is not a text is no address
+	_ = json.Unmarshal(readMembers(first, 0)[in.Address], &said) // if the field is not a string, it is no address
 	own, err := t.spec.ResolveLink("try", said)
 	if err != nil || own.Instance != in {
 		return ""
@@ -78,8 +78,8 @@ func (t *trial) readAddress(in *spec.Instance, first *understudy.Page) string {
 	return own.Key.Path()
 }
 
-// compareRow adds a fault if a record differs from its row. The list is read again first, because the record may
-// have changed between the two requests. Members that change with every request are ignored.
+// compareRow notes a fault if a record differs from its row. It reads the list again, because the record may have
+// changed between the two requests. It ignores fields that change with every request.
 func (t *trial) compareRow(
 	r *result, in *spec.Instance, l *spec.List, first, one *understudy.Page, again func() (*understudy.Page, error),
 ) {
@@ -88,7 +88,7 @@ func (t *trial) compareRow(
 		return
 	}
 	if in.Shape == l.Shape {
-		t.compareEnvelope(r, in, one) // a record with a shape of its own is stored with its envelope
+		t.compareEnvelope(r, in, one) // such a record is stored together with the JSON around it, so that is compared too
 	}
 	other := listDifferences(first, one, one.ID)
 	if len(other) > 0 && in.Shape == l.Shape {
@@ -115,8 +115,8 @@ func (t *trial) compareRow(
 	}
 }
 
-// listDifferences returns the names of the members in which the record of one differs from the row with that id
-// on page. It returns nil if page has no such row.
+// listDifferences returns the names of the fields in which the record in one differs from the row with this id on
+// page. It returns nil if page has no such row.
 func listDifferences(page, one *understudy.Page, id string) []string {
 	i := slices.IndexFunc(page.Rows, func(row understudy.Row) bool { return row.ID == id })
 	if i < 0 {
@@ -132,14 +132,15 @@ func listDifferences(page, one *understudy.Page, id string) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(all))...)
 }
 
-// readMembers returns the members of a row by name.
+// readMembers returns the fields of a row by their names.
 func readMembers(page *understudy.Page, row int) map[string]json.RawMessage {
 	record := map[string]json.RawMessage{}
-	_ = json.Unmarshal(page.Body[page.Rows[row].Start:page.Rows[row].End], &record) // a row is an object
+	// the row was found in a parsed document, so it is a valid object
+	_ = json.Unmarshal(page.Body[page.Rows[row].Start:page.Rows[row].End], &record)
 	return record
 }
 
-// compareEnvelope adds a fault if the JSON around a record differs from what the spec says.
+// compareEnvelope notes a fault if the JSON around a record is not as the spec says.
 func (t *trial) compareEnvelope(r *result, in *spec.Instance, one *understudy.Page) {
 	var said, is any
 	where, _ := t.spec.BuildURL(one.Key, "")

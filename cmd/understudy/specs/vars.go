@@ -1,4 +1,4 @@
-// Vars: values for the variables of paths, and for required parameters of lists.
+// Vars: the values of path variables, and of parameters that a list requires.
 
 package specs
 
@@ -11,7 +11,7 @@ import (
 	"understudy/spec"
 )
 
-// describePath returns a path without the names of its variables, and without the extension of its last segment.
+// describePath returns a path without the names of its variables and without a file extension, so that paths can be compared.
 func describePath(segments []spec.Segment) string {
 	var b strings.Builder
 	for i, s := range segments {
@@ -27,8 +27,8 @@ func describePath(segments []spec.Segment) string {
 	return b.String()
 }
 
-// fill replaces the variables of a path. The first value of these is used: also, --var, the user, and the id of
-// a record of the list before the variable. missing is the name of a variable without a value.
+// fill replaces the variables of a path by values. It looks for a value in also, then in --var, then in the user, and
+// then in the id of a record of the list before the variable. missing is the name of a variable that has no value.
 func (t *trial) fill(template spec.Template, also map[string]string) (path, missing string) {
 	at := -1
 	path, _ = template.FillEscaped(func(name string) (string, bool) {
@@ -47,7 +47,7 @@ func (t *trial) fill(template spec.Template, also map[string]string) (path, miss
 	return path, missing
 }
 
-// requiredQuery returns a query with the required parameters of a list. missing is a parameter without a value.
+// requiredQuery returns a query with the parameters that a list requires. missing is the name of a parameter that has no value.
 func (t *trial) requiredQuery(l *spec.List) (query, missing string) {
 	q := url.Values{}
 	for _, f := range l.Filters {

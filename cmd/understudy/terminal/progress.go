@@ -1,4 +1,4 @@
-// Progress: how far long work is, as a bar on a terminal and as lines elsewhere.
+// Progress of long work: a bar on a terminal, and lines elsewhere.
 
 package terminal
 
@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	barDelay     = time.Second            // shorter work shows no bar
-	barInterval  = 200 * time.Millisecond // between two drawings of the bar
-	lineInterval = 10 * time.Second       // between two lines where there is no terminal
+	barDelay     = time.Second            // how long work must take before a bar appears
+	barInterval  = 200 * time.Millisecond // how often the bar is drawn
+	lineInterval = 10 * time.Second       // how often a line is printed if the output is not a terminal
 	barCells     = 20
-	maxHours     = 1000 // a longer remaining time is not shown
+	maxHours     = 1000 // remaining times above this number of hours are not shown
 )
 
-// State is how far work is.
+// State says how much of some work is done.
 type State struct {
-	Done, Total int64     // Total is 0 if it is not known
+	Done, Total int64     // the amount of work that is done, and all work; Total is 0 if it is not known
 	Unit        string    // the plural of what is counted, such as "records"
-	Ends        time.Time // when the work ends, if the worker knows it; otherwise it is computed from the rate
-	Note        string    // what is happening, such as "walk 1 of 2"
+	Ends        time.Time // when the work will end, if that is known; otherwise it is estimated from the rate
+	Note        string    // what is being done, such as "walk 1 of 2"
 }
 
 // Progress shows the state of long work until End. It is safe for concurrent use. A nil Progress shows nothing.
 type Progress struct {
-	out   io.Writer // nil if nothing is shown
+	out   io.Writer // the output; nil if no progress is shown
 	name  string
 	isBar bool
 	done  chan struct{}
@@ -36,15 +36,15 @@ type Progress struct {
 
 	mu    sync.Mutex
 	began time.Time
-	since time.Time // the rate is that of the time since then
-	first int64     // State.Done at that time
+	since time.Time // the time since which the rate is computed
+	first int64     // the amount of work that was done at the time since
 	state State
-	known bool // a state was set
-	drawn int  // columns of the bar on the terminal
+	known bool // whether Set has been called
+	drawn int  // the width of the bar that is on the terminal, in columns
 }
 
-// NewProgress starts to show progress on out, which is standard error: a bar if out is a terminal, a line every 10 seconds
-// if not, and nothing if quiet is set. The caller calls End.
+// NewProgress starts to show progress on out, which is standard error. It shows a bar if out is a terminal, otherwise
+// a line every 10 seconds. If quiet is true, it shows nothing. The caller must call End.
 func NewProgress(out io.Writer, name string, quiet bool) *Progress {
 	now := time.Now()
 	p := &Progress{out: out, name: name, isBar: IsTerminal(out), began: now, since: now, done: make(chan struct{}), ended: make(chan struct{})}
@@ -57,7 +57,7 @@ func NewProgress(out io.Writer, name string, quiet bool) *Progress {
 	return p
 }
 
-// run draws until End.
+// run draws the progress again and again until End is called.
 func (p *Progress) run() {
 	defer close(p.ended)
 	interval := lineInterval
@@ -76,8 +76,8 @@ func (p *Progress) run() {
 	}
 }
 
-// Set replaces the state. What is done at the first call was done before. Work that is done less than before has begun
-// again, such as a second walk.
+// Set replaces the state. Work that is done at the first call does not count for the rate. If less is done than
+// before, the work has started again, as in the second pass of a sync.
 func (p *Progress) Set(s State) {
 	if p == nil {
 		return
@@ -90,7 +90,7 @@ func (p *Progress) Set(s State) {
 	p.state = s
 }
 
-// Add adds to what is done.
+// Add increases the amount of work that is done.
 func (p *Progress) Add(n int64, unit string) {
 	if p == nil {
 		return
@@ -101,7 +101,7 @@ func (p *Progress) Add(n int64, unit string) {
 	p.state.Done, p.state.Unit = p.state.Done+n, unit
 }
 
-// Print prints a line of its own above the bar, also if no progress is shown.
+// Print prints a line above the bar. It also prints the line if no progress is shown.
 func (p *Progress) Print(out io.Writer, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *Progress) Print(out io.Writer, line string) {
 	fmt.Fprintln(out, line)
 }
 
-// End removes the bar and waits until nothing more is drawn. It may be called again.
+// End removes the bar. Nothing is drawn after it returns. It may be called several times.
 func (p *Progress) End() {
 	if p == nil {
 		return
@@ -154,7 +154,7 @@ func (p *Progress) clear() {
 	}
 }
 
-// bar returns a bar, or "" if the total is not known.
+// bar returns the text of the bar. It returns "" if the total is not known.
 func (s *State) bar() string {
 	if s.Total <= 0 {
 		return ""
@@ -163,7 +163,7 @@ func (s *State) bar() string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barCells-full) + "] "
 }
 
-// describe returns the state in words: counts, percent, rate, remaining time and note.
+// describe returns the state in words: the amounts, the percentage, the rate, the remaining time and the note.
 func (p *Progress) describe(now time.Time) string {
 	s := &p.state
 	var parts []string

@@ -1,4 +1,4 @@
-// Table: rows in columns, no wider than a terminal.
+// Table: rows of cells in columns that fit the width of a terminal.
 
 package terminal
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// minColumn is the smallest width to which a column is cut. columnGap is the space between two columns. Both are
+// minColumn is the minimum width to which a column is cut, and columnGap is the space between two columns. Both are
 // in columns of the terminal.
 const minColumn, columnGap = 6, 2
 
@@ -18,8 +18,7 @@ type Table [][]string
 // Add adds a row.
 func (t *Table) Add(cells ...string) { *t = append(*t, cells) }
 
-// Print prints the table. On a terminal the widest columns are cut until the table fits; elsewhere nothing is
-// cut.
+// Print prints the table. On a terminal, it cuts the widest columns until the table fits. Otherwise it cuts nothing.
 func (t Table) Print(out io.Writer) error {
 	for _, line := range t.Lines(Width(out)) {
 		if _, err := fmt.Fprintln(out, line); err != nil {
@@ -29,7 +28,7 @@ func (t Table) Print(out io.Writer) error {
 	return nil
 }
 
-// Lines returns the rows as lines of at most width columns. With width 0 nothing is cut.
+// Lines returns the rows as lines that are at most width columns wide. If width is 0, it cuts nothing.
 func (t Table) Lines(width int) []string {
 	var widths []int
 	for _, row := range t {

@@ -1,6 +1,6 @@
-// Terminal: the width of text, and text that is safe to print.
+// Terminal: the width of a text on a terminal, and text that is safe to print.
 
-// Package terminal measures text in columns of a terminal and makes it safe to print there.
+// Package terminal computes how wide text is on a terminal, and makes text safe to print there.
 package terminal
 
 import (
@@ -13,14 +13,14 @@ import (
 	"golang.org/x/term"
 )
 
-// The signs that begin and end bold text.
+// The control sequences that begin and end bold text.
 const Bold, Plain = "\x1b[1m", "\x1b[0m"
 
-// maxBeside is how many columns of a long query are shown before and after the wrong part.
+// maxBeside is how many columns of a long query are shown on each side of its wrong part.
 const maxBeside = 36
 
-// Underline returns a query on one line, and a line with carets below its bytes from at to end. Of a long query
-// only the part around these bytes is shown.
+// Underline returns a query, and a second line with carets below its bytes from at to end. Of a long query it shows
+// only the part around these bytes.
 func Underline(query string, at, end int) string {
 	before, under, after := flattenSpaces(query[:at]), flattenSpaces(query[at:end]), flattenSpaces(query[end:])
 	if over := Columns(before) - maxBeside; over > 0 {
@@ -35,8 +35,7 @@ func Underline(query string, at, end int) string {
 		strings.Repeat("^", max(Columns(under), 1))
 }
 
-// flattenSpaces returns a text on one line, with spaces in place of tabs and line ends. Characters that cannot
-// be printed become question marks.
+// flattenSpaces replaces tabs and line ends in a text by spaces, and characters that cannot be printed by question marks.
 func flattenSpaces(text string) string {
 	return Printable(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -46,12 +45,12 @@ func flattenSpaces(text string) string {
 	}, text))
 }
 
-// Shorten cuts a text to a width in columns, and ends a cut text with an ellipsis.
+// Shorten cuts a text so that it is at most width columns wide. A text that was cut ends with an ellipsis.
 func Shorten(text string, width int) string {
 	if Columns(text) <= width {
 		return text
 	}
-	at, end, used := 0, 0, 0 // the next byte, the byte where the text is cut, and the columns up to there
+	at, end, used := 0, 0, 0 // the next byte, the number of bytes to keep, and the width of the text so far
 	for at < len(text) {
 		if n := styleLength(text[at:]); n > 0 {
 			at += n
@@ -71,7 +70,8 @@ func Shorten(text string, width int) string {
 	return cut + "…"
 }
 
-// styleLength returns the length of the sign for bold or plain at the beginning of a text, or 0.
+// styleLength returns the length of the control sequence for bold or plain text at the beginning of a text. It
+// returns 0 if there is none.
 func styleLength(text string) int {
 	for _, sign := range []string{Bold, Plain} {
 		if strings.HasPrefix(text, sign) {
@@ -81,7 +81,7 @@ func styleLength(text string) int {
 	return 0
 }
 
-// StripStyle returns a text without the signs for bold and plain.
+// StripStyle removes the control sequences for bold and plain text.
 func StripStyle(text string) string { return strings.NewReplacer(Bold, "", Plain, "").Replace(text) }
 
 // Columns returns the number of columns that a text takes on a terminal.
@@ -92,8 +92,7 @@ func Columns(text string) (n int) {
 	return n
 }
 
-// runeColumns returns the width of a character: 0 for combining marks, 2 for East Asian characters and emoji,
-// and else 1.
+// runeColumns returns the width of a character: 0 for combining marks, 2 for East Asian characters and emoji, otherwise 1.
 func runeColumns(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
@@ -106,10 +105,10 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// DefaultWidth is the number of columns of a terminal whose width is not known.
+// DefaultWidth is the assumed width in columns of a terminal whose width is not known.
 const DefaultWidth = 80
 
-// Width returns the number of columns of a terminal, or 0 if w is not a terminal.
+// Width returns the width of a terminal in columns. It returns 0 if w is not a terminal.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -132,8 +131,7 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Printable replaces characters that could control a terminal with question marks. Use it for text of a
-// provider.
+// Printable replaces characters that could control a terminal by question marks. Text from a provider must go through it.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

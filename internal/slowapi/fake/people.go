@@ -7,16 +7,16 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// country describes the phone numbers of a country. An area code of Areas is followed by Size digits.
+// country describes the phone numbers of a country. A number consists of an area code from Areas and Size more digits.
 type country struct {
 	Code  string
 	Areas []string
 	Size  int
 	Share int   // how many of a thousand people live there
-	Cents int64 // the price of a minute or a segment, in hundred-thousandths of a dollar
+	Cents int64 // the price of a minute of a call or a segment of a message, in hundred-thousandths of a dollar
 }
 
-// The tags of the random streams of people and of own numbers.
+// The tags that separate the random numbers of people from those of phone numbers.
 const (
 	tagPeople = 0x70656f
 	TagOwn    = 0x6f776e
@@ -27,13 +27,13 @@ var rawCountries []byte
 
 var countries = format.DecodeEmbedded[[]country](rawCountries)
 
-// Party is one side of a call or message.
+// Party is the sender or the recipient of a call or message.
 type Party struct {
-	Own    bool   // whether it is one of the account's own numbers
-	Index  int64  // the index of the person, or of the own number
-	Given  bool   // whether a write set Text, which may then be empty
-	Text   string // the text set by a write, or a side that is not a number; it takes precedence if set
-	Prefix string // the prefix of a number: "whatsapp:" or ""
+	Own    bool   // whether it is one of the account's own phone numbers
+	Index  int64  // the index of the person, or of the account's own number
+	Given  bool   // whether a write has set Text, which may then be empty
+	Text   string // the text that a write has set, or the name of a party that has no phone number; if it is set, it replaces the number
+	Prefix string // the text before a phone number: "whatsapp:" or ""
 }
 
 // AppendTo appends the party in Twilio's notation.
@@ -80,14 +80,14 @@ func countryOf(d Rng) *country {
 func AppendPerson(dst []byte, seed uint64, person int64) []byte {
 	d := RngFor(seed, tagPeople, person)
 	c := countryOf(d)
-	d.Next() // the value from which countryOf chose the country
+	d.Next() // countryOf has used this random number to choose the country
 	dst = append(dst, '+')
 	dst = append(dst, c.Code...)
 	dst = append(dst, c.Areas[d.IntBelow(len(c.Areas))]...)
 	return AppendSubscriber(dst, &d, c.Size)
 }
 
-// AppendSubscriber appends size digits, of which the first is 2 to 9.
+// AppendSubscriber appends size random digits. The first is from 2 to 9.
 func AppendSubscriber(dst []byte, d *Rng, size int) []byte {
 	dst = append(dst, byte('2'+d.IntBelow(8)))
 	for range size - 1 {
@@ -96,7 +96,7 @@ func AppendSubscriber(dst []byte, d *Rng, size int) []byte {
 	return dst
 }
 
-// PickPerson picks one of the given number of people. People with a low index are picked more often.
+// PickPerson returns a random person. People with a low index are chosen more often. people is the number of people.
 func PickPerson(d *Rng, people int64) Party {
 	a, b := d.Next()%uint64(people), d.Next()%uint64(people)
 	return Party{Index: int64(min(a, b))}
@@ -106,7 +106,8 @@ var ownPrefixes = [...]string{"+1415", "+1212", "+1888", "+447700", "+4420", "+4
 
 var ownSizes = [...]int{7, 7, 7, 6, 8, 8, 8, 7}
 
-// OwnNumber returns a number that the account owns from the beginning, or a similar number for a higher index.
+// OwnNumber returns one of the account's own phone numbers. If the index is higher than that of the last number it
+// owns from the beginning, it returns a similar number.
 func OwnNumber(seed uint64, index int64) string {
 	kind := index % int64(len(ownPrefixes))
 	d := RngFor(seed, TagOwn, index)

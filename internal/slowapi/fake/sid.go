@@ -1,4 +1,4 @@
-// Package fake generates people, texts and ids from a seed.
+// Package fake generates people, texts and ids from a seed, so that the same seed always gives the same data.
 package fake
 
 import (
@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 )
 
-// mix spreads the bits of x over all 64 bits (the finaliser of splitmix64).
+// mix spreads the bits of x evenly over all 64 bits (the finaliser of splitmix64).
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -15,15 +15,15 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Rng is a pseudo-random stream of numbers that depends only on its starting value.
+// Rng is a pseudo-random number generator. Its numbers depend only on its starting value.
 type Rng uint64
 
-// RngFor returns the stream of a record, or of another object of the world.
+// RngFor returns the generator for a record or another simulated object. It depends only on the seed, the tag and the index.
 func RngFor(seed uint64, tag uint64, index int64) Rng {
 	return Rng(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
 }
 
-// Next returns the next number of the stream.
+// Next returns the next random number.
 func (d *Rng) Next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	return mix(uint64(*d))
@@ -34,7 +34,7 @@ func (d *Rng) IntBelow(n int) int {
 	return int(d.Next() % uint64(n))
 }
 
-// Hex appends n bytes of the stream as 2n hex digits.
+// Hex appends n random bytes as 2n hexadecimal digits.
 func (d *Rng) Hex(dst []byte, n int) []byte {
 	for ; n > 0; n -= 8 {
 		var word [8]byte
@@ -44,8 +44,8 @@ func (d *Rng) Hex(dst []byte, n int) []byte {
 	return dst
 }
 
-// Cipher encrypts an index and its owner to 128 bits that look random, and decrypts them: a Feistel network
-// keyed by the seed. So the index of a record can be computed from its SID, without a table of SIDs.
+// Cipher encrypts the index and the owner of a record to 128 bits that look random, and decrypts them. It is a Feistel network
+// whose key is the seed. So the index of a record can be computed from its SID, and no table of SIDs is needed.
 type Cipher struct {
 	keys [6]uint64
 }
@@ -60,7 +60,7 @@ func NewCipher(seed uint64) Cipher {
 	return c
 }
 
-// seal encrypts a and b.
+// seal encrypts two numbers.
 func (c *Cipher) seal(a, b uint64) (uint64, uint64) {
 	for _, key := range c.keys {
 		a, b = b, a^mix(b^key)
@@ -76,7 +76,8 @@ func (c *Cipher) unseal(a, b uint64) (uint64, uint64) {
 	return a, b
 }
 
-// owner packs the account's number and the kind's tag. This half of a SID says whether the SID belongs to this world.
+// owner packs the number of an account and the tag of a kind. This is the half of a SID that shows whether the SID
+// belongs to this simulated world.
 func owner(account int, tag uint64) uint64 {
 	return uint64(account)<<32 | tag
 }
@@ -91,8 +92,8 @@ func (c *Cipher) AppendSID(dst []byte, prefix string, account int, tag uint64, i
 	return hex.AppendEncode(dst, raw[:])
 }
 
-// Index decrypts a SID of the given kind and account. It returns false for any other text. The caller checks
-// the two letters at the beginning.
+// Index returns the index in a SID of the given kind and account. ok is false for any other text. The caller must
+// check the two letters at the beginning of the SID.
 func (c *Cipher) Index(sid string, account int, tag uint64) (int64, bool) {
 	if len(sid) != 34 {
 		return 0, false

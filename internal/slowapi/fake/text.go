@@ -12,18 +12,18 @@ import (
 //go:embed texts.json
 var rawTexts []byte
 
-// texts are the texts of people and programs. {n} stands for a name, {c} for a code, {t} for a time of day, {a}
-// for an amount.
+// texts are texts of messages from people and programs. The placeholders stand for a name {n}, a code {c}, a time of
+// day {t} and an amount {a}.
 var texts = format.DecodeEmbedded[struct {
 	Short []string
-	Long  []string // texts that fill several segments
+	Long  []string // texts that need several SMS segments
 	Names []string
 }](rawTexts)
 
 // Names returns the names of people.
 func Names() []string { return texts().Names }
 
-// Body returns the text of a message. The text of a message with media may be empty.
+// Body returns the text of a message. If the message has media, the text may be empty.
 func Body(d Rng, media bool) string {
 	kind := d.IntBelow(100)
 	pick := d.Next()
@@ -39,7 +39,7 @@ func Body(d Rng, media bool) string {
 	return string(all[:min(len(all), 1600)])
 }
 
-// fill replaces the placeholders of a text by names, codes, times and amounts.
+// fill replaces the placeholders in a text by random values.
 func fill(text string, d *Rng) string {
 	if !strings.Contains(text, "{") {
 		return text

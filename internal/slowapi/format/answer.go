@@ -1,4 +1,4 @@
-// Answer: responses with a status and a body, errors, and contents that support ranges and conditions.
+// Answer: responses with a status and a body, errors, and content that can be requested in ranges.
 
 // Package format writes responses and parses queries in Twilio's formats.
 package format
@@ -21,22 +21,22 @@ type Answer struct {
 	Plain   bool // whether the response must not be compressed
 }
 
-// Refuse returns an error in Twilio's format, with a status and Twilio's error code.
+// Refuse returns an error response in Twilio's format. code is Twilio's error code.
 func Refuse(status, code int, message string) *Answer {
 	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%[1]d","status":%[3]d}`, code,
 		AppendText(nil, message), status)
 	return &Answer{Status: status, Body: body}
 }
 
-// NewInvalid returns the error for an invalid parameter.
+// NewInvalid returns the error response for an invalid parameter.
 func NewInvalid(message string) *Answer { return Refuse(http.StatusBadRequest, 20001, message) }
 
-// NewNotFound returns the error for a path that does not exist.
+// NewNotFound returns the error response for a path that does not exist.
 func NewNotFound(path string) *Answer {
 	return Refuse(http.StatusNotFound, 20404, "The requested resource "+path+" was not found")
 }
 
-// RefusalFor returns Twilio's error for a status.
+// RefusalFor returns Twilio's error response for a status.
 func RefusalFor(status int) *Answer {
 	message, known := map[int]string{
 		http.StatusUnauthorized:        "Authenticate",
@@ -53,32 +53,32 @@ func RefusalFor(status int) *Answer {
 	return Refuse(status, code, message)
 }
 
-// The beginning of the API's paths.
+// The beginnings of the paths of Twilio's API.
 const (
 	ApiVersion = "2010-04-01"
 	Version    = "/" + ApiVersion
 )
 
-// MonitorVersion is the beginning of the Monitor API's paths.
+// MonitorVersion begins the paths of Twilio's Monitor API.
 const MonitorVersion = "/v1"
 
-// Content is an audio file or a picture.
+// Content is an audio or a picture.
 type Content struct {
 	io.ReadSeeker
-	Sort     string // the value of Content-Type
-	Tag      string // the ETag, with quotes
+	Sort     string // the media type, for the header Content-Type
+	Tag      string // the ETag including its quotes
 	Modified time.Time
 }
 
-// Serve writes the content, or the requested range of it.
+// Serve sends the content, or the range of it that the client has requested.
 func (c Content) Serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", c.Sort)
 	w.Header().Set("ETag", c.Tag)
 	http.ServeContent(w, r, "", c.Modified, c)
 }
 
-// Answer returns what Serve would write, in memory, so that faults can change it. For HEAD it also contains the
-// body, because of its length.
+// Answer returns the response that Serve would send, so that faults can change it. For a HEAD request it also
+// contains the body, whose length is needed.
 func (c Content) Answer(r *http.Request) Answer {
 	held := recordedAnswer{header: http.Header{}}
 	get := r.Clone(r.Context())
@@ -95,7 +95,7 @@ func (c Content) Answer(r *http.Request) Answer {
 	return a
 }
 
-// recordedAnswer is an http.ResponseWriter that records the response.
+// recordedAnswer is an http.ResponseWriter that keeps the response in memory.
 type recordedAnswer struct {
 	header http.Header
 	status int

@@ -1,4 +1,4 @@
-// Date: parses the dates of queries.
+// Date: how dates in queries are parsed.
 package format
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Span is the period that a date covers, in Unix seconds: a day, a month or a second.
+// Span is the time that a date covers (a second, a day, a month or a year), in Unix seconds.
 type Span struct{ From, Until int64 }
 
 // zones are the accepted abbreviations of time zones, in seconds east of UTC.
@@ -16,7 +16,7 @@ var zones = map[string]int{
 	"MST": -7 * 3600, "MDT": -6 * 3600, "PST": -8 * 3600, "PDT": -7 * 3600,
 }
 
-// instants are the layouts that name a second. In each of them a fraction may follow the seconds; it is ignored.
+// instants are the layouts of times to the second. A fraction after the seconds is accepted and ignored.
 var instants = []string{
 	"2006-01-02T15:04:05Z07:00",
 	"2006-01-02T15:04:05Z0700",
@@ -25,9 +25,8 @@ var instants = []string{
 	"01/02/2006 15:04:05",
 }
 
-// ParseDate parses a date in any layout that Twilio is known to accept (twilio-go, twilio-python, twilio-node,
-// the examples of the published documents). A date without a time means that whole UTC day; a month or a year
-// means the whole month or year.
+// ParseDate parses a date in any layout that Twilio is known to accept (in twilio-go, twilio-python, twilio-node or its
+// documentation). A date without a time means the whole day in UTC. A month or a year means the whole month or year.
 func ParseDate(value string) (Span, bool) {
 	for n, form := range []string{"2006-01-02", "2006-01", "2006"} {
 		if t, err := time.Parse(form, value); err == nil {

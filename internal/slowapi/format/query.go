@@ -15,14 +15,14 @@ type Query struct {
 	Given map[string]given
 }
 
-// given is the value of a parameter. bare distinguishes `To` from `To=`, whose values are both empty.
+// given is the value of a parameter. bare is true for `To` and false for `To=`, which both have an empty value.
 type given struct {
 	Value string
 	bare  bool
 }
 
-// ReadQuery parses a raw query. Only the first = splits, so `DateSent>=X` has the key `DateSent>`. If a name
-// occurs several times, the last value counts. Text with an invalid encoding is taken unchanged.
+// ReadQuery parses a query string. A parameter is split at the first =, so `DateSent>=X` has the key `DateSent>`. If
+// a name occurs several times, the last value is used. Text with an invalid encoding stays as it is.
 func ReadQuery(raw string) Query {
 	q := Query{map[string]given{}}
 	for part := range strings.SplitSeq(raw, "&") {
@@ -39,13 +39,13 @@ func decode(s string) string {
 	return s
 }
 
-// Encode returns the spelling in which lists repeat a value: like url.QueryEscape, but with %20 for a space.
+// Encode returns a value as the URIs in lists write it: like url.QueryEscape, but with %20 for a space.
 func Encode(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-// Echo appends the given parameters in the order of keys, each followed by &. It distinguishes an empty value,
-// a name without a value, and a missing parameter.
+// Echo appends the parameters that the query has, in the order of keys, each followed by &. It writes an empty value
+// and a name without a value as they were.
 func (q Query) Echo(dst []byte, keys []string) []byte {
 	for _, key := range keys {
 		g, there := q.Given[key]
@@ -62,7 +62,7 @@ func (q Query) Echo(dst []byte, keys []string) []byte {
 	return dst
 }
 
-// DecodeStrict decodes one JSON value. Unknown fields and data after the value are errors.
+// DecodeStrict decodes one JSON value. It returns an error if there are unknown fields or more data after the value.
 func DecodeStrict(raw []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
@@ -75,18 +75,18 @@ func DecodeStrict(raw []byte, into any) error {
 	return nil
 }
 
-// DecodeEmbedded returns a function that decodes an embedded JSON file at its first call.
+// DecodeEmbedded returns a function that decodes an embedded JSON file when it is first called.
 func DecodeEmbedded[T any](raw []byte) func() T {
 	return sync.OnceValue(func() (data T) {
 		if err := DecodeStrict(raw, &data); err != nil {
-			panic(err) // the file is part of the program
+			panic(err) // an error means that a file in the program is wrong
 		}
 		return data
 	})
 }
 
-// Match compares a path with a pattern, segment by segment. A star in the pattern, perhaps followed by an
-// ending, stands for any text that is not empty. Match returns the texts that the stars stand for.
+// Match compares a path with a pattern, segment by segment. A star in the pattern stands for any text that is not
+// empty; it may be followed by an ending such as .json. Match returns the texts that the stars stand for.
 func Match(pattern, path string) ([]string, bool) {
 	var found []string
 	for {

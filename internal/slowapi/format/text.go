@@ -1,4 +1,4 @@
-// Text: texts, numbers and amounts in Twilio's JSON formats, and SIDs.
+// Text: texts, numbers and amounts of money in the formats of Twilio's JSON, and SIDs.
 package format
 
 import (
@@ -40,7 +40,8 @@ func AppendText[T string | []byte](dst []byte, s T) []byte {
 	return append(dst, '"')
 }
 
-// DisplayNumber returns a number in the form for people: grouped if it is North American, else unchanged.
+// DisplayNumber returns a phone number as Twilio shows it to people. North American numbers have groups, and all
+// others are unchanged.
 func DisplayNumber(number string) string {
 	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !IsDigits(number[1:]) {
 		return number
@@ -58,7 +59,7 @@ func IsDigits(s string) bool {
 	return s != ""
 }
 
-// Money writes an amount in hundred-thousandths of a dollar as a negative number, like Twilio's prices.
+// Money writes an amount in hundred-thousandths of a dollar in the format of Twilio's prices, which are negative.
 func Money(amount int64) string {
 	s := strconv.FormatInt(amount, 10)
 	for len(s) < 6 {
@@ -67,7 +68,7 @@ func Money(amount int64) string {
 	return "-" + s[:len(s)-5] + "." + s[len(s)-5:]
 }
 
-// Decimal writes an amount in hundred-thousandths without trailing zeros.
+// Decimal writes an amount in hundred-thousandths as a decimal number without zeros at the end.
 func Decimal(amount int64) string {
 	sign := ""
 	if amount < 0 {
@@ -77,7 +78,7 @@ func Decimal(amount int64) string {
 	return sign + strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// ParseWhole parses a whole number. Numbers beyond an int32 are reduced to its maximum.
+// ParseWhole parses a whole number. A number that is larger than an int32 becomes the largest int32.
 func ParseWhole(s string) (int64, bool) {
 	if !IsDigits(s) {
 		return 0, false

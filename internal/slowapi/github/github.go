@@ -23,17 +23,17 @@ import (
 //go:embed shapes
 var shapeFiles embed.FS
 
-// API serves GitHub's API over one world.
+// API answers requests to GitHub's API from one simulated world.
 type API struct {
 	world          *table.World
 	builder        builder
 	routes         table.Routes
 	isToken        func(token string) bool
 	limits         limits
-	requestedStats sync.Map // ids of the repositories whose statistics were requested before and so are available
+	requestedStats sync.Map // the ids of the repositories whose statistics were requested before, which is when GitHub computes them
 }
 
-// New generates a world with w.Records issues. isToken reports whether a token is valid.
+// New generates a simulated world that has w.Records issues. isToken reports whether a token is valid.
 func New(w *table.World, isToken func(token string) bool) *table.API {
 	w.Begin("users", "repos", "labels", "issues", "comments", "commits", "releases")
 	a := &API{
@@ -54,7 +54,7 @@ func New(w *table.World, isToken func(token string) bool) *table.API {
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: control}
 }
 
-// answer answers one request, for the field Answer of table.API.
+// answer answers a request. It is the field Answer of table.API.
 func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) format.Answer {
 	if unread != 0 {
 		return a.refusal(unread)
@@ -72,24 +72,24 @@ func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) f
 	}
 	q := a.routes.Request(r, body, baseURL)
 	if q == nil || q.Route.Handlers[q.Method] == nil {
-		return a.refusal(http.StatusNotFound) // GitHub answers 404 to a wrong method too
+		return a.refusal(http.StatusNotFound) // GitHub answers 404 if the method is wrong, too
 	}
 	answer := a.world.Run(q, q.Route.Handlers[q.Method])
 	if q.Method == http.MethodGet && answer.Status == http.StatusOK {
 		sum := sha256.Sum256(answer.Body)
 		answer = withHeader(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)
 		if matchETag(r.Header.Get("If-None-Match"), answer.Header["Etag"]) {
-			a.limits.refund(path) // a 304 does not count against the limit
+			a.limits.refund(path) // a 304 response does not count for the rate limit
 			answer.Status, answer.Body = http.StatusNotModified, nil
 		}
 	}
 	return a.withHeaders(answer, path)
 }
 
-const apiVersion = "2022-11-28" // the API version of all answers
+const apiVersion = "2022-11-28" // the API version that every response names
 
-// credential returns the token of a request. It is in an Authorization header with the scheme token or Bearer,
-// or in Basic credentials as the password, or as the user if there is no password.
+// credential returns the token of a request. It is in the header Authorization after "token" or "Bearer", or in Basic
+// credentials as the password, or if there is no password, as the user.
 func credential(r *http.Request) (token string, ok bool) {
 	if user, password, basic := r.BasicAuth(); basic {
 		if password == "" || password == "x-oauth-basic" {
@@ -104,7 +104,7 @@ func credential(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), true
 }
 
-// matchETag reports whether an If-None-Match header includes an entity tag. It compares weakly (RFC 9110).
+// matchETag reports whether the header If-None-Match contains an entity tag. It uses weak comparison (RFC 9110).
 func matchETag(ifNoneMatch, tag string) bool {
 	for candidate := range strings.SplitSeq(ifNoneMatch, ",") {
 		candidate = strings.TrimSpace(candidate)
@@ -124,7 +124,8 @@ func withHeader(a format.Answer, name, value string) format.Answer {
 	return a
 }
 
-// withHeaders returns the answer with the headers that every answer of GitHub has, including the limits of the path.
+// withHeaders returns the answer with the headers that all of GitHub's responses have, such as the state of the rate
+// limit for the path.
 func (a *API) withHeaders(answer format.Answer, path string) format.Answer {
 	header := map[string]string{}
 	if answer.Status != http.StatusNoContent {
@@ -143,28 +144,28 @@ func (a *API) withHeaders(answer format.Answer, path string) format.Answer {
 	return answer
 }
 
-// refuse returns an error answer in GitHub's format. about is the URL of the documentation, and errors are the
-// elements of "errors".
+// refuse returns an error response in GitHub's format. about is the URL of the documentation, and errors are the
+// elements of the member "errors".
 func refuse(status int, message, about string, errors ...map[string]string) format.Answer {
 	if about == "" {
 		about = "https://docs.github.com/rest"
 	}
 	body := map[string]any{"message": message, "documentation_url": about}
 	if body["status"] = strconv.Itoa(status); len(errors) > 0 {
-		delete(body, "status") // GitHub's validation errors have no status
+		delete(body, "status") // GitHub's errors about invalid fields have no member "status"
 		body["errors"] = errors
 	}
-	raw, _ := json.Marshal(body) // never fails, because it has only strings
+	raw, _ := json.Marshal(body) // encoding cannot fail, because all values are strings
 	return format.Answer{Status: status, Body: raw}
 }
 
-// newInvalid returns the error answer for an invalid field.
+// newInvalid returns the error response for a field that is not valid.
 func newInvalid(resource, field, code string) format.Answer {
 	return refuse(http.StatusUnprocessableEntity, "Validation Failed", "", map[string]string{"resource": resource, "field": field,
 		"code": code})
 }
 
-// refusal returns GitHub's error answer for an HTTP status.
+// refusal returns GitHub's error response for a status.
 func (a *API) refusal(status int) format.Answer {
 	message, known := map[int]string{
 		http.StatusUnauthorized: "Bad credentials", http.StatusNotFound: "Not Found", http.StatusForbidden: "Resource not accessible",

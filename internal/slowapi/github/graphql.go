@@ -1,4 +1,4 @@
-// GraphQL: answers to the queries of the command gh.
+// GraphQL: responses to the queries that the command gh sends.
 
 package github
 
@@ -14,8 +14,8 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// graphQL answers the queries of gh. It recognizes a query by the fields in it, and its answer has all
-// fields that any query of gh requests.
+// graphQL answers the GraphQL queries that gh sends. It recognizes a query by the names of its fields. The response
+// always has all fields that gh requests anywhere.
 func (a *API) graphQL(q *table.Request) format.Answer {
 	var in struct {
 		Query     string
@@ -59,7 +59,7 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 	return graphQLData(map[string]any{"repository": shown})
 }
 
-// graphQLIssue returns an issue in the format of GraphQL.
+// graphQLIssue returns an issue in the format of GitHub's GraphQL API.
 func graphQLIssue(r *table.Row) map[string]any {
 	labels := []any{}
 	for _, p := range r.Values["labels"].([]table.Part) {
@@ -74,7 +74,7 @@ func graphQLIssue(r *table.Row) map[string]any {
 // createGraphQLIssue creates an issue and returns its id and URL.
 func (a *API) createGraphQLIssue(q *table.Request, input json.RawMessage) format.Answer {
 	var in struct{ RepositoryID string }
-	_ = json.Unmarshal(input, &in) // after an error no repository has the id ""
+	_ = json.Unmarshal(input, &in) // if this fails, the repository id is "", which no repository has
 	found := a.world.Kinds["repos"].Select(func(r *table.Row) bool { return r.Text("node_id") == in.RepositoryID }, "", false)
 	if len(found) == 0 {
 		return graphQLError("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.RepositoryID+"'")
@@ -96,11 +96,12 @@ func (a *API) createGraphQLIssue(q *table.Request, input json.RawMessage) format
 }
 
 func graphQLData(data any) format.Answer {
-	raw, _ := json.Marshal(map[string]any{"data": data}) // never fails, because it has only strings and numbers
+	raw, _ := json.Marshal(map[string]any{"data": data}) // encoding cannot fail, because all values are strings and numbers
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }
 
 func graphQLError(sort, message string) format.Answer {
-	raw, _ := json.Marshal(map[string]any{"data": nil, "errors": []any{map[string]any{"type": sort, "message": message}}}) // never fails
+	// encoding cannot fail, because all values are strings
+	raw, _ := json.Marshal(map[string]any{"data": nil, "errors": []any{map[string]any{"type": sort, "message": message}}})
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }

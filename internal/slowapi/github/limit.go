@@ -1,4 +1,4 @@
-// Rate limits: the primary limits of requests and searches, and the secondary limit.
+// Rate limits: the primary limits for requests and for searches, and the secondary limit.
 
 package github
 
@@ -15,25 +15,26 @@ import (
 
 const secondaryText = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
-// limits count requests. A primary limit is a number of requests in a window that begins with a request.
-// Searches have their own primary limit. The optional secondary limit is a number of requests a second.
+// limits counts requests for GitHub's rate limits. A primary limit permits a number of requests in a window of time,
+// which begins with a request. Searches have a primary limit of their own. The secondary limit, which is off by
+// default, permits a number of requests a second.
 type limits struct {
 	bounds       bounds
 	mu           sync.Mutex
 	now          func() time.Time
 	core, search window
-	secondStart  time.Time // when the current second of the secondary limit began
-	secondCount  int       // the requests in the current second
-	blockedUntil time.Time // until when the secondary limit refuses all requests
+	secondStart  time.Time // when the second began in which the secondary limit now counts
+	secondCount  int       // the number of requests in that second
+	blockedUntil time.Time // the secondary limit refuses all requests until this time
 }
 
 // bounds are the limits that POST /-/limits sets.
 type bounds struct {
-	Limit      int `json:"limit"`       // requests in a window, without searches
-	Seconds    int `json:"seconds"`     // the length of the window
-	Searches   int `json:"searches"`    // searches in a minute
-	Burst      int `json:"burst"`       // the secondary limit in requests a second; 0 means none
-	RetryAfter int `json:"retry_after"` // the seconds for which the secondary limit refuses requests
+	Limit      int `json:"limit"`       // the number of requests in a window; searches do not count
+	Seconds    int `json:"seconds"`     // the length of the window in seconds
+	Searches   int `json:"searches"`    // the number of searches in a minute
+	Burst      int `json:"burst"`       // the secondary limit, in requests a second; 0 means that there is none
+	RetryAfter int `json:"retry_after"` // how long the secondary limit refuses requests, in seconds
 }
 
 // defaultBounds are GitHub's own limits ("Rate limits for the REST API", "REST API endpoints for search").
@@ -41,14 +42,15 @@ var defaultBounds = bounds{Limit: 5000, Seconds: 3600, Searches: 30}
 
 // window is the state of one primary limit.
 type window struct {
-	resource string // the name of the limit in X-RateLimit-Resource
+	resource string // the name of the limit in the header X-RateLimit-Resource
 	limit    int
 	length   time.Duration
 	used     int
 	end      time.Time
 }
 
-// currentWindow returns the window of a path. It begins a new window if the last one has ended. The caller holds mu.
+// currentWindow returns the window of the primary limit for a path. It begins a new window if the last one has ended.
+// The caller holds mu.
 func (l *limits) currentWindow(path string) *window {
 	w := &l.core
 	w.resource, w.limit, w.length = "core", l.bounds.Limit, time.Duration(l.bounds.Seconds)*time.Second
@@ -62,7 +64,7 @@ func (l *limits) currentWindow(path string) *window {
 	return w
 }
 
-// take counts a request. It returns an error answer if a limit is reached, and nil otherwise.
+// take counts a request. It returns an error response if a limit is reached, otherwise nil.
 func (l *limits) take(path string) *format.Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +90,7 @@ func (l *limits) take(path string) *format.Answer {
 	return nil
 }
 
-// refund subtracts a request that does not count against the primary limit.
+// refund takes back the count of a request that does not count for the primary limit.
 func (l *limits) refund(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +98,7 @@ func (l *limits) refund(path string) {
 	w.used = max(w.used-1, 0)
 }
 
-// header returns the headers with the state of the primary limit of a path.
+// header returns the headers that tell the client the state of the primary limit for a path.
 func (l *limits) header(path string) map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +110,7 @@ func (l *limits) header(path string) map[string]string {
 	}
 }
 
-// show answers /rate_limit, which does not count against the limit.
+// show answers /rate_limit. Such a request does not count for the limits.
 func (l *limits) show(path string) format.Answer {
 	l.refund(path)
 	rate := func(path string) string {

@@ -14,14 +14,14 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Records in a page: the default and the maximum of per_page.
+// The default and the maximum of per_page, the number of records on a page.
 const (
 	defaultPageSize = 30
 	maxPageSize     = 100
 )
 
-// selectPage returns the rows of the requested page and its Link header. An invalid per_page or page
-// means the default.
+// selectPage returns the rows on the requested page, and the Link header of the page. If per_page or page is not
+// valid, it uses the default.
 func selectPage(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
 	number := func(name string, byDefault, limit int) int {
 		n, err := strconv.Atoi(q.Query.Get(name))
@@ -51,12 +51,13 @@ func selectPage(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
 	return rows[from:min(from+size, len(rows))], strings.Join(links, ", ")
 }
 
-// list answers with the requested page of rows, each shown by a template.
+// list answers with the requested page of a list. shape is the template for each row.
 func (a *API) list(q *table.Request, shape string, rows []*table.Row) format.Answer {
 	return answerPage(q, rows, func(r *table.Row) table.Part { return a.part(shape, r, q) }, func(parts []table.Part) any { return parts })
 }
 
-// answerPage answers with the requested page of rows and its links. whole returns the body for the shown rows.
+// answerPage answers with the requested page of a list and its links. show returns a row as JSON, and whole returns
+// the body with the rows of the page.
 func answerPage(q *table.Request, rows []*table.Row, show func(*table.Row) table.Part, whole func([]table.Part) any) format.Answer {
 	rows, links := selectPage(q, rows)
 	answer := table.Show(whole(table.Parts(rows, show)), q.BaseURL)
@@ -66,8 +67,8 @@ func answerPage(q *table.Request, rows []*table.Row, show func(*table.Row) table
 	return answer
 }
 
-// part returns a record with its template. It adds body_html and body_text as the Accept header requests: full+json
-// adds both, html+json and text+json add one.
+// part returns a record with its template. The header Accept may request a rendered body: html+json adds body_html,
+// text+json adds body_text, and full+json adds both.
 func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 	v := r.Values
 	accept, more := q.Header.Get("Accept"), table.Values{}
@@ -87,7 +88,7 @@ func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// show answers with one record, or 404 if r is nil.
+// show answers with one record. If r is nil, it answers 404.
 func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
@@ -95,8 +96,8 @@ func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	return table.Show(a.part(shape, r, q), q.BaseURL)
 }
 
-// order returns the value by which the parameter sort orders a list. comments is the list's name for the order by
-// number of comments.
+// order returns the name of the value by which the parameter sort orders a list. comments is how the list's parameter
+// names the number of comments.
 func order(q *table.Request, comments string) (by string) {
 	switch sort := q.Query.Get("sort"); sort {
 	case "updated":
@@ -107,7 +108,8 @@ func order(q *table.Request, comments string) (by string) {
 	return "created"
 }
 
-// readTime reads a time parameter as Unix seconds. It returns 0 if the parameter is missing, and false if it is invalid.
+// readTime parses a parameter with a time, in Unix seconds. It returns 0 if the parameter is missing, and false if it
+// is not valid.
 func readTime(q *table.Request, name string) (int64, bool) {
 	text := q.Query.Get(name)
 	if text == "" {
@@ -117,7 +119,7 @@ func readTime(q *table.Request, name string) (int64, bool) {
 	return at.Unix(), err == nil
 }
 
-// listIssues answers the list of a repository's issues, including pull requests.
+// listIssues answers with a list of issues in a repository, which includes pull requests.
 func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
 	from, ok := readTime(q, "since")
 	state := cmp.Or(q.Query.Get("state"), "open")
@@ -153,8 +155,8 @@ func hasLabels(r *table.Row, wanted []string) bool {
 
 func isPerson(wanted string, login any) bool { return wanted == "" || login == wanted }
 
-// isChosen reports whether an issue matches the filter assignee or milestone. wanted is none, * for any, or
-// the text of a member of the issue's value name.
+// isChosen reports whether an issue matches the filter assignee or milestone. wanted is "none", or "*" for any, or a
+// text. The issue's value name must have the text in its field member.
 func isChosen(wanted string, r *table.Row, name, member string) bool {
 	p, there := r.Values[name].(table.Part)
 	switch wanted {
@@ -168,7 +170,7 @@ func isChosen(wanted string, r *table.Row, name, member string) bool {
 	return there && (&table.Row{Values: p.Values}).Text(member) == wanted
 }
 
-// listPulls answers the list of a repository's pull requests.
+// listPulls answers with a list of pull requests in a repository.
 func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
 	state := cmp.Or(q.Query.Get("state"), "open")
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
@@ -178,7 +180,7 @@ func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "pull", rows)
 }
 
-// isBranch reports whether a branch is the wanted branch, which is REF, OWNER:REF, or "" for any.
+// isBranch reports whether a branch is the wanted one. wanted is REF or OWNER:REF, or "" for any branch.
 func isBranch(wanted string, branch any) bool {
 	p, _ := branch.(table.Part)
 	ref, _ := p.Values["ref"].(string)
@@ -186,7 +188,7 @@ func isBranch(wanted string, branch any) bool {
 	return wanted == "" || wanted == ref || wanted == login+":"+ref
 }
 
-// listComments answers the list of the comments of an issue, the oldest first, or of a repository.
+// listComments answers with a list of comments: those of an issue, oldest first, or those of a repository.
 func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
 	from, ok := readTime(q, "since")
 	if !ok {
@@ -208,7 +210,7 @@ func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "comment", rows)
 }
 
-// listLabels answers the list of a repository's labels, ordered by name.
+// listLabels answers with a list of labels in a repository, ordered by name.
 func (a *API) listLabels(q *table.Request, _ *fields) format.Answer {
 	rows := a.world.Kinds["labels"].Select(matchRepo(q.Parent), "", true)
 	slices.SortStableFunc(rows, func(x, y *table.Row) int {
@@ -222,7 +224,7 @@ func matchRepo(repo *table.Row) func(*table.Row) bool {
 	return func(r *table.Row) bool { return r.Text("repo") == repo.ID }
 }
 
-// listCommits answers the list of a repository's commits.
+// listCommits answers with a list of commits in a repository.
 func (a *API) listCommits(q *table.Request, _ *fields) format.Answer {
 	from, ok := readTime(q, "since")
 	until, fine := readTime(q, "until")
@@ -236,13 +238,13 @@ func (a *API) listCommits(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "commit", rows)
 }
 
-// listReleases answers the list of a repository's releases.
+// listReleases answers with a list of releases in a repository.
 func (a *API) listReleases(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "release", a.world.Kinds["releases"].Select(matchRepo(q.Parent), "", false))
 }
 
-// listRepos answers the list of all repositories, or of those of a user or an organization. They are ordered by
-// name unless the parameter sort says otherwise.
+// listRepos answers with a list of all repositories, or of those of a user or an organization. Unless the parameter
+// sort is given, they are ordered by name.
 func (a *API) listRepos(q *table.Request) format.Answer {
 	prefix := ""
 	if len(q.Vars) > 0 {

@@ -1,4 +1,4 @@
-// Single records, statistics and searches.
+// Handlers for single records, statistics and searches.
 
 package github
 
@@ -26,12 +26,12 @@ func (a *API) showRepo(q *table.Request, _ *fields) format.Answer {
 	return a.show(q, "full_repository", a.withOpenIssues(q.Parent))
 }
 
-// showRecord returns a handler that answers with the record of the path, shown by a template.
+// showRecord returns a handler that answers with the record at the path. shape is the template.
 func (a *API) showRecord(shape string) repoHandler {
 	return func(q *table.Request, _ *fields) format.Answer { return a.show(q, shape, q.Row) }
 }
 
-// showIssue answers with one issue or pull request. Unlike in a list it includes who closed the issue.
+// showIssue answers with an issue or pull request. Other than in a list, it says who has closed the issue.
 func (a *API) showIssue(q *table.Request, _ *fields) format.Answer {
 	closedBy := any(nil)
 	if q.Row.Text("state") == "closed" {
@@ -55,7 +55,7 @@ func (a *API) listIssueLabels(q *table.Request, _ *fields) format.Answer {
 	return table.Show(r.Values["labels"], q.BaseURL)
 }
 
-// showCommit answers with one commit. Unlike in a list it includes the changed files.
+// showCommit answers with a commit. Other than in a list, it has the changed files.
 func (a *API) showCommit(q *table.Request, _ *fields) format.Answer {
 	sha, commit, repo := q.Row.Text("tree"), q.Row.Text("sha"), q.Parent.ID
 	file := map[string]any{
@@ -69,7 +69,7 @@ func (a *API) showCommit(q *table.Request, _ *fields) format.Answer {
 	})})
 }
 
-// showRelease answers with the release with an id, or with the latest release that is not a prerelease.
+// showRelease answers with the release that has an id, or with the newest release that is not a prerelease.
 func (a *API) showRelease(q *table.Request, _ *fields) format.Answer {
 	if q.Vars[0] != "latest" {
 		return a.show(q, "release", a.record(q.Parent, "releases", q.Vars[0]))
@@ -79,8 +79,8 @@ func (a *API) showRelease(q *table.Request, _ *fields) format.Answer {
 	return a.show(q, "release", append(found, nil)[0])
 }
 
-// listContributors answers the statistics of a repository. The first request gets 202 and {}, because GitHub
-// computes them then. Later requests get the statistics.
+// listContributors answers with statistics about a repository. The first request gets 202 and {}, because GitHub
+// starts to compute them then. Later requests get the statistics.
 func (a *API) listContributors(q *table.Request, _ *fields) format.Answer {
 	if _, before := a.requestedStats.LoadOrStore(q.Parent.ID, true); !before {
 		return format.Answer{Status: http.StatusAccepted, Body: []byte("{}")}
@@ -135,7 +135,7 @@ func (a *API) searchIssues(q *table.Request) format.Answer {
 	total := len(rows)
 	return answerPage(q, rows[:min(total, 1000)], func(r *table.Row) table.Part {
 		return a.part("issue", &table.Row{ID: r.ID, Values: r.Values.With(table.Values{"score": 1})}, q)
-	}, func(items []table.Part) any { // Octokit takes the first unknown member as the list
+	}, func(items []table.Part) any { // Octokit uses the first member that it does not know as the list
 		return table.Part{Template: a.builder.shapes["search"], Values: table.Values{"total": total, "items": items}}
 	})
 }

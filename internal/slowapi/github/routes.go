@@ -12,17 +12,17 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// repoHandler answers a request to a path below the repository q.Parent. f has the fields in the body of a write.
+// repoHandler answers a request for a path below the repository q.Parent. f has the fields in the body of a write.
 type repoHandler = func(q *table.Request, f *fields) format.Answer
 
-// idFormats are the formats of the ids of a repository's records. Their arguments are the name of the repository
-// and the name of the record in a path.
+// idFormats are the formats of record ids by kind. The arguments are the name of the repository and the name of the
+// record in a path.
 var idFormats = map[string]string{
 	"issues": "%s#%s", "comments": "%[2]s", "labels": "%s/labels/%s", "commits": "%s/commits/%s", "releases": "%[2]s",
 }
 
-// paths returns all routes. Each route below a repository exists twice, as at GitHub: by the name and by the
-// id of the repository.
+// paths returns all routes. As at GitHub, each route below a repository exists twice: with the name and with the id
+// of the repository.
 func (a *API) paths() table.Routes {
 	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
@@ -43,7 +43,7 @@ func (a *API) paths() table.Routes {
 	for _, p := range []struct {
 		suffix string
 		list   bool
-		kind   string // the kind of the record that the last star names and that must exist, or ""
+		kind   string // the kind of the record that the last star stands for, which must exist; "" if it stands for none
 		do     map[string]repoHandler
 	}{
 		{"", false, "", map[string]repoHandler{"GET": a.showRepo}},
@@ -74,8 +74,8 @@ func (a *API) paths() table.Routes {
 	return all
 }
 
-// answerInRepo finds the repository and the record of a path, reads the body of a write and calls do. A former name of
-// a repository is redirected to its id.
+// answerInRepo finds the repository and the record at a path, parses the body of a write, and calls do. If the
+// repository had the name formerly, it redirects to the path with the id.
 func (a *API) answerInRepo(q *table.Request, suffix, kind string, do repoHandler) (answer format.Answer) {
 	if strings.HasPrefix(q.Path, "/repos/") {
 		name := strings.ToLower(q.Vars[0] + "/" + q.Vars[1])
@@ -103,14 +103,14 @@ func (a *API) answerInRepo(q *table.Request, suffix, kind string, do repoHandler
 			return a.refusal(http.StatusNotFound)
 		}
 	}
-	q.Path = "/repositories/" + q.Parent.Text("id") + suffix // the path in the links of lists
+	q.Path = "/repositories/" + q.Parent.Text("id") + suffix // the links to other pages of a list contain this path
 	for _, part := range q.Vars {
 		q.Path = strings.Replace(q.Path, "*", part, 1)
 	}
 	return do(q, &f)
 }
 
-// record returns the record of a kind with a name in a repository's paths, or nil if there is none.
+// record returns a record of a kind by its name in paths of the repository. It returns nil if there is none.
 func (a *API) record(repo *table.Row, kind, name string) *table.Row {
 	if kind == "labels" {
 		name = strings.ToLower(name)

@@ -16,7 +16,7 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Tags of the random generators.
+// The tags that separate the random numbers of different kinds of records.
 const (
 	tagIssue = iota + 0x6769740000
 	tagComment
@@ -28,36 +28,36 @@ const (
 //go:embed world.json
 var rawPlan []byte
 
-// plan returns the repositories, labels and titles from which a world is generated. movedName is a former name of the
-// second repository.
+// plan has the repositories, labels and titles from which the simulated records are generated. movedName is a former
+// name of the second repository.
 var plan = format.DecodeEmbedded[struct {
 	Repositories []struct {
 		Name, About, Language string
-		Share                 int // percentage of the issues that belong to the repository
+		Share                 int // the percentage of all issues that are in the repository
 	}
-	Labels [][3]string // name, color and description of each label
+	Labels [][3]string // the name, the color and the description of each label
 	Titles []string    // the first words of issue titles
 }](rawPlan)
 
 const (
 	movedName = "acme/site"
-	forkName  = "robin/tracker" // a fork of the first repository, with the older half of its commits
+	forkName  = "robin/tracker" // the name of a fork of the first repository, which has the older half of its commits
 )
 
-// issueDays is the number of days over which issues and commits are spread.
+// issueDays is the number of days over which issues and commits are distributed.
 const issueDays = 700
 
-// builder generates and adds the records of a world. After New, its callers hold World.Mu for writing.
+// builder generates records and adds them. After New, its callers must hold World.Mu for writing.
 type builder struct {
 	world         *table.World
 	shapes        map[string]*table.Template
 	people        []*table.Row      // the users that write issues, comments and commits
-	newestIssues  map[string]int    // the number of the newest issue, by repository
-	newestCommits map[string]string // the SHA of the newest commit, by repository
-	commentCount  int               // the number of comments ever added
+	newestIssues  map[string]int    // the number of the newest issue, by the name of the repository
+	newestCommits map[string]string // the SHA of the newest commit, by the name of the repository
+	commentCount  int               // the number of comments that have been added, including deleted ones
 }
 
-// generate adds the users, repositories and records of a new world.
+// generate adds the users, the repositories and their records.
 func (b *builder) generate() {
 	b.addUser(b.world.Account, "User")
 	b.addUser("acme", "Organization")
@@ -95,7 +95,7 @@ func (b *builder) generate() {
 	}
 }
 
-// plainLogin returns the login of a person with a name, in ASCII letters.
+// plainLogin returns a login that is made from the name of a person, in ASCII letters.
 func plainLogin(name string) string {
 	name = strings.NewReplacer("é", "e", "á", "a", "í", "i", "ø", "o", "ë", "e", "'", "").Replace(strings.ToLower(name))
 	return name + "-dev"
@@ -106,7 +106,7 @@ func nodeID(prefix string, id int64) string {
 	return prefix + "kgDO" + string(d.Hex(nil, 6))
 }
 
-// addUser adds a user or an organization, unless the login exists.
+// addUser adds a user or an organization, if there is none with the login.
 func (b *builder) addUser(login, sort string) {
 	if b.world.Kinds["users"].Find(login) != nil {
 		return
@@ -118,7 +118,7 @@ func (b *builder) addUser(login, sort string) {
 	})
 }
 
-// user returns the user with a login as other records show it, or nil if there is none.
+// user returns the user with a login in the form that other records contain. It returns nil if there is none.
 func (b *builder) user(login string) any {
 	if r := b.world.Kinds["users"].Find(login); r != nil {
 		return table.Part{Template: b.shapes["user"], Values: r.Values}
@@ -137,7 +137,8 @@ func (b *builder) addLabel(repo, name, color, about string, number int64, standa
 	return b.world.Kinds["labels"].Add(repo+"/labels/"+strings.ToLower(name), v)
 }
 
-// labelParts returns the labels of a repository with these names. It creates a missing label, as GitHub does.
+// labelParts returns the labels of a repository that have these names. If a label does not exist, it creates it, as
+// GitHub does.
 func (b *builder) labelParts(repo string, names []string) []table.Part {
 	parts := []table.Part{}
 	for _, name := range names {
@@ -163,7 +164,7 @@ func (b *builder) addIssue(repo string, v table.Values) *table.Row {
 	return b.world.Kinds["issues"].Add(fmt.Sprintf("%s#%d", repo, n), all)
 }
 
-// generateIssue adds an issue with its comments. One in four is a pull request.
+// generateIssue adds an issue with its comments. One in four issues is a pull request.
 func (b *builder) generateIssue(i int, at int64) {
 	d := b.world.Random(tagIssue, i)
 	repo, share := plan().Repositories[0].Name, d.IntBelow(100)
@@ -254,7 +255,7 @@ func (b *builder) addComment(issue *table.Row, login, body string, at int64) *ta
 	})
 }
 
-// generateCommit adds a commit to a repository, and an older commit of the first repository also to its fork.
+// generateCommit adds a commit to a repository. It also adds older commits of the first repository to its fork.
 func (b *builder) generateCommit(i int, at int64) {
 	d := b.world.Random(tagCommit, i)
 	repo := plan().Repositories[d.IntBelow(len(plan().Repositories)-1)].Name

@@ -1,4 +1,4 @@
-// Writes: create, change and delete issues, comments and labels.
+// Handlers that create, change and delete issues, comments and labels.
 
 package github
 
@@ -13,7 +13,7 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// fields are the members in the body of a write. A member is nil if the body does not have it.
+// fields are the fields in the body of a write. A field is nil if the body does not have it.
 type fields struct {
 	Title       *string   `json:"title"`
 	Body        *string   `json:"body"`
@@ -26,8 +26,8 @@ type fields struct {
 	Description *string   `json:"description"`
 }
 
-// read reads the JSON body of a write to a path below a repository. It ignores unknown members, as GitHub
-// does. The body for labels of an issue may also be an array of names.
+// read parses the JSON body of a write to a path below a repository. Like GitHub, it ignores fields that it does not
+// know. For the labels of an issue, the body may also be an array of names.
 func (f *fields) read(body []byte, suffix string) error {
 	if suffix == "/issues/*/labels" && json.Unmarshal(body, &f.Labels) == nil {
 		return nil
@@ -36,13 +36,14 @@ func (f *fields) read(body []byte, suffix string) error {
 	return json.Unmarshal(body, f)
 }
 
-// withLocation returns the answer with status 201 and the URL of the new record.
+// withLocation returns the answer with the status 201 and a Location header, which has the URL of the new record.
 func withLocation(q *table.Request, answer format.Answer, path string) format.Answer {
 	answer.Status = http.StatusCreated
 	return withHeader(answer, "Location", q.BaseURL+path)
 }
 
-// changedValues returns the values of an issue that the fields change, or an error answer. The caller holds Mu.
+// changedValues returns the values that the fields change in an issue. If a field is not valid, it returns an error
+// response. The caller holds Mu.
 func (a *API) changedValues(repo string, f *fields, now int64) (table.Values, *format.Answer) {
 	v := table.Values{"updated": table.Stamp(now)}
 	if f.Title != nil {
@@ -133,7 +134,7 @@ func (a *API) deleteComment(q *table.Request, _ *fields) format.Answer {
 	return format.Answer{Status: http.StatusNoContent}
 }
 
-// addLabels adds labels to an issue and answers with all its labels.
+// addLabels adds labels to an issue and answers with all labels of the issue.
 func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
 	if f.Labels == nil {
 		return newInvalid("Label", "labels", "missing_field")
@@ -152,7 +153,7 @@ func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
 	return a.listIssueLabels(q, f)
 }
 
-// createLabel adds a label to a repository. The default color is ededed.
+// createLabel adds a label to a repository. Its default color is ededed.
 func (a *API) createLabel(q *table.Request, f *fields) format.Answer {
 	if f.Name == nil || *f.Name == "" {
 		return newInvalid("Label", "name", "missing_field")
@@ -187,7 +188,7 @@ func (a *API) deleteLabel(q *table.Request, _ *fields) format.Answer {
 	return format.Answer{Status: http.StatusNoContent}
 }
 
-// readEdit returns the values that POST /-/edit sets in an issue or a comment.
+// readEdit returns the values of an issue or comment that POST /-/edit sets.
 func (a *API) readEdit(kind string, r *table.Row, set table.Values) (table.Values, error) {
 	raw, err := json.Marshal(set)
 	if err != nil {

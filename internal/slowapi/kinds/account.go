@@ -12,8 +12,8 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Accounts are the main account, which has the index 0, and its subaccounts. An account shows its
-// authentication token, as at Twilio.
+// Accounts are the main account, which has the index 0, and its subaccounts. As at Twilio, the record of an account
+// contains its authentication token.
 var Accounts = settingKind(world.Kind{
 	Name: "accounts", Prefix: "AC", Tag: 'A', Shape: "account", Writes: world.Writes{Create: createAccount, Update: updateAccount},
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName"), world.TextFilter("Status", "Status")},

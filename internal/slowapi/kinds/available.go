@@ -1,4 +1,4 @@
-// Available phone numbers: the numbers for sale in each country, and their filters.
+// Available phone numbers: the numbers for sale in each country, and the filters for them.
 package kinds
 
 import (
@@ -16,11 +16,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// NumbersPerPrefix is the number of available numbers for each prefix of an offer.
+// NumbersPerPrefix is the number of phone numbers for sale with each prefix of an offer.
 const NumbersPerPrefix = 40
 
-// generateAvailable computes the i-th number for sale of an offer. Buying does not remove it from the list. It has no
-// SID, and it has a locality only if it is a local number of North America.
+// generateAvailable computes the values of a number for sale, by its index in an offer. Buying a number does not
+// remove it from the list. It has no SID. Only local numbers of North America have a locality.
 func generateAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Values {
 	tag := uint64(tagAvailable)
 	for _, c := range in.ISO + of.Path {
@@ -53,9 +53,8 @@ func generateAvailable(seed uint64, in *numberCountry, of *offer, i int64) table
 	return v
 }
 
-// AvailableNumbers answers the list of one type of number in one country. The list has no pages, although the
-// published schema has them. Twilio and the published examples show the first PageSize numbers and
-// the list's own URI.
+// AvailableNumbers answers with the list of one type of numbers for sale in one country. The list has no pages, although the
+// published schema describes some. Like Twilio, it shows the first PageSize numbers and the list's own URI.
 func AvailableNumbers(r *world.Request) format.Answer {
 	in := numberCountryOf(r.Incoming.Vars[1])
 	if in == nil {
@@ -87,7 +86,7 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	return table.Show(table.Part{Template: Shapes()["available_numbers"], Values: table.Values{"rows": rows, "uri": uri}}, "")
 }
 
-// CountryList answers the list of countries, or one country.
+// CountryList answers with the list of countries, or with one country.
 func CountryList(r *world.Request) format.Answer {
 	base := format.Version + "/Accounts/" + r.World.AccountSID(r.Account) + "/AvailablePhoneNumbers"
 	if len(r.Incoming.Vars) == 2 {
@@ -114,7 +113,7 @@ func (t *numberCountry) part(base string) table.Part {
 	return table.Part{Template: Shapes()["country"], Values: v}
 }
 
-// OfferNames are the names of number types in a country's subresource_uris, by path.
+// OfferNames are the names of the types of numbers in the subresource_uris of a country, by path.
 var OfferNames = map[string]string{
 	"Local": "local", "Mobile": "mobile", "TollFree": "toll_free", "National": "national",
 	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",
@@ -129,7 +128,7 @@ var AvailableFilters = []world.Filter{
 	exclusionFilter("ExcludeAllAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") != "none" }),
 	exclusionFilter("ExcludeLocalAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "local" }),
 	exclusionFilter("ExcludeForeignAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "foreign" }),
-	// Beta=false omits numbers that are new to Twilio. Beta=true shows all numbers.
+	// Beta=false leaves out numbers that are new to Twilio. Beta=true shows all numbers.
 	exclusionFilter("Beta", false, func(r *world.Row) bool { return r.Value("beta") == true }),
 	{Key: "NearNumber", Read: filterNearNumber},
 	{Key: "NearLatLong", Read: filterNearPoint},
@@ -138,7 +137,7 @@ var AvailableFilters = []world.Filter{
 	placeFilter("InLata", "lata"), placeFilter("InLocality", "locality"),
 }
 
-// exclusionFilter returns a filter that omits the numbers for which out returns true, if its value is when.
+// exclusionFilter returns a filter. If its value is when, it leaves out the numbers for which the function out returns true.
 func exclusionFilter(key string, when bool, out func(*world.Row) bool) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		asked, r := world.ReadBool(value)
@@ -146,7 +145,7 @@ func exclusionFilter(key string, when bool, out func(*world.Row) bool) world.Fil
 	}}
 }
 
-// areaFilter reads a three-digit area code of North America.
+// areaFilter parses the filter AreaCode: three digits, for North America.
 func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	if len(value) != 3 || !format.IsDigits(value) {
 		return world.Condition{}, format.NewInvalid("AreaCode is not valid: " + value)
@@ -154,14 +153,14 @@ func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer
 	return world.NewCondition(func(r *world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
 }
 
-// keypad is the digit of each letter on a telephone keypad, from a to z.
+// keypad has, for each letter from a to z, its digit on the keypad of a telephone.
 const keypad = "22233344455566677778889999"
 
-// numberPattern is the syntax of Contains: digits, letters for their digits on a keypad, * for any
-// digit, % at either end for any digits, + for the beginning and $ for the end of the number.
+// numberPattern is the syntax of the filter Contains: digits, letters that stand for digits on a keypad, * for any
+// digit, % at either end for any digits, + for the beginning of the number and $ for its end.
 var numberPattern = regexp.MustCompile(`^(\+?)%*([0-9A-Za-z*]*)%*(\$?)$`)
 
-// containsFilter reads a pattern of 2 to 16 characters that the number must contain.
+// containsFilter parses the filter Contains: a pattern of 2 to 16 characters that must be part of the number.
 func containsFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	m := numberPattern.FindStringSubmatch(value)
 	if m == nil {
@@ -180,7 +179,7 @@ func containsFilter(_ *world.Request, value string) (world.Condition, *format.An
 	return world.NewCondition(func(r *world.Row) bool { return contains(r.Value("number").(string)) }), nil
 }
 
-// placeFilter returns a filter for numbers in a place. Its value is the place or a phone number in that place.
+// placeFilter returns a filter for numbers in a place. Its value is the name of the place, or a phone number from that place.
 func placeFilter(key, name string) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		if at := placeOf(value); at != nil {
@@ -193,7 +192,8 @@ func placeFilter(key, name string) world.Filter {
 	}}
 }
 
-// readDistance returns the radius of a search in miles: the filter Distance, at most 500, or 25 by default.
+// readDistance returns the radius of a search in miles. It is the value of the filter Distance, at most 500, or 25 if
+// there is none.
 func readDistance(x *world.Request) (float64, *format.Answer) {
 	value := x.Query.Given["Distance"].Value
 	if value == "" {
@@ -206,7 +206,8 @@ func readDistance(x *world.Request) (float64, *format.Answer) {
 	return float64(n), nil
 }
 
-// distanceFilter only validates Distance. NearNumber and NearLatLong use its value.
+// distanceFilter returns an error response if Distance is not valid. It filters nothing; NearNumber and NearLatLong
+// use the value.
 func distanceFilter(x *world.Request, _ string) (world.Condition, *format.Answer) {
 	_, r := readDistance(x)
 	return world.MatchAll, r
@@ -220,7 +221,7 @@ func conditionNear(x *world.Request, lat, long float64) (world.Condition, *forma
 	}), r
 }
 
-// filterNearNumber reads a phone number and returns the condition that a number is near its place.
+// filterNearNumber parses a phone number. It returns the condition that a number is from a place near that number's place.
 func filterNearNumber(x *world.Request, value string) (world.Condition, *format.Answer) {
 	at := placeOf(value)
 	if at == nil {
@@ -229,7 +230,7 @@ func filterNearNumber(x *world.Request, value string) (world.Condition, *format.
 	return conditionNear(x, at["latitude"].(float64), at["longitude"].(float64))
 }
 
-// filterNearPoint reads a latitude and a longitude and returns the condition that a number is near that point.
+// filterNearPoint parses a latitude and a longitude. It returns the condition that a number is from a place near that point.
 func filterNearPoint(x *world.Request, value string) (world.Condition, *format.Answer) {
 	first, second, _ := strings.Cut(value, ",")
 	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
@@ -242,17 +243,17 @@ func filterNearPoint(x *world.Request, value string) (world.Condition, *format.A
 
 // numberCountry is a country whose phone numbers are for sale.
 type numberCountry struct {
-	ISO, Name, Code string // the ISO code, the name, and the calling code without plus
-	Beta            bool   // its numbers are new to Twilio
-	Requires        string // the type of address that its local numbers require
+	ISO, Name, Code string // the ISO code, the name, and the calling code without the plus sign
+	Beta            bool   // whether the numbers of the country are new to Twilio
+	Requires        string // the type of address that an owner of a local number must have
 	Offers          []offer
 }
 
 // offer is one type of number that is for sale in a country.
 type offer struct {
-	Path   string   // the last part of the list's path, such as Local
-	Fronts []string // the prefixes of the numbers after the calling code
-	Size   int      // the number of digits after the prefix
+	Path   string   // the last part of the path of the list, such as Local
+	Fronts []string // the digits with which numbers begin after the calling code
+	Size   int      // the number of digits after Fronts
 }
 
 //go:embed countries.json
@@ -261,7 +262,7 @@ var rawCountries []byte
 // NumberCountries returns the countries whose phone numbers are for sale.
 var NumberCountries = format.DecodeEmbedded[[]numberCountry](rawCountries)
 
-// find returns the first element for which wanted returns true, or nil if there is none.
+// find returns the first element for which wanted returns true. It returns nil if there is none.
 func find[T any](all []T, wanted func(*T) bool) *T {
 	for i := range all {
 		if wanted(&all[i]) {
@@ -279,10 +280,10 @@ func numberCountryOf(iso string) *numberCountry {
 //go:embed locales.json
 var rawLocales []byte
 
-// locales are the places of the area codes of North America, as values for templates.
+// locales are the places to which the area codes of North America belong, as values for templates.
 var locales = format.DecodeEmbedded[[]table.Values](rawLocales)
 
-// placeOf returns the place of a number of North America, or nil for any other number.
+// placeOf returns the place to which a number of North America belongs. It returns nil for any other number.
 func placeOf(number string) table.Values {
 	rest, there := strings.CutPrefix(number, "+1")
 	for _, at := range locales() {
@@ -293,7 +294,7 @@ func placeOf(number string) table.Values {
 	return nil
 }
 
-// miles returns the distance of two points in miles, along a great circle.
+// miles returns the distance between two points in miles, along a great circle.
 func miles(lat1, long1, lat2, long2 float64) float64 {
 	const earth, degree = 3958.8, math.Pi / 180
 	across := math.Sin((lat2 - lat1) / 2 * degree)

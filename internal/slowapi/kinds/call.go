@@ -1,4 +1,4 @@
-// Calls: their parties, lifecycle, filters and writes.
+// Calls: their parties, statuses, filters and writes.
 package kinds
 
 import (
@@ -32,16 +32,16 @@ var Calls = &world.Kind{
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 
-// call has the parties and the progress of a call, computed from the seed and the call's history.
+// call has the parties and the current status of a call. They are computed from the seed and from the changes to the call.
 type call struct {
 	progress  world.Progress
 	direction string
 	from, to  fake.Party
-	own       int64 // the index of the account's own number that was used, or -1
-	isChild   bool  // its parent is the call with the index before
+	own       int64 // the index of the account's own phone number that was used; -1 if none was
+	isChild   bool  // whether the call is a child of the call with the index before
 }
 
-// Roles of calls. Every five consecutive calls include one inbound parent call, directly followed by its child.
+// The roles of calls. Of every five consecutive calls, one is an inbound parent call, and the next is its child.
 const (
 	roleAlone = iota
 	roleParent
@@ -60,13 +60,13 @@ func callRole(seed uint64, i int64) int {
 	return roleAlone
 }
 
-// outcomes are the possible lifecycles of a record with their cumulative probabilities.
+// outcomes are the possible sequences of statuses of a record, with their probabilities.
 type outcomes []struct {
-	Below int      // the plan is chosen if the random number is below this and not below the limits before
-	Plan  []string // the status at each step
+	Below int      // the sequence is chosen if a random number is below this and not below the limits before
+	Plan  []string // the statuses in their order
 }
 
-// pick returns the plan for a random number.
+// pick returns the sequence of statuses for a random number.
 func (all outcomes) pick(luck int) []string {
 	for _, way := range all {
 		if luck < way.Below {
@@ -79,21 +79,21 @@ func (all outcomes) pick(luck int) []string {
 //go:embed lives.json
 var rawLives []byte
 
-// lifecycles are the outcomes of calls and messages. The first status of an inbound call is ringing, and that of
-// any other call is queued. 3 % of all calls never start.
+// lifecycles are the possible sequences of statuses of calls and messages. An inbound call begins with ringing, and
+// any other call with queued. 3 % of all calls never start.
 var lifecycles = format.DecodeEmbedded[*struct {
-	InboundCalls, OutboundCalls      outcomes // random numbers below 10,000
-	Received, WhatsApp, ByAPI, Sent  outcomes // random numbers below 1000
+	InboundCalls, OutboundCalls      outcomes // for random numbers below 10,000
+	Received, WhatsApp, ByAPI, Sent  outcomes // for random numbers below 1000
 	Scheduled, ForService, Delivered []string
 }](rawLives)
 
-// stateDuration is the number of seconds that a record stays in a status.
+// stateDuration says how many seconds a record stays in a status.
 type stateDuration struct {
 	status  string
 	seconds int64
 }
 
-// stateDurations returns the seconds that each status of a plan lasts. A status that is not named lasts other seconds.
+// stateDurations returns how many seconds each status of a plan lasts. A status that is not among named lasts other seconds.
 func stateDurations(plan []string, other int64, named ...stateDuration) (dwell [8]int64) {
 	for i, status := range plan {
 		dwell[i] = other
@@ -107,8 +107,8 @@ func stateDurations(plan []string, other int64, named ...stateDuration) (dwell [
 	return dwell
 }
 
-// callLifecycle computes the statuses and durations of a call. A parent call is always answered. Most calls are
-// short, and few are long.
+// callLifecycle computes the statuses of a call and how long they last. A parent call is always answered. Most calls
+// are short, and a few are long.
 func callLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	role, luck, side := callRole(s.Seed, i), d.IntBelow(10000), d.IntBelow(100)
@@ -130,7 +130,7 @@ func callLifecycle(s *world.Sequence, i int64) world.Progress {
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
-// readCall returns a call. Its parties come from the write that created the call, or else from the seed.
+// readCall returns a call. If a write created the call, its parties come from the write, otherwise from the seed.
 func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 	role := callRole(s.Seed, i)
 	c.own, c.progress, c.direction = -1, s.Progress(i), "outbound-api"
@@ -153,7 +153,7 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 	case c.progress.Plan[0] == "ringing":
 		c.direction, c.from, c.to = "inbound", them, us
 		if odd == 0 {
-			c.from.Text = "+266696687" // Twilio's number for an anonymous caller
+			c.from.Text = "+266696687" // the number that Twilio shows for an anonymous caller
 		}
 	case role == roleChild:
 		c.direction = "outbound-dial"
@@ -168,7 +168,8 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 
 var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
 
-// callValue returns the status or a time of a call, which most filters need, and nil for any other value.
+// callValue returns the status or a time of a call, because most filters need one of these. It returns nil for all
+// other values.
 func callValue(_ *world.World, s *world.Sequence, i int64, name string) any {
 	p := s.Progress(i)
 	switch start, end := callTimes(&p); name {
@@ -197,7 +198,7 @@ func callTimes(p *world.Progress) (start, end int64) {
 	return start, end
 }
 
-// createCall reads the form of POST to Calls.
+// createCall parses the form of a POST that creates a call.
 func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	to, from := form.Get("To"), form.Get("From")
 	switch {
@@ -213,14 +214,14 @@ func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]
 	return map[string]string{"To": to, "From": from}, nil
 }
 
-// isCallable reports whether a party can be called: a number in E.164, or a name that does not begin
-// with a plus (client:, sip:, short codes).
+// isCallable reports whether a text can be called: a number in E.164, or a name that does not begin with a plus sign
+// (client:, sip:, short codes).
 func isCallable(party string) bool {
 	return len(party) <= 256 && (party[0] != '+' || format.IsNumber(party))
 }
 
-// updateCall reads the form of POST to a call. It can end the call, or continue it with other instructions,
-// which no record shows.
+// updateCall parses the form of a POST to a call. Such a POST can end the call. It can also continue the call with
+// other instructions, which no record shows.
 func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	p := s.Progress(i)
 	begun := p.StatusTime("in-progress") != 0
@@ -247,7 +248,7 @@ func partyFilter(key string, party func(*world.Row) fake.Party) world.Filter {
 	}}
 }
 
-// parentFilter reads the SID of a parent call. The indexes of its children are at most 5 higher.
+// parentFilter parses the SID of a parent call. The indexes of the call's children are at most 5 higher than its own.
 func parentFilter(x *world.Request, value string) (world.Condition, *format.Answer) {
 	index, ok := x.World.Find(x.Sequence, value)
 	if !ok {
@@ -256,8 +257,8 @@ func parentFilter(x *world.Request, value string) (world.Condition, *format.Answ
 	return world.Condition{Test: func(r *world.Row) bool { return r.Value("parent") == value }, Lo: index, Hi: index + 5}, nil
 }
 
-// generateCall computes the values of a call. The order of its random numbers must not change, because the answers
-// depend on it. The price appears at the step after the final status.
+// generateCall computes the values of a call. The order in which it takes random numbers must not change, because
+// tests compare the responses. The price appears at the step after the final status.
 func generateCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	c := readCall(w, s, i)
 	start, end := callTimes(&c.progress)
@@ -299,7 +300,7 @@ func generateCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	return v
 }
 
-// duration returns the time from answering to the end of a call, in seconds, or 0 if nobody answered.
+// duration returns the time from the answer to the end of a call, in seconds. It returns 0 if nobody answered.
 func (c *call) duration() int64 {
 	_, end := callTimes(&c.progress)
 	answered := c.progress.StatusTime("in-progress")
@@ -309,7 +310,7 @@ func (c *call) duration() int64 {
 	return max(end-answered, 0)
 }
 
-// charge returns the price of a call in hundred-thousandths of a dollar: its rate for each started minute.
+// charge returns the price of a call in hundred-thousandths of a dollar. Each minute that has begun costs the same.
 func (c *call) charge(w *world.World) int64 {
 	rate := int64(850)
 	if c.direction != "inbound" {
@@ -321,7 +322,7 @@ func (c *call) charge(w *world.World) int64 {
 	return rate * max((c.duration()+59)/60, 1)
 }
 
-// rareSID returns a SID that is not in this world for one record in oneIn, and "" for the others.
+// rareSID returns a SID for one in oneIn records, and "" for the others. The SID belongs to no simulated record.
 func rareSID(prefix string, oneIn int, d *fake.Rng) string {
 	if d.IntBelow(oneIn) != 0 {
 		d.Next()

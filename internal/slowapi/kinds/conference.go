@@ -31,7 +31,7 @@ var Conferences = &world.Kind{
 
 var conferencePlan = []string{"init", "in-progress", "completed"}
 
-// conferenceLifecycle computes the statuses and durations of a conference. It lasts less than an hour.
+// conferenceLifecycle computes the statuses of a conference and how long they last. A conference lasts less than an hour.
 func conferenceLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	dwell := [8]int64{int64(5 + d.IntBelow(25)), int64(60 + min(d.IntBelow(2900), d.IntBelow(2900)))}
@@ -59,7 +59,7 @@ func generateConference(w *world.World, s *world.Sequence, i int64) table.Values
 // EndedViaAPI is the reason for the end of a conference that a request ended.
 const EndedViaAPI = "conference-ended-via-api"
 
-// conferenceEnd returns the reason for the end of a conference, and the SID of the call that ended it or "".
+// conferenceEnd returns why a conference ended, and the SID of the call that ended it. The SID is "" if no call did.
 func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (reason, call string) {
 	who, why := d.IntBelow(participantCount(s, i)), d.IntBelow(100)
 	switch given, set := s.WrittenValue(i, "Reason"); {
@@ -82,7 +82,7 @@ func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (rea
 	return reason, call
 }
 
-// updateConference reads the form of POST to a conference. It can end the conference, or make an
+// updateConference parses the form of a POST to a conference. Such a POST can end the conference. It can also make an
 // announcement, which no record shows.
 func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	p := s.Progress(i)
@@ -99,7 +99,7 @@ func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Value
 
 // Participants are the calls in conferences.
 var Participants = &world.Kind{
-	Name: "participants", Prefix: "CP", Tag: 'P', // its SID appears only in page tokens
+	Name: "participants", Prefix: "CP", Tag: 'P', // its SID occurs only in page tokens
 	Generate: generateParticipant, Shape: "participant",
 	Owner: Conferences, SlotsPerOwner: seats, IsUsed: isSeatTaken,
 	Find: findParticipant,
@@ -109,10 +109,10 @@ var Participants = &world.Kind{
 	Writes: world.Writes{Update: updateParticipant, CanDelete: true},
 }
 
-// seats is the number of indexes that each conference has for its participants.
+// seats is the number of indexes for participants that each conference has.
 const seats = 8
 
-// participantFields are the boolean form fields of a participant, each with the name of its value.
+// participantFields are the fields of the form for a participant that are true or false, each with the name of its value.
 var participantFields = [][2]string{{"Muted", "muted"}, {"Hold", "hold"}, {"Coaching", "coaching"}, {"EndConferenceOnExit", "end_on_exit"}}
 
 // participantCount returns the number of participants of a conference, from 2 to 5.
@@ -121,9 +121,9 @@ func participantCount(s *world.Sequence, conference int64) int {
 	return 2 + d.IntBelow(4)
 }
 
-// participantCall returns the index of the call in a seat of a conference, or -1 if there is none. A seeded
-// conference has answered calls of its own block and, if these are too few, other calls of the block. A
-// later conference has calls that were created just before it.
+// participantCall returns the index of the call in a seat of a conference. It returns -1 if there is none. A seeded
+// conference has answered calls of its own block, and if these are too few, other calls of the block. A conference
+// that was created later has calls that were created just before it.
 func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	if conference >= s.SeededCount {
 		before := s.Siblings[Calls].FirstSince(s.CreationTime(conference)) - 1
@@ -144,9 +144,8 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	return -1
 }
 
-// isSeatTaken reports whether a seat has a participant. A completed conference has none, because Twilio's list
-// is empty then (saintpete/logrole issue 4, the connector of Airbyte). The quirk participants-kept
-// changes that.
+// isSeatTaken reports whether a seat has a participant. Seats of a completed conference have none, because Twilio's list is
+// empty then (saintpete/logrole issue 4, and the connector of Airbyte). The quirk participants-kept changes that.
 func isSeatTaken(w *world.World, s *world.Sequence, i int64) bool {
 	rooms, room, seat := s.Siblings[Conferences], i/seats, int(i%seats)
 	if !rooms.HasRecord(room) || seat >= participantCount(rooms, room) {
@@ -190,14 +189,14 @@ func generateParticipant(w *world.World, s *world.Sequence, i int64) table.Value
 		v["status"] = [...]string{"queued", "connecting", "ringing"}[pick]
 	}
 	updated := max(joined, s.LastWrite(i))
-	if v["host"] = seat == 0 && p.Status() != "init"; v["host"] == true { // the conference begins when the host joins
+	if v["host"] = seat == 0 && p.Status() != "init"; v["host"] == true { // the conference begins when its host joins
 		updated = max(updated, p.StatusTime("in-progress"))
 	}
 	v["updated"] = updated
 	return v
 }
 
-// findParticipant returns the index of a participant by the SID of its call, or else by its label.
+// findParticipant returns the index of a participant by the SID of its call, otherwise by its label.
 func findParticipant(w *world.World, s *world.Sequence, room int64, name string) (int64, bool) {
 	by := "label"
 	if _, isCall := w.Find(s.Siblings[Calls], name); isCall {
@@ -211,7 +210,7 @@ func findParticipant(w *world.World, s *world.Sequence, room int64, name string)
 	return 0, false
 }
 
-// updateParticipant reads the form of POST to a participant.
+// updateParticipant parses the form of a POST to a participant.
 func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	fields := map[string]string{}
 	for _, field := range participantFields {

@@ -1,4 +1,4 @@
-// Incidents: errors and warnings during calls and messages, and their notifications.
+// Incidents: errors and warnings that occur during calls and messages, and the notifications about them.
 package kinds
 
 import (
@@ -17,9 +17,9 @@ import (
 // incident is one error or warning that a call or message can cause.
 type incident struct {
 	Code   int64
-	Level  string // error, warning, notice or debug
-	Says   string // the message, in which {to}, {from}, {body} and {url} are replaced
-	Status int    // the HTTP status of the webhook's answer, or 0 if it was not called or did not answer
+	Level  string // the log level: error, warning, notice or debug
+	Says   string // the message, in which {to}, {from}, {body} and {url} are placeholders
+	Status int    // the HTTP status with which the webhook answered; 0 if it was not called or did not answer
 }
 
 //go:embed incidents.json
@@ -30,11 +30,11 @@ var rawIncidents []byte
 var incidents = format.DecodeEmbedded[struct {
 	Calls    []incident
 	Messages []incident
-	Failures []struct { // reasons why messages are not delivered
+	Failures []struct { // why messages may not be delivered
 		Code   int64
 		Reason string
 	}
-	Events []struct { // the type of an event, the type of its resource, and the changed field with both values
+	Events []struct { // the type of an event, the type of its resource, and the field that changed, with its value before and after
 		Type, To, Field, Old, New string
 	}
 }](rawIncidents)
@@ -48,7 +48,7 @@ func chooseIncident(of *world.Kind, d *fake.Rng) incident {
 	return all[d.IntBelow(len(all))]
 }
 
-// encodeForm encodes names and values as a URL-encoded form, in the given order.
+// encodeForm encodes pairs of a name and a value as a URL-encoded form. It keeps their order.
 func encodeForm(namesAndValues ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(namesAndValues); i += 2 {
@@ -60,9 +60,9 @@ func encodeForm(namesAndValues ...string) string {
 	return b.String()
 }
 
-// generateIncident computes the values of a notification or alert about a call or message: the request to
-// the webhook and its answer. A carrier's error has no webhook request. A webhook called by GET
-// receives its variables in the query. The value text is the message as a form, as Twilio sends it.
+// generateIncident computes the values of a notification or alert about a call or message: the request to a webhook,
+// and its response. An error of a carrier has no webhook request. If the webhook is called by GET, its variables are
+// in the query. Like Twilio, it writes the message as a form into the value text.
 func generateIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.Values {
 	trouble, of := chooseIncident(s.Kind, &d), s.Kind.Generate(w, s, i)
 	from, to, status, body := text(of, "from"), text(of, "to"), text(of, "status"), text(of, "body")
@@ -111,7 +111,7 @@ var Notifications = &world.Kind{
 	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Generate: generateNotification, Value: notificationValue,
 	Shape: "notification",
 	Count: countIncidents,
-	// A notification is created two seconds after its call.
+	// A notification is created two seconds after the call it is about.
 	CreationTime: func(s *world.Sequence, i int64) int64 {
 		calls := s.Siblings[Calls]
 		return min(calls.CreationTime(notifiedCall(s.Seed, i))+2, calls.Newest)
@@ -119,19 +119,19 @@ var Notifications = &world.Kind{
 	Filters: append([]world.Filter{world.TextFilter("Log", "log")}, world.TimeFilters("MessageDate", false, "created")...),
 }
 
-// callsPerIncident is the number of calls for each notification, and for each alert.
+// callsPerIncident says that there is one notification, and one alert, for this many calls.
 const callsPerIncident = 50
 
 func countIncidents(w *world.World) int64 { return w.Records / callsPerIncident }
 
-// notifiedCall returns the index of the call that a notification is about. One of every 50 calls has a notification. It
-// is never one of the last 10, so notifications have the same order as their calls.
+// notifiedCall returns the index of the call that a notification is about. Of every 50 calls, one has a notification.
+// It is never among the last 10 of them, so that notifications have the same order as their calls.
 func notifiedCall(seed uint64, i int64) int64 {
 	d := fake.RngFor(seed, tagIncidents, i)
 	return i*callsPerIncident + int64(d.IntBelow(callsPerIncident-10))
 }
 
-// NotificationsOf returns the condition for the notifications of a call, which are one or none.
+// NotificationsOf returns the condition for the notifications of a call. There is at most one.
 func NotificationsOf(w *world.World, _ *world.Sequence, call int64) world.Condition {
 	i := call / callsPerIncident
 	if notifiedCall(w.Seed, i) != call {
@@ -140,14 +140,15 @@ func NotificationsOf(w *world.World, _ *world.Sequence, call int64) world.Condit
 	return world.Condition{Lo: i, Hi: i}
 }
 
-// generateNotification computes the values of a notification. A single notification shows more of them than a list.
+// generateNotification computes the values of a notification. A single notification has more of them than a
+// notification in a list.
 func generateNotification(w *world.World, s *world.Sequence, i int64) table.Values {
 	v := generateIncident(w, s.Siblings[Calls], notifiedCall(s.Seed, i), s.Random(i))
 	v["created"], v["log"] = notificationValue(w, s, i, "created"), notificationValue(w, s, i, "log")
 	return v
 }
 
-// notificationValue returns the creation time or the log level of a notification, which are all that filters need.
+// notificationValue returns the creation time or the log level of a notification. Filters need no other values.
 func notificationValue(_ *world.World, s *world.Sequence, i int64, name string) any {
 	d := s.Random(i)
 	switch {

@@ -1,4 +1,5 @@
-// Package kinds computes the records of each kind, and has the templates that show them as Twilio does.
+// Package kinds computes the simulated records of each kind. It also has the templates with which they are written as
+// at Twilio.
 package kinds
 
 import (
@@ -13,7 +14,7 @@ import (
 //go:embed shapes
 var shapeFiles embed.FS
 
-// Shapes returns the templates, by the names of their files.
+// Shapes returns the templates by the names of their files.
 var Shapes = sync.OnceValue(func() map[string]*table.Template { return table.ParseAll(shapeFiles, "shapes") })
 
 // All are the kinds of all records that belong to an account.
@@ -22,7 +23,7 @@ var All = []*world.Kind{
 	Notifications, Alerts, Events, Queues, Members, Applications, CallerIDs, ApiKeys, SigningKeys, Addresses,
 }
 
-// Tags of random generators that belong to no kind.
+// The tags of random numbers that belong to no kind.
 const (
 	tagRoles    = 0x726f6c
 	tagMedia    = 0x6d6564
@@ -33,7 +34,7 @@ const (
 	tagCallEvents = 0x636576
 )
 
-// Tags of kinds whose SIDs appear in records of other kinds.
+// The tags of kinds whose SIDs occur in records of other kinds.
 const (
 	tagApplications = 0x4150
 	tagCallerIDs    = 0x504e
@@ -43,7 +44,8 @@ const (
 	tagQueues       = 0x5155
 )
 
-// generateHex returns the SID of something that is not a record of this world, or a secret: prefix and 32 hex digits.
+// generateHex returns a SID of something that is no simulated record, or a secret. It consists of prefix and 32
+// hexadecimal digits.
 func generateHex(prefix string, tag uint64, s *world.Sequence, i int64) string {
 	d := fake.RngFor(s.Seed, tag, i)
 	return string(d.Hex([]byte(prefix), 16))

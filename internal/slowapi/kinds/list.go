@@ -1,4 +1,4 @@
-// Lists whose rows have no SIDs and are numbered, and the events of calls.
+// Lists whose rows have no SIDs and are numbered instead, and the events of calls.
 package kinds
 
 import (
@@ -12,11 +12,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// listToken is the prefix of a page token of a numbered list.
+// listToken begins the page tokens of lists whose rows are numbered.
 const listToken = "AP"
 
-// numberedPage answers with a page of a list of count numbered rows. A page token is the encoded number of the
-// page, as for Twilio's usage records: APMQ== is page 1.
+// numberedPage answers with a page of a list that has count rows without SIDs. Its page token contains the number of
+// the page, as in Twilio's usage records: APMQ== is page 1.
 func numberedPage(r *world.Request, count int64, row func(place int64) table.Part) format.Answer {
 	p, refused := r.ReadPageSize()
 	if refused != nil {
@@ -44,13 +44,13 @@ func numberedPage(r *world.Request, count int64, row func(place int64) table.Par
 	return r.List(p, table.AppendParts(nil, rows, ""), int(last-first), next, pageToken(at-1))
 }
 
-// pageToken returns the token of a page.
+// pageToken returns the page token for the page of a number.
 func pageToken(number int64) string {
 	return listToken + base64.StdEncoding.EncodeToString([]byte(strconv.FormatInt(max(number, 0), 10)))
 }
 
-// CallEvents answers the list of a call's events, which have no SIDs. The events are the creation of an outbound call,
-// the webhook request when the call started, and the status callback at its end.
+// CallEvents answers with the list of a call's events. These have no SIDs. They are the creation of an outbound call,
+// the webhook request at the start of the call, and the status callback at its end.
 func CallEvents(r *world.Request) format.Answer {
 	w := r.World
 	all := w.Sequences[r.Account][Calls]

@@ -27,7 +27,7 @@ var Media = &world.Kind{
 	Writes:  world.Writes{CanDelete: true},
 }
 
-// MediaSlots is the number of indexes that each message has for its media. Most of them are empty.
+// MediaSlots is the number of indexes for media that each message has. Most of them are not used.
 const MediaSlots = 16
 
 // maxMedia is the maximum number of media in a message.
@@ -54,7 +54,7 @@ func deletedMediaCount(w *world.World, s *world.Sequence, message int64) int {
 	return end - first
 }
 
-// pictureType returns the content type of a medium.
+// pictureType returns the media type of a picture.
 func pictureType(s *world.Sequence, i int64) string {
 	d := s.Random(i)
 	return [...]string{"image/png", "image/jpeg"}[d.IntBelow(2)]
@@ -71,8 +71,8 @@ func MediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
 
 const tagPictures = 0x706963
 
-// PictureOf returns the content of a medium: the sample picture of its type, followed by a tag that makes
-// each medium unique. Image decoders ignore bytes after the end of the image.
+// PictureOf returns a picture: the sample picture of its type, followed by bytes that make it different from all
+// others. Image decoders ignore bytes after the end of the image.
 func PictureOf(s *world.Sequence, i int64) format.Content {
 	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(s.Seed, tagPictures, i+MediaSlots*int64(s.Account)<<40)))
 	sort := pictureType(s, i)

@@ -1,4 +1,4 @@
-// Messages: their parties, lifecycle, filters and writes.
+// Messages: their parties, statuses, filters and writes.
 package kinds
 
 import (
@@ -34,22 +34,23 @@ var Messages = &world.Kind{
 	},
 }
 
-// message has the parties and the progress of a message, computed from the seed and the message's history.
+// message has the parties and the current status of a message. They are computed from the seed and from the changes
+// to the message.
 type message struct {
 	progress  world.Progress
 	direction string
 	from, to  fake.Party
-	service   bool // sent through a messaging service
+	service   bool // whether the message was sent through a messaging service
 	whatsapp  bool
 }
 
-// MediaMessage returns the index of the message with media in a block of twenty messages.
+// MediaMessage returns the index of the message that has media. Each block of twenty messages has one.
 func MediaMessage(seed uint64, block int64) int64 {
 	d := fake.RngFor(seed, tagMedia, block)
 	return block*20 + int64(d.IntBelow(20))
 }
 
-// choosePlan sets the direction of a message and returns the statuses it goes through.
+// choosePlan sets the direction of a message. It returns the statuses that the message goes through.
 func (m *message) choosePlan(d *fake.Rng) []string {
 	way, luck, odd := d.IntBelow(1000), d.IntBelow(1000), d.IntBelow(100)
 	can := lifecycles()
@@ -72,7 +73,7 @@ func (m *message) choosePlan(d *fake.Rng) []string {
 	return plan
 }
 
-// messageLifecycle computes the statuses and durations of a message. For a message that a write created the
+// messageLifecycle computes the statuses of a message and how long they last. If a write created the message, its
 // statuses depend on the form of the write.
 func messageLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
@@ -93,7 +94,7 @@ func messageLifecycle(s *world.Sequence, i int64) world.Progress {
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
-// readMessage returns a message. Its parties come from the write that created the message, or else from the seed.
+// readMessage returns a message. If a write created the message, its parties come from the write, otherwise from the seed.
 func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	m.progress, m.direction = s.Progress(i), "outbound-api"
 	if s.IsCreatedByWrite(i) {
@@ -109,11 +110,11 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	case m.whatsapp:
 		us.Prefix, them.Prefix = "whatsapp:", "whatsapp:"
 	case odd < 2:
-		us.Text = "72975" // a short code
+		us.Text = "72975" // the sender or recipient is a short code
 	case odd < 4 && m.direction == "inbound":
 		them.Text = "40404"
 	case odd < 6 && m.direction != "inbound" && fake.HomeOf(w.Seed, them.Index).Code != "1":
-		us.Text = "ACME" // an alphanumeric sender
+		us.Text = "ACME" // the sender is a name and not a number
 	}
 	m.from, m.to = us, them
 	if m.direction == "inbound" {
@@ -122,13 +123,14 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	return m
 }
 
-// messageValue returns when a message was sent. That is the only value that filters need besides the parties.
+// messageValue returns when a message was sent. Filters need no other value besides the parties.
 func messageValue(_ *world.World, s *world.Sequence, i int64, _ string) any {
 	p := s.Progress(i)
 	return sendTime(&p)
 }
 
-// sendTime returns when a message was sent, received or failed, in Unix seconds, or 0 if none has happened yet.
+// sendTime returns when a message was sent, was received or failed, in Unix seconds. It returns 0 if none of these
+// has happened yet.
 func sendTime(p *world.Progress) int64 {
 	for _, status := range [...]string{"sent", "received", "failed"} {
 		if t := p.StatusTime(status); t != 0 {
@@ -163,7 +165,7 @@ func generateMessage(w *world.World, s *world.Sequence, i int64) table.Values {
 		body = fake.Body(d, media > 0)
 	}
 	parts := 0
-	if text, set := s.WrittenValue(i, "Segments"); set { // a message whose body was emptied keeps its number of segments
+	if text, set := s.WrittenValue(i, "Segments"); set { // the number of segments stays the same when the body is emptied
 		parts, _ = strconv.Atoi(text)
 	} else {
 		parts = charset.CountSMS(body).Segments
@@ -184,7 +186,7 @@ func (m *message) segmentPrice(w *world.World) int64 {
 	return 790
 }
 
-// mediaPrefix returns the SID prefix of a message with media, or "" for any other message.
+// mediaPrefix returns the prefix of the SID of a message that has media. It returns "" for any other message.
 func mediaPrefix(s *world.Sequence, i int64) string {
 	if mediaCount(s, i) > 0 {
 		return "MM"
@@ -192,13 +194,13 @@ func mediaPrefix(s *world.Sequence, i int64) string {
 	return ""
 }
 
-// rewriteMessage returns the fields to set when a message's body changes: the new body, and the number of
+// rewriteMessage returns the values to set when the body of a message changes: the new body, and the number of
 // segments of the old body.
 func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map[string]string {
 	return map[string]string{"Segments": text(generateMessage(w, s, i), "segments"), "Body": body}
 }
 
-// createMessage reads the form of POST to Messages.
+// createMessage parses the form of a POST that creates a message.
 func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	to, from, text, service := form.Get("To"), form.Get("From"), form.Get("Body"), form.Get("MessagingServiceSid")
 	switch {
@@ -223,13 +225,13 @@ func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[stri
 	if media := len(form["MediaUrl"]); media > maxMedia {
 		return nil, format.Refuse(http.StatusBadRequest, 21623, "Number of media files exceeds allowed limit")
 	} else if media > 0 {
-		fields["MediaUrl"] = strconv.Itoa(media) // store the number of media, not their URLs
+		fields["MediaUrl"] = strconv.Itoa(media) // only the number of media is stored, not their URLs
 	}
 	return fields, nil
 }
 
-// updateMessage reads the form of POST to a message. It can empty the body, or cancel a message that
-// was not sent yet.
+// updateMessage parses the form of a POST to a message. Such a POST can empty the body, or cancel a message that has
+// not been sent yet.
 func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	status := form.Get("Status")
 	p := s.Progress(i)

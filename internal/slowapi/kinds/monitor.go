@@ -10,11 +10,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Alerts are the alerts of the Monitor API. Twilio does not document the filter ResourceSid, but Logrole uses it.
+// Alerts are the alerts of the Monitor API. The filter ResourceSid is not in Twilio's documentation, but Logrole uses it.
 var Alerts = &world.Kind{
 	Name: "alerts", Prefix: "NO", Tag: 0x4e4c, Generate: generateAlert, Shape: "alert",
 	Count: countIncidents,
-	// An alert is created two seconds after its call or message.
+	// An alert is created two seconds after the call or message it is about.
 	CreationTime: func(s *world.Sequence, i int64) int64 {
 		of, subject, _ := alertSubject(s, i)
 		return min(of.CreationTime(subject)+2, s.Newest)
@@ -28,9 +28,9 @@ var Alerts = &world.Kind{
 	Arrives: true,
 }
 
-// alertSubject returns the call or message that an alert is about, and a random generator for the alert's other values.
-// A seeded alert is about one of 50 calls or one of 100 messages of the same time, never about the last fifth of
-// them, so alerts have the same order as their subjects. A later alert is about any seeded call or message.
+// alertSubject returns the call or message that an alert is about, and the random numbers for the other values of the alert. A
+// seeded alert is about one of 50 calls or one of 100 messages of its time. These are never among the last fifth, so that
+// alerts have the same order as their subjects. An alert that was created later is about any seeded call or message.
 func alertSubject(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d fake.Rng) {
 	d = s.Random(i)
 	of, each := s.Siblings[Calls], int64(1)
@@ -44,9 +44,9 @@ func alertSubject(s *world.Sequence, i int64) (of *world.Sequence, subject int64
 	return of, subject, d
 }
 
-// limitToMonth returns a filter that refuses a range of more than 30 days. Without EndDate the range ends now. Twilio
-// documents that queries for alerts older than 30 days are not supported, but not their answer. The
-// quirk range-forgiven accepts them.
+// limitToMonth returns a filter that refuses a range of more than 30 days. Without EndDate, the range ends now.
+// According to Twilio's documentation, older alerts cannot be queried; the response to such a query is not
+// documented. The quirk range-forgiven permits it.
 func limitToMonth(read func(*world.Request, string) (world.Condition, *format.Answer)) func(*world.Request, string) (world.Condition,
 	*format.Answer) {
 	return func(x *world.Request, value string) (world.Condition, *format.Answer) {
@@ -63,7 +63,7 @@ func limitToMonth(read func(*world.Request, string) (world.Condition, *format.An
 	}
 }
 
-// generateAlert computes the values of an alert. A single alert shows more of them than a list.
+// generateAlert computes the values of an alert. A single alert has more of them than an alert in a list.
 func generateAlert(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, subject, d := alertSubject(s, i)
 	v := generateIncident(w, of, subject, d)
@@ -85,11 +85,11 @@ var Events = &world.Kind{
 	},
 }
 
-// createdFilters are the filters for events on a date, up to its end, and from its beginning.
+// createdFilters are the filters for events of a day, for events until the end of a day, and for events since its beginning.
 var createdFilters = world.TimeFilters("Date", true, "created")
 
-// generateEvent computes the values of an event. Its actor is one of six users, who appear in no other record. Its IP address
-// is from the range for documentation (RFC 5737). Its API key is not among the keys of the account.
+// generateEvent computes the values of an event. Its actor is one of six users who occur nowhere else. Its IP address
+// is reserved for documentation (RFC 5737). Its API key is not one of the account's keys.
 func generateEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 	d := s.Random(i)
 	all := incidents().Events

@@ -1,4 +1,4 @@
-// Phone numbers that the account owns, and caller IDs: other people's numbers that outgoing calls may show.
+// Phone numbers that the account owns, and caller IDs: numbers of other people that outgoing calls may show.
 package kinds
 
 import (
@@ -22,8 +22,8 @@ var Numbers = settingKind(world.Kind{
 	},
 }, generateNumber, deriveCapabilities)
 
-// generateNumber sets the phone number and its webhooks. The numbers of London and Berlin require the second and
-// the third address.
+// generateNumber sets the phone number and its webhooks. The numbers of London and Berlin require an address: the
+// account's second and third.
 func generateNumber(w *world.World, s *world.Sequence, i int64, fields map[string]string) {
 	number := fake.OwnNumber(w.Seed, i)
 	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
@@ -33,13 +33,13 @@ func generateNumber(w *world.World, s *world.Sequence, i int64, fields map[strin
 	}
 }
 
-// deriveCapabilities sets whether a number can send SMS and MMS.
+// deriveCapabilities sets whether a phone number can send SMS and MMS.
 func deriveCapabilities(_ *world.World, _ *world.Sequence, _ int64, v table.Values) {
 	north := strings.HasPrefix(text(v, "PhoneNumber"), "+1")
 	v["mms"], v["sms"] = north, north || v["Type"] != "local"
 }
 
-// buyNumber reads the form of a purchase. The form has the number to buy, or an area code in which to choose one.
+// buyNumber parses the form that buys a phone number. The form has the number, or an area code in which one is chosen.
 func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	fields, r := allRules()["incoming_phone_numbers"].read(form)
 	if r != nil {
@@ -57,7 +57,7 @@ func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]s
 	return fields, nil
 }
 
-// sortOf returns the type of a number by its first digits: local, mobile or toll-free.
+// sortOf returns the type of a phone number, according to its first digits: local, mobile or toll-free.
 func sortOf(number string) string {
 	begins := func(front string) bool { return strings.HasPrefix(number, front) }
 	switch {
@@ -74,7 +74,7 @@ func ownSID(w *world.World, own int64) string {
 	return w.SID(w.Sequences[0][Numbers], own)
 }
 
-// CallerIDs are the caller IDs of an account. Their SIDs begin with PN, as those of owned numbers do.
+// CallerIDs are the caller IDs of an account. Their SIDs begin with PN, like those of phone numbers that the account owns.
 var CallerIDs = settingKind(world.Kind{
 	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id",
 	Writes:  world.Writes{Create: addCallerID, CreateStatus: http.StatusOK, CanDelete: true},
@@ -83,8 +83,8 @@ var CallerIDs = settingKind(world.Kind{
 	fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
 }, deriveValidation)
 
-// addCallerID reads the form of a new caller ID. Twilio calls the number and waits for a code. Here the number is
-// verified at once.
+// addCallerID parses the form that adds a caller ID. Twilio calls the number and waits until a code is entered. Here
+// the number counts as verified at once.
 func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	number := form.Get("PhoneNumber")
 	if !format.IsNumber(number) {
@@ -97,8 +97,8 @@ func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string
 	return fields, r
 }
 
-// deriveValidation sets the validation code and the SID of the call that announces it. That call is not a
-// record of this world.
+// deriveValidation sets the validation code, and the SID of the call that announces the code. That call is not a
+// simulated record.
 func deriveValidation(_ *world.World, s *world.Sequence, i int64, v table.Values) {
 	v["validation_call"] = generateHex("CA", world.TagSecrets<<8|tagCallerIDs, s, i)
 	d := fake.RngFor(s.Seed, world.TagSecrets<<16|tagCallerIDs, i)

@@ -1,4 +1,4 @@
-// Queues, and their members, which are waiting calls.
+// Queues, and their members, which are calls that wait.
 package kinds
 
 import (
@@ -20,12 +20,12 @@ var Queues = settingKind(world.Kind{
 	}},
 }, nil, func(w *world.World, s *world.Sequence, i int64, v table.Values) {
 	size, waited := countWaiting(w, s, i)
-	limit, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // 0 if an edited journal has no number here
+	limit, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // if an edited journal has no number here, the limit is 0
 	v["current_size"], v["average_wait_time"], v["max_size"] = size, waited/max(size, 1), limit
 })
 
-// countWaiting returns the number of members in a queue and the sum of their waiting times in seconds. It reads all
-// members of all queues, which are few.
+// countWaiting returns the number of members of a queue, and the sum of their waiting times in seconds. It reads the
+// members of all queues, which are only a few.
 func countWaiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64) {
 	in := w.Sequences[s.Account][Members]
 	for i := range in.Count() {
@@ -37,7 +37,7 @@ func countWaiting(w *world.World, s *world.Sequence, queue int64) (size, waited 
 	return size, waited
 }
 
-// Members are the members of queues. They have no SID of their own; an internal SID appears only in page tokens.
+// Members are the members of queues. Their SIDs are internal and occur only in page tokens.
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
 	Generate: generateMember, Shape: "member",
@@ -48,8 +48,8 @@ var Members = &world.Kind{
 // maxMembers is the maximum number of members in all queues together.
 const maxMembers = 120
 
-// memberCall returns the index of a member's call. Every third of the newest calls is a member, whatever its
-// status. A higher index is an older call, which is nearer to the front of its queue.
+// memberCall returns the index of the call that is a member. Every third of the newest calls is a member, whatever
+// its status. Older calls are nearer to the front of their queue.
 func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 
 // queueOf returns the index of a member's queue.
@@ -63,7 +63,7 @@ func waitOf(w *world.World, s *world.Sequence, i int64) int64 {
 	return max(w.Now().Unix()-w.Sequences[s.Account][Calls].CreationTime(memberCall(w, i)), 0)
 }
 
-// generateMember computes the values of a member. Its position in the queue counts from 1 at the front.
+// generateMember computes the values of a member. Its position in the queue is 1 at the front.
 func generateMember(w *world.World, s *world.Sequence, i int64) table.Values {
 	calls, queue, position := w.Sequences[s.Account][Calls], queueOf(s, i), int64(1)
 	for other := i + 1; other < s.Count(); other++ {
@@ -83,7 +83,7 @@ func MembersOf(w *world.World, s *world.Sequence, queue int64) world.Condition {
 	return world.NewCondition(func(r *world.Row) bool { return r.Value("queue") == sid })
 }
 
-// findMember returns the index of a member by the SID of its call, or of the first member if the name is Front.
+// findMember returns the index of a member by the SID of its call. The name "Front" means the first member.
 func findMember(w *world.World, s *world.Sequence, queue int64, name string) (int64, bool) {
 	if name == "Front" {
 		for i := s.Count() - 1; i >= 0; i-- {

@@ -30,7 +30,7 @@ var Recordings = &world.Kind{
 	Writes: world.Writes{CanDelete: true, ShowsDeleted: true},
 }
 
-// RecordingDates are the only filters in the list of recordings of one call or conference.
+// RecordingDates are the filters for the list of recordings of a call or conference. This list has no other filters.
 var RecordingDates = world.TimeFilters("DateCreated", false, "created")
 
 var (
@@ -38,7 +38,8 @@ var (
 	absentPlan   = []string{"absent"}
 )
 
-// recordingLifecycle computes the statuses and durations of a recording. It runs as long as its call or conference.
+// recordingLifecycle computes the statuses of a recording and how long they last. A recording ends together with its
+// call or conference.
 func recordingLifecycle(s *world.Sequence, i int64) world.Progress {
 	of := SubjectOf(s, i)
 	d := s.Random(i)
@@ -53,9 +54,9 @@ func recordingLifecycle(s *world.Sequence, i int64) world.Progress {
 	return world.Progress{Plan: recordedPlan, Dwell: [8]int64{length, int64(2 + d.IntBelow(20)), int64(5 + d.IntBelow(55))}}
 }
 
-// generateRecording computes the values of a recording. The published documents have one shape for all recordings, one
-// for those of a call and one for those of a conference. A recording does not end before its call or
-// conference. Each started minute has a price, which appears at the step after the final status.
+// generateRecording computes the values of a recording. Twilio's documentation has three shapes: for all recordings,
+// for those of a call and for those of a conference. A recording does not end before its call or conference. Each
+// minute that has begun has a price, which appears at the step after the final status.
 func generateRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, p, d := SubjectOf(s, i), s.Progress(i), fake.RngFor(s.Seed, tagRecorded<<8, i)
 	two, pick := d.IntBelow(2) == 0, d.IntBelow(10)
@@ -63,7 +64,7 @@ func generateRecording(w *world.World, s *world.Sequence, i int64) table.Values 
 		"call": w.SID(s.Siblings[Calls], of.Call), "conference": "", "channels": int64(1), "source": "Trunking", "created": p.Created,
 		"start": of.Since, "price": "",
 	}
-	end := int64(0) // when the call or conference ended, or 0
+	end := int64(0) // when the call or conference ended; 0 if it has not ended yet
 	if of.Conference >= 0 {
 		room := s.Siblings[Conferences].Progress(of.Conference)
 		end = room.StatusTime("completed")
@@ -128,20 +129,20 @@ func subjectFilter(name string) func(*world.Request, string) (world.Condition, *
 	}
 }
 
-// readIncludeDeleted reads IncludeSoftDeleted, which adds recently deleted recordings to the list.
+// readIncludeDeleted parses IncludeSoftDeleted, which adds recently deleted recordings to the list.
 func readIncludeDeleted(x *world.Request, value string) (world.Condition, *format.Answer) {
 	buried, r := world.ReadBool(value)
 	x.IncludeDeleted = buried
 	return world.MatchAll, r
 }
 
-// AddDeleted reports whether a query asks for recently deleted recordings too.
+// AddDeleted reports whether a query requests recently deleted recordings, too.
 func AddDeleted(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
 }
 
-// AudioOf returns the audio of a recording, or false if the recording is not complete yet. RequestedChannels "1" or "2"
-// sets the number of channels. Otherwise the audio has as many channels as were recorded.
+// AudioOf returns the audio of a recording. complete is false if the recording has not ended yet. If
+// requestedChannels is "1" or "2", the audio has that many channels, otherwise as many as were recorded.
 func AudioOf(w *world.World, s *world.Sequence, i int64, mp3 bool, requestedChannels string) (c format.Content, complete bool) {
 	v := generateRecording(w, s, i)
 	channels := v["channels"].(int64)
@@ -172,7 +173,7 @@ var (
 	failedPlan      = []string{"in-progress", "failed"}
 )
 
-// transcriptionLifecycle computes the statuses and durations of a transcription.
+// transcriptionLifecycle computes the statuses of a transcription and how long they last.
 func transcriptionLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	dwell := [8]int64{int64(10 + d.IntBelow(80)), int64(5 + d.IntBelow(55))}
@@ -182,7 +183,7 @@ func transcriptionLifecycle(s *world.Sequence, i int64) world.Progress {
 	return world.Progress{Plan: transcribedPlan, Dwell: dwell}
 }
 
-// generateTranscription computes the values of a transcription. Its price is a JSON number, unlike that of a recording.
+// generateTranscription computes the values of a transcription. Other than that of a recording, its price is a JSON number.
 func generateTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
 	p, all, spoken := s.Progress(i), s.Siblings[Recordings], transcribedRecording(s, i)
 	seconds := generateRecording(w, all, spoken)["seconds"].(int64)
@@ -190,7 +191,8 @@ func generateTranscription(w *world.World, s *world.Sequence, i int64) table.Val
 		"created": p.Created, "updated": p.UpdateTime(), "status": p.Status(), "duration": secondsText(seconds), "recording": w.SID(all, spoken),
 	}
 	if p.Status() == "completed" {
-		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's text for silence
+		// the text that Twilio shows for a recording without words
+		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)")
 	}
 	if p.IsPriced() {
 		v["price"] = format.Money(5000 * max((seconds+59)/60, 1))

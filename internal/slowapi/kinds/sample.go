@@ -1,4 +1,4 @@
-// Samples: audio and pictures, made of embedded files.
+// Samples: audio and pictures that are made from embedded files.
 package kinds
 
 import (
@@ -17,21 +17,21 @@ var samples embed.FS
 
 // Sizes of the samples, in bytes.
 const (
-	wavHead  = 44    // the header of a WAV file
-	wavBytes = 16000 // one second of one channel
-	mp3Frame = 144   // one frame, which has 1152 audio samples
+	wavHead  = 44    // the length in bytes of the header of a WAV file
+	wavBytes = 16000 // the length in bytes of one second of audio with one channel
+	mp3Frame = 144   // the length in bytes of an MP3 frame, which has 1152 audio samples
 )
 
-// sampleNamed returns the content of an embedded file.
+// sampleNamed returns an embedded file.
 func sampleNamed(name string) []byte {
 	raw, err := samples.ReadFile("samples/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // an error is not possible, because the file is part of the program
 	}
 	return raw
 }
 
-// wavOf returns a WAV file of a length in seconds. chance decides at which quarter of the melody it begins.
+// wavOf returns a WAV file of the given length. chance decides at which quarter of the melody it begins.
 func wavOf(chance uint64, seconds, channels int64) *io.SectionReader {
 	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
 	data := seconds * wavBytes * channels
@@ -42,7 +42,7 @@ func wavOf(chance uint64, seconds, channels int64) *io.SectionReader {
 	return io.NewSectionReader(&loopReader{head: head, sample: raw[wavHead:], shift: shift}, 0, wavHead+data)
 }
 
-// mp3Of returns an MP3 file of a length in seconds. chance decides at which pair of frames it begins. It begins at a
+// mp3Of returns an MP3 file of the given length. chance decides at which pair of frames it begins. It begins with a
 // pair because the phase of a steady tone repeats every two frames.
 func mp3Of(chance uint64, seconds, channels int64) *io.SectionReader {
 	const rate, samplesPerFrame = 32000, 1152
@@ -51,10 +51,10 @@ func mp3Of(chance uint64, seconds, channels int64) *io.SectionReader {
 	return io.NewSectionReader(&loopReader{sample: raw, shift: int64(chance%14) * 2 * mp3Frame}, 0, frames*mp3Frame)
 }
 
-// loopReader is an endless file: a header and then a repeated sample.
+// loopReader is a file without an end: a header, followed by a sample that is repeated again and again.
 type loopReader struct {
 	head, sample []byte
-	shift        int64 // the offset in the sample where it begins, in bytes
+	shift        int64 // the position in the sample at which the audio begins, in bytes
 }
 
 // ReadAt reads bytes at an offset. It never returns io.EOF, because the file is endless.
@@ -70,5 +70,5 @@ func (c *loopReader) ReadAt(p []byte, at int64) (n int, _ error) {
 	return n, nil
 }
 
-// maxAudio is the maximum length of audio in seconds. The duration of a recording may be longer.
+// maxAudio is the maximum length of audio in seconds. The duration in the record may be longer.
 const maxAudio = 30

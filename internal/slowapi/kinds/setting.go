@@ -14,15 +14,15 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// rules define the fields of a kind of settings.
+// rules say which fields the records of a kind have, and which values are valid.
 type rules struct {
 	// Takes are the fields that a write may set, with their valid values: nil means any value, a single
 	// word means a SID with this prefix, and several words mean one of them.
 	Takes map[string][]string
-	// Whole are fields that must be integers from 1, with the maximum of each.
+	// Whole are the fields that must have an integer of at least 1, each with its maximum.
 	Whole    map[string]int64
 	Needs    []string            // the fields that a new record must have
-	Defaults map[string]string   // the values of fields that were never set
+	Defaults map[string]string   // the values of fields that have never been set
 	First    []map[string]string // the seeded records of the main account
 }
 
@@ -32,8 +32,8 @@ var rawRules []byte
 // allRules returns the rules of all kinds of settings, by the name of the kind.
 var allRules = format.DecodeEmbedded[map[string]*rules](rawRules)
 
-// settingKind completes a kind of settings whose rules are in settings.json. draw adds fields to a seeded record, and
-// derive adds computed values for the template. Both are nil for most kinds.
+// settingKind returns k with what all kinds of settings have in common. The rules for the kind are in settings.json.
+// draw adds fields to a seeded record, and derive adds computed values for the template. Both may be nil.
 func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string),
 	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)) *world.Kind {
 	own := func() *rules { return allRules()[k.Name] }
@@ -82,7 +82,7 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 	return &k
 }
 
-// read returns the fields that a form sets, or an error answer if one is invalid.
+// read returns the fields that a form sets. If a field is not valid, it returns an error response.
 func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 	for name, limit := range l.Whole {
 		switch n, ok := format.ParseWhole(form.Get(name)); {
@@ -110,13 +110,13 @@ func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 	return fields, nil
 }
 
-// text returns a value that is a string, or "".
+// text returns a value as a string. It returns "" if the value is no string.
 func text(v table.Values, name string) string {
 	s, _ := v[name].(string)
 	return s
 }
 
-// nameFilter is a filter on the displayed name: FriendlyName, or the phone number if that is empty.
+// nameFilter is a filter for the name that is shown: FriendlyName, or if that is empty, the phone number.
 var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
@@ -142,14 +142,14 @@ var Applications = settingKind(world.Kind{
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
 }, nil, nil)
 
-// API keys and signing keys of an account.
+// The API keys and the signing keys of an account.
 var (
 	ApiKeys     = keyKind("keys", tagKeys)
 	SigningKeys = keyKind("signing_keys", tagSigningKeys)
 )
 
-// keyKind returns a kind of keys. The answer to a creation has a secret of 32 letters and digits, as at
-// Twilio. This API does not accept it as a password.
+// keyKind returns a kind of keys. The response that creates a key contains a secret of 32 letters and digits, as at
+// Twilio. The simulated API does not accept this secret as a password.
 func keyKind(name string, tag uint64) *world.Kind {
 	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Writes: world.Writes{CanDelete: true}}, nil,
 		func(_ *world.World, s *world.Sequence, i int64, v table.Values) {

@@ -1,5 +1,4 @@
-// The seeded conferences, recordings and transcriptions are computed from the seeded calls, so none of
-// them is stored.
+// Conferences, recordings and transcriptions are computed from calls, so none of the seeded ones is stored.
 package kinds
 
 import (
@@ -21,10 +20,10 @@ import (
 const (
 	callsPerBlock      = 20
 	recordingsPerBlock = 4
-	perRecording       = 5 // the number of consecutive calls of which one has a recording
+	perRecording       = 5 // of this many consecutive calls, one has a recording
 )
 
-// Tags of the random generators in this file.
+// The tags of the random numbers in this file.
 const (
 	tagSeats    = 0x736561
 	tagRooms    = 0x726f6f
@@ -33,37 +32,38 @@ const (
 	tagSpoken   = 0x73706f
 )
 
-// olderCallCount returns the number of calls that are older than the first block. s has the conferences.
+// olderCallCount returns the number of calls that are older than the first block of twenty. s has the conferences.
 func olderCallCount(s *world.Sequence) int64 {
 	return s.Siblings[Calls].SeededCount - callsPerBlock*s.SeededCount
 }
 
-// firstBlockCall returns the index of the first call in the block of a conference.
+// firstBlockCall returns the index of the first call in the block of twenty calls that belongs to a conference.
 func firstBlockCall(s *world.Sequence, conference int64) int64 {
 	return olderCallCount(s) + callsPerBlock*conference
 }
 
-// conferenceStart returns the index of the call with which a seeded conference begins.
+// conferenceStart returns the index of the call that begins a seeded conference.
 func conferenceStart(s *world.Sequence, conference int64) int64 {
 	d := fake.RngFor(s.Seed, tagAnchors, conference)
 	return firstBlockCall(s, conference) + 5 + int64(d.IntBelow(4))
 }
 
-// answerTime returns when a call was answered, in Unix seconds, or 0 if it was not answered when the world began.
+// answerTime returns when a call was answered, in Unix seconds. It returns 0 if it had not been answered when the
+// simulated world began.
 func answerTime(calls *world.Sequence, i int64) int64 {
 	p := calls.InitialProgress(i)
 	return p.StatusTime("in-progress")
 }
 
-// subject is the call or conference of a recording.
+// subject is the call or conference that a recording belongs to.
 type subject struct {
 	Call       int64 // the index of the call, or of the first call in the conference
-	Conference int64 // the index of the conference, or -1 for a recording of a call
+	Conference int64 // the index of the conference; -1 if the recording is of a call
 	Since      int64 // when the recording began, in Unix seconds
-	unanswered bool  // the call was not answered, so there is no audio
+	unanswered bool  // whether nobody answered the call, so that there is no audio
 }
 
-// SubjectOf returns the call or conference of a recording.
+// SubjectOf returns the call or conference that a recording belongs to.
 func SubjectOf(s *world.Sequence, i int64) subject {
 	rooms := s.Siblings[Conferences]
 	extra := s.SeededCount - recordingsPerBlock*rooms.SeededCount
@@ -78,15 +78,15 @@ func SubjectOf(s *world.Sequence, i int64) subject {
 		return recordedCall(s, firstBlockCall(rooms, room)+10)
 	}
 	one := subject{Call: participantCall(rooms, room, 0), Conference: room, Since: rooms.CreationTime(room)}
-	if part == 2 { // the second recording was started later
+	if part == 2 { // a conference has two recordings, of which the second was started later
 		d := fake.RngFor(s.Seed, tagRecorded, i)
 		one.Since = min(one.Since+int64(d.IntBelow(50)), s.Siblings[Calls].CreationTime(conferenceStart(rooms, room)+1))
 	}
 	return one
 }
 
-// recordedCall chooses an answered call among the five calls from an index on. The recording begins no later than
-// the sixth call, so that creation times never decrease.
+// recordedCall returns an answered call among five calls, beginning with the index from. Its recording begins no
+// later than the sixth call, so that creation times never decrease.
 func recordedCall(s *world.Sequence, from int64) subject {
 	all := s.Siblings[Calls]
 	d := fake.RngFor(s.Seed, tagRecorded, from)
@@ -104,10 +104,10 @@ func recordedCall(s *world.Sequence, from int64) subject {
 	return subject{Call: i, Conference: -1, Since: all.CreationTime(i), unanswered: true}
 }
 
-// matchNone is a condition that no record meets.
+// matchNone is a condition that no record meets, because it contains no index.
 var matchNone = world.Condition{Hi: -1}
 
-// RecordingsOfCall returns the condition for the recordings of a call, or of the conference that began with it.
+// RecordingsOfCall returns the condition for the recordings of a call, and of the conference that began with the call.
 func RecordingsOfCall(w *world.World, s *world.Sequence, call int64) world.Condition {
 	rooms, c := s.Siblings[Conferences], world.Condition{Lo: call / perRecording, Hi: call / perRecording}
 	extra := s.SeededCount - recordingsPerBlock*rooms.SeededCount
@@ -135,10 +135,11 @@ func RecordingsOfConference(_ *world.World, s *world.Sequence, room int64) world
 	return world.Condition{Lo: first, Hi: first + 1}
 }
 
-// perTranscription is the number of recordings for each transcription.
+// perTranscription says that there is one transcription for this many recordings.
 const perTranscription = 10
 
-// transcribedRecording returns the index of a transcription's recording. It is one of ten, and of a call if possible.
+// transcribedRecording returns the index of the recording to which a transcription belongs. It is one of ten
+// recordings, and if possible one of a call.
 func transcribedRecording(s *world.Sequence, transcription int64) int64 {
 	all := s.Siblings[Recordings]
 	from := transcription * perTranscription
@@ -153,8 +154,8 @@ func transcribedRecording(s *world.Sequence, transcription int64) int64 {
 	return from + first
 }
 
-// transcriptionTime returns when a transcription was created: at the end of its recording, but not after the
-// first recording of the next transcription, so that creation times never decrease.
+// transcriptionTime returns when a transcription was created. This is the end of its recording, but not later than
+// the first recording of the next transcription, so that creation times never decrease.
 func transcriptionTime(s *world.Sequence, transcription int64) int64 {
 	all := s.Siblings[Recordings]
 	i := transcribedRecording(s, transcription)
@@ -165,7 +166,7 @@ func transcriptionTime(s *world.Sequence, transcription int64) int64 {
 	return min(at, until)
 }
 
-// TranscriptionsOf returns the condition for the transcriptions of a recording, which are one or none.
+// TranscriptionsOf returns the condition for the transcriptions of a recording. There is at most one.
 func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.Condition {
 	i := recording / perTranscription
 	if i >= s.SeededCount || transcribedRecording(s, i) != recording {
@@ -174,7 +175,7 @@ func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.
 	return world.Condition{Lo: i, Hi: i}
 }
 
-// secondsIn returns the seconds that a record stays in a status, or 0 if its plan does not have that status.
+// secondsIn returns how many seconds a record stays in a status. It returns 0 if the record never has the status.
 func secondsIn(l world.Progress, status string) int64 {
 	step := slices.Index(l.Plan, status)
 	if step < 0 {

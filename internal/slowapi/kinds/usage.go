@@ -1,4 +1,4 @@
-// Usage records: amounts and costs by category and period, and the balance of an account.
+// Usage records: amounts and costs by category and time, and the balance of an account.
 package kinds
 
 import (
@@ -15,14 +15,14 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// UsageFilters are the filters of all usage lists. Usage reads them itself, because they decide which rows are
-// computed instead of filtering rows.
+// UsageFilters are the filters of all lists of usage records. They decide which rows are computed, so the function
+// Usage parses them itself.
 var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
 
 const day = 86400 // a day in seconds
 
-// UsageLists are the usage lists by name. A list without a unit covers all time. Another list has a row for every
-// unit, or only for the unit that began some units ago.
+// UsageLists are the lists of usage records by name. A list without a unit (day, month or year) covers all time.
+// Other lists have a row for every unit, or only for one, which began a number of units ago.
 var UsageLists = map[string]struct {
 	unit  string
 	every bool
@@ -32,7 +32,8 @@ var UsageLists = map[string]struct {
 	"Today": {"day", false, 0}, "Yesterday": {"day", false, 1}, "ThisMonth": {"month", false, 0}, "LastMonth": {"month", false, 1},
 }
 
-// beginning returns when the day, month or year of a time begins, or a later one. Times are Unix seconds.
+// beginning returns when the day, month or year begins that contains a time in Unix seconds. later is a number of
+// days, months or years to add.
 func beginning(unit string, t int64, later int) int64 {
 	year, month, day := time.Unix(t, 0).UTC().Date()
 	switch unit {
@@ -46,13 +47,13 @@ func beginning(unit string, t int64, later int) int64 {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-// usageDate reads a date, or a number of days relative to today, such as -30days or +1day.
+// usageDate parses a date, or a number of days relative to today, such as -30days or +1day.
 func usageDate(value string, today int64) (int64, bool) {
 	if d, ok := format.ParseDate(value); ok {
 		return beginning("day", d.From, 0), true
 	}
 	number, offset := strings.CutSuffix(strings.TrimSuffix(value, "s"), "day")
-	// A plus that the client did not encode is decoded as a space.
+	// If the client did not encode the plus sign, it was decoded as a space.
 	sign := map[byte]int64{'-': -1, '+': 1, ' ': 1}
 	if !offset || number == "" || sign[number[0]] == 0 {
 		return 0, false
@@ -61,8 +62,8 @@ func usageDate(value string, today int64) (int64, bool) {
 	return today + sign[number[0]]*min(n, 1e6)*day, ok
 }
 
-// usageTimes returns the periods of the rows in a list, the newest first. StartDate and EndDate limit them. life is
-// the time from the creation of the account to the end of today.
+// usageTimes returns the time spans of the rows in a list, newest first. StartDate and EndDate limit them. life is
+// the time from the creation of the account until the end of today.
 func usageTimes(q format.Query, name string, life format.Span) (all []format.Span, _ *format.Answer) {
 	of, over, today := UsageLists[name], life, life.Until-day
 	if of.unit != "" && !of.every {
@@ -92,7 +93,7 @@ func usageTimes(q format.Query, name string, life format.Span) (all []format.Spa
 	return all, nil
 }
 
-// Usage answers the usage list with a name.
+// Usage answers with a list of usage records.
 func Usage(r *world.Request, name string) format.Answer {
 	w, q := r.World, r.Query
 	in := []int{r.Account}
@@ -128,8 +129,8 @@ func Usage(r *world.Request, name string) format.Answer {
 	})
 }
 
-// usageValues returns the values of one category in one period. The row has no SID. Its URI requests
-// the same category and period.
+// usageValues returns the values of one category in one time span. The row has no SID. Its URI requests the same
+// category and time span.
 func usageValues(w *world.World, c *category, in []int, over format.Span) table.Values {
 	f := figuresOf(w, c, in, over)
 	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
@@ -144,24 +145,24 @@ func usageValues(w *world.World, c *category, in []int, over format.Span) table.
 	return v
 }
 
-// category is one usage category. A category with parts is their sum. Any other category is a share of the
-// records created in a period, or of the owned numbers.
+// category is a category of usage. If it has parts, it is the sum of them. Otherwise it is a share of the records
+// that were created in a time span, or of the phone numbers that are owned.
 type category struct {
 	Name, Says       string   // the name and the description
-	Counts, Measures string   // the units of count and of usage
-	Parts            []string // the names of the categories to add up
+	Counts, Measures string   // the units of the fields count and usage
+	Parts            []string // the names of the categories whose sum this category is
 
-	Kind  string // the kind of the counted records, or ""
-	Share int64  // the counted records of a thousand
-	Each  int64  // the usage of one record, in thousandths of a unit
-	Price int64  // the price of one unit, in hundred-thousandths of a dollar
+	Kind  string // the name of the kind whose records are counted; "" if there is none
+	Share int64  // how many of a thousand records are counted
+	Each  int64  // the usage of one record in thousandths of a unit
+	Price int64  // the price of one unit in hundred-thousandths of a dollar
 }
 
 //go:embed categories.json
 var rawCategories []byte
 
-// Categories returns the categories in the order of the lists. Their amounts are computed from the number of records,
-// not from the records themselves.
+// Categories returns the categories in the order of the lists. Amounts are computed from the number of records, not
+// from single records.
 var Categories = format.DecodeEmbedded[[]category](rawCategories)
 
 // categoryNamed returns the category with a name, or nil if there is none.
@@ -169,14 +170,14 @@ func categoryNamed(name string) *category {
 	return find(Categories(), func(c *category) bool { return c.Name == name })
 }
 
-// figures are the amounts of a category.
+// figures are the amounts of a category of usage.
 type figures struct {
 	count int64
 	usage int64 // the usage in thousandths of a unit
 	price int64 // the price in hundred-thousandths of a dollar
 }
 
-// figuresOf returns the amounts of a category in some accounts over a period. The caller holds Mu.
+// figuresOf returns the amounts of a category in some accounts during a time span. The caller holds Mu.
 func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figures) {
 	for _, part := range c.Parts {
 		g := figuresOf(w, categoryNamed(part), in, time)
@@ -197,8 +198,8 @@ func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figur
 	return f
 }
 
-// recordCount returns the number of records that belong to a category. A phone number is counted on the first of
-// each month, because it is paid monthly.
+// recordCount returns how many records belong to a category of usage. A phone number is counted on the first day of
+// each month, when it is paid.
 func recordCount(w *world.World, c *category, s *world.Sequence, time format.Span) int64 {
 	if s.Kind != Numbers {
 		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.Share / 1000
@@ -212,20 +213,21 @@ func recordCount(w *world.World, c *category, s *world.Sequence, time format.Spa
 	return firsts
 }
 
-// Balance answers the balance of an account: the balance when the world began, minus the cost of calls and
-// messages since. The balance of a subaccount begins at 0. A balance may be negative, as at Twilio.
+// Balance answers with the balance of an account. This is the balance when the simulated world began, minus the cost
+// of calls and messages since then. The balance of a subaccount begins at 0. As at Twilio, a balance may be negative.
 func Balance(r *world.Request) format.Answer {
 	w := r.World
 	had := int64(0)
 	if r.Account == 0 {
 		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
-		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // 100 to 150 dollars
+		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // between 100 and 150 dollars
 	}
 	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - totalCost(w, r.Account))}
 	return table.Show(table.Part{Template: Shapes()["balance"], Values: v}, "")
 }
 
-// NewToken answers POST to Tokens with a user name and a password. They are not stored, and this API does not accept them.
+// NewToken answers a POST to Tokens with a user name and a password. They are not stored, and the simulated API does
+// not accept them.
 func NewToken(r *world.Request) format.Answer {
 	form := r.Incoming.Form
 	ttl, ok := int64(86400), true
@@ -255,9 +257,8 @@ func charge(w *world.World, s *world.Sequence, i int64) int64 {
 	return m.segmentPrice(w) * parts
 }
 
-// totalCost returns the cost of an account's calls and messages since the world began, in hundred-thousandths of a
-// dollar. It includes prices that appeared since then, price changes by edits, and deleted records.
-// The caller holds Mu.
+// totalCost returns the cost of an account's calls and messages since the simulated world began, in hundred-thousandths of a
+// dollar. It includes prices that have appeared or have been edited since then, and deleted records. The caller holds Mu.
 func totalCost(w *world.World, account int) (amount int64) {
 	for _, k := range []*world.Kind{Calls, Messages} {
 		s := w.Sequence(k, account)
@@ -274,7 +275,7 @@ func totalCost(w *world.World, account int) (amount int64) {
 	return amount
 }
 
-// costSince returns the current price of a record minus its price when the world began.
+// costSince returns the current price of a record minus its price when the simulated world began.
 func costSince(w *world.World, s *world.Sequence, i int64) (amount int64) {
 	text, edited := s.WrittenValue(i, world.EditedPrice)
 	first, now := s.InitialProgress(i), s.Progress(i)
@@ -293,8 +294,8 @@ func costSince(w *world.World, s *world.Sequence, i int64) (amount int64) {
 	return amount
 }
 
-// amountOf returns the cost that a price text says, in hundred-thousandths of a dollar. The text is a negative number
-// of dollars. The cost of an invalid text is 0.
+// amountOf returns the cost in a text, in hundred-thousandths of a dollar. The text is a negative number of dollars.
+// If it is not valid, the cost is 0.
 func amountOf(price string) int64 {
 	sign := int64(-1)
 	if rest, negative := strings.CutPrefix(price, "-"); negative {

@@ -1,4 +1,4 @@
-// Single records, expanded records, the balance, and the search language.
+// Handlers for single records, for records inside other records, for the balance, and the search language.
 
 package stripe
 
@@ -38,13 +38,13 @@ func (a *API) retrieve(k *kind, q *table.Request) format.Answer {
 	return a.show(k, q, r)
 }
 
-// show answers with a record as the request wants it expanded. The caller holds Mu.
+// show answers with a record. Ids in the record are replaced by records if the request wants it. The caller holds Mu.
 func (a *API) show(k *kind, q *table.Request, r *table.Row) format.Answer {
 	p := a.part(k, r, q)
 	return a.expand(q, p.Template.Append(nil, p.Values, q.BaseURL))
 }
 
-// expand answers with a body in which ids are replaced by their records, as the request wants. The
+// expand answers with a body in which some ids are replaced by the records they name, as the request wants. The
 // stored records do not change. The caller holds Mu.
 func (a *API) expand(q *table.Request, body []byte) format.Answer {
 	paths := expansions(q)
@@ -69,7 +69,7 @@ func (a *API) expand(q *table.Request, body []byte) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }
 
-// expansions returns the paths of members that a request wants expanded, from its query and form.
+// expansions returns the paths of the fields whose ids the request wants replaced by records. They are in its query and form.
 func expansions(q *table.Request) []string {
 	all := maps.Clone(q.Query)
 	if form, err := url.ParseQuery(string(q.Body)); err == nil {
@@ -84,7 +84,7 @@ func expansions(q *table.Request) []string {
 	return paths
 }
 
-// expandAt replaces the id at a path by its record. It returns false if the path does not exist or has no id.
+// expandAt replaces the id at a path by the record it names. It returns false if the path does not exist or has no id.
 func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 	if id, isText := (*at).(string); isText {
 		k := kindOf(id)
@@ -98,7 +98,7 @@ func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 		p := a.part(k, r, q)
 		d := json.NewDecoder(strings.NewReader(string(p.Template.Append(nil, p.Values, q.BaseURL))))
 		d.UseNumber()
-		_ = d.Decode(at) // the template writes valid JSON
+		_ = d.Decode(at) // an error is not possible, because the template writes valid JSON
 	}
 	if len(path) == 0 {
 		return true
@@ -123,7 +123,7 @@ func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 	return *at == nil
 }
 
-// balance answers with the sum of captured charges minus refunds.
+// balance answers with the sum of all captured charges minus all refunds.
 func (a *API) balance(q *table.Request) format.Answer {
 	sum := int64(0)
 	for _, r := range a.world.Kinds["charges"].Rows() {
@@ -139,8 +139,8 @@ func (a *API) balance(q *table.Request) format.Answer {
 var clausePattern = regexp.MustCompile(`^(-?)([a-z_0-9]+|metadata\["[^"]+"\])(:|~|>=|<=|>|<)` +
 	`("[^"]*"|'[^']*'|[0-9]+|null)(\s+(?i:and)\s+|\s*$|\s+)`)
 
-// readSearch reads a search whose conditions are joined by AND. match reports whether a record meets all of
-// them. refusal is Stripe's message if the search is invalid, and "" otherwise.
+// readSearch parses a search, whose conditions are joined by AND. match reports whether a record meets all of them.
+// refusal is Stripe's message if the search is not valid, otherwise "".
 func readSearch(text string) (match func(*table.Row) bool, refusal string) {
 	if strings.TrimSpace(text) == "" {
 		return nil, "We need a query to search for."

@@ -1,4 +1,4 @@
-// Kinds: the types of records with their paths, filters and parameters.
+// Kinds: the types of records, with their paths, filters and parameters.
 
 package stripe
 
@@ -11,14 +11,14 @@ import (
 
 // kind is one type of record.
 type kind struct {
-	name   string // the name of its list in paths
-	object string // the name of its object and of its template
-	prefix string // the prefix of its ids
-	// filters are the parameters that must equal a value of the record. Every list also has the
-	// filter created, except the list of subscription items.
+	name   string // the name of the kind's list in paths
+	object string // the value of the field object, which is also the name of the template
+	prefix string // the prefix of the ids of its records
+	// filters are the parameters that select records by an equal value. Every list has the filter created too, except
+	// the list of subscription items.
 	filters   []string
-	writable  []string // the string values that a write may set; nil if records cannot be updated
-	hasSearch bool     // the kind has a search
+	writable  []string // the strings in a record that a write may set; nil if records cannot be updated
+	hasSearch bool     // whether records of the kind can be searched
 }
 
 var (
@@ -85,7 +85,7 @@ func (a *API) paths() table.Routes {
 	return all
 }
 
-// kindOf returns the kind of the record with an id, by its prefix, or nil if no kind has the prefix.
+// kindOf returns the kind of a record by the prefix of its id. It returns nil if no kind has the prefix.
 func kindOf(id string) *kind {
 	for _, k := range kinds {
 		if len(id) > len(k.prefix) && id[:len(k.prefix)+1] == k.prefix+"_" {

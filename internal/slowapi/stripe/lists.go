@@ -1,4 +1,4 @@
-// Lists: filters, cursors in both directions, searches, and the pages of API v2.
+// Lists: filters, cursors in both directions, searches, and the pages of version 2 of the API.
 
 package stripe
 
@@ -14,13 +14,13 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Records in a page: the default and the maximum of limit.
+// The default and the maximum of limit, the number of records on a page.
 const (
 	defaultPageSize = 10
 	maxPageSize     = 100
 )
 
-// readLimit returns the parameter limit or its default, or an error answer if it is invalid.
+// readLimit returns the value of the parameter limit, or the default. If the value is not valid, it returns an error response.
 func readLimit(q *table.Request) (int, *format.Answer) {
 	text := q.Query.Get("limit")
 	if text == "" {
@@ -33,7 +33,7 @@ func readLimit(q *table.Request) (int, *format.Answer) {
 	return n, nil
 }
 
-// list answers with one page of a kind's records, the newest first.
+// list answers with a page of a kind's records, newest first.
 func (a *API) list(k *kind, q *table.Request) format.Answer {
 	limit, refused := readLimit(q)
 	if refused != nil {
@@ -69,13 +69,13 @@ func (a *API) list(k *kind, q *table.Request) format.Answer {
 	return a.records(q, k, page, "list", table.Values{"more": more, "url": "/v1/" + k.name})
 }
 
-// firstPage returns the first rows up to a limit, and whether there are more.
+// firstPage returns the first limit rows, and whether there are more.
 func firstPage(rows []*table.Row, limit int) ([]*table.Row, bool) {
 	return rows[:min(limit, len(rows))], len(rows) > limit
 }
 
-// splitAt returns the rows that are newer than a record, and the rows that are older. The record itself
-// need not be one of the rows. The caller holds Mu.
+// splitAt returns the rows that are newer and those that are older than a record. The record itself may be missing
+// from the rows. The caller holds Mu.
 func (a *API) splitAt(k *kind, rows []*table.Row, id string) (newer, older []*table.Row) {
 	at := 0
 	for _, r := range slices.Backward(a.world.Kinds[k.name].Rows()) {
@@ -94,14 +94,15 @@ func (a *API) splitAt(k *kind, rows []*table.Row, id string) (newer, older []*ta
 	return rows, nil
 }
 
-// records answers with records, expanded as the request wants, inside the template of a list.
+// records answers with a list of records. shape is the template of the list. If the request wants it, ids are
+// replaced by records.
 func (a *API) records(q *table.Request, k *kind, rows []*table.Row, shape string, v table.Values) format.Answer {
 	v["data"] = table.Parts(rows, func(r *table.Row) table.Part { return a.part(k, r, q) })
 	return a.expand(q, a.shapes[shape].Append(nil, v, q.BaseURL))
 }
 
-// part returns a record with its template, in the API version of the request. Before version 2022-11-15 a payment
-// intent has a list of its charges.
+// part returns a record with its template, as in the API version of the request. In versions before 2022-11-15, a
+// payment intent contains the list of its charges.
 func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 	v := r.Values
 	if k == paymentIntents && version(q.Header) < "2022-11-15" {
@@ -114,12 +115,12 @@ func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 	return table.Part{Template: a.shapes[k.object], Values: v}
 }
 
-// listOf returns a list object for use inside a record.
+// listOf returns a list that is part of a record.
 func (a *API) listOf(rows []table.Part, url string, more bool) table.Part {
 	return table.Part{Template: a.shapes["list"], Values: table.Values{"data": rows, "url": url, "more": more}}
 }
 
-// filter reads the filters of a list and returns a function that reports whether a record matches them.
+// filter parses the filters of a list. It returns a function that reports whether a record matches them.
 func (k *kind) filter(q *table.Request) (func(*table.Row) bool, *format.Answer) {
 	account := q.Header.Get("Stripe-Account")
 	tests := []func(*table.Row) bool{func(r *table.Row) bool { return r.Text("account") == account }}
@@ -167,7 +168,7 @@ var comparisons = map[string]func(a, b int64) bool{
 	"lte": func(a, b int64) bool { return a <= b },
 }
 
-// listInvoiceLines answers the list of an invoice's lines.
+// listInvoiceLines answers with the list of lines in an invoice.
 func (a *API) listInvoiceLines(q *table.Request) format.Answer {
 	limit, refused := readLimit(q)
 	if refused != nil {
@@ -191,13 +192,13 @@ func (a *API) listInvoiceLines(q *table.Request) format.Answer {
 	return table.Show(a.listOf(rows, "/v1/invoices/"+r.ID+"/lines", more), q.BaseURL)
 }
 
-// pageToken returns the token of a page that begins after n records.
+// pageToken returns the token of the page that begins after n records.
 func pageToken(n int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("at:" + strconv.Itoa(n)))
 }
 
-// readPageToken returns the number of records before the page of a token, which is 0 for "". It returns false if the
-// token is invalid.
+// readPageToken returns how many records come before the page of a token. For "" this is 0. It returns false if the
+// token is not valid.
 func readPageToken(text string) (int, bool) {
 	if text == "" {
 		return 0, true
@@ -208,7 +209,7 @@ func readPageToken(text string) (int, bool) {
 	return n, err == nil && ok && bad == nil && n >= 0
 }
 
-// search answers with one page of the records that match a search.
+// search answers with a page of the records that match a search.
 func (a *API) search(k *kind, q *table.Request) format.Answer {
 	limit, refused := readLimit(q)
 	if refused != nil {
@@ -237,7 +238,7 @@ func (a *API) search(k *kind, q *table.Request) format.Answer {
 	return a.records(q, k, page, "search_result", v)
 }
 
-// listV2Events answers with one page of events in the format of API v2, which has links to the adjacent pages.
+// listV2Events answers with a page of events as in version 2 of the API, which has links to the pages around it.
 func (a *API) listV2Events(q *table.Request) format.Answer {
 	limit, refused := readLimit(q)
 	at, ok := readPageToken(q.Query.Get("page"))

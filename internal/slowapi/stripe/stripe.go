@@ -1,4 +1,4 @@
-// The Stripe API: credentials, accounts, versions, idempotent writes and errors.
+// The Stripe API: credentials, accounts, versions, repeated writes and errors.
 
 // Package stripe imitates a part of Stripe's REST API: customers, payments, subscriptions, invoices,
 // products and events.
@@ -22,34 +22,34 @@ import (
 //go:embed shapes
 var shapeFiles embed.FS
 
-// apiVersion is the API version for requests without the header Stripe-Version.
+// apiVersion is the API version of requests that have no header Stripe-Version.
 const apiVersion = "2026-08-26.dahlia"
 
-// API serves Stripe's API over one world.
+// API answers requests to Stripe's API from one simulated world.
 type API struct {
 	world        *table.World
 	routes       table.Routes
 	isSecret     func(token string) bool
 	shapes       map[string]*table.Template
-	idCount      int // the number of ids generated so far
+	idCount      int // the number of ids that have been generated
 	mu           sync.Mutex
-	firstAnswers map[string]firstAnswer // the answers to the first writes, by account and Idempotency-Key
+	firstAnswers map[string]firstAnswer // the responses to the first writes with an Idempotency-Key, by account and key
 }
 
-// firstAnswer is the answer to the first write with an Idempotency-Key.
+// firstAnswer is the response to the first write with a certain Idempotency-Key.
 type firstAnswer struct {
 	hash   [32]byte // the hash of the path and the body
 	answer format.Answer
 	at     time.Time
 }
 
-// Limits of the answers that are stored for repeated writes.
+// The limits for responses that are stored in case a write is repeated.
 const (
-	maxFirstAnswers = 10_000         // when it is reached, all stored answers are forgotten
-	replayWindow    = 24 * time.Hour // how long a repeated write gets the first answer
+	maxFirstAnswers = 10_000         // the maximum number of stored responses; when it is reached, all are forgotten
+	replayWindow    = 24 * time.Hour // how long a repeated write gets the response to the first
 )
 
-// New generates a world with w.Records customers. isSecret reports whether a secret key is valid.
+// New generates a simulated world that has w.Records customers. isSecret reports whether a secret key is valid.
 func New(w *table.World, isSecret func(token string) bool) *table.API {
 	var names []string
 	for _, k := range kinds {
@@ -64,7 +64,7 @@ func New(w *table.World, isSecret func(token string) bool) *table.API {
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Controls()}
 }
 
-// answer answers one request, for the field Answer of table.API.
+// answer answers a request. It is the field Answer of table.API.
 func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) format.Answer {
 	if unread != 0 {
 		return a.refusal(unread)
@@ -97,7 +97,7 @@ func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) f
 	return a.withHeaders(r, a.world.Run(q, q.Route.Handlers[q.Method]))
 }
 
-// runOnce carries out a write, or returns the stored answer of the first write with the same key.
+// runOnce carries out a write. If a write with the same key was carried out before, it returns the stored response instead.
 func (a *API) runOnce(q *table.Request, key string) format.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,7 +137,7 @@ func version(h http.Header) string {
 	return apiVersion
 }
 
-// withHeaders returns the answer with the headers that every answer of Stripe has.
+// withHeaders returns the answer with the headers that all of Stripe's responses have.
 func (a *API) withHeaders(r *http.Request, answer format.Answer) format.Answer {
 	header := map[string]string{"Content-Type": "application/json", "Request-Id": a.requestID(), "Stripe-Version": apiVersion,
 		"Cache-Control": "no-cache, no-store", "Vary": "Origin", "Access-Control-Max-Age": "300"}
@@ -157,7 +157,7 @@ func (a *API) withHeaders(r *http.Request, answer format.Answer) format.Answer {
 	return answer
 }
 
-// refuse returns an error answer in Stripe's format. An empty code or param is omitted.
+// refuse returns an error response in Stripe's format. It leaves out code and param if they are empty.
 func refuse(status int, sort, code, param, message string) format.Answer {
 	in := map[string]string{"type": sort, "message": message}
 	if code != "" {
@@ -166,22 +166,21 @@ func refuse(status int, sort, code, param, message string) format.Answer {
 	if param != "" {
 		in["param"] = param
 	}
-	raw, _ := json.Marshal(map[string]any{"error": in}) // never fails, because it has only strings
+	raw, _ := json.Marshal(map[string]any{"error": in}) // encoding cannot fail, because all values are strings
 	return format.Answer{Status: status, Body: raw}
 }
 
-// newUnknownParam returns the error answer for a parameter that does not exist.
+// newUnknownParam returns the error response for a parameter that Stripe does not know.
 func newUnknownParam(name string) format.Answer {
 	return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_unknown", name, "Received unknown parameter: "+name)
 }
 
-// newMissingRecord returns the error answer for a record that does not exist. The status is 404 if the path
-// names the record.
+// newMissingRecord returns the error response for a record that does not exist. The status is 404 if the path names the record.
 func newMissingRecord(status int, one, id, param string) format.Answer {
 	return refuse(status, "invalid_request_error", "resource_missing", param, "No such "+one+": '"+id+"'")
 }
 
-// refusal returns Stripe's error answer for an HTTP status.
+// refusal returns Stripe's error response for a status.
 func (a *API) refusal(status int) format.Answer {
 	sort, code, message := "invalid_request_error", "", http.StatusText(status)
 	switch {

@@ -12,20 +12,20 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Tags of the random generators.
+// The tags that separate the random numbers of different kinds of records.
 const (
 	tagID = iota + 0x7374720000
 	tagCustomer
 	tagPrice
 )
 
-// connectedAccount is the id of a connected account. Requests name it in the header Stripe-Account.
+// connectedAccount is the id of a connected account. Requests for its records have the id in the header Stripe-Account.
 const connectedAccount = "acct_1SlowapiConnect1"
 
-// customerDays is the number of days over which customers are spread.
+// customerDays is the number of days over which the creation times of customers are distributed.
 const customerDays = 400
 
-// generate adds the records of a new world: those of its own account and fewer of the connected account.
+// generate adds the records of the main account, and fewer records of the connected account.
 func (a *API) generate() {
 	end := a.world.Epoch.Unix()
 	for n, account := range []string{a.world.Account, connectedAccount} {
@@ -42,7 +42,7 @@ func (a *API) generate() {
 	}
 }
 
-// id returns a new id with a prefix.
+// id returns a new id that begins with prefix.
 func (a *API) id(prefix string) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	a.idCount++
@@ -58,7 +58,7 @@ func (a *API) id(prefix string) string {
 	return string(out)
 }
 
-// add adds a record with the values that every record has and the values v.
+// add adds a record that has the values v and the values that every record has.
 func (a *API) add(kind *kind, account string, at int64, v table.Values) *table.Row {
 	id := a.id(kind.prefix)
 	all := table.Values{"id": id, "account": account, "created": at, "metadata": map[string]string{}, "description": nil}
@@ -109,7 +109,7 @@ func (a *API) generateCustomer(account string, at int64) {
 	}
 }
 
-// choosePrices returns one or two random prices of an account.
+// choosePrices returns one or two of an account's prices, chosen at random.
 func (a *API) choosePrices(account string, d *fake.Rng) []item {
 	all := a.world.Kinds["prices"].Select(func(r *table.Row) bool { return r.Text("account") == account }, "", true)
 	at := d.IntBelow(len(all))
@@ -120,7 +120,7 @@ func (a *API) choosePrices(account string, d *fake.Rng) []item {
 	return items
 }
 
-// generatePayment adds a payment intent with its charge. One in ten fails, and one in twenty is refunded.
+// generatePayment adds a payment intent with its charge. One payment in ten fails, and one in twenty is refunded.
 func (a *API) generatePayment(c *table.Row, d *fake.Rng, at int64) {
 	v := table.Values{
 		"amount": int64(500 + d.IntBelow(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.Values["name"],
@@ -161,7 +161,7 @@ func (a *API) refund(charge *table.Row, amount int64, reason any, at int64) *tab
 	})
 }
 
-// item is a price in a subscription.
+// item is a price in a subscription, with its quantity.
 type item struct {
 	price    *table.Row
 	quantity int64
@@ -205,7 +205,7 @@ func (a *API) subscribe(c *table.Row, at int64, items []item, metadata map[strin
 	return sub
 }
 
-// addEvent adds an event of a type with a snapshot of its record.
+// addEvent adds an event about a record. The event contains the record as it is now.
 func (a *API) addEvent(of *table.Row, sort string, at int64, shape string, key any) {
 	a.add(events, of.Text("account"), at, table.Values{
 		"type": sort, "version": apiVersion, "request": nil, "idempotency_key": key,

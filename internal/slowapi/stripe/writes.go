@@ -1,4 +1,4 @@
-// Writes: nested forms, and the handlers that create, change and delete records.
+// Writes: nested forms, and handlers that create, change and delete records.
 
 package stripe
 
@@ -16,11 +16,12 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// params are the parameters of a write as received. Names may have brackets, as in metadata[key] and
+// params are the parameters of a write as the client sent them. Names may contain brackets, as in metadata[key] and
 // items[0][price].
 type params = url.Values
 
-// membersOf returns the members of a nested parameter by name. For metadata[x]=y it returns x: y.
+// membersOf returns the members of a nested parameter by their names. For metadata[x]=y it returns the member x with
+// the value y.
 func membersOf(p params, name string) map[string]string {
 	found := map[string]string{}
 	for full, values := range p {
@@ -31,7 +32,7 @@ func membersOf(p params, name string) map[string]string {
 	return found
 }
 
-// write reads the form of a write, checks the names of its parameters and calls do.
+// write parses the form of a write, checks the names of its parameters, and calls do.
 func (a *API) write(k *kind, q *table.Request, do func(*API, *table.Request, params) format.Answer) format.Answer {
 	p, err := url.ParseQuery(string(q.Body))
 	if err != nil {
@@ -46,14 +47,15 @@ func (a *API) write(k *kind, q *table.Request, do func(*API, *table.Request, par
 	return do(a, q, p)
 }
 
-// extraParams are the parameters of a write that are not string values of the record, by the name of the kind.
+// extraParams are the parameters of a write that do not set a string in the record, by the name of the kind.
 var extraParams = map[string][]string{
 	"customers":     {"address"},
 	"refunds":       {"charge", "payment_intent", "amount", "reason"},
 	"subscriptions": {"customer", "items"},
 }
 
-// values returns the values that parameters set. New metadata is added to old; an empty value removes a key.
+// values returns the values that the parameters set in a record. New metadata is added to the old metadata, and an
+// empty value removes its key.
 func (k *kind) values(p params, old map[string]string) table.Values {
 	v, metadata := table.Values{}, map[string]string{}
 	maps.Copy(metadata, old)
@@ -93,7 +95,7 @@ func update(k *kind) func(*API, *table.Request, params) format.Answer {
 	}
 }
 
-// idempotencyKey returns the Idempotency-Key of a write, or nil if there is none.
+// idempotencyKey returns the Idempotency-Key of a write. It returns nil if there is none.
 func idempotencyKey(q *table.Request) any {
 	if k := q.Header.Get("Idempotency-Key"); k != "" {
 		return k
@@ -101,7 +103,7 @@ func idempotencyKey(q *table.Request) any {
 	return nil
 }
 
-// addressValues returns the address in a form as values of a customer, or nil if there is none.
+// addressValues returns the address in a form as values of a customer. It returns nil if the form has none.
 func (a *API) addressValues(p params) table.Values {
 	given := membersOf(p, "address")
 	if len(given) == 0 {
@@ -129,7 +131,7 @@ func deleteCustomer(a *API, q *table.Request, r *table.Row) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: []byte(`{"id":"` + r.ID + `","object":"customer","deleted":true}`)}
 }
 
-// createRefund refunds a charge. The default amount is everything that was not refunded yet.
+// createRefund refunds a charge. If no amount is given, it refunds everything that has not been refunded yet.
 func createRefund(a *API, q *table.Request, p params) format.Answer {
 	charge := a.find(q, charges, p.Get("charge"))
 	if charge == nil {
@@ -157,7 +159,7 @@ func createRefund(a *API, q *table.Request, p params) format.Answer {
 	return a.show(refunds, q, r)
 }
 
-// createSubscription subscribes a customer to prices. The default quantity of an item is 1.
+// createSubscription subscribes a customer to prices. If no quantity is given, it is 1.
 func createSubscription(a *API, q *table.Request, p params) format.Answer {
 	c := a.find(q, customers, p.Get("customer"))
 	if c == nil {
@@ -195,7 +197,7 @@ func cancelSubscription(a *API, q *table.Request, r *table.Row) format.Answer {
 	return a.show(subscriptions, q, r)
 }
 
-// readEdit returns the values that POST /-/edit sets in a record: string values that a write may set, and metadata.
+// readEdit returns the values that POST /-/edit sets in a record. These are strings that a write may set, and metadata.
 func (a *API) readEdit(name string, _ *table.Row, set table.Values) (table.Values, error) {
 	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
 	out := table.Values{}

@@ -1,4 +1,4 @@
-// Control requests: create, change and delete records outside the imitated API.
+// Control requests: they create, change and delete records, which the imitated API itself could not do in this way.
 
 package table
 
@@ -13,11 +13,11 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Limits of one control request.
+// The limits of one control request.
 const (
-	maxArrivals = 100_000          // new records of each kind
+	maxArrivals = 100_000          // the maximum number of new records of each kind
 	maxEdits    = 10_000           // maximum number of records that one request changes
-	maxSeconds  = 10 * 366 * 86400 // ten years in seconds
+	maxSeconds  = 10 * 366 * 86400 // the maximum number of seconds by which the clock can be advanced, ten years
 )
 
 // Controls returns the handlers of the paths under /-/ that change records.
@@ -57,8 +57,8 @@ func (w *World) advance(raw []byte) (any, error) {
 	return map[string]any{"clock": time.Unix(w.Clock(), 0).UTC(), "created": in}, nil
 }
 
-// applyEdits handles POST /-/edit. It applies the edits in order and stops at the first invalid edit.
-// The edits before it stay applied.
+// applyEdits handles POST /-/edit. It applies the edits in order, until one is not valid. The edits before that one
+// stay applied.
 func (w *World) applyEdits(raw []byte) (any, error) {
 	var in struct {
 		Kind    string `json:"kind"`

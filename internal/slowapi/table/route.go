@@ -1,4 +1,4 @@
-// Routes: how the handler of a request is found, and what the handler receives.
+// Routes: how the handler for a request is found, and what it receives.
 
 package table
 
@@ -10,11 +10,11 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// API is one imitated API. Package slowapi serves it.
+// API is an imitated API. Package slowapi serves it over HTTP.
 type API struct {
 	Routes Routes
-	// Answer answers a request. The server has read its body. If reading failed, unread is the
-	// HTTP status to answer with; otherwise it is 0. baseURL is the server's URL as the client sees it.
+	// Answer answers a request, whose body the server has read before. If that failed, unread is the HTTP status to
+	// answer with. Otherwise it is 0. baseURL is the URL of the server as the client sees it.
 	Answer func(r *http.Request, body []byte, unread int, baseURL string) format.Answer
 	// Refuse returns the error answer of the provider for an HTTP status.
 	Refuse func(status int) format.Answer
@@ -22,25 +22,25 @@ type API struct {
 	Control map[string]Control
 }
 
-// Control handles the body of a control request and returns the JSON answer. The text of its error
-// is shown to the client.
+// Control handles the body of a control request, and returns the value to answer with as JSON. The client sees the
+// text of its error.
 type Control = func(raw []byte) (any, error)
 
 // Request is one request to a route.
 type Request struct {
 	Ctx      context.Context
 	Route    *Route
-	Method   string   // the HTTP method, but GET for a HEAD request
+	Method   string   // the HTTP method; for a HEAD request it is GET
 	Path     string   // the escaped path of the request
-	Vars     []string // the decoded parts of the path that match the stars of the pattern
+	Vars     []string // the decoded parts of the path that the stars in the pattern stand for
 	Query    url.Values
 	RawQuery string     // the query as the client sent it
-	Form     url.Values // the form in the body, set only by APIs that use forms
+	Form     url.Values // the form in the body; nil if the API does not use forms
 	Header   http.Header
 	Body     []byte
-	BaseURL  string // the server's URL as the client sees it, such as http://127.0.0.1:4117
-	// Row is the record that the path names and Parent the record that it belongs to.
-	// They are set only by APIs whose handlers need them.
+	BaseURL  string // the URL of the server as the client sees it, such as http://127.0.0.1:4117
+	// Row is the record that the path names, and Parent is the record to which it belongs. They are set only if the
+	// handlers of the API need them.
 	Row, Parent *Row
 }
 
@@ -49,15 +49,15 @@ type Handler = func(*Request) format.Answer
 
 // Route is a path pattern with its handlers.
 type Route struct {
-	Pattern  string // a path in which each star matches one part
-	List     bool   // GET reads a list, which takes longer than other requests
+	Pattern  string // a path in which each star stands for one part
+	List     bool   // whether GET reads a list, which takes longer than other requests
 	Handlers map[string]Handler
 }
 
-// Routes are the routes of an API. The first that matches a path is used.
+// Routes are the routes of an API. The first route that matches a path is used.
 type Routes []Route
 
-// Find returns the route of a path and the decoded parts that match its stars. The route is nil if none matches.
+// Find returns the route for a path, and the decoded parts that its stars stand for. The route is nil if none matches.
 func (all Routes) Find(path string) (*Route, []string) {
 	for i := range all {
 		if vars, ok := format.Match(all[i].Pattern, path); ok {
@@ -72,7 +72,7 @@ func (all Routes) Find(path string) (*Route, []string) {
 	return nil, nil
 }
 
-// Request returns a request with its route. It returns nil if no route matches the path.
+// Request returns a request together with its route. It returns nil if no route matches its path.
 func (all Routes) Request(r *http.Request, body []byte, baseURL string) *Request {
 	q := &Request{Ctx: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), RawQuery: r.URL.RawQuery,
 		Header: r.Header, Body: body, BaseURL: baseURL}

@@ -1,4 +1,4 @@
-// The records of a world, by kind.
+// The simulated records, by kind.
 
 package table
 
@@ -17,11 +17,11 @@ import (
 
 // Row is one record.
 type Row struct {
-	ID     string // unique within its kind
+	ID     string // the id of the record, which is unique within its kind
 	Values Values
 }
 
-// Text returns a string, number or bool as text. It returns "" for every other value.
+// Text returns a string, a number or a bool as text. It returns "" for any other value.
 func (r *Row) Text(name string) string {
 	switch v := r.Values[name].(type) {
 	case string:
@@ -34,7 +34,7 @@ func (r *Row) Text(name string) string {
 	return ""
 }
 
-// Number returns a number, or the Unix seconds of a Stamp. It returns 0 for every other value.
+// Number returns a number, or a Stamp in Unix seconds. It returns 0 for any other value.
 func (r *Row) Number(name string) int64 {
 	switch v := r.Values[name].(type) {
 	case int64:
@@ -45,23 +45,23 @@ func (r *Row) Number(name string) int64 {
 	return 0
 }
 
-// With returns a copy of the values with the changes applied. A nil value is kept and shows as null.
+// With returns a copy of the values with some changes. A value that is changed to nil is kept and is null in the JSON.
 func (v Values) With(changes Values) Values {
 	all := maps.Clone(v)
 	maps.Copy(all, changes)
 	return all
 }
 
-// Kind has the records of one kind.
+// Kind has all records of one kind.
 type Kind struct {
 	rows []*Row // the rows, the oldest first
 	byID map[string]*Row
 }
 
-// Rows returns all records, the oldest first. The caller holds Mu and does not change the slice.
+// Rows returns all records, oldest first. The caller holds Mu and must not change the slice.
 func (k *Kind) Rows() []*Row { return k.rows }
 
-// Find returns the record with an id, or nil if there is none.
+// Find returns the record with an id. It returns nil if there is none.
 func (k *Kind) Find(id string) *Row { return k.byID[id] }
 
 // Add appends a record.
@@ -72,14 +72,14 @@ func (k *Kind) Add(id string, v Values) *Row {
 	return r
 }
 
-// Delete removes a record. A slice that Rows returned before stays as it was.
+// Delete removes a record. It does not change slices that Rows has returned before.
 func (k *Kind) Delete(r *Row) {
 	delete(k.byID, r.ID)
 	k.rows = slices.DeleteFunc(slices.Clone(k.rows), func(one *Row) bool { return one == r })
 }
 
-// Select returns the records for which match returns true, in descending order of the number sortBy, or the
-// newest first if sortBy is "". Among equal numbers the newest is first. ascending reverses the order.
+// Select returns the records for which match returns true. They are in descending order of the number sortBy, or if
+// sortBy is "", newest first. Of equal numbers the newest record is first. ascending reverses all of this.
 func (k *Kind) Select(match func(*Row) bool, sortBy string, ascending bool) []*Row {
 	var found []*Row
 	for _, r := range slices.Backward(k.rows) {
@@ -96,27 +96,27 @@ func (k *Kind) Select(match func(*Row) bool, sortBy string, ascending bool) []*R
 	return found
 }
 
-// World has the records and the clock of one API. Readers hold Mu for reading and
-// writers hold it for writing.
+// World has the records and the clock of one simulated API. Whoever reads must hold Mu for reading, and whoever
+// changes something must hold it for writing.
 type World struct {
 	Records        int // the number of records of the main kind
 	Seed           uint64
 	Epoch          time.Time // the time of the newest record
 	Account, Token string
-	ClockRuns      bool // the clock of the world runs in real time instead of standing still
+	ClockRuns      bool // whether the clock runs in real time; if not, it stands still until it is advanced
 	Now            func() time.Time
 
 	Mu    sync.RWMutex
 	Kinds map[string]*Kind
-	// Creators create one record of a kind, by its name. They are used for arrivals. The caller holds Mu.
+	// Creators has functions that create one new record, by the name of the kind. The caller holds Mu.
 	Creators map[string]func(now int64)
-	// CheckEdit checks what POST /-/edit sets in a record and returns the values to set. The caller holds Mu.
+	// CheckEdit checks the values that POST /-/edit sets in a record, and returns the values to set. The caller holds Mu.
 	CheckEdit func(kind string, r *Row, set Values) (Values, error)
-	advanced  time.Duration // how far /-/advance has advanced the clock
-	startedAt time.Time     // when Begin was called
+	advanced  time.Duration // by how much the control path /-/advance has advanced the clock
+	startedAt time.Time     // the time at which Begin was called
 }
 
-// Begin starts the clock of the world that the fields before Mu describe, and adds empty kinds with these names.
+// Begin starts the clock. The fields before Mu must be set. kinds are the names of the kinds, which have no records yet.
 func (w *World) Begin(kinds ...string) {
 	w.Kinds, w.Creators, w.startedAt = map[string]*Kind{}, map[string]func(int64){}, w.Now()
 	for _, name := range kinds {
@@ -124,7 +124,7 @@ func (w *World) Begin(kinds ...string) {
 	}
 }
 
-// Run calls do while it holds Mu: for reading if the method is GET, otherwise for writing.
+// Run calls do while it holds Mu: for reading if the method of the request is GET, otherwise for writing.
 func (w *World) Run(q *Request, do Handler) format.Answer {
 	if q.Method == http.MethodGet {
 		w.Mu.RLock()
@@ -136,7 +136,7 @@ func (w *World) Run(q *Request, do Handler) format.Answer {
 	return do(q)
 }
 
-// Clock returns the time of the world in Unix seconds. The caller holds Mu.
+// Clock returns the time of the simulated world in Unix seconds. The caller holds Mu.
 func (w *World) Clock() int64 {
 	at := w.Epoch.Add(w.advanced)
 	if w.ClockRuns {
@@ -145,5 +145,5 @@ func (w *World) Clock() int64 {
 	return at.Unix()
 }
 
-// Random returns a random generator for one thing. It depends only on the seed, the tag and the index.
+// Random returns the random numbers for one record or another object. They depend only on the seed, the tag and the index.
 func (w *World) Random(tag uint64, index int) fake.Rng { return fake.RngFor(w.Seed, tag, int64(index)) }

@@ -1,7 +1,7 @@
-// Templates: the JSON of a record, with placeholders for its values.
+// Templates: the JSON of records, with placeholders for their values.
 
-// Package table stores records as rows of named values and renders them with JSON templates.
-// The imitated APIs of GitHub and Stripe are built with it.
+// Package table stores simulated records as rows of named values, and writes them as JSON with templates. The
+// imitated APIs of GitHub and Stripe use it.
 package table
 
 import (
@@ -19,48 +19,47 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Values are the named values of a record. A value is nil, a string, a number, a bool, a Stamp, a
-// Part, a []Part, or any other value that encoding/json can write. The Values of a row are never
-// changed in place. A change replaces them by a new map.
+// Values are the named values of a record. A value may be nil, a string, a number, a bool, a Stamp, a Part, a []Part, or any
+// other value that encoding/json can write. The Values of a row never change; a change replaces them by a new map.
 type Values map[string]any
 
 // Stamp is a time in Unix seconds. Its JSON is an RFC 3339 string, or null for 0.
 type Stamp int64
 
-// Part is a template with its values. Its JSON is an object inside another object.
+// Part is a template with its values. Its JSON is an object that is part of another object.
 type Part struct {
 	Template *Template
 	Values   Values
 }
 
-// Members is a JSON object whose member names are not known to the template.
+// Members is a JSON object whose field names are not in the template.
 type Members []Member
 
-// Member is one of Members.
+// Member is one field of Members.
 type Member struct {
 	Name  string
 	Value any
 }
 
-// Template is JSON with placeholders. "$x" is the value x, and "$x|form" is the value x in one of
-// the forms. {{x}} inside a string is the text of x. A member "name?": "$x", is omitted
-// if there is no value x. {{here}} is the server's URL as the client sees it.
+// Template is JSON with placeholders. "$x" stands for the value x, and "$x|form" for the value x in one of the forms.
+// {{x}} inside a string stands for the text of x. "name?": "$x", is left out if there is no value x. {{here}} is the
+// URL of the server as the client sees it.
 type Template struct {
-	literals     []string // the text before, between and after the placeholders
+	literals     []string // the texts before, between and after the placeholders
 	placeholders []placeholder
 }
 
 // placeholder is one placeholder of a template.
 type placeholder struct {
 	name   string
-	member string // the quoted name of an optional member and the colon
-	text   bool   // the placeholder stands inside a JSON string
+	member string // the name of a field that may be left out, with its quotes and colon
+	text   bool   // whether the placeholder is inside a JSON string
 	form   func(dst []byte, value any) []byte
 }
 
 var placeholderPattern = regexp.MustCompile(`"(\w+)\?":\s*"\$(\w+)",|"\$(\w+)(?:\|(\w+))?"|\{\{(\w+)\}\}`)
 
-// forms are the formats of a placeholder by name, as in "$created|date".
+// forms are the formats that a placeholder may name, as in "$created|date".
 var forms = map[string]func(dst []byte, value any) []byte{
 	"date":   func(dst []byte, value any) []byte { return appendTime(dst, value, "Mon, 02 Jan 2006 15:04:05 +0000") },
 	"stamp":  func(dst []byte, value any) []byte { return appendTime(dst, value, time.RFC3339) },
@@ -70,7 +69,7 @@ var forms = map[string]func(dst []byte, value any) []byte{
 	"bool":   func(dst []byte, value any) []byte { return strconv.AppendBool(dst, value == "true") },
 }
 
-// appendTime appends the time of Unix seconds in a layout of package time, or null for 0.
+// appendTime appends the time of a value in Unix seconds in the given layout. It appends null for 0.
 func appendTime(dst []byte, value any, layout string) []byte {
 	unix, _ := value.(int64)
 	if unix == 0 {
@@ -79,7 +78,7 @@ func appendTime(dst []byte, value any, layout string) []byte {
 	return append(time.Unix(unix, 0).UTC().AppendFormat(append(dst, '"'), layout), '"')
 }
 
-// appendUnlessZero appends a value, or null if it is "" or 0.
+// appendUnlessZero appends a value. It appends null for "" and 0.
 func appendUnlessZero(dst []byte, value any) []byte {
 	if value == "" || value == int64(0) || value == 0.0 {
 		value = nil
@@ -87,13 +86,13 @@ func appendUnlessZero(dst []byte, value any) []byte {
 	return AppendValue(dst, value, "")
 }
 
-// appendText appends a string, or "" if there is no value.
+// appendText appends a string. It appends "" if there is no value.
 func appendText(dst []byte, value any) []byte {
 	text, _ := value.(string)
 	return format.AppendText(dst, text)
 }
 
-// appendNumber appends a string of digits as a JSON number, or null if it is empty.
+// appendNumber appends a string of digits as a JSON number. It appends null if the string is empty.
 func appendNumber(dst []byte, value any) []byte {
 	text, _ := value.(string)
 	if text == "" {
@@ -102,7 +101,7 @@ func appendNumber(dst []byte, value any) []byte {
 	return append(dst, text...)
 }
 
-// Parse parses a template. White space outside strings is removed.
+// Parse parses a template. It removes white space outside of strings.
 func Parse(text string) (*Template, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(text)); err != nil {
@@ -135,9 +134,9 @@ func Parse(text string) (*Template, error) {
 	return t, nil
 }
 
-// ParseAll parses every file of a folder. A template has the name of its file without .json. A file
-// whose first line is +NAME extends the template NAME: its members are added or replace members
-// of the same name. ParseAll panics on an invalid template, because templates are embedded in the program.
+// ParseAll parses all files of a folder as templates. The name of a template is that of its file without .json. If
+// the first line of a file is +NAME, the file extends the template NAME: it adds fields and replaces those of the
+// same name. ParseAll panics if a template is not valid, because templates are part of the program.
 func ParseAll(files fs.FS, dir string) map[string]*Template {
 	texts, all := map[string]string{}, map[string]*Template{}
 	entries, err := fs.ReadDir(files, dir)
@@ -164,14 +163,14 @@ func ParseAll(files fs.FS, dir string) map[string]*Template {
 	return all
 }
 
-// extend returns the JSON object base with the members of more. A member of more replaces the member of
-// the same name, or is added at the end.
+// extend returns the JSON object base with the fields of more. A field of more replaces the field of the same name,
+// or is added at the end.
 func extend(base, more string) string {
 	var names []string
 	values := map[string]json.RawMessage{}
 	for _, text := range []string{base, more} {
 		in := json.NewDecoder(strings.NewReader(text))
-		_, err := in.Token() // the opening brace of the object
+		_, err := in.Token() // the first token is the opening brace of the object
 		for err == nil && in.More() {
 			var raw json.RawMessage
 			name, _ := in.Token()
@@ -183,7 +182,7 @@ func extend(base, more string) string {
 			values[member] = raw
 		}
 		if err != nil {
-			return text // it is invalid, so Parse returns an error for it
+			return text // the text is not valid JSON, so Parse will return an error for it
 		}
 	}
 	var members []string
@@ -193,7 +192,7 @@ func extend(base, more string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// Append appends the template's JSON with its placeholders replaced by values.
+// Append appends the JSON of the template, with its placeholders replaced by values.
 func (t *Template) Append(dst []byte, v Values, baseURL string) []byte {
 	for i, p := range t.placeholders {
 		dst = append(dst, t.literals[i]...)
@@ -214,7 +213,7 @@ func (t *Template) Append(dst []byte, v Values, baseURL string) []byte {
 	return append(dst, t.literals[len(t.placeholders)]...)
 }
 
-// appendInText appends the text of a value inside a JSON string whose opening quote is already in dst.
+// appendInText appends the text of a value inside a JSON string. The opening quote of the string must be in dst.
 func appendInText(dst []byte, value any) []byte {
 	switch value := value.(type) {
 	case nil:
@@ -265,7 +264,7 @@ func AppendValue(dst []byte, value any, baseURL string) []byte {
 	return append(dst, raw...)
 }
 
-// Show returns the answer 200 with a value as its JSON body.
+// Show returns a response with the status 200 and a value as JSON.
 func Show(value any, baseURL string) format.Answer {
 	return format.Answer{Status: http.StatusOK, Body: AppendValue(nil, value, baseURL)}
 }

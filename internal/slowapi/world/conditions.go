@@ -1,4 +1,4 @@
-// List requests: the records that match all filters, and the position of a page.
+// Requests for lists: which records match the filters, and where a page begins.
 package world
 
 import (
@@ -14,25 +14,25 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// Request is a request to one of Twilio's paths. Its handler uses it in one goroutine.
+// Request is a request for one of Twilio's paths. It is for one goroutine.
 type Request struct {
 	Incoming       *table.Request
 	World          *World
 	Quirks         Quirks
 	Query          format.Query
 	Account        int        // the number of the account
-	Sequence       *Sequence  // the records of the path's kind, or nil if it has no kind
-	Parent         int64      // the index of the record that a list belongs to
+	Sequence       *Sequence  // the records of the kind in the path; nil if the path has no kind
+	Parent         int64      // the index of the record to which a list belongs
 	Index          int64      // the index of the record that the path names
-	ListCondition  *Condition // the records of the kind that belong to the list; nil means all
+	ListCondition  *Condition // the condition for the records of the kind that belong to the list; nil if all do
 	Filters        []Filter
 	Key            string            // the name of the JSON array in a list
-	Shape          string            // the name of the records' template
-	Preset         map[string]string // fields that a new record gets beside those of its form
-	IncludeDeleted bool              // include recently deleted records
+	Shape          string            // the name of the template for the records
+	Preset         map[string]string // the fields that a new record gets besides those in the form
+	IncludeDeleted bool              // whether recently deleted records are included
 
-	conditions []Condition // ListCondition and those of the filters in the query
-	lo, hi     int64       // all matching records have indexes from lo to hi, except late records
+	conditions []Condition // the conditions of the list itself and of the filters in the query
+	lo, hi     int64       // the lowest and the highest index that a matching record can have, unless it is among the late records
 	row        Row
 }
 
@@ -41,8 +41,8 @@ func (x *Request) IsVisible(i int64) bool {
 	return x.Sequence.HasRecord(i) || x.IncludeDeleted && x.Sequence.IsRecentlyDeleted(i, x.World.Now().Unix())
 }
 
-// List returns the answer with one page of a list. rows is the JSON of count records. next and previous are
-// the tokens of the adjacent pages; next is "" on the last page.
+// List returns the response with a page of a list. rows is the JSON of count records. next and previous are the
+// tokens of the pages beside it. next is "" on the last page.
 func (x *Request) List(p PagePosition, rows []byte, count int, next, previous string) format.Answer {
 	shape, base := "page", string(x.Query.Echo([]byte(x.Incoming.Path+"?"), KeysOf(x.Filters)))
 	if strings.HasPrefix(x.Incoming.Path, format.MonitorVersion+"/") {
@@ -72,8 +72,8 @@ func (x *Request) List(p PagePosition, rows []byte, count int, next, previous st
 	return format.Answer{Status: http.StatusOK, Body: x.World.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
 }
 
-// Variant returns the name of the template with a prefix, or the list's template if there is none. A single
-// record may show more than in a list. A new record may show less, or a secret.
+// Variant returns the name of the template that begins with prefix. If there is none, it returns that of the list. The template
+// of a single record may have more fields than that of a list. That of a new record may have fewer, or a secret.
 func (x *Request) Variant(prefix string) string {
 	if x.World.Shapes[prefix+x.Shape] != nil {
 		return prefix + x.Shape
@@ -81,10 +81,11 @@ func (x *Request) Variant(prefix string) string {
 	return x.Shape
 }
 
-// NewNotFound returns the 404 answer for the path.
+// NewNotFound returns the 404 response for the path of the request.
 func (x *Request) NewNotFound() format.Answer { return *format.NewNotFound(x.Incoming.Path) }
 
-// ReadFilters reads the filters of the query. It returns an error answer, or nil on success. The caller holds Mu.
+// ReadFilters parses the filters in the query. It returns an error response if one is not valid, otherwise nil. The
+// caller holds Mu.
 func (x *Request) ReadFilters() *format.Answer {
 	x.hi, x.IncludeDeleted = math.MaxInt64, false
 	if x.ListCondition != nil {
@@ -93,7 +94,7 @@ func (x *Request) ReadFilters() *format.Answer {
 	for _, f := range x.Filters {
 		g := x.Query.Given[f.Key]
 		if g.Value == "" {
-			continue // an absent or empty filter matches all records
+			continue // a filter that is missing or empty matches all records
 		}
 		c, r := f.Read(x, g.Value)
 		if r != nil {
@@ -105,7 +106,7 @@ func (x *Request) ReadFilters() *format.Answer {
 	return nil
 }
 
-// Match reports whether a record meets all conditions of the request.
+// Match reports whether a record meets all conditions.
 func (x *Request) Match(r *Row) bool {
 	for n := range x.conditions {
 		if !x.conditions[n].Match(r) {
@@ -115,10 +116,10 @@ func (x *Request) Match(r *Row) bool {
 	return true
 }
 
-// isUnfiltered reports whether the list has no conditions.
+// isUnfiltered reports whether there are no conditions.
 func (x *Request) isUnfiltered() bool { return len(x.conditions) == 0 }
 
-// matchIndex reports whether a record is visible and meets all conditions.
+// matchIndex reports whether the record at an index is visible and meets all conditions.
 func (x *Request) matchIndex(i int64) bool {
 	if !x.IsVisible(i) {
 		return false
@@ -127,8 +128,8 @@ func (x *Request) matchIndex(i int64) bool {
 	return x.Match(&x.row)
 }
 
-// olderCandidate returns the highest index up to i that may meet the conditions, or -1 if there is none. The
-// candidates are the indexes from lo to hi and the late records.
+// olderCandidate returns the highest index up to i whose record may meet the conditions. It returns -1 if there is
+// none. Candidates are the indexes from lo to hi, and the late records.
 func (x *Request) olderCandidate(i int64) int64 {
 	best := min(i, x.hi, x.Sequence.Count()-1)
 	if best < x.lo {
@@ -141,7 +142,7 @@ func (x *Request) olderCandidate(i int64) int64 {
 	return best
 }
 
-// newerCandidate returns the lowest index from i on that may meet the conditions, or Count if there is none.
+// newerCandidate returns the lowest index from i on whose record may meet the conditions. It returns Count if there is none.
 func (x *Request) newerCandidate(i int64) int64 {
 	count := x.Sequence.Count()
 	best := max(i, x.lo)
@@ -155,10 +156,10 @@ func (x *Request) newerCandidate(i int64) int64 {
 	return min(best, count)
 }
 
-// batch is the number of records to test before Mu is released for writers.
+// batch is the number of records that are tested before Mu is released, so that writers can continue.
 const batch = 512
 
-// CollectDown returns up to n matching indexes from start downwards, without the first skip matches.
+// CollectDown returns at most n matching indexes, from start downwards. It leaves out the first skip matches.
 func (x *Request) CollectDown(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
 	if skip > 0 && x.isUnfiltered() {
 		x.World.Mu.RLock()
@@ -168,7 +169,7 @@ func (x *Request) CollectDown(ctx context.Context, start int64, skip int64, n in
 	return x.walk(ctx, start, skip, n, func(i int64) (int64, int64) { i = x.olderCandidate(i); return i, i - 1 })
 }
 
-// collectUp returns the first n matching indexes from start upwards, the newest first.
+// collectUp returns the first n matching indexes, from start upwards. In the result, the newest is first.
 func (x *Request) collectUp(ctx context.Context, start int64, n int) ([]int64, error) {
 	found, err := x.walk(ctx, start, 0, n, func(i int64) (int64, int64) {
 		if i = x.newerCandidate(i); i >= x.Sequence.Count() {
@@ -180,8 +181,8 @@ func (x *Request) collectUp(ctx context.Context, start int64, n int) ([]int64, e
 	return found, err
 }
 
-// walk returns up to n matching indexes, without the first skip matches. next returns the first candidate
-// at or after an index in walking order, or -1 if there is none, and the index to continue at.
+// walk returns at most n matching indexes, without the first skip matches. next returns the first candidate at or after an
+// index in the direction of the walk, or -1 if there is none. It also returns the index at which to continue.
 func (x *Request) walk(ctx context.Context, at, skip int64, n int, next func(int64) (int64, int64)) (found []int64, _ error) {
 	for i := int64(0); i >= 0 && len(found) < n; {
 		if err := ctx.Err(); err != nil {
@@ -203,8 +204,8 @@ func (x *Request) walk(ctx context.Context, at, skip int64, n int, next func(int
 	return found, nil
 }
 
-// CollectPage returns the indexes of the page's records, the newest first. The token decides where the
-// page begins. Without a token the pages before it are counted from the newest record.
+// CollectPage returns the indexes of the records on a page, newest first. The page token decides where the page
+// begins. Without a token, this is decided by the number of the page.
 func (x *Request) CollectPage(ctx context.Context, p PagePosition) ([]int64, error) {
 	if p.backwards {
 		return x.collectUp(ctx, p.index+1, int(p.Size))
@@ -226,8 +227,8 @@ func (x *Request) RecordSID(i int64) string {
 	return x.World.SID(x.Sequence, i)
 }
 
-// AppendRows appends the JSON of records, separated by commas. It releases Mu after every 64 records
-// so that writers do not wait long.
+// AppendRows appends the JSON of records, separated by commas. It releases Mu after every 64 records, so that writers
+// do not wait long.
 func (x *Request) AppendRows(dst []byte, found []int64) []byte {
 	first := true
 	for some := range slices.Chunk(found, 64) {
@@ -244,20 +245,20 @@ func (x *Request) AppendRows(dst []byte, found []int64) []byte {
 	return dst
 }
 
-// PagePosition says which page of a list a request asks for.
+// PagePosition says which page of a list is requested.
 type PagePosition struct {
 	Size, Page int64
 	Token      string
-	backwards  bool  // the token asks for newer records than index
-	index      int64 // the index of the record in the token
+	backwards  bool  // whether the page token requests records that are newer than index
+	index      int64 // the index of the record in the page token
 }
 
 const (
-	defaultSize = 50   // records in a page
-	maxSize     = 1000 // records in a page
+	defaultSize = 50   // the default number of records on a page
+	maxSize     = 1000 // the maximum number of records on a page
 )
 
-// ReadPageSize reads PageSize and Page. It copies PageToken without checking it.
+// ReadPageSize parses PageSize and Page. It copies PageToken without checking it.
 func (x *Request) ReadPageSize() (PagePosition, *format.Answer) {
 	p := PagePosition{Size: defaultSize, Token: x.Query.Given["PageToken"].Value}
 	if g, there := x.Query.Given["PageSize"]; there {
@@ -282,7 +283,7 @@ func (x *Request) ReadPageSize() (PagePosition, *format.Answer) {
 	return p, nil
 }
 
-// ReadPosition reads PageSize, Page and PageToken. It returns an error answer if one is invalid. The caller holds Mu.
+// ReadPosition parses PageSize, Page and PageToken. It returns an error response if one is not valid. The caller holds Mu.
 func (x *Request) ReadPosition() (PagePosition, *format.Answer) {
 	p, r := x.ReadPageSize()
 	if r != nil || p.Token == "" {

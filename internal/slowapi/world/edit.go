@@ -1,4 +1,4 @@
-// Edits: late changes to single records that no time filter finds, such as a corrected price.
+// Edits: late changes of single records that clients cannot find by a time filter, such as a corrected price.
 package world
 
 import (
@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// Edit is one change to one record. SID names the record, or Index, where 0 is the oldest record.
+// Edit is a change of one record. SID or Index names the record. Index 0 is the oldest record.
 type Edit struct {
 	Index   *int64  `json:"index"`
 	SID     string  `json:"sid"`
 	Delete  bool    `json:"delete"`
-	Restore bool    `json:"restore"` // restore a deleted record with its old index
+	Restore bool    `json:"restore"` // whether a deleted record is restored under its old index
 	Price   *string `json:"price"`
-	Status  *string `json:"status"` // the new status of a record that is in a final state
+	Status  *string `json:"status"` // the new status of a record that is in a final status
 	Body    *string `json:"body"`   // the new body of a message
 }
 
-// Names of the values that only edits set. No form has fields with these names.
+// The names of values that only edits can set. No form has fields with these names.
 const (
 	EditedPrice  = "=price"
 	editedStatus = "=status"
 )
 
-// NewEditEntry returns the entry for an edit and the SID of its record. The caller holds Mu or Writing.
+// NewEditEntry returns the entry for an edit, and the SID of its record. The caller holds Mu or Writing.
 func (w *World) NewEditEntry(kind string, account int, e *Edit) (out Entry, sid string, err error) {
 	k := w.KindNamed(kind)
 	s := w.Sequence(k, account)
@@ -66,7 +66,7 @@ func (w *World) indexOf(s *Sequence, e *Edit) (int64, bool) {
 	return *e.Index, *e.Index >= 0 && *e.Index < s.Count()
 }
 
-// planEdit plans an edit, or the restoration of a deleted record.
+// planEdit checks an edit or the restoration of a deleted record. It returns the function that carries it out.
 func (w *World) planEdit(e Entry, s *Sequence) (func() int, error) {
 	status, set := e.Fields[editedStatus]
 	switch {

@@ -1,4 +1,4 @@
-// Entries: the changes of the world, and how they are applied.
+// Entries: the changes of the simulated world, and how they are applied.
 package world
 
 import (
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Entry is one change of the world, which is one line of the journal. At is the time of the world at the change, and
-// Wall the real time. After a restart a running clock continues from both.
+// Entry is one change of the simulated world, and a line of the journal. At is the time of the simulated world at the
+// change, and Wall is the real time. After a restart, a running clock continues from both.
 type Entry struct {
-	Op           string            `json:"op"` // advance, pass, create, update, delete, edit, restore
+	Op           string            `json:"op"` // the type of the change: advance, pass, create, update, delete, edit or restore
 	At           time.Time         `json:"at"`
 	Wall         time.Time         `json:"wall"`
 	Kind         string            `json:"kind,omitempty"`
 	Account      int               `json:"account,omitempty"`
 	Index        int64             `json:"index,omitempty"`
 	Fields       map[string]string `json:"fields,omitempty"` // the values that a write or edit sets
-	NextStatuses []string          `json:"cut,omitempty"`    // the statuses that replace the rest of the plan
-	Created      map[string]int    `json:"new,omitempty"`    // the number of records to create, by kind
+	NextStatuses []string          `json:"cut,omitempty"`    // the statuses that the record will have next, in place of those planned before
+	Created      map[string]int    `json:"new,omitempty"`    // the number of records to create, by the name of the kind
 }
 
-// Apply applies an entry and returns the number of records whose status advanced. The caller holds Mu for writing.
+// Apply applies an entry. moved is the number of records whose status has changed. The caller holds Mu for writing.
 func (w *World) Apply(e Entry) (moved int, err error) {
 	do, err := w.Plan(e)
 	if err != nil {
@@ -32,8 +32,8 @@ func (w *World) Apply(e Entry) (moved int, err error) {
 	return do(), nil
 }
 
-// Plan checks an entry and returns the function that applies it. It checks entries of a journal too, because the file may
-// be damaged. The caller holds Writing until do has returned, and Mu for writing while do runs.
+// Plan checks an entry and returns the function do that applies it. Entries of a journal are checked too, because the
+// file may be damaged. The caller must hold Writing until do has returned, and Mu for writing while do runs.
 func (w *World) Plan(e Entry) (do func() (moved int), err error) {
 	if e.At.Before(w.clock) {
 		return nil, fmt.Errorf("slowapi: %s at %s lies before what happened last", e.Op, e.At.Format(time.RFC3339))
@@ -52,8 +52,8 @@ func (w *World) Plan(e Entry) (do func() (moved int), err error) {
 	}, err
 }
 
-// planTime plans the passing of time. An "advance" moves all unfinished records by one step, and a "pass" moves those that
-// are due. Both create the new records of the entry.
+// planTime plans an entry that lets time pass. "advance" moves every record that is not in a final status by one
+// step, and "pass" moves those that are due. Both create the new records in the entry.
 func (w *World) planTime(e Entry, _ *Sequence) (func() int, error) {
 	for name, n := range e.Created {
 		k := w.KindNamed(name)
@@ -85,7 +85,7 @@ func (w *World) planTime(e Entry, _ *Sequence) (func() int, error) {
 	}, nil
 }
 
-// addRecord adds a record that was created at a time in Unix seconds.
+// addRecord adds a record. at is its creation time in Unix seconds.
 func (s *Sequence) addRecord(at int64) {
 	if s.Kind.Lifecycle != nil {
 		s.unfinished = append(s.unfinished, s.Count())
@@ -93,7 +93,7 @@ func (s *Sequence) addRecord(at int64) {
 	s.createdAt = append(s.createdAt, at)
 }
 
-// step moves a record to its next step. It returns false if the record was already final.
+// step moves a record to its next status. It returns false if the record was already in its final status.
 func (s *Sequence) step(i, at int64) bool {
 	p := s.Progress(i)
 	if p.isFinal() {
@@ -111,7 +111,7 @@ func (s *Sequence) step(i, at int64) bool {
 	return true
 }
 
-// runDueSteps moves a record through all steps that are due. It reports whether any step was due.
+// runDueSteps moves a record through all statuses that are due. It reports whether there were any.
 func (s *Sequence) runDueSteps(i, now int64) (moved bool) {
 	for {
 		p := s.Progress(i)
@@ -168,7 +168,8 @@ func (w *World) planWrite(e Entry, s *Sequence) (func() int, error) {
 	}
 	return func() int {
 		if len(e.NextStatuses) > 0 {
-			s.getHistory(e.Index).plan = append(slices.Clone(p.Plan[:p.step+1]), e.NextStatuses...) // keep the steps already reached
+			// the statuses that the record has already had stay
+			s.getHistory(e.Index).plan = append(slices.Clone(p.Plan[:p.step+1]), e.NextStatuses...)
 			s.step(e.Index, at)
 		}
 		s.set(e.Index, e.Fields, at)
@@ -189,8 +190,8 @@ func (s *Sequence) set(i int64, fields map[string]string, at int64) {
 	}
 }
 
-// NextDue returns when the next step of any record is due, in Unix seconds, or math.MaxInt64 if none is.
-// The caller holds Mu.
+// NextDue returns when the next status change of any record is due, in Unix seconds. It returns math.MaxInt64 if none
+// is due. The caller holds Mu.
 func (w *World) NextDue() int64 {
 	due := int64(math.MaxInt64)
 	for _, account := range w.Sequences {

@@ -9,14 +9,14 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Filter is one query parameter that restricts a list.
+// Filter is a query parameter that restricts a list.
 type Filter struct {
-	Key  string // the name of the parameter, with < or > if it has one
+	Key  string // the name of the parameter; if it ends with < or >, so does the name
 	Read func(x *Request, value string) (Condition, *format.Answer)
 }
 
-// Condition is a filter with its value. Only records with indexes from Lo to Hi and late records can
-// meet it, so a time range needs no scan. Without Test all records from Lo to Hi meet it.
+// Condition is a filter with its value. Only records with an index from Lo to Hi, and late records, can meet it. So a
+// range of time needs no search. Without Test, every record from Lo to Hi meets it.
 type Condition struct {
 	Test   func(*Row) bool
 	Lo, Hi int64
@@ -25,7 +25,7 @@ type Condition struct {
 // MatchAll is a condition that every record meets.
 var MatchAll = Condition{Hi: math.MaxInt64}
 
-// NewCondition returns a condition that tests all records.
+// NewCondition returns a condition that must be tested for every record.
 func NewCondition(test func(*Row) bool) Condition {
 	return Condition{Test: test, Hi: math.MaxInt64}
 }
@@ -38,14 +38,14 @@ func (c *Condition) Match(r *Row) bool {
 	return c.Test(r)
 }
 
-// TextFilter returns a filter for records whose value is exactly the given text.
+// TextFilter returns a filter for records that have exactly the given text as a value.
 func TextFilter(key, name string) Filter {
 	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		return NewCondition(func(r *Row) bool { return r.Value(name) == value }), nil
 	}}
 }
 
-// BoolFilter returns a filter for records whose value is true, or is not.
+// BoolFilter returns a filter for records that have true, or false, as a value.
 func BoolFilter(key, name string) Filter {
 	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		wanted, r := ReadBool(value)
@@ -53,7 +53,7 @@ func BoolFilter(key, name string) Filter {
 	}}
 }
 
-// ReadBool reads the value of a filter that must be true or false.
+// ReadBool parses the value of a filter, which must be true or false.
 func ReadBool(value string) (wanted bool, r *format.Answer) {
 	wanted = strings.EqualFold(value, "true")
 	if !wanted && !strings.EqualFold(value, "false") {
@@ -62,7 +62,7 @@ func ReadBool(value string) (wanted bool, r *format.Answer) {
 	return wanted, nil
 }
 
-// PatternFilter returns a filter for phone numbers that contain the given pattern. A star matches any digit.
+// PatternFilter returns a filter for phone numbers that contain a pattern. A star in the pattern stands for any digit.
 func PatternFilter(key, name string) Filter {
 	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		contains := Pattern("", value, "")
@@ -73,19 +73,19 @@ func PatternFilter(key, name string) Filter {
 	}}
 }
 
-// Pattern returns a function that reports whether a number contains a pattern, in which a star matches any
+// Pattern returns a function that reports whether a phone number contains a pattern, in which a star stands for any
 // digit. before and after are regular expressions that must match directly before and after the pattern.
 func Pattern(before, pattern, after string) func(number string) bool {
 	contains, err := regexp.Compile(before + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[0-9]") + after)
-	if err != nil { // the pattern is not UTF-8, so no number contains it
+	if err != nil { // a pattern that is not valid UTF-8 is in no phone number
 		return func(string) bool { return false }
 	}
 	return contains.MatchString
 }
 
-// TimeFilters returns three filters on a time: on a date, until a date (X<) and since a date (X>). Twilio documents
-// X< differently by list: for calls "before this date", for messages "on and before". A time equal to
-// the edge is included. The quirks edge-exclusive, before-whole-day and before-midnight change that.
+// TimeFilters returns three filters for a time: at a date, until a date (X<) and since a date (X>). Twilio documents
+// X< in different ways: for calls as "before this date", for messages as "on and before". Here a time equal to the
+// limit is included. The quirks edge-exclusive, before-whole-day and before-midnight change that.
 func TimeFilters(key string, wholeDay bool, name string) (all []Filter) {
 	for _, edge := range []string{"", "<", ">"} {
 		all = append(all, Filter{Key: key + edge, Read: func(x *Request, value string) (Condition, *format.Answer) {
@@ -111,8 +111,8 @@ func TimeFilters(key string, wholeDay bool, name string) (all []Filter) {
 	return all
 }
 
-// timeCondition returns the condition that a time is in the range that edges returns for the value. No time of
-// a record is before its creation. Only the times of late records are more than maxLag after it.
+// timeCondition returns the condition that a time is in the range that edges returns for the value of a filter. No
+// time in a record is earlier than its creation, and only late records have times more than maxLag after it.
 func timeCondition(x *Request, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks[OperatorRefused] {
@@ -142,7 +142,7 @@ func timeCondition(x *Request, value, name string, edges func(format.Span) (int6
 	return c, nil
 }
 
-// KeysOf returns the names of filters.
+// KeysOf returns the names of the parameters of filters.
 func KeysOf(filters []Filter) []string {
 	keys := make([]string, len(filters))
 	for i, f := range filters {

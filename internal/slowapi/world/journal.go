@@ -1,4 +1,4 @@
-// The journal: a file with all changes of the world, to restore them after a restart.
+// The journal: a file with all changes of the simulated world, from which they are applied again after a restart.
 package world
 
 import (
@@ -17,16 +17,16 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// Journal appends entries to a file, one JSON object a line. An entry is synced to disk before it is
+// Journal appends entries to a file, each as a line of JSON. The line is written to disk before the change is
 // applied. The zero Journal stores nothing.
 type Journal struct {
 	mu     sync.Mutex
-	File   *os.File // nil for a journal that stores nothing
-	size   int64    // the length of all complete lines, in bytes
-	broken error    // the error after which nothing can be appended any more
+	File   *os.File // the file; nil if the journal stores nothing
+	size   int64    // the size in bytes of all complete lines
+	broken error    // the error because of which nothing can be appended any more; nil if there is none
 }
 
-// journalHeader is the first line of a journal. It identifies the world.
+// journalHeader is the first line of a journal. It identifies the simulated world.
 type journalHeader struct {
 	Journal string    `json:"journal"`
 	Seed    uint64    `json:"seed"`
@@ -37,8 +37,8 @@ type journalHeader struct {
 
 const journalName = "understudy slowapi 1"
 
-// OpenJournal opens or creates a journal file and applies its entries to the world. An incomplete last
-// line, which a crash may leave, is removed and logged. Any other unreadable line is an error.
+// OpenJournal opens or creates a journal, and applies its entries. A crash may leave an incomplete last line, which
+// is removed and logged. Any other line that cannot be parsed is an error.
 func OpenJournal(path string, w *World, log *slog.Logger) (*Journal, error) {
 	if path == "" {
 		return &Journal{}, nil
@@ -55,7 +55,7 @@ func OpenJournal(path string, w *World, log *slog.Logger) (*Journal, error) {
 	return j, nil
 }
 
-// load applies all entries of the file and prepares the file for appending.
+// load applies all entries in the file, and prepares the file for more.
 func (j *Journal) load(w *World, log *slog.Logger) error {
 	in := bufio.NewReader(j.File)
 	for number := 1; ; number++ {
@@ -83,7 +83,7 @@ func (j *Journal) load(w *World, log *slog.Logger) error {
 	return j.begin(w)
 }
 
-// begin writes the header of a new journal and syncs the folder, so that the file survives a crash.
+// begin writes the header of a new journal. It syncs the folder, so that the file exists after a crash.
 func (j *Journal) begin(w *World) error {
 	if err := j.write(journalHeader{journalName, w.Seed, w.Records, w.Epoch, w.wall}); err != nil {
 		return err
@@ -126,7 +126,7 @@ func checkHeader(w *World, line []byte) error {
 	return nil
 }
 
-// Append writes an entry to the journal and syncs the file to disk. Its error wraps ErrJournal.
+// Append writes an entry to the journal and waits until it is on disk. Its error wraps ErrJournal.
 func (j *Journal) Append(e Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -142,8 +142,8 @@ func (j *Journal) Append(e Entry) error {
 	return nil
 }
 
-// write appends one line and syncs the file. If that fails, it truncates the file to remove an incomplete line. If
-// truncating fails too, nothing can be appended any more.
+// write appends a line and syncs the file. If that fails, it truncates the file, so that no incomplete line is left.
+// If that fails too, nothing can be appended any more.
 func (j *Journal) write(value any) error {
 	var line bytes.Buffer
 	out := json.NewEncoder(&line)
@@ -178,5 +178,5 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// ErrJournal is returned when an entry could not be written to the journal.
+// ErrJournal is the error that a change could not be written to the journal.
 var ErrJournal = errors.New("slowapi: the journal could not be written")

@@ -1,4 +1,4 @@
-// Quirks: each inverts one behaviour whose default is not verified against Twilio.
+// Quirks: each of them reverses one behavior for which it is not certain what Twilio does.
 package world
 
 import (
@@ -9,18 +9,18 @@ import (
 
 // The names of the quirks.
 const (
-	EdgeExclusive     = "edge-exclusive"     // time filters exclude a time equal to their edge
-	BeforeWholeDay    = "before-whole-day"   // StartTime< with a date includes the whole day
-	BeforeMidnight    = "before-midnight"    // DateSent< with a date ends with the first second of the day
+	EdgeExclusive     = "edge-exclusive"     // time filters do not match a time equal to their limit
+	BeforeWholeDay    = "before-whole-day"   // StartTime< with a date also matches the rest of that day
+	BeforeMidnight    = "before-midnight"    // DateSent< with a date matches only the first second of that day, and times before it
 	OperatorRefused   = "operator-refused"   // an operator in the value of a time filter is an error
-	PageIgnored       = "page-ignored"       // Page without PageToken shows the first page
+	PageIgnored       = "page-ignored"       // the parameter Page has no effect without PageToken
 	SizeRefused       = "size-refused"       // a PageSize above 1000 is an error
 	SizeForgiven      = "size-forgiven"      // an invalid PageSize means 50
-	Retention         = "retention"          // a DateSent filter reaching more than 400 days back is an error
-	UnfinishedRefused = "unfinished-refused" // a record that is not in a final state cannot be emptied or deleted
-	ParticipantsKept  = "participants-kept"  // a completed conference still lists its participants
-	MediaLate         = "media-late"         // the first request for the content of a medium gets 404
-	RangeForgiven     = "range-forgiven"     // alerts may be requested for more than 30 days
+	Retention         = "retention"          // a DateSent filter for times more than 400 days ago is an error
+	UnfinishedRefused = "unfinished-refused" // a record that is not in a final status cannot be emptied or deleted
+	ParticipantsKept  = "participants-kept"  // a completed conference still has participants in its list
+	MediaLate         = "media-late"         // the first request for a picture gets 404
+	RangeForgiven     = "range-forgiven"     // alerts can be requested for more than 30 days at once
 )
 
 // quirkNames are the names of all quirks, in the order of the table in docs/reference/slowapi.md.
@@ -30,10 +30,10 @@ var quirkNames = []string{
 	ParticipantsKept, MediaLate, RangeForgiven,
 }
 
-// Quirks are the names of the quirks that are on.
+// Quirks has true for the name of each quirk that is turned on.
 type Quirks map[string]bool
 
-// ReadQuirks returns the quirks with these names. An unknown name is an error.
+// ReadQuirks returns the quirks with the given names. It returns an error for an unknown name.
 func ReadQuirks(names []string) (Quirks, error) {
 	on := Quirks{}
 	for _, name := range names {

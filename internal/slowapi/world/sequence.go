@@ -1,4 +1,4 @@
-// Sequences: the records of one kind with index, creation time, status and changes.
+// Sequences: the records of one kind, with their index, creation time, status and changes.
 package world
 
 import (
@@ -8,38 +8,37 @@ import (
 	"understudy/internal/slowapi/fake"
 )
 
-// Sequence has the records of one kind in one account. The index of a record is its position in the order
-// of creation, from 0. Lists show the highest index first. Seeded records are computed when they are
-// needed, so only changes use memory.
+// Sequence has the records of one kind in one account. The index of a record is its place in the order of creation, beginning
+// with 0. Lists show the highest index first. Seeded records are computed when they are needed, so only changes take memory.
 type Sequence struct {
 	Kind     *Kind
 	w        *World
 	Account  int
 	Seed     uint64
-	Siblings map[*Kind]*Sequence // all sequences of the account, including this one
+	Siblings map[*Kind]*Sequence // all sequences of the account by kind, including this one
 
-	SeededCount int64 // the number of seeded records, which have the indexes from 0
+	SeededCount int64 // the number of seeded records, whose indexes begin with 0
 	Newest      int64 // the creation time of the newest seeded record, in Unix seconds
-	span        int64 // the seconds between the oldest and the newest seeded record
+	span        int64 // the time between the oldest and the newest seeded record, in seconds
 
-	createdAt      []int64            // the creation time of each record after the seeded ones, in Unix seconds
-	History        map[int64]*history // the changes of each changed record, by index
-	DeletedIndexes []int64            // the indexes of deleted records, ascending
-	unfinished     []int64            // the indexes of records that are not in a final state, ascending
-	late           []int64            // the indexes of records changed more than maxLag after their creation, ascending
+	createdAt      []int64            // when each record after the seeded ones was created, in Unix seconds
+	History        map[int64]*history // what has changed in each record, by index; records without changes have none
+	DeletedIndexes []int64            // the indexes of deleted records in ascending order
+	unfinished     []int64            // the indexes of records that are not in a final status, in ascending order
+	late           []int64            // the indexes of records that changed more than maxLag after their creation, in ascending order
 }
 
-// history has the changes of one record after its creation.
+// history has what has changed in a record since its creation.
 type history struct {
-	stepTimes      []int64           // when each step after the first was reached, in Unix seconds
-	plan           []string          // the statuses of the record if a write changed them, or nil
-	Fields         map[string]string // the values that writes set, by form field
-	createdByWrite bool              // a write created the record, so its values do not come from the seed
-	LastWrite      int64             // when the record was last written to, in Unix seconds
+	stepTimes      []int64           // when the record reached each of its statuses after the first, in Unix seconds
+	plan           []string          // the statuses that the record goes through, if a write has changed them; else nil
+	Fields         map[string]string // the values that writes have set, by the name of the form field
+	createdByWrite bool              // whether a write created the record, so that its values do not come from the seed
+	LastWrite      int64             // when a write last changed the record, in Unix seconds
 }
 
-// maxLag is the number of seconds after the creation of a record in which it usually reaches its
-// final state. Time filters search a window of this length and also all late records.
+// maxLag is the time in seconds after its creation in which a record usually reaches its final status. Time filters
+// search only records created in a window of this length, and all late records.
 const maxLag = 2 * 3600
 
 // Count returns the number of records ever created, including deleted records.
@@ -50,7 +49,7 @@ func (s *Sequence) Count() int64 {
 	return s.SeededCount + int64(len(s.createdAt))
 }
 
-// CreationTime returns when a record was created, in Unix seconds. It never decreases as the index increases.
+// CreationTime returns when a record was created, in Unix seconds. It is never lower than that of a lower index.
 func (s *Sequence) CreationTime(i int64) int64 {
 	switch {
 	case s.Kind.Owner != nil:
@@ -63,8 +62,8 @@ func (s *Sequence) CreationTime(i int64) int64 {
 	return s.Newest - s.age(s.SeededCount-1-i)
 }
 
-// age returns the seconds between the creation of the k-th newest and the newest seeded record. One record
-// in a hundred has the same creation time as the next newer record.
+// age returns how many seconds before the newest seeded record the k-th newest was created. One record in a hundred
+// has the same creation time as the next newer record.
 func (s *Sequence) age(k int64) int64 {
 	var chance uint64
 	for k > 0 {
@@ -82,7 +81,7 @@ func (s *Sequence) age(k int64) int64 {
 	return s.span*k/gaps + int64(chance>>8)%(s.span/gaps/2+1)
 }
 
-// FirstSince returns the lowest index of the records created at or after t, or Count if there is none.
+// FirstSince returns the lowest index of a record that was created at or after t. It returns Count if there is none.
 func (s *Sequence) FirstSince(t int64) int64 {
 	return int64(sort.Search(int(s.Count()), func(i int) bool { return s.CreationTime(int64(i)) >= t }))
 }
@@ -93,13 +92,13 @@ func (s *Sequence) IsDeleted(i int64) bool {
 	return gone
 }
 
-// HasRecord reports whether there is a record with this index that was not deleted.
+// HasRecord reports whether there is a record at an index and it was not deleted.
 func (s *Sequence) HasRecord(i int64) bool {
 	return i >= 0 && i < s.Count() && !s.IsDeleted(i) && (s.Kind.IsUsed == nil || s.Kind.IsUsed(s.w, s, i))
 }
 
-// IsRecentlyDeleted reports whether requests for deleted records still show a record. Twilio keeps the
-// metadata of a deleted recording for 40 days.
+// IsRecentlyDeleted reports whether a deleted record can still be requested. Twilio keeps the metadata of a deleted
+// recording for 40 days.
 func (s *Sequence) IsRecentlyDeleted(i int64, now int64) bool {
 	if !s.Kind.Writes.ShowsDeleted || !s.IsDeleted(i) {
 		return false
@@ -108,10 +107,10 @@ func (s *Sequence) IsRecentlyDeleted(i int64, now int64) bool {
 	return m != nil && now-m.LastWrite <= 40*86400
 }
 
-// nthNewest returns the index of the n-th newest record, counted from 0, or -1 if there are not so many. It needs
-// a binary search for each step of a binary search, so its cost does not depend on n.
+// nthNewest returns the index of the n-th newest record that was not deleted, counted from 0. It returns -1 if there
+// are not so many. Its time does not depend on n, because it uses binary search.
 func (s *Sequence) nthNewest(n int64) int64 {
-	above := func(i int64) int64 { // the number of records newer than i
+	above := func(i int64) int64 { // above returns the number of records that are newer than i
 		pos, _ := slices.BinarySearch(s.DeletedIndexes, i+1)
 		return s.Count() - 1 - i - int64(len(s.DeletedIndexes)-pos)
 	}
@@ -123,7 +122,7 @@ func (s *Sequence) nthNewest(n int64) int64 {
 	return count - 1 - int64(k)
 }
 
-// getHistory returns the history of a record and creates it if needed.
+// getHistory returns the history of a record, and creates it if needed.
 func (s *Sequence) getHistory(i int64) *history {
 	m := s.History[i]
 	if m == nil {
@@ -133,11 +132,11 @@ func (s *Sequence) getHistory(i int64) *history {
 	return m
 }
 
-// Random returns the random generator of a record. It depends only on the seed, the kind and the index.
+// Random returns the random numbers for a record. They depend only on the seed, the kind and the index.
 func (s *Sequence) Random(i int64) fake.Rng { return fake.RngFor(s.Seed, s.Kind.Tag, i) }
 
-// InitialProgress returns the progress of a record when the world began, or when the record was created.
-// Its kind has a lifecycle.
+// InitialProgress returns the statuses of a record, as they were planned when the simulated world began or when the
+// record was created. The kind must have a Lifecycle.
 func (s *Sequence) InitialProgress(i int64) Progress {
 	p := s.Kind.Lifecycle(s, i)
 	p.Created, p.newest = s.CreationTime(i), s.Newest
@@ -148,7 +147,7 @@ func (s *Sequence) InitialProgress(i int64) Progress {
 	return p
 }
 
-// Progress returns the progress of a record now. Its kind has a lifecycle.
+// Progress returns the statuses of a record, with the current one. The kind must have a Lifecycle.
 func (s *Sequence) Progress(i int64) Progress {
 	p := s.InitialProgress(i)
 	if p.history = s.History[i]; p.history == nil {
@@ -161,7 +160,7 @@ func (s *Sequence) Progress(i int64) Progress {
 	return p
 }
 
-// LastWrite returns when a write last changed a record, in Unix seconds, or 0 if none did.
+// LastWrite returns when a write last changed a record, in Unix seconds. It returns 0 if no write has.
 func (s *Sequence) LastWrite(i int64) int64 {
 	if m := s.History[i]; m != nil {
 		return m.LastWrite
@@ -169,10 +168,10 @@ func (s *Sequence) LastWrite(i int64) int64 {
 	return 0
 }
 
-// UpdateTime returns when a record of a kind without lifecycle last changed, in Unix seconds.
+// UpdateTime returns when a record last changed, in Unix seconds. It is for kinds without a Lifecycle.
 func (s *Sequence) UpdateTime(i int64) int64 { return max(s.CreationTime(i), s.LastWrite(i)) }
 
-// WrittenValue returns the value that a write set in a field of a record. The bool is false if none did.
+// WrittenValue returns the value that a write has set in a field of a record. It returns false if no write has.
 func (s *Sequence) WrittenValue(i int64, field string) (string, bool) {
 	m := s.History[i]
 	if m == nil {
@@ -188,7 +187,7 @@ func (s *Sequence) IsCreatedByWrite(i int64) bool {
 	return m != nil && m.createdByWrite
 }
 
-// insert adds i to an ascending list if it is not in the list.
+// insert adds i to an ascending list, unless the list contains it already.
 func insert(list []int64, i int64) []int64 {
 	pos, there := slices.BinarySearch(list, i)
 	if there {
@@ -206,35 +205,35 @@ func remove(list []int64, i int64) []int64 {
 	return slices.Delete(list, pos, pos+1)
 }
 
-// Progress has the statuses that a record goes through, and its current step. If the last status
-// is listed twice, the price of the record appears at the second one.
+// Progress has the statuses that a record goes through, and which of them it has now. If the last status is listed
+// twice, the price of the record appears at the second.
 type Progress struct {
-	Plan      []string // the status at each step
-	Dwell     [8]int64 // the seconds in each step before the next
-	Rest      fake.Rng // the random generator for the other values of the record
-	step      int      // the current step, from 0
-	firstStep int      // the step of the record when the world began
-	history   *history // the changes of the record, or nil
+	Plan      []string // the statuses in their order
+	Dwell     [8]int64 // how many seconds the record stays in each status
+	Rest      fake.Rng // the random numbers for the other values of the record
+	step      int      // the index of the current status in Plan
+	firstStep int      // the index of the status that the record had when the simulated world began
+	history   *history // what has changed in the record; nil if nothing has
 	Created   int64    // when the record was created, in Unix seconds
-	newest    int64    // the latest time of a seeded step, in Unix seconds
+	newest    int64    // the latest time, in Unix seconds, that a seeded record may have for a status change
 }
 
-// FinalStep returns the last step of the plan.
+// FinalStep returns the index of the last status in Plan.
 func (p *Progress) FinalStep() int { return len(p.Plan) - 1 }
 
 // Status returns the current status.
 func (p *Progress) Status() string { return p.Plan[p.step] }
 
-// isFinal reports whether the record has reached its last step.
+// isFinal reports whether the record has its last status.
 func (p *Progress) isFinal() bool { return p.step >= p.FinalStep() }
 
-// IsPriced reports whether the record has reached the step after its final status, where its price appears.
+// IsPriced reports whether the record has reached the step after its final status, at which its price appears.
 func (p *Progress) IsPriced() bool {
 	n := len(p.Plan)
 	return p.isFinal() && n >= 2 && p.Plan[n-1] == p.Plan[n-2]
 }
 
-// stepTime returns when a step was reached, in Unix seconds, or 0 if it was not.
+// stepTime returns when the record reached the status at an index in Plan, in Unix seconds. It returns 0 if it has not.
 func (p *Progress) stepTime(step int) int64 {
 	switch {
 	case step < 0 || step > p.step:
@@ -251,12 +250,12 @@ func (p *Progress) stepTime(step int) int64 {
 	return min(t, p.newest)
 }
 
-// StatusTime returns when a status was first reached, in Unix seconds, or 0 if it was not.
+// StatusTime returns when the record first reached a status, in Unix seconds. It returns 0 if it has not.
 func (p *Progress) StatusTime(status string) int64 {
 	return p.stepTime(slices.Index(p.Plan, status))
 }
 
-// nextStepTime returns when the next step is due, in Unix seconds.
+// nextStepTime returns when the next status change is due, in Unix seconds.
 func (p *Progress) nextStepTime() int64 { return p.stepTime(p.step) + p.Dwell[p.step] }
 
 // UpdateTime returns when the record last changed, in Unix seconds.

@@ -1,5 +1,5 @@
-// Package world has the records of imitated Twilio accounts and their clock. The first records are
-// computed from a seed. Only later changes are stored.
+// Package world has the records of simulated Twilio accounts, and a clock. The first records are computed from a
+// seed. Only later changes are stored.
 package world
 
 import (
@@ -12,43 +12,42 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// World has all accounts with their records. Readers hold Mu for reading; long lists release it between
-// batches. Every change is an Entry that Apply or Plan carries out, so replaying a journal of
-// entries restores the world.
+// World has all simulated accounts and their records. Whoever reads must hold Mu for reading; long lists release it
+// from time to time. Every change is an Entry, which Apply or Plan carries out. So applying the entries of a journal
+// again restores all records.
 type World struct {
 	Seed             uint64
-	Records          int64 // the number of seeded calls; there are twice as many messages
+	Records          int64 // the number of seeded calls; there are twice as many seeded messages
 	Epoch            time.Time
 	Account          string // the SID of the main account
 	Token            string
-	ClockRuns        bool // the clock of the world runs in real time instead of standing still
-	ParticipantsKept bool // participants of a conference are listed after its end
+	ClockRuns        bool // whether the clock runs in real time; if not, it stands still until it is advanced
+	ParticipantsKept bool // whether the participants of a conference are still listed after its end
 	RealTime         func() time.Time
-	// Accounts is the kind of the accounts. Kinds are all other kinds. A kind comes after the kinds
-	// from which its records are computed.
+	// Accounts is the kind of accounts, and Kinds are all other kinds. A kind must come after the kinds from which
+	// its records are computed.
 	Accounts *Kind
 	Kinds    []*Kind
 	Shapes   map[string]*table.Template // the templates that render records, by name
 
-	People int64 // the number of people who call and write messages
+	People int64 // the number of people who make calls and write messages
 	Cipher fake.Cipher
 
-	Writing         sync.Mutex // held while an entry is planned and applied; its holder may read without Mu
+	Writing         sync.Mutex // a lock that is held while a change is planned and applied; its holder may read without Mu
 	Mu              sync.RWMutex
-	clock           time.Time             // the time of the world at the real time wall
-	wall            time.Time             // the real time of the last entry
+	clock           time.Time             // the simulated time at the real time wall
+	wall            time.Time             // the real time of the last change
 	AccountSequence *Sequence             // the sequence of the accounts
-	Sequences       []map[*Kind]*Sequence // the records by number of the account, then by kind
+	Sequences       []map[*Kind]*Sequence // the records, by the number of the account and then by kind
 }
 
-// Days is the number of days over which the seeded calls and messages are spread.
+// Days is the number of days over which seeded calls and messages are distributed.
 const Days = 90
 
-// UnfinishedWindow is the number of the newest seeded records of a kind that may start in a state
-// that is not final.
+// UnfinishedWindow is how many of the newest seeded records of a kind may have a status that is not final at first.
 const UnfinishedWindow = 32
 
-// TagSecrets is the tag of the random generators of secrets.
+// TagSecrets is the tag of the random numbers for secrets.
 const TagSecrets = 0x736563
 
 // maxCreated is the maximum number of records that may be created of one kind in one account.
@@ -57,10 +56,10 @@ const maxCreated = 1_000_000
 // MaxAccounts is the maximum number of accounts.
 const MaxAccounts = 1000
 
-// ErrFull is returned when a kind has reached its maximum number of records.
+// ErrFull is the error that a kind has the maximum number of records.
 var ErrFull = errors.New("slowapi: this world has no room for more records of this kind")
 
-// New completes the world that the fields before People describe, and returns it. It has only seeded records.
+// New completes a World whose fields before People are set, and returns it. It has only seeded records.
 func New(w *World) *World {
 	w.Epoch = w.Epoch.UTC().Truncate(time.Second)
 	w.People, w.Cipher = max(w.Records/5, 1), fake.NewCipher(w.Seed)
@@ -81,14 +80,14 @@ func New(w *World) *World {
 	return w
 }
 
-// newSequence returns the seeded records of a kind: base records, created in the span seconds before newest.
+// newSequence returns the seeded records of a kind. base is their number. They were created in the span seconds before newest.
 func (w *World) newSequence(k *Kind, account int, base, newest, span int64) *Sequence {
 	return &Sequence{
 		Kind: k, w: w, Account: account, Seed: w.Seed, SeededCount: base, Newest: newest, span: span, History: map[int64]*history{},
 	}
 }
 
-// emptyAccount returns the sequences of a new account, without records.
+// emptyAccount returns the sequences of a new account, which have no records.
 func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
 	all := map[*Kind]*Sequence{}
 	for _, k := range w.Kinds {
@@ -97,12 +96,12 @@ func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
 	return all
 }
 
-// join adds a sequence to the sequences of its account.
+// join adds a sequence to those of its account.
 func (w *World) join(all map[*Kind]*Sequence, s *Sequence) {
 	all[s.Kind], s.Siblings = s, all
 }
 
-// findUnfinished fills the list of seeded records that are not in a final state.
+// findUnfinished sets the list of seeded records that are not in a final status.
 func (w *World) findUnfinished(s *Sequence) {
 	if s.Kind.Lifecycle == nil {
 		return
@@ -115,7 +114,7 @@ func (w *World) findUnfinished(s *Sequence) {
 	}
 }
 
-// Now returns the time of the world. The caller holds Mu.
+// Now returns the simulated time. The caller holds Mu.
 func (w *World) Now() time.Time {
 	if !w.ClockRuns {
 		return w.clock
@@ -123,14 +122,14 @@ func (w *World) Now() time.Time {
 	return w.clock.Add(max(w.RealTime().Sub(w.wall), 0))
 }
 
-// Time returns the time of the world. The caller does not hold Mu.
+// Time returns the simulated time. The caller must not hold Mu.
 func (w *World) Time() time.Time {
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	return w.Now()
 }
 
-// Sequence returns the records of a kind in an account, or nil if the kind or the account does not exist.
+// Sequence returns the records of a kind in an account. It returns nil if there is no such kind or account.
 func (w *World) Sequence(k *Kind, account int) *Sequence {
 	if k == w.Accounts {
 		return w.AccountSequence
@@ -156,8 +155,8 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 // SID returns the SID of a record.
 func (w *World) SID(s *Sequence, i int64) string { return string(w.AppendSID(nil, s, i)) }
 
-// Find returns the index of the record with a SID, even if it was deleted. It returns false if the
-// sequence never had such a record.
+// Find returns the index of the record with a SID, even if the record was deleted. It returns false if there has
+// never been such a record.
 func (w *World) Find(s *Sequence, sid string) (int64, bool) {
 	if s.Kind == w.Accounts && sid == w.Account {
 		return 0, true
