@@ -10,7 +10,7 @@
 //	     |
 //	the result: in the row, for later requests
 
-// Package actions does what people ask for, once.
+// Package actions runs the actions that people request, each only once.
 package actions
 
 import (
@@ -30,10 +30,11 @@ import (
 	"understudy/request"
 )
 
-// Store remembers which actions were begun; store.DB implements it.
+// Store remembers which actions have begun; store.DB implements it.
 type Store interface {
-	// ClaimAction records that an action is begun at now, unless it was begun before. Then first is false, at
-	// is the time of the earlier begin, and before is its result, or nil if it is unknown.
+	// ClaimAction records that an action begins at the time now, unless it has begun before. If it has begun
+	// before, first is false, at is the time when it began, and before is its result, or nil if the result is
+	// unknown.
 	ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, before []byte, err error)
 	// SettleAction records the result of an action.
 	SettleAction(ctx context.Context, name string, result []byte) error
@@ -44,17 +45,18 @@ type Mirror interface {
 	Write(ctx context.Context, w request.Write) (*request.Response, error)
 }
 
-// Operator changes what is stored here; package app implements it. Its errors are for people: ErrInvalid and
+// Operator changes data that is stored here; package app implements it. Its errors are for people: ErrInvalid and
 // ErrUnavailable.
 type Operator interface {
 	// Sync begins to store every record of a kind and keeps the kind complete.
 	Sync(ctx context.Context, source, kind string) error
-	// Purge removes a record from the store, so that its next reader asks the upstream.
+	// Purge removes a record from the store, so that the next read fetches it from upstream.
 	Purge(ctx context.Context, source, kind, id string) error
-	// CountErasable returns how many records of each kind an erasure would remove: those of a number, or
-	// KIND/ID and the records under it. own says that the number belongs to the account itself.
+	// CountErasable returns how many records of each kind an erasure would remove. what is a phone number, or
+	// KIND/ID for a record and the records under it. own is true if the number belongs to the account itself.
 	CountErasable(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error)
-	// Erase lists these records for erasing; those of an own number only if own is true. receipt is 0 if there are none.
+	// Erase schedules the records that CountErasable counts for erasure. It includes the records of an own number
+	// only if own is true. receipt is 0 if there are no records.
 	Erase(ctx context.Context, source, what string, own bool) (receipt int64, err error)
 }
 
@@ -62,11 +64,11 @@ type Operator interface {
 type Options struct {
 	Store    Store
 	Mirror   Mirror
-	Operator Operator // nil if nothing stored here can be changed
-	// Time is the longest time of an action; 0: 45 s. If an action reaches it, its outcome is unknown.
+	Operator Operator // changes stored data; nil if nothing stored here can be changed
+	// Time is the maximum duration of an action; 0 means 45 s. If an action reaches it, its outcome is unknown.
 	Time   time.Duration
-	Logger *slog.Logger     // nil means no log
-	Now    func() time.Time // nil means time.Now
+	Logger *slog.Logger     // receives log messages; nil means no log
+	Now    func() time.Time // the clock; nil means time.Now
 }
 
 // The maximum number of concurrent actions, in total and for one person.
@@ -75,7 +77,7 @@ const (
 	maxPerPerson = 16
 )
 
-// grace is how long after its time an action may still store its result.
+// grace is how long an action may still store its result after its time limit.
 const grace = 15 * time.Second
 
 // Runner runs actions. It is safe for concurrent use. Close ends it.
@@ -83,9 +85,9 @@ type Runner struct {
 	Options Options
 	ctx     context.Context
 	cancel  context.CancelFunc
-	slots   *limiter.Limiter   // running actions by the person's name
-	flights singleflight.Group // actions in progress, by name
-	mu      sync.Mutex         // held to end ctx, and to add to work before ctx has ended
+	slots   *limiter.Limiter   // limits the running actions of each person
+	flights singleflight.Group // the actions in progress, by name
+	mu      sync.Mutex         // held while ctx is ended, and while work is added before ctx has ended
 	work    sync.WaitGroup
 }
 
@@ -111,12 +113,12 @@ func (r *Runner) Close() error {
 // State is how an action ended.
 type State string
 
-// The final states of an action.
+// The states in which an action can end.
 const (
 	Done    State = "done"
-	Refused State = "refused" // refused by the upstream: nothing was changed
+	Refused State = "refused" // the upstream refused the action, so nothing was changed
 	NotSent State = "not sent"
-	Unknown State = "unknown" // sent, but no response was received
+	Unknown State = "unknown" // the action was sent, but no response was received
 )
 
 // Result is the result of an action. It contains no text of a record.
@@ -125,12 +127,12 @@ type Result struct {
 	Status int    `json:"status,omitempty"` // the status of the upstream's refusal
 	Code   string `json:"code,omitempty"`   // the error code in the upstream's refusal
 	ID     string `json:"id,omitempty"`     // the id of the created record
-	Why    string `json:"why,omitempty"`    // a sentence of this server that says why nothing was sent
-	// Words is the upstream's text of a refusal. It is not stored, because it may quote a record.
+	Why    string `json:"why,omitempty"`    // a sentence for people which says why nothing was sent
+	// Words is the text of the upstream's refusal. It is not stored, because it may quote a record.
 	Words string `json:"-"`
 }
 
-// Errors of RunOnce. Except with ErrUnderWay, nothing was begun.
+// Errors of RunOnce. Unless the error is ErrUnderWay, the action has not begun.
 var (
 	// ErrUnderWay means that the action is still running. The same call later returns its result.
 	ErrUnderWay = errors.New("actions: it is still being done")
@@ -138,9 +140,9 @@ var (
 	ErrBusy = fmt.Errorf("actions: %w: too many are under way; try again in a moment", understudy.ErrUnavailable)
 )
 
-// RunOnce runs work under a name of a person, unless work of this name was begun before, within a day and in
-// any process. In that case it returns the earlier result. The work gets its own context and goes on when ctx
-// ends. Errors: ErrUnderWay, ErrBusy, ErrNotStored, ErrClosed.
+// RunOnce runs work under a name that a person's form contains. If work under this name has begun before, within a
+// day and in any process, RunOnce returns the result of that work instead. The work gets its own context and
+// continues when ctx ends. Errors: ErrUnderWay, ErrBusy, ErrNotStored, ErrClosed.
 func (r *Runner) RunOnce(ctx context.Context, person, name string, work func(context.Context) Result) (Result, error) {
 	name = person + "\x00" + name
 	flight := r.flights.DoChan(name, func() (any, error) {
@@ -190,8 +192,8 @@ func (r *Runner) claimAndRun(ctx context.Context, name string, work func(context
 	return result, nil
 }
 
-// readResult returns the result of an action that was begun before. If it has no result, another process is
-// running it, or its process has ended.
+// readResult returns the result of an action that has begun before. If it has no result, another process is running
+// it, or that process has ended.
 func (r *Runner) readResult(at time.Time, before []byte) (result Result, err error) {
 	switch {
 	case before != nil:
@@ -205,7 +207,7 @@ func (r *Runner) readResult(at time.Time, before []byte) (result Result, err err
 	return Result{State: Unknown}, nil
 }
 
-// settle stores a result. If that fails, the outcome later counts as unknown.
+// settle stores the result of an action. If storing fails, the outcome later counts as unknown.
 func (r *Runner) settle(name string, result Result) {
 	text, err := json.Marshal(result)
 	if err == nil {

@@ -1,11 +1,11 @@
-// Server: handles one request of an agent.
+// This file handles one request of an agent.
 
-// Package agents serves agents over the Model Context Protocol. Its tools read records as the role of a
-// credential sees them.
+// Package agents serves agents over the Model Context Protocol. Its tools read records as the role of a credential
+// sees them.
 //
 // The endpoint uses Streamable HTTP (revision 2025-11-25 of the protocol, and the other revisions of the SDK)
-// without sessions. Every request carries its own credential, so that a revoked credential gives no access any
-// more. The server never sends a request of its own. Tools only read; by design none sends, deletes or exports.
+// without sessions. Every request carries its own credential, so a revoked credential gives no access any more. The
+// server never sends a request of its own. The tools only read: by design, no tool sends, deletes or exports data.
 package agents
 
 import (
@@ -48,7 +48,7 @@ type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// Mirror returns pages of the upstream; mirror.Mirror implements it.
+// Mirror answers requests with pages of the upstream; mirror.Mirror implements it.
 type Mirror interface {
 	Answer(ctx context.Context, a request.Request) (*request.Response, error)
 }
@@ -59,13 +59,13 @@ type Search interface {
 	Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error)
 }
 
-// Limits are the limits of requests of agents; zero values mean the defaults.
+// Limits are the limits for the requests of agents. A zero value means the default.
 type Limits struct {
-	Time   time.Duration // the longest time of a request, default 20s
+	Time   time.Duration // the maximum duration of a request, default 20s
 	Rows   int           // the maximum number of records in a response, default 100
-	Bytes  int           // the maximum size of the records in a response in bytes, default 512 KiB
-	Body   int64         // the maximum size of a request in bytes, default 256 KiB
-	AtOnce int           // the maximum number of concurrent requests, default 32; half of them for one caller
+	Bytes  int           // the maximum size of the records in a response, in bytes, default 512 KiB
+	Body   int64         // the maximum size of a request, in bytes, default 256 KiB
+	AtOnce int           // the maximum number of concurrent requests, default 32; one caller may have half of them
 }
 
 // Options are the options of a Server.
@@ -74,31 +74,31 @@ type Options struct {
 	Gate    *access.Gate
 	Callers Callers
 	Mirror  Mirror
-	Search  Search       // nil if there is no search tool
-	History seen.History // nil if there is no history tool
-	// Held returns whether all records of a kind are stored, and when the newest were last read (zero: never).
-	// If Held is nil, responses do not say so.
+	Search  Search       // searches records; nil if there is no search tool
+	History seen.History // reads the versions of records; nil if there is no history tool
+	// Held returns whether all records of a kind are stored, and when the newest were last read (zero means never).
+	// If Held is nil, responses do not contain this.
 	Held      func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
-	Audit     understudy.Auditor // nil if nothing is recorded in the audit log
-	Key       []byte             // the key that seals cursors, token.KeySize bytes
-	PublicURL string             // the origin of the viewer; "": links are paths
+	Audit     understudy.Auditor // records actions in the audit log; nil if nothing is recorded
+	Key       []byte             // the key that encrypts cursors, token.KeySize bytes long
+	PublicURL string             // the origin of the viewer; "" if links are only paths
 	Version   string             // the version of Understudy
 	Limits    Limits
-	Logger    *slog.Logger     // nil means no log
-	Now       func() time.Time // nil means time.Now
+	Logger    *slog.Logger     // receives log messages; nil means no log
+	Now       func() time.Time // the clock; nil means time.Now
 }
 
-// Server serves agents under one policy. It is an http.Handler and safe for concurrent use.
+// Server serves agents under one policy. It is an http.Handler, safe for concurrent use.
 type Server struct {
 	o       Options
 	sources []*plan.Source
-	running *limiter.Limiter // running calls by the caller's name
+	running *limiter.Limiter // limits the running calls of each caller
 	handler http.Handler
 	mu      sync.Mutex
-	offers  map[string]*offer // offered tools by role and source
+	offers  map[string]*offer // the offered tools by role and source
 }
 
-// New returns a server. It starts nothing.
+// New returns a server. It starts no goroutines.
 func New(o Options) (*Server, error) {
 	if o.Gate == nil || o.Callers == nil || o.Mirror == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, errors.New("agents: options need sources, a gate, callers, a mirror and a key")
@@ -121,7 +121,7 @@ func New(o Options) (*Server, error) {
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks; viewer.public_url names the site whose pages may")
 	}))
-	// If a server in front has another host name, localhost gives no access without a credential.
+	// If a reverse proxy has another host name, a request to localhost gives no access without a credential.
 	protocol := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true,
 		MaxRequestBodyBytes: o.Limits.Body, DisableLocalhostProtection: o.PublicURL != "", PropagateRequestCancellation: true})
 	s.handler = forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, protocol) }))
@@ -137,7 +137,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// exchange is the state of one request.
+// exchange is the state of one request while it is handled.
 type exchange struct {
 	srv    *Server
 	ctx    context.Context // the context of the request, with its deadline
@@ -147,7 +147,7 @@ type exchange struct {
 	server *mcp.Server
 }
 
-// exchangeKey is the key of an exchange in the context of its request.
+// exchangeKey is the context key of an exchange.
 type exchangeKey struct{}
 
 // serverOf returns the protocol server of a request.
@@ -190,14 +190,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 	out.end()
 }
 
-// explainer is the writer of the protocol's responses. It marks a refusal as this server's own error, with the
-// refusal's text.
+// explainer is the writer of the protocol's responses. It marks a refused request as this server's own error, and
+// adds the text of the refusal.
 type explainer struct {
 	http.ResponseWriter
-	refused int // the status of a refusal whose text is not yet written; 0: none
+	refused int // the status of a refusal whose text is not written yet; 0 if there is none
 }
 
-// Unwrap returns the wrapped writer. http.ResponseController needs it.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (e *explainer) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
 // WriteHeader delays the status of a refusal until its text is written.
@@ -209,7 +209,7 @@ func (e *explainer) WriteHeader(status int) {
 	e.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes a part of the response. To the text of a refusal it adds what to do.
+// Write writes a part of the response. To the text of a refusal it adds what the client should do.
 func (e *explainer) Write(p []byte) (int, error) {
 	if e.refused == 0 {
 		return e.ResponseWriter.Write(p)
@@ -243,9 +243,9 @@ func (e *explainer) end() {
 // such bodies, but the limits apply to a single response.
 func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 	in := bufio.NewReader(body)
-	first, _ := in.Peek(1) // the protocol handles a read error itself
+	first, _ := in.Peek(1) // a read error is handled by the protocol
 	for len(first) == 1 && first[0] <= ' ' {
-		_, _ = in.Discard(1) // at least one byte can be read without waiting
+		_, _ = in.Discard(1) // cannot fail, because Peek has read one byte
 		first, _ = in.Peek(1)
 	}
 	if string(first) == "[" {
@@ -257,8 +257,8 @@ func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 	}{in, body}, nil
 }
 
-// toolContext returns the context of a tool. It also ends with the request, which the SDK does not ensure in
-// all revisions of the protocol.
+// toolContext returns the context of a tool. This context also ends with the request, which the SDK does not ensure
+// in all revisions of the protocol.
 func (v *exchange) toolContext(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(v.ctx, cancel)

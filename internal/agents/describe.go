@@ -1,4 +1,4 @@
-// Describe: the fields, lists and filters of a kind, from the spec and as far as the role sees them.
+// This file describes the fields, lists and filters of a kind, from the spec and as far as the role sees them.
 
 package agents
 
@@ -11,7 +11,7 @@ import (
 	"understudy/spec"
 )
 
-// describeAnswer describes a kind.
+// describeAnswer is the description of a kind.
 type describeAnswer struct {
 	Source string      `json:"source"`
 	Kind   string      `json:"kind"`
@@ -23,7 +23,7 @@ type describeAnswer struct {
 	Lists  []listView  `json:"lists,omitempty"`
 }
 
-// fieldView describes a field.
+// fieldView is the description of a field.
 type fieldView struct {
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
@@ -33,7 +33,7 @@ type fieldView struct {
 	Link  string `json:"link,omitempty" jsonschema:"the kind of the record that its value names"`
 }
 
-// listView describes a list.
+// listView is the description of a list.
 type listView struct {
 	List    string            `json:"list"`
 	Title   string            `json:"title"`
@@ -60,7 +60,7 @@ func (b *builder) addDescribe() {
 		})
 }
 
-// describe returns the description of a kind. It contains nothing of any record.
+// describe returns the description of a kind. It contains no data of records.
 func (v *exchange) describe(k *plan.Kind) *describeAnswer {
 	out := &describeAnswer{Source: k.Source.Name, Kind: k.Spec.Name, Title: k.Spec.Title, Within: recordNeeds(k), Fields: []fieldView{}}
 	level := func(name string) access.Level { return v.srv.o.Gate.Level(v.caller, k.Source.Name, k.Spec.Name, name) }

@@ -1,4 +1,4 @@
-// List: reads records of a list, from the beginning or from a cursor.
+// This file reads the records of a list, from the beginning or from a cursor.
 
 package agents
 
@@ -58,7 +58,7 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 	return l, t, 0, err
 }
 
-// followCursor returns the list, the target and the number of rows to skip of a cursor.
+// followCursor returns the list, the target and the number of rows to skip that a cursor contains.
 func (v *exchange) followCursor(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *spec.Target, int, error) {
 	p, err := v.unseal(k.Source.Name, a.Cursor)
 	if err != nil {
@@ -76,7 +76,7 @@ func (v *exchange) followCursor(k *plan.Kind, a listArgs, at time.Time) (*plan.L
 	return nil, nil, 0, newInvalid("that is no cursor of this list for this role; begin without one")
 }
 
-// readFilters returns the conditions of a list, in the order of its filters.
+// readFilters returns the filter conditions for a list, in the order of the list's filters.
 func (v *exchange) readFilters(l *plan.List, given map[string]string) (understudy.Query, error) {
 	var all understudy.Query
 	var known []string

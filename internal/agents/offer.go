@@ -1,4 +1,4 @@
-// Offer: the tools that one role gets, with schemas made from the spec and from what the role sees. A kind that
+// This file offers the tools for one role, with schemas made from the spec and from what the role sees. A kind that
 // is hidden from the role is not named.
 
 package agents
@@ -19,10 +19,10 @@ import (
 	"understudy/spec"
 )
 
-// tool is the function of a tool.
+// tool is the function that runs a tool.
 type tool func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error)
 
-// offer has the kinds and tools of a role.
+// offer contains the kinds and tools that a role gets.
 type offer struct {
 	sources      []*offered
 	tools        []*mcp.Tool
@@ -30,7 +30,7 @@ type offer struct {
 	instructions string
 }
 
-// offered has the kinds of a source that a role sees.
+// offered contains the kinds of a source that a role sees.
 type offered struct {
 	source *plan.Source
 	kinds  []*plan.Kind
@@ -77,14 +77,14 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 	return o
 }
 
-// hasLists and the following functions say which kinds a tool takes.
+// hasLists and the functions below are conditions on the kinds that a tool accepts.
 func hasLists(k *plan.Kind) bool     { return len(k.PlannedLists) > 0 }
 func hasInstances(k *plan.Kind) bool { return len(k.PlannedInstances) > 0 }
 func hasID(k *plan.Kind) bool        { return len(k.Spec.ID) > 0 }
 func hasHistory(k *plan.Kind) bool   { return hasInstances(k) && hasID(k) }
 func isAnyKind(*plan.Kind) bool      { return true }
 
-// names returns the names of the kinds that a tool takes, without duplicates.
+// names returns the names of the kinds that a tool accepts, without duplicates. takes is the tool's condition.
 func (o *offer) names(takes func(*plan.Kind) bool) []string {
 	var all []string
 	for _, s := range o.sources {
@@ -97,7 +97,7 @@ func (o *offer) names(takes func(*plan.Kind) bool) []string {
 	return all
 }
 
-// findKind returns the kind that arguments name. Its error lists the existing kinds.
+// findKind returns the kind that the arguments of a tool name. Its error lists the existing kinds.
 func (o *offer) findKind(source, kind string, takes func(*plan.Kind) bool) (*plan.Kind, error) {
 	var found []*plan.Kind
 	named := source == ""
@@ -168,7 +168,7 @@ func (v *exchange) protocolServer() *mcp.Server {
 	return s
 }
 
-// newResult returns a result as data, and as text for clients that do not support data.
+// newResult returns a result as structured data, and as text for clients that do not support structured data.
 func newResult(out any) (*mcp.CallToolResult, error) {
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -182,7 +182,7 @@ func (b *builder) canFilter(l *plan.List, filter int) bool {
 	return b.srv.o.Gate.CheckRead(b.caller, l.Probes[filter]) == nil
 }
 
-// keyOf returns a filter's name as a property name. Clients only accept letters, digits and _.- in it, so the
+// keyOf returns a filter's name as a property name. Clients accept only letters, digits and _.- in it, so the
 // operator in the upstream's name (StartTime>) becomes a word.
 func keyOf(f *spec.Filter) string {
 	key := strings.Map(func(r rune) rune {

@@ -1,4 +1,4 @@
-// Read: reads records and lists, as they are now and at an earlier time.
+// This file reads records and lists, as they are now and at an earlier time.
 
 package agents
 
@@ -21,7 +21,7 @@ import (
 // errComputing is the error of a read to which the upstream responded with 202: the result is not ready.
 var errComputing = fmt.Errorf("agents: %w: upstream is still computing this", understudy.ErrUnavailable)
 
-// recordArgs are the arguments that name a record.
+// recordArgs are the tool arguments that name a record.
 type recordArgs struct {
 	Source string            `json:"source"`
 	Kind   string            `json:"kind"`
@@ -29,7 +29,7 @@ type recordArgs struct {
 	Within map[string]string `json:"within"`
 }
 
-// listArgs are the arguments that name a page of a list.
+// listArgs are the tool arguments that name a page of a list.
 type listArgs struct {
 	Source  string            `json:"source"`
 	Kind    string            `json:"kind"`
@@ -42,7 +42,7 @@ type listArgs struct {
 	At      string            `json:"at"`
 }
 
-// readAnswer has one record, or records of a list.
+// readAnswer contains one record, or the records of a list.
 type readAnswer struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
@@ -96,7 +96,7 @@ func (b *builder) listProperties(p *properties) *properties {
 	return b.addFilters(b.addWithin(p, listNeeds))
 }
 
-// addAsOf adds the tool that shows an earlier state.
+// addAsOf adds the tool that shows an earlier state of a record or list.
 func (b *builder) addAsOf() {
 	p := (&properties{}).need("at", text("the moment: 2006-01-02T15:04:05Z, or a day for its beginning"))
 	b.listProperties(b.addID(p, false, hasHistory))
@@ -120,7 +120,7 @@ func (b *builder) addAsOf() {
 		})
 }
 
-// ask requests a page from the mirror for the caller, and checks request and response at the gate.
+// ask requests a page from the mirror for the caller. The gate checks the request and the response.
 func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*request.Response, *access.View, error) {
 	sight := v.srv.o.Gate.Visibility(v.caller, t)
 	if err := sight.CheckRead(t); err != nil {
@@ -182,7 +182,7 @@ func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) 
 	return k, t, err
 }
 
-// readVars returns the path variables in the arguments. An unknown variable is an error.
+// readVars returns the path variables that the arguments contain. An unknown variable is an error.
 func readVars(given map[string]string, known []string) (all understudy.Query, err error) {
 	for name, value := range given {
 		switch {

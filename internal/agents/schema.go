@@ -1,4 +1,4 @@
-// Schema: the JSON Schemas of the tools' arguments and results.
+// This file makes the JSON Schemas of the tools' arguments and results.
 
 package agents
 
@@ -16,14 +16,14 @@ import (
 	"understudy/spec"
 )
 
-// builder builds the tools of a role.
+// builder adds the tools of a role to its offer.
 type builder struct {
 	srv    *Server
 	caller understudy.Caller
 	offer  *offer
 }
 
-// properties are the properties of a tool's arguments, in order.
+// properties are the properties of a tool's arguments, in the order in which they were added.
 type properties struct {
 	names    []string
 	schemas  map[string]*jsonschema.Schema
@@ -65,18 +65,18 @@ func enum(description string, names []string) *jsonschema.Schema {
 	return s
 }
 
-// add adds a tool if the role sees a kind that it takes. T is the type of the tool's result.
+// add adds a tool if the role sees a kind for which takes returns true. T is the type of the tool's result.
 func add[T any](b *builder, name, title, description string, takes func(*plan.Kind) bool, p *properties, run tool) {
 	if len(b.offer.names(takes)) == 0 {
 		return
 	}
 	out, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {}, // any JSON, as the role sees it
+		reflect.TypeFor[json.RawMessage](): {}, // the schema of raw JSON allows any value
 	}})
 	if err != nil {
-		panic(err) // cannot happen: tests build the schemas of all types
+		panic(err) // cannot happen, because tests build the schemas of all types
 	}
-	var open bool // false: the tool reads from a closed set of sources
+	var open bool // openWorldHint, always false: the tool reads only the configured sources
 	b.offer.run[name] = run
 	b.offer.tools = append(b.offer.tools, &mcp.Tool{
 		Name: name, Title: title, Description: description, InputSchema: p.object(""), OutputSchema: out,

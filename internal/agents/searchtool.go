@@ -1,4 +1,4 @@
-// Find: searches records, and reads the history of a record.
+// This file searches records, and reads the history of a record.
 
 package agents
 
@@ -38,7 +38,7 @@ type searchAnswer struct {
 	Hits  []searchHit          `json:"hits"`
 }
 
-// heldState says how much of a kind is stored.
+// heldState says how much of a kind is stored, and since when.
 type heldState struct {
 	Complete bool       `json:"complete" jsonschema:"all records are held"`
 	CaughtUp *time.Time `json:"caught_up_to,omitempty" jsonschema:"when the newest were last read"`
@@ -74,7 +74,8 @@ func (b *builder) addSearch() {
 		})
 }
 
-// checkSearch returns an error for a kind or source that the role does not see, the same error as for an unknown one.
+// checkSearch returns an error for a kind or source that the role does not see. It is the same error as for an
+// unknown kind or source.
 func (v *exchange) checkSearch(source string, kinds []string) error {
 	for _, kind := range kinds {
 		if !slices.Contains(v.offer.names(hasID), kind) {
@@ -106,7 +107,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	}
 	out := &searchAnswer{Query: found.Query, Notes: found.Notes, Part: found.Partial, Note: dataNote, Hits: []searchHit{}}
 	if fit := v.fittingRows(len(found.Hits), func(i int) int { return len(found.Hits[i].Body) }); fit < len(found.Hits) {
-		ask.Limit = fit // the cursor depends on the number of hits
+		ask.Limit = fit // the search is repeated with a smaller limit, because the cursor depends on the number of hits
 		if found, err = v.srv.o.Search.Find(ctx, v.caller, ask); err != nil {
 			return nil, err
 		}
@@ -130,7 +131,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	return out, v.recordAction(ctx, e)
 }
 
-// addHeld adds how much of a kind is stored, if the caller may know the number of its records.
+// addHeld adds to an answer how much of a kind is stored, if the caller may know the number of its records.
 func (v *exchange) addHeld(ctx context.Context, out *searchAnswer, source, kind string) {
 	name := source + "/" + kind
 	if _, ok := out.Held[name]; ok || v.srv.o.Held == nil || !v.srv.o.Gate.CanCount(v.caller, source, kind) {
@@ -157,7 +158,7 @@ type historyArgs struct {
 	Limit  int               `json:"limit"`
 }
 
-// historyAnswer has the versions of a record, the newest first.
+// historyAnswer contains the versions of a record, the newest first.
 type historyAnswer struct {
 	Source   string        `json:"source"`
 	Kind     string        `json:"kind"`
@@ -277,7 +278,7 @@ func versionOf(s *seen.Version) (out versionView, size int) {
 	return out, size
 }
 
-// valueOf returns the value of a field, or nil if there is none.
+// valueOf returns the text of a field's value, or nil if there is no value.
 func valueOf(v access.Value) *string {
 	if v.State != access.Seen && v.State != access.Masked {
 		return nil

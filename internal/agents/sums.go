@@ -1,4 +1,4 @@
-// Sums: sums up the matches of a search in groups.
+// This file sums up the matches of a search in groups.
 
 package agents
 

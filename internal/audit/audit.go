@@ -1,15 +1,16 @@
-// Log: records the actions of callers, durably before the callers get their responses.
+// This file contains the log, which records the actions of callers durably before the callers get their responses.
 
 // Package audit writes the audit log.
 //
-// The log is a folder of chains, one for each process that writes at the same time. A chain is a write-ahead
-// log of JSON lines; each line contains the SHA-256 of the line before. From time to time a line is a
-// checkpoint: the head of the chain, signed by a key that is stored elsewhere.
+// The log is a folder of chains, one chain for each process that writes at the same time. A chain is a write-ahead
+// log of JSON lines. Each line contains the SHA-256 of the line before. From time to time a line is a checkpoint:
+// the head of the chain, signed by a key that is stored elsewhere.
 //
 //	begin <- entry <- entry <- checkpoint <- entry ...
 //	                           signs the hash of the line before it
 //
-// An attacker who can write to the folder can write a whole chain anew, but can't forge its checkpoints.
+// An attacker who can write to the folder can replace a whole chain by another one, but can't forge its
+// checkpoints.
 package audit
 
 import (
@@ -30,24 +31,25 @@ type Options struct {
 	Dir    string        // the folder of the chains; it is created if missing
 	Heads  string        // the file with the newest checkpoint of each chain, outside Dir
 	Key    Key           // signs checkpoints and hashes values
-	Keep   time.Duration // how long entries are kept; 0 means for ever
+	Keep   time.Duration // how long entries are kept; 0 means without limit
 	Policy Policy        // which actions are listed
 	Send   SendOptions   // where Log.Send sends the log
 	// SegmentSize is the size in bytes at which a chain begins a new file; 0 means 8 MiB.
 	SegmentSize int64
-	Now         func() time.Time // nil means time.Now
-	Logger      *slog.Logger     // nil means no log
+	Now         func() time.Time // the clock; nil means time.Now
+	Logger      *slog.Logger     // receives log messages; nil means no log
 }
 
-// When a checkpoint is written, and how soon a log is reopened after an error.
+// When a checkpoint is written, and the pause before a log is reopened after an error.
 const (
-	entriesPerCheckpoint = 1000 // a checkpoint is written after this many entries
+	entriesPerCheckpoint = 1000 // the number of entries after which a checkpoint is written
 	signInterval         = time.Minute
 	reopenInterval       = time.Second
 	segmentBytes         = 8 << 20
 )
 
-// doneTimeout is the longest time to record an action that was already done. Its response waits for the record.
+// doneTimeout is the maximum time for recording an action that was already performed. The action's response waits
+// for the record.
 const doneTimeout = 5 * time.Second
 
 // Log is the audit log as one process writes it. It is safe for concurrent use.
@@ -56,32 +58,32 @@ type Log struct {
 	policy atomic.Pointer[Policy]
 	counts counts
 
-	entries, refused atomic.Int64 // counted since the process began
+	entries, refused atomic.Int64 // the number of entries written, and of actions refused because of the log, since the process began
 
-	sign   chan struct{} // signals that there are enough entries for a checkpoint
+	sign   chan struct{} // signals that there are enough entries for a new checkpoint
 	sender *sender       // nil if the log is not sent to a receiver
 
 	mu           sync.Mutex
 	chain        *chain // nil if no chain is open
-	failed       error  // why the log cannot be written
+	failed       error  // the error because of which the log cannot be written
 	damagedChain string // the chain that was damaged when this process began
 	triedAt      time.Time
 	closed       bool
 }
 
-// Stats are counts and states of a log.
+// Stats are the counters and the state of a log.
 type Stats struct {
 	Entries  int64       `json:"entries"`           // entries written since the process began
-	Refused  int64       `json:"refused"`           // responses that were refused because their entry could not be written
-	Counted  int64       `json:"counted"`           // responses that were counted and not listed
-	Unsigned int64       `json:"unsigned"`          // entries after the newest checkpoint
+	Refused  int64       `json:"refused"`           // responses refused because their entry could not be written
+	Counted  int64       `json:"counted"`           // responses that were counted and not listed one by one
+	Unsigned int64       `json:"unsigned"`          // the number of entries after the newest checkpoint
 	SignedAt *time.Time  `json:"signed,omitempty"`  // the time of the newest checkpoint
-	Trouble  string      `json:"trouble,omitempty"` // why the log cannot be written
-	Damaged  string      `json:"damaged,omitempty"` // the chain that this process found damaged and left unchanged
+	Trouble  string      `json:"trouble,omitempty"` // why the log cannot be written; "" if it can
+	Damaged  string      `json:"damaged,omitempty"` // the chain that this process found damaged at its start and left unchanged
 	Sending  *SendStatus `json:"sending,omitempty"` // the state of sending; nil if the log is not sent
 }
 
-// New returns the log of a folder. The first entry opens the log. A log that cannot be written is reopened from
+// New returns the log of a folder. The first entry opens the log. If the log cannot be written, it is reopened from
 // time to time. Until then RecordAction returns ErrNotAudited for actions that must be listed.
 func New(o Options) *Log {
 	understudy.SetDefaults(&o.Logger, &o.Now)
@@ -91,7 +93,7 @@ func New(o Options) *Log {
 	return l
 }
 
-// SetPolicy replaces the policy.
+// SetPolicy replaces the policy that says which actions are listed.
 func (l *Log) SetPolicy(p Policy) { l.policy.Store(&p) }
 
 // MustList reports whether an action of a caller is listed. Other actions are only counted or ignored.
@@ -103,7 +105,7 @@ func (l *Log) MustList(c understudy.Caller, a understudy.Action) bool {
 func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	program := e.Caller.Source != "" && !e.AsPerson
 	if !l.policy.Load().mustList(e.Caller, e.Action, program) {
-		if !e.IsFollowUp() { // it was counted before it was done
+		if !e.IsFollowUp() { // the action was already counted before it was performed
 			l.counts.add(e)
 		}
 		return nil
@@ -112,7 +114,7 @@ func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	if e.IsFollowUp() { // the caller may be gone
+	if e.IsFollowUp() { // the caller of an action that was already performed may have left
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTimeout)
 		defer cancel()
 		if err := l.append(limited, body); err != nil {
@@ -145,7 +147,7 @@ func (l *Log) append(ctx context.Context, body []byte) error {
 	if n-c.signed.Load() >= entriesPerCheckpoint {
 		select {
 		case l.sign <- struct{}{}:
-		default: // the signal is already set
+		default: // a signal is already waiting
 		}
 	}
 	return nil
@@ -188,10 +190,10 @@ func (l *Log) fail(c *chain, err error) {
 	}
 	l.o.Logger.Error("the audit log cannot be written; what must be in it is answered with 503", "dir", l.o.Dir, "err", err)
 	l.chain, l.failed, l.triedAt = nil, err, l.o.Now()
-	_ = c.close() // err is the error that counts
+	_ = c.close() // its error is ignored, because err is the cause
 }
 
-// Stats returns the current figures.
+// Stats returns the current counters and the state of the log.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +235,7 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 }
 
-// writeCountsAndSign writes the counts since the last call, and then a checkpoint.
+// writeCountsAndSign writes the counts of unlisted actions since the last call, and then a checkpoint.
 func (l *Log) writeCountsAndSign(ctx context.Context) {
 	for _, e := range l.counts.take() {
 		body, err := l.encodeEntry(e)
@@ -253,7 +255,7 @@ func (l *Log) writeCountsAndSign(ctx context.Context) {
 	}
 }
 
-// closeTimeout is the longest time for the last checkpoint.
+// closeTimeout is the maximum time for writing the last checkpoint.
 const closeTimeout = 5 * time.Second
 
 // Close writes a last checkpoint and closes the log. Later calls of RecordAction return ErrNotAudited.

@@ -1,4 +1,4 @@
-// Chain: the lines of one writer, each with the hash of the line before.
+// This file writes a chain: the lines of one process, each with the hash of the line before.
 
 package audit
 
@@ -28,18 +28,18 @@ type chain struct {
 	id   string
 	wal  *wal.Log
 	lock *os.File
-	head [sha256.Size]byte // the hash of the newest line; only used within calls of the wal for lines
+	head [sha256.Size]byte // the hash of the newest line; used only within calls of the WAL for lines
 
-	signed       atomic.Uint64 // the number of the last checkpoint
+	signed       atomic.Uint64 // the line number of the last checkpoint
 	signedAt     atomic.Pointer[time.Time]
-	damagedChain string // the damaged chain in whose place this chain was begun
+	damagedChain string // the name of the damaged chain in whose place this chain was begun
 }
 
-// errHead means that a chain does not match its signed head.
+// errHead means that the lines of a chain do not match its signed head.
 var errHead = errors.New("it is not what was signed")
 
-// openChain continues the newest chain that no other process writes, or begins a new chain. A chain that does
-// not match its signed head is left unchanged, so that verify can report it.
+// openChain continues the newest chain that no other process writes. If there is none, it begins a new chain. A
+// chain that does not match its signed head is left unchanged, so that verify can report it.
 func openChain(o *Options) (*chain, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func openChain(o *Options) (*chain, error) {
 	for _, id := range slices.Backward(ids) {
 		c, err := o.tryOpen(id)
 		if c == nil && err == nil {
-			continue // another process writes this chain
+			continue // another process is writing this chain
 		}
 		if err == nil {
 			err = c.resume(heads[id])
@@ -76,7 +76,7 @@ func openChain(o *Options) (*chain, error) {
 		o.Logger.Error("audit: a chain is left as it is, and another begun; understudy audit verify says what is wrong", "chain", id,
 			"err", err)
 		left = id
-		break // the remaining chains are older
+		break // all chains after this one are older
 	}
 	c, err := o.begin()
 	if err == nil {
@@ -85,13 +85,13 @@ func openChain(o *Options) (*chain, error) {
 	return c, err
 }
 
-// idLayout is the layout of the time at the beginning of a chain's name. It makes the order of names the order of time.
+// idLayout is the layout of the time at the beginning of a chain's name. Names in this layout sort by time.
 const idLayout = "20060102T150405Z"
 
 // begin creates a new chain.
 func (o *Options) begin() (*chain, error) {
 	random := [4]byte{}
-	_, _ = rand.Read(random[:]) // it never fails (crypto/rand)
+	_, _ = rand.Read(random[:]) // rand.Read never fails
 	c, err := o.tryOpen(o.Now().UTC().Format(idLayout) + "-" + hex.EncodeToString(random[:]))
 	if err == nil && c == nil {
 		err = errors.New("audit: a new chain is held by another process")
@@ -120,7 +120,7 @@ func (c *chain) start() error {
 	return c.writeCheckpoint(ctx)
 }
 
-// tryOpen opens a chain. It returns nil if another process has it open.
+// tryOpen opens a chain. It returns nil if another process has the chain open.
 func (o *Options) tryOpen(id string) (*chain, error) {
 	dir := filepath.Join(o.Dir, id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -132,7 +132,7 @@ func (o *Options) tryOpen(id string) (*chain, error) {
 	}
 	held, err := datadir.TryLock(lock)
 	if err != nil {
-		_ = lock.Close() // err is the error that counts
+		_ = lock.Close() // its error is ignored, because err is the cause
 		if held {
 			return nil, nil
 		}
@@ -145,7 +145,7 @@ func (o *Options) tryOpen(id string) (*chain, error) {
 	return &chain{o: o, id: id, wal: w, lock: lock}, nil
 }
 
-// resume reads the head of an existing chain. The chain must contain everything that was signed.
+// resume reads the head of an existing chain. It returns an error if signed lines are missing in the chain.
 func (c *chain) resume(signed *Checkpoint) error {
 	last := c.wal.LastNumber()
 	if signed != nil && signed.Count > last {
@@ -208,7 +208,8 @@ func (c *chain) writeCheckpoint(ctx context.Context) error {
 // close closes the chain and releases its lock.
 func (c *chain) close() error { return errors.Join(c.wal.Close(), c.lock.Close()) }
 
-// ListChains returns the names of the chains in a folder, the oldest first. A missing folder has no chains.
+// ListChains returns the names of the chains in a folder, the oldest first. If the folder is missing, there are no
+// chains.
 func ListChains(dir string) ([]string, error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -223,7 +224,8 @@ func ListChains(dir string) ([]string, error) {
 	return ids, err
 }
 
-// maxHeads is the maximum size in bytes of the file of the newest checkpoints. A chain needs a few hundred bytes.
+// maxHeads is the maximum size in bytes of the file with the newest checkpoints. The checkpoint of a chain needs a
+// few hundred bytes.
 const maxHeads = 64 << 20
 
 // readHeads reads the newest checkpoint of each chain. It returns an error if a checkpoint is missing, is
@@ -256,7 +258,7 @@ func newHeadsError(path, why string) error {
 		"whether the end of an earlier chain is missing cannot be told", path, why)
 }
 
-// keepHead replaces the newest checkpoint of a chain in the file.
+// keepHead replaces the newest checkpoint of a chain in the file of checkpoints.
 func keepHead(path string, head *Checkpoint) error {
 	if path == "" {
 		return nil

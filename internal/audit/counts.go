@@ -1,4 +1,4 @@
-// Counts: counts the actions of programs that are not listed one by one.
+// This file counts the actions of clients that are not listed one by one.
 
 package audit
 
@@ -9,13 +9,14 @@ import (
 	"understudy"
 )
 
-// countKey is the key of actions that are counted together.
+// countKey identifies the actions that are counted together.
 type countKey struct {
 	caller, role, source, kind string
 	action                     understudy.Action
 }
 
-// maxCounted is the maximum number of different keys between two checkpoints. Further keys are counted by action only.
+// maxCounted is the maximum number of different keys between two checkpoints. Actions with further keys are counted
+// by action only.
 const maxCounted = 10_000
 
 type counts struct {
@@ -51,7 +52,7 @@ func (c *counts) put(key countKey, n count) {
 	one.rows += n.rows
 }
 
-// take returns the counts since the last call as entries, and starts anew.
+// take returns the counts since the last call as entries, and sets the counts to zero.
 func (c *counts) take() (all []Entry) {
 	c.mu.Lock()
 	of := c.byKey
@@ -64,7 +65,7 @@ func (c *counts) take() (all []Entry) {
 	return all
 }
 
-// restore adds a count back that could not be written.
+// restore adds a count again whose entry could not be written.
 func (c *counts) restore(e Entry) {
 	c.put(countKey{e.Caller, e.Role, e.Source, e.Kind, e.Action}, count{e.Count, e.Rows})
 }

@@ -1,4 +1,4 @@
-// Cut: removes old entries, file by file.
+// This file removes old entries, one file at a time.
 
 package audit
 
@@ -16,8 +16,8 @@ import (
 // cutInterval is the time between two searches for old entries.
 const cutInterval = 24 * time.Hour
 
-// cut removes the files whose entries are all older than before. First it records the removal in the current
-// chain, because verify would otherwise report a chain without its beginning as rewritten.
+// cut removes the files in which all entries are older than a time. First it records the removal in the current
+// chain, because verify would otherwise report that the chain lacks its beginning.
 func (l *Log) cut(ctx context.Context, before time.Time) error {
 	own, err := l.getChain()
 	if err != nil {
@@ -44,8 +44,8 @@ func (l *Log) cut(ctx context.Context, before time.Time) error {
 	return errors.Join(errs...)
 }
 
-// cutChain removes the old entries of one chain. A chain that is no longer written is removed completely if all
-// its entries are old.
+// cutChain removes the old entries of one chain. written is true if this process writes the chain. Another chain is
+// removed completely if all its entries are old.
 func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.Time) error {
 	first, keep := c.wal.FirstNumber(), uint64(0)
 	for e, err := range c.wal.Entries(first) {
@@ -67,7 +67,7 @@ func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.
 	}
 	files, err := wal.ListFiles(filepath.Join(l.o.Dir, c.id))
 	if err != nil || (len(files) < 2 || files[1] > keep) && (written || !whole) {
-		return err // no file has only old entries
+		return err // no file contains only old entries
 	}
 	body, err := l.encodeEntry(Entry{Cut: &Cut{Chain: c.id, Before: keep}})
 	if err == nil {

@@ -1,4 +1,4 @@
-// Entry: a line of the log.
+// This file encodes an entry, which is one line of the log.
 
 package audit
 
@@ -18,8 +18,8 @@ import (
 // are only added, never changed.
 type Entry struct {
 	Chain  string    `json:"chain"`
-	Number uint64    `json:"n"`    // the number in the chain, from 1
-	Prev   string    `json:"prev"` // the hash of the line before in hex; zeros in the first line
+	Number uint64    `json:"n"`    // the number of the line in its chain, beginning with 1
+	Prev   string    `json:"prev"` // the hash of the previous line in hex; zeros in the first line
 	At     time.Time `json:"at"`
 
 	Caller  string            `json:"caller,omitempty"` // the name of the credential or of the person
@@ -40,22 +40,22 @@ type Entry struct {
 	Cut        *Cut        `json:"cut,omitempty"`
 }
 
-// Begin is the first line of a chain.
+// Begin is the content of the first line of a chain.
 type Begin struct {
 	Key string `json:"key"` // the public key that will sign the chain
 }
 
-// Checkpoint is the signed head of a chain.
+// Checkpoint is the content of a line with the signed head of a chain.
 type Checkpoint struct {
 	Chain string    `json:"chain"`
-	Count uint64    `json:"count"` // the number of lines up to the head
-	Head  string    `json:"head"`  // the hash of the last of these lines
+	Count uint64    `json:"count"` // the number of lines that the checkpoint signs
+	Head  string    `json:"head"`  // the hash of the last signed line
 	At    time.Time `json:"at"`
 	Key   string    `json:"key"` // the public key in base64
 	Sig   string    `json:"sig"` // the Ed25519 signature (RFC 8032) in base64
 }
 
-// Cut records that entries were removed because they were too old.
+// Cut is the content of a line which says that entries were removed because they were too old.
 type Cut struct {
 	Chain  string `json:"chain"`
 	Before uint64 `json:"before"` // entries with lower numbers may be missing
@@ -68,7 +68,7 @@ const (
 	maxText   = 200 // the maximum length in bytes of any text
 )
 
-// encode returns the line of an action, without its place in the chain.
+// encode returns the line of an action, without its place in the chain (chain, number and previous hash).
 func (l *Log) encode(e understudy.AuditEntry) ([]byte, error) {
 	out := Entry{
 		At: e.At, Caller: l.o.Key.hashIfNumber(e.Caller.Name), Role: clip(e.Caller.Role()), Action: e.Action, What: clip(e.What),
@@ -91,7 +91,7 @@ func (l *Log) encodeEntry(e Entry) ([]byte, error) {
 
 func encodeLine(e Entry) ([]byte, error) {
 	e.At = e.At.UTC()
-	type placeless struct { // these fields hide the fields of Entry that say its place
+	type placeless struct { // these fields hide the fields of Entry with the same names
 		Chain  string `json:"chain,omitempty"`
 		Number uint64 `json:"n,omitempty"`
 		Prev   string `json:"prev,omitempty"`
@@ -104,10 +104,10 @@ func encodeLine(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// hashIfNumber returns a name or an id as it is logged. A text that is or contains a phone number with its
-// country code is replaced by its hash.
+// hashIfNumber returns a name or an id as it is logged. If the text is or contains a phone number with its country
+// code, the result is its hash.
 func (k Key) hashIfNumber(text string) string {
-	digits := -1 // the number of digits after a plus, or -1 without a plus
+	digits := -1 // the number of digits after a plus sign, or -1 before one
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '+':
@@ -127,8 +127,8 @@ func (k Key) hashIfNumber(text string) string {
 	return clip(text)
 }
 
-// hashIfPhone returns a request id as it is logged. A client can choose the id, so an id that may contain a
-// phone number is replaced by its hash.
+// hashIfPhone returns a request id as it is logged. Clients can choose the id, so an id that may contain a phone
+// number is replaced by its hash.
 func (k Key) hashIfPhone(id string) string {
 	if accesslog.CanContainPhoneNumber(id) {
 		return k.Hash(id)

@@ -1,4 +1,4 @@
-// Key: signs checkpoints, and hashes values so that only the owner of the key can search for a value.
+// This file signs checkpoints, and hashes values so that only the owner of the key can search for a value.
 
 package audit
 
@@ -21,7 +21,8 @@ import (
 	"understudy/internal/smallfile"
 )
 
-// Key is the secret of a log: 32 random bytes, from which a signing key and a hashing key are derived (HKDF, RFC 5869).
+// Key is the secret of a log: 32 random bytes. A signing key and a hashing key are derived from them (HKDF, RFC
+// 5869).
 type Key struct {
 	signing ed25519.PrivateKey
 	hashing []byte
@@ -68,7 +69,7 @@ func (k Key) PublicKey() string {
 	return base64.StdEncoding.EncodeToString(k.signing.Public().(ed25519.PublicKey))
 }
 
-// message returns the text that is signed.
+// message returns the text of a checkpoint that is signed.
 func (c *Checkpoint) message() []byte {
 	return fmt.Appendf(nil, "understudy audit checkpoint 1\n%s\n%d\n%s\n%d\n", c.Chain, c.Count, c.Head, c.At.UnixNano())
 }
@@ -91,7 +92,7 @@ const hashBytes = 16
 // its country code have the same hash, and so have upper and lower case.
 func (k Key) Hash(value string) string {
 	mac := hmac.New(sha256.New, k.hashing)
-	_, _ = mac.Write([]byte(normalizeValue(value))) // a hash never returns an error
+	_, _ = mac.Write([]byte(normalizeValue(value))) // writing to a hash never returns an error
 	return hex.EncodeToString(mac.Sum(nil)[:hashBytes])
 }
 
@@ -123,7 +124,8 @@ func (k Key) Hashes(values []string) (all []string) {
 	return all
 }
 
-// words returns the parts of a search that somebody may look for: texts in quotes, and texts between spaces and operators.
+// words returns the parts of a search text that somebody may look for: texts in quotes, and texts between spaces
+// and operators.
 func words(text string) (all []string) {
 	quoted := false
 	for i, part := range strings.Split(text, `"`) {

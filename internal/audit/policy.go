@@ -1,4 +1,4 @@
-// Policy: which actions of which roles are listed.
+// This file decides which actions of which roles are listed one by one.
 
 package audit
 
@@ -8,11 +8,13 @@ import (
 	"understudy"
 )
 
-// Policy says which actions are listed. A nil slice means the default, an empty slice no action.
+// Policy says which actions are listed. A nil slice means the default; an empty slice means that no action is
+// listed.
 type Policy struct {
-	People   []understudy.Action            // actions of people, whatever their role; default: all but lists
-	Programs []understudy.Action            // actions of programs; default: actions that change something or export rows
-	Roles    map[string][]understudy.Action // actions by role, for people and programs; they replace the two above
+	People   []understudy.Action // the listed actions of people, whatever their role; default: all but lists
+	Programs []understudy.Action // the listed actions of programs; default: actions that change something or export rows
+	// the listed actions by role, for people and programs; they replace People and Programs for the role
+	Roles map[string][]understudy.Action
 }
 
 // The actions that are listed by default.
@@ -27,11 +29,11 @@ func (p *Policy) MustListPeople(role string, a understudy.Action) bool {
 	return p.mustList(understudy.Caller{Grant: &understudy.Grant{Role: role}}, a, false)
 }
 
-// mustList reports whether an action of a caller is listed. program says that the caller is a program.
+// mustList reports whether an action of a caller is listed. program is true if the caller is a program.
 func (p *Policy) mustList(c understudy.Caller, a understudy.Action, program bool) bool {
 	role := c.Role()
 	if c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
-		role = understudy.RoleAll // only a caller with this role can view as another role
+		role = understudy.RoleAll // only a caller with the role all can view as another role
 	}
 	if of, ok := p.Roles[role]; ok {
 		return slices.Contains(of, a)

@@ -1,4 +1,4 @@
-// Progress: stores how far the receiver has come, so that sending continues after a restart.
+// This file stores how many lines the receiver has, so that sending continues after a restart.
 
 package audit
 
@@ -14,13 +14,13 @@ import (
 	"understudy"
 )
 
-// kvSent is the name of the value that stores how far a receiver has come.
+// kvSent is the name under which the progress of sending is stored in the KV store.
 const kvSent = "audit sent"
 
-// kvTimeout is the longest time to read or write the value.
+// kvTimeout is the maximum time for reading or writing the progress.
 const kvTimeout = 10 * time.Second
 
-// sentValue is the stored value.
+// sentValue is the stored progress of sending.
 type sentValue struct {
 	To     string            `json:"to"` // a hash of the receiver's address
 	Chains map[string]uint64 `json:"chains"`
@@ -32,13 +32,13 @@ func (s *sender) setSent(id string, last uint64) {
 	s.sent[id], s.saved = last, false
 }
 
-// receiverName returns a name of the receiver that does not depend on a token in the address's query.
+// receiverName returns a name of the receiver that does not contain the address's query, which may contain a token.
 func (s *sender) receiverName() string {
 	sum := sha256.Sum256([]byte(stripQuery(s.o.URL)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// load reads how far the receiver has come. A new receiver gets the whole log.
+// load reads how many lines the receiver has. A new receiver gets the whole log.
 func (s *sender) load(ctx context.Context) error {
 	if s.known {
 		return nil
@@ -64,7 +64,7 @@ func (s *sender) load(ctx context.Context) error {
 	return nil
 }
 
-// save stores how far the receiver has come.
+// save stores how many lines the receiver has.
 func (s *sender) save(ctx context.Context) error {
 	s.mu.Lock()
 	value, saved := sentValue{To: s.receiverName(), Chains: maps.Clone(s.sent)}, s.saved
@@ -83,7 +83,8 @@ func (s *sender) save(ctx context.Context) error {
 	return nil
 }
 
-// stats returns the current figures. last is the number of the newest line of own, the chain of this process.
+// stats returns the current state of sending. last is the number of the newest line of own, the chain of this
+// process.
 func (s *sender) stats(own string, last uint64) *SendStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

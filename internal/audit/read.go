@@ -1,4 +1,4 @@
-// Read: searches the log, the newest entries first.
+// This file searches the log, beginning with the newest entries.
 
 package audit
 
@@ -20,7 +20,7 @@ import (
 	"understudy/kit/wal"
 )
 
-// Filter says which entries are wanted. Zero fields are ignored.
+// Filter says which entries a search returns. Zero fields do not restrict the search.
 type Filter struct {
 	Caller       string
 	Action       understudy.Action
@@ -28,19 +28,19 @@ type Filter struct {
 	ID           string // the id of a record
 	Value        string // a number or a searched word, as people write it
 	Since, Until time.Time
-	All          bool   // whether to return lines that are no actions, too: beginnings, checkpoints, cuts
-	Before       string // where to continue: the Next of the search before
-	Limit        int    // the maximum number of entries; 0: 100
+	All          bool   // whether to return also lines that are no actions: beginnings, checkpoints, cuts
+	Before       string // the field Next of the previous result, to continue there
+	Limit        int    // the maximum number of entries; 0 means 100
 }
 
 // Found is the result of a search.
 type Found struct {
 	Entries []Entry
-	Next    string    // the Filter.Before for older entries, or "" if there are none
-	Looked  time.Time // if time ran out: all entries since this time were searched
+	Next    string    // the Filter.Before for older entries, or "" if there are no older entries
+	Looked  time.Time // if the time limit was reached: the time down to which all entries were searched
 }
 
-// Reader reads a log, also while others write it. It is safe for concurrent use.
+// Reader reads a log, also while processes write to it. It is safe for concurrent use.
 type Reader struct {
 	Dir string
 	Key Key
@@ -51,7 +51,7 @@ const (
 	defaultLimit = 100
 	// MaxFound is the maximum number of entries that a search returns.
 	MaxFound      = 1000
-	searchTimeout = 2 * time.Second // after this time the search returns what it has found, and where to continue
+	searchTimeout = 2 * time.Second // the time after which a search returns what it has found, and where to continue
 )
 
 // Search searches the log; see Reader.Search.
@@ -59,9 +59,8 @@ func (l *Log) Search(ctx context.Context, f Filter) (*Found, error) {
 	return Reader{Dir: l.o.Dir, Key: l.o.Key}.Search(ctx, f)
 }
 
-// Search returns the newest entries that match a filter. It searches for two seconds or until ctx ends, and
-// then returns what it has found without an error. Errors: ErrInvalid for an invalid Before, and errors of the
-// disk.
+// Search returns the newest entries that match a filter. It searches for two seconds or until ctx ends, and then
+// returns what it has found without an error. Errors: ErrInvalid for an invalid Before, and errors of the disk.
 func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
@@ -108,15 +107,15 @@ func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
 // cursor is the position of a search in one chain.
 type cursor struct {
 	id       string
-	before   uint64 // the number at which the search begins; 0: at the end
-	entry    Entry  // the newest entry that was not returned yet
-	timedOut bool   // whether time ran out; entry then says how far the search has come
+	before   uint64 // the number of the line before which the search begins; 0 means at the end
+	entry    Entry  // the newest matching entry that was not returned yet
+	timedOut bool   // whether the time limit was reached; entry then says how far the search has come
 	done     bool
 	next     func() (foundEntry, error, bool)
 	stop     func()
 }
 
-// foundEntry is a matching entry or, if time ran out, the position of the search.
+// foundEntry is a matching entry or, if the time limit was reached, the position of the search.
 type foundEntry struct {
 	entry    Entry
 	timedOut bool
@@ -137,7 +136,7 @@ func newestOf(chains []*cursor) (newest *cursor) {
 	return newest
 }
 
-// nextPosition returns where the next search continues, as numbers of each chain.
+// nextPosition returns where the next search continues: a line number for each chain.
 func nextPosition(chains []*cursor) string {
 	var parts []string
 	for _, c := range chains {
@@ -148,7 +147,7 @@ func nextPosition(chains []*cursor) string {
 	return strings.Join(parts, ",")
 }
 
-// openCursors returns the positions at which a search begins in each chain.
+// openCursors returns a cursor for each chain, at the position where the search begins.
 func (r Reader) openCursors(before string) (all []*cursor, err error) {
 	ids, err := ListChains(r.Dir)
 	if err != nil {
@@ -174,14 +173,14 @@ func (r Reader) openCursors(before string) (all []*cursor, err error) {
 	return all, nil
 }
 
-// readBackwards reads a chain from its newest entry on, file by file.
+// readBackwards reads a chain from its newest entry to its oldest, one file at a time.
 func (r Reader) readBackwards(ctx context.Context, id string, before uint64, since time.Time,
 	wants func([]byte) (Entry, bool)) iter.Seq2[foundEntry, error] {
 	return func(yield func(foundEntry, error) bool) {
 		dir := filepath.Join(r.Dir, id)
 		files, err := wal.ListFiles(dir)
 		if errors.Is(err, wal.ErrDamaged) && len(files) == 0 {
-			return // the chain is being created, or verify reports the damage
+			return // the chain is just being created, or it is damaged, which verify reports
 		}
 		if err != nil {
 			yield(foundEntry{}, err)
@@ -199,7 +198,7 @@ func (r Reader) readBackwards(ctx context.Context, id string, before uint64, sin
 			if errors.Is(err, fs.ErrNotExist) {
 				return // the file was removed because it is too old
 			}
-			if err != nil && (i+1 < len(files) || !errors.Is(err, wal.ErrDamaged)) { // damage of the newest file is reported by verify
+			if err != nil && (i+1 < len(files) || !errors.Is(err, wal.ErrDamaged)) { // damage in the newest file is reported by verify
 				yield(foundEntry{}, err)
 				return
 			}
@@ -239,13 +238,13 @@ func readFile(dir string, first, end uint64, wants func([]byte) (Entry, bool)) (
 	return all, oldest, nil
 }
 
-// newLineFilter returns a function that tests and parses a line. It rejects most lines because they lack a text
-// of the filter, without parsing them.
+// newLineFilter returns a function that tests and parses a line. It rejects most lines without parsing them,
+// because they do not contain a text of the filter.
 func (r Reader) newLineFilter(f Filter) func([]byte) (Entry, bool) {
 	var needles [][]byte
 	need := func(text string) {
 		if text != "" {
-			quoted, _ := json.Marshal(text) // a string always marshals
+			quoted, _ := json.Marshal(text) // cannot fail, because every string can be encoded
 			needles = append(needles, quoted)
 		}
 	}
@@ -278,8 +277,8 @@ func (r Reader) newLineFilter(f Filter) func([]byte) (Entry, bool) {
 	}
 }
 
-// Lines yields the lines of a chain from a number on, the oldest first, as they were written. A line is valid
-// until the next one is read.
+// Lines yields the lines of a chain from a number on, the oldest first, as they were written. A line is valid until
+// the next line is read.
 func (r Reader) Lines(chain string, from uint64) iter.Seq2[wal.Entry, error] {
 	return wal.Read(filepath.Join(r.Dir, chain), from)
 }

@@ -1,4 +1,4 @@
-// Receiver: sends to an HTTP collector, and checks the addresses of receivers.
+// This file sends to an HTTP collector, and checks the addresses of receivers.
 
 package audit
 
@@ -29,13 +29,13 @@ const (
 	schemeHTTP  = "http"
 )
 
-// The limits of a connection.
+// The limits of a connection to a receiver.
 const (
 	dialTimeout = 10 * time.Second
-	maxResponse = 64 << 10 // the maximum number of bytes of a response that are read
+	maxResponse = 64 << 10 // the maximum number of bytes that are read from a response
 )
 
-// errPlain is the error for http to a public address.
+// errPlain is the error for an http address outside private networks.
 var errPlain = errors.New("http is only for this machine and private networks; write https://")
 
 // CheckSend returns an error if the address of a receiver is invalid, as far as that can be decided without
@@ -95,7 +95,7 @@ func newReceiver(o SendOptions) (receiver, error) {
 		return &datagrams{address: u.Host, host: headerField(o.Host, maxHost)}, nil
 	case schemeTCP:
 		return &frames{dialer: &net.Dialer{Timeout: dialTimeout}, address: u.Host, host: headerField(o.Host, maxHost)}, nil
-	case schemeTLS: // the certificate must be for the host name of the address
+	case schemeTLS: // the certificate must be valid for the host name of the address
 		trusted := &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}
 		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: trusted}
 		return &frames{dialer: dialer, address: u.Host, host: headerField(o.Host, maxHost)}, nil
@@ -103,7 +103,7 @@ func newReceiver(o SendOptions) (receiver, error) {
 	return newCollector(o.URL, u.Scheme == schemeHTTP, o.Secret), nil
 }
 
-// collector sends lines by HTTP: a POST of JSON lines. A 2xx response confirms them.
+// collector sends lines by HTTP, as a POST of JSON lines. A response with a 2xx status confirms the lines.
 type collector struct {
 	url    string
 	secret understudy.Secret
@@ -123,7 +123,7 @@ func newCollector(address string, plain bool, secret understudy.Secret) *collect
 
 func (c *collector) close() { c.client.CloseIdleConnections() }
 
-// take sends lines and returns nil after a 2xx response.
+// take sends lines and returns nil after a response with a 2xx status.
 func (c *collector) take(ctx context.Context, lines [][]byte) error {
 	body := append(bytes.Join(lines, []byte("\n")), '\n')
 	header := http.Header{"Content-Type": {"application/x-ndjson"}, "User-Agent": {"understudy-audit"}}

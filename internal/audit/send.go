@@ -1,4 +1,4 @@
-// Send: sends the lines of the log to a receiver elsewhere, in order and at least once.
+// This file sends the lines of the log to a receiver on another system, in order and at least once.
 
 package audit
 
@@ -18,50 +18,50 @@ import (
 	"understudy/kit/wal"
 )
 
-// SendOptions say where the log is sent. Without a URL it is not sent.
+// SendOptions say to which receiver the log is sent. Without a URL it is not sent.
 type SendOptions struct {
 	URL    string            // the address of the receiver, see CheckSend
 	Secret understudy.Secret // the bearer token for an HTTP collector (RFC 6750), or empty
-	Roots  *x509.CertPool    // the trusted roots for syslog over TLS; nil: those of the system
-	Host   string            // the name of this machine in syslog, or ""
-	KV     understudy.KV     // stores how far the receiver has come
+	Roots  *x509.CertPool    // the trusted roots for syslog over TLS; nil means the roots of the system
+	Host   string            // the name of this machine in syslog messages, or ""
+	KV     understudy.KV     // stores how many lines the receiver has
 }
 
-// receiver takes lines. A nil error means that it has all of them.
+// receiver receives lines. If its method returns nil, the receiver has all these lines.
 type receiver interface {
 	take(ctx context.Context, lines [][]byte) error
 	close()
 }
 
-// The limits of a batch, and the times of sending.
+// The limits of a batch of lines, and the intervals of sending.
 const (
 	maxLines       = 500
 	maxBytes       = 256 << 10
-	takeTimeout    = 30 * time.Second // the longest time for one batch
-	sendInterval   = time.Second      // the time between two looks at the chain of this process
-	othersInterval = time.Minute      // the time between two looks at the chains of other processes
-	maxPause       = time.Minute      // the longest time between two tries
+	takeTimeout    = 30 * time.Second // the maximum time for sending one batch
+	sendInterval   = time.Second      // the time between two checks of the chain of this process
+	othersInterval = time.Minute      // the time between two checks of the chains of other processes
+	maxPause       = time.Minute      // the maximum time between two attempts
 )
 
 // errNotTaken means that the receiver has not confirmed a batch.
 var errNotTaken = errors.New("the receiver has not taken it")
 
-// SendStatus describes the state of sending.
+// SendStatus is the state of sending the log to a receiver.
 type SendStatus struct {
 	Sent    int64      `json:"sent"`              // lines sent since the process began
 	Behind  int64      `json:"behind"`            // lines that are not yet sent
-	TakenAt *time.Time `json:"taken,omitempty"`   // when the receiver took the last lines
-	Trouble string     `json:"trouble,omitempty"` // why the receiver takes no lines, or ""
+	TakenAt *time.Time `json:"taken,omitempty"`   // when the receiver confirmed the last lines
+	Trouble string     `json:"trouble,omitempty"` // why the receiver does not confirm lines, or ""
 }
 
-// sender sends the chains of a folder. Only its loop changes sent and ends.
+// sender sends the chains of a folder. Only its loop changes the fields sent and ends.
 type sender struct {
 	o        SendOptions
 	to       receiver
 	every    time.Duration
-	known    bool      // whether the stored value was read
-	saved    bool      // whether the stored value equals sent
-	othersAt time.Time // when the chains of other processes were last looked at
+	known    bool      // whether the stored progress was read
+	saved    bool      // whether the stored progress equals sent
+	othersAt time.Time // when the chains of other processes were last checked
 
 	mu   sync.Mutex
 	sent map[string]uint64 // the number of the last line of each chain that the receiver has
@@ -76,11 +76,12 @@ func newSender(o SendOptions) *sender {
 	return &sender{o: o, every: sendInterval, sent: map[string]uint64{}, ends: map[string]uint64{}}
 }
 
-// Send sends lines until ctx ends. No caller waits for it: a receiver that is down is tried again after a
-// minute at most, and lines that were not sent stay in the log. Send returns an error only for an address that
-// CheckSend refuses.
+// Send sends lines until ctx ends. No caller waits for it. If the receiver is down, Send tries again after a minute
+// at most, and lines that were not sent stay in the log. Send returns an error only for an address that CheckSend
+// refuses.
 //
-// Sending is not a job: it has no end, its progress is a single value, and a stored job for each batch would add nothing.
+// Sending is not a job: it has no end, its progress is a single value, and a stored job for each batch would add
+// nothing.
 func (l *Log) Send(ctx context.Context) error {
 	s := l.sender
 	if s == nil {
@@ -107,7 +108,7 @@ func (l *Log) Send(ctx context.Context) error {
 	return nil
 }
 
-// setTrouble stores the outcome of a try, and logs when it changes.
+// setTrouble stores the outcome of an attempt, and logs when it changes.
 func (l *Log) setTrouble(err error) {
 	s, text := l.sender, ""
 	if err != nil {
@@ -125,7 +126,8 @@ func (l *Log) setTrouble(err error) {
 	}
 }
 
-// sendAll sends all lines that the receiver does not have. A chain that cannot be read does not stop the others.
+// sendAll sends all lines that the receiver does not have. If a chain cannot be read, it continues with the other
+// chains.
 func (l *Log) sendAll(ctx context.Context) error {
 	s := l.sender
 	if err := s.load(ctx); err != nil {
@@ -155,10 +157,11 @@ func (s *sender) unsentChains() (ids []string) {
 	return ids
 }
 
-// findEnds finds the ends of the chains: of the chain of this process at every call, and of other chains once a minute.
+// findEnds finds the ends of the chains. It checks the chain of this process at every call, and other chains once a
+// minute.
 func (l *Log) findEnds() error {
 	s, own := l.sender, ""
-	_, _ = l.getChain() // opened first, because findEnd may lock the chain that it would continue
+	_, _ = l.getChain() // opened first, because findEnd may lock the chain that getChain would continue
 	l.mu.Lock()
 	if c := l.chain; c != nil {
 		own = c.id
@@ -185,15 +188,15 @@ func (l *Log) findEnds() error {
 }
 
 // findEnd finds the end of a chain that this process does not write. It skips a chain that another process is
-// writing. Its last lines may not be on the disk yet, and after a power loss other lines would get their
-// numbers.
+// writing. The last lines of such a chain may not be on the disk yet, and after a power loss other lines would get
+// their numbers.
 func (l *Log) findEnd(id string) error {
 	files, err := wal.ListFiles(filepath.Join(l.o.Dir, id))
 	if err != nil {
-		return nil // the chain is being created, or verify reports the damage
+		return nil // the chain is just being created, or it is damaged, which verify reports
 	}
 	c, err := l.o.tryOpen(id)
-	if errors.Is(err, wal.ErrDamaged) { // no process writes the chain: the readable lines are sent
+	if errors.Is(err, wal.ErrDamaged) { // no process writes the chain, so its readable lines are sent
 		last := files[len(files)-1] - 1
 		for e, bad := range (Reader{Dir: l.o.Dir}).Lines(id, last+1) {
 			if bad == nil {
@@ -210,15 +213,15 @@ func (l *Log) findEnd(id string) error {
 	return c.close()
 }
 
-// end stores the number of a chain's last line. If fewer lines are left than were sent, sending continues after
-// the last one; the lines at the receiver then show that some are missing.
+// end stores the number of a chain's last line. If the chain has fewer lines than were sent, sending continues
+// after its last line. The lines at the receiver then show that some are missing.
 func (s *sender) end(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends[id], s.sent[id] = last, min(s.sent[id], last)
 }
 
-// forget drops the state of chains that were removed because they are too old.
+// forget drops the progress of chains that were removed because they are too old.
 func (l *Log) forget(ids []string) {
 	s := l.sender
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-// Syslog: sends lines as messages of RFC 5424, over TLS (RFC 5425), TCP (RFC 6587) and UDP (RFC 5426).
+// This file sends lines as syslog messages (RFC 5424), over TLS (RFC 5425), TCP (RFC 6587) and UDP (RFC 5426).
 
 package audit
 
@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// priority is facility 13 (log audit) and severity 6 (informational).
+// priority means facility 13 (log audit) and severity 6 (informational).
 const priority = 13*8 + 6
 
 // The maximum lengths of header fields (RFC 5424, section 6).
@@ -26,14 +26,15 @@ const (
 	maxMessageID = 32
 )
 
-// maxDatagram is the maximum size of a UDP message in bytes. cutMark is the end of a message that was shortened.
+// maxDatagram is the maximum size of a UDP message in bytes. cutMark is the end of a message that was shortened to
+// this size.
 const (
 	maxDatagram = 8 << 10
 	cutMark     = "…[cut]"
 )
 
-// message returns a line as a syslog message. PROCID is the chain, MSGID the action or the kind of line, and
-// MSG the line as it is.
+// message returns a line as a syslog message. Its PROCID is the chain, its MSGID the action or the type of the
+// line, and its MSG the unchanged line.
 func message(host string, line []byte) []byte {
 	var e struct {
 		Chain, Action     string
@@ -72,9 +73,10 @@ func headerField(text string, most int) string {
 	return text[:min(len(text), most)]
 }
 
-// frames sends over TCP or TLS, each message after its length. A batch has its own connection. It counts as
-// taken when the receiver closes the connection after the sender, because it has then read everything. With TLS
-// both sides send a close alert (RFC 5425, 4.4): if the connection is cut, nothing counts as taken.
+// frames sends lines over TCP or TLS, each message preceded by its length. Each batch has its own connection. The
+// batch is confirmed when the receiver closes the connection after the sender has closed it, because the receiver
+// has then read everything. With TLS both sides send a close alert (RFC 5425, 4.4). If the connection is cut,
+// nothing is confirmed.
 type frames struct {
 	dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
@@ -84,7 +86,7 @@ type frames struct {
 
 func (f *frames) close() {}
 
-// take sends lines over a new connection and waits until the receiver closes it.
+// take sends lines over a new connection and waits until the receiver closes the connection.
 func (f *frames) take(ctx context.Context, lines [][]byte) error {
 	conn, err := f.dialer.DialContext(ctx, "tcp", f.address)
 	if err != nil {
@@ -118,10 +120,10 @@ func (f *frames) take(ctx context.Context, lines [][]byte) error {
 	return err
 }
 
-// datagrams sends over UDP, one message in each datagram. Lost datagrams are not sent again.
+// datagrams sends lines over UDP, one message in each datagram. A lost datagram is not sent again.
 type datagrams struct {
 	address, host string
-	conn          net.Conn // kept open, because the refusal of a message only shows at the next message
+	conn          net.Conn // kept open, because the refusal of a message shows only when the next message is sent
 }
 
 func (d *datagrams) close() {
@@ -148,7 +150,7 @@ func (d *datagrams) take(ctx context.Context, lines [][]byte) (err error) {
 	return nil
 }
 
-// datagram returns a message shortened to the size of a datagram.
+// datagram returns a message shortened to the maximum size of a datagram.
 func datagram(m []byte) []byte {
 	if len(m) <= maxDatagram {
 		return m

@@ -1,4 +1,4 @@
-// Verify: checks that the log is unchanged.
+// This file checks that the log is unchanged.
 
 package audit
 
@@ -26,28 +26,28 @@ type Report struct {
 	Last     uint64    `json:"last"`               // the number of the last line that was checked
 	Signed   uint64    `json:"signed"`             // the number of lines up to the newest checkpoint
 	SignedAt time.Time `json:"signed_at,omitzero"` // when the newest checkpoint was signed
-	Faults   []string  `json:"faults,omitempty"`   // what is wrong, and where; empty if the chain is unchanged
+	Faults   []string  `json:"faults,omitempty"`   // what is wrong with the chain, and where; empty if the chain is unchanged
 }
 
 // maxFaults is the maximum number of faults that are reported for a chain.
 const maxFaults = 20
 
-// maxUnsigned is how many consecutive lines may have no checkpoint: many more than are written before a
-// checkpoint is due.
+// maxUnsigned is the maximum number of consecutive lines without a checkpoint. It is many times the number of lines
+// after which a checkpoint is due.
 const maxUnsigned = 100 * entriesPerCheckpoint
 
-// Verifier verifies a log. Keys are the public keys that may have signed it. Known are checkpoints that were
-// kept elsewhere.
+// Verifier verifies a log. Keys are the public keys that may have signed it. Known are checkpoints that were stored
+// outside the log.
 type Verifier struct {
 	Keys  []string
 	Known []Checkpoint
 }
 
-// Verify checks the chains of a folder. heads is the file with the newest checkpoints. Verify finds lines that
-// were changed, a chain that was written anew and a missing end, as far as a checkpoint shows them. The log may
-// be written meanwhile. Verify returns only errors of the disk; faults are in the reports.
+// Verify checks the chains of a folder. heads is the file with the newest checkpoints. Verify finds changed lines,
+// a replaced chain and a missing end, as far as checkpoints show them. Processes may write to the log at the same
+// time. Verify returns only errors of the disk as an error; faults are in the reports.
 func (v Verifier) Verify(dir, heads string) ([]Report, error) {
-	known, err := readHeads(heads) // read before the chains, so that no checkpoint is newer than its chain
+	known, err := readHeads(heads) // the checkpoints are read before the chains, so that no checkpoint is newer than its chain
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 			}
 		}
 	}
-	if known, err = readHeads(heads); err != nil { // read again, because a chain may have got its first checkpoint meanwhile
+	if known, err = readHeads(heads); err != nil { // read again, because a chain may have got its first checkpoint in the meantime
 		return nil, err
 	}
 	for id, r := range all.chains {
@@ -87,7 +87,7 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 	return all.end(), nil
 }
 
-// VerifyLines checks lines that were exported or sent elsewhere. Repeated lines are ignored.
+// VerifyLines checks lines that were exported or that a receiver has. It ignores repeated lines.
 func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 	all, lines := v.begin(), bufio.NewScanner(from)
 	lines.Buffer(nil, segmentBytes)
@@ -111,7 +111,7 @@ func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 type verification struct {
 	v      Verifier
 	chains map[string]*chainCheck
-	cuts   map[string]uint64 // entries of a chain with lower numbers may be missing
+	cuts   map[string]uint64 // the line number for each chain below which entries may be missing because they were removed
 }
 
 // chainCheck is the state of checking one chain.
@@ -119,10 +119,10 @@ type chainCheck struct {
 	report         Report
 	all            *verification
 	head           [sha256.Size]byte
-	lastCheckpoint uint64                       // the number of the last valid checkpoint
-	known          map[uint64]Checkpoint        // checkpoints by their counts
+	lastCheckpoint uint64                       // the line number of the last valid checkpoint
+	known          map[uint64]Checkpoint        // the checkpoints known from outside the log, by the number of lines that they sign
 	unsigned       int                          // the number of lines since the last checkpoint
-	seen           map[uint64][sha256.Size]byte // the hashes of the lines so far, if lines may be repeated
+	seen           map[uint64][sha256.Size]byte // the hashes of the lines read so far, if lines may be repeated
 }
 
 func (v Verifier) begin() *verification {
@@ -158,7 +158,7 @@ func (r *chainCheck) checkLine(line []byte) {
 	sum := sha256.Sum256(line)
 	switch {
 	case r.seen[e.Number] == sum:
-		return // the line was written twice
+		return // the line is a repetition
 	case e.Chain != r.report.Chain:
 		r.addFault("entry %d is of another chain, %s", r.report.Last+1, e.Chain)
 	case r.report.Last == 0:
@@ -202,7 +202,7 @@ func (r *chainCheck) checkCheckpoint(e Entry, c Checkpoint) {
 	}
 }
 
-// compare checks that the chain matches a checkpoint that was kept elsewhere.
+// compare checks that the chain matches a checkpoint that was stored outside the log.
 func (r *chainCheck) compare(c Checkpoint) {
 	switch {
 	case !c.isSigned() || !slices.Contains(r.all.v.Keys, c.Key):
@@ -235,10 +235,11 @@ func (a *verification) end() []Report {
 	return all
 }
 
-// maxCheckpoints is the maximum size in bytes of a file with checkpoints.
+// maxCheckpoints is the maximum size of a file with checkpoints, in bytes.
 const maxCheckpoints = 1 << 30
 
-// ReadCheckpoints reads the checkpoints among the lines of a file. It returns an error if there are none.
+// ReadCheckpoints reads the checkpoints among the lines of a file. It returns an error if the file has no
+// checkpoint.
 func ReadCheckpoints(path string) (all []Checkpoint, err error) {
 	data, err := smallfile.Read(path, maxCheckpoints)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Book: the credentials, and the caller that a request belongs to.
+// This file contains the credentials, and finds the caller to which a request belongs.
 
 // Package callers finds the caller of a request.
 package callers
@@ -21,8 +21,8 @@ import (
 	"understudy/spec/auth"
 )
 
-// Credential lets a program send requests to one source in the upstream's way of signing: with a user and a
-// secret, or with only the secret where the source's credentials have no user.
+// Credential lets a client send requests to one source in the way in which the upstream authenticates: with a user
+// and a secret, or with only a secret if the source's credentials have no user.
 type Credential struct {
 	Name   string // the name in the access log and in errors, such as "reports"
 	Source string
@@ -30,40 +30,40 @@ type Credential struct {
 	Secret understudy.Secret
 	Digest []byte // the SHA-256 of the secret, if Secret is empty
 	Grant  understudy.Grant
-	From   []netip.Prefix // the addresses that may use it; none: all
-	Rate   float64        // the maximum number of requests in Per, also as a burst; 0: no limit
-	Per    time.Duration  // the period of Rate; 0: a second
-	// Yields means that another credential with the same user and secret takes precedence.
+	From   []netip.Prefix // the addresses from which the credential may be used; none means all
+	Rate   float64        // the maximum number of requests in Per, also as a burst; 0 means no limit
+	Per    time.Duration  // the period of Rate; 0 means a second
+	// Yields is true if another credential with the same user and secret takes precedence.
 	Yields bool
 }
 
 // Options are the options of a Book.
 type Options struct {
 	Credentials []Credential
-	Sources     []*spec.Source // all sources that credentials may name; their specs say how callers sign
-	// Loopback is the grant of a person on this machine without a credential (Caller.Name "loopback"). Its zero
-	// value permits nothing.
+	Sources     []*spec.Source // all sources that credentials may name; their specs say how callers authenticate
+	// Loopback is the grant of a person on this machine who has no credential. Such a caller has the name
+	// "loopback". The zero value permits nothing.
 	Loopback understudy.Grant
-	// Open names the sources that programs on this machine may use without a credential and without
-	// restrictions (Caller.Name "loopback").
+	// Open names the sources that clients on this machine may use without a credential and without restrictions.
+	// Such a caller has the name "loopback".
 	Open []string
-	// Behind means that requests arrive through the operator's own proxy. Then no request gets the loopback grant.
+	// Behind is true if requests arrive through the operator's own proxy. Then no request gets the loopback grant.
 	Behind bool
-	// Guesses counts wrong secrets; nil: a new one.
+	// Guesses counts wrong secrets. nil means a new counter.
 	Guesses *Guesses
 	// People knows who has signed in. If it is nil, nobody can sign in, and people on this machine need no sign-in.
 	People People
-	// ViewAs says through which role a caller views; nil: always through the caller's own role.
+	// ViewAs returns the role through which a caller views. If it is nil, every caller views through its own role.
 	ViewAs ViewAs
 	// Narrowest is the role that errors recommend to a person without a role, or "".
 	Narrowest string
-	// NoRole is the error text for a credential without a role. If it is "", the error of its source is used.
+	// NoRole is the error text for a credential without a role. If it is "", the error text of its source is used.
 	NoRole string
-	// Salt is the secret salt of the digests of credentials; nil: a new salt. Books with the same salt
+	// Salt is the secret salt of the digests of credentials; nil means a new salt. Books with the same salt
 	// recognize each other's callers (Recheck), and give a credential the same Flow.
 	Salt []byte
-	Now  func() time.Time // nil means time.Now
-	// Known is called with every request whose caller was found, in the request's goroutine; nil: no call.
+	Now  func() time.Time // the clock; nil means time.Now
+	// Known is called with every request whose caller was found, in the request's goroutine. It may be nil.
 	Known func(*http.Request, understudy.Caller)
 }
 
@@ -71,9 +71,10 @@ type Options struct {
 type People interface {
 	// Identify returns the person who sent a request, or ErrUnauthorized if nobody is signed in.
 	Identify(r *http.Request) (understudy.Caller, error)
-	// Recheck returns the current state of such a person. ok is false without a session or a person.
+	// Recheck returns the current state of a person that Identify returned. ok is false if the session or the
+	// person no longer exists.
 	Recheck(c understudy.Caller) (now understudy.Caller, ok bool)
-	// Owner returns such a person in the form that is stored with work.
+	// Owner returns a person that Identify returned, in the form that is stored with work.
 	Owner(c understudy.Caller) understudy.Owner
 	// Resolve returns the person that an owner is now. ok is false if the person no longer exists.
 	Resolve(o understudy.Owner) (now understudy.Caller, ok bool)
@@ -82,15 +83,15 @@ type People interface {
 // Book finds callers by their credentials. It stores no secrets, only salted digests. It is safe for concurrent use.
 type Book struct {
 	now         func() time.Time
-	schemes     map[string][]auth.Scheme // the schemes that requests may use, by source
+	schemes     map[string][]auth.Scheme // the authentication schemes that requests may use, by source
 	salt        [sha256.Size]byte
-	known       map[digest]*entry        // known credentials by source, user and secret
-	people      map[digest]*entry        // people by user and secret
-	paces       map[uint64]*limiter.Pace // rates by the Flow of their callers
+	known       map[digest]*entry        // the known credentials, by the digest of source, user and secret
+	people      map[digest]*entry        // the credentials that people may use, by the digest of user and secret
+	paces       map[uint64]*limiter.Pace // the request rates, by the Flow of their callers
 	notifyKnown func(*http.Request, understudy.Caller)
 	signedIn    People
 	viewAs      ViewAs
-	open        map[string]*open // sources that need no credential on this machine, by name
+	open        map[string]*open // the sources that need no credential on this machine, by name
 	machine     machine
 	Guesses     *Guesses
 }
@@ -98,15 +99,15 @@ type Book struct {
 // machine describes callers on this machine without a credential.
 type machine struct {
 	local  understudy.Caller
-	behind bool   // whether a proxy passes requests on, so that no caller is on this machine
-	role   string // the role that errors recommend
+	behind bool   // whether a proxy passes requests on, so that no caller counts as being on this machine
+	role   string // the role that errors recommend to a person without a role
 	noRole string // the error text for a credential without a role
 }
 
-// open is a source that needs no credential on this machine.
+// open is a source that clients on this machine may use without a credential.
 type open struct {
 	caller      understudy.Caller
-	credentials bool // whether there are credentials for the source all the same
+	credentials bool // whether there are also credentials for the source
 }
 
 type digest = [sha256.Size]byte
@@ -115,7 +116,7 @@ type entry struct {
 	digest digest
 	caller understudy.Caller
 	from   []netip.Prefix
-	pace   *limiter.Pace // nil if there is no limit
+	pace   *limiter.Pace // limits the requests of the credential; nil if there is no limit
 }
 
 // localFlow is the Flow of a caller on this machine without a credential.
@@ -124,8 +125,8 @@ const localFlow = 1
 // maxHeader is the maximum length of a credential in a request, in bytes.
 const maxHeader = auth.MaxCredential
 
-// New returns a book. It returns an error for a credential without a name, a secret or a known source, and for
-// a credential with the same user and secret as another one of its source.
+// New returns a book. It returns an error for a credential without a name, a secret or a known source, and for two
+// credentials of a source with the same user and secret.
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, schemes: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
 		paces: map[uint64]*limiter.Pace{}, open: map[string]*open{},
@@ -193,7 +194,7 @@ func (b *Book) add(c *Credential) error {
 	grant := c.Grant
 	e := &entry{digest: sum(&b.salt, c.Source, []byte(user), of), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
 		from: c.From, pace: limiter.NewPace(c.Rate, c.Per)}
-	// Flow is part of the salted digest, so it does not reveal the credential.
+	// The Flow is a part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
 		if c.Yields {
@@ -203,7 +204,7 @@ func (b *Book) add(c *Credential) error {
 	}
 	b.known[e.digest] = e
 	b.paces[e.caller.Flow] = e.pace
-	if hasUser && len(taken) > 1 { // another scheme sends only the secret
+	if hasUser && len(taken) > 1 { // another scheme of the source sends only the secret
 		alone := sum(&b.salt, c.Source, nil, of)
 		other := b.known[alone]
 		if other != nil && !c.Yields {
@@ -222,9 +223,9 @@ func (b *Book) add(c *Credential) error {
 }
 
 // Identify returns the caller of a request to source, by the credential that the request carries in one of the
-// spec's schemes. Several credentials are permitted if all belong to one caller. For any other request it
-// returns ErrUnauthorized. Neither the text nor the timing of the error reveals whether the user was correct.
-// After too many wrong secrets for one user the error is also ErrTooMany, for a while.
+// spec's schemes. Several credentials are permitted if all belong to the same caller. For any other request it
+// returns ErrUnauthorized. Neither the text nor the timing of the error reveals whether the user was correct. After
+// too many wrong secrets for one user, the error is also ErrTooMany for a while.
 func (b *Book) Identify(r *http.Request, source string) (understudy.Caller, error) {
 	at := b.openSource(r, source)
 	if at == nil {
@@ -239,8 +240,8 @@ func (b *Book) Identify(r *http.Request, source string) (understudy.Caller, erro
 	return at.caller, nil
 }
 
-// openSource returns the source if the sender of a request needs no credential for it, else nil. A credential
-// in such a request may be meant for the upstream.
+// openSource returns the source if the sender of a request needs no credential for it, else nil. A credential in
+// such a request may be meant for the upstream.
 func (b *Book) openSource(r *http.Request, source string) *open {
 	at := b.open[source]
 	if at == nil || b.machine.behind || remoteReason(r) != "" {
@@ -260,7 +261,7 @@ func (b *Book) Admit(r *http.Request, source string) (c understudy.Caller, later
 		return c, nil
 	}
 	return e.caller, func(r *http.Request) (understudy.Caller, error) {
-		if b.Guesses.hasAny.Load() || !e.canComeFrom(r) { // while somebody guesses secrets, the credential is checked too
+		if b.Guesses.hasAny.Load() || !e.canComeFrom(r) { // while wrong secrets are being tried, the credential is checked too
 			return b.Identify(r, source)
 		}
 		return b.admit(r, e)
@@ -281,7 +282,7 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source string, tak
 func (b *Book) search(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (e *entry, err error) {
 	for i, s := range taken {
 		if slices.ContainsFunc(taken[:i], s.IsSamePlace) {
-			continue // an earlier scheme reads the same header or parameter
+			continue // an earlier scheme has read the same header or parameter
 		}
 		value, err := readValue(r, s)
 		if err != nil {
@@ -321,7 +322,8 @@ func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	return e.caller, nil
 }
 
-// readValue returns the value of the header or parameter in which a scheme has its credential, or "" if it is missing.
+// readValue returns the value of the header or parameter in which a scheme carries its credential, or "" if it is
+// missing.
 func readValue(r *http.Request, s auth.Scheme) (string, error) {
 	values := r.Header[s.Header]
 	if s.Query != "" {
@@ -357,7 +359,7 @@ func (b *Book) lookUp(r *http.Request, known map[digest]*entry, source, value st
 			user = nil
 		}
 		alone := user == nil
-		if source == "" { // a token has no colon (RFC 6750, 2.1), so this is a credential of another scheme
+		if source == "" { // a bearer token contains no colon (RFC 6750, 2.1), so this is a credential of another scheme
 			if u, s, ok := bytes.Cut(secret, []byte(":")); ok && user == nil {
 				user, secret = u, s
 			}
@@ -379,8 +381,8 @@ func (b *Book) lookUp(r *http.Request, known map[digest]*entry, source, value st
 	return nil, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 }
 
-// canComeFrom reports whether a request comes from an address that may use the credential. If not, the request
-// is refused like one with a wrong secret, so that a thief of the credential learns nothing.
+// canComeFrom reports whether a request comes from an address that may use the credential. If not, the request is
+// refused like a request with a wrong secret, so that a thief of the credential learns nothing.
 func (e *entry) canComeFrom(r *http.Request) bool {
 	if len(e.from) == 0 {
 		return true
@@ -389,8 +391,8 @@ func (e *entry) canComeFrom(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(e.from, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
-// sum returns the salted digest of a credential; secret is the digest of its secret. The salt is new in every
-// process: an attacker can't choose a digest close to a known one and learn from the time of a map lookup.
+// sum returns the salted digest of a credential. secret is the digest of its secret. The salt is new in every
+// process, so an attacker can't choose a digest close to a known one and learn from the time of a map lookup.
 func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
 	var buf [2 * maxHeader]byte
 	text := append(buf[:0], salt[:]...)

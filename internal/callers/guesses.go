@@ -1,4 +1,4 @@
-// Guesses: limits how many wrong secrets can be tried.
+// This file limits how many wrong secrets can be tried.
 
 package callers
 
@@ -11,31 +11,31 @@ import (
 	"time"
 )
 
-// The limits on wrong secrets of one user from one address.
+// The limits on wrong secrets for one user from one address.
 const (
-	maxGuesses    = 20          // wrong secrets before there is a pause
+	maxGuesses    = 20          // the number of wrong secrets before there is a pause
 	guessInterval = time.Second // the time after which one more secret is checked
 	maxGuessers   = 4096        // the maximum number of users and addresses that are remembered
 )
 
-// Guesses counts wrong secrets by address and user. While a user has too many from an address, every secret of
-// that user from that address is refused unread. This includes the correct secret, otherwise an attacker would
-// still find it. Other users of the same address, for example behind one proxy, are not affected. Each counter
-// is a bucket of maxGuesses that refills by one each guessInterval (GCRA, ITU-T I.371).
+// Guesses counts wrong secrets by address and user. If there are too many for a user from an address, every secret
+// of that user from that address is refused without a check. This includes the correct secret, because otherwise an
+// attacker would still find it. Other users at the same address, for example behind one proxy, are not affected.
+// Each counter is a bucket of maxGuesses that refills by one each guessInterval (GCRA, ITU-T I.371).
 //
-// It is safe for concurrent use.
+// Guesses is safe for concurrent use.
 type Guesses struct {
 	salt   [sha256.Size]byte
 	now    func() time.Time
-	hasAny atomic.Bool // whether any wrong secret is counted; correct callers then need no lock
+	hasAny atomic.Bool // whether any wrong secret is counted; if not, no lock is needed
 	mu     sync.Mutex
-	until  map[guesser]time.Time // when the count of a user and address is back at zero
-	last   time.Time             // the latest of these times
+	until  map[guesser]time.Time // when the count of a user and address will be back at zero
+	last   time.Time             // the latest time in until
 }
 
 type guesser struct {
-	peer netip.Prefix // an IPv4 address, or the 64 bits of an IPv6 network
-	user [8]byte      // the first bytes of a salted digest
+	peer netip.Prefix // the IPv4 address of the client, or the first 64 bits of its IPv6 address
+	user [8]byte      // the first bytes of a salted digest of the user
 }
 
 // NewGuesses returns an empty counter. The salt must be secret.
@@ -59,8 +59,8 @@ func (g *Guesses) IsRefused(r *http.Request, user []byte) bool {
 	return g.until[who].Sub(now) > (maxGuesses-1)*guessInterval
 }
 
-// CountWrong counts a wrong secret of a user from the address of a request. Without a user it adds a fifth of a
-// wrong secret to the count of the address.
+// CountWrong counts a wrong secret of a user from the address of a request. If the user is empty, it adds a fifth
+// of a wrong secret to the count of the address.
 func (g *Guesses) CountWrong(r *http.Request, user []byte) {
 	who, now := g.guesserOf(r, user), g.now()
 	g.mu.Lock()
@@ -84,7 +84,7 @@ func (g *Guesses) CountWrong(r *http.Request, user []byte) {
 	g.hasAny.Store(true)
 }
 
-// forget removes the entry that expires first, of a few entries.
+// forget looks at a few entries and removes the one that expires first.
 func (g *Guesses) forget() {
 	var who guesser
 	var first time.Time

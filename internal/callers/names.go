@@ -1,4 +1,4 @@
-// Names: the names of callers by their Flow, for administrators.
+// This file remembers the names of callers by their Flow, for administrators.
 
 package callers
 
@@ -13,9 +13,10 @@ import (
 // maxNames is the maximum number of names that are remembered.
 const maxNames = 4096
 
-// Names remembers the names of callers by their Flow. The zero value is usable. It is safe for concurrent use.
+// Names remembers the names of callers by their Flow. The zero value is ready to use. It is safe for concurrent
+// use.
 type Names struct {
-	mu    sync.Mutex // held by the goroutine that writes
+	mu    sync.Mutex // held by the goroutine that adds a name
 	names atomic.Pointer[map[uint64]string]
 }
 
@@ -27,7 +28,7 @@ func (n *Names) Note(c understudy.Caller) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := map[uint64]string{}
-	if known := n.names.Load(); known != nil && len(*known) < maxNames { // if there are too many, it starts with an empty map
+	if known := n.names.Load(); known != nil && len(*known) < maxNames { // if there are too many names, it starts again with an empty map
 		of = maps.Clone(*known)
 	}
 	of[c.Flow] = c.Name

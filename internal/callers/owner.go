@@ -1,10 +1,10 @@
-// Owner: the caller on whose behalf work continues without a request.
+// This file stores and restores the caller on whose behalf work continues without a request.
 
 package callers
 
 import "understudy"
 
-// Owner returns a caller of IdentifyPerson in the form that is stored with work.
+// Owner returns a caller that IdentifyPerson returned, in the form that is stored with work.
 func (b *Book) Owner(c understudy.Caller) understudy.Owner {
 	if c.Source == "" && b.signedIn != nil {
 		return b.signedIn.Owner(c)
@@ -12,9 +12,8 @@ func (b *Book) Owner(c understudy.Caller) understudy.Owner {
 	return understudy.Owner{Name: c.Name, Source: c.Source, Role: c.Role(), LastSeen: b.now()}
 }
 
-// Resolve returns the caller that an owner is in this book: the caller on this machine, the person of that
-// name, or the credential of that name and source. ok is false if the caller no longer exists or has no rights
-// any more.
+// Resolve returns the current caller for a stored owner: the caller on this machine, the person of that name, or
+// the credential of that name and source. ok is false if the caller no longer exists or has no rights any more.
 func (b *Book) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	switch {
 	case o.Source == "" && b.signedIn != nil:

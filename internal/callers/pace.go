@@ -1,4 +1,4 @@
-// Pace: limits how many requests a credential may send.
+// This file limits how many requests a credential may send.
 
 package callers
 
@@ -9,7 +9,7 @@ import (
 	"understudy/kit/limiter"
 )
 
-// take returns nil if one more request is allowed now, else an error that says how long to wait.
+// take returns nil if one more request is allowed now. Otherwise its error says how long to wait.
 func take(p *limiter.Pace, now time.Time) *understudy.RateError {
 	if wait := p.Take(now); wait > 0 {
 		return &understudy.RateError{Rate: rate(p, now), Wait: wait}
@@ -17,7 +17,7 @@ func take(p *limiter.Pace, now time.Time) *understudy.RateError {
 	return nil
 }
 
-// rate returns the limit and what is left of it now.
+// rate returns the limit and how many requests are left now.
 func rate(p *limiter.Pace, now time.Time) (r understudy.Rate) {
 	r.Limit, r.Remaining, r.Reset = p.Quota(now)
 	return r

@@ -1,4 +1,4 @@
-// Person: the caller of the viewer and of /-/, where people use a browser.
+// This file finds the caller of the viewer and of /-/, where people use a browser.
 
 package callers
 
@@ -15,15 +15,15 @@ import (
 	"understudy/spec/auth"
 )
 
-// IdentifyPerson returns the caller of the viewer or of /-/. A credential in the request decides, for whichever
-// source it is. Without one, and if people sign in, the session decides. If people do not sign in, a request
-// from this machine gets the loopback grant. If that grant names no role, the error is ErrForbidden and says
-// which line to add to the config. Any other request gets ErrUnauthorized. The access log (accesslog.LineOf)
+// IdentifyPerson returns the caller of the viewer or of /-/. If the request has a credential, the credential
+// decides, for whichever source it is. Otherwise, if people sign in, the session decides. If people do not sign in,
+// a request from this machine gets the loopback grant. If that grant names no role, the error is ErrForbidden and
+// says which line to add to the config. Any other request gets ErrUnauthorized. The access log (accesslog.LineOf)
 // gets the caller's name. A caller of the role all may view as another role (ViewAs).
 //
-// A request is from this machine if three conditions hold. The connection comes from a loopback address. No
-// header says that a proxy passed the request on. The Host header is a loopback name or address with the port
-// of the connection. Without the last condition, any web site could read here after it points its own name at
+// A request is from this machine if three conditions hold. The connection comes from a loopback address. No header
+// says that a proxy passed the request on. The Host header is a loopback name or address with the port of the
+// connection. Without the last condition, any web site could read data here after it points its own name at
 // 127.0.0.1.
 func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	c, err := b.identifyPerson(r)
@@ -34,7 +34,7 @@ func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	return b.applyViewAs(r, c), nil
 }
 
-// identifyPerson returns the caller without regard to ViewAs.
+// identifyPerson returns the caller with its own role, without ViewAs.
 func (b *Book) identifyPerson(r *http.Request) (understudy.Caller, error) {
 	switch {
 	case len(r.Header["Authorization"]) > 0:
@@ -58,10 +58,10 @@ func (b *Book) identifyPerson(r *http.Request) (understudy.Caller, error) {
 	return c, nil
 }
 
-// personSchemes are Basic and Bearer: a person may use a credential of any source. Clients that can only send a
+// personSchemes are Basic and Bearer. A person may use a credential of any source. Clients that can only send a
 // bearer token send USER:SECRET as the token.
 var personSchemes = func() []auth.Scheme {
-	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).ParseAccepted() // Taken has no error for these schemes
+	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).ParseAccepted() // ParseAccepted has no error for these schemes
 	return all
 }()
 
@@ -92,10 +92,10 @@ func (b *Book) advice() string {
 	return "add this line to the config: viewer: {role: " + b.machine.role + "}"
 }
 
-// Recheck returns the current state of a caller that IdentifyPerson returned, also of another book with the
-// same salt. The result is the caller with that credential, the person who signed in, or the caller on this
-// machine. ok is false if the credential was removed, belongs to another caller now, or has another secret, and
-// if no book returned the caller. A caller who views as another role still does.
+// Recheck returns the current state of a caller that IdentifyPerson returned, also of another book with the same
+// salt. The result is the caller with that credential, the person who signed in, or the caller on this machine. ok
+// is false if the credential was removed, belongs to another caller now, or has another secret, or if no book
+// returned the caller. A caller who views as another role keeps that role.
 func (b *Book) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	now, ok = b.recheckCaller(c)
 	if ok && c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
@@ -104,7 +104,7 @@ func (b *Book) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return now, ok
 }
 
-// recheckCaller is Recheck without regard to ViewAs.
+// recheckCaller does what Recheck does for the caller's own role, without ViewAs.
 func (b *Book) recheckCaller(c understudy.Caller) (now understudy.Caller, ok bool) {
 	if c.Flow == localFlow && c.Source == "" && c.Name == b.machine.local.Name {
 		return b.machine.local, b.machine.local.Role() != "" && !b.machine.behind && b.signedIn == nil
@@ -120,15 +120,16 @@ func (b *Book) recheckCaller(c understudy.Caller) (now understudy.Caller, ok boo
 	return understudy.Caller{}, false
 }
 
-// proxyHeaders are headers that only a proxy sets; proxyHeaderStarts are prefixes of more such headers. Their
-// values are never trusted. If one is present, the peer's address says nothing about the caller.
+// proxyHeaders are headers that only a proxy sets. proxyHeaderStarts are the beginnings of the names of more such
+// headers. Their values are never trusted. If a request has such a header, its peer's address says nothing about
+// the caller.
 var (
 	proxyHeaders = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip",
 		"X-Original-Host"}
 	proxyHeaderStarts = [...]string{"X-Forwarded-", "Cf-"}
 )
 
-// remoteReason returns why a request is not from a person on this machine, or "" if it is.
+// remoteReason returns why a request is not from a person on this machine, or "" if it is from such a person.
 func remoteReason(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
@@ -155,7 +156,7 @@ func remoteReason(r *http.Request) string {
 	return ""
 }
 
-// splitHost returns the name and the port of a Host header; the default port is 80.
+// splitHost returns the name and the port in a Host header. The default port is 80.
 func splitHost(hostport string) (host, port string) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

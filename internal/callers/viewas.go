@@ -1,4 +1,4 @@
-// ViewAs: a caller of the role all views as another role.
+// This file lets a caller of the role all view as another role.
 
 package callers
 
@@ -8,14 +8,14 @@ import (
 	"understudy"
 )
 
-// ViewAs says as which role a caller wants to view; signin.ViewAs implements it.
+// ViewAs returns the role as which a caller wants to view; signin.ViewAs implements it.
 type ViewAs interface {
-	// Role returns the role that a request of the named caller asks for, or "".
+	// Role returns the role that a request of the named caller asks for, or "" for the caller's own role.
 	Role(r *http.Request, name string) string
 }
 
-// applyViewAs returns the caller with the role that the request asks for. Only a caller of the role all can
-// change roles, so that rights are only taken away.
+// applyViewAs returns the caller with the role that the request asks for. Only a caller of the role all can change
+// its role, so that rights are only taken away.
 func (b *Book) applyViewAs(r *http.Request, c understudy.Caller) understudy.Caller {
 	if b.viewAs == nil || c.Role() != understudy.RoleAll {
 		return c
@@ -26,8 +26,8 @@ func (b *Book) applyViewAs(r *http.Request, c understudy.Caller) understudy.Call
 	return c
 }
 
-// reapplyViewAs returns the current state of a caller who views as another role; without is the caller's own
-// current state. ok is false if the caller no longer has the role all.
+// reapplyViewAs returns the current state of a caller who views as another role. without is the current state of
+// the caller with its own role. ok is false if the caller no longer has the role all.
 func reapplyViewAs(c, without understudy.Caller) (now understudy.Caller, ok bool) {
 	if without.Role() != understudy.RoleAll {
 		return understudy.Caller{}, false

@@ -1,4 +1,4 @@
-// Audit: the settings of the audit log.
+// This file contains the settings of the audit log.
 
 package config
 
@@ -32,7 +32,7 @@ type auditConfig struct {
 	SendCA     SecretRef           `yaml:"send_ca"`
 }
 
-// checkAudit returns an error if the settings of the audit log make no sense.
+// checkAudit returns an error if the settings of the audit log contradict each other.
 func (c *Settings) checkAudit() error {
 	a := &c.Audit
 	for name, of := range map[string][]string{"people": a.People, "programs": a.Programs} {
@@ -105,10 +105,10 @@ func parseActions(names []string) ([]understudy.Action, error) {
 	return all, nil
 }
 
-// Policy returns which actions are listed.
+// Policy returns the policy that says which actions are listed.
 func (a *auditConfig) Policy() audit.Policy {
 	var p audit.Policy
-	p.People, _ = parseActions(a.People) // the names were checked
+	p.People, _ = parseActions(a.People) // an error is impossible, because checkAudit has checked the names
 	p.Programs, _ = parseActions(a.Programs)
 	for role, names := range a.Roles {
 		if p.Roles == nil {
@@ -119,7 +119,7 @@ func (a *auditConfig) Policy() audit.Policy {
 	return p
 }
 
-// ReadOptions returns the options of the audit log in a data folder. If the settings name no key, it creates one.
+// ReadOptions returns the options of the audit log in a data folder. If the settings name no key, it creates a key.
 func (a *auditConfig) ReadOptions(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
 	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: a.Policy(), Keep: a.Keep.Std()}
 	if o.Key, err = a.ReadKey(ctx, data, secrets, true); err != nil {
@@ -129,7 +129,7 @@ func (a *auditConfig) ReadOptions(ctx context.Context, data string, secrets Secr
 	return o, err
 }
 
-// readSend returns where the log is sent, with the secrets for it. An empty secret is not checked.
+// readSend returns the options for sending the log, with their secrets. An empty secret is not checked.
 func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.SendOptions, err error) {
 	o.URL = a.Send
 	if a.SendSecret != "" {
@@ -151,8 +151,8 @@ func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.Se
 	return o, nil
 }
 
-// CheckSecrets reads every secret that the settings name, and checks those of the audit log. read may return an
-// empty secret, which is not checked.
+// CheckSecrets reads every secret that the settings name, and checks the secrets of the audit log. read may return
+// an empty secret, which is not checked.
 func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 	for _, one := range NamedSecrets(c) {
 		secret, err := read(ctx, one.Ref)
@@ -170,8 +170,8 @@ func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 // AuditHeads returns the path of the file with the newest checkpoints of a data folder.
 func AuditHeads(data string) string { return filepath.Join(data, datadir.AuditName+".heads") }
 
-// ReadKey returns the key of a data folder's audit log. If the settings name no key, it reads the key file;
-// with make it creates a missing file.
+// ReadKey returns the key of a data folder's audit log. If the settings name no key, it reads the key file. If the
+// file is missing and make is true, it creates the file.
 func (a *auditConfig) ReadKey(ctx context.Context, data string, secrets Secrets, make bool) (audit.Key, error) {
 	if a.Key == "" {
 		return audit.ReadKey(filepath.Join(data, datadir.AuditName+".key"), make)

@@ -1,4 +1,4 @@
-// Check: checks the settings before anything starts.
+// This file checks the settings before anything starts.
 
 package config
 
@@ -178,8 +178,8 @@ func parseAllow(text string) (understudy.Allow, error) {
 	return understudy.Allow{Method: method, Path: path}, nil
 }
 
-// CheckAddress returns an error if addr is not HOST:PORT. An empty host would mean every interface, so that
-// must be written out (0.0.0.0 or ::), and a typing error opens no port.
+// CheckAddress returns an error if addr is not HOST:PORT. An empty host would mean every interface. Every interface
+// must be written out (0.0.0.0 or ::), so that a typing error does not open a port to the network.
 func CheckAddress(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

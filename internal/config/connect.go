@@ -1,4 +1,5 @@
-// Connect: the settings of the proxy for programs that keep using the upstream's addresses and credential.
+// This file contains the settings of the forward proxy, for clients that keep using the upstream's addresses and
+// credential.
 
 package config
 
@@ -17,7 +18,8 @@ import (
 	"understudy/spec"
 )
 
-// connectConfig says where programs reach the proxy, and what callers with a source's own credential may do there.
+// connectConfig says at which address clients reach the forward proxy, and what callers with a source's own
+// credential may do there.
 type connectConfig struct {
 	Listen       string   `yaml:"listen"`
 	Role         string   `yaml:"role"`
@@ -28,10 +30,10 @@ type connectConfig struct {
 	AllowPrivate bool     `yaml:"allow_private"`
 }
 
-// connectName is the name of callers with a source's own credential.
+// connectName is the name of callers that send a source's own credential.
 const connectName = "connect"
 
-// ListenConnect sets the address of the proxy. It returns an error if the settings are then invalid.
+// ListenConnect sets the address of the forward proxy. It returns an error if the settings are then invalid.
 func ListenConnect(c *Settings, address string) error {
 	if c.Connect == nil {
 		c.Connect = &connectConfig{}
@@ -41,7 +43,7 @@ func ListenConnect(c *Settings, address string) error {
 	return errors.Join(c.Connect.check(c)...)
 }
 
-// Serves returns the sources that the proxy serves.
+// Serves returns the sources that the forward proxy serves.
 func (o *connectConfig) Serves(all []*spec.Source) (out []*spec.Source) {
 	for _, src := range all {
 		if o != nil && (len(o.Sources) == 0 || slices.Contains(o.Sources, src.Name)) {
@@ -51,7 +53,7 @@ func (o *connectConfig) Serves(all []*spec.Source) (out []*spec.Source) {
 	return out
 }
 
-// check returns what is wrong with the settings of the proxy.
+// check returns what is wrong with the settings of the forward proxy.
 func (o *connectConfig) check(c *Settings) (errs []error) {
 	if o == nil {
 		return nil
@@ -89,8 +91,8 @@ func (o *connectConfig) check(c *Settings) (errs []error) {
 	return errs
 }
 
-// ReadCredentials returns the credentials of callers that send a source's own secret, for sources whose secret
-// is sent unchanged.
+// ReadCredentials returns credentials for callers that send a source's own secret. A source has such a credential
+// if its secret is sent unchanged.
 func (o *connectConfig) ReadCredentials(ctx context.Context, c *Settings, sources []*spec.Source, secrets Secrets,
 	by string) ([]callers.Credential, error) {
 	if o == nil {
@@ -122,7 +124,8 @@ func (o *connectConfig) ReadCredentials(ctx context.Context, c *Settings, source
 	return out, nil
 }
 
-// checkOrigins returns an error if two sources have the same host, because a request inside a tunnel only names a host.
+// checkOrigins returns an error if two sources have the same host, because a request inside a tunnel names only a
+// host.
 func (o *connectConfig) checkOrigins(c *Settings, sources []*spec.Source) error {
 	if o == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Feed: the settings of the feed of changes, webhooks and forecasts.
+// This file contains the settings of the feed of changes, webhooks and forecasts.
 
 package config
 
@@ -42,7 +42,7 @@ type Webhook struct {
 	AllowPrivate bool      `yaml:"allow_private"`
 }
 
-// checkFeed returns what is wrong with webhooks and forecasts.
+// checkFeed returns what is wrong with the settings of webhooks and forecasts.
 func (c *Settings) checkFeed() (errs []error) {
 	names := map[string]bool{}
 	for i, w := range c.Webhooks {
@@ -107,7 +107,7 @@ func (w *Webhook) Hook() feed.Hook {
 	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
 }
 
-// forecastConfig is a forecast of which a webhook is notified.
+// forecastConfig is a forecast, with the webhook that is notified of it.
 type forecastConfig struct {
 	Of      string `yaml:"of"`
 	Level   string `yaml:"level"`
@@ -116,7 +116,7 @@ type forecastConfig struct {
 	Webhook string `yaml:"webhook"`
 }
 
-// ParseAlerts returns the forecasts of which webhooks are notified.
+// ParseAlerts returns the forecasts that have a webhook to notify.
 func (c *Settings) ParseAlerts() (alerts []forecast.Alert, err error) {
 	for i, one := range c.Forecasts {
 		a, err := c.parseAlert(one)
@@ -157,7 +157,8 @@ func (c *Settings) parseAlert(one *forecastConfig) (a forecast.Alert, err error)
 		suggest.Hint(one.Webhook, names))
 }
 
-// CheckAlerts returns the forecasts, or an error if the role of a webhook may not see the number.
+// CheckAlerts returns the forecasts that have a webhook to notify. It returns an error if the role of such a
+// webhook may not see the forecast number.
 func (c *Settings) CheckAlerts(gate *access.Gate, sources []*spec.Source) (alerts []forecast.Alert, err error) {
 	if alerts, err = c.ParseAlerts(); err != nil {
 		return nil, err

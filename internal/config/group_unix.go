@@ -1,6 +1,6 @@
 //go:build !windows
 
-// Group: the process group of a command that prints a secret.
+// This file runs a command that prints a secret in a process group of its own.
 
 package config
 
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// ownGroup makes a command run in a separate process group. The returned function kills what the command left
-// behind and collects the exit status. As process 1 of a container this process inherits such children, and
-// each would stay a zombie.
+// ownGroup makes a command run in a separate process group. The returned function kills the processes that the
+// command left behind, and collects their exit status. As process 1 of a container this process inherits such
+// children, and each would stay a zombie.
 func ownGroup(cmd *exec.Cmd) (reap func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {

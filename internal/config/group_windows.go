@@ -1,8 +1,6 @@
-// Group: on Windows no process inherits children.
-
 package config
 
 import "os/exec"
 
-// ownGroup does nothing on Windows.
+// ownGroup does nothing, because on Windows no process inherits the children of others.
 func ownGroup(*exec.Cmd) (reap func()) { return func() {} }

@@ -1,4 +1,4 @@
-// Memory: how much memory the process may use, and how it is shared.
+// This file decides how much memory the process may use, and how the memory is shared.
 
 package config
 
@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	minMemory = 192 << 20 // the bytes that a busy server uses in any case
-	// The files in which Linux states the memory limit of a container: cgroup v2, then v1.
+	minMemory = 192 << 20 // the memory that a busy server uses in any case, in bytes
+	// The files in which Linux states the memory limit of a container, first for cgroup v2, then for cgroup v1.
 	cgroupLimit   = "/sys/fs/cgroup/memory.max"
 	cgroupLimitV1 = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
-	// noCgroupLimit is the least number that cgroup v1 states if there is no limit.
+	// noCgroupLimit is the smallest number by which cgroup v1 says that there is no limit.
 	noCgroupLimit = 1 << 60
 	defaultJobs   = 256 << 20
 	// machineMemory is the file in which Linux states the memory of the machine, in its first line.
 	machineMemory = "/proc/meminfo"
 	defaultCache  = 64 << 20
-	partForCache  = 12 // the share of the limit; hot and express together take an eighth of a small limit
+	partForCache  = 12 // the divisor of the memory limit; hot and express together take an eighth of a small limit
 	maxHot        = 1 << 30
 	partForHot    = 32
 	partForUnread = 8
 	maxForms      = 16 << 20
-	// A list of 1,000 records takes some megabytes while it is fetched, masked and compressed.
+	// A list of 1,000 records takes some megabytes of memory while it is fetched, masked and compressed.
 	memoryPerList  = 4 << 20
 	minLists       = 16
 	defaultColumns = 96 << 20
-	idleMemory     = 48 << 20 // a server without work and with empty caches
+	idleMemory     = 48 << 20 // the memory of a server without work and with empty caches, in bytes
 	defaultBody    = 64 << 20
-	// Above busyMemory, a tenth of the memory may be used by one response. Reading, searching and storing it
-	// takes several times its length, and the memory of the response before is garbage at that time.
+	// One response may use a tenth of the memory above busyMemory. To read, search and store it takes several times
+	// its length, and the memory of the previous response is garbage at that time.
 	busyMemory  = 128 << 20
 	partForBody = 10
 	minBody     = 4 << 20
 	maxColumns  = 512 << 20
 )
 
-// MemoryLimit returns the memory in bytes that the process should stay under: the setting, else nine tenths of
-// the container's limit. It returns 0 if neither is known.
+// MemoryLimit returns the number of bytes under which the process should stay: the setting, else nine tenths of the
+// container's limit. It returns 0 if neither is known.
 func (l *Limits) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 	if l.Memory > 0 {
 		return int64(l.Memory)
@@ -51,7 +51,7 @@ func (l *Limits) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 			continue
 		}
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err == nil && limit > 0 && limit < noCgroupLimit { // v2 writes "max" for no limit
+		if err == nil && limit > 0 && limit < noCgroupLimit { // cgroup v2 writes "max" if there is no limit
 			return limit / 10 * 9
 		}
 	}
@@ -70,18 +70,18 @@ func (j *jobsConfig) MemoryLimit(wall int64) int64 {
 	return defaultJobs
 }
 
-// Shares are the parts of the memory that parts of the process may use, in bytes.
+// Shares are the amounts of memory that parts of the process may use, in bytes.
 type Shares struct {
-	Hot     int64 // cached pages
-	Express int64 // the cache of requests of one drop-in port
-	Forms   int64 // the bytes of each cache of masked or compressed pages
-	Unread  int64 // responses that clients have not read yet; 0: the memory is unknown
-	Lists   int   // the number of lists that are sent at once; 0: no limit
+	Hot     int64 // the memory of cached pages
+	Express int64 // the memory of the cache of requests of one drop-in port
+	Forms   int64 // the memory of each cache of masked or compressed pages
+	Unread  int64 // the memory of responses that clients have not read yet; 0 if the memory of the process is unknown
+	Lists   int   // the number of lists that are sent at once; 0 means no limit
 }
 
-// Shares returns the shares: the settings, else a part of the memory of the process, its container or the
-// machine. More pages in memory mean more responses without a read of the store. The memory is used only when
-// there are so many pages.
+// Shares returns the shares of memory. They come from the settings, else they are parts of the memory of the
+// process, its container or the machine. More pages in memory mean more responses without a read of the store. The
+// memory is used only when there are so many pages.
 func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
 	least := int64(defaultCache)
 	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
@@ -89,7 +89,7 @@ func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
 	}
 	all := memory(c, readFile)
 	s.Hot = min(max(all/partForHot, least), maxHot)
-	s.Express = max(s.Hot/2, least) // a request weighs a quarter of its page, and half of the stored requests may be old
+	s.Express = max(s.Hot/2, least) // a request weighs a quarter of its page, and half of the cached requests may be outdated
 	if c.Mirror.Hot > 0 {
 		s.Hot = int64(c.Mirror.Hot)
 	}
@@ -103,8 +103,8 @@ func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
 	return s
 }
 
-// ColumnsMemory returns the memory in bytes for the fields from which sums are computed: the setting, else a
-// part of the memory of the process, its container or the machine. The first sums allocate it.
+// ColumnsMemory returns the memory in bytes for the fields from which sums are computed. It is the setting, else a
+// part of the memory of the process, its container or the machine. The first sums allocate the memory.
 func ColumnsMemory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	if c.Search.Columns > 0 {
 		return int64(c.Search.Columns)
@@ -116,7 +116,8 @@ func ColumnsMemory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	return min(max(memory(c, readFile)/partForHot, least), maxColumns)
 }
 
-// memory returns the memory limit or, without one, the memory of the machine, in bytes. It returns 0 if both are unknown.
+// memory returns the memory limit or, without a limit, the memory of the machine, in bytes. It returns 0 if both
+// are unknown.
 func memory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		return limit

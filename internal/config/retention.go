@@ -1,4 +1,4 @@
-// Retention: how long records are kept.
+// This file contains the settings for how long records are kept.
 
 package config
 
@@ -13,7 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// minKeep is the shortest retention. A shorter one would remove records that were just read.
+// minKeep is the shortest retention. A shorter retention would remove records that were just read.
 const minKeep = time.Hour
 
 // RetentionTimes returns how long records are kept, by source and kind.

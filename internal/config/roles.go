@@ -1,4 +1,5 @@
-// Roles: which fields and records a role may see, and which actions it may do, in the notation of the settings.
+// This file reads roles in the notation of the settings: which fields and records a role may see, and which actions
+// it may perform.
 
 package config
 
@@ -13,7 +14,7 @@ import (
 	"understudy/internal/access"
 )
 
-// The names beside a role's subjects: its row rules, and its actions.
+// The names of a role's row rules and of its actions, which stand beside its subjects.
 const (
 	rowsKey = "rows"
 	doKey   = "do"
@@ -50,19 +51,21 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-// rowConfig says which records of a kind a role may find: either one word for a rule, or conditions that must all hold.
+// rowConfig says which records of a kind a role may find: either by one word, or by conditions that a record must
+// all fulfil.
 type rowConfig struct {
 	word       string
 	conditions rowConditions
 }
 
 type rowConditions struct {
-	Age    age                    `yaml:"age"`    // records must be younger than this
-	Number words                  `yaml:"number"` // one of the record's phone fields is one of these; "own" means the account's own numbers
-	Where  map[string]matchConfig `yaml:"where"`  // the values a field must have, by field
+	Age age `yaml:"age"` // the maximum age of a record
+	// phone numbers, one of which a phone field of the record must contain; "own" means the account's own numbers
+	Number words                  `yaml:"number"`
+	Where  map[string]matchConfig `yaml:"where"` // the values that a field of the record must have, by field
 }
 
-// UnmarshalYAML reads a word or conditions.
+// UnmarshalYAML reads a rule: one word, or a block of conditions.
 func (r *rowConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		r.word = n.Value
@@ -81,19 +84,19 @@ type matchConfig struct {
 	Prefix string `yaml:"prefix"`
 }
 
-// UnmarshalYAML reads the short and the long notation.
+// UnmarshalYAML reads a condition in the short or the long notation.
 func (m *matchConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return m.In.UnmarshalYAML(n)
 	}
-	type block matchConfig // has no UnmarshalYAML, which would recurse
+	type block matchConfig // a type without UnmarshalYAML, which would call itself
 	if err := checkNode(n, reflect.TypeFor[block]()); err != nil {
 		return err
 	}
 	return n.Decode((*block)(m))
 }
 
-// words is one text or several texts.
+// words is a setting with one text or several texts.
 type words []string
 
 // UnmarshalYAML reads a scalar or a list of scalars.
@@ -124,7 +127,7 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Policy returns the Roles, Rows and Do of the gate's options.
+// Policy returns access options with the fields Roles, Rows and Do set.
 func (c *Settings) Policy() access.Options {
 	roles, rows, does := access.Roles{}, map[string]map[string]access.RowRules{}, access.Permissions{}
 	for role, sources := range c.Roles {

@@ -1,4 +1,4 @@
-// Scope: what a credential may do, from the settings or created at run time.
+// This file reads what a credential may do, for a credential in the settings or created at run time.
 
 package config
 
@@ -30,7 +30,7 @@ func (cred *credentialConfig) scope() credentials.Scope {
 	return s
 }
 
-// shortDuration returns a duration without trailing zeros: 1h for 1h0m0s.
+// shortDuration returns a duration as a text without trailing zeros: 1h for 1h0m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -42,7 +42,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// ParseScope returns a credential of a scope, without name, user and secret. The error says what is wrong with the scope.
+// ParseScope returns a credential with the rights of a scope, without name, user and secret. The error says what is
+// wrong with the scope.
 func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Credential, err error) {
 	if _, ok := c.Sources[s.Source]; !ok {
 		return one, fmt.Errorf("source: %q is not configured%s", s.Source, suggest.Hint(s.Source, slices.Sorted(maps.Keys(c.Sources))))
@@ -88,7 +89,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 	return one, nil
 }
 
-// CheckMade returns an error if a credential cannot be created beside those of the settings.
+// CheckMade returns an error if a credential cannot be created beside the credentials of the settings.
 func (c *Settings) CheckMade(name string, s credentials.Scope) error {
 	if err := credentials.CheckName(name); err != nil {
 		return err
@@ -111,8 +112,8 @@ func (c *Settings) ConfiguredCredentials() []credentials.Credential {
 	return all
 }
 
-// MadeCredentials returns the credentials that were created at run time and are valid under the settings.
-// skipped says which are not valid, and why.
+// MadeCredentials returns the credentials that were created at run time and are valid under the settings. skipped
+// names the other credentials, each with the reason why it is invalid.
 func (c *Settings) MadeCredentials(all []credentials.Credential) (out []callers.Credential, skipped []string) {
 	for _, made := range all {
 		one, err := c.ParseScope(made.Scope, "credentials")

@@ -1,4 +1,4 @@
-// Secret: reads the secrets to which settings point.
+// This file reads the secrets to which settings point.
 
 package config
 
@@ -22,7 +22,7 @@ import (
 	"understudy/kit/charset"
 )
 
-// secretTimeout is the longest time of a command that prints a secret.
+// secretTimeout is the maximum run time of a command that prints a secret.
 const secretTimeout = 10 * time.Second
 
 // maxSecret is the maximum size of a secret in bytes.
@@ -73,7 +73,7 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 		}
 	}
 	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-	isPEM := bytes.Contains(text, []byte("-----BEGIN ")) // comments may precede a certificate
+	isPEM := bytes.Contains(text, []byte("-----BEGIN ")) // comments may precede a certificate in PEM
 	control := bytes.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && (!isPEM || r != '\n' && r != '\r') })
 	hidden := bytes.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' && !isPEM })
 	switch {
@@ -93,8 +93,8 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 	return understudy.NewSecret(string(text)), nil
 }
 
-// WarnOfBlanks returns a reader that calls warn for each secret that begins or ends with a blank. The blank is
-// part of the secret and easily overlooked. The warning names the settings, and no command.
+// WarnOfBlanks returns a reader that calls warn for each secret that begins or ends with a blank. The blank is part
+// of the secret and easily overlooked. The warning contains the names of settings, but no command.
 func WarnOfBlanks(read Secrets, c *Settings, warn func(string)) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
@@ -109,8 +109,8 @@ func WarnOfBlanks(read Secrets, c *Settings, warn func(string)) Secrets {
 	}
 }
 
-// SecretRef says where a secret is: file:PATH or cmd:COMMAND. Every setting that names a secret has this type,
-// so that NamedSecrets finds it.
+// SecretRef says where a secret is stored: file:PATH or cmd:COMMAND. Every setting that names a secret has this
+// type, so that NamedSecrets finds it.
 type SecretRef string
 
 // Secrets reads the secret to which a setting points.
@@ -130,8 +130,8 @@ type NamedSecret struct {
 	live bool // whether the secret is read again at run time
 }
 
-// NamedSecrets returns every setting that names a secret, in the order of the settings' fields. It leaves out
-// those of an audit log that is off, because nothing reads them.
+// NamedSecrets returns every setting that names a secret, in the order of the settings' fields. It leaves out the
+// secrets of an audit log that is off, because nothing reads them.
 func NamedSecrets(c *Settings) (all []NamedSecret) {
 	used := *c
 	if used.Audit.Off {
@@ -146,7 +146,7 @@ func NamedSecrets(c *Settings) (all []NamedSecret) {
 	return all
 }
 
-// SecretSums has the hashes of secrets at the start of the server.
+// SecretSums contains the hashes that the secrets had at the start of the server.
 type SecretSums struct {
 	mu    sync.Mutex
 	first map[SecretRef][sha256.Size]byte

@@ -33,7 +33,7 @@ type Settings struct {
 	Forecasts   []*forecastConfig                `yaml:"forecasts"`
 	Watches     watchesConfig                    `yaml:"watches"`
 	Mail        mailConfig                       `yaml:"mail"`
-	Connect     *connectConfig                   `yaml:"connect"` // nil if there is no proxy
+	Connect     *connectConfig                   `yaml:"connect"` // the settings of the forward proxy; nil if there is none
 
 	Renamed []string `yaml:"-"` // a warning for each setting that the file calls by its old name
 }
@@ -103,7 +103,7 @@ type headersConfig struct {
 	Pass   []string          `yaml:"pass"`
 }
 
-// timeoutsConfig has the timeouts of one try of a request to the upstream.
+// timeoutsConfig has the timeouts of one attempt to send a request to the upstream.
 type timeoutsConfig struct {
 	Connect   Duration `yaml:"connect"`
 	FirstByte Duration `yaml:"first_byte"`
@@ -139,7 +139,7 @@ type Mirror struct {
 	Try      Duration `yaml:"try"`
 }
 
-// Limits limits concurrent work, and how long a request may take to be received and to be read.
+// Limits limits concurrent work. It also limits the time for receiving a request and for sending a response.
 type Limits struct {
 	Memory      size     `yaml:"memory"`
 	Waiters     int      `yaml:"waiters"`
@@ -227,10 +227,11 @@ type logConfig struct {
 	Level  logLevel `yaml:"level"`
 }
 
-// FormatJSON is the log.format of JSON lines.
+// FormatJSON is the value of log.format for JSON lines.
 const FormatJSON = "json"
 
-// setDefaults sets missing settings: first to defaults that depend on other settings, then to those of the table.
+// setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the
+// table.
 func (c *Settings) setDefaults() {
 	for _, s := range c.Sources {
 		if s != nil && s.Generic != "" {
@@ -238,13 +239,13 @@ func (c *Settings) setDefaults() {
 			s.Timeouts.Stall = cmp.Or(s.Timeouts.Stall, genericStall)
 		}
 		if s != nil && s.Ages == agesUpstream && s.Answers == nil {
-			s.Answers = answersConfig{"": shadow.Upstream} // the upstream has no ages for a list that is composed from records
+			s.Answers = answersConfig{"": shadow.Upstream} // the upstream gives no age for a list that is made from stored records
 		}
 	}
 	fill(c, "")
 }
 
-// The values of sources.NAME.freshness.
+// The values of the setting sources.NAME.freshness.
 const (
 	agesOwn      = "own"
 	agesUpstream = "upstream"

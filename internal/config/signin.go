@@ -1,4 +1,4 @@
-// Sign-in: the settings of how people sign in to the viewer.
+// This file contains the settings of how people sign in to the viewer.
 
 package config
 
@@ -20,7 +20,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// The values of viewer.sign_in.
+// The values of the setting viewer.sign_in.
 const (
 	signInNone   = "none"
 	signInUsers  = "users"
@@ -53,7 +53,7 @@ func (c *Settings) checkSignIn() error {
 	return nil
 }
 
-// checkOIDC checks everything that needs no response of the provider.
+// checkOIDC checks those settings of OpenID Connect for which no response of the provider is needed.
 func (c *Settings) checkOIDC() error {
 	o := &c.Viewer.OIDC
 	u, err := url.Parse(o.Issuer)
@@ -80,7 +80,7 @@ func (c *Settings) checkOIDC() error {
 	return nil
 }
 
-// ReadProvider returns the provider at which people sign in, without its callback, or nil if there is none.
+// ReadProvider returns the provider at which people sign in, or nil if there is none. Its callback is not set.
 func (c *Settings) ReadProvider(ctx context.Context, secrets Secrets) (*signin.Provider, error) {
 	o := &c.Viewer.OIDC
 	if c.Viewer.SignIn != signInOIDC {
@@ -133,27 +133,27 @@ func parseProxies(texts []string) (all header.Proxies, err error) {
 
 // ReverseProxies returns the reverse proxies that may state a client's address.
 func ReverseProxies(c *Settings) header.Proxies {
-	all, _ := parseProxies(c.Proxies) // the addresses were checked
+	all, _ := parseProxies(c.Proxies) // an error is impossible, because check has parsed the addresses before
 	return all
 }
 
 // hasSignIn reports whether people sign in, in any way.
 func (v *viewerConfig) hasSignIn() bool { return v.SignIn != "" && v.SignIn != signInNone }
 
-// HeaderSignIn returns how a reverse proxy names people, or nil if none does.
+// HeaderSignIn returns how a reverse proxy names the person of a request, or nil if no reverse proxy does.
 func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {
 	h := &c.Viewer.Header
 	if c.Viewer.SignIn != signInHeader {
 		return nil
 	}
-	from, _ := parseProxies(h.From) // the addresses were checked
+	from, _ := parseProxies(h.From) // an error is impossible, because check has parsed the addresses before
 	return &signin.Header{Name: h.Name, Roles: h.Roles, From: from, Now: now,
 		Has:   func(role string) bool { return role != "" && c.checkRole(role) == nil },
 		Taken: c.isTaken,
 	}
 }
 
-// isTaken reports whether a name belongs to a program, so that no person may have it.
+// isTaken reports whether a name belongs to a credential, so that no person may have it.
 func (c *Settings) isTaken(name string) bool {
 	return isReserved(name) || c.isCredential(name) || c.Connect != nil && name == connectName
 }
@@ -162,8 +162,8 @@ func (c *Settings) isCredential(name string) bool {
 	return slices.ContainsFunc(c.Credentials, func(cred *credentialConfig) bool { return cred.Name == name })
 }
 
-// UsersFile returns the path of the file of users, or "" if people do not sign in with one. A relative path is
-// relative to folder.
+// UsersFile returns the path of the file of users, or "" if people do not sign in with such a file. A relative path
+// is relative to folder.
 func (v *viewerConfig) UsersFile(folder string) string {
 	switch {
 	case v.SignIn != signInUsers:
@@ -174,8 +174,8 @@ func (v *viewerConfig) UsersFile(folder string) string {
 	return filepath.Join(folder, v.Users)
 }
 
-// ReadUsers reads the file of users. It returns nil if people do not sign in with one. A user with an unknown
-// role or with the name of a credential is an error.
+// ReadUsers reads the file of users. It returns nil if people do not sign in with such a file. It returns an error
+// for a user with an unknown role or with the name of a credential.
 func (c *Settings) ReadUsers(folder string) (*signin.Users, error) {
 	path := c.Viewer.UsersFile(folder)
 	if path == "" {
@@ -193,7 +193,7 @@ func (c *Settings) ReadUsers(folder string) (*signin.Users, error) {
 	return users, nil
 }
 
-// CheckUser returns an error for an unknown role, and for a name that belongs to a program.
+// CheckUser returns an error for an unknown role, and for a name that belongs to a credential.
 func (c *Settings) CheckUser(name, role string) error {
 	if err := c.checkRole(role); err != nil {
 		return fmt.Errorf("role: %w", err)
@@ -207,5 +207,5 @@ func (c *Settings) CheckUser(name, role string) error {
 	return nil
 }
 
-// isReserved reports whether a name belongs to callers without a credential.
+// isReserved reports whether a name is reserved for callers without a credential.
 func isReserved(name string) bool { return name == "loopback" || name == "run.json" }

@@ -1,4 +1,4 @@
-// Sources: reads specs, credentials and polls of the configured sources.
+// This file reads the specs, credentials and polls of the configured sources.
 
 package config
 
@@ -49,7 +49,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 	return sp, sha256.Sum256(data), nil
 }
 
-// readSpec returns the spec of a source, and the sum of its file as the function readSpec does.
+// readSpec returns the spec of a source. sum is the SHA-256 of the spec's file.
 func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, err error) {
 	if s.Generic == "" {
 		return readSpec(s.Spec, folder)
@@ -66,7 +66,8 @@ func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, 
 	return sp, sum, err
 }
 
-// Defaults of a generic source. It may be sent more requests than an API with limits, and its streams may pause for longer.
+// Defaults of a generic source. They allow more requests than an API with limits would, and longer pauses in a
+// stream.
 const (
 	genericStall       = Duration(2 * time.Minute)
 	genericRate        = 1000
@@ -74,8 +75,8 @@ const (
 	genericWrites      = 512
 )
 
-// NewGeneric returns the settings of a server for one generic source, "generic". Every program on this machine
-// may use it, and people on this machine may view it.
+// NewGeneric returns the settings of a server for one generic source, "generic". Every client on this machine may
+// use the source, and people on this machine may view it.
 func NewGeneric(url string) (*Settings, error) {
 	c := &Settings{Sources: map[string]*Source{"generic": {Generic: url, Loopback: true}}}
 	c.Limits.Writes, c.Viewer.Role = genericWrites, understudy.RoleAll
@@ -83,7 +84,7 @@ func NewGeneric(url string) (*Settings, error) {
 	return c, c.check()
 }
 
-// OpenSources returns the names of the sources for which programs on this machine need no credential.
+// OpenSources returns the names of the sources for which clients on this machine need no credential.
 func OpenSources(sources map[string]*Source) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		if sources[name].Loopback {
@@ -199,7 +200,8 @@ func CheckPolls(src *spec.Source, s *Source) error {
 	return nil
 }
 
-// PollCost returns how many lists of a source are polled, including those of synced kinds, and what that costs.
+// PollCost returns how many lists of a source are polled, including the lists of synced kinds, and what polling
+// costs.
 func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost mirror.PollCost) {
 	keys := map[understudy.Key]bool{}
 	for _, entry := range slices.Concat(src.Polls, s.Sync) {
@@ -210,7 +212,7 @@ func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost m
 	return len(keys), mirror.PollsPerDay(len(keys), ages, s.Rate)
 }
 
-// pollNames returns paths and their last segments, as people may write them in polls.
+// pollNames returns paths and their last segments, because people may write either in polls.
 func pollNames(paths []string) []string {
 	var out []string
 	for _, path := range paths {
@@ -275,7 +277,7 @@ func kindNames(sp *spec.Spec) []string {
 	return names
 }
 
-// checkMedia returns an error for kinds without contents.
+// checkMedia returns an error if media settings name a kind without media contents.
 func checkMedia(src *spec.Source) error {
 	var known []string
 	for _, k := range src.Spec.Kinds {
@@ -291,11 +293,11 @@ func checkMedia(src *spec.Source) error {
 	return nil
 }
 
-// answersConfig has one word for all lists of a source, or one word for each kind. Its keys are kinds; the key
-// "" (in the file "*") stands for all other kinds.
+// answersConfig has one word for all lists of a source, or one word for each kind. Its keys are kinds. The key ""
+// (in the file "*") stands for all other kinds.
 type answersConfig map[string]shadow.Answers
 
-// UnmarshalYAML reads auto, or {calls: records, "*": auto}.
+// UnmarshalYAML reads one word (auto) or a word for each kind ({calls: records, "*": auto}).
 func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 	out := answersConfig{}
 	word := func(kind string, v *yaml.Node) error {
@@ -328,7 +330,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// check returns an error for kinds that the spec does not have.
+// check returns an error if the setting names a kind that the spec does not have.
 func (a answersConfig) check(src *spec.Source) error {
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
 		if kind != "" && src.Spec.Kind(kind) == nil {

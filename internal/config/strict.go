@@ -1,4 +1,4 @@
-// Read: reads a settings file strictly and reports errors with their lines.
+// This file reads a settings file strictly and reports errors with their lines.
 
 package config
 
@@ -28,7 +28,7 @@ var repeatedLine = regexp.MustCompile(`line \d+: (line \d+: )`)
 // otherType matches the error of the YAML reader for a value of a wrong type.
 var otherType = regexp.MustCompile("cannot construct !!([a-z]+)(?: `([^`]*)`)? into ([\\w.*\\[\\]]+)")
 
-// wantedType returns a text matched by otherType in plain words.
+// wantedType returns in plain words the error text that otherType matches.
 func wantedType(text string) string {
 	parts := otherType.FindStringSubmatch(text)
 	is := strconv.Quote(understudy.Clip(parts[2]))
@@ -70,7 +70,8 @@ func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	return c, nil
 }
 
-// Parse parses settings. Unknown names are errors with the line and the closest known name. ${NAME} is replaced by lookup.
+// Parse parses settings. An unknown name is an error with the line and the most similar known name. ${NAME} is
+// replaced by the result of lookup.
 func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -98,7 +99,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	return c, c.check()
 }
 
-// replaceOldNames replaces old names of settings in the document. It returns a warning for each.
+// replaceOldNames replaces old names of settings in the document. It returns a warning for each old name.
 func replaceOldNames(root *yaml.Node) (warnings []string, err error) {
 	for _, s := range table() {
 		if s.was == "" {
@@ -126,8 +127,8 @@ func replaceOldNames(root *yaml.Node) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// visitBlocks calls visit for each block that a path of the table names. NAME stands for every name. at is the path of
-// the block in the document, with a dot at its end.
+// visitBlocks calls visit for each block of the document to which a path of the table leads. NAME in the path
+// stands for every name. at is the path of the block in the document, with a dot at its end.
 func visitBlocks(n *yaml.Node, path []string, at string, visit func(at string, block *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return nil
@@ -145,7 +146,7 @@ func visitBlocks(n *yaml.Node, path []string, at string, visit func(at string, b
 	return nil
 }
 
-// findKey returns the key of a name in a block, or nil.
+// findKey returns the node of a key in a block, or nil if the block does not have the key.
 func findKey(block *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(block.Content); i += 2 {
 		if block.Content[i].Value == name {
@@ -155,7 +156,7 @@ func findKey(block *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// checkNode checks a part of the document against the type that it will fill.
+// checkNode checks a part of the document against the Go type that it will fill.
 func checkNode(n *yaml.Node, t reflect.Type) error {
 	if n.Kind == yaml.AliasNode {
 		// A few lines of nested aliases can stand for gigabytes.
@@ -168,7 +169,7 @@ func checkNode(n *yaml.Node, t reflect.Type) error {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return nil
 	case isUnmarshaler(t):
-		return nil // it checks its node itself, as strictly
+		return nil // the type checks the node itself, just as strictly
 	case t.Kind() == reflect.Struct:
 		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: want a block of settings", n.Line)

@@ -1,4 +1,5 @@
-// Table: settings.txt has the default, the bounds and the meaning of each setting, and whether it can change at run time.
+// This file reads settings.txt. It has the default, the bounds and the meaning of each setting, and says whether
+// the setting can change at run time.
 
 package config
 
@@ -18,17 +19,17 @@ var tableText string
 
 // setting is a line of settings.txt.
 type setting struct {
-	name     string // such as sources.NAME.rate and credentials[].name
-	was      string // the last word of its old name; "": it has none
-	usual    string // the default for people, as a value or in words
-	fallback string // the value of a setting that is missing or zero; "": the code that reads it decides
-	bounds   string // the smallest and largest value, such as 1..256
-	isLive   bool   // whether a change applies without a restart
-	group    string // the table of the document: basic, access, tuning or limits
+	name     string // the path of the setting, such as sources.NAME.rate and credentials[].name
+	was      string // the last word of the setting's old name; "" if it has no old name
+	usual    string // the default as the documents show it, as a value or in words
+	fallback string // the value of a setting that is missing or zero; "" if the code that reads the setting decides
+	bounds   string // the smallest and the largest value, such as 1..256
+	isLive   bool   // whether a change of the setting applies without a restart
+	group    string // the table in the documents: basic, access, tuning or limits
 	meaning  string
 }
 
-// table returns the lines of settings.txt.
+// table returns the settings that settings.txt lists.
 var table = sync.OnceValue(func() (all []*setting) {
 	for line := range strings.Lines(tableText) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -51,7 +52,7 @@ var table = sync.OnceValue(func() (all []*setting) {
 	return all
 })
 
-// find returns the line with a name, or an empty one.
+// find returns the setting with a path, or an empty setting if there is none.
 func find(name string) *setting {
 	i := slices.IndexFunc(table(), func(s *setting) bool { return s.name == name })
 	if i < 0 {
@@ -60,7 +61,7 @@ func find(name string) *setting {
 	return table()[i]
 }
 
-// isLive reports whether changes of a setting and of all settings below it apply without a restart.
+// isLive reports whether a change of a setting, or of any setting below it, applies without a restart.
 func isLive(name string) bool {
 	any, all := false, true
 	for _, s := range table() {
@@ -71,8 +72,8 @@ func isLive(name string) bool {
 	return any && all
 }
 
-// walk calls visit for a value of the settings and, while visit returns true, for those below it. path is the
-// value's name in errors, such as sources.api.pool[0]; name is the name in the table.
+// walk calls visit for a value of the settings. While visit returns true, it also calls visit for the values below
+// it. path is the value's path in errors, such as sources.api.pool[0]; name is the path in the table.
 func walk(v reflect.Value, path, name string, visit func(path, name string, v reflect.Value) bool) {
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -114,7 +115,7 @@ func fill(settings any, name string) {
 	})
 }
 
-// parse parses a value as the settings file would; "" is the zero value.
+// parse parses the text of a value as the settings file would. The text "" is the zero value.
 func parse(text string, t reflect.Type) reflect.Value {
 	v := reflect.New(t)
 	if err := yaml.Unmarshal([]byte(text), v.Interface()); err != nil {
@@ -158,7 +159,8 @@ func number(v reflect.Value) float64 {
 	return v.Float()
 }
 
-// NeedRestart returns the settings that differ from those at the start and cannot be applied at run time.
+// NeedRestart returns the names of the settings that have changed since the start and cannot be applied at run
+// time.
 func NeedRestart(started, now *Settings) (names []string) {
 	values := map[string]reflect.Value{}
 	walk(reflect.ValueOf(now), "", "", func(path, _ string, v reflect.Value) bool {

@@ -1,4 +1,4 @@
-// Tokens: the secrets of a source, and how they are exchanged for tokens.
+// This file reads the secrets of a source, and how they are exchanged for tokens.
 
 package config
 
@@ -16,7 +16,7 @@ import (
 	"understudy/upstream/tokens"
 )
 
-// tokenConfig says how a source's secret is exchanged for a token with a short life.
+// tokenConfig says how a source's secret is exchanged for a short-lived token.
 type tokenConfig struct {
 	Kind         string    `yaml:"kind"`
 	URL          string    `yaml:"url"`
@@ -50,11 +50,11 @@ func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) (
 	return all, nil
 }
 
-// checkCarried returns a reader that refuses a secret which the requests of the spec cannot carry.
+// checkCarried returns a reader that refuses a secret if the requests of the spec cannot carry it.
 func (s *Source) checkCarried(sp *spec.Spec, read Secrets) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
-		schemes, _ := sp.Auth.ParseSent() // the spec was compiled without an error
+		schemes, _ := sp.Auth.ParseSent() // an error is impossible, because the spec was compiled before
 		for _, scheme := range schemes {
 			if err == nil && s.Token.Kind == "" && !secret.IsEmpty() && !scheme.CanCarry(secret.Reveal()) {
 				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", ref)
@@ -64,7 +64,7 @@ func (s *Source) checkCarried(sp *spec.Spec, read Secrets) Secrets {
 	}
 }
 
-// checkTokens returns an error if pool and token cannot work for a source of that spec.
+// checkTokens returns an error if the settings pool and token cannot work for a source with that spec.
 func (s *Source) checkTokens(sp *spec.Spec) error {
 	t := &s.Token
 	switch {
@@ -90,7 +90,7 @@ func (s *Source) checkTokens(sp *spec.Spec) error {
 	return nil
 }
 
-// noKV is for checks, which exchange no token.
+// noKV is the KV store for checks, which exchange no token.
 type noKV struct{ understudy.KV }
 
 func (s *Source) tokenOptions(name string, sp *spec.Spec, kv understudy.KV) tokens.Options {
@@ -103,7 +103,8 @@ func (s *Source) tokenOptions(name string, sp *spec.Spec, kv understudy.KV) toke
 	return o
 }
 
-// NewIssuer returns what exchanges a source's secrets for tokens, or nil if the secrets themselves are sent.
+// NewIssuer returns the issuer that exchanges a source's secrets for tokens, or nil if the secrets themselves are
+// sent.
 func (s *Source) NewIssuer(ctx context.Context, src *spec.Source, read Secrets, kv understudy.KV) (*tokens.Issuer, error) {
 	if s.Token.Kind == "" {
 		return nil, nil

@@ -1,4 +1,4 @@
-// Values: durations, sizes, dates and levels in the notation of the settings file.
+// This file parses durations, sizes, dates and levels in the notation of the settings file.
 
 package config
 
@@ -17,10 +17,10 @@ import (
 )
 
 type (
-	Duration time.Duration // written as 30s, 5m or 30d
-	logLevel slog.Level    // debug, info, warn, error
-	size     int64         // bytes: 64MiB, 10GiB, 1000
-	date     time.Time     // 2027-01-01 or RFC 3339
+	Duration time.Duration // a duration, written as 30s, 5m or 30d
+	logLevel slog.Level    // a log level, written as debug, info, warn or error
+	size     int64         // a number of bytes, written as 64MiB, 10GiB or 1000
+	date     time.Time     // a time, written as 2027-01-01 or in the form of RFC 3339
 )
 
 // UnmarshalYAML reads a duration that is not negative.
@@ -36,7 +36,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// UnmarshalYAML reads the name of a level.
+// UnmarshalYAML reads the name of a log level.
 func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
 	if (*slog.Level)(l).UnmarshalText([]byte(n.Value)) != nil {
 		return fmt.Errorf("line %d: %q is no level; write debug, info, warn or error", n.Line, understudy.Clip(n.Value))
@@ -47,7 +47,7 @@ func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
 // Std returns the level as a slog.Level.
 func (l logLevel) Std() slog.Level { return slog.Level(l) }
 
-// UnmarshalYAML reads bytes with an optional binary or decimal unit.
+// UnmarshalYAML reads a number of bytes with an optional binary or decimal unit.
 func (s *size) UnmarshalYAML(n *yaml.Node) error {
 	v, err := parseSize(n.Value)
 	if err != nil {
@@ -78,7 +78,7 @@ func parseSize(text string) (int64, error) {
 	return 0, fmt.Errorf("%q is no size; write 64MiB or 10GiB", text)
 }
 
-// rules are a mapping whose order matters.
+// rules is a mapping of names to roles, in the order of the file.
 type rules []signin.Rule
 
 // UnmarshalYAML reads a mapping of names to roles.
@@ -95,7 +95,7 @@ func (r *rules) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-// UnmarshalYAML reads a day (its first moment in UTC) or an RFC 3339 time.
+// UnmarshalYAML reads a day, which means its first moment in UTC, or an RFC 3339 time.
 func (d *date) UnmarshalYAML(n *yaml.Node) error {
 	t, err := understudy.ParseTime(n.Value, time.UTC, time.DateOnly, time.RFC3339)
 	if err != nil {
@@ -140,7 +140,7 @@ func expand(n *yaml.Node, key string, lookup func(string) (string, bool)) error 
 	return nil
 }
 
-// dollar stands for a dollar sign that begins no ${NAME}.
+// dollar stands for a dollar sign that does not begin a ${NAME}.
 const dollar = "\x00dollar"
 
 func guardDollars(s string) string {

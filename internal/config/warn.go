@@ -1,4 +1,4 @@
-// Warn: warns of settings that work but are risky.
+// This file warns of settings that work but are risky.
 
 package config
 
@@ -20,17 +20,18 @@ import (
 	"understudy/spec"
 )
 
-// minSecret is the recommended minimum length of a secret that the operator chooses.
+// minSecret is the recommended minimum length in bytes of a secret that the operator chooses.
 const minSecret = 16
 
-// minDistinct is the minimum number of distinct characters. A random secret has fewer only once in 10^6.
+// minDistinct is the minimum number of distinct characters in a secret. Only one random secret in 10^6 has fewer.
 const minDistinct = 5
 
-// IsBehindProxy reports whether people reach the viewer through a proxy. Then a caller without a credential
-// never counts as being on this machine.
+// IsBehindProxy reports whether people reach the viewer through a reverse proxy. Then a caller without a credential
+// never counts as a person on this machine.
 func (v *viewerConfig) IsBehindProxy() bool { return v.PublicURL != "" && !isLoopbackURL(v.PublicURL) }
 
-// Warnings returns warnings about risky settings; each names its setting. Files of secrets are relative to folder.
+// Warnings returns warnings about risky settings. Each warning names its setting. Files of secrets are relative to
+// folder.
 func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	all = slices.Clone(c.Renamed)
@@ -91,7 +92,7 @@ func warnOfOpenSecret(one NamedSecret, folder string) []string {
 		info.Mode().Perm())}
 }
 
-// WeakSecrets returns a warning for each credential's secret that can be guessed.
+// WeakSecrets returns a warning for each credential with a secret that is easy to guess.
 func WeakSecrets(all []callers.Credential) (weak []string) {
 	for _, c := range all {
 		weak = append(weak, WeakSecret("credentials: "+c.Name+".secret", c.Secret)...)
@@ -99,7 +100,7 @@ func WeakSecrets(all []callers.Credential) (weak []string) {
 	return weak
 }
 
-// WeakSecret returns a warning if a secret can be guessed; where names its setting.
+// WeakSecret returns a warning if a secret is easy to guess. where names the secret's setting.
 func WeakSecret(where string, secret understudy.Secret) []string {
 	text := secret.Reveal()
 	const better = ", so it can be guessed; openssl rand -hex 16 makes a better one"
@@ -159,8 +160,8 @@ func specPaths(s *spec.Spec) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// compareSegments compares the path of an allow entry with a template. If the entry covers the template, both
-// results are the same word. If one literal segment differs, they are the two segments. Otherwise both are
+// compareSegments compares the path of an allow entry with a path template. If the entry covers the template, both
+// results are the same word. If one literal segment differs, the results are the two segments. Otherwise both are
 // empty.
 func compareSegments(path, template []string) (odd, meant string) {
 	if len(path) != len(template) {
@@ -181,7 +182,7 @@ func compareSegments(path, template []string) (odd, meant string) {
 	return odd, meant
 }
 
-// openToNetwork reports whether other machines can reach an address.
+// openToNetwork reports whether other machines can reach a listen address.
 func openToNetwork(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && !isLoopbackHost(host)

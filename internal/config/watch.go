@@ -1,4 +1,4 @@
-// Watches: the settings of the destinations of watches, and of the mail server.
+// This file contains the settings of the destinations of watches, and of the mail server.
 
 package config
 
@@ -13,7 +13,7 @@ import (
 	"understudy/internal/watch"
 )
 
-// watchesConfig says which destinations watches may notify. No other destination is permitted.
+// watchesConfig lists the destinations that watches may notify. No other destination is permitted.
 type watchesConfig struct {
 	Hosts        []string `yaml:"hosts"`
 	Mail         []string `yaml:"mail"`
@@ -22,7 +22,7 @@ type watchesConfig struct {
 	Pause        Duration `yaml:"pause"`
 }
 
-// mailConfig is the mail server.
+// mailConfig has the settings of the mail server.
 type mailConfig struct {
 	Server string    `yaml:"server"`
 	From   string    `yaml:"from"`
@@ -31,7 +31,7 @@ type mailConfig struct {
 	TLS    string    `yaml:"tls"`
 }
 
-// check returns what is wrong with watches and mail.
+// check returns what is wrong with the settings of watches and of the mail server.
 func (w *watchesConfig) check(m *mailConfig) (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, host := range w.Hosts {
@@ -67,13 +67,13 @@ func (m *mailConfig) mailer() *watch.Mailer {
 	return &watch.Mailer{Server: m.Server, From: m.From, User: m.User, TLS: m.TLS}
 }
 
-// Rules returns which destinations watches may notify.
+// Rules returns the rules that say which destinations watches may notify.
 func (w *watchesConfig) Rules() watch.Rules {
 	return watch.Rules{Hosts: slices.Clone(w.Hosts), Mail: slices.Clone(w.Mail), AllowPrivate: w.AllowPrivate, Every: w.Every.Std(),
 		Pause: w.Pause.Std()}
 }
 
-// ReadMailer returns the mail server with its secret, or nil if there is none.
+// ReadMailer returns the mail server with its secret, or nil if no mail server is set.
 func (m *mailConfig) ReadMailer(ctx context.Context, secrets Secrets) (*watch.Mailer, error) {
 	if m.Server == "" {
 		return nil, nil
