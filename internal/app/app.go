@@ -42,15 +42,16 @@ type Options struct {
 	Folder   string // the folder of the settings file
 	Secrets  config.Secrets
 	Dir      *datadir.Dir
-	By       string // who defines the grants: "config" or "demo"
-	World    string // the name of the demo's data; "" means the upstream's address and account
+	By       string // what defines the grants: "config" or "demo"
+	World    string // the name of the demo's data; if "", the name is made from the upstream's address and account
 	Stderr   io.Writer
-	// ReadSettings reads the settings again; nil means that they are never read again.
+	// ReadSettings reads the settings again. If it is nil, they are never read again.
 	ReadSettings func() (*config.Settings, error)
-	Hangup       <-chan os.Signal // each signal asks to read the settings again
+	Hangup       <-chan os.Signal // each signal on this channel makes the server read the settings again
 	Version      string           // the version of the product that responses and pages show
-	Headless     bool             // whether a command runs: it opens no port except one for commands, on the loopback interface
-	Offline      bool             // with Headless: the upstream is never asked, so no secret is read
+	// whether the application runs a command: it opens no port except one for commands, on the loopback interface
+	Headless bool
+	Offline  bool // with Headless: whether no request is sent to the upstream, so that no secret is read
 }
 
 // App is a built application. Serve closes everything that was opened.
@@ -59,7 +60,7 @@ type App struct {
 	log      *slog.Logger
 	settings *liveSettings
 	tasks    []frontend.Task // the tasks that Serve runs
-	closers  []func() error  // called in reverse order
+	closers  []func() error  // the functions that close what was opened; called in reverse order
 
 	sources   []*spec.Source
 	policies  *policyReader
@@ -75,7 +76,7 @@ type App struct {
 	walker    *crawl.Crawler
 	eraser    *operations.Eraser
 	ports     *ports
-	enforcer  *enforcer // rebuilds the policy after changes; nil in a command
+	enforcer  *enforcer // applies the policy again after changes; nil in a command
 }
 
 // Build opens everything in the order in which the packages depend on each other. After an error it closes what
@@ -138,7 +139,7 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 func newLogger(b Options) *slog.Logger {
 	o := &slog.HandlerOptions{Level: b.Settings.Log.Level.Std()}
 	if b.Offline {
-		o.Level = max(slog.LevelWarn, b.Settings.Log.Level.Std()) // the command prints its result itself
+		o.Level = max(slog.LevelWarn, b.Settings.Log.Level.Std()) // a command prints its result itself, so the log has only warnings
 	}
 	if b.Settings.Log.Format == config.FormatJSON {
 		return slog.New(slog.NewJSONHandler(b.Stderr, o))
@@ -157,7 +158,7 @@ func (a *App) close() error {
 }
 
 // Serve runs the servers, the background work and the given tasks until ctx ends. If first is not nil, it is an
-// additional server that is started before the others and ends with them.
+// additional server that starts before the others and ends with them.
 func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
 	servers := a.ports.all()
 	if first != nil {
@@ -171,15 +172,15 @@ func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	return errors.Join(frontend.Run(ctx, servers, tasks), a.close())
 }
 
-// PrintAddresses prints the address of each port; scripts read the first two columns.
+// PrintAddresses prints the address of each port. Scripts read the first two columns.
 func (a *App) PrintAddresses(w io.Writer) {
 	for _, f := range a.ports.servers {
 		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.URL())
 	}
 }
 
-// Commands returns where the application accepts commands: on the viewer's port or, if it is headless, on a
-// separate port.
+// Commands returns where the application accepts commands: on the viewer's port or, if the application is headless,
+// on a separate port.
 func (a *App) Commands() datadir.Running {
 	return datadir.Running{PID: os.Getpid(), Viewer: a.Viewer(), Token: a.opts.Dir.Token}
 }

@@ -1,4 +1,4 @@
-// Credentials: creates, rotates and revokes credentials while the server runs, and enforces the change.
+// This file creates, rotates and revokes credentials while the server runs, and applies the change at once.
 
 package app
 
@@ -12,16 +12,16 @@ import (
 	"understudy/spec/auth"
 )
 
-// issuer creates credentials and puts them in force.
+// issuer changes credentials and applies the change.
 type issuer struct {
 	credentials *credentials.Book
 	settings    *liveSettings
 	folder      string                          // the folder of the settings file
-	enforce     func(ctx context.Context) error // rebuilds the policy with the credentials of the book
+	enforce     func(ctx context.Context) error // applies the credentials of the book to the policy
 }
 
-// openCredentials reads the credentials that were created at run time. A command has no server, so for it
-// enforce does nothing.
+// openCredentials reads the credentials that were created at run time. A command has no server, so its issuer has
+// nothing to enforce.
 func (a *App) openCredentials(ctx context.Context) error {
 	made, err := credentials.Open(ctx, a.db.KV, a.policies.credentialForm, time.Now)
 	a.policies.credentials = made
@@ -29,7 +29,7 @@ func (a *App) openCredentials(ctx context.Context) error {
 	return err
 }
 
-// credentialForm returns how users and secrets of a source begin.
+// credentialForm returns the beginnings that users and secrets of a source have.
 func (r *policyReader) credentialForm(source string) (user, secret string) {
 	for _, src := range r.sources {
 		taken, err := src.Spec.Auth.ParseAccepted()
@@ -71,7 +71,7 @@ func (h *issuer) Rotate(ctx context.Context, name string, overlap time.Duration)
 	return shown, h.enforce(context.WithoutCancel(ctx))
 }
 
-// Revoke removes a credential. What its callers have open ends.
+// Revoke removes a credential. Streams and exports that its callers have open end.
 func (h *issuer) Revoke(ctx context.Context, name string) error {
 	if err := h.credentials.Revoke(ctx, name); err != nil {
 		return err

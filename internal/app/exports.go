@@ -1,4 +1,4 @@
-// Exports: the running exports, across changes of the settings.
+// This file keeps track of the running exports across changes of the settings.
 
 package app
 
@@ -12,9 +12,9 @@ import (
 	"understudy/kit/limiter"
 )
 
-// exports are the running exports of the viewer and of the search. They outlive the handlers, which every
-// reload replaces. An export goes on as long as the current policy decides the same for its caller as the
-// policy under which the export began.
+// exports are the running exports of the viewer and of the search. They outlive the handlers, which every reload
+// replaces. An export continues as long as the current policy makes the same decisions for its caller as the policy
+// under which the export began.
 //
 //	reload --> judge --> another fingerprint: the export ends
 //	              '----> the same fingerprint: it goes on
@@ -26,7 +26,7 @@ type exports struct {
 	running map[*runningExport]bool
 }
 
-// runningExport is a running export.
+// runningExport is an export that has not ended.
 type runningExport struct {
 	caller      understudy.Caller
 	fingerprint string // the fingerprint of the caller's policy when the export began
@@ -39,7 +39,7 @@ func newExports(cfg *config.Settings) *exports {
 	return e
 }
 
-// setLimits sets the limits of the settings.
+// setLimits applies the limits in the settings.
 func (e *exports) setLimits(cfg *config.Settings) {
 	set := func(p *limiter.Limiter, all, each int) {
 		p.SetLimits(all, cmp.Or(each, (all+1)/2))
@@ -48,8 +48,8 @@ func (e *exports) setLimits(cfg *config.Settings) {
 	set(e.search, cfg.Search.Exports, cfg.Search.ExportsEach)
 }
 
-// begin returns a function that registers exports begun under a policy. The function's result over is closed
-// when the policy in force decides differently for the caller. done must be called at the end of the export.
+// begin returns a function that registers exports begun under a policy. The function's result over is closed when
+// the current policy decides differently for the caller. done must be called at the end of the export.
 func (e *exports) begin(began policy) func(c understudy.Caller) (over <-chan struct{}, done func()) {
 	return func(c understudy.Caller) (<-chan struct{}, func()) {
 		ctx, end := context.WithCancel(context.Background())
@@ -67,7 +67,7 @@ func (e *exports) begin(began policy) func(c understudy.Caller) (over <-chan str
 	}
 }
 
-// replace puts another policy in force, and ends the exports whose callers it treats differently.
+// replace makes another policy current, and ends the exports whose callers it treats differently.
 func (e *exports) replace(p policy) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,7 +77,7 @@ func (e *exports) replace(p policy) {
 	}
 }
 
-// judge ends an export if the fingerprint of its caller has changed. The caller of judge holds the lock.
+// judge ends an export if the fingerprint of its caller has changed. The caller must hold the lock.
 func (e *exports) judge(u *runningExport) {
 	if now := e.current.fingerprint(u.caller); now == "" || now != u.fingerprint {
 		u.end()

@@ -1,4 +1,4 @@
-// Handlers: the handlers of the ports under one policy.
+// This file builds the handlers of the ports under one policy.
 
 package app
 
@@ -26,8 +26,8 @@ import (
 	"understudy/upstream"
 )
 
-// handlerSet has the handlers of all ports under one policy, in the order of the ports. A new policy replaces
-// it together with its gate, its callers and the views in memory.
+// handlerSet contains the handlers of all ports under one policy, in the order of the ports. A new policy replaces
+// the whole set, with its gate, its callers and the cached views.
 type handlerSet struct {
 	handlers []http.Handler
 	targets  []frontend.Known
@@ -64,7 +64,7 @@ type builder struct {
 	diagnostics diagnostics.Options
 }
 
-// build returns the handlers of a policy. It starts nothing.
+// build returns the handlers of a policy. It starts no goroutines.
 func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	d := &handlerSet{policy: p, proxies: map[string]*proxy.Proxy{}}
 	diag := diagnostics.New(b.diagnosticsOptions(cfg, p, d))
@@ -104,7 +104,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	return d, nil
 }
 
-// diagnosticsOptions returns the options of the diagnostics, whose pages are shown by the viewer of d.
+// diagnosticsOptions returns the options of the diagnostics. The viewer of d shows their pages.
 func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
 	o := b.diagnostics
 	o.Person, o.Sees, o.PublicURL = p.book.IdentifyPerson, p.gate.CanCount, cfg.Viewer.PublicURL

@@ -1,4 +1,4 @@
-// Home: what the home page shows of a source.
+// This file collects what the home page shows of a source.
 
 package app
 
@@ -13,7 +13,7 @@ import (
 	"understudy/request"
 )
 
-// countTimeout is the longest time to read the counts for a page.
+// countTimeout is the maximum time for reading the counts for a page.
 const countTimeout = time.Second
 
 // viewerSnapshot returns what the home page shows of a source.
@@ -66,7 +66,8 @@ func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.
 	}
 }
 
-// addTimes adds the response times of this server and of the upstream; those of the upstream also by kind and reason.
+// addTimes adds the response times of this server and of the upstream. It adds the upstream's times also by kind
+// and reason.
 func (h *figures) addTimes(source string, to *page.Latencies) {
 	list, all := h.clients[source].Times()
 	for _, t := range list {
@@ -89,28 +90,28 @@ func viewerTime(s onlinestat.Summary) page.Times {
 // traffic counts the responses of the drop-in ports.
 type traffic struct {
 	recent        map[string]*recent       // the latest response times, by source
-	refusedWrites map[string]*atomic.Int64 // writes refused because too many were running, by source
-	tooLarge      atomic.Int64             // bodies of writes that exceeded the limit
+	refusedWrites map[string]*atomic.Int64 // the number of writes refused because too many were running, by source
+	tooLarge      atomic.Int64             // the number of writes whose body exceeded the limit
 	day           *lastday.Days
 }
 
-// recentCount is how many response times are stored.
+// recentCount is the number of response times that are kept for each source.
 const recentCount = 120
 
-// recent stores the latest response times of one source without a lock. A time that is overwritten while it is
-// read is a single wrong dot in a chart.
+// recent keeps the latest response times of one source without a lock. If a time is overwritten while it is read,
+// one dot in a chart is wrong.
 type recent struct {
 	n                       atomic.Uint64
 	times                   [recentCount]atomic.Int64
-	fromStore, fromUpstream *onlinestat.Sharded // response times in seconds, without and with an upstream request
+	fromStore, fromUpstream *onlinestat.Sharded // the response times in seconds, without and with an upstream request
 }
 
 func newRecent() *recent {
 	return &recent{fromStore: onlinestat.NewSharded(), fromUpstream: onlinestat.NewSharded()}
 }
 
-// add records the time of a response. how is the word of its outcome. It is "" for a response that this server
-// made itself, which is not recorded.
+// add records the time of a response. how is the word for the response's outcome. It is "" for a response that this
+// server made itself, which is not recorded.
 func (r *recent) add(how string, took time.Duration) {
 	switch how {
 	case "":

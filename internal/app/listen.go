@@ -1,4 +1,4 @@
-// Listen: opens the ports of the server, or the port of a command, and builds their handlers.
+// This file opens the ports of the server, or the port of a command, and builds their handlers.
 
 package app
 
@@ -33,7 +33,7 @@ import (
 // openPort binds a port.
 func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
 	cfg, express := a.opts.Settings, int64(0)
-	if cfg.Sources[name] != nil { // only ports of sources have an express lane
+	if cfg.Sources[name] != nil { // only the ports of sources have an express lane
 		express = cfg.Shares(os.ReadFile).Express
 	}
 	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express)
@@ -43,7 +43,8 @@ func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 	return err
 }
 
-// openPorts binds every port before the handlers are built, so that no address is announced that cannot be served.
+// openPorts binds every port before the handlers are built. So no response contains the address of a port that
+// cannot be opened.
 func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	cfg := a.opts.Settings
 	if err := a.openPort(ctx, "viewer", cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
@@ -82,7 +83,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	return a.opts.Dir.WriteRunning(a.Viewer())
 }
 
-// openFrontends creates what is behind the ports and outlives a policy.
+// openFrontends creates the parts behind the ports that outlive a policy.
 func (a *App) openFrontends(ctx context.Context, p policy) error {
 	cfg, token := a.opts.Settings, a.opts.Dir.Token
 	changes, err := a.openFeed(ctx, p)
@@ -222,7 +223,7 @@ func (a *App) openCommands(ctx context.Context) error {
 	return nil
 }
 
-// commandOptions returns the options of the commands, which need the token of the data folder.
+// commandOptions returns the options of the handlers for commands, which need the token of the data folder.
 func (a *App) commandOptions() diagnostics.Options {
 	indexes := operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
 	explain := func(role, source, kind, id string) (*access.RecordExplanation, error) {
@@ -236,7 +237,7 @@ func (a *App) commandOptions() diagnostics.Options {
 		Credentials: a.issuer, Now: time.Now, Explain: explain, Token: a.opts.Dir.Token, Audit: a.audit, Logger: a.log}
 }
 
-// purger returns the Purger of pages and records.
+// purger returns a Purger, which removes pages and records.
 func (a *App) purger() *operations.Purger {
 	return &operations.Purger{Sources: a.sources, Files: a.files, Crawler: a.walker, Mirror: a.mirror, Forecasts: a.forecasts}
 }

@@ -1,4 +1,4 @@
-// Open: opens the parts below the frontends: the store, the mirror with its clients, and the jobs.
+// This file opens the parts below the frontends: the store, the mirror with its clients, and the jobs.
 
 package app
 
@@ -34,7 +34,7 @@ import (
 	"understudy/upstream"
 )
 
-// openStore opens the database and the folder of contents. It records the upstream of every source, and fails
+// openStore opens the database and the folder of media contents. It records the upstream of every source, and fails
 // if the folder was filled from another upstream.
 func (a *App) openStore(ctx context.Context) (err error) {
 	specs := map[string]*spec.Spec{}
@@ -70,7 +70,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// loadFiles returns a task that reads the index of contents while requests are already served. The task runs
+// loadFiles returns a task that reads the index of media contents while requests are already served. The task runs
 // until its context ends, because a task that ends earlier ends the server.
 func loadFiles(files *contents.Files, log *slog.Logger) frontend.Task {
 	return func(ctx context.Context) error {
@@ -100,10 +100,10 @@ func (a *App) openAudit(ctx context.Context) error {
 	}
 	o.Now, o.Logger = time.Now, a.log
 	if a.opts.Headless || a.opts.Offline {
-		o.Send = audit.SendOptions{} // only the server sends the audit log, not a command
+		o.Send = audit.SendOptions{} // only a server sends the audit log, not a command
 	}
 	o.Send.KV = a.db.KV
-	o.Send.Host, _ = os.Hostname() // without a name syslog gets none
+	o.Send.Host, _ = os.Hostname() // if the name of the machine is unknown, syslog messages have none
 	l := audit.New(o)
 	a.audit, a.policies.auditor = l, l
 	a.closers, a.tasks = append(a.closers, l.Close), append(a.tasks, l.Run, l.Send)
@@ -113,7 +113,7 @@ func (a *App) openAudit(ctx context.Context) error {
 // openMirror creates the clients, the mirror and the lookups for row rules.
 func (a *App) openMirror(ctx context.Context) error {
 	cfg := a.opts.Settings
-	// The bus is closed after everything that dispatches.
+	// The bus is closed after all parts that dispatch events on it.
 	a.saved = &savedPages{bus: dispatch.New[request.PageSaved](dispatch.Options{Logger: a.log}), log: a.log}
 	a.closers = append(a.closers, a.saved.close)
 	intents, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
@@ -208,8 +208,8 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 	return mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers, Checks: s.Checks}, err
 }
 
-// savedPages notifies listeners of every page that was saved. A listener must return at once and only wake its
-// own goroutine. Events that it misses can be read from the rows of the store.
+// savedPages notifies listeners of every page that was saved. A listener must return at once and should only wake
+// its own goroutine. If it misses an event, it can find the change in the rows of the store.
 type savedPages struct {
 	bus *dispatch.Bus[request.PageSaved]
 	log *slog.Logger
@@ -220,8 +220,8 @@ func (p *savedPages) listen(f func(request.PageSaved)) {
 	p.bus.Subscribe(func(_ context.Context, s request.PageSaved) error { f(s); return nil })
 }
 
-// dispatch notifies the listeners of a saved page. An error of a listener is logged; it affects neither the
-// other listeners nor the save.
+// dispatch notifies the listeners of a saved page. An error of a listener is logged. It affects neither the other
+// listeners nor the saved page.
 func (p *savedPages) dispatch(s request.PageSaved) {
 	err := p.bus.Dispatch(context.Background(), s)
 	var panicked *dispatch.PanicError
@@ -233,7 +233,7 @@ func (p *savedPages) dispatch(s request.PageSaved) {
 	}
 }
 
-// busTimeout is the longest wait for events that are being delivered to listeners.
+// busTimeout is how long dispatch waits at most for events that are being delivered to listeners.
 const busTimeout = time.Second
 
 func (p *savedPages) close() error {

@@ -1,4 +1,4 @@
-// People: who can sign in to the viewer, according to the settings.
+// This file decides from the settings who can sign in to the viewer.
 
 package app
 
@@ -18,14 +18,14 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// visitors has the state of callers and sessions that outlives a policy.
+// visitors contains the state of callers and sessions that outlives a policy.
 type visitors struct {
 	salt     []byte // the salt for the digests of credentials
 	guesses  *callers.Guesses
-	names    *callers.Names // the names of callers by their flows
+	names    *callers.Names // the names of callers by their Flow
 	sessions *signin.Sessions
 	cookies  *signin.Cookies
-	hashes   *access.Hasher // the hasher of every policy
+	hashes   *access.Hasher // computes the hashes for every policy
 }
 
 func newVisitors() (v visitors, err error) {
@@ -44,8 +44,8 @@ func (v *visitors) load(ctx context.Context, db *store.DB) error {
 	return errors.Join(v.sessions.Load(ctx, db.KV), v.cookies.Load(ctx, db.KV), v.hashes.Open(ctx, db.KV))
 }
 
-// signIns returns the people who can sign in by a form, and the people that the book of callers uses. Either is
-// nil if there are none.
+// signIns returns the people who can sign in with a form, and the people that the book of callers knows. Each is
+// nil if there are no such people.
 func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *signin.People, asked callers.People, err error) {
 	users, err := cfg.ReadUsers(r.opts.Folder)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *
 	return who, who, nil
 }
 
-// holders returns who has a role, without credentials created at run time.
+// holders returns the people and credentials that have a role, without credentials created at run time.
 func holders(cfg *config.Settings, who *signin.People) (all []page.Holder) {
 	if cfg.Viewer.Role != "" && !cfg.Viewer.IsBehindProxy() && who == nil {
 		all = append(all, page.Holder{Role: cfg.Viewer.Role, Name: "loopback", How: "people on this machine"})

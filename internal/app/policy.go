@@ -1,4 +1,4 @@
-// Policy: what each caller may do, according to the settings.
+// This file builds the policy from the settings: what each caller may do.
 
 package app
 
@@ -25,18 +25,18 @@ import (
 	"understudy/spec"
 )
 
-// policy says what each caller may do, according to the settings. It is only replaced as a whole.
+// policy says what each caller may do, according to the settings. A policy never changes; it is only replaced.
 type policy struct {
 	gate *access.Gate
 	book *callers.Book
-	from callers.Options      // the options of book, with only the credentials of the settings
+	from callers.Options      // the options of book, with only those credentials that the settings name
 	own  []callers.Credential // additional credentials for callers in tunnels
-	// tunnelled knows the callers in tunnels.
+	// tunnelled finds the callers of requests in tunnels.
 	tunnelled *callers.Book
 	people    *signin.People // the people who can sign in with a form; nil if nobody can
 	hooks     []feed.Hook
 	alerts    []forecast.Alert
-	mailer    *watch.Mailer // sends mail to people; nil if no mail is sent
+	mailer    *watch.Mailer // sends mail to people; nil if no mail server is set
 }
 
 func (p policy) feed() feed.Policy {
@@ -125,7 +125,7 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 	return gate, nil
 }
 
-// withMade returns a policy with the current credentials that were created at run time.
+// withMade returns a policy that also has the credentials that were created at run time.
 func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) {
 	made, skipped := cfg.MadeCredentials(r.credentials.All())
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
@@ -144,7 +144,7 @@ func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) 
 	if p.book, err = callers.New(o); err != nil {
 		return p, err
 	}
-	o.Open = nil // a request in a tunnel is for another host
+	o.Open = nil // a request in a tunnel is meant for another host
 	o.Credentials = slices.Concat(o.Credentials, p.own)
 	o.NoRole = "the source's own credential has no role here; add this line to the settings: connect: {role: " +
 		cmp.Or(o.Narrowest, "NAME") + "}"
@@ -152,7 +152,7 @@ func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) 
 	return p, err
 }
 
-// noteCaller records the caller of a request. Watches then know what their owner may do.
+// noteCaller remembers the caller of a request, so that the watches know what their owner may do.
 func (r *policyReader) noteCaller(req *http.Request, c understudy.Caller) {
 	r.visitors.names.Note(c)
 	r.ports.profiles.MarkCaller(req, c)

@@ -1,4 +1,4 @@
-// Ports: the servers, and the handlers around every handler.
+// This file contains the servers of all ports, and the handlers around every handler.
 
 package app
 
@@ -37,7 +37,7 @@ type ports struct {
 	ending   atomic.Bool
 }
 
-// listen binds a port with an express lane of express bytes. It returns a function that closes the port.
+// listen binds a port, with an express lane of express bytes of memory. It returns a function that closes the port.
 func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []byte, express int64) (free func() error, err error) {
 	l, err := frontend.Listen(ctx, addr, flag)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []b
 	return frontend.CloseListener(l), nil
 }
 
-// viewer returns the URL of the first port.
+// viewer returns the URL of the first port, which is the viewer's.
 func (p *ports) viewer() string { return p.servers[0].URL() }
 
 // publicViewer returns the URL at which browsers reach the viewer.
@@ -66,7 +66,7 @@ func (p *ports) address(source string) string {
 	return p.servers[i].URL()
 }
 
-// all returns the servers to run.
+// all returns all servers that must run.
 func (p *ports) all() []*frontend.Server {
 	if p.tunnels == nil {
 		return p.servers
@@ -74,7 +74,7 @@ func (p *ports) all() []*frontend.Server {
 	return append(slices.Clone(p.servers), p.tunnels.inside)
 }
 
-// end records that the application is ending.
+// end notes that the application is ending.
 func (p *ports) end() {
 	p.ending.Store(true)
 	p.profiles.Stop()
@@ -120,7 +120,7 @@ func (p *ports) reopenAccessLog() {
 	}
 }
 
-// replaceHandlers puts handlers on the ports. end is called after the last request of the former ones.
+// replaceHandlers puts new handlers on the ports. end is called after the last request of the former handlers.
 func (p *ports) replaceHandlers(d *handlerSet, end func()) {
 	for i, f := range p.servers {
 		f.SetHandler(d.handlers[i], d.targets[i], end)
@@ -131,13 +131,13 @@ func (p *ports) replaceHandlers(d *handlerSet, end func()) {
 	}
 }
 
-// unreadLoad returns the limit of what is kept of answers that clients have not read, in bytes.
+// unreadLoad returns the memory in use, and its limit, for responses that clients have not read yet, in bytes.
 func (p *ports) unreadLoad() request.Load {
 	limit, now, dropped := p.unread.Load()
 	return request.Load{Limit: limit, Now: now, Dropped: dropped}
 }
 
-// loads returns the limits of each port and how far they are used.
+// loads returns for each port its limits and how much of them is used.
 func (p *ports) loads() map[string]diagnostics.Port {
 	out := map[string]diagnostics.Port{}
 	for _, f := range p.servers {
@@ -155,8 +155,8 @@ func (p *ports) loads() map[string]diagnostics.Port {
 	return out
 }
 
-// publicURL returns the default address to which absolute URLs are rewritten: the address of the drop-in port.
-// A port that listens on all addresses is named 127.0.0.1.
+// publicURL returns the default address to which absolute URLs are rewritten: the address of the drop-in port. For
+// a port that listens on all addresses the host is 127.0.0.1.
 func publicURL(at net.Addr) string {
 	host, port, err := net.SplitHostPort(at.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
@@ -165,19 +165,19 @@ func publicURL(at net.Addr) string {
 	return "http://" + at.String()
 }
 
-// tunnels are the proxy for programs that keep using the upstream's own addresses, and the server of the
-// requests in its tunnels.
+// tunnels contains the forward proxy for clients that keep using the upstream's own addresses, and the server for
+// the requests in its tunnels.
 type tunnels struct {
 	proxy   *connect.Proxy
-	inside  *frontend.Server          // a server without a port
+	inside  *frontend.Server          // the server for requests in tunnels, which has no port
 	sources []*spec.Source            // the sources whose own addresses can be reached through tunnels
 	bases   map[string]*config.Source // the sources by name
 }
 
-// connectPort is the name of the proxy's port. No source has this name.
+// connectPort is the name of the forward proxy's port. No source has this name.
 const connectPort = "connect"
 
-// openTunnels binds the port of the proxy, after all others, and opens the certificate authority.
+// openTunnels binds the port of the forward proxy, after all other ports, and opens the certificate authority.
 func (a *App) openTunnels(ctx context.Context) error {
 	cfg := a.opts.Settings
 	o := cfg.Connect
@@ -213,7 +213,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 	return nil
 }
 
-// handler returns the handler of requests in tunnels. For each source it uses the handler that serve returns.
+// handler returns the handler for requests in tunnels. For each source it uses the handler that serve returns.
 func (t *tunnels) handler(serve func(source string, url func(path string) string) http.Handler) http.Handler {
 	var all []connect.Served
 	for _, src := range t.sources {

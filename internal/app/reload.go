@@ -1,4 +1,4 @@
-// Reload: reads the settings and secrets again while the server runs.
+// This file reads the settings and secrets again while the server runs.
 
 package app
 
@@ -28,12 +28,12 @@ import (
 	"understudy/upstream"
 )
 
-// liveSettings are the settings in force, and how the last reading of the settings went.
+// liveSettings are the current settings, and the result of the last attempt to read them.
 type liveSettings struct {
 	current  atomic.Pointer[config.Settings]                // the settings in use
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
-	policies atomic.Int64 // the number of policies that became current
+	policies atomic.Int64 // the number of policies that have become current
 
 	mu         sync.Mutex
 	lastReload diagnostics.Settings // the result of the last attempt to read the settings
@@ -46,12 +46,12 @@ func newLiveSettings(cfg *config.Settings) *liveSettings {
 	return l
 }
 
-// hookSecret returns the secret with which callbacks of a source are signed.
+// hookSecret returns the secret with which the upstream of a source signs its callbacks.
 func (l *liveSettings) hookSecret(source string) understudy.Secret {
 	return (*l.upstream.Load())[source][0]
 }
 
-// status returns when the settings were read, and how the last reading went.
+// status returns when the current settings were read, and the result of the last attempt to read them.
 func (l *liveSettings) status() diagnostics.Settings {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *liveSettings) status() diagnostics.Settings {
 	return s
 }
 
-// noteLoad records a reading of the settings. restart names the changes that need a restart.
+// noteLoad notes an attempt to read the settings. restart names the changes that need a restart.
 func (l *liveSettings) noteLoad(restart []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *liveSettings) noteLoad(restart []string, err error) {
 	l.lastReload = diagnostics.Settings{LoadedAt: at, NeedRestart: restart}
 }
 
-// enforcer puts settings and policies in force.
+// enforcer applies new settings and policies.
 type enforcer struct {
 	opts     Options
 	settings *liveSettings
@@ -82,9 +82,9 @@ type enforcer struct {
 	build    func(*config.Settings, policy) (*handlerSet, error)
 
 	mu      sync.Mutex                 // held while settings are read
-	current atomic.Pointer[handlerSet] // the current handlers; nil until the first policy
+	current atomic.Pointer[handlerSet] // the current handlers; nil before the first policy
 
-	// The following parts accept new settings while they run.
+	// ports and the other parts here accept new settings while they run.
 	ports     *ports
 	clients   map[string]*upstream.Client
 	mirror    *mirror.Mirror
@@ -108,15 +108,16 @@ func (e *enforcer) run(ctx context.Context) error {
 				e.log.Error("settings not loaded; the former ones stay", "err", err)
 				continue
 			}
-			_, _ = e.reload(ctx) // reload logs the error
+			_, _ = e.reload(ctx) // reload logs its error
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// reload opens the access log again, and reads settings, secrets and users again. It applies what can change at
-// run time; restart names what can't. If anything is wrong, it logs one line and changes nothing.
+// reload opens the access log again, and reads settings, secrets and users again. It applies what can change at run
+// time. restart names the changes that need a restart. If anything is wrong, reload logs one line and changes
+// nothing.
 func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,7 +135,7 @@ func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	return restart, err
 }
 
-// load reads everything first, and then applies only what can no longer fail.
+// load reads and checks everything first. Then it applies the changes, which can no longer fail.
 func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
 	if cfg, err = e.opts.ReadSettings(); err != nil {
 		return nil, nil, err
@@ -185,9 +186,10 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 	return cfg, slices.Compact(restart), nil
 }
 
-// changedSpecs returns the sources whose spec file has changed since the start. A changed spec needs a restart.
+// changedSpecs returns the names of the sources whose spec file has changed since the start. A changed spec needs a
+// restart.
 func changedSpecs(started, again []*spec.Source) (names []string) {
-	for i, src := range started { // both are sorted by name
+	for i, src := range started { // both slices are sorted by name
 		if again[i].SpecSum != src.SpecSum && again[i].SpecSum != ([sha256.Size]byte{}) && src.SpecSum != ([sha256.Size]byte{}) {
 			names = append(names, "sources."+src.Name+".spec")
 		}
@@ -195,8 +197,8 @@ func changedSpecs(started, again []*spec.Source) (names []string) {
 	return names
 }
 
-// checkSources returns an error if the settings add or remove a source. That needs a restart, because every
-// port, file and kind of the source would have to be added or removed.
+// checkSources returns an error if the settings add or remove a source. Such a change needs a restart, because
+// every port, file and kind of the source would have to be added or removed.
 func checkSources(started, again *config.Settings) error {
 	now, want := slices.Sorted(maps.Keys(started.Sources)), slices.Sorted(maps.Keys(again.Sources))
 	if !slices.Equal(now, want) {
@@ -206,7 +208,7 @@ func checkSources(started, again *config.Settings) error {
 	return nil
 }
 
-// readPolls returns the polls of a source in the settings, checked with the spec in use.
+// readPolls returns the polls that the settings have for a source, checked with the current spec.
 func readPolls(src *spec.Source, cfg *config.Settings) ([]string, error) {
 	s := cfg.Sources[src.Name]
 	polled := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
@@ -214,7 +216,7 @@ func readPolls(src *spec.Source, cfg *config.Settings) ([]string, error) {
 	return polled.Polls, err
 }
 
-// setPolls replaces the polls of every source. After an error it restores those that it has replaced.
+// setPolls replaces the polls of every source. After an error it restores the polls that it has replaced.
 func (e *enforcer) setPolls(polls map[string][]string) error {
 	for i, src := range e.sources {
 		err := e.mirror.SetPolls(src.Name, polls[src.Name])
@@ -230,7 +232,7 @@ func (e *enforcer) setPolls(polls map[string][]string) error {
 	return nil
 }
 
-// apply gives the packages the settings that can change at run time.
+// apply passes the settings that can change at run time to the packages.
 func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
 	for _, src := range e.sources {
 		s, c := cfg.Sources[src.Name], e.clients[src.Name]
@@ -242,7 +244,7 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 			e.log.Error("settings: answers", "source", src.Name, "err", err)
 		}
 		c.SetQueue(cfg.Limits.Queue)
-		// The credential is set even if it is unchanged, because an upstream that refused it may accept it now.
+		// An unchanged credential is set too, because an upstream that refused it may accept it now.
 		c.SetCredential("", secrets[src.Name][0], secrets[src.Name][1:]...)
 	}
 	e.settings.upstream.Store(&secrets)
@@ -259,8 +261,8 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 	e.settings.current.Store(cfg)
 }
 
-// updateCredentials puts the credentials that were created at run time in force, under the current settings. It
-// also goes on when the caller is gone, because the credentials are already stored.
+// updateCredentials applies the credentials that were created at run time, under the current settings. It continues
+// even if its caller has left, because the credentials are already stored.
 func (e *enforcer) updateCredentials(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -280,9 +282,9 @@ func (e *enforcer) updateCredentials(ctx context.Context) error {
 	return nil
 }
 
-// replaceHandlers puts new handlers on the ports. Running requests end with the old handlers. Exports may take long, so
-// they end early if the new policy decides differently for their callers. The old viewer is closed after its
-// last request.
+// replaceHandlers puts new handlers on the ports. Running requests still use the old handlers. Exports may take
+// long, so an export ends early if the new policy decides differently for its caller. The old viewer is closed
+// after its last request.
 func (e *enforcer) replaceHandlers(d *handlerSet) {
 	e.exports.replace(d.policy)
 	e.current.Store(d)
@@ -292,7 +294,7 @@ func (e *enforcer) replaceHandlers(d *handlerSet) {
 			e.log.Error("close the former viewer", "err", err)
 		}
 	})
-	if who := d.policy.people; who != nil { // end the sessions of people who may no longer sign in
+	if who := d.policy.people; who != nil { // the sessions of people who may no longer sign in end
 		ctx, cancel := context.WithTimeout(context.Background(), kvTimeout)
 		defer cancel()
 		if err := who.EndGone(ctx); err != nil {
@@ -303,5 +305,5 @@ func (e *enforcer) replaceHandlers(d *handlerSet) {
 	e.settings.policies.Add(1)
 }
 
-// kvTimeout is the longest time to write values.
+// kvTimeout is the maximum time for writing values to the KV store.
 const kvTimeout = 5 * time.Second

@@ -1,4 +1,4 @@
-// Search: builds the search of a policy from the gate and the annotations.
+// This file builds the search of a policy from the gate and the annotations.
 
 package app
 
@@ -25,14 +25,14 @@ func (b *builder) newSearch(cfg *config.Settings, p policy) (*search.Searcher, e
 	return search.New(o)
 }
 
-// annotations are the texts that people wrote on records; store.DB implements it.
+// annotations are the notes and marks that people put on records; store.DB implements it.
 type annotations interface {
 	Annotation(source, kind, id string) *understudy.Annotation
 	Annotations(source, kind string) []*understudy.Annotation
 	AnnotationsVersion() int64
 }
 
-// annotated restricts annotations to callers who may write them.
+// annotated shows annotations only to callers who may write them.
 type annotated struct {
 	annotations
 	gate *access.Gate
@@ -43,7 +43,7 @@ func (a annotated) CanSeeAnnotations(c understudy.Caller, source string) bool {
 	return a.gate.CheckPermission(c, source, access.PermitNote) == nil
 }
 
-// searchGate adapts the gate to the search.
+// searchGate makes the gate usable as lang.Gate for the search.
 type searchGate struct{ gate *access.Gate }
 
 // CanSee implements lang.Gate.

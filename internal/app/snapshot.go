@@ -1,4 +1,4 @@
-// Snapshot: collects the counts of all packages for /-/stats and metrics.
+// This file collects the counters of all packages for /-/stats and metrics.
 
 package app
 
@@ -32,7 +32,7 @@ import (
 	"understudy/upstream"
 )
 
-// figures reads the counts of all packages.
+// figures reads the counters of all packages.
 type figures struct {
 	started  *config.Settings
 	settings *liveSettings
@@ -51,11 +51,11 @@ type figures struct {
 	exports  *exports
 	inForce  func() *handlerSet
 	traffic  *traffic
-	// uncounted says that the home page could not count the records; the error is logged only once.
+	// uncounted is true if the home page could not count the records. The error is logged only once.
 	uncounted atomic.Bool
 }
 
-// newFigures returns the figures, with the saved counts of the last day.
+// newFigures returns a figures with the saved counts of the last day.
 func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *figures {
 	t := &traffic{recent: map[string]*recent{}, refusedWrites: map[string]*atomic.Int64{}}
 	var names []string
@@ -79,7 +79,7 @@ func (h *figures) checkStore(ctx context.Context) error {
 	return err
 }
 
-// readSnapshot collects the counts of all packages.
+// readSnapshot collects the counters of all packages.
 func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
 		Sources:  map[string]diagnostics.Source{},
@@ -193,12 +193,12 @@ func (h *figures) sourceLimits(name string, c request.SentCounts) map[string]req
 	return limits
 }
 
-// readProcess returns what the process uses; a value that can't be read is 0.
+// readProcess returns the resources that the process uses. A value that can't be read is 0.
 func readProcess() diagnostics.Process {
 	p := diagnostics.Process{Goroutines: runtime.NumGoroutine()}
 	if dir, err := os.Open("/proc/self/fd"); err == nil {
 		if names, err := dir.Readdirnames(-1); err == nil {
-			p.Descriptors = len(names) - 1 // without the descriptor of this directory
+			p.Descriptors = len(names) - 1 // the descriptor of the listed directory itself does not count
 		}
 		_ = dir.Close()
 	}
@@ -210,12 +210,12 @@ func readProcess() diagnostics.Process {
 	return p
 }
 
-// knownScores returns the scores of a kind's lists, without lists that have no score yet.
+// knownScores returns the scores of a kind's lists. It leaves out lists that have no score yet.
 func knownScores(all []request.ListScore, kind string) []request.ListScore {
 	return slices.DeleteFunc(slices.Clone(all), func(s request.ListScore) bool { return s.Kind != kind || !s.IsNotable() })
 }
 
-// walkStats adds the state of a kind's walks to its figures.
+// walkStats adds the state of a kind's walks to the figures of the kind.
 func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
 	s, err := h.walker.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
@@ -232,7 +232,7 @@ func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnos
 	return nil
 }
 
-// times returns the response times of a source's upstream, by kind and reason.
+// times returns the response times of a source's upstream, by kind and reason of the request.
 func (h *figures) times(source string) []diagnostics.Times {
 	each, _ := h.clients[source].Times()
 	out := make([]diagnostics.Times, 0, len(each))
@@ -243,12 +243,12 @@ func (h *figures) times(source string) []diagnostics.Times {
 	return out
 }
 
-// spending returns which requests a source was sent recently.
+// spending returns the requests that were recently sent to a source.
 func (h *figures) spending(source string) []request.Spending {
 	return h.clients[source].Spending(h.names.NameOf)
 }
 
-// hourlySpending returns how many requests a source was sent in each hour of the last day.
+// hourlySpending returns how many requests were sent to a source in each hour of the last day.
 func (h *figures) hourlySpending(source string) (out []request.Spending) {
 	for _, one := range h.spending(source) {
 		from := one.From.Truncate(time.Hour).UTC()
@@ -260,7 +260,7 @@ func (h *figures) hourlySpending(source string) (out []request.Spending) {
 	return slices.DeleteFunc(out, func(s request.Spending) bool { return s.Requests() == 0 })
 }
 
-// milliseconds returns a summary of seconds in milliseconds, to the microsecond.
+// milliseconds returns a summary of durations in seconds as milliseconds, rounded to the microsecond.
 func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 	ms := func(seconds float64) float64 { return float64(int64(seconds*1e6+0.5)) / 1e3 }
 	return diagnostics.Spread{Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min),

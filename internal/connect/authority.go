@@ -1,4 +1,5 @@
-// Authority: a certificate authority of this machine, and certificates for the hosts that it may sign.
+// This file contains a certificate authority of this machine. It issues certificates for the hosts that it may
+// sign.
 
 package connect
 
@@ -29,32 +30,33 @@ import (
 	"understudy/internal/smallfile"
 )
 
-// How long certificates are valid. All begin in the past, because clocks differ.
+// How long certificates are valid. Every certificate is valid from a time in the past, because clocks differ.
 const (
 	authorityLife = 5 * 365 * 24 * time.Hour
-	authorityLeft = 60 * 24 * time.Hour // if less is left at a start, the authority's certificate is renewed
+	authorityLeft = 60 * 24 * time.Hour // if the authority's certificate is valid for less time at a start, it is renewed
 	hostLife      = 24 * time.Hour
-	hostLeft      = 8 * time.Hour // if less is left, a host's certificate is renewed
+	hostLeft      = 8 * time.Hour // if a host's certificate is valid for less time, it is renewed
 	clockSkew     = time.Hour
 )
 
 // Authority signs certificates for some hosts only. Its own certificate contains this restriction (RFC 5280,
-// 4.2.1.10), so that programs trust it only for these hosts. Its key is only stored in a file of the data
-// folder. Certificates of hosts are kept in memory. It is safe for concurrent use.
+// 4.2.1.10), so that clients trust it only for these hosts. Its key is stored only in a file of the data folder.
+// Certificates of hosts are kept in memory. It is safe for concurrent use.
 type Authority struct {
 	now   func() time.Time
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	path  string // the file of the certificate
+	path  string // the path of the certificate's file
 	hosts []string
 
 	mu     sync.Mutex
-	issued map[string]*tls.Certificate // issued certificates by host
+	issued map[string]*tls.Certificate // the issued certificates by host
 }
 
-// OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same
-// key if the certificate has other hosts or expires soon; made says so. Programs that trust the old certificate
-// still work for the hosts that are in both. Only one server at a time may use the authority.
+// OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same key if
+// the certificate has other hosts or expires soon. made is true if it created or renewed the certificate. Clients
+// that trust the old certificate still work for the hosts that are in both. Only one server at a time may use the
+// authority.
 func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authority, made bool, err error) {
 	a = &Authority{now: now, path: filepath.Join(dir, datadir.AuthorityFile), hosts: slices.Compact(slices.Sorted(slices.Values(hosts))),
 		issued: map[string]*tls.Certificate{}}
@@ -76,7 +78,7 @@ func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authori
 	return a, true, nil
 }
 
-// isCurrent reports whether the certificate belongs to the key, has the same hosts, and is valid for some time.
+// isCurrent reports whether the certificate belongs to the key, has the same hosts, and is valid for long enough.
 func (a *Authority) isCurrent() bool {
 	now := a.now()
 	return a.key.PublicKey.Equal(a.cert.PublicKey) && a.cert.IsCA && a.cert.PermittedDNSDomainsCritical &&
@@ -116,7 +118,7 @@ func (a *Authority) renew() error {
 	if err := datadir.WriteFile(a.path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
 		return err
 	}
-	return os.Chmod(a.path, 0o644) // other users must be able to read it, and it contains no secret
+	return os.Chmod(a.path, 0o644) // other users must be able to read the certificate, which contains no secret
 }
 
 // Path returns the path of the certificate's file, which does not contain the key.
@@ -195,7 +197,8 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("%s is no key of ours; remove it to have a new one made", path) // the parser's error may quote the key
+		// the parser's error may quote the key, so it is not used
+		return nil, fmt.Errorf("%s is no key of ours; remove it to have a new one made", path)
 	}
 	return ec, nil
 }

@@ -1,12 +1,12 @@
-// Connect: an HTTP proxy for the method CONNECT.
+// This file contains an HTTP proxy for the method CONNECT.
 
-// Package connect is an HTTP proxy that programs find by environment variables. For the hosts of sources it
-// serves the requests in a tunnel itself, with certificates of this machine's authority. Other hosts are
-// refused or tunnelled unchanged.
+// Package connect is an HTTP proxy that clients find by environment variables. For the hosts of sources it serves
+// the requests in a tunnel itself, with certificates of this machine's authority. It refuses other hosts, or
+// tunnels their bytes unchanged.
 //
-//	program -> CONNECT host -> a source's host: TLS ends here -> handler of the source
-//	                        -> a host of Tunnel: bytes pass
-//	                        -> any other: 403
+//	client -> CONNECT host -> a source's host: TLS ends here -> handler of the source
+//	                       -> a host of Tunnel: bytes pass
+//	                       -> any other: 403
 package connect
 
 import (
@@ -29,7 +29,7 @@ import (
 	"understudy/kit/limiter"
 )
 
-// The timeouts at the begin of a tunnel.
+// The timeouts at the beginning of a tunnel.
 const (
 	dialTimeout  = 10 * time.Second
 	greetTimeout = 10 * time.Second // how long the client may take to receive the response to CONNECT
@@ -42,18 +42,18 @@ const maxTunnels = 64
 type Options struct {
 	Authority *Authority
 	Origins   []Origin // the addresses for which this server ends TLS
-	Tunnel    []string // other hosts that are tunnelled (CheckTunnel); none: all are refused
+	Tunnel    []string // the other hosts that are tunnelled (see CheckTunnel); if empty, all other hosts are refused
 	// AllowPrivate permits tunnels to this machine and to private networks.
 	AllowPrivate bool
-	Tunnels      int           // the maximum number of concurrent tunnels to other hosts; 0 = 64
-	Idle         time.Duration // a tunnel without traffic ends after this time; 0 = 2 minutes
-	Greet        time.Duration // how long a client may take for the TLS handshake; 0 = 10 seconds
+	Tunnels      int           // the maximum number of concurrent tunnels to other hosts; 0 means 64
+	Idle         time.Duration // the time without traffic after which a tunnel ends; 0 means 2 minutes
+	Greet        time.Duration // how long a client may take for the TLS handshake; 0 means 10 seconds
 	Log          *accesslog.Log
-	Now          func() time.Time // nil means time.Now
+	Now          func() time.Time // the clock; nil means time.Now
 }
 
-// Proxy is an http.Handler for CONNECT. Its connections to hosts of sources are accepted from Listener,
-// decrypted. It is safe for concurrent use.
+// Proxy is an http.Handler for CONNECT. The server behind it accepts connections to hosts of sources, already
+// decrypted, from Listener. Proxy is safe for concurrent use.
 type Proxy struct {
 	o       Options
 	inside  *listener
@@ -61,7 +61,7 @@ type Proxy struct {
 	dialer  *net.Dialer
 	limiter *limiter.Limiter
 	ports   map[string]string // the ports of origins, by host
-	ctx     context.Context   // its end closes all tunnels
+	ctx     context.Context   // when it ends, all tunnels close
 	end     context.CancelFunc
 	running sync.WaitGroup
 	counts  counts
@@ -92,10 +92,10 @@ func New(o Options) *Proxy {
 // its handshake, without a deadline.
 func (p *Proxy) Listener() net.Listener { return p.inside }
 
-// End ends all tunnels to other hosts and all handshakes, and prevents new ones. It does not wait.
+// End ends all tunnels to other hosts and all handshakes, and prevents new tunnels. It does not wait.
 func (p *Proxy) End() { p.end() }
 
-// Close does the same as End and waits for the tunnels.
+// Close does what End does, and waits until the tunnels have ended.
 func (p *Proxy) Close() error {
 	p.end()
 	err := p.inside.Close()
@@ -103,7 +103,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// getCertificate returns the certificate of the tunnel's host. TLS for any other host fails.
+// getCertificate returns the certificate for the tunnel's host. A TLS handshake for any other host fails.
 func (p *Proxy) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c, ok := hello.Conn.(*conn)
 	if !ok || !strings.EqualFold(hello.ServerName, c.host) {
@@ -138,7 +138,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter makes the TLS handshake and passes the client's connection to the server inside.
+// enter performs the TLS handshake and passes the client's connection to the server behind Listener.
 func (p *Proxy) enter(w http.ResponseWriter, host string) {
 	nc, err := p.takeConnection(w)
 	if err != nil {
@@ -175,7 +175,7 @@ func refuseHTTP(err error) {
 	}
 }
 
-// takeConnection takes over a client's connection and confirms the tunnel to the client.
+// takeConnection takes over a client's connection from net/http and confirms the tunnel to the client.
 func (p *Proxy) takeConnection(w http.ResponseWriter) (net.Conn, error) {
 	nc, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -216,13 +216,13 @@ func (p *Proxy) log(r *http.Request, status int, bytes int64, began time.Time) {
 	p.o.Log.Add(&line)
 }
 
-// bufferedConn is a connection of which some bytes were already read into a buffer.
+// bufferedConn is a connection from which some bytes were already read into a buffer.
 type bufferedConn struct {
 	net.Conn
 	buffer *bufio.Reader
 }
 
-// Read reads the buffered bytes first.
+// Read returns the buffered bytes first, then bytes of the connection.
 func (e *bufferedConn) Read(b []byte) (int, error) {
 	if e.buffer.Buffered() > 0 {
 		return e.buffer.Read(b)
@@ -230,5 +230,5 @@ func (e *bufferedConn) Read(b []byte) (int, error) {
 	return e.Conn.Read(b)
 }
 
-// CloseWrite ends the sending direction, if the wrapped connection supports it.
+// CloseWrite closes the sending direction, if the wrapped connection supports this.
 func (e *bufferedConn) CloseWrite() error { return closeWrite(e.Conn) }

@@ -1,4 +1,4 @@
-// Counts: counts tunnels and refused requests.
+// This file counts tunnels and refused requests.
 
 package connect
 
@@ -8,15 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// Stats are the counts of a proxy. Open, Other and OtherLimit are current values; the others count since the start.
+// Stats are the counters of a proxy. Open, Other and OtherLimit are current values. The other fields count since
+// the start.
 type Stats struct {
-	Open       int64 `json:"open"`  // tunnels to hosts of sources that are open
-	Made       int64 `json:"made"`  // tunnels to hosts of sources since the start
-	Other      int64 `json:"other"` // tunnels to other hosts that are open
+	Open       int64 `json:"open"`  // the number of open tunnels to hosts of sources
+	Made       int64 `json:"made"`  // the number of tunnels to hosts of sources since the start
+	Other      int64 `json:"other"` // the number of open tunnels to other hosts
 	OtherMade  int64 `json:"other_made"`
-	OtherLimit int64 `json:"other_limit"` // the maximum of Other
-	Refused    int64 `json:"refused"`     // requests with a 4xx or 503 response
-	Failed     int64 `json:"failed"`      // requests for other hosts that could not be reached: 502
+	OtherLimit int64 `json:"other_limit"` // the maximum number of open tunnels to other hosts
+	Refused    int64 `json:"refused"`     // the number of requests with a 4xx or 503 response
+	Failed     int64 `json:"failed"`      // the number of requests (status 502) for other hosts that could not be reached
 }
 
 // counts are the counters of a proxy.
@@ -35,7 +36,7 @@ func (p *Proxy) Stats() Stats {
 type conn struct {
 	net.Conn
 	host    string // the host of the tunnel
-	onClose func() // reduces the count of open tunnels, once
+	onClose func() // decrements the count of open tunnels; effective only once
 }
 
 // newConn wraps a connection and counts it as open.

@@ -1,4 +1,4 @@
-// Inside: the handlers for requests in tunnels to hosts of sources.
+// This file handles requests in tunnels to hosts of sources.
 
 package connect
 
@@ -17,12 +17,12 @@ import (
 // Origin is an address of a source's upstream that this server serves itself.
 type Origin struct {
 	Host, Port string
-	Base       string // the beginning of all paths, without a trailing slash
-	url        string // the beginning of absolute URLs
+	Base       string // the beginning of all paths at this address, without a trailing slash
+	url        string // the beginning of absolute URLs at this address
 }
 
-// Origins returns the addresses that callers of a source use: upstream if it is an https URL with a host name,
-// else the hosts of the spec. An IP address is left out, because there is no certificate for it.
+// Origins returns the addresses that callers of a source use. This is upstream if it is an https URL with a host
+// name, else the hosts of the spec. An IP address is left out, because there is no certificate for it.
 func Origins(s *spec.Spec, upstream string) (all []Origin) {
 	if at, ok := originOf(upstream); ok {
 		return []Origin{at}
@@ -46,7 +46,7 @@ func originOf(text string) (Origin, bool) {
 	return at, true
 }
 
-// URLs returns a function that returns, for a path of a source, the beginning of the upstream's absolute URLs.
+// URLs returns a function from a path of a source to the beginning of the upstream's absolute URLs for that path.
 func URLs(s *spec.Spec, upstream string) func(path string) string {
 	all := Origins(s, upstream)
 	return func(path string) string {
@@ -70,7 +70,7 @@ type Served struct {
 	http.Handler
 }
 
-// NewHandler returns the handler for requests in tunnels. It passes each request to the handler of the tunnel's
+// NewHandler returns the handler for requests in tunnels. It passes each request to the handler for the tunnel's
 // host. A request that names another host gets status 421 (RFC 9110, 7.4).
 func NewHandler(all []Served) http.Handler {
 	by := map[string]Served{}
@@ -129,7 +129,7 @@ type listener struct {
 	once   sync.Once
 }
 
-// Accept waits for a connection.
+// Accept waits for the next connection that the proxy has taken over.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -139,7 +139,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Accepted connections stay open.
+// Close ends Accept. Accepted connections remain open.
 func (l *listener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
 
 // Addr returns a placeholder, because the listener has no address.

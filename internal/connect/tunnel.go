@@ -1,4 +1,4 @@
-// Tunnel: passes bytes to and from other hosts unchanged.
+// This file passes bytes to and from other hosts unchanged.
 
 package connect
 
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// CheckTunnel returns an error for an invalid host of Options.Tunnel. Valid are NAME, *.NAME for all hosts
+// CheckTunnel returns an error for an invalid entry of Options.Tunnel. Valid entries are NAME, *.NAME for all hosts
 // below it, and *, each with :PORT if the port is not 443.
 func CheckTunnel(text string) error {
 	host, port := pattern(text)
@@ -35,7 +35,7 @@ func CheckTunnel(text string) error {
 	return nil
 }
 
-// pattern returns the host pattern and the port of an entry.
+// pattern returns the host pattern and the port of an entry of Options.Tunnel.
 func pattern(text string) (host, port string) {
 	if host, port, err := net.SplitHostPort(text); err == nil {
 		return host, port
@@ -43,7 +43,7 @@ func pattern(text string) (host, port string) {
 	return strings.Trim(text, "[]"), "443"
 }
 
-// matchTunnel reports whether a host matches an entry.
+// matchTunnel reports whether a host and port match an entry of Options.Tunnel.
 func matchTunnel(all []string, host, port string) bool {
 	for _, text := range all {
 		name, at := pattern(text)
@@ -57,7 +57,7 @@ func matchTunnel(all []string, host, port string) bool {
 	return false
 }
 
-// splitAuthority returns the host and port of CONNECT (RFC 9112, 3.2.3) in canonical form.
+// splitAuthority returns the host and port of a CONNECT request (RFC 9112, 3.2.3) in canonical form.
 func splitAuthority(text string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(text)
 	if err != nil {
@@ -81,8 +81,8 @@ func isInvalidHostRune(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// openTunnel connects to another host and passes bytes both ways until both directions have ended or there is
-// no traffic. The IP address is checked after the name was resolved.
+// openTunnel connects to another host and passes bytes both ways until both directions have ended or there is no
+// traffic. The IP address is checked after the name was resolved.
 func (p *Proxy) openTunnel(w http.ResponseWriter, r *http.Request, address string) {
 	p.running.Add(1)
 	defer p.running.Done()
@@ -117,16 +117,16 @@ func (p *Proxy) openTunnel(w http.ResponseWriter, r *http.Request, address strin
 }
 
 // pass passes bytes both ways and returns how many bytes were received from the far end. It ends when both
-// directions have ended, after an error, when there is no traffic for the idle time, and with the proxy.
+// directions have ended, after an error, after the idle time without traffic, and when the proxy ends.
 func (p *Proxy) pass(near, far net.Conn) (received int64) {
 	defer context.AfterFunc(p.ctx, func() { _ = near.Close(); _ = far.Close() })()
-	var moved atomic.Int64 // the time of the last traffic
+	var moved atomic.Int64 // the time of the last traffic in either direction
 	moved.Store(p.o.Now().UnixNano())
 	var both sync.WaitGroup
 	way := func(to, from net.Conn) int64 {
 		n, err := p.move(to, from, &moved)
 		if err == nil {
-			err = closeWrite(to) // the other direction may go on
+			err = closeWrite(to) // only this direction has ended, and the other may continue
 		}
 		if err != nil {
 			_, _ = near.Close(), far.Close()
@@ -163,7 +163,7 @@ func (p *Proxy) move(to, from net.Conn, moved *atomic.Int64) (n int64, err error
 		case errors.Is(err, io.EOF):
 			return n, nil
 		case errors.Is(err, os.ErrDeadlineExceeded) && p.o.Now().Sub(time.Unix(0, moved.Load())) < p.o.Idle:
-			// The other direction has traffic.
+			// The other direction still has traffic, so the tunnel is not idle.
 		default:
 			return n, err
 		}
@@ -173,7 +173,7 @@ func (p *Proxy) move(to, from net.Conn, moved *atomic.Int64) (n int64, err error
 // halfCloser is a connection whose sending direction can be closed.
 type halfCloser interface{ CloseWrite() error }
 
-// closeWrite closes the sending direction of a connection, if that is supported.
+// closeWrite closes the sending direction of a connection, if the connection supports this.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(halfCloser); ok {
 		return half.CloseWrite()

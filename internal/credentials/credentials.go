@@ -1,6 +1,5 @@
-// Credentials: those that were created while the server was running.
-
-// Package credentials creates, rotates and revokes credentials of programs. It stores no secrets, only a digest of each.
+// Package credentials creates, rotates and revokes the credentials of clients while the server runs. It stores no
+// secrets, only a digest of each secret.
 package credentials
 
 import (
@@ -22,12 +21,12 @@ import (
 // The limits of credentials.
 const (
 	maxCredentials = 1000
-	maxName        = 64 // maximum length of a name, in bytes
+	maxName        = 64 // the maximum length of a credential's name, in bytes
 	maxOverlap     = 30 * 24 * time.Hour
-	secretBytes    = 24 // random bytes of a secret: 192 bits
+	secretBytes    = 24 // the number of random bytes in a secret: 192 bits
 )
 
-// kvStart is the beginning of the names under which credentials are stored.
+// kvStart is the beginning of the names under which credentials are stored in the KV store.
 const kvStart = "credential/"
 
 // KV stores small values under names; store.DB implements it.
@@ -40,15 +39,15 @@ type KV interface {
 type Scope struct {
 	Source    string     `json:"source"`
 	Role      string     `json:"role"`
-	Allow     []string   `json:"allow,omitempty"`     // method and path pattern, such as "POST /path/*/x.json"
-	MaxStale  string     `json:"max_stale,omitempty"` // a duration such as 30s or 30d; "": the mirror's default
-	Expires   *time.Time `json:"expires,omitempty"`   // nil if the credential never expires
-	Rate      float64    `json:"rate,omitempty"`      // the maximum number of requests in Per; 0: no limit
-	Per       string     `json:"per,omitempty"`       // the period of Rate, from 1s to 24h; "": 1s
-	Addresses []string   `json:"addresses,omitempty"` // the address blocks that may use it; none: all
+	Allow     []string   `json:"allow,omitempty"`     // the permitted methods and path patterns, such as "POST /path/*/x.json"
+	MaxStale  string     `json:"max_stale,omitempty"` // a duration such as 30s or 30d; "" means the mirror's default
+	Expires   *time.Time `json:"expires,omitempty"`   // the time when the credential expires; nil if it never expires
+	Rate      float64    `json:"rate,omitempty"`      // the maximum number of requests in Per; 0 means no limit
+	Per       string     `json:"per,omitempty"`       // the period of Rate, from 1s to 24h; "" means 1s
+	Addresses []string   `json:"addresses,omitempty"` // the address blocks from which the credential may be used; none means all
 }
 
-// ParsePer parses Per. The error says what is wrong with it.
+// ParsePer parses the period Per. Its error says what is wrong with the text.
 func (s *Scope) ParsePer() (time.Duration, error) {
 	if s.Per == "" {
 		return time.Second, nil
@@ -60,7 +59,7 @@ func (s *Scope) ParsePer() (time.Duration, error) {
 	return d, nil
 }
 
-// RateText returns the rate in words, or "" if there is none.
+// RateText returns the rate in words, or "" if there is no limit.
 func (s *Scope) RateText() string {
 	switch per, err := s.ParsePer(); {
 	case s.Rate <= 0 || err != nil:
@@ -85,7 +84,7 @@ type Secret struct {
 	User   string     `json:"user"`
 	Digest []byte     `json:"digest,omitempty"` // SHA-256 is enough, because the secret is random
 	Made   time.Time  `json:"made"`
-	Until  *time.Time `json:"until,omitempty"` // when it expires; nil: with the credential
+	Until  *time.Time `json:"until,omitempty"` // when the secret expires; nil means together with the credential
 }
 
 // Shown is a new credential with its secret. The secret cannot be shown again.
@@ -95,10 +94,11 @@ type Shown struct {
 	Secret string `json:"secret"`
 }
 
-// Form returns the beginnings of users and secrets of a source, so that they look like the provider's own.
+// Form returns the beginnings that users and secrets of a source must have to look like the provider's own.
 type Form func(source string) (user, secret string)
 
-// Book has all credentials. A change is stored when its method returns. Book is safe for concurrent use.
+// Book contains all credentials that were created at run time. A change is stored when its method returns. Book is
+// safe for concurrent use.
 type Book struct {
 	kv   KV
 	now  func() time.Time
@@ -109,17 +109,17 @@ type Book struct {
 	recent []recent
 }
 
-// recent is a credential that a form has just created. A second click on the form's button gets the same response.
+// recent is a credential that a form has just created. If the same form is sent again, it gets the same response.
 type recent struct {
 	once  string
 	at    time.Time
 	shown Shown
 }
 
-// resendTime is how long a form may be sent again.
+// resendTime is the time in which a form that is sent again gets the same credential.
 const resendTime = time.Minute
 
-// Open reads the credentials of a store.
+// Open reads the credentials from a store.
 func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, error) {
 	kept, err := kv.ReadValues(ctx, kvStart)
 	if err != nil {
@@ -150,7 +150,7 @@ func (b *Book) All() []Credential {
 	return all
 }
 
-// CheckName returns an error for a name that is unsuitable for logs and commands.
+// CheckName returns an error if a name is unsuitable for logs and commands.
 func CheckName(name string) error {
 	odd := strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
@@ -168,10 +168,10 @@ func (b *Book) Has(name string) bool {
 	return b.all[name] != nil
 }
 
-// Make creates a credential. The caller has checked name and scope. once identifies the form that asks for it,
-// or is "". If the same form is sent again within a minute, it gets the same credential, from memory. Errors:
-// ErrInvalid if the name exists, there are too many credentials, or the expiry is not in the future;
-// ErrNotStored.
+// Make creates a credential. The caller must have checked name and scope. once identifies the form that requests
+// the credential, or is "". If the same form is sent again within a minute, it gets the same credential, from
+// memory. Errors: ErrInvalid if the name exists, if there are too many credentials, or if the expiry is not in the
+// future; ErrNotStored.
 func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Shown, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,8 +202,8 @@ func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Sho
 	return shown, nil
 }
 
-// Rotate gives a credential a new secret. The old secrets stay valid for overlap. Errors: ErrNotFound;
-// ErrInvalid if the overlap is too long; ErrNotStored.
+// Rotate gives a credential a new secret. The old secrets stay valid for the time overlap. Errors: ErrNotFound;
+// ErrInvalid if overlap is too long; ErrNotStored.
 func (b *Book) Rotate(ctx context.Context, name string, overlap time.Duration) (Shown, error) {
 	if overlap < 0 || overlap > maxOverlap {
 		return Shown{}, fmt.Errorf("credentials: %w: an overlap lasts 0s to %s", understudy.ErrInvalid, maxOverlap)
@@ -267,7 +267,7 @@ func random(n int) string {
 	return hex.EncodeToString(raw)
 }
 
-// save stores a credential, and keeps it in memory if it was stored.
+// save stores a credential. If that succeeds, it also updates the credential in memory.
 func (b *Book) save(ctx context.Context, c *Credential) error {
 	value, err := json.Marshal(c)
 	if err != nil {
@@ -280,8 +280,8 @@ func (b *Book) save(ctx context.Context, c *Credential) error {
 	return nil
 }
 
-// ParseDate parses a day (its first moment in UTC), a time in RFC 3339, or a duration, which shift adds to the
-// present or subtracts from it.
+// ParseDate parses a day (its first moment in UTC), a time in RFC 3339, or a duration. For a duration it returns
+// the result of shift, which adds the duration to the present time or subtracts it.
 func ParseDate(text string, shift func(time.Duration) time.Time) (time.Time, error) {
 	if d, err := understudy.ParseDuration(text); err == nil && d > 0 {
 		return shift(d), nil

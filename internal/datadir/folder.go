@@ -18,26 +18,26 @@ import (
 type Dir struct {
 	Path  string
 	lock  *os.File
-	temp  bool   // Close removes the folder
+	temp  bool   // whether Close removes the folder
 	Token string // the token that commands send to the server
 }
 
-// Running is the content of run.json: how to reach the server that uses a data folder. A program that can read
-// the file can send commands to the server.
+// Running is the content of run.json: how to reach the server that uses a data folder. A process that can read the
+// file can send commands to the server.
 type Running struct {
 	PID    int    `json:"pid"`
 	Viewer string `json:"viewer"` // the URL of the viewer
 	Token  string `json:"token"`
 }
 
-// InUseError is the error of Open if another server uses the folder.
+// InUseError is the error of Open if a server already uses the folder.
 type InUseError struct {
 	error
-	server Running // the other server; zero if run.json could not be read
+	server Running // the server that uses the folder; zero if run.json could not be read
 }
 
-// Open locks the data folder and creates it if needed. If another server uses the folder, it returns a
-// InUseError that names that server. With temp, Close removes the folder.
+// Open locks the data folder and creates it if needed. If another server uses the folder, it returns an InUseError
+// that names that server. If temp is true, Close removes the folder.
 func Open(path string, temp bool) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
@@ -65,12 +65,13 @@ func Open(path string, temp bool) (*Dir, error) {
 	return nil, InUseError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), info}
 }
 
-// ownFiles are the prefixes of the names of all files that Understudy creates in a data folder.
+// ownFiles are the beginnings of the names of all files that Understudy creates in a data folder.
 var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
 	AuthorityFile, AuthorityKeyFile, "intents", "profiles", ".new-"}
 
-// restrictAccess removes the rights of group and others from a data folder that has only Understudy's files. A folder with
-// other files keeps its mode, because it has another purpose too. Understudy's files in it have their own mode.
+// restrictAccess removes the rights of group and others from a data folder that contains only Understudy's files. A
+// folder with other files keeps its mode, because it has another purpose too. Understudy's files in the folder have
+// their own mode.
 func restrictAccess(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
@@ -116,7 +117,7 @@ func WriteFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // fails after the file was renamed
+	defer os.Remove(tmp.Name()) // fails if the file was renamed, which is the normal case
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Sync()
 	}
@@ -129,10 +130,10 @@ func WriteFile(path string, data []byte) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// Close unlocks the folder and removes run.json. It removes a temporary folder.
+// Close unlocks the folder and removes run.json. If the folder is temporary, Close removes it.
 func (f *Dir) Close() error {
 	if f.temp {
-		err := f.lock.Close() // before removing the folder, because Windows cannot remove an open file
+		err := f.lock.Close() // closed before the folder is removed, because Windows cannot remove an open file
 		return errors.Join(err, os.RemoveAll(f.Path))
 	}
 	err := os.Remove(filepath.Join(f.Path, "run.json"))
@@ -142,8 +143,8 @@ func (f *Dir) Close() error {
 	return errors.Join(err, f.lock.Close())
 }
 
-// OpenOrFindServer opens a data folder. If a server uses the folder, it returns that server instead and dir is nil.
-// The caller closes dir.
+// OpenOrFindServer opens a data folder. If a server uses the folder, it returns how to reach that server, and dir
+// is nil. The caller must close dir.
 func OpenOrFindServer(data string) (server *Running, dir *Dir, err error) {
 	dir, err = Open(data, false)
 	var held InUseError
@@ -153,7 +154,7 @@ func OpenOrFindServer(data string) (server *Running, dir *Dir, err error) {
 	return nil, dir, err
 }
 
-// DatabasePath returns the path of the database, or dsn if it is not empty.
+// DatabasePath returns dsn if it is not empty, else the path of the database in the folder.
 func (f *Dir) DatabasePath(dsn string) string {
 	if dsn != "" {
 		return dsn
@@ -164,11 +165,11 @@ func (f *Dir) DatabasePath(dsn string) string {
 // StoreFile is the name of the database in the data folder.
 const StoreFile = "understudy.db"
 
-// MediaFolder is the name of the folder for the contents of records, such as audio files.
+// MediaFolder is the name of the folder for the media contents of records, such as audio files.
 const MediaFolder = "media"
 
-// AuditName is the name of the audit log's folder, and the prefix of the files with its key and its newest
-// checkpoints beside it.
+// AuditName is the name of the audit log's folder. The names of the files with the log's key and its newest
+// checkpoints begin with it.
 const AuditName = "audit"
 
 // AuthorityFile and AuthorityKeyFile are the files with the certificate and the key of the certificate

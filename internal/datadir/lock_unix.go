@@ -1,6 +1,6 @@
 //go:build unix
 
-// Locking a data folder with flock.
+// This file locks a data folder with flock.
 
 package datadir
 

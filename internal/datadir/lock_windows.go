@@ -1,4 +1,4 @@
-// Locking a data folder with LockFileEx.
+// This file locks a data folder with LockFileEx.
 
 package datadir
 

@@ -1,4 +1,4 @@
-// Credentials: commands that create, rotate and revoke credentials.
+// This file contains the commands that create, rotate and revoke credentials.
 
 package diagnostics
 
@@ -13,8 +13,8 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Credentials manages credentials; package app implements it. A change is in force when its method returns. The
-// errors are those of credentials.Book.
+// Credentials manages credentials; package app implements it. When a method returns, its change applies. The errors
+// are those of credentials.Book.
 type Credentials interface {
 	All() []credentials.Credential
 	Make(ctx context.Context, name string, s credentials.Scope, once string) (credentials.Shown, error)
@@ -25,7 +25,7 @@ type Credentials interface {
 // MakeCredential is the body of POST /-/credentials.
 type MakeCredential struct {
 	Name    string `json:"name"`
-	Expires string `json:"expires,omitempty"` // overrides the scope's expiry: see credentials.ParseDate
+	Expires string `json:"expires,omitempty"` // the expiry in place of the scope's expiry, see credentials.ParseDate
 	credentials.Scope
 }
 

@@ -1,7 +1,7 @@
-// Diagnostics: the snapshot for health and stats.
+// This file contains the snapshot of the process for health and stats.
 
-// Package diagnostics reports the state of the process: health, counters and
-// profiles. It also purges and erases data for callers with its token.
+// Package diagnostics reports the state of the process: health, counters and profiles. For callers with the token
+// of run.json, it also purges and erases data.
 package diagnostics
 
 import (
@@ -24,25 +24,26 @@ import (
 	"understudy/request"
 )
 
-// Snapshot is the state of the process at one moment. Its JSON is /-/stats. Names are only added, and counters only rise.
+// Snapshot is the state of the process at one moment. Its JSON is the response to /-/stats. Names are only added,
+// and counters only increase.
 type Snapshot struct {
 	Traffic                          // the traffic of all sources
 	Hot      request.Hot             `json:"hot"`
 	Store    store.Space             `json:"store"`
 	Sources  map[string]Source       `json:"sources"`
 	Limits   map[string]request.Load `json:"limits"` // the limits of the whole process, by name
-	Ports    map[string]Port         `json:"faces"`  // ports by name
+	Ports    map[string]Port         `json:"faces"`  // the ports by name
 	Process  Process                 `json:"process"`
 	Media    request.Media           `json:"media"`
 	Settings Settings                `json:"settings"`
-	LogMoved bool                    `json:"log_moved,omitempty"` // log.access names another file than the open one
+	LogMoved bool                    `json:"log_moved,omitempty"` // whether the setting log.access names another file than the open one
 	Jobs     jobs.Stats              `json:"jobs"`
 	Webhooks []request.Webhook       `json:"webhooks,omitempty"`
-	Erasing  erase.Waiting           `json:"erasing"` // records that wait for erasure
+	Erasing  erase.Waiting           `json:"erasing"` // the records that wait for erasure
 	Audit    *audit.Stats            `json:"audit,omitempty"`
 }
 
-// Traffic counts responses by their outcome, and the requests to the upstream for them.
+// Traffic counts responses by their outcome, and the requests to the upstream that these responses needed.
 type Traffic struct {
 	Requests  int64              `json:"requests"`
 	Warm      int64              `json:"warm"`
@@ -64,37 +65,37 @@ func (t *Traffic) Add(o *Traffic) {
 // Port describes a listening port.
 type Port struct {
 	Limits  map[string]request.Load `json:"limits"`
-	Express int64                   `json:"express"`           // responses of the express lane
-	Tunnels *connect.Stats          `json:"tunnels,omitempty"` // the counts of the CONNECT proxy; nil for other ports
+	Express int64                   `json:"express"`           // the number of responses of the express lane
+	Tunnels *connect.Stats          `json:"tunnels,omitempty"` // the counters of the forward proxy; nil for other ports
 }
 
 // Process describes the resources that the process uses.
 type Process struct {
 	Goroutines  int   `json:"goroutines"`
 	Descriptors int   `json:"fds"`
-	Resident    int64 `json:"rss"` // resident memory of the process, in bytes
+	Resident    int64 `json:"rss"` // the resident memory of the process, in bytes
 }
 
 // Settings says when the settings were last read.
 type Settings struct {
-	LoadedAt    time.Time `json:"loaded_at,omitzero"` // when the settings in force were read
+	LoadedAt    time.Time `json:"loaded_at,omitzero"` // when the current settings were read
 	NeedRestart []string  `json:"need_restart,omitempty"`
-	FailedAt    time.Time `json:"failed_at,omitzero"` // when reading failed, if the last reading failed
+	FailedAt    time.Time `json:"failed_at,omitzero"` // when reading the settings failed; zero if the last attempt succeeded
 	Error       string    `json:"error,omitempty"`
-	Policy      int64     `json:"policy"` // rises with every policy that is put in force
+	Policy      int64     `json:"policy"` // a number that increases with every policy that is applied
 }
 
-// Times are the response times of the upstream for reads of one kind and one reason, since the process began.
+// Times are the response times of the upstream for reads of one kind with one reason, since the process began.
 type Times struct {
-	Kind    string `json:"kind"` // "" = paths that the spec does not name
+	Kind    string `json:"kind"` // the kind's name, or "" for paths that the spec does not name
 	Reason  string `json:"reason"`
 	Answers int64  `json:"answers"`
-	Lost    int64  `json:"lost"`       // tries without any response
-	First   Spread `json:"first_byte"` // the time from sending the request to the response header
-	Whole   Spread `json:"whole"`      // the time from sending the request to the last byte
+	Lost    int64  `json:"lost"`       // the number of attempts without any response
+	First   Spread `json:"first_byte"` // the times from sending a request to the response header
+	Whole   Spread `json:"whole"`      // the times from sending a request to the last byte of the response
 }
 
-// Spread summarises durations, in milliseconds.
+// Spread summarises durations in milliseconds.
 type Spread struct {
 	Mean      float64 `json:"mean_ms"`
 	Deviation float64 `json:"deviation_ms"`
@@ -107,92 +108,98 @@ type Spread struct {
 
 // Source is the state of a source.
 type Source struct {
-	State     string          `json:"state"` // ok, down, credential or limited
+	State     string          `json:"state"` // the state of the upstream: ok, down, credential or limited
 	Why       string          `json:"why,omitempty"`
 	Since     time.Time       `json:"since,omitzero"`
 	NextProbe time.Time       `json:"next_probe,omitzero"`
 	Kinds     map[string]Kind `json:"kinds"`
 
 	Limits map[string]request.Load `json:"limits"`
-	Times  []Times                 `json:"times,omitempty"` // figures by kind and reason; only for callers who see everything
-	Spent  []request.Spending      `json:"spent,omitempty"` // figures by hour; only for callers who see everything
+	Times  []Times                 `json:"times,omitempty"` // the response times by kind and reason; only for callers who see everything
+	Spent  []request.Spending      `json:"spent,omitempty"` // the requests sent in each hour; only for callers who see everything
 
-	// Traffic replaces the traffic of all sources for a caller who sees only this source.
+	// Traffic is the traffic of this source. A caller who sees only this source gets it in place of the traffic of
+	// all sources.
 	Traffic Traffic `json:"-"`
 }
 
-// Kind says how much of a kind is stored.
+// Kind says how many records of a kind are stored, and how complete they are.
 type Kind struct {
-	Records    int64               `json:"records"`
-	Complete   bool                `json:"complete"`      // whether every record of the upstream is stored
-	Why        string              `json:"why,omitempty"` // why the kind is not complete, if it is synced
-	CaughtUpTo time.Time           `json:"caught_up_to,omitzero"`
-	Swept      time.Time           `json:"swept,omitzero"`     // when the oldest part of the kind was last walked
-	Sync       *request.Progress   `json:"sync,omitempty"`     // the progress of the sync, if the kind is synced
-	Lists      []request.ListScore `json:"lists,omitempty"`    // the lists whose agreement with the upstream was measured
-	NoClock    int64               `json:"no_clock,omitempty"` // records without a readable time, counted up to 1,000
+	Records    int64     `json:"records"`
+	Complete   bool      `json:"complete"`      // whether every record of the upstream is stored
+	Why        string    `json:"why,omitempty"` // why the kind is not complete, if it is synced
+	CaughtUpTo time.Time `json:"caught_up_to,omitzero"`
+	// when that part of the kind was walked that was not walked for the longest time
+	Swept   time.Time           `json:"swept,omitzero"`
+	Sync    *request.Progress   `json:"sync,omitempty"`     // the progress of the sync, if the kind is synced
+	Lists   []request.ListScore `json:"lists,omitempty"`    // the lists whose agreement with the upstream was measured
+	NoClock int64               `json:"no_clock,omitempty"` // the number of records without a readable time, counted up to 1,000
 }
 
-// Options are the functions that the handlers call. They are called concurrently and must honour their context.
+// Options are the functions that the handlers call, and other options. The functions are called concurrently and
+// must honour their context.
 type Options struct {
-	// Snapshot reads the counters.
+	// Snapshot reads the counters of the process.
 	Snapshot func(ctx context.Context) (Snapshot, error)
 	// Readable returns an error if the store cannot be read.
 	Readable func(ctx context.Context) error
-	// Ending reports whether shutdown has begun.
+	// Ending reports whether the shutdown of the process has begun.
 	Ending func() bool
-	// Loads returns when the settings were read; nil: unknown.
+	// Loads returns when the settings were read. If it is nil, this is unknown.
 	Loads func() Settings
-	// Person returns the caller of stats; health needs no caller.
+	// Person returns the caller of a request to /-/stats. /-/health needs no caller.
 	Person func(*http.Request) (understudy.Caller, error)
-	// All reports whether a caller sees every record of every source; nil: callers with the role all.
+	// All reports whether a caller sees every record of every source. If it is nil, these are the callers with the
+	// role all.
 	All func(understudy.Caller) bool
-	// Sees reports whether a caller sees anything of a kind; nil: only callers who see everything.
+	// Sees reports whether a caller sees anything of a kind. If it is nil, only callers who see everything do.
 	Sees func(c understudy.Caller, source, kind string) bool
-	// Bound reports whether row rules restrict a caller in any source; nil: they restrict no caller.
+	// Bound reports whether row rules restrict a caller in any source. If it is nil, they restrict no caller.
 	Bound func(understudy.Caller) bool
 	// Purge removes a page or a record. Its error wraps understudy.ErrInvalid for an unknown name.
 	Purge func(context.Context, Purge) (Purged, error)
-	// Erase lists records for erasing, or with Dry only counts them. Its errors are like those of Purge.
+	// Erase schedules records for erasure. If Dry is true, it only counts them. Its errors are like those of Purge.
 	Erase func(context.Context, Erase) (Erasing, error)
-	// Receipts returns receipts with numbers below before (0: all), the newest first.
+	// Receipts returns the receipts with numbers below before, the newest first. If before is 0, it returns all.
 	Receipts func(ctx context.Context, before int64, limit int) (Receipts, error)
-	// Index returns how far the indexes are. With anew it empties them first, so that they are built again.
-	// nil: there are no indexes.
+	// Index returns how many records the indexes have. If anew is true, it empties them first, so that they are
+	// built again. If Index is nil, there are no indexes.
 	Index func(ctx context.Context, anew bool) (Indexed, error)
-	// Reload reads the settings again and returns those that need a restart; nil: there is no settings file.
+	// Reload reads the settings again and returns the names of those that need a restart. If it is nil, there is no
+	// settings file.
 	Reload func(context.Context) (restart []string, err error)
-	// Credentials manages the credentials of programs; nil: none can be created.
+	// Credentials manages the credentials that are created at run time. If it is nil, no credential can be created.
 	Credentials Credentials
-	// Now returns the time from which the duration of a credential counts.
+	// Now returns the current time, from which the duration of a credential counts.
 	Now func() time.Time
-	// Explain returns what a role sees of a record; nil: not available. Its errors are those of
-	// access.Gate.ExplainRecord.
+	// Explain returns what a role sees of a record. Its errors are those of access.Gate.ExplainRecord. If Explain
+	// is nil, the command is not available.
 	Explain func(role, source, kind, id string) (*access.RecordExplanation, error)
-	// Audit records what commands do, before they do it; nil: nothing is recorded.
+	// Audit records what commands do, before they do it. If it is nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token is the token that purge, erase and reload requests need; "": they are refused.
+	// Token is the token that requests for purge, erase and reload must carry. If it is "", such requests are
+	// refused.
 	Token string
-	// Profiles takes profiles; nil: profiles are not available.
+	// Profiles takes profiles. If it is nil, profiles are not available.
 	Profiles *profile.Recorder
-	// ProfilePage shows the page of profiles to an admitted caller; nil: there is only JSON.
+	// ProfilePage shows the page of profiles to an admitted caller. If it is nil, profiles are shown only as JSON.
 	ProfilePage func(w http.ResponseWriter, r *http.Request, page *ProfilePage)
-	// ProfileRefused shows a browser why its caller was not admitted; nil: the error is sent as JSON.
+	// ProfileRefused shows a browser why its caller was not admitted. If it is nil, the error is sent as JSON.
 	ProfileRefused func(w http.ResponseWriter, r *http.Request, err error)
 	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
 	PublicURL string
-	Logger    *slog.Logger // nil means no log
+	Logger    *slog.Logger // receives log messages; nil means no log
 }
 
-// Diagnostics has the handlers of /-/health, /-/stats, /-/purge and others (see Routes). It is safe for
+// Diagnostics contains the handlers of /-/health, /-/stats, /-/purge and others (see Routes). It is safe for
 // concurrent use.
 type Diagnostics struct {
 	o          Options
-	unreadable atomic.Bool // whether the store could not be read; the error is logged once
+	unreadable atomic.Bool // whether the store could not be read at the last check, so that the error is logged once
 	forms      *http.CrossOriginProtection
 }
 
-// New returns the handlers. Every function of Options must be set, except those that say what nil means.
+// New returns a Diagnostics. Every function of Options must be set, except those whose comment says what nil means.
 func New(o Options) *Diagnostics {
 	understudy.SetDefaults(&o.Logger, nil)
 	if o.All == nil {
@@ -207,7 +214,7 @@ func New(o Options) *Diagnostics {
 	if o.Loads == nil {
 		o.Loads = func() Settings { return Settings{} }
 	}
-	forms, _ := jsonhttp.NewFormProtection(o.PublicURL) // a malformed URL adds no origin
+	forms, _ := jsonhttp.NewFormProtection(o.PublicURL) // an error is ignored, because a malformed URL adds no origin
 	return &Diagnostics{o: o, forms: forms}
 }
 
@@ -220,7 +227,7 @@ func Routes() []string {
 	}
 }
 
-// Handler returns the handler of all routes; any other path gets status 404.
+// Handler returns the handler of all routes. It answers any other path with status 404.
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())

@@ -1,5 +1,3 @@
-// Explain: shows what a role sees of a record, for the command.
-
 package diagnostics
 
 import (

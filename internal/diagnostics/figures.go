@@ -1,4 +1,4 @@
-// Figures: figures.txt describes each figure of /-/stats.
+// This file reads figures.txt, which describes each figure of /-/stats.
 
 package diagnostics
 
@@ -10,16 +10,16 @@ import (
 //go:embed figures.txt
 var figuresText string
 
-// Figure describes a figure of /-/stats. figures.txt explains its name and the kinds.
+// Figure describes a figure of /-/stats. figures.txt explains the names and kinds of figures.
 type Figure struct {
 	Name string `json:"name"`
-	Kind string `json:"kind"` // counter, gauge, state, time, label or limit
+	Kind string `json:"kind"` // the kind of figure: counter, gauge, state, time, label or limit
 	Unit string `json:"unit"` // the figure's unit, or ""
 	Help string `json:"help"`
-	Page string `json:"page,omitempty"` // the page of docs that explains the figure
+	Page string `json:"page,omitempty"` // the page of the documentation that explains the figure
 }
 
-// Figures returns the figures of figures.txt in their order, one for each name.
+// Figures returns the figures in the order of figures.txt, one for each name.
 func Figures() (all []Figure) {
 	for line := range strings.Lines(figuresText) {
 		cells := append(strings.Split(line, "|"), "")

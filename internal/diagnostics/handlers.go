@@ -1,4 +1,4 @@
-// Handlers: health for load balancers, stats for people with a role.
+// This file answers /-/health for load balancers, and /-/stats for people with a role.
 
 package diagnostics
 
@@ -18,20 +18,20 @@ import (
 	"understudy/request"
 )
 
-// healthTimeout is the longest time to read the store.
+// healthTimeout is the maximum time for reading the store.
 const healthTimeout = 2 * time.Second
 
 // health is the body of /-/health. It contains no secret and no record, because anyone may read it.
 type health struct {
 	Status  string   `json:"status"` // one of ok, degraded and down
 	Reasons []string `json:"reasons,omitempty"`
-	// LoadedAt is when the settings in force were read.
+	// LoadedAt is when the current settings were read.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 }
 
 // Health returns a handler that responds with 200 while reads can be served. The body says "degraded", with the
-// reasons, if an upstream has a problem or records cannot be saved. The status is 503 if the store cannot be
-// read or shutdown has begun.
+// reasons, if an upstream has a problem or records cannot be saved. The status is 503 if the store cannot be read
+// or the shutdown has begun.
 func (d *Diagnostics) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
@@ -65,7 +65,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 			h.Status, h.Reasons = "degraded", append(h.Reasons, why)
 		}
 	}
-	// Errors of the settings and of the audit log may name files, so only /-/stats shows them.
+	// An error of the settings or of the audit log may name files, so only /-/stats shows its text.
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
 	degraded(s.LogMoved, "the access log's file was moved or removed; send SIGHUP to open it again")
 	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)
@@ -107,9 +107,9 @@ func showFigures(context.Context, understudy.Caller, *http.Request) (any, error)
 	return map[string][]Figure{"figures": Figures()}, nil
 }
 
-// cut removes the counts of records that the caller may not see: kinds that are hidden from it, and the numbers
-// of changes and erasures of all kinds. A caller of a single source does not see the ports and the traffic of
-// others.
+// cut removes from a snapshot the counts of records that the caller may not see. These are the kinds hidden from
+// the caller, and the numbers of changes and erasures of all kinds. A caller of a single source does not see the
+// ports and the traffic of other sources.
 func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	s.Webhooks, s.Erasing, s.Audit = nil, erase.Waiting{}, nil
 	sources := map[string]Source{}
@@ -119,12 +119,12 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 			if d.o.Sees(caller, name, kind) {
 				k.Lists = slices.Clone(k.Lists)
 				for i := range k.Lists {
-					k.Lists[i].Field, k.Lists[i].Where = "", "" // the values name a field and a record
+					k.Lists[i].Field, k.Lists[i].Where = "", "" // Field and Where name a field and a record
 				}
 				kinds[kind] = k
 			}
 		}
-		src.Kinds, src.Times, src.Spent = kinds, nil, nil // the paths reveal what other callers requested, and who these callers are
+		src.Kinds, src.Times, src.Spent = kinds, nil, nil // the paths show what other callers requested, and who they are
 		if caller.Source == "" || caller.Source == name {
 			sources[name] = src
 		}
@@ -132,7 +132,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	if own := caller.Source; own != "" {
 		s.Ports = maps.Clone(s.Ports)
 		for name, port := range s.Ports {
-			port.Tunnels = nil // tunnels lead to all sources, so they tell about sources the caller may not see
+			port.Tunnels = nil // tunnels lead to all sources, also to sources that the caller may not see
 			s.Ports[name] = port
 		}
 		maps.DeleteFunc(s.Ports, func(name string, _ Port) bool {
@@ -153,8 +153,8 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	}
 }
 
-// hideVolatile removes figures that change with every record, for every caller. Otherwise a caller could
-// request a record and learn from the memory, disk or work of the response whether it exists.
+// hideVolatile removes, for every caller, figures that change with every record. Otherwise a caller could request a
+// record and learn from the change in memory, disk or work whether the record exists.
 func (s *Snapshot) hideVolatile() {
 	s.Traffic = Traffic{}
 	s.Hot = request.Hot{Limit: s.Hot.Limit}
@@ -169,7 +169,7 @@ func (s *Snapshot) hideVolatile() {
 	}
 }
 
-// bounds returns the limits without the current use.
+// bounds returns the limits without their current use.
 func bounds(limits map[string]request.Load) map[string]request.Load {
 	all := make(map[string]request.Load, len(limits))
 	for name, l := range limits {

@@ -1,4 +1,4 @@
-// Profiles: shows where this process spends memory and time, to callers who see everything.
+// This file shows where this process spends memory and time, to callers who see everything.
 
 package diagnostics
 
@@ -17,13 +17,13 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// defaultLength is the length of a profile if the request does not set it.
+// defaultLength is the duration of a profile if the request does not set it.
 const defaultLength = 10 * time.Second
 
-// profileGrace is how long the response of a profile may take beyond the profile's length.
+// profileGrace is how much longer than the profile itself the response with the profile may take.
 const profileGrace = time.Minute
 
-// ProfileList is the response of /-/profile with format=json and no id.
+// ProfileList is the response to /-/profile with format=json and no id.
 type ProfileList struct {
 	Taking *profile.Taking `json:"taking,omitempty"`
 	Kept   []profile.Kept  `json:"kept"`
@@ -31,8 +31,9 @@ type ProfileList struct {
 
 const profilesForAll = "profiles are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
 
-// profiles admits callers who see every record of every source, and requests from this machine with the token,
-// because a profile counts the work of every record. by is the caller's name.
+// profiles returns a handler that calls do for callers who see every record of every source, and for requests from
+// this machine with the token. Other callers are refused, because a profile counts the work of every record. by is
+// the caller's name.
 func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, by string) error) http.HandlerFunc {
 	api := &jsonapi.Options{Identify: d.admitUnrestricted(profilesForAll), Explain: d.explainProfile}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +53,7 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 		}
 		if err == nil {
 			if err = do(w, r, by); err != nil && r.Context().Err() != nil {
-				return // the client is gone
+				return // a write error means that the client has left
 			}
 		}
 		if err != nil {
@@ -67,7 +68,8 @@ func isCrossSite(r *http.Request) bool {
 	return site == "cross-site" || site == "same-site"
 }
 
-// explainProfile says when another profile ends, and hides errors of taking a profile.
+// explainProfile completes the error for a request while another profile is taken: it says when that profile ends.
+// It hides the text of internal errors.
 func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refusal) {
 	var busy *profile.BusyError
 	if errors.As(err, &busy) {
@@ -79,8 +81,8 @@ func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refu
 	}
 }
 
-// take takes a profile for the time of the parameter for. It responds with the profile in pprof's format or,
-// with format=json, as tables. The profile ends if the client disconnects.
+// take takes a profile for the time in the parameter for. It responds with the profile in pprof's format or, with
+// format=json, as tables. The profile ends if the client disconnects.
 func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request, string) error {
 	return func(w http.ResponseWriter, r *http.Request, by string) error {
 		if r.Method == http.MethodHead {
@@ -121,7 +123,7 @@ func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text
 		}
 	}
 	if length <= profile.Longest {
-		// Not every writer has a write deadline.
+		// Some writers have no write deadline, so an error is ignored.
 		_ = http.NewResponseController(w).SetWriteDeadline(d.o.Profiles.Now().Add(length + profileGrace))
 	}
 	d.o.Logger.Info("profile", "kind", kind, "for", length, "by", by)
@@ -153,7 +155,7 @@ func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
 	h.Set("Content-Disposition", `attachment; filename="`+id+`.pb.gz"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(data) // an error means that the client is gone
+	_, _ = w.Write(data) // a write error means that the client has left
 	return nil
 }
 
@@ -161,7 +163,7 @@ func (d *Diagnostics) sendKeptProfile(w http.ResponseWriter, r *http.Request, _ 
 	return d.sendProfile(w, r.PathValue("id"))
 }
 
-// stopProfile ends the current profile. The caller who takes it gets what was recorded so far.
+// stopProfile ends the profile that is being taken. The caller who takes the profile gets what was recorded so far.
 func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by string) error {
 	stopped := d.o.Profiles.Stop()
 	d.o.Logger.Info("profile stopped", "by", by, "was_taken", stopped)
@@ -175,7 +177,7 @@ func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by str
 	return nil
 }
 
-// startProfile handles the page's form: it takes a profile and shows it.
+// startProfile handles the form of the page: it takes a profile and shows it.
 func (d *Diagnostics) startProfile(w http.ResponseWriter, r *http.Request, by string) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxPurge)
 	if err := r.ParseForm(); err != nil {
@@ -188,7 +190,7 @@ func (d *Diagnostics) startProfile(w http.ResponseWriter, r *http.Request, by st
 	return err
 }
 
-// showProfiles shows the stored profiles, the current one, and the report of one profile.
+// showProfiles shows the stored profiles, the profile that is being taken, and the report of one stored profile.
 func (d *Diagnostics) showProfiles(w http.ResponseWriter, r *http.Request, _ string) error {
 	kept, err := d.o.Profiles.List()
 	if err != nil {
@@ -217,12 +219,12 @@ func (d *Diagnostics) showProfiles(w http.ResponseWriter, r *http.Request, _ str
 	return nil
 }
 
-// ProfilePage is the content of the page of profiles.
+// ProfilePage is the content of the page that shows profiles.
 type ProfilePage struct {
 	Taking *profile.Taking
 	Kept   []profile.Kept
 	Report *profile.Report
-	Kinds  []string // the kinds that can be taken
+	Kinds  []string // the kinds of profiles that can be taken
 }
 
 // Value returns a number of the report with its unit.

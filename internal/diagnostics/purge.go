@@ -1,4 +1,5 @@
-// Purge: a command that a running server accepts only from its own machine.
+// This file removes pages and records from the store for a command, which a running server accepts only from its
+// own machine.
 
 package diagnostics
 
@@ -11,22 +12,22 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Purge is the body of POST /-/purge: what is to be removed.
+// Purge is the body of POST /-/purge: the page or record to remove.
 type Purge struct {
 	Source string `json:"source"`
-	What   string `json:"what"` // a key, or KIND/ID
+	What   string `json:"what"` // the key of a page, or KIND/ID of a record
 }
 
-// Purged is the response: what was removed.
+// Purged is the response to POST /-/purge: what was removed.
 type Purged struct {
 	Pages    int `json:"pages"`
-	Versions int `json:"versions"` // versions of a record
-	Files    int `json:"files"`    // files with the record's content
-	Samples  int `json:"samples"`  // samples of time series from numbers on the page
+	Versions int `json:"versions"` // the number of removed versions of a record
+	Files    int `json:"files"`    // the number of removed files with the record's media content
+	Samples  int `json:"samples"`  // the number of removed samples of time series from numbers on the page
 }
 
 const (
-	maxPurge     = 16 << 10         // bytes of a request body
+	maxPurge     = 16 << 10         // the maximum size of a purge request's body, in bytes
 	purgeTimeout = 60 * time.Second // the time limit of one purge request
 )
 

@@ -1,4 +1,4 @@
-// Erase: erases records from every file, and lists the receipts.
+// This file erases records from every file for a command, and lists the receipts of erasures.
 
 package diagnostics
 
@@ -15,50 +15,51 @@ import (
 	"understudy/internal/store/erase"
 )
 
-// Erase is the body of POST /-/erase: the records to be erased.
+// Erase is the body of POST /-/erase: the records to erase.
 type Erase struct {
 	Source string `json:"source"`
-	What   string `json:"what"`          // a number as people write it, or KIND/ID
-	Dry    bool   `json:"dry"`           // only count the records
-	Own    bool   `json:"own,omitempty"` // also erase an own number of the account
+	What   string `json:"what"`          // a phone number as people write it, or KIND/ID of a record
+	Dry    bool   `json:"dry"`           // whether to count the records without erasing them
+	Own    bool   `json:"own,omitempty"` // whether to erase also a phone number that belongs to the account
 }
 
-// Erasing is the response: what was found, and the receipt of the erasure. There is no receipt if nothing was
-// found or the request was a dry run.
+// Erasing is the response to POST /-/erase: the records found, and the receipt of the erasure. There is no receipt
+// if nothing was found or the request was a dry run.
 type Erasing struct {
 	Found   map[string]int `json:"found"`         // the number of records by kind
-	Own     bool           `json:"own,omitempty"` // whether it is an own number of the account
+	Own     bool           `json:"own,omitempty"` // whether the phone number belongs to the account
 	Receipt *Receipt       `json:"receipt,omitempty"`
 }
 
-// Receipt describes one erasure. It identifies no person: hash is a keyed hash of the number.
+// Receipt describes one erasure. It identifies no person, because hash is a keyed hash of the number.
 type Receipt struct {
 	Number   int64     `json:"number"`
 	Source   string    `json:"source"`
-	Cause    string    `json:"cause"` // deleted, redacted, asked or aged
+	Cause    string    `json:"cause"` // why the records were erased: deleted, redacted, asked or aged
 	Hash     string    `json:"hash,omitempty"`
 	Begun    time.Time `json:"begun"`
-	Done     time.Time `json:"done,omitzero"` // zero while the erasure is not finished
+	Done     time.Time `json:"done,omitzero"` // when the erasure was finished; zero before
 	Records  int64     `json:"records"`
 	Versions int64     `json:"versions"`
 	Pages    int64     `json:"pages"`
 	Files    int64     `json:"files"`
 }
 
-// Receipts is the body of GET /-/erasures, the newest first.
+// Receipts is the response to GET /-/erasures, with the newest receipt first.
 type Receipts struct {
 	Waiting  erase.Waiting `json:"waiting"`
 	Erasures []Receipt     `json:"erasures"`
 }
 
 const (
-	maxErase       = 16 << 10 // bytes of a request body
+	maxErase       = 16 << 10 // the maximum size of an erase request's body, in bytes
 	eraseTimeout   = 100 * time.Second
 	receiptTimeout = 10 * time.Second
 	maxReceipts    = 1000
 )
 
-// erase lists the records that a command names. The status is as for purge, or 202 if records were listed.
+// erase schedules the records that a command names for erasure. The status is as for purge, or 202 if records were
+// scheduled.
 func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Request, e *Erase) (any, error) {
 	entry := understudy.AuditEntry{Action: understudy.ActionDelete, What: "erase", Source: e.Source, Values: []string{e.What}}
 	if e.Dry {
@@ -87,8 +88,8 @@ func isCommand(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// admitUnrestricted returns a function that admits commands, and callers who see every record. why is the error
-// for other callers.
+// admitUnrestricted returns a function that finds the caller of a request. It admits commands, and callers who see
+// every record. why is the text of the error for other callers.
 func (d *Diagnostics) admitUnrestricted(why string) func(*http.Request) (understudy.Caller, error) {
 	return func(r *http.Request) (understudy.Caller, error) {
 		if isCommand(r) {
@@ -104,7 +105,7 @@ func (d *Diagnostics) admitUnrestricted(why string) func(*http.Request) (underst
 
 const receiptsForAll = "receipts are shown to the role " + understudy.RoleAll + " alone, as they count records"
 
-// listReceipts returns receipts. Only callers who see every record and commands are admitted, because receipts
+// listReceipts returns receipts. Only commands and callers who see every record are admitted, because receipts
 // count erased records.
 func (d *Diagnostics) listReceipts(ctx context.Context, _ understudy.Caller, r *http.Request) (any, error) {
 	before, limit := int64(0), 100

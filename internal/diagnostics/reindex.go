@@ -1,4 +1,4 @@
-// Index: builds the indexes of terms and words again while the server runs.
+// This file builds the indexes of terms and words again while the server runs.
 
 package diagnostics
 
@@ -12,7 +12,8 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Indexed says how many records the indexes have, out of how many. If both are equal, nothing is being built.
+// Indexed says how many records the indexes contain, out of how many. If both numbers are equal, the indexes are
+// complete.
 type Indexed struct {
 	Done  int64 `json:"done"`
 	Total int64 `json:"total"`
@@ -20,7 +21,8 @@ type Indexed struct {
 
 const indexTimeout = 30 * time.Second
 
-// index responds with how far the indexes are. POST empties them first, so that they are built again.
+// index responds with how many records the indexes contain. POST empties the indexes first, so that they are built
+// again.
 func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if d.o.Index == nil {
 		return nil, fmt.Errorf("%w: there are no indexes", understudy.ErrNotFound)

@@ -1,4 +1,4 @@
-// Reload: makes the server read its settings, secrets and users again.
+// This file makes the server read its settings, secrets and users again.
 
 package diagnostics
 
@@ -17,10 +17,10 @@ type Reloaded struct {
 	NeedRestart []string `json:"need_restart,omitempty"`
 }
 
-// reloadTimeout is the longest time of a reload. A secret may be the output of a command.
+// reloadTimeout is the maximum time of a reload, including the commands that print secrets.
 const reloadTimeout = 60 * time.Second
 
-// reload reads the settings again. If they are invalid, the status is 400 and the former settings stay in force.
+// reload reads the settings again. If they are invalid, the status is 400 and the former settings stay valid.
 func (d *Diagnostics) reload(ctx context.Context, c understudy.Caller, _ *http.Request) (any, error) {
 	if d.o.Reload == nil {
 		return nil, fmt.Errorf("%w: this server has no settings file that can be read again", understudy.ErrNotFound)

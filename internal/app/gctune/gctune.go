@@ -1,6 +1,4 @@
-// The garbage collector's targets: a soft limit of memory, and room for garbage.
-
-// Package gctune sets the garbage collector's targets from the memory limit and the live heap.
+// Package gctune sets the garbage collector's targets from the memory limit and the size of the live heap.
 package gctune
 
 import (
@@ -12,15 +10,15 @@ import (
 	"time"
 )
 
-// limitFor returns the collector's soft limit for a process that should stay under limit:
-// what Go does not count (SQLite's caches, the program itself) comes off. The collector
-// keeps at least half of the limit: below that it would do nothing but collect.
+// limitFor returns the collector's soft limit for a process that should stay under limit bytes. It subtracts the
+// memory that Go does not count, such as SQLite's caches. It returns at least half of limit, because with less the
+// process would do nothing but collect.
 func limitFor(limit, resident, counted int64) int64 {
 	return max(limit-max(resident-counted, 0), limit/2)
 }
 
-// readMemory returns the resident memory of the process and what the Go runtime has of it,
-// in bytes; 0 for what cannot be read.
+// readMemory returns the resident memory of the process and the part of it that the Go runtime counts, in bytes. A
+// value that cannot be read is 0.
 func readMemory() (resident, counted int64) {
 	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
 		var pages int64
@@ -32,19 +30,18 @@ func readMemory() (resident, counted int64) {
 	return resident, int64(total[0].Value.Uint64() - total[1].Value.Uint64())
 }
 
-// Go collects when the heap has doubled. A server whose pages fit into a few
-// megabytes would collect many times a second, and spend a sixth of its time on
-// it; one with a large hot tier would let as much garbage gather as it holds.
-// So the room for garbage is a constant instead of a share.
+// By default Go collects when the heap has doubled. A server with a small heap would then collect many times a
+// second, and spend a sixth of its time on it. A server with a large cache would let as much garbage accumulate as
+// it has data. So the room for garbage is a constant and not a share of the heap.
 const (
-	garbageRoom = 18 << 20 // the garbage that may always accumulate, in bytes
+	garbageRoom = 18 << 20 // how much garbage may accumulate before a collection, in bytes
 	paceEvery   = time.Second
 	minPercent  = 40
 	maxPercent  = 400
 )
 
-// Task sets the collector's targets once a second until ctx ends. It leaves alone what an
-// operator sets by GOGC or GOMEMLIMIT.
+// Task sets the collector's targets once a second until ctx ends. It does not change a target that an operator has
+// set with GOGC or GOMEMLIMIT.
 func Task(env func(string) (string, bool), limit int64) func(ctx context.Context) error {
 	_, hasPercent := env("GOGC")
 	if _, set := env("GOMEMLIMIT"); set {
@@ -54,7 +51,7 @@ func Task(env func(string) (string, bool), limit int64) func(ctx context.Context
 		tick := time.NewTicker(paceEvery)
 		defer tick.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		now := 0 // the percentage that is set; 0 before the first time
+		now := 0 // the GOGC percentage that was set last; 0 before the first time
 		for {
 			if limit > 0 {
 				resident, counted := readMemory()
@@ -74,8 +71,8 @@ func Task(env func(string) (string, bool), limit int64) func(ctx context.Context
 	}
 }
 
-// percentFor is the GOGC that leaves garbageRoom above a live heap of that many
-// bytes.
+// percentFor returns the GOGC percentage that leaves room for garbageRoom bytes above a live heap of the given
+// size.
 func percentFor(live uint64) int {
 	return int(min(max(garbageRoom*100/max(live, 1<<20), minPercent), maxPercent))
 }

@@ -1,5 +1,3 @@
-// Lastday: the counts of the last 24 hours, also across a restart.
-
 // Package lastday counts responses by the hour, so that the home page shows a whole day and not only the time
 // since the process began.
 package lastday
@@ -15,16 +13,17 @@ import (
 )
 
 const (
-	// valueName is the name under which the hours are stored.
+	// valueName is the name under which the counts of the hours are stored.
 	valueName = "lastday"
 	hours     = 24
-	// saveInterval is how much of the counts is lost at most if the process is killed.
+	// saveInterval is the time between two saves of the counts. If the process is killed, the counts of this time
+	// are lost.
 	saveInterval = time.Minute
 	saveTimeout  = 5 * time.Second
 )
 
-// Counts are numbers of responses by their outcome, and of requests to the upstream. Readers counts requests
-// for which a client waited, Walks requests of walks through all records, Upstream all requests.
+// Counts are numbers of responses by their outcome, and of requests to the upstream. Readers counts requests for
+// which a client waited, Walks the requests of syncs, and Upstream all requests.
 type Counts struct {
 	Start    int64 `json:"start"` // the Unix time at which the hour begins; 0 if the counts are not of a single hour
 	Warm     int64 `json:"warm,omitempty"`
@@ -36,7 +35,7 @@ type Counts struct {
 	Upstream int64 `json:"upstream,omitempty"`
 }
 
-// add adds the counts o, multiplied by times.
+// add adds the counts o, multiplied by the factor times.
 func (c *Counts) add(o Counts, times int64) {
 	c.Warm += times * o.Warm
 	c.Stale += times * o.Stale
@@ -57,17 +56,18 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Days has the counts of all sources. It is safe for concurrent use.
+// Days contains the counts of all sources. It is safe for concurrent use.
 type Days struct {
 	o Options
 
 	mu      sync.Mutex
-	hours   map[string][]Counts // the counts of the last hours by source, the oldest hour first
+	hours   map[string][]Counts // the counts of the last hours by source, with the oldest hour first
 	seen    map[string]Counts   // the result of Read at the last update
 	changed bool                // whether there are counts that are not saved
 }
 
-// New reads the hours that an earlier process saved. If they can't be read, it logs the error and starts with empty counts.
+// New reads the counts that an earlier process saved. If they can't be read, it logs the error and starts with
+// empty counts.
 func New(ctx context.Context, o Options) *Days {
 	d := &Days{o: o, hours: map[string][]Counts{}, seen: map[string]Counts{}}
 	err := understudy.ReadJSON(ctx, o.KV, valueName, &d.hours)
@@ -89,8 +89,8 @@ func (d *Days) Sum(source string) (sum Counts) {
 	return sum
 }
 
-// update adds the counts since the last call to the current hour, and drops hours that are too old. The caller
-// holds the lock.
+// update adds the counts since the last call to the current hour, and removes hours that are too old. The caller
+// must hold the lock.
 func (d *Days) update(source string) {
 	now := d.o.Now()
 	all, read := d.hours[source], d.o.Read(source)
@@ -109,7 +109,7 @@ func (d *Days) update(source string) {
 	d.hours[source], d.seen[source] = all, read
 }
 
-// Run saves the hours once a minute, and when ctx ends.
+// Run saves the counts once a minute, and when ctx ends.
 func (d *Days) Run(ctx context.Context) error {
 	every := time.NewTicker(saveInterval)
 	defer every.Stop()
@@ -124,7 +124,7 @@ func (d *Days) Run(ctx context.Context) error {
 	}
 }
 
-// save stores the hours if they have changed.
+// save stores the counts if they have changed.
 func (d *Days) save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()

@@ -1,7 +1,5 @@
-// Lookups: the account's own numbers in memory, and records from the store.
-
-// Package lookups answers the questions of row rules: which numbers belong to the account, and what the newest
-// version of a record is.
+// Package lookups tells row rules which phone numbers belong to the account, and what the newest version of a
+// record is.
 package lookups
 
 import (
@@ -19,7 +17,7 @@ import (
 	"understudy/spec"
 )
 
-// Lookups answers the questions of row rules. The own numbers of every source are kept in memory.
+// Lookups answers the questions of row rules. It keeps the account's own phone numbers of every source in memory.
 type Lookups struct {
 	sources map[string]*source
 	db      *store.DB
@@ -27,19 +25,19 @@ type Lookups struct {
 	stale   chan struct{} // receives a value when the account's own numbers may have changed
 }
 
-// source is a source with its own numbers; own is nil before the first read.
+// source is a source with the account's own numbers. own is nil before the numbers were first read.
 type source struct {
 	spec *spec.Source
 	own  atomic.Pointer[map[string]bool]
 }
 
-// ownInterval is how often own numbers are read again if no page that shows them is saved.
+// ownInterval is the time after which own numbers are read again even if no page that shows them was saved.
 const ownInterval = time.Minute
 
-// lookupTimeout is the longest time of one read of the store for a row rule.
+// lookupTimeout is the maximum time of one read of the store for a row rule.
 const lookupTimeout = 5 * time.Second
 
-// New returns the lookups of the given sources. Call Open before any question about records.
+// New returns the lookups of the given sources. Call Open before asking about records.
 func New(sources []*spec.Source, log *slog.Logger) *Lookups {
 	l := &Lookups{sources: map[string]*source{}, log: log, stale: make(chan struct{}, 1)}
 	for _, src := range sources {
@@ -48,7 +46,7 @@ func New(sources []*spec.Source, log *slog.Logger) *Lookups {
 	return l
 }
 
-// IsOwn reports whether a number, in the form of access.Number, belongs to the account.
+// IsOwn reports whether a phone number, in the form of access.Number, belongs to the account.
 func (l *Lookups) IsOwn(source, number string) bool {
 	src := l.sources[source]
 	if src == nil {
@@ -58,13 +56,13 @@ func (l *Lookups) IsOwn(source, number string) bool {
 	return all != nil && (*all)[number]
 }
 
-// Open reads the own numbers from the store.
+// Open reads the account's own numbers from the store.
 func (l *Lookups) Open(ctx context.Context, db *store.DB) error {
 	l.db = db
 	return l.readOwn(ctx)
 }
 
-// NoteSaved requests a new read of own numbers if a saved page may show them.
+// NoteSaved makes Run read the own numbers again if a saved page may show them.
 func (l *Lookups) NoteSaved(page *understudy.Page) {
 	src := l.sources[page.Key.Source]
 	if src == nil {
@@ -95,7 +93,7 @@ func (l *Lookups) Run(ctx context.Context) error {
 	}
 }
 
-// readOwn reads the own numbers of every source.
+// readOwn reads the account's own numbers in every source.
 func (l *Lookups) readOwn(ctx context.Context) error {
 	for name, src := range l.sources {
 		all := map[string]bool{}
@@ -123,7 +121,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 	return nil
 }
 
-// readField returns the text of a record's field, or "" if there is none.
+// readField returns the text of a record's field, or "" if the record has no such field.
 func readField(body []byte, name string) string {
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
@@ -136,14 +134,14 @@ func readField(body []byte, name string) string {
 	return jsonspan.Text(body, v)
 }
 
-// Newest returns the version of a record that the upstream showed last, in any shape. For an id that is not
-// stored it returns another record, so that a hidden id and an unknown id take the same reads. It returns nil
-// if the kind has no record or the store can't be read; then no caller finds the record.
+// Newest returns the version of a record that the upstream showed last, in any shape. For an id that is not stored
+// it returns another record, so that an unknown id takes as many reads as a hidden one. It returns nil if the kind
+// has no record or the store can't be read; then no caller finds the record.
 func (l *Lookups) Newest(source, kind, id string) *understudy.Record {
 	return l.newestOrNext(source, kind, id, false)
 }
 
-// NewestOrDeleted is like Newest, but also returns the last version of a deleted record.
+// NewestOrDeleted does what Newest does, but also returns the last version of a deleted record.
 func (l *Lookups) NewestOrDeleted(source, kind, id string) *understudy.Record {
 	return l.newestOrNext(source, kind, id, true)
 }
@@ -162,8 +160,8 @@ func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.R
 	return rec
 }
 
-// AddressedID returns the id of the record that has the path as its own address. It returns "" if no such
-// record is stored or the store can't be read.
+// AddressedID returns the id of the record whose own address is the path. It returns "" if no such record is stored
+// or the store can't be read.
 func (l *Lookups) AddressedID(t *spec.Target) string {
 	src := l.sources[t.Key.Source]
 	if l.db == nil || src == nil || !t.IsAddressed() {

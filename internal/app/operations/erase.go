@@ -1,4 +1,4 @@
-// Erase: erases the records of a number, or a record, from the data folder.
+// This file erases a record, or all records with a phone number, from the data folder.
 
 package operations
 
@@ -24,7 +24,7 @@ import (
 	"understudy/spec"
 )
 
-// newReceipt returns an erasure in the form for people.
+// newReceipt returns the receipt of an erasure.
 func newReceipt(e erase.Erasure) diagnostics.Receipt {
 	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: e.Done.UTC(),
 		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
@@ -38,10 +38,10 @@ const (
 	expireInterval = 24 * time.Hour
 )
 
-// Eraser lists the records to be erased, and erases them in jobs. All fields must be set before any method
-// except Notify.
+// Eraser schedules records for erasure, and erases them in jobs. All fields must be set before any method except
+// Notify is called.
 type Eraser struct {
-	Delay     time.Duration                       // the wait before a job, so that one job erases many entries
+	Delay     time.Duration                       // the wait before a job, so that one job erases many scheduled records
 	Retention map[string]map[string]time.Duration // the maximum age of records by source and kind
 	Wake      chan struct{}                       // wakes the eraser; its buffer has one element
 	Sources   []*spec.Source
@@ -56,7 +56,8 @@ type Eraser struct {
 	runs atomic.Int64 // the number of runs begun; part of the job's key, so that a wake-up during a run adds another job
 }
 
-// Notify signals that records were listed. It never blocks, because its caller may hold locks that the job needs.
+// Notify signals that records were scheduled for erasure. It never blocks, because its caller may hold locks that
+// the job needs.
 func (h *Eraser) Notify() {
 	select {
 	case h.Wake <- struct{}{}:
@@ -80,9 +81,9 @@ func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 	return kinds
 }
 
-// eraseListed erases the listed records.
+// eraseListed erases the scheduled records.
 func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
-	h.runs.Add(1) // entries listed from now on may not be part of this run
+	h.runs.Add(1) // records scheduled from now on may not be part of this run
 	done, err := h.DB.Eraser.EraseListed(ctx, erase.Job{
 		Files: h.Files, Gone: h.Mirror.DropErased,
 		Progress: func(done, total int64) { r.SetProgress(done, total, "") },
@@ -97,7 +98,7 @@ func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
 	return err
 }
 
-// expire lists the records that are older than their retention.
+// expire schedules the records that are older than their retention.
 func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 	var done, total int64
 	for _, kinds := range h.Retention {
@@ -120,12 +121,13 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 	return nil
 }
 
-// Run adds a job when records were listed. It waits for further entries first, because each job reads the whole file.
+// Run adds a job when records were scheduled. It waits for more records first, because each job reads the whole
+// file.
 func (h *Eraser) Run(ctx context.Context) error {
 	if w, err := h.DB.Eraser.CountWaiting(ctx); err != nil || w.Records > 0 {
-		h.Notify() // the last process ended before its job
+		h.Notify() // an earlier process may have ended before its job ran
 	}
-	if len(h.Retention) > 0 { // the retention may be shorter than before
+	if len(h.Retention) > 0 { // the retention may be shorter than in the earlier process
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
 			h.Log.Error("retention waits for its hour", "err", err)
 		}
@@ -140,13 +142,14 @@ func (h *Eraser) Run(ctx context.Context) error {
 			Priority: understudy.PrioritySteady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its hour", "err", err)
 		}
-		if retry.Wait(ctx, h.Delay/2) != nil { // a sweep signals often
+		if retry.Wait(ctx, h.Delay/2) != nil { // sweeps signal often, so one job should handle many signals
 			return nil
 		}
 	}
 }
 
-// Erase lists records in the running application and starts a job at once, because the caller waits for the receipt.
+// Erase schedules records in the running application and starts a job at once, because the caller waits for the
+// receipt.
 func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := h.List(ctx, e)
 	if err == nil && got.Receipt != nil {
@@ -156,7 +159,7 @@ func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Er
 	return got, err
 }
 
-// List lists the records of a number for erasing, or with e.Dry only counts them.
+// List schedules the records of a phone number for erasure. If e.Dry is true, it only counts them.
 func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
 	if _, err := findSource(h.Sources, e.Source); err != nil {
 		return got, err
@@ -167,7 +170,7 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 	}
 	kinds, err := h.DB.ReadKinds(ctx, e.Source)
 	if err != nil || len(kinds) == 0 {
-		return got, err // nothing was ever stored
+		return got, err // no record was ever stored
 	}
 	var found erase.Found
 	if e.Dry || !e.Own {
@@ -198,7 +201,7 @@ func digits(n int) string {
 	return strconv.Itoa(n) + " digits"
 }
 
-// hasOwn reports whether the found kinds include own numbers.
+// hasOwn reports whether the found kinds include our own phone numbers.
 func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 	for _, src := range sources {
 		if src.Name != source {
@@ -213,7 +216,7 @@ func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 	return false
 }
 
-// ListReceipts returns the erasures before a number, and how many records wait for erasure.
+// ListReceipts returns the erasures with numbers below before, and how many records wait for erasure.
 func (h *Eraser) ListReceipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
 	if all.Waiting, err = h.DB.Eraser.CountWaiting(ctx); err != nil {
 		return all, err

@@ -1,4 +1,4 @@
-// Purge: removes a page or a record from the store; and the operations of the viewer.
+// This file removes a page or a record from the store, and contains the operations of the viewer.
 
 // Package operations carries out operations that people and commands start: purges, erasures and rebuilds of indexes.
 package operations
@@ -54,14 +54,14 @@ func (h *Purger) Purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pu
 	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions, Files: files, Samples: samples}, err
 }
 
-// target is what a purge names.
+// target is the page or record that a purge names.
 type target struct {
 	source   *spec.Source
-	target   *spec.Target // the key; nil if the purge names a record
-	kind, id string       // the record; also set for a key that names a record
+	target   *spec.Target // the page to remove; nil if the purge names a record
+	kind, id string       // the record to remove; also set if the purge names the key of a record
 }
 
-// findSource returns the source of a name. Its error wraps ErrInvalid and lists the existing names.
+// findSource returns the source with a name. Its error wraps ErrInvalid and lists the existing names.
 func findSource(sources []*spec.Source, name string) (*spec.Source, error) {
 	var known []string
 	for _, src := range sources {
@@ -77,7 +77,8 @@ func findSource(sources []*spec.Source, name string) (*spec.Source, error) {
 	return nil, newInvalid("no source is called %q%s; there is %s", name, suggest.Hint(name, known), strings.Join(known, ", "))
 }
 
-// parseTarget parses what a purge names. Its errors wrap ErrInvalid and suggest similar names.
+// parseTarget parses the name of the page or record that a purge removes. Its errors wrap ErrInvalid and suggest
+// similar names.
 func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	src, err := findSource(sources, p.Source)
 	if err != nil {
@@ -116,7 +117,8 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	return target{source: src, kind: name, id: id}, nil
 }
 
-// isRecord reports whether a record is purged: by its id, its path or the path of its content.
+// isRecord reports whether the purge removes a record: it names the record's id, its path or the path of its media
+// content.
 func (a *target) isRecord() bool {
 	return a.id != "" && (a.target == nil || a.target.Instance != nil || a.target.Media != nil)
 }

@@ -1,4 +1,4 @@
-// Index: fills the indexes of the store in a job.
+// This file fills the indexes of the store in a job.
 
 package operations
 
@@ -54,14 +54,14 @@ func (h *Indexer) Run(ctx context.Context) error {
 	if _, err := h.plan(ctx); err != nil {
 		h.Log.Error("searches wait for the indexes", "err", err)
 	}
-	if err := h.DB.Index.Learn(ctx); err != nil && ctx.Err() == nil { // loads what searches need in memory
+	if err := h.DB.Index.Learn(ctx); err != nil && ctx.Err() == nil { // loads into memory what searches need
 		h.Log.Warn("the words in the index", "err", err)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// plan adds the job if an index is incomplete, and returns how far the indexes are.
+// plan adds the job if an index is incomplete. It returns how many records the indexes have.
 func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
 	at.Done, at.Total, err = h.DB.Index.CountIndexed(ctx)
 	if err == nil && at.Done < at.Total {
@@ -70,7 +70,8 @@ func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) 
 	return at, err
 }
 
-// Index returns how far the indexes are. With anew it empties them first, so that they are built again.
+// Index returns how many records the indexes have. If anew is true, it empties them first, so that they are built
+// again.
 func (h *Indexer) Index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
 	if anew {
 		if err := h.DB.Index.Clear(ctx); err != nil {

@@ -1,4 +1,4 @@
-// Text: prints a report on a terminal.
+// This file prints the report of a profile on a terminal.
 
 package profile
 
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Value returns a value of a measure as text: bytes, or processor time.
+// Value returns a value as text, according to its measure: bytes, or processor time.
 func Value(measure string, n int64) string {
 	if measure == "cpu" {
 		return time.Duration(n).Round(time.Millisecond).String()
@@ -34,7 +34,7 @@ func Percent(n, total int64) string {
 	return fmt.Sprintf("%.1f %%", float64(n)*100/float64(max(total, -total)))
 }
 
-// maxGraphed is the number of functions that are printed with callers and callees.
+// maxGraphed is the maximum number of functions that are printed with callers and callees.
 const maxGraphed = 8
 
 // Table is one of the small tables of a report.
@@ -48,7 +48,7 @@ func (out *Report) Tables() []Table {
 	return []Table{{"By package", out.Packages}, {"By entry", out.Entries}, {"By job", out.Jobs}, {"By credential", out.Credentials}}
 }
 
-// Print prints a report. clean removes control characters, which could steer the terminal.
+// Print prints a report. The function clean removes control characters, which could steer the terminal.
 func (out *Report) Print(w io.Writer, clean func(string) string) error {
 	var b strings.Builder
 	of := "samples"

@@ -1,7 +1,7 @@
-// Recorder: takes one profile at a time and stores it.
+// This file takes one profile at a time and stores it.
 
-// Package profile takes profiles of this process, stores them in a folder of limited size, and summarises them
-// by function, package, entry, job and credential.
+// Package profile takes profiles of this process and stores them in a folder of limited size. It summarises a
+// profile by function, package, entry function, job and credential.
 package profile
 
 import (
@@ -22,16 +22,16 @@ import (
 	"understudy"
 )
 
-// The kinds of profiles.
+// The kinds of profiles that can be taken.
 const (
-	// Allocs is a profile of allocations, which the runtime samples all the time: one sample for each 512 KiB,
-	// unless GODEBUG=memprofilerate says otherwise.
+	// Allocs is a profile of memory allocations. The runtime samples them all the time: one sample for each 512
+	// KiB, unless GODEBUG=memprofilerate says otherwise.
 	Allocs = "allocs"
 	// CPU is a profile of processor time, with 100 samples for each second.
 	CPU = "cpu"
 )
 
-// The limits of a profile's length.
+// The limits of a profile's duration.
 const (
 	Shortest = 100 * time.Millisecond
 	Longest  = 10 * time.Minute
@@ -40,21 +40,21 @@ const (
 // Options are the options of a recorder.
 type Options struct {
 	Dir     string        // the folder of the profiles; it is created if missing
-	Limit   int64         // the maximum size of all profiles in bytes; 0: 16 MiB
-	Every   time.Duration // how often Run stores a profile of allocations; 0: 1h
-	Version string        // the version of this program, stored with each profile
+	Limit   int64         // the maximum size of all stored profiles in bytes; 0 means 16 MiB
+	Every   time.Duration // how often Run stores a profile of allocations; 0 means 1h
+	Version string        // the version of Understudy, stored with each profile
 	Now     func() time.Time
-	Logger  *slog.Logger // nil means no log
+	Logger  *slog.Logger // receives log messages; nil means no log
 }
 
 const (
 	defaultLimit = 16 << 20
 	defaultEvery = time.Hour
-	// minLifetime is the shortest life of a process whose allocations are stored at its end.
+	// minLifetime is the minimum lifetime of a process whose allocations are stored when it ends.
 	minLifetime = 10 * time.Minute
 )
 
-// Recorder takes and stores profiles. It is safe for concurrent use. A process has only one, because the
+// Recorder takes and stores profiles. It is safe for concurrent use. A process has only one Recorder, because the
 // runtime takes only one CPU profile at a time.
 type Recorder struct {
 	o      Options
@@ -68,16 +68,16 @@ type Recorder struct {
 // Taking is a profile that is being taken.
 type Taking struct {
 	Kind  string    `json:"kind"`
-	By    string    `json:"by"` // the caller who takes it
+	By    string    `json:"by"` // the name of the caller who takes the profile
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	stop  chan struct{}
 }
 
-// BusyError is the error of Take while another profile is being taken.
+// BusyError is the error of Take if another profile is being taken.
 type BusyError struct{ Taking Taking }
 
-// Error names the caller who takes the profile, and when it ends.
+// Error returns a sentence that names the caller who takes the other profile, and when that profile ends.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("profile: a profile of %s is being taken for %s since %s; it ends at %s: try again then, or stop it",
 		e.Taking.Kind, e.Taking.By, e.Taking.From.UTC().Format(time.TimeOnly), e.Taking.Until.UTC().Format(time.TimeOnly))
@@ -98,7 +98,7 @@ func New(o Options) *Recorder {
 // Now returns the time of the recorder's clock.
 func (r *Recorder) Now() time.Time { return r.o.Now() }
 
-// IsCPUProfiled reports whether a CPU profile is being taken. Labels have a use only then.
+// IsCPUProfiled reports whether a CPU profile is being taken. Only then are labels useful.
 func (r *Recorder) IsCPUProfiled() bool { return r != nil && r.onCPU.Load() }
 
 // Taking returns the profile that is being taken, or nil.
@@ -112,7 +112,8 @@ func (r *Recorder) Taking() *Taking {
 	return &t
 }
 
-// Handler returns a handler that resets the labels of the goroutine after each request while a CPU profile is being taken.
+// Handler wraps a handler. While a CPU profile is being taken, it resets the labels of the goroutine after each
+// request.
 func (r *Recorder) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !r.IsCPUProfiled() {
@@ -123,15 +124,16 @@ func (r *Recorder) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// MarkCaller labels the goroutine of a request with the caller while a CPU profile is being taken. Goroutines
-// that it starts have the label too.
+// MarkCaller labels the goroutine of a request with the caller's name while a CPU profile is being taken.
+// Goroutines that it starts get the label too.
 func (r *Recorder) MarkCaller(req *http.Request, c understudy.Caller) {
 	if r.IsCPUProfiled() {
 		rt.SetGoroutineLabels(rt.WithLabels(req.Context(), rt.Labels(CredentialLabel, c.Name)))
 	}
 }
 
-// Stop ends the current profile; Take returns what was recorded so far. Stop reports whether there was a profile.
+// Stop ends the profile that is being taken. Take then returns what was recorded so far. Stop reports whether a
+// profile was being taken.
 func (r *Recorder) Stop() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,8 +148,8 @@ func (r *Recorder) Stop() bool {
 	return true
 }
 
-// Take profiles this process for length or until Stop, and stores the result. by is the caller's name. While
-// another profile is being taken, the error is a *BusyError; for an unknown kind or length it is ErrInvalid. If
+// Take profiles this process for length or until Stop, and stores the result. by is the caller's name. If another
+// profile is being taken, the error is a *BusyError. For an unknown kind or an invalid length it is ErrInvalid. If
 // ctx ends first, nothing is stored.
 func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, by string) (*Kept, error) {
 	switch {
@@ -183,7 +185,7 @@ func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, 
 	return r.keep(kind, from, p)
 }
 
-// wait waits for the end of a profile.
+// wait waits until the profile's length has passed, or until Stop.
 func (t *Taking) wait(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -212,8 +214,8 @@ func (r *Recorder) takeCPU(ctx context.Context, t *Taking, length time.Duration)
 	return profile.Parse(&b)
 }
 
-// takeAllocs returns the difference between two readings of the runtime's allocation samples. The runtime
-// publishes samples at each garbage collection, so takeAllocs runs one before each reading.
+// takeAllocs returns the difference between two readings of the runtime's allocation samples. The runtime publishes
+// samples at each garbage collection, so takeAllocs runs a collection before each reading.
 func (r *Recorder) takeAllocs(ctx context.Context, t *Taking, length time.Duration) (*profile.Profile, error) {
 	runtime.GC()
 	before, err := readAllocs()
@@ -240,9 +242,9 @@ func readAllocs() (*profile.Profile, error) {
 	return profile.Parse(&b)
 }
 
-// compareAllocs returns the allocations between two readings, with the memory in use at the second:
-// alloc_objects and alloc_space are differences, inuse_objects and inuse_space the later values. It changes
-// before.
+// compareAllocs returns the allocations between two readings, with the memory in use at the second reading.
+// alloc_objects and alloc_space are differences; inuse_objects and inuse_space are the later values. compareAllocs
+// changes the profile before.
 func compareAllocs(before, after *profile.Profile, took time.Duration) (*profile.Profile, error) {
 	ratios := make([]float64, len(before.SampleType))
 	for i, t := range before.SampleType {
@@ -257,7 +259,8 @@ func compareAllocs(before, after *profile.Profile, took time.Duration) (*profile
 	return p, err
 }
 
-// addScaled returns after plus before times ratios. It changes before.
+// addScaled returns the profile after plus the profile before, whose values are multiplied by ratios. It changes
+// before.
 func addScaled(before, after *profile.Profile, ratios []float64) (*profile.Profile, error) {
 	if err := before.ScaleN(ratios); err != nil {
 		return nil, fmt.Errorf("profile: compare: %w", err)
@@ -270,8 +273,8 @@ func addScaled(before, after *profile.Profile, ratios []float64) (*profile.Profi
 	return p, nil
 }
 
-// Run stores the allocations since the last time, every Options.Every and at the end, as a base for
-// comparisons. It forces no garbage collection. When ctx ends, Run also ends the current profile.
+// Run stores the allocations since the last time, every Options.Every and at the end. They are a base for
+// comparisons. Run forces no garbage collection. When ctx ends, Run also ends the profile that is being taken.
 func (r *Recorder) Run(ctx context.Context) error {
 	tick := time.NewTicker(r.o.Every)
 	defer tick.Stop()
@@ -300,7 +303,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// keepSince stores the allocations between two readings; a nil last means the start of the process. It does not change now.
+// keepSince stores the allocations between two readings. If last is nil, it stores those since the start of the
+// process. It does not change now.
 func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 	p := now.Copy()
 	p.DurationNanos = int64(r.o.Now().Sub(from))
@@ -314,5 +318,5 @@ func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 	return err
 }
 
-// errNoProfile is the error for an unknown name of a profile.
+// errNoProfile is the error for a name under which no profile is stored.
 var errNoProfile = errors.New("no profile of that name is kept")

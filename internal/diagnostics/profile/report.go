@@ -1,4 +1,4 @@
-// Report: summarises a profile in tables.
+// This file summarises a profile in tables.
 
 package profile
 
@@ -15,34 +15,36 @@ import (
 	"understudy"
 )
 
-// Report is the summary of a profile. Values are bytes or nanoseconds, counts are allocations or samples. In a
-// difference of two profiles both are negative where less was used than before.
+// Report is the summary of a profile. Values are bytes or nanoseconds, and counts are allocations or samples. In
+// the difference of two profiles both are negative where less was used than before.
 type Report struct {
 	Kept
-	Measure   string     `json:"measure"`          // allocated, held or cpu
-	Since     *Kept      `json:"since,omitempty"`  // the values are the difference to this profile
-	Scaled    float64    `json:"scaled,omitempty"` // the factor that was applied to Since, because the two profiles have different lengths
+	Measure string `json:"measure"`         // what was measured: allocated, held or cpu
+	Since   *Kept  `json:"since,omitempty"` // the profile that was subtracted; nil if the report shows a single profile
+	// the factor by which the values of Since were multiplied, because the two profiles have different lengths
+	Scaled    float64    `json:"scaled,omitempty"`
 	Total     int64      `json:"total"`
 	Count     int64      `json:"count"`
-	Functions []Function `json:"functions"` // sorted by Self, the largest first
-	// Each sample counts once in each of the following tables.
-	Packages    []Share `json:"packages"`              // the package of the function to whose Self the sample counts
-	Entries     []Share `json:"entries"`               // the first function of the product's packages, seen from the start of the goroutine
-	Jobs        []Share `json:"jobs,omitempty"`        // only for CPU profiles, because allocations have no labels
-	Credentials []Share `json:"credentials,omitempty"` // only for CPU profiles
+	Functions []Function `json:"functions"` // the functions sorted by Self, the largest first
+	// shares by package: each sample counts for the package of the function to whose Self it counts
+	Packages []Share `json:"packages"`
+	// shares by the first function of the product's packages, seen from the start of the goroutine
+	Entries     []Share `json:"entries"`
+	Jobs        []Share `json:"jobs,omitempty"`        // shares by job; only for CPU profiles, because allocations have no labels
+	Credentials []Share `json:"credentials,omitempty"` // shares by credential; only for CPU profiles
 }
 
-// Function is the use of a function.
+// Function is how much memory or time a function uses.
 type Function struct {
 	Name string `json:"name"`
-	At   string `json:"at"` // the file and line that uses most
-	// Self is the use of the function itself and of library functions that it calls. Flat is without library
-	// functions, as in pprof. Cum is with all functions that it calls.
+	At   string `json:"at"` // the file and line of the function that use most
+	// Self is what the function itself uses and the library functions that it calls. Flat leaves out library
+	// functions, as in pprof. Cum includes all functions that it calls.
 	Self    int64   `json:"self"`
 	Flat    int64   `json:"flat"`
 	Cum     int64   `json:"cum"`
-	Count   int64   `json:"count"`     // the count of Self
-	Through int64   `json:"cum_count"` // the count of Cum
+	Count   int64   `json:"count"`     // the number of samples in Self
+	Through int64   `json:"cum_count"` // the number of samples in Cum
 	Callers []Share `json:"callers,omitempty"`
 	Callees []Share `json:"callees,omitempty"`
 }
@@ -58,16 +60,16 @@ type Share struct {
 type ReportOptions struct {
 	ID    string
 	Since string // the id of another profile to compare with, or ""
-	Held  bool   // show memory in use, not allocations
-	Match string // only functions whose name contains this text
-	Limit int    // the maximum number of functions; 0: 40
+	Held  bool   // whether to show the memory in use instead of allocations
+	Match string // a text that the names of the shown functions must contain
+	Limit int    // the maximum number of functions; 0 means 40
 }
 
 const (
 	maxFunctions = 40
 	maxShares    = 20
 	maxEdges     = 8
-	// sameLength is the relative difference in length up to which two profiles are compared without scaling.
+	// sameLength is the maximum relative difference in length of two profiles that are compared without scaling.
 	sameLength = 0.05
 )
 
@@ -82,8 +84,8 @@ func measures(kind string, held bool) (name, value, count string) {
 	return "allocated", "alloc_space", "alloc_objects"
 }
 
-// Report summarises a stored profile, or the difference of two. Errors: ErrNotFound for an unknown profile;
-// ErrInvalid if the two are of different kinds.
+// Report summarises a stored profile, or the difference of two stored profiles. Errors: ErrNotFound for an unknown
+// profile; ErrInvalid if the two profiles are of different kinds.
 func (r *Recorder) Report(a ReportOptions) (*Report, error) {
 	kept, err := r.Find("", a.ID)
 	if err != nil {
@@ -112,8 +114,8 @@ func (r *Recorder) Report(a ReportOptions) (*Report, error) {
 	return out, out.read(p, a)
 }
 
-// compareProfiles returns p minus former. Values that grow with time are scaled to the length of p if the
-// lengths differ. The returned scale is 0 if they do not.
+// compareProfiles returns p minus the profile former. If their lengths differ, values that grow with time are
+// scaled to the length of p, and the returned scale is the factor. Otherwise the scale is 0.
 func compareProfiles(former, p *profile.Profile) (*profile.Profile, float64, error) {
 	scale := 1.0
 	if former.DurationNanos > 0 && p.DurationNanos > 0 {
@@ -140,7 +142,7 @@ func compareProfiles(former, p *profile.Profile) (*profile.Profile, float64, err
 type tally struct {
 	functions                           map[string]*functionSums
 	packages, entries, jobs, credential map[string]*Share
-	seen                                map[string]bool // the functions of the current stack
+	seen                                map[string]bool // the names of the functions in the current stack
 	edges                               map[[2]string]bool
 }
 
@@ -196,7 +198,7 @@ func (out *Report) read(p *profile.Profile, a ReportOptions) error {
 	return nil
 }
 
-// The labels of the samples of a CPU profile.
+// The names of the labels of samples in a CPU profile.
 const (
 	JobLabel        = "job"
 	CredentialLabel = "credential"
@@ -209,7 +211,7 @@ func label(s *profile.Sample, name string) string {
 	return "none"
 }
 
-// stackOf returns the stack of a sample, the innermost call first.
+// stackOf returns the stack of a sample, beginning with the innermost call.
 func stackOf(s *profile.Sample) []frame {
 	var all []frame
 	for _, l := range s.Location {
