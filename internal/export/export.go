@@ -7,15 +7,15 @@ import (
 	"understudy/kit/limiter"
 )
 
-// Exports are the exports of one frontend under one limit. Their methods are safe for concurrent use.
+// Exports are the running exports of one frontend, under a common limit. It is safe for concurrent use.
 type Exports struct {
 	limit *limiter.Limiter
 	until func(c understudy.Caller) (over <-chan struct{}, done func())
 }
 
-// New returns Exports with the given limit. until is called when an export begins. over is closed when the
-// caller's rights may have changed; done is called at the end of the export. If until is nil, rights never
-// change.
+// New returns Exports with the given limit. until is called when an export begins. Its result over is closed when
+// the caller's rights may have changed, and its result done is called at the end of the export. If until is nil,
+// rights never change.
 func New(limit *limiter.Limiter, until func(c understudy.Caller) (over <-chan struct{}, done func())) *Exports {
 	if until == nil {
 		until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
@@ -30,8 +30,8 @@ type Export struct {
 	leave, done func()
 }
 
-// Begin admits an export of a caller; the caller must call End. Errors: limiter.ErrEach and limiter.ErrFull if
-// too many exports are running.
+// Begin admits an export of a caller. The caller of Begin must call End. Errors: limiter.ErrEach and
+// limiter.ErrFull if too many exports are running.
 func (e *Exports) Begin(c understudy.Caller) (*Export, error) {
 	leave, err := e.limit.Take(c.Name)
 	if err != nil {

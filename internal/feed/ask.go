@@ -1,4 +1,4 @@
-// Ask: parses and checks the request of a subscriber.
+// This file parses and checks the request of a subscriber.
 
 package feed
 
@@ -21,29 +21,29 @@ import (
 )
 
 const (
-	defaultPageChanges = 100  // the number of changes on a page without the parameter limit
-	maxPageChanges     = 1000 // the maximum of the parameter limit
+	defaultPageChanges = 100  // the number of changes on a page if the parameter limit is missing
+	maxPageChanges     = 1000 // the maximum of the parameter limit, which sets the number of changes on a page
 	maxNames           = 50   // the maximum number of kinds or fields in one request
 	maxQueryBytes      = 8 << 10
 )
 
-// query is the parsed parameters of a request. Nothing in it is checked against the caller yet.
+// query contains the parsed parameters of a request. They are not yet checked against the caller's rights.
 type query struct {
 	source  string
-	after   string // the cursor after which to start, or ""
-	fromNow bool   // the client sent after=now and wants only new changes
+	after   string // the cursor after which the changes begin, or ""
+	fromNow bool   // whether the client sent after=now, so that it gets only new changes
 	kinds   []string
 	fields  []string
-	limit   int           // the maximum number of changes; 0 if the client sent none
-	wait    time.Duration // how long to wait for changes; negative if the client sent none
+	limit   int           // the maximum number of changes; 0 if the client did not set it
+	wait    time.Duration // how long to wait for changes; negative if the client did not set it
 }
 
 func newInvalid(format string, args ...any) error {
 	return fmt.Errorf("feed: %w: %w", understudy.ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// readQuery parses the parameters. lastEvent is the header Last-Event-ID; it takes precedence over after. It returns
-// ErrInvalid for wrong parameters.
+// readQuery parses the parameters. lastEvent is the header Last-Event-ID, which takes precedence over the parameter
+// after. readQuery returns ErrInvalid for wrong parameters.
 func readQuery(raw, lastEvent string) (query, error) {
 	q := query{wait: -1}
 	if len(raw) > maxQueryBytes {
@@ -89,14 +89,14 @@ func readQuery(raw, lastEvent string) (query, error) {
 	return q, nil
 }
 
-// subscription is a request that passed all checks.
+// subscription is a request for changes that passed all checks.
 type subscription struct {
 	query  query
 	caller understudy.Caller
 	policy *policy
 	group  *roleGroup
 	reader *reader
-	start  int64 // the number of the change after which the subscription starts
+	start  int64 // the number of the change after which the subscription begins
 }
 
 // isOver reports whether the policy was replaced, the feed has ended, or the caller's grant was revoked.
@@ -124,12 +124,13 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	return s, f.findStart(ctx, s, pages)
 }
 
-// identify returns the caller of a request: a person, or the bearer of the token.
+// identify returns the caller of a request: a person, or the local holder of the token.
 func (f *Feed) identify(r *http.Request, now *policy) (understudy.Caller, error) {
 	return jsonapi.IdentifyPerson(r, f.o.Token, now.rules.Callers.IdentifyPerson)
 }
 
-// findSource sets the source of a subscription: the named source, the caller's source, or the only source.
+// findSource sets the source of a subscription: the source that the request names, the caller's source, or the only
+// source.
 func (f *Feed) findSource(s *subscription) error {
 	s.query.source = cmp.Or(s.query.source, s.caller.Source)
 	if s.query.source == "" && len(f.names) == 1 {
@@ -175,8 +176,8 @@ func (q *query) checkAllowed(gate *access.Gate, c understudy.Caller, sp *spec.Sp
 	return nil
 }
 
-// checkField refuses a field that is hidden in one of the kinds that have it. A field that no kind has is refused
-// unless the caller sees fields beyond the spec.
+// checkField refuses a field that is hidden in one of the kinds that have the field. A field that no kind has is
+// refused unless the caller sees fields beyond the spec.
 func (q *query) checkField(gate *access.Gate, c understudy.Caller, sp *spec.Spec, kinds []string, field string) error {
 	named := false
 	for _, kind := range kinds {
@@ -203,7 +204,7 @@ func (f *Feed) spec(source string) *spec.Spec {
 	return nil
 }
 
-// findStart sets the role group and the start of a subscription.
+// findStart sets the role group of a subscription, and the change at which the subscription begins.
 func (f *Feed) findStart(ctx context.Context, s *subscription, pages bool) (err error) {
 	if s.group, err = f.findRoleGroup(s.policy, s.query.source, s.caller.Role()); err != nil {
 		return err
@@ -214,7 +215,7 @@ func (f *Feed) findStart(ctx context.Context, s *subscription, pages bool) (err 
 			return err
 		}
 	case pages && !s.query.fromNow:
-		return nil // start at the first change
+		return nil // the subscription begins at the first change
 	}
 	last, err := s.reader.readLast(ctx, s.start)
 	switch {
@@ -228,9 +229,9 @@ func (f *Feed) findStart(ctx context.Context, s *subscription, pages bool) (err 
 	return nil
 }
 
-// matchChange reports whether a visible change passes the filters. New and deleted records pass every filter for
-// fields. Changes of unknown fields also pass, because a subscriber that looks once too often is better than a missed
-// change.
+// matchChange reports whether a change that the caller may see passes the filters. New and deleted records pass
+// every filter for fields. Changes of unknown fields also pass, because one unnecessary change is better for a
+// subscriber than a missed change.
 func (q *query) matchChange(seen *understudy.Change) bool {
 	if len(q.kinds) > 0 && !slices.Contains(q.kinds, seen.Kind) {
 		return false
@@ -248,7 +249,7 @@ func (q *query) matchChange(seen *understudy.Change) bool {
 	return false
 }
 
-// isInside reports whether a dotted name is a part of an object.
+// isInside reports whether a dotted name is the name of a part of an object.
 func isInside(name, object string) bool {
 	return len(name) > len(object) && name[len(object)] == '.' && name[:len(object)] == object
 }

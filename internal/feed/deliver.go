@@ -1,4 +1,4 @@
-// Deliver: the job that sends new changes to a webhook.
+// This file contains the job that sends new changes to a webhook.
 
 package feed
 
@@ -17,12 +17,12 @@ import (
 const (
 	maxBatch      = 100       // the maximum number of changes in one request
 	maxBatchBytes = 256 << 10 // the maximum size of the changes in one request
-	maxScanned    = 10_000    // how many changes are read before the position is saved
+	maxScanned    = 10_000    // the maximum number of changes that are read before the position is saved
 )
 
-// Deliver sends all new changes to the webhook that the job's key names, in order and in batches. A 2xx answer advances
-// the position. An error means that a batch must be sent again. Deliver returns nil when the webhook has received the
-// newest change, is paused, or no longer exists.
+// Deliver sends all new changes to the webhook that the job's key names, in order and in batches. After a 2xx
+// answer the position advances. An error means that a batch must be sent again. Deliver returns nil when the
+// webhook has received the newest change, is paused, or no longer exists.
 func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	one := f.hooks.get(run.Job().Key)
 	if one == nil {
@@ -30,12 +30,13 @@ func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	}
 	err := one.progress.line.Deliver(ctx, func() error { return f.deliver(ctx, run, one) })
 	if err == nil {
-		f.readers[one.settings.Source].notify() // changes may have arrived while the job was ending
+		f.readers[one.settings.Source].notify() // changes may have been stored while the job was ending
 	}
 	return err
 }
 
-// deliver sends batch after batch. It also ends when new settings come into force; then a new job delivers the rest.
+// deliver sends batch after batch. It also ends when new settings apply; then a new job delivers the remaining
+// changes.
 func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	for delivered := 0; ; {
 		one.progress.mu.Lock()
@@ -50,7 +51,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 		}
 		if b.until == state.After {
 			one.progress.mu.Lock()
-			if one.progress.scanned <= b.until { // otherwise enqueueDue has read later changes
+			if one.progress.scanned <= b.until { // if scanned is greater, enqueueDue has read later changes meanwhile
 				one.progress.scanned, one.progress.due = b.until, false
 			}
 			one.progress.mu.Unlock()
@@ -81,15 +82,16 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	}
 }
 
-// batch is the content of one request.
+// batch is the content of one request to a webhook.
 type batch struct {
-	after, until int64 // the range of changes (after, until] from which the content was selected
+	after, until int64 // the batch has the changes with numbers in (after, until]
 	count        int
 	ids          []string // the ids of the changed records
 	body         bytes.Buffer
 }
 
-// gatherBatch gathers the next changes: the same as in a batch that was sent before, or as many as fit.
+// gatherBatch gathers the next changes. If a batch was sent before without success, it gathers the same changes,
+// else as many as fit.
 func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*batch, error) {
 	a, err := f.findRoleGroup(one.policy, one.settings.Source, one.settings.Role)
 	if err != nil {
@@ -127,7 +129,7 @@ func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*ba
 	return b.finish(f, one, a), nil
 }
 
-// finish writes the message around the changes.
+// finish completes the message of the batch around the changes.
 func (b *batch) finish(f *Feed, one *hook, a *roleGroup) *batch {
 	changes := bytes.Clone(b.body.Bytes())
 	b.body.Reset()
@@ -142,14 +144,14 @@ func (b *batch) finish(f *Feed, one *hook, a *roleGroup) *batch {
 
 func quote(s string) string {
 	text, err := json.Marshal(s)
-	if err != nil { // marshalling a string cannot fail
+	if err != nil { // cannot fail, because every string can be encoded
 		panic("feed: " + err.Error())
 	}
 	return string(text)
 }
 
-// send sends a batch and reports whether the receiver accepted it. It saves the end of the batch first, so that a retry
-// sends the same batch. If taken is false and err is nil, the webhook was paused.
+// send sends a batch and reports whether the receiver accepted it. It saves the end of the batch first, so that a
+// retry sends the same batch. If taken is false and err is nil, the webhook was paused.
 func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) (taken bool, err error) {
 	if state.Until != b.until {
 		if err := f.updateState(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
@@ -160,7 +162,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	err = understudy.RecordAudit(ctx, f.o.Audit, understudy.AuditEntry{
 		Caller: understudy.Caller{Name: "webhook " + h.Name, Source: h.Source, Grant: &understudy.Grant{Role: h.Role}},
 		Action: understudy.ActionList, What: "feed", Source: h.Source, IDs: b.ids, Rows: b.count})
-	if err != nil { // the receiver made no error, so the webhook's state is unchanged
+	if err != nil { // the error is not the receiver's, so the webhook's state does not change
 		return false, fmt.Errorf("feed: webhook %s: %w", h.Name, err)
 	}
 	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
@@ -169,7 +171,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	if err == nil {
 		return true, nil
 	}
-	if ctx.Err() != nil { // the job was cancelled, so the receiver made no error
+	if ctx.Err() != nil { // the job was cancelled, so the failure is not the receiver's
 		return false, ctx.Err()
 	}
 	now := f.o.Now()
@@ -181,7 +183,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
 	}
 	kept := f.updateState(ctx, one, moves, func(s *hookState) {
-		if s.Error = understudy.PlainText(err); s.Paused == "" { // otherwise a person has paused it meanwhile
+		if s.Error = understudy.PlainText(err); s.Paused == "" { // if Paused is already set, a person has paused the webhook meanwhile
 			s.Paused = paused
 		}
 		if s.Failing.IsZero() {
@@ -199,8 +201,8 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	return false, fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
 }
 
-// updateState changes a webhook's state and saves it, even if the job is cancelled. It drops the change if a person
-// moved the position meanwhile.
+// updateState changes a webhook's state and saves it, even if the job is cancelled. If a person has moved the
+// position meanwhile, it ignores the change.
 func (f *Feed) updateState(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
@@ -215,7 +217,7 @@ func (f *Feed) updateState(ctx context.Context, one *hook, moves int, change fun
 	return nil
 }
 
-// saveTimeout is the time limit for saving a position.
+// saveTimeout is the time limit for saving the position of a webhook.
 const saveTimeout = 5 * time.Second
 
 // SendMessage sends a webhook a message that is not about changes. Its id depends on key alone, so the receiver can

@@ -1,4 +1,4 @@
-// Feed: its options, limits and policy, and how new changes are read.
+// This file contains the feed with its options, limits and policy, and the goroutines that read new changes.
 
 // Package feed sends changes to subscribers and webhooks.
 //
@@ -7,8 +7,8 @@
 //	  |             NotifyPage, or a timer                gate, filters
 //	  '--- a subscriber that is far behind <----------------'
 //
-// The store saves a change together with the page that caused it. A notification only
-// wakes the reader: a lost notification delays a change but never loses it.
+// The store saves a change together with the page that caused it. A notification only wakes the reader. If a
+// notification is lost, the change is delivered later, but never lost.
 package feed
 
 import (
@@ -42,23 +42,23 @@ type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// Policy is the grants and webhooks of the current settings.
+// Policy contains the grants and webhooks of the current settings.
 type Policy struct {
 	Gate    *access.Gate
 	Callers Callers
 	Hooks   []Hook // the webhooks that receive changes
 }
 
-// Limits bound the feed. A zero field means its default.
+// Limits are the limits of the feed. A zero field means its default.
 type Limits struct {
 	MaxSubscribers int           // the maximum number of streams and waiting requests; default 1000
 	MaxEach        int           // the maximum number of streams and waiting requests of one caller; default 500
-	MaxBuffered    int           // how many of the newest changes of each source are kept in memory; default 4096
+	MaxBuffered    int           // the number of newest changes of each source that are kept in memory; default 4096
 	Heartbeat      time.Duration // the interval between heartbeats on a silent stream; default 15 s
-	Stall          time.Duration // a subscriber that reads nothing for so long is disconnected; default 30 s
+	Stall          time.Duration // how long a subscriber may read nothing before it is disconnected; default 30 s
 	Wait           time.Duration // the maximum of a request's parameter wait; default 1 min
-	PollInterval   time.Duration // how often the store is read without a notification; default 3 s
-	Pause          time.Duration // a webhook is paused after its receiver failed for so long; default 24 h
+	PollInterval   time.Duration // how often the store is read if there is no notification; default 3 s
+	Pause          time.Duration // how long a receiver may fail before its webhook is paused; default 24 h
 }
 
 // withDefaults returns the limits with defaults in place of zero and negative values.
@@ -84,23 +84,24 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are the parts of a Feed.
+// Options are the dependencies and settings of a Feed.
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	KV      understudy.KV
 	Policy  Policy
 	Limits  Limits
-	// Enqueue creates a job, or returns the live job of its key. If nil, webhooks receive nothing.
+	// Enqueue creates a job. If a job with the same key is waiting or running, it returns that job. If Enqueue is
+	// nil, webhooks receive nothing.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
 	// Audit records commands to webhooks and requests for the feed. If nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token lets a local request that carries it see everything; "" disables this.
+	// Token gives a local request that carries it access to everything. An empty token gives no access.
 	Token string
-	// Seen, if set, is called repeatedly while a source has a subscriber.
+	// Seen is called repeatedly while a source has a subscriber. It may be nil.
 	Seen   func(source string)
-	Now    func() time.Time // the clock; if nil, time.Now
-	Logger *slog.Logger     // the logger; if nil, nothing is logged
+	Now    func() time.Time // the clock; nil means time.Now
+	Logger *slog.Logger     // receives log messages; nil means no log
 }
 
 // Feed serves /-/feed and delivers to webhooks. It is safe for concurrent use.
@@ -110,16 +111,16 @@ type Feed struct {
 	names     []string // the names of the sources, in order
 	places    places
 	limiter   *limiter.Limiter // limits subscribers, in total and by caller
-	slowReads chan struct{}    // limits how many subscribers that are behind read the store at once
+	slowReads chan struct{}    // limits how many subscribers read old changes from the store at once
 	mux       *http.ServeMux
 
 	current atomic.Pointer[policy]
-	mu      sync.Mutex // serializes changes of current
+	mu      sync.Mutex // held while current is replaced
 	hooks   *hooks
-	dropped atomic.Int64 // counts subscribers disconnected because they read nothing
+	dropped atomic.Int64 // the number of subscribers disconnected because they read nothing
 }
 
-// policy is a Policy in force, with the role groups computed under it.
+// policy is a Policy that applies, with the role groups computed under it.
 type policy struct {
 	rules Policy
 	done  chan struct{} // closed when the policy is replaced or the feed ends
@@ -133,11 +134,11 @@ func newPolicy(p Policy) *policy {
 	return &policy{rules: p, done: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
 }
 
-// maxSlowReads is how many subscribers that are behind read the store at once. It is low because other readers need the
-// store, too.
+// maxSlowReads is the maximum number of subscribers that read old changes from the store at once. It is low because
+// other readers need the store too.
 const maxSlowReads = 2
 
-// New returns a Feed that starts after the changes already stored. It starts no goroutine; Run does.
+// New returns a Feed that begins after the changes already stored. It starts no goroutine; Run does.
 func New(ctx context.Context, o Options) (*Feed, error) {
 	if o.Store == nil || o.KV == nil || o.Policy.Gate == nil || o.Policy.Callers == nil || len(o.Sources) == 0 {
 		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
@@ -176,8 +177,8 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	return f, nil
 }
 
-// SetPolicy replaces the policy. Streams that began under the former policy end. Their subscribers reconnect at their
-// position, with their current grants.
+// SetPolicy replaces the policy. Streams that began under the former policy end. Their subscribers reconnect at
+// their position, with their current grants.
 func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,7 +190,7 @@ func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// End ends every stream and waiting request and refuses new ones. The server calls it before it stops.
+// End ends every stream and waiting request, and refuses new requests. The server calls it before it stops.
 func (f *Feed) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,7 +242,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps the reader of a source at the newest change.
+// follow makes the reader of a source read every new change.
 func (f *Feed) follow(ctx context.Context, r *reader) {
 	look := time.NewTicker(f.o.Limits.PollInterval)
 	defer look.Stop()
@@ -275,8 +276,8 @@ func (f *Feed) hasFollower(source string) bool {
 	return f.limiter.Load().InUse > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.settings.Source == source })
 }
 
-// startDeliveries enqueues deliveries to a source's webhooks after each read of follow. It runs in its own goroutine,
-// because enqueueing a job writes to the store and streams must not wait for that.
+// startDeliveries adds jobs that deliver changes to a source's webhooks, after each read of follow. It runs in its
+// own goroutine, because adding a job writes to the store and streams must not wait for that.
 func (f *Feed) startDeliveries(ctx context.Context, r *reader) {
 	for {
 		select {
@@ -288,15 +289,15 @@ func (f *Feed) startDeliveries(ctx context.Context, r *reader) {
 	}
 }
 
-// Forget drops the changes in memory, because field names in the stored changes were erased. Readers that are behind
-// read the store again.
+// Forget removes the changes from memory after field names in the stored changes were erased. Subscribers that are
+// behind read the store again.
 func (f *Feed) Forget(source string) {
 	if r := f.readers[source]; r != nil {
 		r.forget()
 	}
 }
 
-// Load returns how many subscribers there are, the limit, and how many were refused or disconnected.
+// Load returns the number of subscribers, the limit, and how many subscribers were refused or disconnected.
 func (f *Feed) Load() request.Load {
 	l := f.limiter.Load()
 	return request.Load{Limit: int64(l.All), Now: int64(l.InUse), Refused: l.Refused + l.RefusedEach, Dropped: f.dropped.Load()}

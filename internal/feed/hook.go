@@ -1,4 +1,4 @@
-// Hook: a webhook that receives changes, and its position.
+// This file contains the webhooks that receive changes, and their positions.
 
 package feed
 
@@ -26,16 +26,16 @@ const DeliverKind = "deliver changes"
 type Hook struct {
 	Name   string
 	URL    string
-	Secret understudy.Secret // the signing secret: whsec_ and base64, or base64 alone
+	Secret understudy.Secret // the signing secret: base64, with or without the prefix whsec_
 	Source string
-	Kinds  []string // the kinds whose changes are sent; if empty, all that the role sees
+	Kinds  []string // the kinds whose changes are sent; if empty, all kinds that the role sees
 	Fields []string // the fields whose changes are sent, as in the feed's parameter field
 	Role   string   // the role whose view of the changes is sent
-	// AllowPrivate permits http and addresses of private networks and of this machine.
+	// AllowPrivate permits http, and addresses of private networks and of this machine.
 	AllowPrivate bool
 }
 
-// CheckHook returns an error if a webhook's address is not permitted, or if it asks for kinds or fields that are
+// CheckHook returns an error if a webhook's address is not permitted, or if it names kinds or fields that are
 // unknown or hidden from its role.
 func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 	if err := webhook.CheckURL(h.URL, h.AllowPrivate); err != nil {
@@ -51,22 +51,22 @@ func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 // hookState is the saved state of a webhook.
 type hookState struct {
 	Source string `json:"source"`
-	After  int64  `json:"after"` // every change up to this number was delivered or filtered out
-	// Until is the end of a batch that was sent once, so that a retry sends the same batch with the same id. 0 means
-	// that no batch was sent.
+	After  int64  `json:"after"` // all changes up to this number were delivered or filtered out
+	// Until is the end of the batch that was sent last and not confirmed, so that a retry sends the same batch with
+	// the same id. It is 0 if there is no such batch.
 	Until int64 `json:"until,omitempty"`
-	// Round counts replays. A replayed change has a new message id, because receivers ignore ids that they already
-	// know.
+	// Round is the number of replays. A replayed change has a new message id, because receivers ignore ids that
+	// they already know.
 	Round     int64     `json:"round,omitempty"`
 	Paused    string    `json:"paused,omitempty"` // why the webhook is paused, or "" if it is not
-	Error     string    `json:"error,omitempty"`  // the error of the last try, or "" after a success
-	Failing   time.Time `json:"failing,omitzero"` // when the tries began to fail; zero after a success
+	Error     string    `json:"error,omitempty"`  // the error of the last attempt, or "" after a success
+	Failing   time.Time `json:"failing,omitzero"` // when the attempts began to fail; zero after a success
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Delivered int64     `json:"delivered"` // the number of delivered changes, including replays
 	At        time.Time `json:"at,omitzero"`
 }
 
-// hook is a webhook in force.
+// hook is a webhook of the current policy.
 type hook struct {
 	settings Hook
 	policy   *policy // the policy whose gate decides what the receiver sees
@@ -75,19 +75,19 @@ type hook struct {
 	progress *progress
 }
 
-// progress is the position of a webhook. It outlives the settings: a delivery that started under former settings saves
-// its end here.
+// progress is the position of a webhook. It outlives the settings: a delivery that began under former settings
+// saves its end here.
 type progress struct {
 	line *outbox.Line
 
 	mu      sync.Mutex
 	state   hookState
-	resumes int   // counts how often a person resumed the webhook or moved its position
-	scanned int64 // changes up to this number need no further job
-	due     bool  // there may be changes to deliver
+	resumes int   // how often a person resumed the webhook or moved its position
+	scanned int64 // the number of the change up to which no further job is needed
+	due     bool  // whether there may be changes to deliver
 }
 
-// hooks are the webhooks in force, by name.
+// hooks are the webhooks of the current policy, by name.
 type hooks struct {
 	f      *Feed
 	mu     sync.Mutex
@@ -98,8 +98,8 @@ func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} 
 
 func hookKey(name string) string { return "feed/webhook/" + name }
 
-// replaceAll activates the webhooks of a policy, or none if one of them is invalid. A new webhook starts at the newest
-// change; a known webhook continues at its position.
+// replaceAll replaces the webhooks by those of a policy. If one of them is invalid, nothing changes. A new webhook
+// begins at the newest change; a known webhook continues at its position.
 func (h *hooks) replaceAll(ctx context.Context, under *policy) error {
 	next := map[string]*hook{}
 	for _, one := range under.rules.Hooks {
@@ -162,8 +162,8 @@ func (h *hooks) newHook(ctx context.Context, one Hook, under *policy) (*hook, er
 	return made, h.saveState(ctx, made, func(*hookState) {})
 }
 
-// saveState changes and saves the state. The caller holds one.progress.mu, unless no other goroutine knows the webhook
-// yet.
+// saveState changes and saves the state. The caller must hold one.progress.mu, unless no other goroutine knows the
+// webhook yet.
 func (h *hooks) saveState(ctx context.Context, one *hook, change func(*hookState)) error {
 	next := one.progress.state
 	change(&next)
@@ -180,7 +180,7 @@ func (h *hooks) get(name string) *hook {
 	return h.byName[name]
 }
 
-// all returns the webhooks in force, sorted by name.
+// all returns the webhooks of the current policy, sorted by name.
 func (h *hooks) all() []*hook {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,8 +191,8 @@ func (h *hooks) all() []*hook {
 	return all
 }
 
-// enqueueDue enqueues a job for every webhook of a source that has changes to deliver. A live job of the webhook is
-// reused.
+// enqueueDue adds a job for every webhook of a source that has changes to deliver. If such a job is already waiting
+// or running, it adds none.
 func (h *hooks) enqueueDue(ctx context.Context, r *reader) {
 	if h.f.o.Enqueue == nil {
 		return
@@ -216,8 +216,8 @@ func (h *hooks) isDue(one *hook, r *reader) bool {
 	return one.progress.due && one.progress.state.Paused == "" && !h.f.o.Now().Before(one.progress.state.NotBefore)
 }
 
-// hasNews reports whether changes after progress.scanned pass the webhook's filters. Most changes do not, so they need
-// no job.
+// hasNews reports whether changes after progress.scanned pass the webhook's filters. Most changes do not pass, so
+// they need no job.
 func (h *hooks) hasNews(one *hook, r *reader) bool {
 	a, err := h.f.findRoleGroup(one.policy, one.settings.Source, one.settings.Role)
 	if err != nil {
@@ -288,8 +288,8 @@ func (f *Feed) Resume(ctx context.Context, name string, after *int64) error {
 	return nil
 }
 
-// Pause stops a webhook until Resume, and records who paused it. A request that is being sent is still sent. A webhook
-// that is already paused stays unchanged. It returns ErrNotFound for an unknown name.
+// Pause stops a webhook until Resume, and stores the name of the person who paused it. A request that is being sent
+// is still sent. If the webhook is already paused, nothing changes. Pause returns ErrNotFound for an unknown name.
 func (f *Feed) Pause(ctx context.Context, name, by string) error {
 	one := f.hooks.get(name)
 	if one == nil {

@@ -1,4 +1,4 @@
-// Hook routes: show the state of webhooks, and pause, resume or test a webhook.
+// This file serves the routes that show the state of webhooks, and pause, resume or test a webhook.
 
 package feed
 
@@ -14,7 +14,7 @@ import (
 	"understudy/request"
 )
 
-// maxCommandBytes is the maximum size of a command's body.
+// maxCommandBytes is the maximum size of a command's body, in bytes.
 const maxCommandBytes = 4 << 10
 
 // listHooks answers with the state of every webhook.
@@ -24,8 +24,8 @@ func (f *Feed) listHooks(context.Context, understudy.Caller, *http.Request) (any
 	}{f.Webhooks()}, nil
 }
 
-// hookCommand is the body of a command to a webhook. {"after":N} resumes deliveries after that change, {} at the saved
-// position. {"pause":true} pauses the webhook. {"test":true} sends a test message.
+// hookCommand is the body of a command to a webhook. {"after":N} resumes deliveries after change N, and {} at the
+// saved position. {"pause":true} pauses the webhook. {"test":true} sends a test message.
 type hookCommand struct {
 	After *int64 `json:"after"`
 	Pause bool   `json:"pause"`
@@ -35,7 +35,7 @@ type hookCommand struct {
 // HookTest is the result of a test message.
 type HookTest struct {
 	Webhook      string `json:"webhook"`
-	Delivered    bool   `json:"delivered"`        // the receiver answered 2xx
+	Delivered    bool   `json:"delivered"`        // whether the receiver answered with a 2xx status
 	Status       int    `json:"status,omitempty"` // the status of the receiver's answer; 0 if there was no answer
 	Milliseconds int64  `json:"milliseconds"`
 	Why          string `json:"why,omitempty"` // why the message was not delivered

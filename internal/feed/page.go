@@ -1,4 +1,4 @@
-// Page: answers with changes as JSON, at once or after a wait.
+// This file answers with changes as JSON, at once or after a wait.
 
 package feed
 
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// answerPage answers with the next changes and the cursor after them. With wait= and without a new change it waits for
-// the first one.
+// answerPage answers with the next changes and the cursor after them. If the request has the parameter wait and
+// there is no new change, it waits for the first new change.
 func (f *Feed) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Request, s *subscription) {
 	control := http.NewResponseController(w)
 	// The wait may be longer than the usual time limits of a request.
@@ -46,7 +46,7 @@ func (f *Feed) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Re
 			select {
 			case <-moved:
 				select {
-				case <-end: // the wait or the grant has ended, too
+				case <-end: // the wait or the grant has ended
 				default:
 					continue
 				}
@@ -59,13 +59,13 @@ func (f *Feed) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Re
 		fmt.Fprintf(&body, "],\"next\":%q}\n", s.group.cursor(last))
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-		_, _ = w.Write(body.Bytes()) // the subscriber may have disconnected
+		_, _ = w.Write(body.Bytes()) // an error means that the subscriber has disconnected
 		return
 	}
 }
 
-// fillPage writes changes until the page is full or no more are stored. It also stops when the policy is replaced or
-// the grant is revoked. last is the position after the written changes.
+// fillPage writes changes until the page is full or no more changes are stored. It also stops when the policy is
+// replaced or the grant is revoked. last is the position after the written changes.
 func (f *Feed) fillPage(
 	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
 ) (count int, last int64, moved <-chan struct{}, err error) {
@@ -77,7 +77,7 @@ func (f *Feed) fillPage(
 		}
 		rows, recent, moved, err := at.readNext(ctx)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return count, at.at, nil, nil // reading many hidden changes took too long: end the page here
+			return count, at.at, nil, nil // reading many hidden changes took too long, so the page ends here
 		}
 		if err != nil {
 			return 0, 0, nil, err

@@ -1,4 +1,4 @@
-// Reader: reads a source's changes once for all subscribers.
+// This file reads a source's changes once for all subscribers.
 
 package feed
 
@@ -19,15 +19,15 @@ type reader struct {
 	wake     chan struct{}
 	readDone chan struct{} // receives a value after each read
 
-	reading sync.Mutex // serializes reads of the store
+	reading sync.Mutex // held during a read of the store
 
 	mu    sync.Mutex
 	rows  []understudy.Change // the ring buffer; row i is at (first+i)%len(rows)
 	first int
 	count int
 	head  int64         // the number of the newest change read
-	floor int64         // the buffer has every change from floor+1 to head
-	moved chan struct{} // closed when head rises
+	floor int64         // the buffer contains every change with a number above floor, up to head
+	moved chan struct{} // closed when head increases
 }
 
 // rowsPerRead is how many changes are read from the store at once.
@@ -71,8 +71,8 @@ func (r *reader) readNew(ctx context.Context) error {
 	}
 }
 
-// skipToNewest moves to the newest change without reading the changes before it. A new subscriber that wants them reads
-// the store.
+// skipToNewest moves to the newest change without reading the changes before it. A new subscriber that wants
+// earlier changes reads the store.
 func (r *reader) skipToNewest(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
@@ -92,13 +92,14 @@ func (r *reader) skipToNewest(ctx context.Context) error {
 	return nil
 }
 
-// clearRows empties the buffer. The caller holds r.mu.
+// clearRows empties the buffer. The caller must hold r.mu.
 func (r *reader) clearRows() {
 	clear(r.rows)
 	r.first, r.count, r.floor = 0, 0, r.head
 }
 
-// add appends rows to the buffer, overwrites the oldest, and wakes waiting subscribers.
+// add appends rows to the buffer and wakes waiting subscribers. If the buffer is full, it overwrites the oldest
+// rows.
 func (r *reader) add(rows []understudy.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +131,8 @@ func (r *reader) forget() {
 	r.clearRows()
 }
 
-// copySince copies rows above a number into out, in order. held is false if the buffer does not go back that far. moved
-// is closed when changes above head are read.
+// copySince copies the rows with numbers above after into out, in order. held is false if the buffer does not have
+// all these rows. moved is closed when changes above head are read.
 func (r *reader) copySince(after int64, out []understudy.Change) (n int, head int64, moved <-chan struct{}, held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +147,7 @@ func (r *reader) copySince(after int64, out []understudy.Change) (n int, head in
 	return n, r.head, r.moved, true
 }
 
-// readLast returns the number of the newest change. If beyond is greater than that number, it reads the store first,
+// readLast returns the number of the newest change. If the number beyond is greater, it reads the store first,
 // because the notification may not have arrived yet.
 func (r *reader) readLast(ctx context.Context, beyond int64) (int64, error) {
 	r.mu.Lock()
@@ -175,9 +176,9 @@ func (f *Feed) newPosition(r *reader, at int64) *position {
 	return &position{f: f, r: r, at: at, rows: make([]understudy.Change, 64)}
 }
 
-// readNext returns the rows above the position, in order, and advances the position. recent reports whether they came
-// from the buffer. If there are no rows, moved is closed when a new change arrives. The rows are valid until the next
-// call.
+// readNext returns the rows above the position, in order, and advances the position. recent is true if the rows
+// came from the buffer. If there are no rows, moved is closed when a new change arrives. The rows are valid until
+// the next call.
 func (p *position) readNext(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
 	n, head, moved, held := p.r.copySince(p.at, p.rows)
 	if held {

@@ -1,4 +1,4 @@
-// Role group: the view of all subscribers of one role, computed once for all of them.
+// This file computes the view of changes that a role has, once for all subscribers with that role.
 
 package feed
 
@@ -22,16 +22,16 @@ type roleGroup struct {
 	gate        *access.Gate
 	caller      understudy.Caller
 	source      string
-	seesAll     bool     // the role sees every record, so its cursors may show the number of a change
-	hasRowRules bool     // the records that the role sees can change at any time
-	sealed      *cursors // cursors that hide the number; a role with seesAll may also use them
+	seesAll     bool     // whether the role sees every record, so that its cursors may show the number of a change
+	hasRowRules bool     // whether row rules restrict the role, so that the records it sees can change at any time
+	sealed      *cursors // encrypt the number of a change; a role with seesAll may also use such cursors
 	runs        runs
 	slots       []atomic.Pointer[maskedChange]
 }
 
 // maskedChange is a change as a role group sees it. It is shared and immutable.
 type maskedChange struct {
-	n       int64 // the change's number
+	n       int64 // the number of the change
 	visible bool
 	change  understudy.Change
 	data    []byte // the change as one line of JSON
@@ -72,9 +72,9 @@ func (f *Feed) findRoleGroup(r *policy, source, role string) (*roleGroup, error)
 	return a, nil
 }
 
-// view returns a change as the role group sees it. Views of recent changes are cached. Two goroutines may compute the
-// same view at once; the results differ only in the cursor. With row rules nothing is cached, because a visible record
-// may become hidden.
+// view returns a change as the role group sees it. Views of recent changes are cached. Two goroutines may compute
+// the same view at once; the results differ only in the cursor. Under row rules no view is cached, because a
+// visible record may become hidden.
 func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 	recent = recent && !a.hasRowRules
 	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
@@ -107,7 +107,7 @@ func (s *maskedChange) encode(a *roleGroup, n int64) {
 		c.Cursor = cursor
 	}
 	data, err := json.Marshal(c)
-	if err != nil { // marshalling strings, numbers and a time cannot fail
+	if err != nil { // cannot fail, because strings, numbers and times can always be encoded
 		panic("feed: " + err.Error())
 	}
 	s.event = fmt.Appendf(nil, "id: %s\ndata: %s\n\n", cursor, data)
@@ -122,8 +122,8 @@ func (a *roleGroup) cursor(n int64) string {
 	return string(a.sealed.append(nil, n, a.runs.currentID()))
 }
 
-// parseCursor returns the number of a cursor. It accepts a plain number only from a role that sees every record:
-// another role could count hidden changes with it.
+// parseCursor returns the number of the change in a cursor. It accepts a plain number only from a role that sees
+// every record, because another role could count hidden changes with such numbers.
 func (a *roleGroup) parseCursor(cursor string) (int64, error) {
 	if cursor == "0" {
 		return 0, nil

@@ -1,4 +1,5 @@
-// Runs: the starts of a feed, which show whether a cursor is still valid after the store was restored from a backup.
+// This file stores when the feed was started. These starts show whether a cursor is still valid after the store was
+// restored from a backup.
 
 package feed
 
@@ -14,25 +15,25 @@ import (
 	"understudy"
 )
 
-// runsKey is the key under which the KV store keeps the runs.
+// runsKey is the key under which the KV store has the runs.
 const runsKey = "feed/runs"
 
-// maxRuns is how many runs are kept.
+// maxRuns is the maximum number of runs that are stored.
 const maxRuns = 64
 
 // run is the time from one start of the feed to the next.
 type run struct {
-	ID    int64            `json:"id"`    // the start in Unix milliseconds; greater than the ID of the run before
+	ID    int64            `json:"id"`    // the start of the run in Unix milliseconds; greater than the ID of the previous run
 	Heads map[string]int64 `json:"heads"` // the number of each source's last change at the start
 }
 
-// runs are the runs of a store, oldest first. A store that was restored from a backup reuses the numbers of lost
-// changes. A cursor of a lost change is detected, because the restored store either lacks its run, or the next run
-// starts below its number.
+// runs are the runs of a store, the oldest first. A store that was restored from a backup uses the numbers of lost
+// changes again. A cursor of a lost change is detected: the restored store either lacks the cursor's run, or the
+// next run starts below the cursor's number.
 type runs []run
 
-// openRuns reads the runs of a store and adds a new run. If the run cannot be saved, a warning is logged: the cursors
-// of this run are refused after the next start.
+// openRuns reads the runs of a store and adds a new run. If the run cannot be saved, openRuns logs a warning, and
+// the cursors of this run are refused after the next start.
 func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
 	if err := understudy.ReadJSON(ctx, s, runsKey, &all); err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
@@ -50,8 +51,8 @@ func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[strin
 // currentID returns the ID of the current run.
 func (r runs) currentID() int64 { return r[len(r)-1].ID }
 
-// isKnown reports whether a number from a cursor of the given run still names the same change. The runs that were
-// dropped had lower numbers than the oldest kept run.
+// isKnown reports whether a number from a cursor of the given run still names the same change. Runs that are no
+// longer stored had lower numbers than the oldest stored run.
 func (r runs) isKnown(source string, n, id int64) bool {
 	next, found := slices.BinarySearchFunc(r, id, func(one run, id int64) int { return cmp.Compare(one.ID, id) })
 	if found {
@@ -66,13 +67,13 @@ func (r runs) isKnown(source string, n, id int64) bool {
 	return !known || n <= end
 }
 
-// appendNumber appends a number and its run, for a role that may count changes.
+// appendNumber appends the cursor for a role that may count changes: a number and its run.
 func appendNumber(dst []byte, n, run int64) []byte {
 	dst = append(strconv.AppendInt(dst, n, 10), '.')
 	return strconv.AppendInt(dst, run, 36)
 }
 
-// readNumber parses the text of appendNumber. A number without a run is also accepted; run is then 0.
+// readNumber parses the text that appendNumber wrote. It also accepts a number without a run; run is then 0.
 func readNumber(cursor string) (n, run int64, ok bool) {
 	number, id, hasRun := strings.Cut(cursor, ".")
 	n, err := strconv.ParseInt(number, 10, 64)

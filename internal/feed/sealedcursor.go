@@ -1,4 +1,4 @@
-// Cursor: an encrypted position in the feed, for roles that must not count changes.
+// This file encrypts positions in the feed into cursors, for roles that must not count changes.
 
 package feed
 
@@ -10,20 +10,20 @@ import (
 	"understudy/kit/token"
 )
 
-// places holds what is needed to make cursors.
+// places contains what is needed to make cursors.
 type places struct {
 	key  []byte // the secret from which the keys of cursors are derived
 	runs runs
 }
 
 // cursors encrypts numbers into cursors and decrypts them, for one source and role. Each cursor of a position is
-// different: if it stayed the same, it would reveal that no hidden change happened.
+// different. If it stayed the same, it would reveal that no hidden change happened.
 type cursors struct{ sealer *token.Sealer }
 
-// cursorSize is the number of encrypted bytes: a number and its run.
+// cursorSize is the number of bytes that a cursor encrypts: a number and its run.
 const cursorSize = 16
 
-// append appends the cursor of a number.
+// append appends the cursor for a number and its run.
 func (s *cursors) append(dst []byte, n, run int64) []byte {
 	var place [cursorSize]byte
 	binary.BigEndian.PutUint64(place[:8], uint64(n))
@@ -31,7 +31,7 @@ func (s *cursors) append(dst []byte, n, run int64) []byte {
 	return s.sealer.Append(dst, place[:])
 }
 
-// maxCursorBytes is the maximum length of a cursor's text.
+// maxCursorBytes is the maximum length of a cursor's text, in bytes.
 const maxCursorBytes = 64
 
 // open decrypts a cursor into its number and run.

@@ -1,4 +1,4 @@
-// Serve: the routes of the feed and the form of their errors.
+// This file serves the routes of the feed and writes their errors.
 
 package feed
 
@@ -22,7 +22,7 @@ func Routes() []string {
 }
 
 func (f *Feed) addRoutes() {
-	forms, _ := jsonhttp.NewFormProtection("") // an empty address causes no error
+	forms, _ := jsonhttp.NewFormProtection("") // cannot fail for an empty address
 	hooks := &jsonapi.Options{Identify: f.authorizeCommand, Forms: forms, ForeignError: "a page of another site asks", Explain: f.explain,
 		MaxBody: maxCommandBytes, RequireJSON: true, BodyError: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `}
 	f.mux = http.NewServeMux()
@@ -32,10 +32,10 @@ func (f *Feed) addRoutes() {
 	f.mux.Handle("POST /-/webhooks/{name}", jsonapi.HandleBody(hooks, f.handleCommand))
 }
 
-// Handler returns the handler of Routes. Any other path is answered with 404.
+// Handler returns the handler of Routes. It answers any other path with 404.
 func (f *Feed) Handler() http.Handler { return f.mux }
 
-// answerTime is the time limit for reading the changes of one answer, without its wait.
+// answerTime is the time limit for reading the changes of one answer, in addition to its wait.
 const answerTime = 30 * time.Second
 
 // serve checks a request for the feed and answers with a page or a stream.
@@ -112,7 +112,7 @@ func isJSONPreferred(accept []string) bool {
 	return json > events
 }
 
-// errFull is returned when the limit of subscribers is reached.
+// errFull is the error for a subscriber that exceeds the limit of subscribers.
 var errFull = errors.New("feed: too many subscribers; try again in a moment")
 
 // fullRetryAfter is the Retry-After header of a refused subscriber, in seconds.
@@ -123,7 +123,7 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	(&jsonapi.Options{Explain: f.explain}).Refuse(w, r, err)
 }
 
-// explain sets Retry-After and hides the errors of the store.
+// explain completes an error response: it sets Retry-After and hides the text of errors of the store.
 func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	if a.Status != http.StatusServiceUnavailable {
 		return
@@ -137,7 +137,8 @@ func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	a.Error = "the changes cannot be read now"
 }
 
-// authorizeCommand returns the caller of a command. It permits the token, and people who see everything.
+// authorizeCommand returns the caller of a command. It permits the local holder of the token, and people who see
+// everything.
 func (f *Feed) authorizeCommand(r *http.Request) (understudy.Caller, error) {
 	c, err := f.identify(r, f.current.Load())
 	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {

@@ -1,4 +1,4 @@
-// Stream: sends changes as server-sent events (WHATWG HTML, 9.2).
+// This file sends changes as server-sent events (WHATWG HTML, 9.2).
 
 package feed
 
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// endMessage is the last comment of a stream that ends with its policy.
+// endMessage is the last comment in a stream that ends with its policy.
 const endMessage = "the settings changed or the server ends; come back"
 
-// retryMillis is when a subscriber whose stream ended reconnects, in milliseconds.
+// retryMillis is the time after which a subscriber whose stream ended reconnects, in milliseconds.
 const retryMillis = 2000
 
 // stream sends events until the subscriber disconnects, the policy is replaced, the grant ends, or the requested number
@@ -24,12 +24,12 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("X-Accel-Buffering", "no")
 	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, position: f.newPosition(s.reader, s.start)}
-	// The read deadline of the request must not end the stream.
-	_ = o.control.SetReadDeadline(time.Time{}) // an error means that there is no deadline
+	// The read deadline of the request must not end the stream. An error means that there is no deadline.
+	_ = o.control.SetReadDeadline(time.Time{})
 	ctx, cancel := o.grantContext(r.Context())
 	defer cancel()
 	err := o.run(ctx)
-	if errors.Is(err, os.ErrDeadlineExceeded) { // a write took too long
+	if errors.Is(err, os.ErrDeadlineExceeded) { // a write has exceeded its deadline
 		f.dropped.Add(1)
 	} else if err != nil && ctx.Err() == nil {
 		f.o.Logger.Debug("feed: stream", "caller", s.caller.Name, "err", err)
@@ -46,7 +46,7 @@ type stream struct {
 	sentPosition  int64     // the last position that the subscriber received
 	sent          int       // the number of changes sent
 	writeDeadline time.Time // the deadline of the next write; zero before the first write
-	unflushed     int       // the bytes written since the last flush or new deadline
+	unflushed     int       // the bytes written since the last flush or since the deadline was set
 }
 
 // grantContext returns a context that ends with the grant.
@@ -59,8 +59,8 @@ func (o *stream) grantContext(ctx context.Context) (context.Context, context.Can
 
 // run sends the position, then changes and heartbeats until the stream ends.
 func (o *stream) run(ctx context.Context) error {
-	// Send the position first. A subscriber whose connection breaks before the first change
-	// then reconnects there.
+	// The position is sent first. If the connection breaks before the first change, the subscriber reconnects at
+	// this position.
 	if err := o.write(fmt.Appendf(nil, "retry: %d\nid: %s\n\n", retryMillis, o.cursor())); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (o *stream) run(ctx context.Context) error {
 
 func (o *stream) isComplete() bool { return o.s.query.limit > 0 && o.sent >= o.s.query.limit }
 
-// sendAll sends all stored changes. moved is closed when there are more.
+// sendAll sends all stored changes. moved is closed when there are more changes.
 func (o *stream) sendAll(ctx context.Context) (moved <-chan struct{}, err error) {
 	for {
 		if err := o.checkOpen(ctx); err != nil {
@@ -142,7 +142,7 @@ func (o *stream) sendAll(ctx context.Context) (moved <-chan struct{}, err error)
 	}
 }
 
-// errPolicyEnded ends a stream whose policy was replaced.
+// errPolicyEnded ends a stream after its policy was replaced.
 var errPolicyEnded = errors.New("feed: the policy is over")
 
 // checkOpen returns an error if the subscriber must not receive more changes, because its policy or its grant has
@@ -154,10 +154,11 @@ func (o *stream) checkOpen(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// maxUnflushed is how many bytes are written under one deadline. A subscriber that reads less in that time is stalled.
+// maxUnflushed is the maximum number of bytes that are written under one deadline. A subscriber that reads less in
+// that time is stalled.
 const maxUnflushed = 32 << 10
 
-// write sends bytes and disconnects a stalled subscriber. Setting a deadline costs as much as the rest of a write, so a
+// write sends bytes and disconnects a stalled subscriber. Setting a deadline takes as much time as a write, so a
 // deadline with enough time left is reused.
 func (o *stream) write(p []byte) error {
 	now := o.f.o.Now()
@@ -183,13 +184,13 @@ func (o *stream) setDeadline(now time.Time) error {
 	o.writeDeadline = now.Add(stall + stall/4)
 	err := o.control.SetWriteDeadline(o.writeDeadline)
 	if errors.Is(err, http.ErrNotSupported) {
-		return nil // a writer in memory never blocks
+		return nil // this writer has no deadline, because it writes to memory and never blocks
 	}
 	return err
 }
 
-// sendHeartbeat sends a heartbeat. It contains the position if the position changed, and always for a role that must
-// not know whether hidden changes happened.
+// sendHeartbeat sends a heartbeat. It contains the position if the position has changed. For a role that must not
+// know whether hidden changes happened, it always contains the position.
 func (o *stream) sendHeartbeat() error {
 	o.f.o.Seen(o.s.query.source)
 	text := []byte(":\n\n")

@@ -1,4 +1,4 @@
-// Alert: notifies a webhook once when the probability of a forecast reaches a limit.
+// This file notifies a webhook once when the probability of a forecast reaches a limit.
 
 package forecast
 
@@ -20,10 +20,11 @@ import (
 // when the probability of the forecast reaches Question.Percent.
 type Alert struct {
 	Question Question
-	Webhook  string // name of the webhook
+	Webhook  string // the name of the webhook to notify
 }
 
-// CheckAlert returns an error if the series is not sampled, or if the role of the webhook may not see its forecasts.
+// CheckAlert returns an error if the alert's series is not sampled, or if the role of the webhook may not see its
+// forecasts.
 func CheckAlert(a Alert, role string, gate *access.Gate, src *spec.Source) error {
 	k := src.Spec.Kind(a.Question.Series.Kind)
 	var known []string
@@ -79,23 +80,23 @@ func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key st
 		}}
 }
 
-// rearmFactor is the part of Percent below which the probability must fall before an alert can notify again.
+// rearmFactor is the share of Percent below which the probability must fall before an alert can notify again.
 const rearmFactor = 0.8
 
 // alertState is the state of an alert, stored as JSON in the KV.
 type alertState struct {
-	NotifiedAt time.Time `json:"told,omitzero"` // time of the last notice; zero if the alert can notify
-	Times      int       `json:"times"`         // number of notices so far; it makes the job keys unique
+	NotifiedAt time.Time `json:"told,omitzero"` // the time of the last notice; zero if the alert can notify again
+	Times      int       `json:"times"`         // the number of notices so far, which makes the keys of the jobs unique
 }
 
-// SetAlerts replaces the alerts. The stored state of alerts is kept, so an alert does not notify twice.
+// SetAlerts replaces the alerts. The stored state of each alert is kept, so that an alert does not notify twice.
 func (f *Forecasts) SetAlerts(alerts []Alert) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.alerts = alerts
 }
 
-// checkAlerts asks the questions of all alerts on a series and enqueues the notices that are due.
+// checkAlerts computes the forecast of every alert on a series and adds jobs for the notices that are due.
 func (f *Forecasts) checkAlerts(ctx context.Context, s understudy.Series) {
 	f.mu.Lock()
 	alerts := f.alerts
@@ -110,8 +111,9 @@ func (f *Forecasts) checkAlerts(ctx context.Context, s understudy.Series) {
 	}
 }
 
-// notifyIfLikely asks the question of an alert. It enqueues a notice if the probability has reached Percent and
-// the alert can notify, and lets the alert notify again after the probability has fallen far enough.
+// notifyIfLikely computes the forecast of an alert. If the probability has reached Percent and the alert can
+// notify, it adds a job that sends a notice. After the probability has fallen far enough, the alert can notify
+// again.
 func (f *Forecasts) notifyIfLikely(ctx context.Context, a Alert) error {
 	made, err := f.Ask(ctx, a.Question)
 	if err != nil || made.State == NotYet {

@@ -1,4 +1,4 @@
-// Estimate: computes a forecast from the samples of a series.
+// This file computes a forecast from the samples of a series.
 
 package forecast
 
@@ -23,40 +23,41 @@ const (
 
 // Forecast is the answer to a question.
 type Forecast struct {
-	Of      string    `json:"of"` // name of the series
+	Of      string    `json:"of"` // the name of the series
 	State   string    `json:"state"`
-	Why     string    `json:"why,omitempty"` // reason for the state NotYet
+	Why     string    `json:"why,omitempty"` // the reason for the state NotYet
 	Level   string    `json:"level"`
 	By      time.Time `json:"by"`
 	Percent float64   `json:"percent"`
-	Value   string    `json:"value,omitempty"` // newest sample, as upstream wrote it
-	At      time.Time `json:"at,omitzero"`     // time of the newest sample
-	Since   time.Time `json:"since,omitzero"`  // time of the oldest sample
-	Samples int       `json:"samples"`         // number of samples that are numbers
+	Value   string    `json:"value,omitempty"` // the newest sample, as upstream wrote it
+	At      time.Time `json:"at,omitzero"`     // the time of the newest sample
+	Since   time.Time `json:"since,omitzero"`  // the time of the oldest sample
+	Samples int       `json:"samples"`         // the number of samples that are numbers
 
-	Probability *Band  `json:"probability,omitempty"` // probability that the number reaches the level by By
-	Dates       []Date `json:"dates,omitempty"`       // times by which the level is reached with certain probabilities
-	Need        *Band  `json:"need,omitempty"`        // extra distance from the level needed to avoid it with probability Percent
+	Probability *Band  `json:"probability,omitempty"` // the probability that the number reaches the level by the time By
+	Dates       []Date `json:"dates,omitempty"`       // the times by which the number reaches the level with certain probabilities
+	// the extra distance from the level that is needed to avoid the level with probability Percent
+	Need *Band `json:"need,omitempty"`
 
-	// The next fields describe how the number has moved.
-	Drift     float64               `json:"drift"`     // mean change in one day
-	Deviation float64               `json:"deviation"` // standard deviation of the change in one day
-	LeftOut   int                   `json:"left_out"`  // number of ignored jumps away from the level, such as a payment
+	Drift     float64               `json:"drift"`     // the mean change of the number in one day
+	Deviation float64               `json:"deviation"` // the standard deviation of the number's change in one day
+	LeftOut   int                   `json:"left_out"`  // the number of ignored jumps away from the level, such as a payment
 	Backtest  *touch.BacktestResult `json:"backtest,omitempty"`
-	// BacktestWithin is how far ahead the forecasts of Backtest look, as text.
+	// BacktestWithin is the time span of the forecasts in Backtest, as text.
 	BacktestWithin string `json:"backtest_within,omitempty"`
 
-	Line []touch.Point `json:"-"` // points of a chart, at most maxPoints; At is in days after Since
+	Line []touch.Point `json:"-"` // the points of a chart, at most maxPoints; At is in days after Since
 }
 
-// Band is a figure and its 90 % interval, computed by bootstrap from random samples of the history.
+// Band is a value with its 90 % interval, computed by bootstrap from random samples of the history.
 type Band struct {
 	Figure float64 `json:"figure"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// Date is the time by which the level is reached with a probability. A nil time means never or after maxDateDays.
+// Date is the time by which the level is reached with a probability. A nil time means never, or later than
+// maxDateDays.
 type Date struct {
 	Probability float64    `json:"probability"`
 	At          *time.Time `json:"at"`
@@ -66,21 +67,22 @@ type Date struct {
 
 // Limits and parameters of an estimate.
 const (
-	minSteps                  = 24      // minimum number of steps between samples for a forecast
-	minSpanRatio              = 1. / 30 // minimum time that the samples cover, as a part of the time to look ahead
-	bootstrapSamples          = 200     // number of random histories in the bootstrap
+	minSteps                  = 24      // the minimum number of steps between samples for a forecast
+	minSpanRatio              = 1. / 30 // the minimum time that the samples must cover, as a share of the time of the forecast
+	bootstrapSamples          = 200     // the number of random histories in the bootstrap
 	lowQuantile, highQuantile = 0.05, 0.95
-	maxJump                   = 10.  // a step away from the level is ignored if it is larger than maxJump median steps toward the level
-	maxPoints                 = 240  // maximum number of points of a chart
-	maxDateDays               = 3650 // maximum distance of a Date from the newest sample, in days
-	minBacktests              = 3    // minimum number of forecasts for a back-test to be shown
-	backtestParts             = 8    // each forecast of a back-test looks at most 1/backtestParts of the history ahead
-	// A back-test begins after 1/backtestStart of the samples, so that no forecast looks farther ahead than back.
+	maxJump                   = 10.  // a step away from the level is ignored if it is larger than this many median steps toward the level
+	maxPoints                 = 240  // the maximum number of points of a chart
+	maxDateDays               = 3650 // the maximum distance of a Date from the newest sample, in days
+	minBacktests              = 3    // the minimum number of forecasts in a back-test that is shown
+	backtestParts             = 8    // each forecast of a back-test covers at most 1/backtestParts of the history
+	// backtestStart is the divisor of the samples before a back-test begins, so that no forecast looks farther
+	// ahead than back.
 	backtestStart = 4
 )
 
-// estimate computes the answer to a question from samples, ordered from oldest to newest.
-// The result depends only on the arguments; the random numbers have a fixed seed.
+// estimate computes the answer to a question from samples, ordered from oldest to newest. The result depends only
+// on the arguments, because the random numbers have a fixed seed.
 func estimate(q Question, samples []understudy.Sample, now time.Time) *Forecast {
 	by := now.Add(q.Within).UTC().Truncate(time.Second)
 	f := &Forecast{Of: q.Series.String(), State: NotYet, Level: q.Level, By: by, Percent: q.Percent}
@@ -114,7 +116,8 @@ func estimate(q Question, samples []understudy.Sample, now time.Time) *Forecast 
 	return f
 }
 
-// pointsOf converts samples to points; At is in days after the first sample. Samples that are no number are skipped.
+// pointsOf converts samples to points, with At in days after the first sample. It skips samples that are no
+// numbers.
 func pointsOf(samples []understudy.Sample) []touch.Point {
 	points := make([]touch.Point, 0, len(samples))
 	for _, s := range samples {
@@ -166,7 +169,7 @@ func stepsWithoutJumps(points []touch.Point, below bool) (kept touch.Series, lef
 	return kept, left
 }
 
-// reasonNotReady returns the reason why there is no forecast yet, or "" if the samples are enough.
+// reasonNotReady returns why there is no forecast yet, or "" if there are enough samples.
 func reasonNotReady(q Question, points []touch.Point, steps touch.Series) string {
 	span, ahead := points[len(points)-1].At-points[0].At, q.Within.Hours()/24
 	switch {
@@ -192,8 +195,8 @@ func formatDays(days float64) string {
 	return strconv.FormatFloat(math.Ceil(days*10)/10, 'f', -1, 64) + " d"
 }
 
-// estimator computes the figures of a forecast and their 90 % intervals. The intervals come from random walks
-// that were estimated from random samples of the history.
+// estimator computes the values of a forecast and their 90 % intervals. The intervals come from random walks that
+// were estimated from random samples of the history.
 type estimator struct {
 	value, level, within, sure float64
 	below                      bool
@@ -217,7 +220,7 @@ func (m *estimator) sampleHistory(steps touch.Series, at time.Time) {
 	})
 }
 
-// band returns the figure of walk and its 90 % interval over the resampled walks.
+// band returns the value of figure for walk, with its 90 % interval over the resampled walks.
 func (m *estimator) band(walk touch.Walk, figure func(touch.Walk) float64) Band {
 	figures := make([]float64, 0, len(m.resampled))
 	for _, w := range m.resampled {
@@ -227,7 +230,7 @@ func (m *estimator) band(walk touch.Walk, figure func(touch.Walk) float64) Band 
 	return Band{figure(walk), touch.Quantile(figures, lowQuantile), touch.Quantile(figures, highQuantile)}
 }
 
-// fillForecast sets the probability, dates, need and rates of f. Dates are counted from the time from.
+// fillForecast sets the probability, dates, need and rates of f. Its dates are counted from the time from.
 func (m *estimator) fillForecast(f *Forecast, walk touch.Walk, from time.Time) {
 	p := m.band(walk, func(w touch.Walk) float64 { return w.Probability(m.value, m.level, m.within) })
 	f.Probability = &Band{roundDigits(p.Figure, 4), roundDigits(p.Low, 4), roundDigits(p.High, 4)}
@@ -253,7 +256,7 @@ func roundDigits(x float64, n int) float64 {
 	return math.Round(x*by) / by
 }
 
-// dateAfter returns the time that is days after from, or nil if days is maxDateDays or more.
+// dateAfter returns the time that is a number of days after from, or nil if days is maxDateDays or more.
 func dateAfter(from time.Time, days float64) *time.Time {
 	if !(days < maxDateDays) {
 		return nil

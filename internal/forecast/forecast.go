@@ -1,10 +1,10 @@
-// Forecast: finds the sampled fields and answers questions about them.
+// This file finds the sampled fields and answers questions about them.
 
 // Package forecast estimates when a sampled number will reach a level.
 //
 //	mirror --saved page--> sampler --sample--> store
 //	  ^                      |                   |
-//	  '-- one a interval ----'                   v
+//	  '-- one an interval ---'                   v
 //	                        alerts <---------- estimate (kit/touch)
 package forecast
 
@@ -36,7 +36,7 @@ type Mirror interface {
 	Fill(ctx context.Context, f request.Fill) (request.PageSaved, error)
 }
 
-// Options are the settings and dependencies of Forecasts.
+// Options are the dependencies and settings of Forecasts.
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
@@ -44,21 +44,21 @@ type Options struct {
 	Mirror  Mirror
 	// Enqueue adds the jobs that notify webhooks of alerts. If it is nil, alerts are not checked.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	Now     func() time.Time // time.Now if nil
-	Logger  *slog.Logger     // log messages are discarded if nil
+	Now     func() time.Time // the clock; nil means time.Now
+	Logger  *slog.Logger     // receives log messages; nil means no log
 }
 
 // Forecasts samples numbers and answers questions about them. It is safe for concurrent use.
 type Forecasts struct {
 	o             Options
-	kinds         map[understudy.Key]*sampledKind // kinds with sampled fields, by the key of their page
+	kinds         map[understudy.Key]*sampledKind // the kinds with sampled fields, by the key of their page
 	saved         chan *understudy.Page           // saved pages that wait for Run
 	estimateSlots chan struct{}                   // limits the estimates that run at the same time
 
 	mu           sync.Mutex
-	lastSampleAt map[understudy.Series]time.Time // time of the newest sample
-	revisions    map[understudy.Series]int       // increased whenever samples are added or deleted
-	answers      map[Question]cachedAnswer       // cached answers of Ask
+	lastSampleAt map[understudy.Series]time.Time // the time of the newest sample of each series
+	revisions    map[understudy.Series]int       // a number for each series that increases whenever samples are added or deleted
+	answers      map[Question]cachedAnswer       // the cached answers of Ask
 	alerts       []Alert
 }
 
@@ -66,7 +66,7 @@ type Forecasts struct {
 type sampledKind struct {
 	target  *spec.Target
 	fields  []*spec.Field
-	retryAt time.Time // earliest time of the next fetch; only the goroutine of Run uses it
+	retryAt time.Time // the earliest time of the next fetch; used only by the goroutine of Run
 }
 
 func (k *sampledKind) series(f *spec.Field) understudy.Series {
@@ -77,13 +77,13 @@ func (k *sampledKind) series(f *spec.Field) understudy.Series {
 type cachedAnswer struct {
 	forecast *Forecast
 	revision int
-	at       time.Time // time of the estimate
+	at       time.Time // the time when the forecast was computed
 }
 
 const (
-	maxEstimates   = 2           // maximum number of estimates that run at the same time
+	maxEstimates   = 2           // the maximum number of estimates that run at the same time
 	answerLifetime = time.Minute // how long a cached answer is used if there are no new samples
-	maxAnswers     = 256         // maximum number of cached answers
+	maxAnswers     = 256         // the maximum number of cached answers
 )
 
 // New finds the fields that the specs mark as sampled. It starts no goroutine; call Run to take samples.
@@ -118,7 +118,8 @@ func (f *Forecasts) add(src *spec.Source, k *spec.Kind) error {
 	return err
 }
 
-// Series returns the sampled series of a source, sorted by name. If source is "", it returns those of all sources.
+// Series returns the sampled series of a source, sorted by name. If source is "", it returns the series of all
+// sources.
 func (f *Forecasts) Series(source string) (all []understudy.Series) {
 	for _, k := range f.kinds {
 		for _, field := range k.fields {
@@ -131,7 +132,7 @@ func (f *Forecasts) Series(source string) (all []understudy.Series) {
 	return all
 }
 
-// find returns the kind and the field of a series, or nil if the series is not sampled.
+// find returns the kind and the field of a series. They are nil if the series is not sampled.
 func (f *Forecasts) find(s understudy.Series) (*sampledKind, *spec.Field) {
 	for _, k := range f.kinds {
 		for _, field := range k.fields {

@@ -1,4 +1,4 @@
-// Handler: serves /-/forecast for programs and commands.
+// This file serves /-/forecast.
 
 package forecast
 
@@ -20,13 +20,13 @@ type Callers interface {
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// HandlerOptions are the dependencies of a handler.
+// HandlerOptions are the dependencies and settings of a handler.
 type HandlerOptions struct {
 	Forecasts *Forecasts
 	Gate      *access.Gate
 	Callers   Callers
-	Audit     understudy.Auditor // nothing is written to the audit log if nil
-	Token     string             // gives requests from this machine that carry it access to everything; unused if empty
+	Audit     understudy.Auditor // the audit log; nil if nothing is recorded
+	Token     string             // gives requests from this machine that carry it access to everything; "" gives no access
 }
 
 // Path is the path of the forecast API.
@@ -40,8 +40,8 @@ const askTimeout = 10 * time.Second
 
 type handler struct{ o HandlerOptions }
 
-// NewHandler returns the handler of Routes. With the parameter of=SOURCE/KIND.FIELD it returns a forecast,
-// without it a SeriesList of the series that the caller may see.
+// NewHandler returns the handler of Routes. A request with the parameter of=SOURCE/KIND.FIELD gets a forecast.
+// Without the parameter it gets a SeriesList of the series that the caller may see.
 func NewHandler(o HandlerOptions) http.Handler {
 	h := &handler{o}
 	who := func(r *http.Request) (understudy.Caller, error) {
@@ -95,7 +95,8 @@ func (h *handler) answer(ctx context.Context, c understudy.Caller, r *http.Reque
 	return h.o.Forecasts.Ask(ctx, q)
 }
 
-// seriesHint returns the end of an error text that lists the series the caller may see, or "" if there are none.
+// seriesHint returns the end of an error text that lists the series that the caller may see, or "" if there are
+// none.
 func (h *handler) seriesHint(canSee func(understudy.Series) bool) string {
 	var names []string
 	for _, s := range h.o.Forecasts.Series("") {

@@ -1,4 +1,4 @@
-// Question: a question about a series and the parser of its parameters.
+// This file contains questions about a series, and parses their parameters.
 
 package forecast
 
@@ -16,9 +16,9 @@ import (
 // Question asks whether and when a series reaches a level.
 type Question struct {
 	Series  understudy.Series
-	Level   string        // decimal number, as the caller wrote it
-	Within  time.Duration // how far ahead to look from now
-	Percent float64       // required certainty of the answer, above 0 and below 1
+	Level   string        // the level as a decimal number, as the caller wrote it
+	Within  time.Duration // the time span of the question, counted from now
+	Percent float64       // the required certainty of the answer, above 0 and below 1
 }
 
 // Defaults for the parameters that a caller leaves out.
@@ -82,6 +82,6 @@ func newInputError(format, text string) error {
 
 // levelNumber returns the level as a number.
 func (q Question) levelNumber() float64 {
-	v, _ := strconv.ParseFloat(q.Level, 64) // NewQuestion has checked that the level is a number
+	v, _ := strconv.ParseFloat(q.Level, 64) // cannot fail, because NewQuestion has parsed the level
 	return v
 }

@@ -1,5 +1,5 @@
-// Sampler: takes samples from saved pages, at most one per interval. If no page was saved
-// within the interval, the sampler fetches the page itself.
+// This file takes samples from saved pages, at most one per interval. If no page was saved within the interval, it
+// fetches the page.
 
 package forecast
 
@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	savedQueueSize  = 16          // maximum number of saved pages that wait for Run
-	firstFetchDelay = time.Minute // delay of the first fetch after the start, or the sample interval if shorter
+	savedQueueSize  = 16          // the maximum number of saved pages that wait for Run
+	firstFetchDelay = time.Minute // the delay of the first fetch after the start, unless the sample interval is shorter
 	fetchTimeout    = time.Minute
-	// minRetry and maxRetry limit the delay of the next fetch after a failed fetch. The delay is a tenth of the interval.
+	// minRetry and maxRetry are the limits of the delay after a failed fetch. The delay is a tenth of the interval.
 	minRetry = 10 * time.Second
 	maxRetry = 10 * time.Minute
 )
 
-// EnqueuePage queues a saved page for sampling. It never blocks; if the queue is full, the page is dropped.
-// Run fetches the page later if the sample is missing.
+// EnqueuePage queues a saved page for sampling. It never blocks. If the queue is full, it drops the page. Run
+// fetches the page later if the sample is missing.
 func (f *Forecasts) EnqueuePage(page *understudy.Page) {
 	if page.Status != 200 || f.kinds[page.Key] == nil {
 		return
@@ -61,8 +61,8 @@ func (f *Forecasts) Run(ctx context.Context) error {
 	}
 }
 
-// loadSampleTimes reads the times of the newest samples from the store and sets the time of the first fetch.
-// If a series can't be read, the error is logged and the page is fetched as if there were no samples.
+// loadSampleTimes reads the times of the newest samples from the store and sets the time of the first fetch. If a
+// series can't be read, it logs the error, and the page is fetched as if there were no samples.
 func (f *Forecasts) loadSampleTimes(ctx context.Context) {
 	begin := f.o.Now()
 	for _, k := range f.kinds {
@@ -116,7 +116,8 @@ func (f *Forecasts) nextDueAt() (at time.Time) {
 	return at
 }
 
-// fetch fetches the page of a kind from upstream within the request budget for polls, and takes samples from it.
+// fetch fetches the page of a kind from upstream, within the request budget for polls, and takes samples from the
+// page.
 func (f *Forecasts) fetch(ctx context.Context, k *sampledKind) {
 	short := k.fields[0].SampleInterval()
 	for _, field := range k.fields {
@@ -135,7 +136,7 @@ func (f *Forecasts) fetch(ctx context.Context, k *sampledKind) {
 	}
 }
 
-// take stores a sample of each field of a page whose interval has passed, and then checks the alerts of the series.
+// take stores a sample of each field of a page whose interval has passed. Then it checks the alerts of the series.
 func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 	k := f.kinds[page.Key]
 	if k == nil {

@@ -1,4 +1,4 @@
-// The express lane: repeated requests that are answered from memory without net/http.
+// This file contains the express lane, which answers repeated requests from memory without net/http.
 
 package frontend
 
@@ -20,49 +20,49 @@ import (
 
 // express is the express lane of a server. net/http reads and answers the first request with a given head. The lane
 // stores the parsed request under the bytes of that head. If a connection sends the same bytes again and the answer
-// is in memory, the lane calls the same handler with the same request. Its response writer costs less than that of
-// net/http. All other requests are given to net/http, together with the connection and the received bytes. The
-// connection returns to the lane when net/http waits for its next request.
+// is in memory, the lane calls the same handler with the same request. The lane's response writer is faster than
+// that of net/http. All other requests are passed to net/http, together with the connection and the received bytes.
+// The connection returns to the lane when net/http waits for its next request.
 //
 // So the handler produces every answer, with all its checks and counters. The lane itself only finds the end of a
-// request's head. It answers nothing that net/http has not read before as one complete request without a body.
+// request's head. It answers no request that net/http has not read before as one complete request without a body.
 type express struct {
 	server       *Server
 	seed         maphash.Seed
 	bytes        int64 // the memory for stored requests, in bytes
 	known        atomic.Pointer[knownRequests]
-	netHTTPConns chan net.Conn // the connections that net/http is to serve
+	netHTTPConns chan net.Conn // the connections that net/http must serve
 	closed       chan struct{} // closed when the listener is closed
 	closeOnce    sync.Once
-	err          error // why the listener was closed; read it only after closed
+	err          error // why the listener was closed; valid after closed is closed
 	lanes        sync.WaitGroup
 
 	answered atomic.Int64
 }
 
-// knownRequests has the stored requests by a hash of their heads, and the header fields by their text. All requests
-// of one client usually have the same header fields.
+// knownRequests contains the stored requests by a hash of their heads, and the header fields by their text. All
+// requests of one client usually have the same header fields.
 type knownRequests struct {
 	requests *lru.Cache[uint64, *knownRequest]
 	fields   *lru.Cache[string, *fields]
 }
 
-// knownRequest is a request that net/http has read.
+// knownRequest is a request that net/http has read and that the lane stores.
 type knownRequest struct {
-	request    http.Request // without the values that belong to its connection
+	request    http.Request // the request without the values that belong to its connection
 	fields     *fields      // the header of the request, without traces
 	traces     []trace
 	handler    *servedHandler
-	findAnswer func() (found any, ok bool) // returns the answer if it is in memory
+	findAnswer func() (found any, ok bool) // returns the answer to the request if the answer is in memory
 }
 
-// fields are the fields of a header, as received and as net/http has parsed them.
+// fields are the fields of a request header, as received and as net/http has parsed them.
 type fields struct {
 	text   string
 	header http.Header
 }
 
-// matchHead reports whether a head is that of the request.
+// matchHead reports whether the bytes of a head are the head of the request.
 func (s *knownRequest) matchHead(head []byte) bool {
 	r := &s.request
 	line, fields, _ := bytes.Cut(head, crlf2[:2])
@@ -71,39 +71,39 @@ func (s *knownRequest) matchHead(head []byte) bool {
 		string(line[m+1:u]) == r.RequestURI && string(line[u+1:]) == r.Proto && string(fields) == s.fields.text
 }
 
-// isReady reports whether the answer is in memory.
+// isReady reports whether the answer to the request is in memory.
 func (s *knownRequest) isReady() bool {
 	_, ok := s.findAnswer()
 	return ok
 }
 
-// The limits of one request.
+// The limits of the lane for one request.
 const (
-	// the weight of a request in bytes, to which its line is added, and three times its fields if no other request
-	// has them
+	// requestWeight is the assumed size of a stored request in bytes. The length of its line is added, and three
+	// times the length of its fields if no other request has the same fields.
 	requestWeight    = 1 << 10
-	maxSharedFields  = 256     // the number of different headers that are stored
-	maxHead          = 4 << 10 // a request with a longer head is left to net/http
+	maxSharedFields  = 256     // the maximum number of different headers that are stored
+	maxHead          = 4 << 10 // the maximum length of a head in bytes; a request with a longer head is left to net/http
 	firstRead        = 1 << 10 // the size of the first read buffer, in bytes
 	deadlineInterval = time.Second
 )
 
-// newExpress returns the lane of a server. bytes is the memory for stored requests.
+// newExpress returns the express lane of a server. bytes is the memory for stored requests.
 func newExpress(f *Server, bytes int64) *express {
 	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, netHTTPConns: make(chan net.Conn), closed: make(chan struct{})}
 	x.forget()
 	return x
 }
 
-// forget deletes all stored requests. They belong to a former handler and would keep it in memory.
+// forget deletes all stored requests. They refer to a former handler and would keep it in memory.
 func (x *express) forget() {
 	x.known.Store(&knownRequests{lru.New[uint64, *knownRequest](x.bytes), lru.New[string, *fields](maxSharedFields)})
 }
 
-// connKey is the context key of a request's connection.
+// connKey is the context key under which a request has its connection.
 type connKey struct{}
 
-// listen accepts connections and starts their lanes until the listener is closed.
+// listen accepts connections and starts a lane for each, until the listener is closed.
 func (x *express) listen() {
 	for {
 		nc, err := x.server.listener.Accept()
@@ -135,7 +135,7 @@ func (x *express) listen() {
 // temporaryErrors are the errors of Accept after which another Accept may succeed.
 var temporaryErrors = []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.EINTR}
 
-// pause waits a moment. It returns false if the listener is closed.
+// pause waits a short time before the next Accept. It returns false if the listener is closed.
 func (x *express) pause() bool {
 	select {
 	case <-time.After(5 * time.Millisecond):
@@ -152,7 +152,7 @@ func (x *express) end(err error) {
 	})
 }
 
-// giveToNetHTTP gives a connection to net/http.
+// giveToNetHTTP passes a connection to net/http.
 func (x *express) giveToNetHTTP(nc net.Conn) {
 	select {
 	case x.netHTTPConns <- nc:
@@ -189,7 +189,7 @@ func (x *express) Close() error {
 // Addr returns the address of the listener.
 func (x *express) Addr() net.Addr { return x.server.listener.Addr() }
 
-// wait waits until the lane serves no connection alone.
+// wait waits until no connection is served by the lane alone.
 func (x *express) wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { x.lanes.Wait(); close(done) }()
@@ -201,7 +201,7 @@ func (x *express) wait(ctx context.Context) error {
 	}
 }
 
-// learn stores a request that net/http has read and a handler has answered, if its answer is in memory now.
+// learn stores a request that net/http has read and a handler has answered, if the answer is in memory now.
 func (x *express) learn(r *http.Request, h *servedHandler) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if !ok || c.lane == nil || c.lane.handover.readsAll || c.lane.handover.hasWrite || len(c.lane.handover.head) == 0 || h.known == nil {

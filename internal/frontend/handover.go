@@ -1,4 +1,4 @@
-// The handover of a connection from the lane to net/http and back.
+// This file passes a connection from the express lane to net/http and back.
 
 package frontend
 
@@ -14,15 +14,16 @@ import (
 
 // handover is the state of a connection while net/http reads from it.
 type handover struct {
-	head         []byte        // the head of the request that net/http reads
-	remaining    int64         // the number of bytes of its request that net/http has not received yet
-	hasWrite     bool          // its request is not a GET or HEAD
-	readsAll     bool          // net/http reads all further bytes of the connection
-	stopWatching chan struct{} // receives when net/http stops watching whether the client is still connected
+	head         []byte        // the head of the request that net/http is reading
+	remaining    int64         // the number of bytes of the request that net/http has not received yet
+	hasWrite     bool          // whether the request is not a GET or HEAD
+	readsAll     bool          // whether net/http reads all further bytes of the connection
+	stopWatching chan struct{} // receives a value when net/http stops watching whether the client is still connected
 }
 
-// beginHandover gives the request at the beginning of buf to net/http, and no later bytes. The request must have a
-// plain head and a known length. Otherwise net/http reads everything that arrives on this connection.
+// beginHandover passes the request at the beginning of buf to net/http, and no later bytes. This is possible only
+// if the request has a plain head and a known length. Otherwise net/http reads everything that arrives on this
+// connection.
 func (l *lane) beginHandover() {
 	end := bytes.Index(l.incoming.buf, crlf2)
 	length, ok := int64(0), end >= 0 && end <= maxHead
@@ -40,16 +41,16 @@ func (l *lane) beginHandover() {
 	}
 }
 
-// isRead reports whether a plain head is that of a GET or HEAD request.
+// isRead reports whether a plain head belongs to a GET or HEAD request.
 func isRead(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("GET ")) || bytes.HasPrefix(head, []byte("HEAD "))
 }
 
-// methods are the methods of requests on the lane.
+// methods are the methods that requests on the lane can have.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
-// parsePlainHead reports whether a head is that of an HTTP/1.1 request which all parsers read in the same way. It
-// returns the length of the body. A GET or HEAD request may have none.
+// parsePlainHead reports whether a head belongs to an HTTP/1.1 request that all parsers read in the same way. It
+// returns the length of the body. A GET or HEAD request may have no body.
 func parsePlainHead(head []byte) (length int64, ok bool) {
 	line, rest, _ := bytes.Cut(head, crlf2[:2])
 	method, _, _ := bytes.Cut(line, []byte(" /"))
@@ -82,7 +83,7 @@ func parsePlainHead(head []byte) (length int64, ok bool) {
 	return length, !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), odd)
 }
 
-// readForNetHTTP is the Read method of the connection for net/http.
+// readForNetHTTP is the Read method that net/http calls for the connection.
 func (l *lane) readForNetHTTP(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
@@ -133,9 +134,9 @@ func (l *lane) watchClient() error {
 	return os.ErrDeadlineExceeded
 }
 
-// noteDeadline notes a deadline that net/http sets.
+// noteDeadline stores a deadline that net/http sets.
 func (l *lane) noteDeadline(t time.Time) {
-	if !t.IsZero() && t.Unix() < 2 { // a deadline in the past ends the watching
+	if !t.IsZero() && t.Unix() < 2 { // net/http sets a deadline in the past to stop watching the client
 		select {
 		case l.handover.stopWatching <- struct{}{}:
 		default:
@@ -148,7 +149,7 @@ func (l *lane) noteDeadline(t time.Time) {
 	}
 }
 
-// close waits for a running answer and ends the watching.
+// close waits for a running answer and stops watching the client.
 func (l *lane) close() {
 	select {
 	case l.handover.stopWatching <- struct{}{}:

@@ -1,4 +1,4 @@
-// A connection on the express lane.
+// This file serves one connection on the express lane.
 
 package frontend
 
@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// lane is the state of one connection on the express lane. It is used by its own goroutine, or by the goroutine of
-// net/http that reads the connection.
+// lane is the state of one connection on the express lane. Only one goroutine at a time uses it: its own goroutine,
+// or the goroutine of net/http that reads the connection.
 type lane struct {
 	x          *express
 	c          *conn
 	remote     string
-	closeConn  func()      // closes the TCP connection: a running write fails, and the reader notices
-	isUnshared atomic.Bool // net/http does not know the connection
-	begun      bool        // a request has been answered; fewer than 4 bytes after it are ignored, as net/http does
+	closeConn  func()      // closes the TCP connection, so that a running write fails and the reader notices
+	isUnshared atomic.Bool // whether net/http does not know the connection
+	begun      bool        // whether a request has been answered; fewer than 4 bytes after it are ignored, as net/http does
 
 	incoming incoming
 	handover handover
 	pipeline pipeline
 
 	mu             sync.Mutex // held while an answer is sent
-	reply          *reply     // nil if nothing is waiting to be sent
-	deadlinesSetAt time.Time  // when the deadlines were set
+	reply          *reply     // the answer that is being written; nil if nothing waits to be sent
+	deadlinesSetAt time.Time  // when the deadlines of the connection were set
 }
 
 // writer returns the reply to which answers are written.
@@ -46,19 +46,19 @@ func (l *lane) newReply() *reply {
 	return w
 }
 
-// countUnread counts bytes as unread by the client, until the caller calls leave.
+// countUnread counts bytes as unread by the client until the caller calls leave.
 func (l *lane) countUnread(bytes int) (leave func()) {
 	return l.x.server.unread.Count(bytes, l.closeConn)
 }
 
-// incoming has the received bytes.
+// incoming contains the bytes that a connection has received.
 type incoming struct {
 	socket      *socket
-	buf         []byte // bytes that are not processed yet; nil while an idle connection has none
-	partialHead int    // the length of the incomplete head for whose rest the lane waits; 0 if it waits for none
+	buf         []byte // the bytes that are not processed yet; nil while an idle connection has none
+	partialHead int    // the length of an incomplete head for whose rest the lane waits; 0 if it waits for none
 }
 
-// run answers requests until there is one for net/http, or until the connection ends.
+// run answers requests until a request must be passed to net/http, or until the connection ends.
 func (l *lane) run() {
 	l.isUnshared.Store(true)
 	_ = l.c.TCPConn.SetReadDeadline(l.x.server.listener.now().Add(l.x.server.server.ReadHeaderTimeout))
@@ -72,7 +72,7 @@ func (l *lane) run() {
 	l.x.giveToNetHTTP(l.c)
 }
 
-// answer answers requests until net/http must read one, complete or not.
+// answer answers requests until net/http must read a complete or incomplete request.
 func (l *lane) answer() error {
 	for {
 		end := bytes.Index(l.incoming.buf, crlf2)
@@ -100,7 +100,7 @@ func (l *lane) answer() error {
 }
 
 // readRestOfHead waits for the rest of an incomplete head, for as long as net/http would. It reports whether more
-// bytes arrived. A late head and a head that may not be plain are left to net/http.
+// bytes arrived. It leaves a late head to net/http, and a head that may not be plain.
 func (l *lane) readRestOfHead() bool {
 	begins := func(method string) bool {
 		n := min(len(method)+2, len(l.incoming.buf))
@@ -121,7 +121,7 @@ func (l *lane) readRestOfHead() bool {
 
 var crlf2 = []byte("\r\n\r\n")
 
-// read waits for bytes.
+// read waits for bytes of the client and adds them to the buffer.
 func (l *lane) read() error {
 	if l.isUnshared.Load() {
 		select {
@@ -138,10 +138,10 @@ func (l *lane) read() error {
 	return err
 }
 
-// buffers are the unused read buffers.
+// buffers is a pool of read buffers.
 var buffers = sync.Pool{New: func() any { return new([firstRead]byte) }}
 
-// makeRoom returns the part of the buffer to read into.
+// makeRoom returns the free part of the buffer, into which bytes are read.
 func (l *lane) makeRoom() []byte {
 	switch {
 	case l.incoming.buf == nil:
@@ -163,7 +163,7 @@ func (l *lane) releaseRoom() {
 	l.incoming.buf = nil
 }
 
-// answerKnown answers a stored request whose answer is in memory. It returns false for any other.
+// answerKnown answers a stored request whose answer is in memory. It returns false for any other request.
 func (l *lane) answerKnown(head []byte) bool {
 	s, traces := l.x.find(head)
 	if s == nil {
@@ -205,7 +205,7 @@ func (l *lane) extendDeadlines(now time.Time) {
 	_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.IdleTimeout))
 }
 
-// flush sends what has been written and releases the reply, so that an idle connection takes no memory for answers.
+// flush sends the collected bytes and releases the reply, so that an idle connection takes no memory for answers.
 func (l *lane) flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

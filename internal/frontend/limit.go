@@ -1,4 +1,4 @@
-// A listener that limits the number of its connections.
+// This file contains a listener that limits the number of its connections.
 
 package frontend
 
@@ -19,9 +19,10 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// limitListener is a listener that limits its connections. At the limit it closes the connection that has been idle
-// longest. If all are busy, a new connection receives a 503 and is closed. A connection without a complete first
-// request counts as idle. So connections that send nothing, or one byte at a time, are closed first.
+// limitListener is a listener that limits the number of its connections. At the limit it closes the connection that
+// has been idle longest. If all connections are busy, a new connection receives a 503 and is closed. A connection
+// without a complete first request counts as idle. So connections that send nothing, or one byte at a time, are
+// closed first.
 type limitListener struct {
 	net.Listener
 	limit   atomic.Int64
@@ -31,7 +32,7 @@ type limitListener struct {
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 
-	lingering   sync.WaitGroup // the refused connections that are still reading
+	lingering   sync.WaitGroup // waits for the refused connections that are still reading
 	lingerSlots chan struct{}  // limits the refused connections that are still reading
 
 	refused, dropped atomic.Int64
@@ -39,13 +40,15 @@ type limitListener struct {
 	largeHeads       atomic.Int64 // the number of requests whose head was too large
 }
 
-// Up to maxLingering refused connections have lingerTime to read their response. Others are closed at once.
+// Limits of refused connections. Up to maxLingering of them have lingerTime to read their response. Other refused
+// connections are closed at once.
 const (
 	lingerTime   = 500 * time.Millisecond
 	maxLingering = 64
-	// how long a new connection may take to send its request before it can be closed for want of file descriptors
+	// minIdle is how long a new connection may take to send its request before it can be closed because file
+	// descriptors are scarce.
 	minIdle        = 100 * time.Millisecond
-	maxLingerBytes = 64 << 10 // the largest part of a refused request that is read and discarded, in bytes
+	maxLingerBytes = 64 << 10 // the maximum number of bytes of a refused request that are read and discarded
 )
 
 func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
@@ -76,7 +79,7 @@ func (b *limitListener) Accept() (net.Conn, error) {
 			b.refuse(nc)
 		case *tls.Conn:
 			if nc.ConnectionState().NegotiatedProtocol == http2 {
-				return nc, nil // net/http needs this type
+				return nc, nil // net/http needs a connection of this type
 			}
 			return &tlsConn{Conn: nc, b: b}, nil
 		default:
@@ -92,7 +95,7 @@ func (b *limitListener) Close() error {
 	return err
 }
 
-// admit counts a connection. It returns nil if the limit is reached and none is idle.
+// admit counts a connection. It returns nil if the limit is reached and no connection is idle.
 func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 	for {
 		b.mu.Lock()
@@ -110,8 +113,8 @@ func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 	}
 }
 
-// dropIdle closes the connection that has been idle longest, and for at least the given time. It returns false if
-// there is none.
+// dropIdle closes the connection that has been idle longest, if it has been idle for at least the given time. It
+// returns false if there is no such connection.
 func (b *limitListener) dropIdle(least time.Duration) bool {
 	var oldest *conn
 	var since int64
@@ -125,7 +128,7 @@ func (b *limitListener) dropIdle(least time.Duration) bool {
 	if oldest == nil {
 		return false
 	}
-	// a negative idle time means that the clock was set back
+	// A negative idle time means that the clock was set back.
 	if idle := b.now().UnixNano() - since; idle >= 0 && idle < int64(least) {
 		return false
 	}
@@ -134,7 +137,7 @@ func (b *limitListener) dropIdle(least time.Duration) bool {
 	return true
 }
 
-// refuse sends a refusal to a connection and closes it.
+// refuse sends the refusal response to a connection and closes the connection.
 func (b *limitListener) refuse(tcp *net.TCPConn) {
 	b.refused.Add(1)
 	_ = tcp.SetDeadline(b.now().Add(lingerTime))
@@ -148,7 +151,8 @@ func (b *limitListener) refuse(tcp *net.TCPConn) {
 		_ = tcp.Close()
 		return
 	}
-	// If the connection were closed with an unread request, TCP would reset it, and the response would be lost.
+	// A connection that is closed with an unread request is reset by TCP, and the response would be lost. So the
+	// request is read first.
 	_ = tcp.CloseWrite()
 	b.lingering.Go(func() {
 		_, _ = io.Copy(io.Discard, io.LimitReader(tcp, maxLingerBytes))
@@ -163,7 +167,7 @@ func (b *limitListener) count() int64 {
 	return int64(len(b.conns))
 }
 
-// noteState notes when net/http makes a connection busy or idle.
+// noteState notes that net/http has made a connection busy or idle.
 func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 	if c, ok := nc.(signer); ok && s == http.StateIdle {
 		c.setAsked(false)
@@ -186,15 +190,15 @@ func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 type conn struct {
 	*net.TCPConn
 	b            *limitListener
-	idle         atomic.Int64 // the start of its idle time in nanoseconds; 0 while it is busy
-	begun        atomic.Bool  // a part of a request has arrived
-	handlerAsked atomic.Bool  // a handler has been called for the request
-	deadline     atomic.Int64 // the read deadline, in nanoseconds
+	idle         atomic.Int64 // the start of the connection's idle time in nanoseconds; 0 while it is busy
+	begun        atomic.Bool  // whether a part of a request has arrived
+	handlerAsked atomic.Bool  // whether a handler has been called for the request
+	deadline     atomic.Int64 // the read deadline in nanoseconds
 	closed       atomic.Bool
-	lane         *lane // nil if only net/http reads the connection
+	lane         *lane // the express lane of the connection; nil if only net/http reads the connection
 }
 
-// Read reads from the connection. It counts requests that do not arrive in time.
+// Read reads from the connection. It counts requests that do not arrive before their deadline.
 func (c *conn) Read(p []byte) (int, error) {
 	read := c.TCPConn.Read
 	if c.lane != nil {
@@ -204,14 +208,14 @@ func (c *conn) Read(p []byte) (int, error) {
 	if n > 0 && !c.begun.Load() {
 		c.begun.Store(true)
 	}
-	// net/http stops its own background read by a deadline in the past.
+	// net/http stops its own background read with a deadline in the past, which is no slow request.
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && c.deadline.Load() > int64(time.Hour) {
 		c.b.slowRequests.Add(1)
 	}
 	return n, err
 }
 
-// SetReadDeadline sets the read deadline and notes it.
+// SetReadDeadline sets the read deadline and stores it.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.deadline.Store(t.UnixNano())
 	if c.lane != nil {
@@ -220,13 +224,14 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.TCPConn.SetReadDeadline(t)
 }
 
-// SetDeadline sets both deadlines and notes them.
+// SetDeadline sets the read and write deadlines and stores the read deadline.
 func (c *conn) SetDeadline(t time.Time) error {
 	c.deadline.Store(t.UnixNano())
 	return c.TCPConn.SetDeadline(t)
 }
 
-// Write writes to the connection. Before a handler is called, it adds the error header to error responses.
+// Write writes to the connection. If no handler was called for the request, it adds the error header to an error
+// response.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
 		return c.TCPConn.Write(p)
@@ -236,7 +241,7 @@ func (c *conn) Write(p []byte) (int, error) {
 
 func (c *conn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and makes room for another.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		if c.lane != nil {
@@ -249,17 +254,19 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// signer is a connection that adds the error header to responses of net/http itself, before a handler is called.
+// signer is a connection that adds the error header to responses that net/http itself writes before a handler is
+// called.
 type signer interface{ setAsked(asked bool) }
 
-// tlsConn is a TLS connection with HTTP/1.1. net/http reads its TLS state.
+// tlsConn is a TLS connection with HTTP/1.1. net/http can read the state of its TLS.
 type tlsConn struct {
 	*tls.Conn
 	b            *limitListener
 	handlerAsked atomic.Bool
 }
 
-// Write writes to the connection. Before a handler is called, it adds the error header to error responses.
+// Write writes to the connection. If no handler was called for the request, it adds the error header to an error
+// response.
 func (c *tlsConn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
 		return c.Conn.Write(p)
@@ -269,8 +276,8 @@ func (c *tlsConn) Write(p []byte) (int, error) {
 
 func (c *tlsConn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
 
-// writeSigned writes a response of net/http itself. It adds the error header to an error, and counts requests whose
-// head is too large.
+// writeSigned writes a response that net/http itself has made. It adds the error header to an error, and counts
+// requests whose head is too large.
 func (b *limitListener) writeSigned(w io.Writer, p []byte) (int, error) {
 	line, rest, _ := bytes.Cut(p, crlf2[:2])
 	status, answers := bytes.CutPrefix(line, []byte("HTTP/1.1 "))

@@ -1,4 +1,4 @@
-// Pipelining: requests that arrive together are processed at the same time.
+// This file processes pipelined requests, which arrive together on one connection, at the same time.
 
 package frontend
 
@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// maxAhead is the largest number of a connection's requests that are processed ahead of their turn.
+// maxAhead is the maximum number of a connection's requests that are processed before their turn.
 const maxAhead = 15
 
-// pipeline has the requests that a connection has sent before the current request was answered. Each starts at once
-// and is answered in its turn (RFC 9112, 9.3.2). Only GET and HEAD requests start early. A request with a body, or
-// without a plain head, waits until all requests before it are answered, and the requests behind it wait for it.
+// pipeline contains the requests that a connection has sent before the current request was answered. Each starts at
+// once and is answered in its turn (RFC 9112, 9.3.2). Only GET and HEAD requests start early. A request with a
+// body, or without a plain head, waits until all requests before it are answered, and the requests behind it wait
+// for it.
 type pipeline struct {
 	queue  []*earlyRequest
-	gone   context.Context // the context of these requests, which ends when the client disconnects
+	gone   context.Context // the context of the early requests, which ends when the client disconnects
 	end    context.CancelFunc
 	closed chan struct{} // closed together with the connection
 }
@@ -28,20 +29,20 @@ type pipeline struct {
 // earlyRequest is a request that is processed before its turn.
 type earlyRequest struct {
 	headLength int  // the length of the request's head, in bytes
-	inMemory   bool // it has not started, because it will be answered from memory in its turn
+	inMemory   bool // whether the request has not started, because it will be answered from memory in its turn
 	reply      *reply
-	due        chan struct{} // closed when it is the request's turn
+	due        chan struct{} // closed when it is the turn of the request
 	done       chan struct{} // closed when the request is answered
 	hold       *heldWriter
 }
 
-// heldWriter writes to the connection, but not before the request's turn.
+// heldWriter is a response writer that writes nothing to the connection before the request's turn.
 type heldWriter struct {
 	to          net.Conn
 	due, closed <-chan struct{}
 }
 
-// Write waits for the turn and then writes.
+// Write waits for the request's turn and then writes.
 func (h *heldWriter) Write(p []byte) (int, error) {
 	select {
 	case <-h.due:
@@ -51,8 +52,8 @@ func (h *heldWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// SetWriteDeadline sets the deadline of the connection during the answer's turn. Before its turn it does nothing,
-// because nothing is sent.
+// SetWriteDeadline sets the write deadline of the connection if it is the request's turn. Otherwise it does
+// nothing, because nothing is sent.
 func (h *heldWriter) SetWriteDeadline(t time.Time) error {
 	select {
 	case <-h.due:
@@ -82,7 +83,7 @@ func (l *lane) startAhead() {
 	}
 }
 
-// startEarly starts one request. It returns nil if the request may not start early.
+// startEarly starts processing one request. It returns nil if the request may not start early.
 func (l *lane) startEarly(head []byte) *earlyRequest {
 	if _, ok := parsePlainHead(head); !ok || !isRead(head) {
 		return nil
@@ -108,7 +109,7 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 	r = r.WithContext(l.pipeline.gone)
 	r.RemoteAddr = l.remote
 	e := &earlyRequest{headLength: len(head), reply: l.newReply(), due: make(chan struct{}), done: make(chan struct{})}
-	leave := l.countUnread(maxReply) // the memory of its reply; larger bodies are counted when they are written
+	leave := l.countUnread(maxReply) // the memory of the reply; larger bodies are counted when they are written
 	e.hold = &heldWriter{l.c.TCPConn, e.due, l.pipeline.closed}
 	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
@@ -124,7 +125,7 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 	return e
 }
 
-// isValid reports whether a request has a valid host and valid header field names. A server of net/http checks this
+// isValid reports whether a request has a valid host and valid header field names. net/http makes the same check
 // after reading a request.
 func isValid(r *http.Request) bool {
 	odd := func(more string) func(rune) bool {
@@ -140,7 +141,7 @@ func isValid(r *http.Request) bool {
 	return r.Host != "" && !strings.ContainsFunc(r.Host, odd("-._:[]"))
 }
 
-// sendNext sends the answer of the request at the beginning of buf, if it has started early.
+// sendNext sends the answer of the request at the beginning of buf, if that request has started early.
 func (l *lane) sendNext() bool {
 	if len(l.pipeline.queue) == 0 {
 		return false

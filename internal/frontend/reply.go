@@ -1,4 +1,4 @@
-// The response writer of the express lane.
+// This file contains the response writer of the express lane.
 
 package frontend
 
@@ -20,7 +20,7 @@ type reply struct {
 	lane    *lane // the lane of the reply's connection
 	now     time.Time
 	request http.Request // the request being answered
-	found   any          // the answer that was found in memory, for the handler
+	found   any          // the answer to the request if it was found in memory, for the handler
 	header  http.Header
 	names   []string
 	out     []byte
@@ -29,10 +29,10 @@ type reply struct {
 	head, begun, chunked, closes bool
 }
 
-// maxReply is the largest number of bytes that are collected before they are sent.
+// maxReply is the maximum number of bytes that are collected before they are sent.
 const maxReply = 64 << 10
 
-// replies are the unused replies.
+// replies is a pool of replies for reuse.
 var replies = sync.Pool{New: func() any { return &reply{header: http.Header{}} }}
 
 // release makes a reply reusable. The caller must not use any part of it afterwards.
@@ -49,8 +49,8 @@ func (w *reply) begin(to io.Writer, now time.Time, head bool) {
 	w.to, w.now, w.head, w.begun, w.chunked, w.found = to, now, head, false, false, nil
 }
 
-// StoredAnswer returns the answer that Known found, so that the handler need not look it up again. It returns nil
-// if none was found.
+// StoredAnswer returns the answer that Known found, so that the handler need not find it again. It returns nil if
+// no answer was found.
 func (w *reply) StoredAnswer() any { return w.found }
 
 // serve calls a handler for a request. If the handler panics, the rest of its answer is not sent and the connection
@@ -102,7 +102,8 @@ func (w *reply) appendField(name string, values []string) {
 	}
 }
 
-// sortNames sorts the header field names. Most answers have the same fields as the answer before.
+// sortNames sorts the header field names. It is fast because most answers have the same fields as the previous
+// answer.
 func (w *reply) sortNames() {
 	if len(w.names) == len(w.header) && !slices.ContainsFunc(w.names, func(name string) bool { return w.header[name] == nil }) {
 		return
@@ -116,7 +117,8 @@ func (w *reply) sortNames() {
 	slices.Sort(w.names)
 }
 
-// appendValue appends the value of a field. It replaces line breaks, so that no value can begin another field.
+// appendValue appends the value of a header field. It replaces line breaks, so that no value can begin another
+// field.
 func appendValue(dst []byte, value string) []byte {
 	if strings.IndexByte(value, '\n') < 0 && strings.IndexByte(value, '\r') < 0 {
 		return append(dst, value...)
@@ -188,7 +190,7 @@ func (w *reply) end() {
 	}
 }
 
-// FlushError sends the collected bytes, in the turn of the request (http.ResponseController).
+// FlushError sends the collected bytes when it is the request's turn (http.ResponseController).
 func (w *reply) FlushError() error {
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
@@ -196,8 +198,8 @@ func (w *reply) FlushError() error {
 	return w.flush()
 }
 
-// SetWriteDeadline sets until when the client must have received the response (http.ResponseController). An answer
-// from memory has no deadline of its own.
+// SetWriteDeadline sets the time by which the client must have received the response (http.ResponseController). An
+// answer from memory has no deadline of its own.
 func (w *reply) SetWriteDeadline(t time.Time) error {
 	if h, ok := w.to.(*heldWriter); ok {
 		return h.SetWriteDeadline(t)
@@ -214,7 +216,7 @@ func (w *reply) flush() error {
 	return w.broken
 }
 
-// dateCache has the value of the Date header, which is formatted once a second.
+// dateCache contains the value of the Date header, which is formatted once a second.
 var dateCache struct {
 	sync.Mutex
 	at   int64

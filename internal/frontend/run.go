@@ -1,4 +1,4 @@
-// The servers and tasks of a process, and their shutdown in order.
+// This file runs the servers and tasks of a process, and shuts them down in order.
 
 package frontend
 
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// shutdownTime is how long running answers may take after the first signal.
+// shutdownTime is how long running answers may take after the shutdown has begun.
 const shutdownTime = 10 * time.Second
 
-// Task runs until its context ends.
+// Task is a function that runs until its context ends.
 type Task func(ctx context.Context) error
 
 // Run runs servers and tasks until ctx ends or one of them fails. Then the servers stop accepting, and running
@@ -33,7 +33,7 @@ func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 		tg.Go(func() {
 			err := t(taskCtx)
 			if taskCtx.Err() != nil {
-				err = nil // an error after the end of its context is expected
+				err = nil // a context error is expected after the context has ended
 			}
 			errs <- err
 			fail()

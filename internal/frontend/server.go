@@ -17,17 +17,17 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Server is one listening server.
+// Server is a server that listens on one port.
 type Server struct {
 	Name     string
 	listener *limitListener
 	handler  *swapHandler
 	server   *http.Server
-	express  *express // nil if net/http answers all requests
+	express  *express // the express lane; nil if net/http answers all requests
 	unread   *Unread
 }
 
-// Listen listens on an address. If the port is in use, the error names the flag to change it.
+// Listen listens on an address. If the port is in use, the error names the flag that changes the port.
 func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
@@ -51,7 +51,7 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 	}
 	f.server = &http.Server{
 		Handler: f,
-		// The handler must refuse OPTIONS * as it refuses other paths.
+		// The handler must refuse OPTIONS * as it refuses other paths, so net/http must not answer it.
 		DisableGeneralOptionsHandler: true,
 		ConnState:                    f.listener.noteState,
 		ReadHeaderTimeout:            limits.HeadTime.Std(),
@@ -65,16 +65,16 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 	return f
 }
 
-// SetExpress answers repeated requests without net/http if the handler knows that their answers are in memory
-// (see SetHandler). bytes is the memory for stored requests. Call it before the server runs.
+// SetExpress makes the server answer repeated requests without net/http if the handler knows that their answers are
+// in memory (see SetHandler). bytes is the memory for stored requests. Call it before the server runs.
 func (f *Server) SetExpress(bytes int64) {
 	f.express = newExpress(f, bytes)
 }
 
-// SetUnread limits the bytes that clients have not read yet. Call it before the server runs.
+// SetUnread limits the bytes of answers that clients have not read yet. Call it before the server runs.
 func (f *Server) SetUnread(u *Unread) { f.unread = u }
 
-// serverLog receives the log lines of net/http. A panic of a handler is an error of this server; all other lines
+// serverLog receives the log lines of net/http. The panic of a handler is an error of this server. All other lines
 // are about clients.
 type serverLog struct{ *slog.Logger }
 
@@ -102,10 +102,10 @@ func PlainRefusal() []byte {
 // URL returns the URL of the server.
 func (f *Server) URL() string { return "http://" + f.listener.Addr().String() }
 
-// Load is the number of a server's connections and refusals.
+// Load contains the numbers of a server's connections and refusals.
 type Load struct {
-	Limit, Now, Refused, Dropped int64 // numbers of connections: the limit, open now, refused, and closed to make room
-	LargeHeads, SlowHeads        int64 // numbers of requests with too large and too slow heads
+	Limit, Now, Refused, Dropped int64 // numbers of connections: the maximum, open now, refused, and closed to make room
+	LargeHeads, SlowHeads        int64 // numbers of requests with too large and with too slow heads
 	Express                      int64 // the number of answers made without net/http
 }
 
@@ -122,22 +122,22 @@ func (f *Server) Load() Load {
 	return load
 }
 
-// SetLimit sets the largest number of connections.
+// SetLimit sets the maximum number of connections.
 func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connections)) }
 
-// Known tells which requests of a handler have their answers in memory.
+// Known tells for which requests a handler has the answers in memory.
 type Known interface {
-	// PrepareRepeat returns a function that reports whether the answer to a request with the same head is in memory. It
-	// returns nil if it never is. Such a request is passed to the handler with the context ctx, and found is the
-	// StoredAnswer of its writer.
+	// PrepareRepeat returns a function that reports whether the answer to a request with the same head is in
+	// memory. It returns nil if the answer never is. Such a request is passed to the handler with the context ctx.
+	// found is the answer, which the handler gets from the writer's method StoredAnswer.
 	PrepareRepeat(*http.Request) (ctx context.Context, ready func() (found any, ok bool))
-	// CanIgnore reports whether a header field has no effect on the answer, so that requests which differ only in this
-	// field are the same.
+	// CanIgnore reports whether a header field has no effect on the answer. Requests that differ only in this field
+	// then have the same answer.
 	CanIgnore(name string) bool
 }
 
-// SetHandler replaces the handler. known may be nil. end, which may be nil, is called when the handler has been
-// replaced and its last request has ended.
+// SetHandler replaces the handler. known may be nil. end is called when the handler has been replaced in turn and
+// its last request has ended. It may be nil.
 func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 	f.handler.set(h, known, end)
 	if f.express != nil {
@@ -177,7 +177,7 @@ func (f *Server) serve() error {
 	return nil
 }
 
-// stop stops accepting and waits for running answers. If ctx ends first, it closes their connections.
+// stop stops accepting connections and waits for running answers. If ctx ends first, it closes their connections.
 func (f *Server) stop(ctx context.Context) error {
 	err := f.server.Shutdown(ctx)
 	if f.express != nil {
@@ -189,7 +189,8 @@ func (f *Server) stop(ctx context.Context) error {
 	return nil
 }
 
-// CloseListener returns a function that closes a listener, also if its server has already closed it.
+// CloseListener returns a function that closes a listener. If the server has already closed the listener, the
+// function returns no error.
 func CloseListener(l net.Listener) func() error {
 	return func() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {

@@ -1,4 +1,4 @@
-// Reads and writes of a connection on the lane, on Linux.
+// This file reads and writes a connection on the express lane, on Linux.
 
 package frontend
 
@@ -9,26 +9,26 @@ import (
 	"unsafe"
 )
 
-// socket reads and writes a connection by its file descriptor, which never blocks. Raw system calls are used,
-// because the scheduler would take the processor away during a longer call, such as for an answer of 100 KB. A read
-// or write that has to wait does so like the connection itself, until its deadlines. One goroutine may read while
-// another writes.
+// socket reads and writes a connection by its file descriptor, which never blocks. It uses raw system calls,
+// because the Go scheduler would take the processor away during a longer call, such as for an answer of 100 KB. A
+// read or write that must wait does so like the connection itself, until its deadlines. One goroutine may read
+// while another goroutine writes.
 type socket struct {
 	raw syscall.RawConn
 	in  input
 	out output
 
-	read, write func(fd uintptr) bool // the functions of in and out for the connection's poller
+	read, write func(fd uintptr) bool // the functions of in and out that the connection's poller calls
 }
 
-// input is a running read.
+// input is a read in progress.
 type input struct {
 	lane *lane
 	n    int
 	err  error
 }
 
-// output is a running write of two parts.
+// output is a write in progress of two byte slices.
 type output struct {
 	parts [2]syscall.Iovec
 	n     int64
@@ -51,7 +51,7 @@ func (s *socket) receive() (int, error) {
 	return s.in.n, s.in.err
 }
 
-// read reports whether the read is done. Otherwise it is called again when there are bytes to read.
+// read reads and reports whether the read is done. If not, the poller calls it again when there are bytes to read.
 func (i *input) read(fd uintptr) bool {
 	p := i.lane.makeRoom()
 	n, errno := uintptr(0), syscall.EINTR
@@ -78,7 +78,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return int(n), err
 }
 
-// writeBoth writes two parts, in one system call if the client reads fast enough.
+// writeBoth writes two byte slices, in one system call if the client reads fast enough.
 func (s *socket) writeBoth(first, second []byte) (int64, error) {
 	o := &s.out
 	*o = output{}
@@ -95,7 +95,7 @@ func (s *socket) writeBoth(first, second []byte) (int64, error) {
 	return n, err
 }
 
-// write reports whether the write is done. Otherwise it is called again when more can be written.
+// write writes and reports whether the write is done. If not, the poller calls it again when more can be written.
 func (o *output) write(fd uintptr) bool {
 	for o.parts[0].Len+o.parts[1].Len > 0 {
 		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&o.parts[0])), uintptr(len(o.parts)))
@@ -113,7 +113,7 @@ func (o *output) write(fd uintptr) bool {
 	return true
 }
 
-// removeWritten removes the bytes that have been written.
+// removeWritten removes the first n bytes, which have been written, from the output.
 func (o *output) removeWritten(n int) {
 	o.n += int64(n)
 	for i := range o.parts {

@@ -4,7 +4,7 @@ package frontend
 
 import "net"
 
-// socket reads and writes a connection on the lane by the methods of net.TCPConn.
+// socket reads and writes a connection on the express lane by the methods of net.TCPConn.
 type socket struct{ lane *lane }
 
 func newSocket(l *lane) (*socket, error) { return &socket{l}, nil }

@@ -1,4 +1,4 @@
-// A handler that can be replaced while it serves.
+// This file contains a handler that can be replaced while it serves.
 
 package frontend
 
@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// swapHandler serves requests with the handler that was set last. A request ends with the handler with which it
-// began.
+// swapHandler serves requests with the handler that was set last. A request is served to its end by the handler
+// with which it began.
 type swapHandler struct{ now atomic.Pointer[servedHandler] }
 
-// servedHandler is a handler with the number of its running requests.
+// servedHandler is a handler that counts its running requests.
 type servedHandler struct {
 	http.Handler
 	known   Known
@@ -22,8 +22,8 @@ type servedHandler struct {
 	once    sync.Once
 }
 
-// set replaces the handler. end, which may be nil, is called when the new handler has been replaced in turn and its
-// last request has ended.
+// set replaces the handler. end is called when the new handler has been replaced in turn and its last request has
+// ended. It may be nil.
 func (s *swapHandler) set(h http.Handler, known Known, end func()) {
 	if old := s.now.Swap(&servedHandler{Handler: h, known: known, onEnd: end}); old != nil {
 		old.retired.Store(true)
@@ -38,7 +38,7 @@ func (s *swapHandler) enter() *servedHandler {
 		if s.now.Load() == h {
 			return h
 		}
-		h.leave() // it was replaced a moment ago, and may already have ended
+		h.leave() // the handler was replaced a moment ago and may already have ended
 	}
 }
 

@@ -1,4 +1,4 @@
-// Traces: header fields that differ in each request and have no effect on the answer.
+// This file handles traces: header fields that differ in each request and have no effect on the answer.
 
 package frontend
 
@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// maxTraces is the largest number of traces of a request on the lane.
+// maxTraces is the maximum number of traces of a request on the express lane.
 const maxTraces = 16
 
 // trace is a header field that has another value in each request.
 type trace struct{ name, value string }
 
-// find returns the stored request with this head, or with a head that differs only in its traces. It returns nil if
-// there is none. The caller must add the returned traces to the request.
+// find returns the stored request with the given head, or with a head that differs only in its traces. It returns
+// nil if no such request is stored. The caller must add the returned traces to the request.
 func (x *express) find(head []byte) (s *knownRequest, traces []trace) {
 	requests := x.known.Load().requests
 	if s, ok := requests.Get(maphash.Bytes(x.seed, head)); ok && s.matchHead(head) {
@@ -35,15 +35,15 @@ func (x *express) find(head []byte) (s *knownRequest, traces []trace) {
 	if !ok || !s.matchHead(rest) {
 		return nil, nil
 	}
-	if slices.Equal(traces, s.traces) { // a client that repeats its traces is found faster by the complete head
+	if slices.Equal(traces, s.traces) { // a client that repeats its traces is found faster by its complete head
 		again := *s
 		x.storeRequest(head, withTraces(s.request.Header, traces), &again)
 	}
 	return s, traces
 }
 
-// splitTraces removes the traces from a head. It removes none if there are too many, or if one is not written
-// plainly, because the rest must be a head that net/http has read.
+// splitTraces removes the traces from a head. It removes none if there are too many, or if a trace is not written
+// plainly, because the remaining bytes must be a head that net/http has read.
 func splitTraces(head []byte, isTrace func(name string) bool) (rest []byte, traces []trace) {
 	line, fields, _ := bytes.Cut(head, crlf2[:2])
 	rest = append(make([]byte, 0, len(head)), head[:len(line)+2]...)

@@ -1,4 +1,4 @@
-// The memory of answers that clients have not read yet.
+// This file limits the memory of answers that clients have not read yet.
 
 package frontend
 
@@ -10,8 +10,8 @@ import (
 )
 
 // Unread limits the bytes of answers that clients have not read yet, for all servers that share it. Beyond the
-// limit it cuts off the answer that has waited longest: its connection or its HTTP/2 stream ends. A nil Unread has
-// no limit.
+// limit it ends the connection or the HTTP/2 stream of the answer that has waited longest. A nil Unread has no
+// limit.
 type Unread struct {
 	limit int64
 
@@ -21,16 +21,16 @@ type Unread struct {
 	dropped int64     // the number of answers that were cut off
 }
 
-// unreadAnswer is an answer that is being sent, or a part of it.
+// unreadAnswer is an answer, or a part of an answer, that is being sent.
 type unreadAnswer struct {
 	bytes int64
 	end   func()
 }
 
-// minUnread is the smallest part of an answer that is counted, in bytes.
+// minUnread is the minimum size of a part of an answer that is counted, in bytes.
 const minUnread = 16 << 10
 
-// NewUnread returns a limit in bytes, or nil for 0.
+// NewUnread returns an Unread with a limit in bytes, or nil if the limit is 0.
 func NewUnread(limit int64) *Unread {
 	if limit == 0 {
 		return nil
@@ -38,8 +38,8 @@ func NewUnread(limit int64) *Unread {
 	return &Unread{limit: limit}
 }
 
-// Count counts bytes of an answer until the caller calls leave, which may be called several times. end must make
-// their sending fail at once. It is not called after leave, and it must not wait for leave.
+// Count counts bytes of an answer until the caller calls leave, which may be called several times. The function end
+// must make their sending fail at once. It is not called after leave, and it must not wait for leave.
 func (u *Unread) Count(bytes int, end func()) (leave func()) {
 	if u == nil || bytes < minUnread {
 		return func() {}
@@ -60,7 +60,7 @@ func (u *Unread) Count(bytes int, end func()) (leave func()) {
 	}
 }
 
-// remove removes an answer unless it is already removed. The caller must hold u.mu.
+// remove removes an answer if it is not already removed. The caller must hold u.mu.
 func (u *Unread) remove(e *list.Element) {
 	if a := e.Value.(*unreadAnswer); a.bytes > 0 {
 		u.waiting.Remove(e)
@@ -69,7 +69,7 @@ func (u *Unread) remove(e *list.Element) {
 	}
 }
 
-// IsCrowded reports whether more than half of the limit is in use. Then no answer should be made ahead of its turn.
+// IsCrowded reports whether more than half of the limit is in use. Then no answer should be made before its turn.
 func (u *Unread) IsCrowded() bool {
 	if u == nil {
 		return false
@@ -79,7 +79,7 @@ func (u *Unread) IsCrowded() bool {
 	return u.bytes > u.limit/2
 }
 
-// Load returns the limit and the current sum, both in bytes, and the number of answers that were cut off.
+// Load returns the limit and the current number of unread bytes, and the number of answers that were cut off.
 func (u *Unread) Load() (limit, now, dropped int64) {
 	if u == nil {
 		return 0, 0, 0
@@ -89,16 +89,16 @@ func (u *Unread) Load() (limit, now, dropped int64) {
 	return u.limit, u.bytes, u.dropped
 }
 
-// countedWriter counts what a handler sends through net/http.
+// countedWriter is a response writer that counts what a handler sends through net/http.
 type countedWriter struct {
 	http.ResponseWriter
 	unread *Unread
 }
 
-// Unwrap returns the underlying writer, for http.ResponseController.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what has been written (http.Flusher).
+// Flush sends the bytes that have been written (http.Flusher).
 func (w *countedWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // Write sends a part of the body.

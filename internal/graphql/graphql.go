@@ -1,6 +1,6 @@
-// GraphQL: finds the operation that a document requests, and its fields.
+// This file finds the operation that a GraphQL document requests, and its fields.
 
-// Package graphql parses GraphQL documents as far as a stand-in for an API needs it.
+// Package graphql parses GraphQL documents to find out which operation and which fields a request asks for.
 package graphql
 
 import (
@@ -18,17 +18,17 @@ import (
 
 // Operation is one operation of a GraphQL document (GraphQL, October 2021, 2.3).
 type Operation struct {
-	Kind   string   // query, mutation or subscription
-	Name   string   // "" if it has no name
-	Fields []string // names of the fields in the root selection, including those of fragments, without aliases; sorted
+	Kind   string   // the type of the operation: query, mutation or subscription
+	Name   string   // the name of the operation; "" if it has no name
+	Fields []string // the names of the fields in the root selection, including those of fragments, without aliases; sorted
 	Text   string   // the whole document as tokens, separated by single spaces
 }
 
-// maxTokens is the largest number of tokens in a document.
+// maxTokens is the maximum number of tokens in a document.
 const maxTokens = 50_000
 
-// Find returns the operation with a name. An empty name selects the only operation of the document. Errors are
-// ErrInvalid.
+// Find returns the operation with a given name. An empty name selects the only operation of the document. Its
+// errors are ErrInvalid.
 func Find(document, name string) (Operation, error) {
 	invalid := func(format string, args ...any) (Operation, error) {
 		why := understudy.Clip(fmt.Sprintf(format, args...))
@@ -69,8 +69,8 @@ func Find(document, name string) (Operation, error) {
 	return Operation{string(found.Operation), found.Name, slices.Sorted(maps.Keys(fields)), text}, nil
 }
 
-// addFields adds the field names of a selection set, including those of its fragments and of fields that a
-// directive may skip. unread marks the fragments not yet added. unknown is the name of a fragment that the
+// addFields adds the field names of a selection set. It includes the names in fragments, and the names of fields
+// that a directive may skip. unread marks the fragments not yet added. unknown is the name of a fragment that the
 // document lacks.
 func addFields(
 	fields map[string]bool, all ast.SelectionSet, fragments ast.FragmentDefinitionList, unread map[string]bool,
@@ -98,7 +98,8 @@ func addFields(
 	return ""
 }
 
-// Tokens returns the tokens of a document up to the first error, without comments and commas (2.1).
+// Tokens returns the tokens of a document up to the first error, without comments and commas (GraphQL, October
+// 2021, 2.1).
 func Tokens(document string) (tokens []string) {
 	runes := []rune(document)
 	for read := lexer.New(&ast.Source{Input: document}); ; {

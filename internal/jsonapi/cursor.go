@@ -1,4 +1,4 @@
-// Cursor: encrypted positions that clients receive as opaque text.
+// This file encrypts positions into cursors, which clients receive as opaque text.
 
 package jsonapi
 
@@ -10,7 +10,8 @@ import (
 	"understudy/kit/token"
 )
 
-// LoadSealingKey returns the key with which package pkg encrypts its cursors. The first call creates and stores it.
+// LoadSealingKey returns the key with which package pkg encrypts its cursors. The first call creates and stores the
+// key.
 func LoadSealingKey(ctx context.Context, kv understudy.KV, pkg string) ([]byte, error) {
 	name := pkg + "/key"
 	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, kv, name) },

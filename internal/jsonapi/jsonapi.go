@@ -1,5 +1,3 @@
-// JSON API: the common steps of all JSON requests under /-/.
-
 // Package jsonapi serves the JSON requests under /-/. It refuses requests from other sites,
 // identifies the caller, reads the request body, and writes the response or the error.
 package jsonapi
@@ -23,27 +21,29 @@ import (
 type Options struct {
 	// Identify returns the caller of a request, or an error if the caller is not admitted.
 	Identify func(r *http.Request) (understudy.Caller, error)
-	// Forms, if not nil, detects changes sent by pages of other sites. Admit refuses them with ForeignError.
+	// Forms detects requests that pages of other sites send to change something. Admit refuses them with
+	// ForeignError. If Forms is nil, no request is refused.
 	Forms        *http.CrossOriginProtection
 	ForeignError string
-	Vary         string        // value of the Vary header; if empty, Admit sets no headers for private responses
-	Methods      []string      // allowed methods; nil if the mux has checked the method
-	RequestNoun  string        // name of the request in the errors of CheckGet; if empty, CheckGet is not called
-	Timeout      time.Duration // time limit of one request; 0 means no limit
-	MaxBody      int64         // maximum length of a request body for HandleBody, in bytes
-	BodyError    string        // prefix of the error for a body that can't be read
-	RequireJSON  bool          // the body must be application/json; a form of another site can't send that type without a CORS preflight
-	// Explain, if not nil, may change the response to an error. Refuse fills a from OwnPathStatus and PlainText before.
+	Vary         string        // the value of the Vary header; if empty, Admit sets no headers for private responses
+	Methods      []string      // the permitted methods; nil if the mux has checked the method
+	RequestNoun  string        // the name of the request in the errors of CheckGet; if empty, CheckGet is not called
+	Timeout      time.Duration // the time limit of one request; 0 means no limit
+	MaxBody      int64         // the maximum length of a request body for HandleBody, in bytes
+	BodyError    string        // the beginning of the error for a request body that can't be read
+	RequireJSON  bool          // whether the body must be application/json, which a form of another site can't send without a CORS preflight
+	// Explain may change the response to an error. Refuse fills a from OwnPathStatus and PlainText before. Explain
+	// may be nil.
 	Explain func(r *http.Request, err error, a *Refusal)
 }
 
 // Refusal is the response to an error. For a wrong search query it has the position of the error.
 type Refusal struct {
 	Status     int    `json:"-"`
-	RetryAfter string `json:"-"` // value of the Retry-After header in seconds; if empty, the header is not set
+	RetryAfter string `json:"-"` // the value of the Retry-After header in seconds; if empty, the header is not set
 	Error      string `json:"error"`
-	At         *int   `json:"at,omitempty"`  // byte offset in the query at which the error begins
-	End        *int   `json:"end,omitempty"` // byte offset in the query at which the error ends
+	At         *int   `json:"at,omitempty"`  // the byte offset in the query at which the error begins
+	End        *int   `json:"end,omitempty"` // the byte offset in the query at which the error ends
 	Character  *int   `json:"character,omitempty"`
 }
 
@@ -61,8 +61,8 @@ func Handle(o *Options, do func(ctx context.Context, c understudy.Caller, r *htt
 	})
 }
 
-// HandleBody returns a handler like Handle that also decodes the request body, a JSON value of at most MaxBody bytes.
-// For a GET it reads no body, and in is the zero value.
+// HandleBody does what Handle does, and also decodes the request body, a JSON value of at most MaxBody bytes. For a
+// GET it reads no body, and in is the zero value.
 func HandleBody[In any](
 	o *Options, do func(ctx context.Context, c understudy.Caller, r *http.Request, in *In) (any, error),
 ) http.Handler {
@@ -141,7 +141,7 @@ func (o *Options) readBody(w http.ResponseWriter, r *http.Request, in any) error
 	return nil
 }
 
-// Refuse writes err as a JSON response with the status and the headers that belong to it.
+// Refuse writes err as a JSON response with its status and headers.
 func (o *Options) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	text := strings.TrimPrefix(understudy.PlainText(err), understudy.ErrMethod.Error()+": ")
 	a := Refusal{Status: understudy.OwnPathStatus(err), Error: text}
@@ -161,9 +161,9 @@ func (o *Options) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	jsonhttp.Write(w, a.Status, a)
 }
 
-// CheckGet refuses a GET with a body, because waiting for the body could block the connection. It also refuses
-// a GET from a page of another site: that page can't read the response, but the request would take a slot.
-// Links from other sites are allowed; the browser marks their requests as requests for a document.
+// CheckGet refuses a GET with a body, because waiting for the body could block the connection. It also refuses a
+// GET from a page of another site: that page can't read the response, but the request would use one of the limited
+// places. Links from other sites are permitted; the browser marks such requests as requests for a document.
 func CheckGet(w http.ResponseWriter, r *http.Request, what string) error {
 	switch {
 	case r.ContentLength != 0:
@@ -194,8 +194,9 @@ func AuthorizeCommand(token string) func(*http.Request) (understudy.Caller, erro
 	}
 }
 
-// IdentifyPerson returns the caller of a request: a command of this program (see AuthorizeCommand),
-// or the caller that person returns. A caller without a role is refused with ErrForbidden.
+// IdentifyPerson returns the caller of a request. This is the caller of commands if the request carries the token
+// (see AuthorizeCommand), else the caller that the function person returns. A caller without a role is refused with
+// ErrForbidden.
 func IdentifyPerson(r *http.Request, token string, person func(*http.Request) (understudy.Caller, error)) (understudy.Caller, error) {
 	if c, err := AuthorizeCommand(token)(r); err == nil {
 		return c, nil
@@ -207,7 +208,8 @@ func IdentifyPerson(r *http.Request, token string, person func(*http.Request) (u
 	return c, err
 }
 
-// RecordAudit writes e with the caller and the ID of the request to the audit log. Call it before the action itself.
+// RecordAudit writes the entry e to the audit log, with the caller and the ID of the request. Call it before the
+// action itself.
 func RecordAudit(ctx context.Context, a understudy.Auditor, c understudy.Caller, e understudy.AuditEntry) error {
 	e.Caller, e.Request = c, accesslog.LineOf(ctx).ID
 	return understudy.RecordAudit(ctx, a, e)

@@ -18,19 +18,19 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// indexFile is the page that a reader begins with.
+// indexFile is the page with which readers begin.
 const indexFile = "README.md"
 
-// groups are the folders of pages, in the order of the table of contents.
+// groups are the folders of documentation pages, in the order of the table of contents.
 var groups = []struct{ folder, title string }{
 	{"start", "Start"}, {"how-to", "How to"}, {"reference", "Reference"}, {"explanation", "Explanation"},
 }
 
-// Manual holds all pages. It does not change after New, so any number of goroutines may read it.
+// Manual contains all pages of the documentation. It does not change after New, and is safe for concurrent use.
 type Manual struct {
 	Index  *Page
 	Groups []Group
-	pages  map[string]*Page // pages by their Path
+	pages  map[string]*Page // the pages by their Path
 	files  fs.FS
 }
 
@@ -42,16 +42,16 @@ type Group struct {
 
 // Page is one page of the documentation.
 type Page struct {
-	Path  string        // its address below the documentation's root, such as "reference/specs.html"
+	Path  string        // the address of the page below the documentation's root, such as "reference/specs.html"
 	Title string        // the first heading of the page
-	HTML  template.HTML // the content of the page with its first heading
+	HTML  template.HTML // the content of the page, including its first heading
 
 	sections []section
 }
 
-// New reads and renders every page of files. Links to other pages begin with root, such as "/-/docs/"; they are
-// relative if root is empty. It returns an error for a link to a page, a heading or a file of the documentation
-// that does not exist.
+// New reads and renders every page of the documentation. Links to other pages begin with root, such as "/-/docs/";
+// they are relative if root is empty. It returns an error if a link leads to a page, a heading or a file of the
+// documentation that does not exist.
 func New(files fs.FS, root string) (*Manual, error) {
 	m := &Manual{pages: map[string]*Page{}, files: files}
 	names, err := fs.Glob(files, "*.md")
@@ -85,7 +85,7 @@ func New(files fs.FS, root string) (*Manual, error) {
 	return m, nil
 }
 
-// group fills the table of contents. A page outside of the folders belongs to the explanations.
+// group fills the table of contents. A page outside of the folders belongs to the group of explanations.
 func (m *Manual) group(names []string) {
 	for _, g := range groups {
 		var in []*Page
@@ -103,8 +103,8 @@ func (m *Manual) group(names []string) {
 	}
 }
 
-// Page returns the page at a path below the documentation's root, nil if there is none. The empty path is
-// the index.
+// Page returns the page at a path below the documentation's root, or nil if there is no such page. The empty path
+// means the index.
 func (m *Manual) Page(at string) *Page {
 	if at == "" {
 		return m.Index
@@ -112,7 +112,8 @@ func (m *Manual) Page(at string) *Page {
 	return m.pages[at]
 }
 
-// ReadPicture returns a picture that pages show. The error wraps fs.ErrNotExist if there is none at the path.
+// ReadPicture returns a picture that pages show. If there is no picture at the path, the error wraps
+// fs.ErrNotExist.
 func (m *Manual) ReadPicture(at string) ([]byte, error) {
 	if path.Ext(at) != ".svg" || !fs.ValidPath(at) {
 		return nil, fmt.Errorf("manual: read %s: %w", at, fs.ErrNotExist)
@@ -120,7 +121,7 @@ func (m *Manual) ReadPicture(at string) ([]byte, error) {
 	return fs.ReadFile(m.files, at)
 }
 
-// addressOf returns the address of the page that a Markdown file becomes.
+// addressOf returns the address of the page into which a Markdown file is turned.
 func addressOf(name string) string {
 	if name == indexFile {
 		return "index.html"
@@ -136,7 +137,8 @@ type document struct {
 	anchors map[string]bool
 }
 
-// markdown writes no style attributes, which the viewer's content security policy forbids.
+// markdown is the Markdown parser. It writes no style attributes, because the viewer's content security policy
+// forbids them.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone))),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()))
@@ -159,7 +161,7 @@ func (d *document) render(all map[string]*document, root string) (*Page, error) 
 		return nil, fmt.Errorf("manual: %s has no heading", d.name)
 	}
 	p.Title = p.sections[0].title
-	var plain []ast.Node // links that lead out of the documentation
+	var plain []ast.Node // the links that lead out of the documentation
 	err := ast.Walk(d.root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if picture, ok := n.(*ast.Image); ok && entering && root != "" {
 			picture.Destination = []byte(root + path.Join(path.Dir(d.name), string(picture.Destination)))
@@ -186,12 +188,12 @@ func (d *document) render(all map[string]*document, root string) (*Page, error) 
 		return nil, fmt.Errorf("manual: render %s: %w", d.name, err)
 	}
 	wide := strings.NewReplacer("<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>", "<th>", `<th scope="col">`)
-	p.HTML = template.HTML(wide.Replace(b.String())) // goldmark escapes raw HTML
+	p.HTML = template.HTML(wide.Replace(b.String())) // safe, because goldmark escapes raw HTML
 	return p, nil
 }
 
-// resolve returns the destination of a link on a page. It reports false for a file of the repository that is
-// no part of the documentation.
+// resolve returns the destination of a link on a page. inside is false for a file of the repository that is not
+// part of the documentation.
 func (d *document) resolve(to string, all map[string]*document, root string) (address string, inside bool, err error) {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 		return to, true, nil
@@ -223,7 +225,7 @@ func (d *document) resolve(to string, all map[string]*document, root string) (ad
 	return address, true, nil
 }
 
-// unwrapLink puts the text of a link in the link's place.
+// unwrapLink replaces a link by its text.
 func unwrapLink(n ast.Node) {
 	parent := n.Parent()
 	for c := n.FirstChild(); c != nil; {

@@ -1,4 +1,4 @@
-// Search: the sections of the documentation that have the words somebody looks for.
+// This file searches the sections of the documentation.
 
 package manual
 
@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	maxQueryWords = 8   // words of a query that count
-	maxHits       = 30  // sections that a search returns
-	excerptRunes  = 180 // length of an excerpt
+	maxQueryWords = 8   // the maximum number of words of a query; further words are ignored
+	maxHits       = 30  // the maximum number of sections that a search returns
+	excerptRunes  = 180 // the length of an excerpt, in characters
 )
 
 // section is a heading with the text below it, up to the next heading.
 type section struct {
 	title, anchor string
 	text          string
-	folded        string // title and text in lower case
+	folded        string // the title and the text of the section in lower case
 }
 
-// Hit is a section that has all words of a query.
+// Hit is a section that contains all words of a query.
 type Hit struct {
 	Page    *Page
 	Title   string // the heading of the section
 	Address string // the page's path and the section's anchor
-	Excerpt string // the text around the first word
+	Excerpt string // the text around the first word found
 }
 
-// Search returns the sections that have every word of the query, at most 30: first those with the most
-// words in their heading, then in the order of the table of contents. A word also finds longer words that
-// begin with it.
+// Search returns at most 30 sections that contain every word of the query. Sections with the most words in their
+// heading come first; then the order is that of the table of contents. A word also matches longer words that begin
+// with it.
 func (m *Manual) Search(query string) []Hit {
 	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return unicode.IsSpace(r) || r == '"' })
 	words = words[:min(len(words), maxQueryWords)]
@@ -67,7 +67,8 @@ func (m *Manual) Search(query string) []Hit {
 	return hits
 }
 
-// score returns 0 if the section lacks one of the words, else 1 and 1 more for each word in its heading.
+// score returns 0 if the section lacks one of the words. Otherwise it returns 1, plus 1 for each word in the
+// section's heading.
 func (s section) score(words []string) int {
 	score := 1
 	title := strings.ToLower(s.title)
@@ -82,7 +83,7 @@ func (s section) score(words []string) int {
 	return score
 }
 
-// wordAt returns where a word that begins so stands in the text, -1 if it does not.
+// wordAt returns the position in the text of a word that begins with the given word, or -1 if there is none.
 func wordAt(in, word string) int {
 	for from := 0; ; {
 		i := strings.Index(in[from:], word)
@@ -98,7 +99,7 @@ func wordAt(in, word string) int {
 	}
 }
 
-// excerpt returns the text around a word, whole words at both ends.
+// excerpt returns the text of the section around a word, with complete words at both ends.
 func (s section) excerpt(word string) string {
 	runes := []rune(s.text)
 	at := max(0, wordAt(strings.ToLower(s.text), word))
@@ -175,7 +176,8 @@ func (d *document) writeText(b *strings.Builder, n ast.Node) {
 	})
 }
 
-// anchors gives headings the ids that forges give them: letters and digits in lower case, hyphens for spaces.
+// anchors gives headings the same ids as GitHub and similar sites do: letters and digits in lower case, and hyphens
+// for spaces.
 type anchors struct{ taken map[string]bool }
 
 // Generate returns an id for a heading that no earlier heading of the page has.
@@ -197,5 +199,5 @@ func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	return []byte(id)
 }
 
-// Put keeps an id that a document sets itself.
+// Put notes an id that a document itself sets.
 func (a *anchors) Put(value []byte) { a.taken[string(value)] = true }

@@ -1,4 +1,4 @@
-// The documentation as a site of files.
+// This file writes the documentation as a site of files.
 
 package manual
 
@@ -18,8 +18,8 @@ var (
 	siteTemplate = template.Must(template.New("site").Parse(siteHTML))
 )
 
-// Write writes every page and picture below a folder, which it creates. Links are relative, so that any
-// server, or a browser that opens the files, shows the site.
+// Write creates a folder and writes every page and picture into it. Links are relative, so that any server, or a
+// browser that opens the files, shows the site.
 func (m *Manual) Write(folder string) error {
 	for at, p := range m.pages {
 		var b strings.Builder

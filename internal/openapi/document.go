@@ -1,4 +1,4 @@
-// Document: an OpenAPI document and its GET operations.
+// This file reads an OpenAPI document and its GET operations.
 
 // Package openapi reads the requests and responses of an API from its OpenAPI document (3.0, 3.1, or Swagger 2).
 // It does not validate the document. Parts that it does not understand are skipped.
@@ -16,57 +16,59 @@ import (
 // Document is an OpenAPI document. Its methods and schemas fill caches, so only one goroutine may use it at a time.
 type Document struct {
 	Title   string
-	DocsURL string   // URL of the human-readable documentation
-	Servers []string // scheme and host of each server, without a path
-	Schemes []Scheme // authentication schemes; those in the security list of the document come first
+	DocsURL string   // the URL of the documentation for people
+	Servers []string // the scheme and host of each server, without a path
+	Schemes []Scheme // the authentication schemes; those in the security list of the document come first
 	// Combined are the schemes that every request must use together, or nil if one scheme is enough.
 	Combined       []Scheme
-	Base           string // path of the first server, or ""; the paths of all operations begin with it
+	Base           string // the path of the first server, or ""; the paths of all operations begin with it
 	Reads          []*Operation
-	NonJSONReads   []*Operation // GETs without a JSON response of status 2xx
-	OperationCount int          // number of operations of all methods
+	NonJSONReads   []*Operation // the GET operations without a JSON response with a 2xx status
+	OperationCount int          // the number of operations of all methods
 	Has401         bool         // whether an operation has a response with status 401
 	Headers        Headers
 
 	tree tree
 }
 
-// tree is the parsed files of a document, with caches of resolved references and schemas.
+// tree contains the parsed files of a document, with caches of resolved references and schemas.
 type tree struct {
-	roots    map[string]*Value // root values by file path; "" is the document itself
-	resolved map[string]*Value // values by the reference that leads to them
-	// Cached results of Schema.parts and Schema.Variants, by the value of the schema.
+	roots    map[string]*Value // the root values by file path; "" means the document itself
+	resolved map[string]*Value // the values by the reference that leads to them
+	// parts caches the results of Schema.parts, by the value of the schema. The field below does the same for
+	// Schema.Variants.
 	parts    map[*Value][]*Value
 	variants map[*Value]variantList
 }
 
-// Headers are the header fields in a document.
+// Headers contains summaries of the header fields in a document.
 type Headers struct {
-	Requests  map[string]*RequestHeader  // request headers of all methods, by canonical name
-	Responses map[string]*ResponseHeader // response headers, by canonical name
-	Refusals  map[string]*Refusal        // error responses, by status as written, such as 404 or 4XX
+	Requests  map[string]*RequestHeader  // the request headers of all methods, by canonical name
+	Responses map[string]*ResponseHeader // the response headers, by canonical name
+	Refusals  map[string]*Refusal        // the error responses, by status as written, such as 404 or 4XX
 }
 
 // Scheme is an authentication scheme.
 type Scheme struct {
-	Type string // basic, bearer, key, oauth2, or another type as the document writes it
-	In   string // place of a key: header, query or cookie
-	Name string // name of the header or parameter that contains the key
-	Text string // description of the scheme
+	Type string // the type of the scheme: basic, bearer, key, oauth2, or another type as the document writes it
+	In   string // where the request carries a key: header, query or cookie
+	Name string // the name of the header or parameter that contains the key
+	Text string // the description of the scheme
 }
 
-// Operation is a GET operation. Answer, Type, Example and Headers are set only if it has a JSON response.
+// Operation is a GET operation. Answer, Type, Example and Headers are set only if the operation has a JSON
+// response.
 type Operation struct {
-	Path        string // path including Document.Base, with {variables}
-	ID          string // operationId
-	Description string // description for people
+	Path        string // the path, beginning with Document.Base, with {variables}
+	ID          string // the operationId
+	Description string // the description of the operation for people
 	Params      []Param
-	Answer      Schema   // schema of the first JSON response with status 2xx
-	Type        string   // media type of Answer
-	Example     *Value   // example of Answer, or nil
-	Headers     []string // names of the headers of Answer, as written in the document
-	Errors      Schema   // schema of the first JSON response with status 4xx or "default"
-	ErrorType   string   // media type of Errors
+	Answer      Schema   // the schema of the first JSON response with a 2xx status
+	Type        string   // the media type of Answer
+	Example     *Value   // an example of Answer, or nil
+	Headers     []string // the names of the header fields of Answer, as written in the document
+	Errors      Schema   // the schema of the first JSON response with status 4xx or "default"
+	ErrorType   string   // the media type of Errors
 }
 
 // Param is a request parameter that is not in a header.
@@ -79,10 +81,10 @@ type Param struct {
 // ErrNoDocument is the error for JSON or YAML that is not an OpenAPI document.
 var ErrNoDocument = errors.New("no OpenAPI document")
 
-// Read reads a document without references to other files.
+// Read reads a document that does not refer to other files.
 func Read(data []byte) (*Document, error) { return ReadFiles(data, "", nil) }
 
-// ReadFiles reads a document and the files that it refers to. name is the file name of the document itself.
+// ReadFiles reads a document and the files to which it refers. name is the file name of the document itself.
 func ReadFiles(data []byte, name string, open OpenFunc) (*Document, error) {
 	root, err := Parse(data)
 	if err != nil {
@@ -92,7 +94,7 @@ func ReadFiles(data []byte, name string, open OpenFunc) (*Document, error) {
 	return readTree(root, name, open)
 }
 
-// New returns the document with the root value root. It must not refer to other files.
+// New returns the document with a given root value, which must not refer to other files.
 func New(root *Value) (*Document, error) { return readTree(root, "", nil) }
 
 // readTree builds a document from its root value. It returns an error if the document is not OpenAPI,
@@ -126,7 +128,7 @@ func readTree(root *Value, name string, open OpenFunc) (*Document, error) {
 // readServers sets d.Servers and returns the path of the first server.
 func (d *Document) readServers() (base string) {
 	var texts []string
-	if host := d.root().TextOf("host"); host != "" { // Swagger 2
+	if host := d.root().TextOf("host"); host != "" { // the document is in the format of Swagger 2
 		scheme := "https"
 		if schemes := d.root().Get("schemes"); schemes != nil && len(schemes.Items) == 1 {
 			scheme = schemes.Items[0].Text
@@ -194,8 +196,8 @@ func (d *Document) readSchemes() {
 	known.WalkPairs(func(name string, _ *Value) { add(name) })
 }
 
-// readOperation counts an operation of any method and its header fields.
-// It adds a GET to d.Reads if it has a JSON response, otherwise to d.NonJSONReads.
+// readOperation counts an operation of any method and its header fields. A GET is added to d.Reads if it has a JSON
+// response, otherwise to d.NonJSONReads.
 func (d *Document) readOperation(path, method string, op, item *Value) {
 	method, op = strings.ToUpper(method), d.resolve(op)
 	if op.Get("responses") == nil || !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) {
@@ -220,7 +222,7 @@ func (d *Document) readOperation(path, method string, op, item *Value) {
 
 func (d *Document) readParam(o *Operation, v *Value, method string) {
 	p := Param{Name: v.TextOf("name"), In: v.TextOf("in"), Description: v.TextOf("description"), Required: v.TextOf("required") == "true"}
-	p.Schema = Schema{d: d, v: v} // in Swagger 2 the schema keywords stand in the parameter itself
+	p.Schema = Schema{d: d, v: v} // in Swagger 2 the parameter itself has the keywords of its schema
 	if schema := v.Get("schema"); schema != nil {
 		p.Schema.v = schema
 	}
@@ -234,7 +236,7 @@ func (d *Document) readParam(o *Operation, v *Value, method string) {
 	}
 }
 
-// readAnswers sets the response and error fields of o. It reports whether o has a JSON response with status 2xx.
+// readAnswers sets the response and error fields of o. It reports whether o has a JSON response with a 2xx status.
 func (d *Document) readAnswers(o *Operation, responses *Value) bool {
 	found := false
 	d.Has401 = d.Has401 || responses.Get("401") != nil
@@ -253,7 +255,8 @@ func (d *Document) readAnswers(o *Operation, responses *Value) bool {
 	return found
 }
 
-// jsonContent returns the schema, media type and example of the JSON content of a response. schema is nil if there is none.
+// jsonContent returns the schema, media type and example of the JSON content of a response. If there is no JSON
+// content, schema is nil.
 func (d *Document) jsonContent(answer *Value) (schema *Value, mediaType string, example *Value) {
 	answer.Get("content").WalkPairs(func(name string, media *Value) {
 		typ := Schema{d: d, v: media.Get("schema")}.Type()
@@ -273,7 +276,7 @@ func (d *Document) jsonContent(answer *Value) (schema *Value, mediaType string, 
 			}
 		})
 	})
-	if schema == nil && answer.Get("schema") != nil { // Swagger 2
+	if schema == nil && answer.Get("schema") != nil { // the response is in the format of Swagger 2
 		schema, mediaType = answer.Get("schema"), "application/json"
 		produces := d.root().Get("produces")
 		if produces != nil && len(produces.Items) == 1 && strings.Contains(produces.Items[0].Text, "json") {

@@ -1,4 +1,4 @@
-// Headers: the header fields of requests and responses in a document.
+// This file summarises the header fields of requests and responses in a document.
 
 package openapi
 
@@ -10,38 +10,38 @@ import (
 
 // RequestHeader is the summary of a request header over all operations.
 type RequestHeader struct {
-	Writes         int // number of operations with the header, except GETs
-	Reads          int // number of GETs with the header
-	Required       int // number of operations that require the header
+	Writes         int // the number of operations other than GET that accept the header
+	Reads          int // the number of GET operations that accept the header
+	Required       int // the number of operations that require the header
 	Values         []string
-	Default        string         // default value if all operations have the same default, otherwise ""
-	RequiredValues map[string]int // number of operations that require the header, by its only allowed value or its default
+	Default        string         // the default value if all operations have the same default, otherwise ""
+	RequiredValues map[string]int // the number of operations that require the header, by its only permitted value or its default
 	Example        string
-	Text           string // description in the first operation that has one
+	Text           string // the description in the first operation that has one
 }
 
 // ResponseHeader is the summary of a response header over all operations.
 type ResponseHeader struct {
-	Name     string   // name as written in the document
-	Answers  int      // number of responses with the header
-	Statuses []string // statuses of the responses with the header
-	Text     string   // description of the header
+	Name     string   // the name as written in the document
+	Answers  int      // the number of responses with the header
+	Statuses []string // the statuses of the responses with the header
+	Text     string   // the description of the header
 	Example  string
 }
 
 // Refusal is the summary of all error responses (4xx or 5xx) with the same status.
 type Refusal struct {
-	Answers  int      // number of responses
-	Texts    []string // distinct descriptions of the responses
-	Headers  []string // distinct header names, as written in the document
-	Examples []*Value // examples of response bodies
+	Answers  int      // the number of responses with this status
+	Texts    []string // the distinct descriptions of the responses
+	Headers  []string // the distinct header names, as written in the document
+	Examples []*Value // examples of the response bodies
 }
 
-// Limits for the summary of a header and of the responses with the same status.
+// Limits for the summary of a header, and of the responses with the same status.
 const (
 	maxHeaderValues = 30
 	maxTexts        = 20
-	maxTextBytes    = 2000 // maximum length of a description or example, in bytes
+	maxTextBytes    = 2000 // the maximum length of a description or example, in bytes
 )
 
 // countRequestHeader adds the header parameter p of an operation to d.Headers.Requests.
@@ -122,7 +122,7 @@ func (d *Document) addResponseHeader(name, status string, v *Value) {
 	if !slices.Contains(t.Statuses, status) {
 		t.Statuses = append(t.Statuses, status)
 	}
-	schema := Schema{d: d, v: v} // in Swagger 2 the schema keywords stand in the header itself
+	schema := Schema{d: d, v: v} // in Swagger 2 the header itself has the keywords of its schema
 	if inner := v.Get("schema"); inner != nil {
 		schema.v = inner
 	}

@@ -1,4 +1,4 @@
-// References: resolves the $ref references of a document, also to other files.
+// This file resolves the $ref references of a document, including references to other files.
 
 package openapi
 
@@ -11,27 +11,28 @@ import (
 	"strings"
 )
 
-// OpenFunc returns the content of a file that a document refers to. name is relative to the folder of the document.
+// OpenFunc returns the content of a file to which a document refers. name is relative to the folder of the
+// document.
 type OpenFunc func(name string) ([]byte, error)
 
-// Limits for the references of a document. maxPath, in bytes, also ends an endless sequence of files
-// in which each file refers to a copy of itself in a subfolder.
+// Limits for the references of a document. maxPath, in bytes, ends a sequence of files in which each file refers to
+// a copy of itself in a subfolder.
 const (
-	maxHops  = 32   // maximum length of a chain of references
-	maxFiles = 5000 // maximum number of files that a document refers to
+	maxHops  = 32   // the maximum length of a chain of references
+	maxFiles = 5000 // the maximum number of files to which a document refers
 	maxPath  = 255
 )
 
-// skippedKeys are keys whose values are not read, so references inside them may be broken.
-// namedKeys are keys whose values are objects with names as keys, not keywords of OpenAPI.
+// skippedKeys are keys whose values are not read, so that references inside these values may be broken. namedKeys
+// are keys whose values are objects with names as keys instead of keywords of OpenAPI.
 var (
 	skippedKeys = []string{"callbacks", "default", "description", "discriminator", "enum", "example", "examples", "externalDocs", "links",
 		"requestBody"}
 	namedKeys = []string{"content", "headers", "patternProperties", "properties", "responses"}
 )
 
-// followReferences resolves all references that the operations and security schemes use. It loads the files
-// that the references lead to. The error names the first broken reference.
+// followReferences resolves all references that the operations and security schemes use. It loads the files to
+// which the references lead. Its error names the first broken reference.
 func (d *Document) followReferences(open OpenFunc) error {
 	var refs []*Value
 	files, left := 0, MaxSize
@@ -133,7 +134,8 @@ func rewriteReferences(v *Value, file string) {
 // root returns the root value of the document.
 func (d *Document) root() *Value { return d.tree.roots[""] }
 
-// resolve follows $ref up to maxHops times and returns the value it leads to. It returns nil if the reference is broken.
+// resolve follows $ref up to maxHops times and returns the value to which it leads. It returns nil if the reference
+// is broken.
 func (d *Document) resolve(v *Value) *Value {
 	for range maxHops {
 		ref := v.Get("$ref")
@@ -145,8 +147,8 @@ func (d *Document) resolve(v *Value) *Value {
 	return nil
 }
 
-// lookUp returns the value that a reference leads to: a file and a JSON Pointer (RFC 6901) in the fragment.
-// It returns nil if there is no such value or if the file has not been loaded.
+// lookUp returns the value to which a reference leads: a file, and a JSON Pointer (RFC 6901) in the fragment. It
+// returns nil if there is no such value or if the file has not been loaded.
 func (d *Document) lookUp(ref string) *Value {
 	if v := d.tree.resolved[ref]; v != nil {
 		return v
@@ -167,7 +169,8 @@ func (d *Document) lookUp(ref string) *Value {
 	return v
 }
 
-// child returns the member of an object, or the element of an array whose index is key. It returns nil if there is none.
+// child returns the member of an object with a key, or the element of an array whose index is key. It returns nil
+// if there is none.
 func (v *Value) child(key string) *Value {
 	if v == nil || v.Kind != Array {
 		return v.Get(key)
@@ -179,7 +182,7 @@ func (v *Value) child(key string) *Value {
 	return v.Items[i]
 }
 
-// unescape returns the key that a part of a JSON Pointer in a URL fragment stands for.
+// unescape returns the key for which a part of a JSON Pointer in a URL fragment stands.
 func unescape(part string) string {
 	if text, err := url.PathUnescape(part); err == nil {
 		part = text

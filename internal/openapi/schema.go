@@ -1,4 +1,4 @@
-// Schema: the description of a value in a document.
+// This file reads schemas, which describe the values in a document.
 
 package openapi
 
@@ -18,10 +18,10 @@ type Schema struct {
 type Property struct {
 	Name   string
 	Schema Schema
-	Others []Schema // only set by Members: the schemas of the member in other variants of the object
+	Others []Schema // the schemas of the member in other variants of the object; set only by Members
 }
 
-// Limits for Schema.parts: the number of parts and the depth of their nesting.
+// Limits for Schema.parts: the number of parts, and the depth of their nesting.
 const (
 	maxParts  = 64
 	maxNested = 16
@@ -82,7 +82,7 @@ func (s Schema) get(key string) *Value {
 	return nil
 }
 
-// text returns the text of the scalar under a key, or "".
+// text returns the text of the scalar under a key, or "" if there is none.
 func (s Schema) text(key string) string {
 	if v := s.get(key); v != nil && v.Kind != Array && v.Kind != Object {
 		return v.Text
@@ -126,7 +126,8 @@ func (s Schema) Name() string {
 	return referenceName(ref)
 }
 
-// Ref returns the $ref of the schema, or of its allOf if that has a single element. It returns "" if there is none.
+// Ref returns the $ref of the schema, or the $ref of its allOf if allOf has a single element. It returns "" if
+// there is none.
 func (s Schema) Ref() string {
 	for v, hops := s.v, 0; v != nil && hops < maxHops; hops++ {
 		if ref := v.TextOf("$ref"); ref != "" {
@@ -157,8 +158,8 @@ func (s Schema) Properties() []Property {
 	return all
 }
 
-// Variants returns all schemas that may apply to a value: its parts, and those of anyOf, oneOf, then, else and
-// discriminator, with their own parts. left is the number of schemas that may still be visited.
+// Variants returns all schemas that may apply to a value: its parts, and the schemas in anyOf, oneOf, then, else
+// and discriminator, with their own parts. left is the number of schemas that may still be visited.
 func (s Schema) Variants(left *int) (all []Schema) {
 	if s.d == nil {
 		return nil
@@ -193,8 +194,9 @@ func (s Schema) Variants(left *int) (all []Schema) {
 	return all
 }
 
-// subtypes returns the schemas in the discriminator mapping of a part. If some of them are among the parts before it,
-// the type is already narrowed: subtypes then returns only those schemas that contain all of these parts.
+// subtypes returns the schemas in the discriminator mapping of a part. If some of these schemas are among the parts
+// before it, the type is already narrowed. subtypes then returns only those schemas that contain all of these
+// parts.
 func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
 	var own []*Value
 	part.Get("discriminator").Get("mapping").WalkPairs(func(_ string, to *Value) {
@@ -209,7 +211,8 @@ func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
 	})
 }
 
-// variantList is a cached result of Variants. cost is the number of schemas visited to compute it.
+// variantList is a cached result of Variants. cost is the number of schemas that were visited to compute the
+// result.
 type variantList struct {
 	all  []Schema
 	cost int
@@ -250,10 +253,11 @@ func Members(schemas []Schema, left *int) (found []Property) {
 	return found
 }
 
-// Property returns the schema of a member, or the zero Schema if there is none.
+// Property returns the schema of a member, or the zero Schema if the object has no such member.
 func (s Schema) Property(name string) Schema { return s.member(s.parts(), name) }
 
-// member returns the schema of a member in parts. If several parts have the member, the first schema with properties wins.
+// member returns the schema of a member in parts. If several parts have the member, the first schema with
+// properties counts.
 func (s Schema) member(parts []*Value, name string) (first Schema) {
 	hasMembers := func(one Schema) bool { return one.get("properties") != nil || one.Items().get("properties") != nil }
 	for _, part := range parts {

@@ -1,4 +1,4 @@
-// Value: a JSON or YAML document as a tree that keeps the order of its keys.
+// This file reads a JSON or YAML document as a tree that keeps the order of its keys.
 
 package openapi
 
@@ -13,18 +13,18 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Limits of a document.
+// Limits for the size of a document.
 const (
-	MaxSize    = 48 << 20  // maximum size of one file, and of all referenced files together, in bytes
-	maxDepth   = 150       // maximum number of levels of nesting
-	maxValues  = 6_000_000 // maximum number of values in one file
-	maxAliased = 300_000   // maximum number of values that come from expanding YAML aliases
+	MaxSize    = 48 << 20  // the maximum size of one file, and of all referenced files together, in bytes
+	maxDepth   = 150       // the maximum depth of nesting
+	maxValues  = 6_000_000 // the maximum number of values in one file
+	maxAliased = 300_000   // the maximum number of values that come from expanding YAML aliases
 )
 
 // Kind is the JSON type of a Value.
 type Kind byte
 
-// The kinds of values.
+// The JSON types of values.
 const (
 	Null Kind = iota
 	Bool
@@ -38,11 +38,11 @@ const (
 // A nil *Value behaves like null.
 type Value struct {
 	Kind  Kind
-	Text  string   // text of a scalar: true, 12, or the content of a string
-	Keys  []string // keys of an object, in the order of the document
-	Items []*Value // elements of an array, or values of an object in the order of Keys
+	Text  string   // the text of a scalar: true, 12, or the content of a string
+	Keys  []string // the keys of an object, in the order of the document
+	Items []*Value // the elements of an array, or the values of an object in the order of Keys
 
-	index map[string]int // position in Keys by key, for a large object; otherwise nil
+	index map[string]int // the position of each key in Keys, for a large object; otherwise nil
 }
 
 // Text returns a string value.
@@ -107,11 +107,11 @@ func (v *Value) buildIndex() {
 	}
 	v.index = make(map[string]int, len(v.Keys))
 	for i := len(v.Keys) - 1; i >= 0; i-- {
-		v.index[v.Keys[i]] = i // the first of several equal keys wins
+		v.index[v.Keys[i]] = i // if a key is repeated, its first value counts
 	}
 }
 
-// Parse reads a JSON or YAML text. The error contains the position of the mistake.
+// Parse reads a JSON or YAML text. Its error contains the position of the mistake.
 func Parse(data []byte) (*Value, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("larger than %d MiB", MaxSize>>20)
@@ -146,7 +146,7 @@ func Parse(data []byte) (*Value, error) {
 
 type jsonReader struct {
 	*json.Decoder
-	left int // number of values that may still be read
+	left int // the number of values that may still be read
 }
 
 // readValue reads the next value. depth is its level of nesting.
@@ -197,8 +197,8 @@ func (r *jsonReader) readNested(open json.Delim, depth int) (*Value, error) {
 }
 
 type yamlReader struct {
-	left, aliasedLeft int // numbers of values that may still be read, and that may still be copied for aliases
-	openAliases       int // depth of aliases that are being expanded
+	left, aliasedLeft int // the numbers of values that may still be read, and that may still be copied for aliases
+	openAliases       int // the number of nested aliases that are being expanded
 }
 
 // readValue converts a node and its children. It copies the target of an alias.

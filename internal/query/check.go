@@ -1,4 +1,4 @@
-// Checks: validates record queries and compiles their conditions.
+// This file validates record queries and compiles their conditions.
 
 package query
 
@@ -11,14 +11,14 @@ import (
 	"understudy/spec"
 )
 
-// MaxTerms is the largest number of predicates in a RecordQuery, MaxValues the largest number of values in one
+// MaxTerms is the maximum number of predicates in a RecordQuery. MaxValues is the maximum number of values in one
 // predicate.
 const (
 	MaxTerms  = 64
 	MaxValues = 1000
 )
 
-// Check refuses a query that is contradictory or too large. The error is understudy.ErrInvalid.
+// Check returns understudy.ErrInvalid for a query that is contradictory or too large.
 func (q *RecordQuery) Check() error {
 	switch {
 	case q.Shape != "" && len(q.Kinds) != 1:
@@ -53,7 +53,7 @@ func (q *RecordQuery) Terms() []Predicate {
 // HasTerms reports whether the query has a parent or a predicate.
 func (q *RecordQuery) HasTerms() bool { return q.Parent != "" || len(q.Predicates)+len(q.Rule) > 0 }
 
-// check refuses a predicate that is empty, ambiguous or too large.
+// check returns an error for a predicate that is empty, ambiguous or too large.
 func (t *Predicate) check() error {
 	ways := 0
 	for _, has := range []bool{len(t.Any) > 0, t.Number != "", t.From != 0 || t.To != 0} {
@@ -74,7 +74,7 @@ func (t *Predicate) check() error {
 	return nil
 }
 
-// Matcher returns a matcher for the predicates on bodies of a kind. kind is nil if no spec names it.
+// Matcher returns a matcher that tests the predicates on bodies of a kind. kind is nil if no spec names the kind.
 func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
 	terms := q.Terms()
 	all := make([]Condition, len(terms))
@@ -84,7 +84,7 @@ func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
 	return Compile(all, Options{Flat: true})
 }
 
-// condition converts the predicate to a condition for a kind. A field that the kind lacks is never matched.
+// condition converts the predicate to a condition for a kind. A field that the kind does not have never matches.
 func (t *Predicate) condition(kind *spec.Kind) (c Condition) {
 	add := func(f *spec.Field) { c.Fields = append(c.Fields, FieldOf(f)) }
 	switch {

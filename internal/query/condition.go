@@ -1,4 +1,4 @@
-// Condition: tests of a single value.
+// This file contains conditions on a single value.
 
 package query
 
@@ -16,10 +16,10 @@ type Test interface {
 	Match(v Value) bool
 }
 
-// Equality is a condition on the value of one field: the test, and the form of it that a store can use.
+// Equality is a condition on the value of one field. It has a test, and a predicate that a store can use.
 type Equality struct {
 	Test      Test
-	Predicate *Predicate // predicate on the field for the store; nil if there is none
+	Predicate *Predicate // the predicate for the store; nil if a store cannot use one
 }
 
 // Present matches every value except null and the empty text.
@@ -28,11 +28,11 @@ type Present struct{}
 // Match reports whether the value is present.
 func (Present) Match(v Value) bool { return !v.IsNull() && string(v.raw) != `""` }
 
-// OneOf matches one of the texts, or a text that begins with one of the prefixes. No text or prefix may be
+// OneOf matches a value that is one of the texts, or begins with one of the prefixes. No text or prefix may be
 // empty.
 type OneOf struct{ Texts, Prefixes []string }
 
-// Match compares the whole text, or its beginning with a prefix.
+// Match compares the whole value with the texts, and its beginning with the prefixes.
 func (t OneOf) Match(v Value) bool {
 	if v.IsNull() {
 		return false
@@ -50,17 +50,17 @@ func (t OneOf) Match(v Value) bool {
 	return false
 }
 
-// Contains matches a text that contains this text. Null counts as the empty text, as in the providers' own
+// Contains matches a value that contains this text. Null counts as the empty text, as in the providers' own
 // filters.
 type Contains string
 
-// Match searches for the text.
+// Match searches for the text in the value.
 func (t Contains) Match(v Value) bool { return strings.Contains(v.Text(), string(t)) }
 
-// Digits is like Contains, but a star in it stands for any digit.
+// Digits is like Contains, but a star in it matches any digit.
 type Digits string
 
-// Match searches for the pattern.
+// Match searches for the pattern in the value.
 func (t Digits) Match(v Value) bool {
 	text := v.Text()
 	for at := 0; at+len(t) <= len(text); at++ {
@@ -96,8 +96,8 @@ func LastFour(text string) (digits string, ok bool) {
 	return digits, ok && len(digits) == len("1234") && isAllDigits(digits)
 }
 
-// AppendLast4 appends the last four digits of a number with at least 8 digits. Between the digits only the
-// usual separators may stand. For any other text it appends nothing.
+// AppendLast4 appends the last four digits of a number with at least 8 digits. Only the usual separators may stand
+// between the digits. For any other text it appends nothing.
 func AppendLast4(dst []byte, text string) []byte {
 	var last [4]byte
 	digits := 0
@@ -122,7 +122,7 @@ func AppendLast4(dst []byte, text string) []byte {
 // end in these digits.
 func NewPhoneNumber(text string) PhoneNumber { return PhoneNumber{text, understudy.ParsePhone(text)} }
 
-// Match compares the numbers.
+// Match compares the phone number in the value with the wanted number.
 func (t PhoneNumber) Match(v Value) bool {
 	if !(Present{}).Match(v) {
 		return false
@@ -137,18 +137,18 @@ func (t PhoneNumber) Match(v Value) bool {
 	return strings.EqualFold(v.Text(), t.text)
 }
 
-// Span is the time [From, To) in Unix seconds. math.MinInt64 and math.MaxInt64 leave an end open.
+// Span is the time range [From, To) in Unix seconds. math.MinInt64 as From, or math.MaxInt64 as To, means no limit.
 type Span struct{ From, To int64 }
 
-// Has reports whether a time is in the span. The time 0 means no time and is never in it.
+// Has reports whether a time is in the span. The time 0 means "no time" and is never in a span.
 func (s Span) Has(at int64) bool {
 	return at != 0 && at >= s.From && (s.To == math.MaxInt64 || at < s.To)
 }
 
-// Times matches a time in one of the spans. The field's type says how to parse the time.
+// Times matches a time that is in one of the spans. The field's type says how to parse the time.
 type Times []Span
 
-// Match parses the time and compares it.
+// Match parses the time in the value and compares it with the spans.
 func (t Times) Match(v Value) bool { return t.Has(v.Unix()) }
 
 // Has reports whether a time is in one of the spans.
@@ -161,7 +161,7 @@ func (t Times) Has(at int64) bool {
 	return false
 }
 
-// Any matches if one of the tests does.
+// Any matches if at least one of its tests matches.
 type Any []Test
 
 // Match tries each test.
@@ -174,9 +174,9 @@ func (t Any) Match(v Value) bool {
 	return false
 }
 
-// Elements matches an array that contains one of the texts, or all of them. If an element is an object, its
-// member with the dotted name Member is compared. A value that is no array counts as its only element. No text
-// may be empty.
+// Elements matches an array that contains one of the texts, or all of them. If an element is an object, its member
+// with the dotted name Member is compared. A value that is not an array counts as an array with one element. No
+// text may be empty.
 type Elements struct {
 	Member   string
 	Texts    []string
@@ -215,8 +215,8 @@ func (v Value) has(inside, want string, fold bool) (found bool) {
 	return found
 }
 
-// Not matches if another test does not. So it also matches a missing value.
+// Not matches if its test does not match. So it can also match a missing value.
 type Not struct{ Test Test }
 
-// Match returns the opposite of the other test.
+// Match returns the opposite of the test's result.
 func (t Not) Match(v Value) bool { return !t.Test.Match(v) }

@@ -1,4 +1,4 @@
-// Decimal: decimal numbers of any precision, and conditions on them.
+// This file contains decimal numbers of any precision, and conditions on them.
 
 package query
 
@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Decimal is a number with all the digits it was written with.
+// Decimal is a decimal number with all its digits.
 type Decimal struct {
 	negative    bool
-	whole, part string // digits before and after the point, without leading and trailing zeros
+	whole, part string // the digits before and after the decimal point, without leading and trailing zeros
 }
 
-// maxDecimal is the largest length of a text that is parsed as a number, in bytes.
+// maxDecimal is the maximum length of a text that is parsed as a number, in bytes.
 const maxDecimal = 60
 
-// ParseDecimal parses numbers such as -0.0075, 12, +3.50 and 1e3.
+// ParseDecimal parses a number such as -0.0075, 12, +3.50 or 1e3. It returns false for any other text.
 func ParseDecimal(text string) (Decimal, bool) {
 	if len(text) == 0 || len(text) > maxDecimal {
 		return Decimal{}, false
@@ -35,10 +35,10 @@ func ParseDecimal(text string) (Decimal, bool) {
 	return d, true
 }
 
-// maxExponent is the largest number of places by which an exponent may move the point.
+// maxExponent is the maximum number of places by which an exponent may move the decimal point.
 const maxExponent = 40
 
-// parseExponent parses a number with an exponent and moves the point of its digits.
+// parseExponent parses a number with an exponent. It moves the decimal point accordingly.
 func parseExponent(text string) (Decimal, bool) {
 	at := strings.IndexAny(text, "eE")
 	if at < 0 || strings.ContainsAny(text[:at], "eE") {
@@ -66,7 +66,7 @@ func parseExponent(text string) (Decimal, bool) {
 	return d, true
 }
 
-// String returns the number in plain digits: -0.0075, 12, 0.
+// String returns the number without an exponent: -0.0075, 12, 0.
 func (d Decimal) String() string {
 	text := d.whole
 	if text == "" {
@@ -105,8 +105,7 @@ func (d Decimal) Compare(o Decimal) int {
 	return by
 }
 
-// Key returns bytes whose order is that of the decimals. Keys of negative numbers are cut to at most most
-// bytes.
+// Key returns bytes that sort in the order of the decimals. Keys of negative numbers are cut to at most most bytes.
 func (d Decimal) Key(most int) []byte {
 	key := append([]byte{1, byte(len(d.whole))}, d.whole...)
 	key = append(key, d.part...)
@@ -120,14 +119,15 @@ func (d Decimal) Key(most int) []byte {
 	return append(key[:min(len(key), most-1)], 0xff)
 }
 
-// Range matches decimals between two ends. A nil end is open. With Exclusive the ends do not belong to the
-// range. With Negated the sign of the value is reversed first.
+// Range matches decimals between From and To. If From or To is nil, there is no limit on that side. If Exclusive is
+// true, From and To themselves do not match. If Negated is true, the sign of the value is changed before the
+// comparison.
 type Range struct {
 	From, To           *Decimal
 	Exclusive, Negated bool
 }
 
-// Match parses the value as a decimal and compares it.
+// Match parses the value as a decimal and compares it with the range.
 func (r Range) Match(v Value) bool {
 	raw, plain := v.rawText()
 	text := string(raw)

@@ -1,23 +1,24 @@
-// Match: tests conditions on the fields of a body in one pass.
+// This file tests conditions on the fields of a body in one pass.
 
 package query
 
 import "understudy/kit/jsonspan"
 
-// Condition is a test on fields.
+// Condition is a test on one or more fields.
 type Condition struct {
-	// Fields are the fields to test. One of them must match. Without fields nothing matches.
+	// Fields are the fields to test. At least one of them must match. If there are no fields, the condition matches
+	// nothing.
 	Fields []Field
-	// First lets the first field that contains a time decide: the clock of a record or, if that is empty, its
-	// order field. Test must be Times.
+	// First is true if the first field that contains a time decides: the clock of a record or, if the clock is
+	// empty, its order field. Test must then be Times.
 	First bool
 	Test  Test
 }
 
-// Options are settings that differ between the users of conditions.
+// Options are settings that differ between the packages that use conditions.
 type Options struct {
-	// Flat treats objects and arrays as missing values. An index of terms has no entry for them, and matching
-	// bodies must give the same result.
+	// Flat makes objects and arrays count as missing values. An index of terms has no entry for them, and testing
+	// bodies must give the same result as the index.
 	Flat bool
 }
 
@@ -50,7 +51,7 @@ func Compile(conditions []Condition, o Options) *Matcher {
 	return m
 }
 
-// Match reports whether a body matches every condition. A body that is no JSON object matches no condition.
+// Match reports whether a body matches every condition. A body that is not a JSON object matches no condition.
 func (m *Matcher) Match(body []byte) bool {
 	if len(m.all) == 0 {
 		return true
@@ -59,7 +60,7 @@ func (m *Matcher) Match(body []byte) bool {
 	return err == nil && doc.Kind == jsonspan.Object && m.MatchObject(body, doc)
 }
 
-// MatchObject is like Match, for an object that is known to be well formed.
+// MatchObject does what Match does, for an object that is known to be well formed.
 func (m *Matcher) MatchObject(body []byte, object jsonspan.Value) bool {
 	var room [8]Value
 	values := m.fields.Read(room[:0], body, object)

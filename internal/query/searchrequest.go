@@ -1,4 +1,4 @@
-// Search: requests that search all records by words, and their results.
+// This file contains the requests that search all records by words, and their results.
 
 package query
 
@@ -10,27 +10,28 @@ import (
 	"understudy"
 )
 
-// SearchRequest is a search: the text of the query, and options for its answer. The zero value of every field
-// except Text is a good default.
+// SearchRequest is the request for a search: the text of the query, and options for its answer. Every field except
+// Text may be zero.
 type SearchRequest struct {
-	// Text is the query, in the grammar of docs/reference/search.md. "" finds every record that the caller may see.
+	// Text is the query, in the grammar of docs/reference/search.md. The text "" finds every record that the caller
+	// may see.
 	Text  string
-	Where []FieldCondition // further conditions, all of which must match
+	Where []FieldCondition // further conditions; a record must match all of them
 	// Number replaces Text and Where. It finds the records with this exact phone number ("+15551234567") in any
 	// field of class phone, even where the field is hidden from the caller. The caller needs the permission to
 	// look up numbers. A Number is never saved.
 	Number string
 	Source string   // the only source to search; "" means every source that the caller may use
-	Kinds  []string // kinds to search; none means every kind that the caller sees; a hidden kind is ErrForbidden
-	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best first), or the name of a field,
-	// with a minus before it for the largest first. Except for the first two, only the newest matches are
-	// sorted (see SearchResult.Window).
+	Kinds  []string // the kinds to search; none means every kind that the caller sees; a hidden kind is ErrForbidden
+	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best match first), or the name of a field,
+	// with a minus before it for the largest value first. For "rank" and fields, only the newest matches are sorted
+	// (see SearchResult.Window).
 	Sort   string
-	Facets bool // also count the matches by kind, status, direction and time
-	// CountOnly requests only the total and the facets. No record is read.
+	Facets bool // whether to count the matches also by kind, status, direction and time
+	// CountOnly is true if only the total and the facets are requested. No record is read.
 	CountOnly bool
-	Cursor    string // SearchResult.Next of an answer to the same search for the same role; "" starts at the beginning
-	Limit     int    // largest number of hits; 0 means DefaultHits, more than MaxHits is ErrInvalid
+	Cursor    string // the field Next of an earlier answer to the same search for the same role; "" starts at the beginning
+	Limit     int    // the maximum number of hits; 0 means DefaultHits, more than MaxHits is ErrInvalid
 }
 
 // FieldCondition is a condition of a search on one field. The grammar writes it as the field's name, the
@@ -38,16 +39,16 @@ type SearchRequest struct {
 type FieldCondition struct {
 	Field      string
 	Comparison Comparison
-	Value      string // the value of a condition; never empty
-	Prefix     bool   // the value is the beginning of a word
+	Value      string // the value to compare with; never empty
+	Prefix     bool   // whether the value is only the beginning of a word
 }
 
-// Comparison says how a field is compared with a value. It is the sign that the grammar uses.
+// Comparison says how a field is compared with a value. Its text is the sign in the grammar.
 type Comparison string
 
-// The comparisons.
+// The ways to compare a field with a value.
 const (
-	CompareIs      Comparison = ":" // the comparison that fits the field's type: by value, by words or by day
+	CompareIs      Comparison = ":" // compares as the field's type requires: by value, by words or by day
 	CompareSame    Comparison = "="
 	CompareLess    Comparison = "<"
 	CompareAtMost  Comparison = "<="
@@ -61,38 +62,40 @@ const (
 	MaxHits     = 500
 )
 
-// SearchResult is the answer to a search, as its caller may see it. Fields that the caller's role hides are not
-// matched, counted, used for the order or shown.
+// SearchResult is the answer to a search, as its caller may see it. Fields that are hidden from the caller's role
+// are not matched, counted, used for the order or shown.
 type SearchResult struct {
 	Query string `json:"query"` // the query as it was understood, in its full form
-	// Named is the single record or phone number ("+1555…") that the whole text names. All its fields are empty
+	// Named is the single record or phone number ("+1555…") that the whole search text names. Its fields are empty
 	// if the text names neither. A record in it exists, and the caller may see it.
 	Named NamedTarget `json:"meant,omitzero"`
 	Hits  []SearchHit `json:"hits"`
-	Next  string      `json:"next,omitempty"` // cursor of the following hits; "" if there are none
-	// Partial means that time or a limit ended the search before Limit hits were found. Next continues there.
+	Next  string      `json:"next,omitempty"` // the cursor of the following hits; "" if there are none
+	// Partial is true if the time limit or another limit ended the search before Limit hits were found. Next
+	// continues there.
 	Partial bool `json:"partial,omitempty"`
-	// Window, if not 0, is how many of the newest matches were sorted. More means that older matches exist,
-	// which were not.
+	// Window is the number of newest matches that were sorted, or 0 if all matches are in order. More is true if
+	// there are older matches, which were not sorted.
 	Window int      `json:"window,omitempty"`
 	More   bool     `json:"more,omitempty"`
-	Notes  []string `json:"notes,omitempty"` // sentences for the caller
-	// Incomplete says, after the last hit, for which of the searched kinds some records may not be stored. It
-	// is "" if all kinds are complete.
+	Notes  []string `json:"notes,omitempty"` // sentences for the caller about the result
+	// Incomplete is a sentence that names the searched kinds of which some records may not be stored. It is "" if
+	// all kinds are complete.
 	Incomplete string `json:"unheld,omitempty"`
 	// Total and Facets are set if they were requested.
 	Total  *Count        `json:"total,omitempty"`
 	Facets []SearchFacet `json:"facets,omitempty"`
-	// Columns are the fields that a table of a kind shows best, by source/kind. They are only sent to programs.
+	// Columns are the names of the fields that a table of a kind should show, by source/kind. They are sent only in
+	// JSON answers.
 	Columns map[string][]string `json:"columns,omitempty"`
 }
 
-// NamedTarget is the record or the phone number that a text names.
+// NamedTarget is the record or the phone number that a search text names.
 type NamedTarget struct {
 	Source string `json:"source,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	ID     string `json:"id,omitempty"`
-	Number string `json:"number,omitempty"` // the typed number without separators: + and digits
+	Number string `json:"number,omitempty"` // the number in the search text without separators: + and digits
 }
 
 // SearchHit is one record found, as the caller sees it.
@@ -100,11 +103,11 @@ type SearchHit struct {
 	Source string   `json:"source"`
 	Kind   string   `json:"kind"`
 	Shape  string   `json:"-"`
-	ID     string   `json:"id,omitempty"`    // "" if the role does not see the fields of the id
-	URL    string   `json:"url,omitempty"`   // path of the record's page in the viewer; "" without an ID
-	Exact  bool     `json:"exact,omitempty"` // the text is this record's id; such a hit comes first
-	Clock  UnixTime `json:"at,omitzero"`     // 0 also if the role does not see the time
-	// Body is the record as the role sees it. Hidden values are null and masked values masked. It must not be
+	ID     string   `json:"id,omitempty"`    // the id of the record; "" if the role does not see the fields of the id
+	URL    string   `json:"url,omitempty"`   // the path of the record's page in the viewer; "" without an ID
+	Exact  bool     `json:"exact,omitempty"` // whether the search text is this record's id; such a hit comes first
+	Clock  UnixTime `json:"at,omitzero"`     // the time of the record; 0 if there is none or the role does not see it
+	// Body is the record as the role sees it: hidden values are null, and masked values are masked. It must not be
 	// changed.
 	Body     json.RawMessage `json:"record"`
 	Snippets []SearchSnippet `json:"snippets,omitempty"`
@@ -134,22 +137,22 @@ func (t *UnixTime) UnmarshalJSON(text []byte) error {
 
 // SearchSnippet is the part of a field in which words were found.
 type SearchSnippet struct {
-	Field string `json:"field"` // dotted name of the field
+	Field string `json:"field"` // the dotted name of the field
 	Text  string `json:"text"`
-	// Marks are the byte ranges of the found words in Text: from [0] up to but not including [1]. They are
-	// sorted and do not overlap.
+	// Marks are the positions of the found words in Text, as byte ranges from [0] up to but not including [1]. They
+	// are sorted and do not overlap.
 	Marks [][2]int `json:"marks"`
-	// Before and After mean that the field has more text before or after the snippet.
+	// Before and After are true if the field has more text before or after the snippet.
 	Before bool `json:"before,omitempty"`
 	After  bool `json:"after,omitempty"`
 }
 
 // SearchFacet counts the matches by the values of a field.
 type SearchFacet struct {
-	// Name says what is counted: "kind", the name of a field ("status"), "day" or "month" (of the clock, in
-	// UTC).
+	// Name says by what the matches are counted: "kind", the name of a field ("status"), "day" or "month" (of the
+	// clock, in UTC).
 	Name   string        `json:"name"`
-	Values []SearchValue `json:"values"`         // most frequent values first; days and months with the newest first
+	Values []SearchValue `json:"values"`         // the values with the most frequent first; days and months with the newest first
 	More   bool          `json:"more,omitempty"` // whether more values exist than are returned
 }
 
@@ -157,34 +160,34 @@ type SearchFacet struct {
 type SearchValue struct {
 	Value   string `json:"value"`
 	N       int64  `json:"n"`
-	AtLeast bool   `json:"at_least,omitempty"` // counting stopped early: N is a minimum
-	Term    string `json:"term"`               // text that restricts the query to these matches: "status:failed"
+	AtLeast bool   `json:"at_least,omitempty"` // whether counting stopped early, so that N is a minimum
+	Term    string `json:"term"`               // the text that restricts the query to these matches, such as "status:failed"
 }
 
-// SavedSearch is a search stored under a name: its text and parameters, never an answer. A caller that opens it
-// searches with its own grant.
+// SavedSearch is a search that is stored under a name: its text and parameters, but no answer. A caller that opens
+// it searches with its own grant.
 type SavedSearch struct {
-	Name    string // 1 to 60 characters, unique for its owner
-	Owner   string // name of the caller that saved it
-	Shared  bool   // visible to every caller that may search; only the owner may change it
+	Name    string // the name of the search, 1 to 60 characters, unique for its owner
+	Owner   string // the name of the caller that saved the search
+	Shared  bool   // whether every caller that may search can see it; only the owner may change it
 	Request SearchRequest
 	At      time.Time
 }
 
-// SyntaxError is an error in a query: it cannot be parsed, or names something that the caller may not use. It
-// wraps ErrInvalid or ErrForbidden.
+// SyntaxError is an error in a query: the query cannot be parsed, or names something that the caller may not use.
+// It wraps ErrInvalid or ErrForbidden.
 type SyntaxError struct {
 	Text      string // the text of the query
-	At, End   int    // byte range of the error in Text
-	Character int    // At, counted in characters
+	At, End   int    // the byte range of the error in Text
+	Character int    // the position At, counted in characters
 	Why       string // one sentence: what is wrong and what to do
-	Kind      error  // ErrInvalid or ErrForbidden
+	Kind      error  // the wrapped error, ErrInvalid or ErrForbidden
 }
 
-// Error returns position and reason in one line.
+// Error returns the position of the error and its reason in one line.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("search: %v: character %d: %s", e.Kind, e.Character+1, e.Why)
 }
 
-// Unwrap returns the kind of error.
+// Unwrap returns ErrInvalid or ErrForbidden.
 func (e *SyntaxError) Unwrap() error { return e.Kind }

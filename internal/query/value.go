@@ -12,9 +12,9 @@ import (
 // Field is a field of a record.
 type Field struct {
 	Name string // the dotted name of the field
-	Type string // one of spec's types; it says how to parse a time
-	// The root of a record is derived from the URL in the field from, by the template path. If path is empty,
-	// the field is a member of the record.
+	Type string // the type of the field, one of spec's types; it says how to parse a time
+	// from and path are set only for a field that shows the record's root. The root is derived from the URL in the
+	// member from, by the path template path.
 	from, path string
 }
 
@@ -51,7 +51,7 @@ func (f *Field) value(body []byte, v jsonspan.Value) Value {
 	return Value{raw: jsonspan.Quote(nil, root), kind: jsonspan.String, typ: f.Type}
 }
 
-// Value is the value of a field in one body. The zero value is null or absent.
+// Value is the value of a field in one body. The zero Value stands for null and for an absent field.
 type Value struct {
 	raw  []byte
 	kind jsonspan.Kind
@@ -66,7 +66,7 @@ func NewValue(body []byte, v jsonspan.Value, typ string) Value {
 	return Value{raw: v.Bytes(body), kind: v.Kind, typ: typ}
 }
 
-// IsNull reports whether there is no value.
+// IsNull reports whether the value is null or absent.
 func (v Value) IsNull() bool { return v.kind == jsonspan.None }
 
 // IsNested reports whether the value is an object or an array.
@@ -96,7 +96,7 @@ func (v Value) Is(want string) bool {
 	return string(raw) == want
 }
 
-// hasPrefix reports whether the value's text begins with a text that is not empty.
+// hasPrefix reports whether the value's text begins with the text with, which must not be empty.
 func (v Value) hasPrefix(with string) bool {
 	raw, plain := v.rawText()
 	if !plain {
@@ -105,7 +105,7 @@ func (v Value) hasPrefix(with string) bool {
 	return len(raw) >= len(with) && string(raw[:len(with)]) == with
 }
 
-// Unix returns the time in the value, or 0 if it contains none.
+// Unix returns the time in the value in Unix seconds, or 0 if it contains no time.
 func (v Value) Unix() int64 {
 	if !v.IsStringOrNumber() {
 		return 0
@@ -117,7 +117,7 @@ func (v Value) Unix() int64 {
 	return spec.Unix(v.typ, raw)
 }
 
-// rawText returns the bytes of the text if no escape must be decoded.
+// rawText returns the bytes of the text. ok is false if the text has escapes that must be decoded.
 func (v Value) rawText() (raw []byte, ok bool) {
 	if v.kind != jsonspan.String {
 		return v.raw, true
@@ -126,16 +126,16 @@ func (v Value) rawText() (raw []byte, ok bool) {
 	return raw, bytes.IndexByte(raw, '\\') < 0
 }
 
-// Find returns one field of an object in a body. If a name occurs twice, the last one counts.
+// Find returns one field of an object in a body. If a name is repeated, its last value counts.
 func Find(body []byte, object jsonspan.Value, f Field) Value {
 	v, _ := jsonspan.Find(body, object, f.member())
 	return f.value(body, v)
 }
 
-// Fields are the fields that some conditions test.
+// Fields are the fields that a list of conditions tests.
 type Fields []Field
 
-// Add returns the index of a field, and adds the field if it is missing.
+// Add returns the index of a field among the fields. It adds the field if it is missing.
 func (fs *Fields) Add(f Field) int {
 	for i, have := range *fs {
 		if have == f {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ChooseLane reports whether the servers of a test have the express lane. If not, it turns the lane off in their settings
-// file. One test in ten has no lane, chosen by its name and UNDERSTUDY_SEED. Without a seed every test has the lane. With
-// UNDERSTUDY_LANE=off only tests whose name contains "Express" have it. Settings that already have limits are not
-// changed. ChooseLane may be called several times for the same file.
+// ChooseLane reports whether the servers of a test have the express lane. If not, it turns the lane off in their
+// settings file. One test in ten has no lane, chosen by its name and UNDERSTUDY_SEED. Without a seed every test has
+// the lane. With UNDERSTUDY_LANE=off only tests whose name contains "Express" have the lane. Settings that already
+// have limits are not changed. ChooseLane may be called several times for the same file.
 func ChooseLane(test, file string) (on bool, err error) {
 	const off = "\nlimits: {request_memory: 0}\n"
 	text, err := os.ReadFile(file)

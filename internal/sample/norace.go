@@ -2,5 +2,5 @@
 
 package sample
 
-// UnderRace is true if the race detector is on. SQLite is many times slower then.
+// UnderRace reports whether the race detector is on. SQLite is then many times slower.
 const UnderRace = false

@@ -13,7 +13,8 @@ import (
 // IsFullRun reports whether tests run all their cases, because UNDERSTUDY_PROVE is set.
 func IsFullRun() bool { return os.Getenv("UNDERSTUDY_PROVE") != "" }
 
-// Count returns full if UNDERSTUDY_PROVE is set, and usual otherwise. internal/house/steps.txt lists both counts of each test.
+// Count returns full if UNDERSTUDY_PROVE is set, and usual otherwise. internal/house/steps.txt lists both numbers
+// for each test.
 func Count(usual, full int) int {
 	if IsFullRun() {
 		return full
@@ -23,7 +24,7 @@ func Count(usual, full int) int {
 
 // CountFrom returns the number in an environment variable that `make prove` sets, or usual if it is not set.
 func CountFrom(variable string, usual int) int {
-	n, _ := strconv.Atoi(os.Getenv(variable)) // 0 if it is not a number
+	n, _ := strconv.Atoi(os.Getenv(variable)) // 0 if the variable is not a number
 	return cmp.Or(n, usual)
 }
 
@@ -41,8 +42,9 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// OneIn returns a function that a test calls before each case, and that reports whether to run the case. It chooses one
-// case in n by Seed, or all if UNDERSTUDY_PROVE is set. Only one goroutine may call the function.
+// OneIn returns a function that reports whether to run the next case of a test. The test calls it before each case.
+// It chooses one case in n by Seed, or all cases if UNDERSTUDY_PROVE is set. Only one goroutine may call the
+// function.
 func OneIn(t testing.TB, n int) func() bool {
 	t.Helper()
 	if IsFullRun() {
@@ -54,7 +56,7 @@ func OneIn(t testing.TB, n int) func() bool {
 		if left--; left >= 0 {
 			return false
 		}
-		left = n - 1 + chance.IntN(3) - 1 // a fixed step might always skip the same cases
+		left = n - 1 + chance.IntN(3) - 1 // a random step, because a fixed step might always skip the same cases
 		return true
 	}
 }

@@ -1,4 +1,5 @@
-// Browsers: remembers in which browsers a person has signed in, to count wrong passwords there separately.
+// This file remembers in which browsers a person has signed in, so that wrong passwords there are counted
+// separately.
 
 package signin
 
@@ -19,10 +20,11 @@ const (
 	browserCookie = "__Host-understudy-browser"
 	browserKey    = "browsers/key"
 	browserLasts  = 180 * 24 * time.Hour
-	browserSize   = 8 + 16 + sha256.Size // the sealed time, a random id of the browser, and a hash of the person's name
+	// the length of the encrypted content: a time, a random id of the browser, and a hash of the person's name
+	browserSize = 8 + 16 + sha256.Size
 )
 
-// loadBrowsers reads the key that seals the cookies of known browsers, and creates it if it is missing.
+// loadBrowsers reads the key that encrypts the cookies of known browsers. It creates the key if it is missing.
 func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.ReadValues(ctx, browserKey)
 	if err != nil {
@@ -32,13 +34,13 @@ func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
 	if len(key) != token.KeySize {
 		key = make([]byte, token.KeySize)
 		_, _ = rand.Read(key)                 // rand.Read never fails
-		_ = kv.SetValue(ctx, browserKey, key) // a key that is not stored is valid until the process ends
+		_ = kv.SetValue(ctx, browserKey, key) // if the key can't be stored, it is valid until the process ends
 	}
 	s.browsers, err = token.New(key, "browser")
 	return err
 }
 
-// rememberBrowser sets a cookie that says that a person has signed in with this browser.
+// rememberBrowser sets a cookie which says that a person has signed in with this browser.
 func (s *Sessions) rememberBrowser(w http.ResponseWriter, name string) {
 	if s.browsers == nil {
 		return
@@ -51,9 +53,9 @@ func (s *Sessions) rememberBrowser(w http.ResponseWriter, name string) {
 	setCookie(w, browserCookie, string(s.browsers.Append(nil, data)), browserLasts)
 }
 
-// guessKeys returns the keys under which the wrong passwords of a request are counted: the name, and nil for
-// all names of its address. If the person has signed in with this browser before, the only key is the browser.
-// So other people can't lock the person out.
+// guessKeys returns the keys under which the wrong passwords of a request are counted. These are the name, and nil
+// for all names of its address. If the person has signed in with this browser before, the only key is the browser,
+// so that other people can't lock the person out.
 func (s *Sessions) guessKeys(r *http.Request, name string) [][]byte {
 	unknown := [][]byte{[]byte(name), nil}
 	cookie, err := r.Cookie(browserCookie)

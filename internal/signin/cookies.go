@@ -1,4 +1,4 @@
-// Cookies: small values that a browser stores for the server and can neither read nor change.
+// This file stores small values for the server in encrypted cookies, which the browser can neither read nor change.
 
 package signin
 
@@ -20,20 +20,19 @@ import (
 // Limits and names of cookies and their keys.
 const (
 	kvKeys        = "cookies/keys"
-	keyLasts      = 24 * time.Hour // how long a key seals; it can open for twice as long
-	maxCookie     = 2 << 10        // bytes of a value
-	cookiePadding = 256            // values are padded to a multiple of this length
+	keyLasts      = 24 * time.Hour // how long a key encrypts cookies; it can decrypt them for twice as long
+	maxCookie     = 2 << 10        // the maximum size of a value, in bytes
+	cookiePadding = 256            // the padding of values, which are extended to a multiple of this number of bytes
 )
 
-// Cookies seals values into cookies. Its keys are kept in the store, and Run replaces them. It is safe for
-// concurrent use.
+// Cookies encrypts values into cookies. Its keys are stored, and Run replaces them. It is safe for concurrent use.
 type Cookies struct {
 	kv   understudy.KV
 	now  func() time.Time
 	ring *token.Ring
 
 	mu   sync.Mutex
-	keys []datedKey // the keys of cookies, the newest first
+	keys []datedKey // the keys that encrypt cookies, the newest first
 }
 
 type datedKey struct {
@@ -61,17 +60,17 @@ func (c *Cookies) Load(ctx context.Context, kv understudy.KV) error {
 	if err != nil {
 		return err
 	}
-	c.kv, c.keys[0].Made = kv, time.Time{} // so that rotate replaces the key of NewCookies
+	c.kv, c.keys[0].Made = kv, time.Time{} // the zero time makes rotate replace the key of NewCookies
 	if value, ok := kept[kvKeys]; ok {
 		if err := json.Unmarshal(value, &c.keys); err != nil {
 			return fmt.Errorf("signin: the value of %s holds no keys", kvKeys)
 		}
 	}
-	_ = c.rotate(ctx) // if it can't be stored, Run tries again
+	_ = c.rotate(ctx) // if the key can't be stored, Run tries again
 	return nil
 }
 
-// rotate creates a new key if the newest one is old, and removes keys that are too old to open a cookie.
+// rotate creates a new key if the newest key is old, and removes keys that are too old to decrypt a cookie.
 func (c *Cookies) rotate(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +90,7 @@ func (c *Cookies) rotate(ctx context.Context) error {
 	return c.ring.Replace(raw...)
 }
 
-// Set stores a value in the browser under a name for a time. A value that is too large is not stored.
+// Set stores a value in the browser under a name, for the time lasts. A value that is too large is not stored.
 func (c *Cookies) Set(w http.ResponseWriter, name string, value []byte, lasts time.Duration) {
 	if len(value) > maxCookie {
 		return
@@ -99,7 +98,7 @@ func (c *Cookies) Set(w http.ResponseWriter, name string, value []byte, lasts ti
 	data := binary.BigEndian.AppendUint64(nil, uint64(c.now().Add(lasts).Unix()))
 	data = binary.BigEndian.AppendUint16(data, uint16(len(name)))
 	data = append(append(data, name...), value...)
-	data = append(data, 0x80) // marks the end of the value
+	data = append(data, 0x80) // a mark at the end of the value, before the padding
 	data = append(data, make([]byte, (cookiePadding-len(data)%cookiePadding)%cookiePadding)...)
 	setCookie(w, name, string(c.ring.Append(nil, data)), lasts)
 }
@@ -115,7 +114,7 @@ func (c *Cookies) Take(w http.ResponseWriter, r *http.Request, name string) (val
 	return c.openValue(name, cookie.Value)
 }
 
-// openValue returns the value in the text of a cookie. ok is false as for Take.
+// openValue decrypts the value in the text of a cookie. ok is false as for Take.
 func (c *Cookies) openValue(name, text string) (value []byte, ok bool) {
 	size := token.SizeOf(text)
 	if size <= 0 || size > maxCookie+2*cookiePadding {
@@ -147,7 +146,7 @@ func (c *Cookies) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-			_ = c.rotate(ctx) // if it can't be stored, the next round tries again
+			_ = c.rotate(ctx) // if the key can't be stored, the next round tries again
 		case <-ctx.Done():
 			return nil
 		}

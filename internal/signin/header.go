@@ -1,4 +1,4 @@
-// Header: identifies the person whom a reverse proxy names in a header.
+// This file identifies the person whom a reverse proxy names in a header.
 
 package signin
 
@@ -16,14 +16,15 @@ import (
 // Header identifies people by headers that a reverse proxy sets. It is immutable and safe for concurrent use.
 type Header struct {
 	Name  string         // the name of the header with the person's name
-	Roles string         // the name of the header with the groups; the first group that is a role counts
-	From  header.Proxies // the trusted proxies
-	// Has reports whether a role of that name exists. Taken reports whether a person may not have that name.
+	Roles string         // the name of the header with the person's groups; the first group that is a role counts
+	From  header.Proxies // the proxies that are trusted to set these headers
+	// Has reports whether a role of a name exists. Taken reports whether a person may not have a name.
 	Has, Taken func(string) bool
 	Now        func() time.Time
 }
 
-// headerLasts is how long the identity of a request is valid, for requests that stay open.
+// headerLasts is how long the identity is valid that a reverse proxy has stated. It matters for requests that stay
+// open.
 const headerLasts = time.Hour
 
 // Identify returns the person whom the proxy names. Errors: ErrUnauthorized if no trusted proxy sent the
@@ -61,18 +62,18 @@ func (h *Header) role(lines []string) string {
 	return ""
 }
 
-// Recheck returns the person with the same role, as long as the role exists. A change by the proxy shows only
-// in the next request.
+// Recheck returns the person with the same role, as long as the role exists. If the proxy states another role, this
+// has an effect only in the next request.
 func (h *Header) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return c, c.Grant.IssuedBy == "header" && h.Has(c.Role()) && !h.Taken(c.Name) && c.Grant.IsActive(h.Now())
 }
 
-// Owner returns a caller of Identify in the form that is stored with work.
+// Owner returns a caller that Identify returned, in the form that is stored with work.
 func (h *Header) Owner(c understudy.Caller) understudy.Owner {
 	return understudy.Owner{Name: c.Name, Role: c.Role(), LastSeen: h.Now()}
 }
 
-// Resolve returns the person that an owner is now. The role of the last request counts for
+// Resolve returns the current person for a stored owner. The role of the owner's last request counts for
 // understudy.OwnerLifetime, as long as the role exists.
 func (h *Header) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	return callerWithoutSession(o.Name, o.Role), h.Has(o.Role) && !h.Taken(o.Name) && h.Now().Sub(o.LastSeen) < understudy.OwnerLifetime

@@ -1,5 +1,5 @@
-// OIDC: people sign in at a provider of OpenID Connect, by its code flow with PKCE (OpenID Connect Core 1.0,
-// 3.1; RFC 7636; RFC 9207).
+// This file lets people sign in at a provider of OpenID Connect, by its code flow with PKCE (OpenID Connect Core
+// 1.0, 3.1; RFC 7636; RFC 9207).
 
 package signin
 
@@ -29,8 +29,8 @@ import (
 // The limits of a provider's responses.
 const (
 	flowLasts       = 10 * time.Minute // how long a person may take from the sign-in button to the return from the provider
-	providerTimeout = 10 * time.Second // the longest time for a response of the provider
-	maxProvider     = 1 << 20          // the maximum size in bytes of a response
+	providerTimeout = 10 * time.Second // the maximum time for a response of the provider
+	maxProvider     = 1 << 20          // the maximum size of a response of the provider, in bytes
 )
 
 // flowCookie is the name of the cookie with the state of a flow, so that only the browser that began the flow
@@ -58,7 +58,7 @@ type Provider struct {
 // ErrProvider means that the provider gave no response or an invalid one.
 var ErrProvider = errors.New("the provider does not answer as it should")
 
-// flow is the state of a sign-in that the browser stores.
+// flow is the state of a sign-in at the provider, which the browser stores.
 type flow struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -70,7 +70,7 @@ type flow struct {
 type identity struct {
 	name   string
 	groups []string
-	domain string // the domain of a verified mail address
+	domain string // the domain of the person's verified mail address
 }
 
 // Host returns the host of the provider.
@@ -82,7 +82,8 @@ func (p *Provider) Host() string {
 	return u.Host
 }
 
-// Begin redirects a browser to the provider. After the sign-in the browser returns to back. Errors: ErrProvider.
+// Begin redirects a browser to the provider. After the sign-in the browser continues at the path back. Errors:
+// ErrProvider.
 func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) error {
 	ctx, cancel := providerContext(r.Context())
 	defer cancel()
@@ -97,7 +98,7 @@ func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) er
 	}
 	if len(value) > maxCookie {
 		f.Back = "/"
-		value, _ = json.Marshal(f) // this value is shorter
+		value, _ = json.Marshal(f) // without the path back the value fits into a cookie
 	}
 	p.Cookies.Set(w, flowCookie, value, flowLasts)
 	w.Header().Set("Cache-Control", "no-store")
@@ -105,8 +106,9 @@ func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) er
 	return nil
 }
 
-// finish checks what a browser brings back from the provider, and asks the provider for the identity. Errors:
-// ErrUnauthorized if the parts do not match; ErrForbidden if the name is not allowed; ErrProvider.
+// finish checks the parameters with which a browser returns from the provider, and asks the provider for the
+// identity. Errors: ErrUnauthorized if the parameters do not belong to the flow; ErrForbidden if the name is not
+// allowed; ErrProvider.
 func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity, back string, err error) {
 	var f flow
 	value, ok := p.Cookies.Take(w, r, flowCookie)
@@ -141,7 +143,8 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity,
 	return who, f.Back, err
 }
 
-// readClaims returns the claims of the id token, and those of the provider's user info that the id token lacks.
+// readClaims returns the claims of the id token, and those claims of the provider's user info that the id token
+// lacks.
 func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce string) (map[string]json.RawMessage, error) {
 	raw, _ := token.Extra("id_token").(string)
 	known := p.known.Load()
@@ -156,7 +159,8 @@ func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce st
 	switch {
 	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1:
 		return nil, newRefusal("the id token is that of another sign-in")
-	case (len(id.Audience) > 1 || claims["azp"] != nil) && text(claims["azp"]) != p.Client: // Core, 3.1.3.7
+	// the check required by OpenID Connect Core, 3.1.3.7
+	case (len(id.Audience) > 1 || claims["azp"] != nil) && text(claims["azp"]) != p.Client:
 		return nil, newRefusal("the id token is for another client")
 	case known.UserInfoEndpoint() == "":
 		return claims, nil
@@ -165,14 +169,14 @@ func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce st
 	if err != nil {
 		return nil, newProviderError("ask for the user", err)
 	}
-	if info.Subject != id.Subject { // Core, 5.3.2
+	if info.Subject != id.Subject { // the check required by OpenID Connect Core, 5.3.2
 		return nil, newRefusal("the provider says two users")
 	}
 	more := map[string]json.RawMessage{}
 	if err := info.Claims(&more); err != nil {
 		return nil, newProviderError("read the user", err)
 	}
-	// Each of the two documents only confirms its own mail address.
+	// The id token and the user info each confirm only their own mail address.
 	if claims["email"] == nil {
 		delete(claims, "email_verified")
 	} else if !strings.EqualFold(text(claims["email"]), text(more["email"])) {
@@ -186,8 +190,8 @@ func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce st
 	return claims, nil
 }
 
-// identify returns name, groups and domain. The name is a verified mail address or, without one, the subject,
-// which is unique at the provider.
+// identify returns the name, groups and domain of the person. The name is a verified mail address or, without such
+// an address, the subject, which is unique at the provider.
 func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, err error) {
 	mail := strings.ToLower(text(claims["email"]))
 	if at := strings.LastIndexByte(mail, '@'); at > 0 && isTrue(claims["email_verified"]) {
@@ -195,7 +199,7 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 	} else {
 		who.name = text(claims["sub"])
 	}
-	if who.domain == "" && strings.Contains(who.name, "@") { // it may be the address of another person
+	if who.domain == "" && strings.Contains(who.name, "@") { // a subject that looks like a mail address may be the address of another person
 		return who, fmt.Errorf("signin: %w: the provider does not say that the mail address of %q is verified", understudy.ErrForbidden,
 			understudy.Clip(who.name))
 	}
@@ -207,12 +211,13 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 			who.groups = []string{text(value)}
 		}
 	}
-	// Groups without a role have no effect and would make the session large.
+	// A group without a role has no effect and would make the session larger.
 	who.groups = slices.DeleteFunc(who.groups, func(g string) bool { return roleOf(p.Roles, g) == "" })
 	return who, nil
 }
 
-// role returns the role of a session. ok is false if the session is of another provider or has no role.
+// role returns the role of a session. ok is false if the session belongs to another provider or its person has no
+// role.
 func (p *Provider) role(s *Session) (role string, ok bool) {
 	if s.With != p.with() || p.Taken(s.Name) {
 		return "", false
@@ -235,7 +240,7 @@ func roleOf(rules []Rule, name string) string {
 	return ""
 }
 
-// with returns an identifier of the provider and of this server's client there.
+// with returns a text that identifies the provider and this server's client there.
 func (p *Provider) with() string {
 	sum := sha256.Sum256([]byte(p.Issuer + "\x00" + p.Client))
 	return hex.EncodeToString(sum[:8])
@@ -278,7 +283,7 @@ var providers = &http.Client{
 
 type limitedTransport struct{}
 
-// RoundTrip limits the body of a response.
+// RoundTrip sends a request and limits the body of the response.
 func (limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil {
@@ -294,7 +299,7 @@ func newRefusal(why string) error {
 	return fmt.Errorf("signin: %w: %s", understudy.ErrUnauthorized, why)
 }
 
-// newProviderError returns an error of the provider. The code and tokens are left out.
+// newProviderError returns an ErrProvider with a cause. It leaves out the code and tokens.
 func newProviderError(what string, err error) error {
 	var said *oauth2.RetrieveError
 	if errors.As(err, &said) {
@@ -303,7 +308,7 @@ func newProviderError(what string, err error) error {
 	return fmt.Errorf("signin: %w: %s: %w", ErrProvider, what, err)
 }
 
-// text returns a claim as text, or "" if it is not a text.
+// text returns a claim as text, or "" if the claim is not a text.
 func text(value json.RawMessage) (s string) {
 	if json.Unmarshal(value, &s) != nil {
 		return ""
@@ -311,7 +316,7 @@ func text(value json.RawMessage) (s string) {
 	return s
 }
 
-// isTrue reports whether a claim is true. Some providers write it as a text.
+// isTrue reports whether a claim is true. Some providers write the claim as a text.
 func isTrue(value json.RawMessage) bool {
 	return string(value) == "true" || text(value) == "true"
 }

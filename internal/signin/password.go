@@ -1,4 +1,4 @@
-// Password: hashes passwords with argon2id (RFC 9106), in the PHC string format.
+// This file hashes passwords with argon2id (RFC 9106), in the PHC string format.
 
 // Package signin identifies people, by a file of users or an OpenID provider, and by the sessions of their browsers.
 package signin
@@ -17,20 +17,20 @@ import (
 	"understudy"
 )
 
-// The cost of a hash: 19 MiB and two passes, the minimum of the OWASP Password Storage Cheat Sheet.
+// The cost of a hash: 19 MiB of memory and two passes, the minimum of the OWASP Password Storage Cheat Sheet.
 const (
-	hashMemory = 19 << 10 // memory of a hash, in KiB
+	hashMemory = 19 << 10 // the memory that a new hash needs, in KiB
 	hashPasses = 2
 	hashLanes  = 1
 	saltBytes  = 16
 	keyBytes   = 32
 )
 
-// The limits of what is read, and of concurrent hashes.
+// Limits for stored hashes and passwords, and for concurrent hashes.
 const (
-	maxMemory   = 256 << 10 // memory of a hash, in KiB
+	maxMemory   = 256 << 10 // the maximum memory of a stored hash, in KiB
 	maxPasses   = 16
-	maxPassword = 256 // bytes
+	maxPassword = 256 // the maximum length of a password, in bytes
 	maxHashes   = 4
 )
 
@@ -44,7 +44,7 @@ type hash struct {
 	salt, key      []byte
 }
 
-// CheckPassword returns an error for a password that is too easy to guess, or too long.
+// CheckPassword returns an error for a password that is easy to guess, or too long.
 func CheckPassword(name, password string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password):
@@ -84,10 +84,12 @@ func (h hash) String() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, h.passes, h.lanes, text(h.salt), text(h.key))
 }
 
-// parseHash parses a hash. It returns an error if the hash is cheaper than those of this server, or exceeds the limits.
+// parseHash parses a stored hash. It returns an error if the hash is cheaper to compute than those of this server,
+// or exceeds the limits.
 func parseHash(text string) (h hash, err error) {
 	parts := strings.Split(text, "$")
-	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || strings.ContainsAny(text, "\r\n") { // base64 skips line ends
+	// line ends are refused here, because the base64 decoder would ignore them
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || strings.ContainsAny(text, "\r\n") {
 		return h, fmt.Errorf("no argon2id hash, which begins $argon2id$v=%d$", argon2.Version)
 	}
 	if parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
@@ -110,11 +112,11 @@ func parseHash(text string) (h hash, err error) {
 	return h, nil
 }
 
-// hashSlots limits how many hashes are computed at once, because each needs much memory. newBrowserHashSlots
-// limits those for unknown browsers, so that a known browser never waits behind all the others.
+// hashSlots limits how many hashes are computed at once, because each hash needs much memory. newBrowserHashSlots
+// limits the hashes for unknown browsers to a smaller number, so that at least one slot is left for known browsers.
 var hashSlots, newBrowserHashSlots = make(chan struct{}, maxHashes), make(chan struct{}, maxHashes-1)
 
-// acquire waits for one of the slots. It returns ErrTooMany if ctx ends first.
+// acquire waits for a free slot. It returns ErrTooMany if ctx ends first.
 func acquire(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:
@@ -127,7 +129,7 @@ func acquire(ctx context.Context, slots chan struct{}) (release func(), err erro
 // match computes the hash of a password and compares it. It returns ErrTooMany if ctx ends before there is a free slot.
 func (h hash) match(ctx context.Context, password string) (bool, error) {
 	if len(password) > maxPassword {
-		password = "" // takes as long as any other password, and never matches
+		password = "" // the empty password takes as long as any other password, and never matches
 	}
 	release, err := acquire(ctx, hashSlots)
 	if err != nil {

@@ -1,4 +1,4 @@
-// People: identifies the caller of a browser's request by its session.
+// This file identifies the caller of a browser's request by its session.
 
 package signin
 
@@ -25,26 +25,26 @@ const cookieName = "__Host-understudy"
 
 // Guesses limits how often wrong passwords may be tried; callers.Guesses implements it.
 type Guesses interface {
-	// IsRefused reports whether passwords of a user from the address of the request are refused now; a nil user
+	// IsRefused reports whether passwords of a user from the address of the request are refused now. A nil user
 	// means all users of that address.
 	IsRefused(r *http.Request, user []byte) bool
-	// CountWrong counts a wrong password.
+	// CountWrong counts a wrong password of a user from the address of the request.
 	CountWrong(r *http.Request, user []byte)
 }
 
-// The limits of passwords that wait for their hash, in total and for one address. Browsers in which the person
-// has signed in before have separate slots, counted by browser and name.
+// The limits of passwords that wait for their hash, in total and for one address. Browsers in which the person has
+// signed in before have their own limits, counted by browser and name.
 var newBrowserSlots, knownBrowserSlots = limiter.New(64, 8), limiter.New(1024, 8)
 
-// People knows who has signed in, by a password or at a provider. Either Users or Provider is set. Only the
+// People knows who has signed in, by a password or at a provider. Either Users or Provider must be set. Only the
 // sessions change. It is safe for concurrent use.
 type People struct {
 	Sessions *Sessions
 	Users    *Users
 	Provider *Provider
 	Guesses  Guesses
-	Audit    understudy.Auditor // records sign-ins before a session begins; nil: they are not recorded
-	// Secure means that browsers reach the viewer over TLS, through a proxy.
+	Audit    understudy.Auditor // records sign-ins before a session begins; nil if they are not recorded
+	// Secure is true if browsers reach the viewer over TLS, through a reverse proxy.
 	Secure bool
 }
 
@@ -56,7 +56,7 @@ func (p *People) role(s *Session) (role string, ok bool) {
 	return p.Users.role(s)
 }
 
-// Identify returns the person of a browser's request, or ErrUnauthorized if nobody is signed in.
+// Identify returns the person who sent a request, or ErrUnauthorized if nobody is signed in.
 func (p *People) Identify(r *http.Request) (c understudy.Caller, err error) {
 	if s, role, ok := p.session(r); ok {
 		return callerOf(&s, role), nil
@@ -64,8 +64,8 @@ func (p *People) Identify(r *http.Request) (c understudy.Caller, err error) {
 	return c, fmt.Errorf("signin: %w: nobody is signed in", understudy.ErrUnauthorized)
 }
 
-// Recheck returns the current state of a caller of Identify. ok is false if the session has ended or the person
-// no longer exists.
+// Recheck returns the current state of a caller that Identify returned. ok is false if the session has ended or the
+// person no longer exists.
 func (p *People) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	s, ok := p.Sessions.findByChannel(c.Grant.Revoked)
 	if !ok || s.Session.Name != c.Name {
@@ -75,7 +75,7 @@ func (p *People) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return callerOf(&s, role), ok
 }
 
-// Owner returns a caller of Identify in the form that is stored with work.
+// Owner returns a caller that Identify returned, in the form that is stored with work.
 func (p *People) Owner(c understudy.Caller) understudy.Owner {
 	o := understudy.Owner{Name: c.Name, Role: c.Role(), LastSeen: p.Sessions.now()}
 	if s, ok := p.Sessions.findByChannel(c.Grant.Revoked); ok && p.Provider != nil {
@@ -84,8 +84,8 @@ func (p *People) Owner(c understudy.Caller) understudy.Owner {
 	return o
 }
 
-// Resolve returns the person that an owner is now, without a session. A user has the role in the file. For a
-// person from a provider the groups of the last request count, for understudy.OwnerLifetime.
+// Resolve returns the current person for a stored owner, without a session. A user has the role in the file of
+// users. For a person from a provider, the groups of the last request count for understudy.OwnerLifetime.
 func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	role := ""
 	if p.Provider != nil {
@@ -127,8 +127,8 @@ func flowOf(name string) uint64 {
 }
 
 // SignIn begins a session for a person with a correct password, and ends the browser's former session. Errors:
-// ErrUnauthorized, which does not reveal whether the name exists, and together with it ErrTooMany; ErrForbidden
-// for a password sent without encryption.
+// ErrUnauthorized, which does not reveal whether the name exists; ErrUnauthorized with ErrTooMany after too many
+// wrong passwords; ErrForbidden for a password sent without encryption.
 func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
 	if !p.Secure && r.TLS == nil && !isLocal(r) {
 		return fmt.Errorf("signin: %w: passwords are accepted only over TLS or from this machine; an administrator can set "+
@@ -165,7 +165,7 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		}
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
-	user, _ := p.Users.find(name) // the user exists, because its password is correct
+	user, _ := p.Users.find(name) // the user exists, because the password was correct
 	if err := p.begin(w, r, Session{Name: name, With: user.with}); err != nil {
 		return err
 	}
@@ -173,8 +173,8 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	return nil
 }
 
-// Finish begins a session for a person who returns from the provider. back is where the browser continues.
-// Errors: those of the provider; ErrForbidden if the person has no role.
+// Finish begins a session for a person who returns from the provider. back is the path at which the browser
+// continues. Errors: the errors of the provider; ErrForbidden if the person has no role.
 func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back string, err error) {
 	who, back, err := p.Provider.finish(w, r)
 	if err != nil {
@@ -233,7 +233,7 @@ func (p *People) end(r *http.Request) error {
 	}
 	err := p.Sessions.End(context.WithoutCancel(r.Context()), s.Session.ID, s.Session.Name)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return nil // the session has ended in the meantime
+		return nil // the session has already ended
 	}
 	return err
 }

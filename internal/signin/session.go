@@ -1,4 +1,4 @@
-// Sessions: the browsers in which people have signed in.
+// This file stores the sessions of the browsers in which people have signed in.
 
 package signin
 
@@ -20,28 +20,29 @@ import (
 	"understudy/kit/token"
 )
 
-// How long a session lasts, and how many there may be.
+// How long sessions last, and the maximum number of sessions.
 const (
-	IdleEnd           = 12 * time.Hour     // how long a session lives after its last request
-	AbsoluteEnd       = 7 * 24 * time.Hour // how long a session lives after the person signed in
-	maxPersonSessions = 20                 // maximum number of sessions of one person; a further session ends the oldest
-	maxSessions       = 5000               // maximum number of sessions of all people
+	IdleEnd           = 12 * time.Hour     // how long a session lasts after its last request
+	AbsoluteEnd       = 7 * 24 * time.Hour // how long a session lasts after the person signed in
+	maxPersonSessions = 20                 // the maximum number of sessions of one person; a further session ends the oldest
+	maxSessions       = 5000               // the maximum number of sessions of all people
 	saveInterval      = time.Minute        // how often the time of the last request is stored
-	maxAgent          = 200                // bytes of a browser's user agent
+	maxAgent          = 200                // the maximum length of a browser's user agent, in bytes
 )
 
-// kvStart is the beginning of the names under which sessions are stored.
+// kvStart is the beginning of the names under which sessions are stored in the KV store.
 const kvStart = "session/"
 
 // Session is a browser in which a person has signed in.
 type Session struct {
-	ID      string    `json:"-"` // identifies the session to its owner, but does not give access
-	Name    string    `json:"name"`
-	With    string    `json:"with"`             // identifies the password or provider of the sign-in; the session ends when it changes
+	ID   string `json:"-"` // the id that names the session to its owner; it does not give access
+	Name string `json:"name"`
+	// a text that identifies the password or provider of the sign-in; the session ends when it changes
+	With    string    `json:"with"`
 	Groups  []string  `json:"groups,omitempty"` // the groups of a person who signed in through a provider
-	Domain  string    `json:"domain,omitempty"` // the domain of the mail address
+	Domain  string    `json:"domain,omitempty"` // the domain of the person's mail address
 	Made    time.Time `json:"made"`
-	Seen    time.Time `json:"seen"` // the time of the last request
+	Seen    time.Time `json:"seen"` // the time of the last request with the session
 	Address string    `json:"address"`
 	Agent   string    `json:"agent"` // the user agent of the browser
 }
@@ -51,18 +52,19 @@ type session struct {
 	Session Session
 	note    string
 	dirty   bool          // whether Seen is newer than the stored value
-	over    chan struct{} // closed at the end of the session
+	over    chan struct{} // closed when the session ends
 }
 
-// digest is the digest of a session's token. Only it is stored, so that a reader of the store can't use the sessions.
+// digest is the digest of a session's token. Only the digest is stored, so that a reader of the store can't use the
+// sessions.
 type digest = [sha256.Size]byte
 
-// Sessions are all open sessions. They are read once and stored with every change, so that they survive a
+// Sessions contains all open sessions. They are read once and stored with every change, so that they survive a
 // restart. Sessions is safe for concurrent use.
 type Sessions struct {
 	kv       understudy.KV
 	now      func() time.Time
-	browsers *token.Sealer // seals the cookies of known browsers; nil: no browser is known
+	browsers *token.Sealer // encrypts the cookies of known browsers; nil if no browser is known
 
 	writing sync.Mutex // held while a value is stored; locked before mu
 
@@ -75,7 +77,7 @@ func NewSessions(now func() time.Time) *Sessions {
 	return &Sessions{now: now, all: map[digest]*session{}}
 }
 
-// Load reads the sessions from a store. Call it before any other method. Run removes those that have ended.
+// Load reads the sessions from a store. Call it before any other method. Run removes the sessions that have ended.
 func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.ReadValues(ctx, kvStart)
 	if err != nil {
@@ -107,7 +109,8 @@ func hasEnded(s *Session, now time.Time) bool {
 	return now.Sub(s.Seen) >= IdleEnd || now.Sub(s.Made) >= AbsoluteEnd
 }
 
-// Begin creates a session and returns its token, which cannot be restored later. Errors: ErrTooMany, ErrNotStored.
+// Begin creates a session and returns its token. The token cannot be read again later. Errors: ErrTooMany,
+// ErrNotStored.
 func (s *Sessions) Begin(ctx context.Context, of Session) (token string, err error) {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // rand.Read never fails
@@ -149,7 +152,7 @@ func (s *Sessions) save(ctx context.Context, one *session) error {
 	return understudy.WriteJSON(ctx, s.kv, one.note, one.Session)
 }
 
-// find returns the session of a token, and records that it was used.
+// find returns the session of a token, and notes that the session was used.
 func (s *Sessions) find(token string) (found session, ok bool) {
 	var raw [32]byte
 	if len(token) != base64.RawURLEncoding.EncodedLen(len(raw)) {
@@ -158,7 +161,8 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 	if _, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(token)); err != nil {
 		return found, false
 	}
-	// A caller can't choose a token whose digest begins like a known one: see package callers.
+	// A caller can't choose a token whose digest begins like a known digest (see package callers), so a map lookup
+	// is safe.
 	d, now := sha256.Sum256(raw[:]), s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +176,7 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 	return *one, true
 }
 
-// findByChannel returns the session whose end closes the channel over.
+// findByChannel returns the session whose channel over is the given one.
 func (s *Sessions) findByChannel(over <-chan struct{}) (found session, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,12 +188,12 @@ func (s *Sessions) findByChannel(over <-chan struct{}) (found session, ok bool) 
 	return found, false
 }
 
-// PersonSessions returns the sessions of a person, the one used last first.
+// PersonSessions returns the sessions of a person. The session that was used last comes first.
 func (s *Sessions) PersonSessions(name string) []Session {
 	return slices.DeleteFunc(s.All(), func(one Session) bool { return one.Name != name })
 }
 
-// All returns the sessions of all people, sorted by name and then by last use, the newest first.
+// All returns the sessions of all people, sorted by name and then by last use, the latest first.
 func (s *Sessions) All() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +209,8 @@ func (s *Sessions) All() []Session {
 	return all
 }
 
-// End ends a session of a person at once, with everything that it has open. Errors: ErrNotFound if the person
-// has no session of that id; ErrNotStored, then the session would be back after a restart.
+// End ends a session of a person at once, with all its open streams. Errors: ErrNotFound if the person has no
+// session of that id; ErrNotStored if the session would be open again after a restart.
 func (s *Sessions) End(ctx context.Context, id, name string) error {
 	s.mu.Lock()
 	var one *session
@@ -225,14 +229,14 @@ func (s *Sessions) End(ctx context.Context, id, name string) error {
 	return s.forget(ctx, one.note)
 }
 
-// forget removes the stored value of a session that has ended.
+// forget removes the stored value of a session that has ended. note is the name of the value.
 func (s *Sessions) forget(ctx context.Context, note string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	return s.kv.SetValue(ctx, note, nil)
 }
 
-// endWhere ends all sessions for which ends returns true.
+// endWhere ends all sessions for which the function ends returns true.
 func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) error {
 	s.mu.Lock()
 	var gone []string
@@ -251,15 +255,15 @@ func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) error
 	return errors.Join(errs...)
 }
 
-// Run removes sessions that have ended and stores the time of their last use, until ctx ends. It returns the
-// error of the last write; earlier writes are repeated.
+// Run removes sessions that have ended and stores when the other sessions were last used, until ctx ends. It
+// returns the error of the last write; earlier writes are repeated.
 func (s *Sessions) Run(ctx context.Context) error {
 	tick := time.NewTicker(saveInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = s.clean(ctx) // if it can't be stored, the next round tries again
+			_ = s.clean(ctx) // if the changes can't be stored, the next round tries again
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
@@ -268,7 +272,7 @@ func (s *Sessions) Run(ctx context.Context) error {
 	}
 }
 
-// clean removes sessions that have ended, and stores the last use of the others.
+// clean removes sessions that have ended, and stores when the other sessions were last used.
 func (s *Sessions) clean(ctx context.Context) error {
 	now := s.now()
 	errs := []error{s.endWhere(ctx, func(one *Session) bool { return hasEnded(one, now) })}

@@ -1,4 +1,4 @@
-// Users: a file with a line for each person.
+// This file reads and writes the file of users, which has a line for each person.
 
 package signin
 
@@ -22,32 +22,32 @@ import (
 	"understudy/internal/smallfile"
 )
 
-// User is a line of the file: name:hash:role.
+// User is a person in the file of users, whose line is name:hash:role.
 type User struct {
 	Name string
 	Role string
 	hash hash
-	with string // identifies the hash without revealing it
+	with string // a text that identifies the hash without revealing it
 }
 
-// The limits of the file.
+// The limits of the file of users.
 const (
 	maxUsers = 10_000
-	maxName  = 64 // bytes
+	maxName  = 64 // the maximum length of a name, in bytes
 	maxFile  = 4 << 20
 )
 
-// Users are the people of a file.
+// Users are the people in a file of users.
 type Users struct {
 	all    []User // the users in the order of the file
 	byName map[string]int
 }
 
-// dummyHash is computed for an unknown name if there are no users at all.
+// dummyHash is computed for an unknown name if the file has no users.
 var dummyHash = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, salt: make([]byte, saltBytes), key: make([]byte, keyBytes)}
 
-// ReadUsers reads a file of users, which only its owner may be able to read. Errors name the line and never
-// contain a hash.
+// ReadUsers reads a file of users. It returns an error if others than the file's owner can read the file. Errors
+// name the line and never contain a hash.
 func ReadUsers(path string) (*Users, error) {
 	f, err := smallfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func ReadUsers(path string) (*Users, error) {
 	return u, nil
 }
 
-// parseUsers parses the lines of the file. It skips empty lines and those that begin with #.
+// parseUsers parses the lines of the file. It skips empty lines and lines that begin with #.
 func parseUsers(r io.Reader) (*Users, error) {
 	u := &Users{byName: map[string]int{}}
 	lines := bufio.NewScanner(io.LimitReader(r, maxFile+1))
@@ -117,7 +117,7 @@ func parseUser(line string) (u User, err error) {
 	return u, nil
 }
 
-// CheckName returns an error for a name that a line of the file can't hold.
+// CheckName returns an error for a name that cannot stand in a line of the file.
 func CheckName(name string) error {
 	odd := strings.ContainsFunc(name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r)
@@ -152,13 +152,13 @@ func (u *Users) role(s *Session) (role string, ok bool) {
 // All returns the users in the order of the file.
 func (u *Users) All() []User { return u.all }
 
-// Has reports whether there is a user of that name.
+// Has reports whether there is a user with a given name.
 func (u *Users) Has(name string) bool {
 	_, ok := u.byName[name]
 	return ok
 }
 
-// find returns the user of that name.
+// find returns the user with a given name.
 func (u *Users) find(name string) (one User, ok bool) {
 	i, ok := u.byName[name]
 	if !ok {
@@ -221,8 +221,8 @@ func newNotFound(name string) error {
 	return fmt.Errorf("%w: there is no user %q", understudy.ErrNotFound, understudy.Clip(name))
 }
 
-// UpdateFile changes the file of users, or creates it. Either the whole change is written, or nothing. Comments
-// are kept and move to the beginning. Of two concurrent updates the second is refused.
+// UpdateFile changes the file of users, or creates it. Either the whole change is written, or nothing. Comments are
+// kept, and move to the beginning of the file. If two updates run at the same time, the second is refused.
 func UpdateFile(path string, change func(*Users) error) error {
 	next := path + ".new"
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -255,7 +255,7 @@ func write(f *os.File, path string, change func(*Users) error) error {
 		return err
 	}
 	w := bufio.NewWriter(f)
-	_, _ = w.Write(comments) // the error is returned by Flush
+	_, _ = w.Write(comments) // an error is ignored here, because Flush returns it
 	for _, one := range u.all {
 		fmt.Fprintf(w, "%s:%s:%s\n", one.Name, one.hash, one.Role)
 	}

@@ -1,4 +1,4 @@
-// ViewAs: a caller who sees everything views as another role for a while.
+// This file lets a caller who sees everything view as another role for a while.
 
 package signin
 
@@ -10,13 +10,13 @@ import (
 	"understudy"
 )
 
-// The cookie of the role that a caller views as.
+// The name and the lifetime of the cookie with the role as which a caller views.
 const (
 	viewAsCookie = "__Host-understudy-as"
 	viewAsLasts  = 30 * time.Minute
 )
 
-// ViewAs stores in sealed cookies as which role a caller views. It is safe for concurrent use.
+// ViewAs stores the role as which a caller views in an encrypted cookie. It is safe for concurrent use.
 type ViewAs struct{ Cookies *Cookies }
 
 // Begin makes the browser of a caller view as a role.
@@ -27,7 +27,8 @@ func (v ViewAs) Begin(w http.ResponseWriter, c understudy.Caller, role string) {
 // End makes a browser view as the caller's own role again.
 func (v ViewAs) End(w http.ResponseWriter) { setCookie(w, viewAsCookie, "", -time.Second) }
 
-// Role returns the role as which the caller of that name views, or "". The cookie is only valid for the caller who began it.
+// Role returns the role as which the caller with a name views, or "" for the caller's own role. The cookie is valid
+// only for the caller who began to view as the role.
 func (v ViewAs) Role(r *http.Request, name string) string {
 	cookie, err := r.Cookie(viewAsCookie)
 	if err != nil {

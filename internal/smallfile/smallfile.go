@@ -1,5 +1,5 @@
-// Package smallfile reads files that a person named. A name may be that of a pipe that
-// nobody writes to, or of a device without an end: neither may stop or fill the process.
+// Package smallfile reads files whose names come from people. Such a name may be that of a pipe to which nobody
+// writes, or of a device without an end. Reading it must neither block the process nor fill its memory.
 package smallfile
 
 import (
@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// pipeTimeout bounds how long Read waits for what comes out of a pipe.
+// pipeTimeout is how long Read waits for data from a pipe.
 const pipeTimeout = 10 * time.Second
 
-// Open opens a regular file for reading. It takes a pipe only under the names by which a
-// shell hands one over, such as /dev/stdin and /dev/fd/63, and never waits for a writer.
+// Open opens a regular file for reading. It opens a pipe only under the names that a shell gives to pipes, such as
+// /dev/stdin and /dev/fd/63. It never waits for a writer.
 func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -35,14 +35,14 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Read reads a file as Open opens it, of max bytes at most.
+// Read reads a file of at most max bytes. It opens the file as Open does.
 func Read(path string, max int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	// A regular file takes no deadline, and needs none.
+	// A regular file supports no deadline, and needs none.
 	late := time.AfterFunc(pipeTimeout, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 	defer late.Stop()
 	data, err := io.ReadAll(io.LimitReader(f, max+1))

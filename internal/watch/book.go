@@ -1,4 +1,4 @@
-// Book: all watches, in memory and in the KV store.
+// This file keeps all watches in memory and in the KV store.
 
 package watch
 
@@ -20,17 +20,18 @@ import (
 	"understudy/internal/outbox"
 )
 
-// keyPrefix is the beginning of the keys under which the KV store keeps watches.
+// keyPrefix is the beginning of the keys under which watches are stored in the KV store.
 const keyPrefix = "watch/"
 
-// Book is all watches. When a method that changes a watch returns, the change is stored. It is safe for concurrent use.
+// Book contains all watches. When a method that changes a watch returns, the change is stored. It is safe for
+// concurrent use.
 type Book struct {
 	o        Options
 	policy   atomic.Pointer[Policy]
 	owners   atomic.Pointer[map[string]bool] // the names of all owners, for NoteOwner
 	wake     chan struct{}
-	tests    chan struct{} // limits concurrent test messages
-	changing sync.Mutex    // serializes creating and removing watches
+	tests    chan struct{} // limits the number of concurrent test messages
+	changing sync.Mutex    // held while a watch is created or removed
 
 	mu      sync.Mutex
 	watches map[string]*entry
@@ -43,14 +44,14 @@ type entry struct {
 
 	mu       sync.Mutex
 	kept     kept
-	readUpTo map[string]int64 // the last change that was tested, by source; newer than the stored value if unsaved
-	unsaved  bool             // the stored value is older than the fields here
+	readUpTo map[string]int64 // the number of the last change that was tested, by source; may be newer than the stored value
+	unsaved  bool             // whether the fields here are newer than the stored value
 	lastTest time.Time        // when the last test message was sent
 	removed  bool
 }
 
-// Open reads the watches of a store. The caller calls SetPolicy before any other method. Open starts no goroutine; Run
-// does.
+// Open reads the watches of a store. The caller must call SetPolicy before any other method. Open starts no
+// goroutine; Run does.
 func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.Records == nil || o.KV == nil || o.Enqueue == nil || len(o.Key) == 0 {
 		return nil, errors.New("watch: options need records, notes, jobs and a key")
@@ -76,7 +77,7 @@ func newEntry(k kept) *entry {
 	return &entry{id: k.ID, line: outbox.NewLine(), kept: k, readUpTo: maps.Clone(k.At)}
 }
 
-// SetPolicy replaces the policy and wakes Run, which checks every watch against it.
+// SetPolicy replaces the policy and wakes Run, which checks every watch under the new policy.
 func (b *Book) SetPolicy(p Policy) {
 	p.Rules = p.Rules.withDefaults()
 	p.URL = strings.TrimSuffix(p.URL, "/")
@@ -84,7 +85,7 @@ func (b *Book) SetPolicy(p Policy) {
 	b.Notify()
 }
 
-// Channels returns the channels on which the settings permit a destination.
+// Channels returns the channels for which the settings permit a destination.
 func (b *Book) Channels() []Channel { return b.policy.Load().Channels() }
 
 // Notify tells the book that records may have changed. It never blocks.
@@ -95,9 +96,9 @@ func (b *Book) Notify() {
 	}
 }
 
-// Make creates a watch of a saved search of the caller, which finds matches from now on. If the same watch exists, its
-// id is returned. Make returns ErrInvalid, ErrNotFound for an unknown search, the errors of the search, or
-// ErrNotStored.
+// Make creates a watch of a saved search of the caller, which sends matches that are found from now on. If the same
+// watch exists, its id is returned. Make returns ErrInvalid, ErrNotFound for an unknown search, the errors of the
+// search, or ErrNotStored.
 func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to Destination) (id string, err error) {
 	p := b.policy.Load()
 	if c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
@@ -192,8 +193,8 @@ func (b *Book) Pause(ctx context.Context, id string) error {
 	return b.stopWatch(ctx, e, Paused, false)
 }
 
-// Resume restarts a stopped watch. A watch whose receiver failed continues where it stopped; any other finds matches
-// from now on. It returns ErrNotFound or ErrNotStored.
+// Resume restarts a stopped watch. If the receiver of the watch had failed, the watch continues where it stopped.
+// Any other watch sends matches that are found from now on. Resume returns ErrNotFound or ErrNotStored.
 func (b *Book) Resume(ctx context.Context, id string) error {
 	e, err := b.find(id)
 	if err != nil {
@@ -217,7 +218,7 @@ func (b *Book) Resume(ctx context.Context, id string) error {
 	return nil
 }
 
-// stopWatch stops a watch and records why. Matches that were not sent yet are dropped unless goes is true.
+// stopWatch stops a watch and stores why. Matches that were not sent yet are dropped unless goes is true.
 func (b *Book) stopWatch(ctx context.Context, e *entry, why string, goes bool) error {
 	return b.update(ctx, e, func(k *kept) {
 		k.Stopped, k.Continues = why, goes
@@ -227,7 +228,7 @@ func (b *Book) stopWatch(ctx context.Context, e *entry, why string, goes bool) e
 	})
 }
 
-// Watches returns the watches of a caller, or all watches if everybody is true, newest first.
+// Watches returns the watches of a caller, or all watches if everybody is true. The newest come first.
 func (b *Book) Watches(c understudy.Caller, everybody bool) []Status {
 	var all []Status
 	for _, e := range b.entries() {
@@ -270,7 +271,7 @@ func (e *entry) status() Status {
 	return Status{Watch: e.kept.Watch, State: e.kept.State, Pending: len(e.kept.Pending), Log: slices.Clone(e.kept.Log)}
 }
 
-// update changes and saves a watch, even if ctx is cancelled. After an error the watch is unchanged. It returns
+// update changes and saves a watch, even if ctx is cancelled. After an error the watch is unchanged. update returns
 // ErrNotFound if the watch was removed.
 func (b *Book) update(ctx context.Context, e *entry, change func(*kept)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)

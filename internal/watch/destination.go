@@ -1,4 +1,4 @@
-// Destinations: the addresses to which a watch may send, and which of them the settings permit.
+// This file contains the addresses to which a watch may send, as far as the settings permit them.
 
 package watch
 
@@ -14,27 +14,27 @@ import (
 	"understudy/internal/webhook"
 )
 
-// Channel is how a message is sent.
+// Channel is the way in which a watch sends its messages.
 type Channel string
 
-// The channels.
+// The channels of a watch.
 const (
 	Webhook Channel = "webhook" // sends signed JSON to an address
-	Slack   Channel = "slack"   // sends JSON with a text, the format of Slack's incoming webhooks
+	Slack   Channel = "slack"   // sends JSON with a text, in the format of Slack's incoming webhooks
 	Mail    Channel = "mail"
 )
 
-// The maximum length of an address in bytes. For mail see RFC 5321, 4.5.3.1.3.
+// The maximum length of an address in bytes. For mail addresses see RFC 5321, 4.5.3.1.3.
 const (
 	maxURLBytes  = 500
 	maxMailBytes = 254
 )
 
-// Destination is where a watch sends its messages.
+// Destination is the receiver to which a watch sends its messages.
 type Destination struct {
 	Channel Channel `json:"channel"`
 	To      string  `json:"to"`               // the receiver: a mail address, or a URL, which may contain a secret token
-	Secret  string  `json:"secret,omitempty"` // the secret that signs webhooks
+	Secret  string  `json:"secret,omitempty"` // the secret with which webhook messages are signed
 }
 
 // Host returns the receiver without the parts of its address that may be secret.
@@ -49,13 +49,14 @@ func (d Destination) Host() string {
 	return u.Host
 }
 
-// Rules say where watches may send messages, and how often. Destinations that they do not name are refused.
+// Rules say to which destinations watches may send messages, and how often. A destination that the rules do not
+// name is refused.
 type Rules struct {
-	Hosts        []string      // permitted hosts of URLs, as "host" or "host:port"
-	Mail         []string      // permitted domains of mail addresses
-	AllowPrivate bool          // permits http, private networks and this machine
-	Every        time.Duration // the time between two messages of a watch by Slack or mail; 0 means a minute
-	Pause        time.Duration // a watch is stopped after its receiver failed for so long; 0 means a day
+	Hosts        []string      // the permitted hosts of URLs, as "host" or "host:port"
+	Mail         []string      // the permitted domains of mail addresses
+	AllowPrivate bool          // whether http, private networks and this machine are permitted
+	Every        time.Duration // the minimum time between two messages of a watch by Slack or mail; 0 means a minute
+	Pause        time.Duration // how long a receiver may fail before its watch is stopped; 0 means a day
 }
 
 func (r Rules) withDefaults() Rules {
@@ -68,7 +69,7 @@ func (r Rules) withDefaults() Rules {
 	return r
 }
 
-// Channels returns the channels on which a destination is permitted.
+// Channels returns the channels for which the settings permit a destination.
 func (p *Policy) Channels() []Channel {
 	var all []Channel
 	if len(p.Rules.Hosts) > 0 {
@@ -132,8 +133,8 @@ func (p *Policy) checkMail(d Destination) error {
 	return nil
 }
 
-// checkAddress checks a mail address. It permits only a bare ASCII address without name and quotes, so that the address
-// cannot end a header line or a command.
+// checkAddress returns an error for an invalid mail address. It permits only a bare ASCII address without name and
+// quotes, so that the address cannot end a header line or an SMTP command.
 func checkAddress(to string) error {
 	at := strings.LastIndexByte(to, '@')
 	odd := strings.ContainsFunc(to, func(r rune) bool {

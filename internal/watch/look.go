@@ -1,4 +1,4 @@
-// Look: reads new changes and finds the watches that they match.
+// This file reads new changes and finds the watches whose search they match.
 
 package watch
 
@@ -14,16 +14,16 @@ import (
 	"understudy/kit/retry"
 )
 
-// The intervals of Run.
+// The intervals of Run and of saving.
 const (
 	pollInterval    = 3 * time.Second // the maximum time between two reads of the changes
 	minPollInterval = time.Second     // the minimum time between two reads of the changes
-	saveInterval    = time.Minute     // how often positions in the changes are saved
-	enqueueInterval = time.Minute     // after this time a job that may have been lost is enqueued again
-	ownerInterval   = time.Hour       // how often the time of an owner's last request is updated
+	saveInterval    = time.Minute     // the time between two saves of the positions in the changes
+	enqueueInterval = time.Minute     // the time after which a job that may have been lost is added again
+	ownerInterval   = time.Hour       // the time after which the stored time of an owner's last request is updated
 )
 
-// Run reads new changes and enqueues jobs that send matches, until ctx ends.
+// Run reads new changes and adds jobs that send matches, until ctx ends.
 func (b *Book) Run(ctx context.Context) error {
 	look := time.NewTicker(pollInterval)
 	defer look.Stop()
@@ -49,7 +49,8 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 }
 
-// save stores what is newer in memory: positions in the changes, and when owners made their last request.
+// save stores what is newer in memory than in the store: positions in the changes, and when owners made their last
+// request.
 func (b *Book) save(ctx context.Context) {
 	for _, e := range b.entries() {
 		e.mu.Lock()
@@ -64,8 +65,8 @@ func (b *Book) save(ctx context.Context) {
 	}
 }
 
-// NoteOwner records that an owner made a request, and the owner's current role. It returns quickly for other callers
-// and does not write to the store itself.
+// NoteOwner notes that an owner made a request, and the owner's current role. It returns quickly for callers
+// without a watch and does not write to the store itself.
 func (b *Book) NoteOwner(c understudy.Caller) {
 	if !(*b.owners.Load())[c.Name] || c.Grant.IssuedBy == understudy.IssuedByViewAs {
 		return
@@ -88,7 +89,7 @@ type watcher struct {
 	test    func(*understudy.Record) bool
 }
 
-// readChanges tests all changes since the last call against the watches, and enqueues jobs for the matches.
+// readChanges tests all changes since the last call against the watches, and adds jobs for the matches.
 func (b *Book) readChanges(ctx context.Context) error {
 	var all []*watcher
 	for _, e := range b.entries() {
@@ -109,8 +110,8 @@ func (b *Book) readChanges(ctx context.Context) error {
 	return errors.Join(append(errs, b.enqueue(ctx))...)
 }
 
-// newWatcher returns a watch with the current rights of its owner, or nil if the watch is stopped. It stops a watch
-// whose owner may not run the search any more.
+// newWatcher returns a watch with the current rights of its owner, or nil if the watch is stopped. If the owner may
+// no longer run the search, it stops the watch.
 func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	e.mu.Lock()
 	stopped, owner, name := e.kept.Stopped != "" || e.removed, e.kept.Owner, e.kept.Search
@@ -149,21 +150,22 @@ func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	return w, nil
 }
 
-// hasRoom reports whether a whole page of changes could match without exceeding maxPending.
+// hasRoom reports whether all changes of a page could match without exceeding maxPending.
 func (e *entry) hasRoom() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.kept.Pending)+changesPerRead <= maxPending
 }
 
-// readPosition returns the last change of a source that was tested.
+// readPosition returns the number of the last change of a source that was tested.
 func (e *entry) readPosition(source string) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.readUpTo[source]
 }
 
-// follow tests the changes of a source page by page until the last one. Watches that are ahead of others wait for them.
+// follow tests the changes of a source page by page until the last change. Watches that are ahead of other watches
+// wait for them.
 func (b *Book) follow(ctx context.Context, source string, all []*watcher) error {
 	for len(all) > 0 && ctx.Err() == nil {
 		after := all[0].entry.readPosition(source)
@@ -189,8 +191,8 @@ func (b *Book) follow(ctx context.Context, source string, all []*watcher) error 
 	return ctx.Err()
 }
 
-// advance moves a watch to a change and adds the matches found up to it. Without a match the new position stays in
-// memory, so after a crash the same changes are tested again.
+// advance moves a watch to a change and adds the matches found up to that change. If there is no match, the new
+// position stays only in memory, so after a crash the same changes are tested again.
 func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64, found []match) error {
 	w.entry.mu.Lock()
 	was := w.entry.readUpTo[source]
@@ -217,7 +219,7 @@ func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64,
 	return err
 }
 
-// enqueue enqueues a job for each watch that has matches to send.
+// enqueue adds a job for each watch that has matches to send.
 func (b *Book) enqueue(ctx context.Context) error {
 	for _, e := range b.entries() {
 		e.mu.Lock()

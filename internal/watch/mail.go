@@ -1,4 +1,4 @@
-// Mail: sends one message to one address through the SMTP server of the settings.
+// This file sends one mail to one address through the SMTP server of the settings.
 
 package watch
 
@@ -27,7 +27,7 @@ const (
 
 // The values of Mailer.TLS.
 const (
-	tlsStart  = "starttls" // the connection is upgraded by STARTTLS; sending fails if it cannot be
+	tlsStart  = "starttls" // the connection is upgraded by STARTTLS; if it cannot be, sending fails
 	tlsDirect = "tls"      // the connection uses TLS from the first byte
 	tlsNone   = "none"
 )
@@ -36,14 +36,14 @@ const (
 type Mailer struct {
 	Server string // the server's address, HOST:PORT
 	From   string // the sender's mail address, with or without a name
-	User   string // the user name for signing in; "" means no sign-in
+	User   string // the user name for the mail server; "" means no authentication
 	Secret understudy.Secret
-	TLS    string // starttls, tls or none; "" means none for a server on this machine without a user, else starttls
-	// Roots are the trusted certificates; nil means those of this machine.
+	TLS    string // the TLS mode: starttls, tls or none; "" means none for a server on this machine without a user, else starttls
+	// Roots are the trusted certificates. nil means the trusted certificates of this machine.
 	Roots *tls.Config
 }
 
-// Check returns an error if the settings are wrong.
+// Check returns an error if the settings of the mail server are wrong.
 func (m *Mailer) Check() error {
 	host, port, err := net.SplitHostPort(m.Server)
 	number, bad := strconv.ParseUint(port, 10, 16)
@@ -67,13 +67,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// refusedError is a server's answer to a message that it will never accept.
+// refusedError is the answer of a server that will never accept the message.
 type refusedError struct{ words string }
 
-// Error returns the words of the server.
+// Error returns the answer of the server.
 func (e *refusedError) Error() string { return e.words }
 
-// letter is a mail.
+// letter is a mail to one address.
 type letter struct {
 	to, subject, text, id string
 	at                    time.Time
@@ -127,7 +127,7 @@ func (m *Mailer) newMessage(l letter) (*gomail.Msg, error) {
 	message.SetDateWithValue(l.at)
 	domain := m.From[strings.LastIndexByte(m.From, '@')+1:]
 	message.SetMessageIDWithValue(l.id + "@" + strings.TrimSuffix(domain, ">"))
-	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // the header prevents automatic replies (RFC 3834)
 	message.SetBodyString(gomail.TypeTextPlain, l.text)
 	return message, nil
 }
@@ -163,8 +163,8 @@ func (m *Mailer) newClient(ctx context.Context) (*gomail.Client, error) {
 	return gomail.NewClient(host, options...)
 }
 
-// dial returns a function that connects to the server. The library limits the time of each step; the connection also
-// ends with whole.
+// dial returns a function that connects to the server. The mail library limits the time of each step. The
+// connection also ends when the context whole ends.
 func (m *Mailer) dial(whole context.Context, config *tls.Config) gomail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
 		dialer := &net.Dialer{Timeout: mailStepTimeout}

@@ -1,4 +1,4 @@
-// Notification: the text of a message, for each channel.
+// This file writes the text of a message, for each channel.
 
 package watch
 
@@ -23,25 +23,25 @@ const (
 	maxFactCharacters = 100
 )
 
-// notification is a message, independent of its channel.
+// notification is the content of a message, independent of its channel.
 type notification struct {
 	ID      string
 	Watch   Watch
 	Request query.SearchRequest
 	At      time.Time
-	URL     string // the viewer's address; "" means no links
+	URL     string // the viewer's address; "" means that the message has no links
 	Test    bool
 	Matches []query.SearchHit // the matching records as the owner sees them
 	sources []*spec.Source
 }
 
-// matchJSON is a matching record in the JSON of a webhook.
+// matchJSON is a matching record in the JSON body of a webhook.
 type matchJSON struct {
 	query.SearchHit
 	URL string `json:"url,omitempty"`
 }
 
-// webhookBody returns the body of a webhook: a type, a time and data, as in webhooks of the feed.
+// webhookBody returns the body of a webhook: a type, a time and data, as in the webhooks of the feed.
 func (n *notification) webhookBody() []byte {
 	type data struct {
 		Watch   string      `json:"watch"`
@@ -65,13 +65,13 @@ func (n *notification) webhookBody() []byte {
 		Timestamp time.Time `json:"timestamp"`
 		Data      data      `json:"data"`
 	}{kind, n.At, d})
-	if err != nil { // marshalling the views cannot fail, because they are JSON
+	if err != nil { // cannot fail, because the views are JSON
 		panic("watch: " + err.Error())
 	}
 	return body
 }
 
-// watchURL returns the address of the watch's page, or "".
+// watchURL returns the address of the watch's page, or "" if there is no address.
 func (n *notification) watchURL() string {
 	if n.URL == "" {
 		return ""
@@ -87,7 +87,7 @@ func (n *notification) recordURL(h *query.SearchHit) string {
 	return n.URL + h.URL
 }
 
-// title returns a line that says how many matches there are.
+// title returns a line which says how many matches there are.
 func (n *notification) title() string {
 	switch {
 	case n.Test:
@@ -101,7 +101,7 @@ func (n *notification) title() string {
 // testText is the text of a test message.
 const testText = "This is a test. Nothing was found; messages of this watch arrive here."
 
-// moreText returns a line that says how many matches are not listed, or "".
+// moreText returns a line which says how many matches are not listed, or "" if all are listed.
 func (n *notification) moreText() string {
 	if left := len(n.Matches) - maxListed; left > 0 {
 		return fmt.Sprintf("… and %d more", left)
@@ -138,7 +138,7 @@ func (n *notification) slackBody() []byte {
 		b.WriteString("\n<" + slackEscapes.Replace(at) + "|The watch>")
 	}
 	body, err := json.Marshal(map[string]string{"text": b.String()})
-	if err != nil { // marshalling a text cannot fail
+	if err != nil { // cannot fail, because every string can be encoded
 		panic("watch: " + err.Error())
 	}
 	return body
@@ -170,7 +170,7 @@ func (n *notification) letter() letter {
 	return letter{to: n.Watch.To.To, subject: "[Understudy] " + n.title(), text: b.String(), id: n.ID, at: n.At}
 }
 
-// name returns the kind of a record and, if the role sees it, the id.
+// name returns the kind of a record, with its id if the role sees the id.
 func (n *notification) name(h *query.SearchHit) string {
 	kind := h.Kind
 	if k := n.kind(h); k != nil && k.Singular != "" {
@@ -209,7 +209,7 @@ func (n *notification) facts(h *query.SearchHit) (all []string) {
 	return all
 }
 
-// valueOf returns a value of a JSON body in one line, or "" if the value is empty or has parts.
+// valueOf returns a value of a JSON body in one line, or "" if the value is empty, an object or an array.
 func valueOf(body map[string]any, field string) string {
 	name, rest, inner := strings.Cut(field, ".")
 	if _, whole := body[field]; whole {

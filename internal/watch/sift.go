@@ -1,4 +1,4 @@
-// Sift: finds the records in a page of changes that begin to match.
+// This file finds those records among the changes that begin to match a search.
 
 package watch
 
@@ -21,16 +21,16 @@ type pageFilter struct {
 	found    map[*watcher][]match // the matches in the order of their changes
 }
 
-// candidate is a record that matches now, with those of its changes that the watch has not tested.
+// candidate is a record that matches now, with those changes of the record that the watch has not tested.
 type candidate struct {
 	watcher *watcher
 	changes []understudy.Change
 	shape   string
 }
 
-// findMatches finds the records that begin to match: the current version matches, and a version that one of the changes
-// replaced did not. So the result does not depend on how many changes are in one page. A record that matches only
-// because time passed has no change and is not found.
+// findMatches finds the records that begin to match: the current version matches, and a version that one of the
+// changes replaced did not. So the result does not depend on how the changes are divided into pages. A record that
+// matches only because time has passed has no change and is not found.
 func (s *pageFilter) findMatches(ctx context.Context, page []understudy.Change) error {
 	byKind := map[string]map[string][]understudy.Change{}
 	for _, c := range page {
@@ -39,7 +39,7 @@ func (s *pageFilter) findMatches(ctx context.Context, page []understudy.Change) 
 		}
 		byKind[c.Kind][c.ID] = append(byKind[c.Kind][c.ID], c)
 	}
-	former := map[int64]*understudy.Record{} // the records before a change, by the number of the change
+	former := map[int64]*understudy.Record{} // the version of the record before each change, by the number of the change
 	for kind, changes := range byKind {
 		all, err := s.findCandidates(ctx, kind, changes)
 		if err != nil {
@@ -57,7 +57,7 @@ func (s *pageFilter) findMatches(ctx context.Context, page []understudy.Change) 
 	return nil
 }
 
-// addMatch adds a candidate to the matches if it did not match before one of its changes.
+// addMatch adds a candidate to the matches if the candidate did not match before one of its changes.
 func (s *pageFilter) addMatch(ctx context.Context, c *candidate, former map[int64]*understudy.Record) (err error) {
 	for _, change := range c.changes {
 		before, known := former[change.N]

@@ -1,4 +1,4 @@
-// Tell: the job that sends the matches of a watch.
+// This file contains the job that sends the matches of a watch.
 
 package watch
 
@@ -19,10 +19,10 @@ import (
 // Kind is the kind of jobs that send matches. The key of such a job is the watch's id.
 const Kind = "tell matches"
 
-// maxMatches returns the maximum number of matches in one message.
+// maxMatches returns the maximum number of matches in one message on a channel.
 func maxMatches(c Channel) int {
 	if c == Webhook {
-		return 100 // a webhook lists every match
+		return 100 // a webhook message lists every match
 	}
 	return 500
 }
@@ -42,7 +42,7 @@ func (b *Book) Deliver(ctx context.Context, run outbox.Run) error {
 		return err
 	})
 	if err == nil {
-		b.Notify() // matches may have arrived while the job was ending
+		b.Notify() // more matches may have been found while the job was ending
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (b *Book) chooseBatch(ctx context.Context, e *entry) (batch []match, err er
 	return pending[:min(n, len(pending))], err
 }
 
-// compose reads the records of a batch as the owner sees them now. Records that no longer match are left out.
+// compose reads the records of a batch as the owner sees them now. It leaves out records that no longer match.
 func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, batch []match) (*notification, error) {
 	var matches strings.Builder
 	for _, m := range batch {
@@ -177,12 +177,12 @@ func (b *Book) recordAudit(ctx context.Context, owner understudy.Caller, note *n
 	return nil
 }
 
-// send sends a message and logs the delivery. An error means that the message must be sent again. If the watch is
-// stopped because of its receiver, send returns errStopped.
+// send sends a message and adds the delivery to the log. An error means that the message must be sent again. If the
+// watch is stopped because of its receiver, send returns errStopped.
 func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *notification) error {
 	d, wait, err := b.try(ctx, p, &s.Watch, note)
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // the job was cancelled, so the receiver made no error
+		return ctx.Err() // the job was cancelled, so the failure is not the receiver's
 	}
 	if err == nil {
 		return b.update(ctx, e, func(k *kept) {
@@ -218,7 +218,7 @@ func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *n
 // errStopped ends the job of a stopped watch. It wraps ErrNotFound, so Deliver ends the job without an error.
 var errStopped = fmt.Errorf("%w: it is stopped", understudy.ErrNotFound)
 
-// addDelivery adds a delivery to the log. A retry replaces the delivery of the same message.
+// addDelivery adds a delivery to the log. A retry replaces the delivery of the same message in the log.
 func (k *kept) addDelivery(d Delivery) {
 	if len(k.Log) > 0 && k.Log[0].ID == d.ID {
 		d.Tries += k.Log[0].Tries

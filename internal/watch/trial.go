@@ -1,4 +1,4 @@
-// Trial: a test message, which shows whether messages of a watch arrive.
+// This file sends a test message, which shows whether messages of a watch reach their receiver.
 
 package watch
 
@@ -15,8 +15,8 @@ import (
 // testInterval is the minimum time between two tests of a watch.
 const testInterval = 5 * time.Second
 
-// Test sends a test message and returns its delivery. It returns ErrNotFound, ErrTooMany or ErrNotStored. A message
-// that did not arrive is not an error.
+// Test sends a test message and returns its delivery. It returns ErrNotFound, ErrTooMany or ErrNotStored. If the
+// receiver does not get the message, the delivery says so, and the error is nil.
 func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	e, err := b.find(id)
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	return d, b.update(ctx, e, func(k *kept) { k.addDelivery(d) })
 }
 
-// sentence returns the text of an error for people, cut to the log's limit.
+// sentence returns the text of an error for people, cut to the maximum length in the log.
 func sentence(err error) string {
 	text := understudy.PlainText(err)
 	const most = 300

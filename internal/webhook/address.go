@@ -1,5 +1,5 @@
-// Address: the addresses that a webhook may connect to. Each connection is checked after its name is resolved, because
-// names cannot be trusted.
+// This file checks the addresses to which a webhook may connect. Each connection is checked after its host name is
+// resolved, because names cannot be trusted.
 
 // Package webhook sends signed messages to receivers that are not trusted.
 package webhook
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Guard returns a dialer's Control that refuses addresses that are not public. If private is true, addresses of private
-// networks and of this machine are permitted.
+// Guard returns a function for net.Dialer.Control that refuses addresses that are not public. If private is true,
+// it permits addresses of private networks and of this machine.
 func Guard(private bool) func(network, address string, _ syscall.RawConn) error {
 	return func(network, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
@@ -29,17 +29,17 @@ func Guard(private bool) func(network, address string, _ syscall.RawConn) error 
 type addressBlock struct {
 	prefix  netip.Prefix
 	what    string
-	private bool // the range is permitted if private addresses are
+	private bool // whether the range is permitted together with private addresses
 }
 
-// blocks are the special-purpose addresses of IANA's registries (RFC 6890), and the
-// metadata addresses of clouds.
+// blocks are the special-purpose addresses of IANA's registries (RFC 6890), and the metadata addresses of clouds.
+// The first block that contains an address counts.
 var blocks = [...]addressBlock{
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback", true},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private", true},
 	{netip.MustParsePrefix("172.16.0.0/12"), "private", true},
 	{netip.MustParsePrefix("192.168.0.0/16"), "private", true},
-	{netip.MustParsePrefix("100.100.100.200/32"), "metadata", false}, // stands before the carrier's range, which contains it
+	{netip.MustParsePrefix("100.100.100.200/32"), "metadata", false}, // before the carrier's range, which contains this address
 	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier", true},
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network", false},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local or metadata", false},
@@ -55,7 +55,7 @@ var blocks = [...]addressBlock{
 	{netip.MustParsePrefix("::1/128"), "loopback", true},
 	{netip.MustParsePrefix("fd00:ec2::254/128"), "metadata", false},
 	{netip.MustParsePrefix("fc00::/7"), "private", true},
-	{netip.MustParsePrefix("2001::/23"), "reserved", false}, // Teredo, ORCHID, benchmarks
+	{netip.MustParsePrefix("2001::/23"), "reserved", false}, // Teredo, ORCHID and benchmarks
 	{netip.MustParsePrefix("2001:db8::/32"), "for documents", false},
 	{netip.MustParsePrefix("2002::/16"), "a relay", false}, // the range of 6to4
 	{netip.MustParsePrefix("3fff::/20"), "for documents", false},
@@ -65,8 +65,8 @@ var blocks = [...]addressBlock{
 // nat64 are the IPv6 addresses of IPv4 hosts behind NAT64 (RFC 6052); the IPv4 address is the last 32 bits.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// forbiddenReason returns why an address is not permitted, or "". Of IPv6, only global unicast (2000::/3) is known to
-// be public.
+// forbiddenReason returns why an address is not permitted, or "" if it is. Of IPv6, only global unicast addresses
+// (2000::/3) are known to be public.
 func forbiddenReason(a netip.Addr, private bool) string {
 	a = a.Unmap()
 	if a.Zone() != "" {

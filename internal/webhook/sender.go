@@ -1,4 +1,4 @@
-// Sender: sends one signed request to an untrusted receiver.
+// This file sends one signed request to an untrusted receiver.
 
 package webhook
 
@@ -30,16 +30,17 @@ const (
 	dialTimeout    = 10 * time.Second
 	headerTimeout  = 20 * time.Second
 	maxAnswerBytes = 64 << 10  // the maximum number of bytes read from an answer
-	maxTextBytes   = 200       // the maximum number of bytes of an answer that are reported
-	maxWait        = time.Hour // the maximum Retry-After that is obeyed
+	maxTextBytes   = 200       // the maximum number of bytes of an answer that appear in an error or log
+	maxWait        = time.Hour // the maximum Retry-After that a sender obeys
 )
 
 // Options are the settings of a Sender.
 type Options struct {
 	URL string
-	// Secret signs messages: whsec_ and base64, or base64 alone. If empty, messages are not signed.
+	// Secret is the key that signs messages: base64, with or without the prefix whsec_. If it is empty, messages
+	// are not signed.
 	Secret understudy.Secret
-	// AllowPrivate permits http and addresses of private networks and of this machine.
+	// AllowPrivate permits http, and addresses of private networks and of this machine.
 	AllowPrivate bool
 	Now          func() time.Time
 }
@@ -75,10 +76,10 @@ func CheckURL(address string, private bool) error {
 // minKeyBytes is the minimum length of a signing key, required by the specification of Standard Webhooks.
 const minKeyBytes = 24
 
-// errSecret contains no part of the secret.
+// errSecret is the error for an invalid secret. It contains no part of the secret.
 var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random bytes", minKeyBytes)
 
-// MakeSecret returns a new random secret in the form of Standard Webhooks.
+// MakeSecret returns a new random secret in the format of Standard Webhooks.
 func MakeSecret() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // rand.Read never fails
@@ -94,7 +95,7 @@ func CheckSecret(s understudy.Secret) error {
 	return nil
 }
 
-// New returns a Sender. It checks the address and, unless it is empty, the secret.
+// New returns a Sender. It returns an error if the address is invalid, or if the secret is set and invalid.
 func New(o Options) (*Sender, error) {
 	if err := CheckURL(o.URL, o.AllowPrivate); err != nil {
 		return nil, err
@@ -112,14 +113,15 @@ func New(o Options) (*Sender, error) {
 	return &Sender{url: o.URL, signature: signature, now: o.Now, client: NewClient(Guard(o.AllowPrivate), headerTimeout)}, nil
 }
 
-// NewClient returns a client for Post. It connects to an address only if permitted returns nil, and waits at most
-// firstByte for the head of an answer; 0 means no separate limit. It does not follow redirects.
+// NewClient returns an HTTP client for Post. It connects to an address only if permitted returns nil for the
+// address. It waits at most firstByte for the header of an answer; 0 means no separate limit. It does not follow
+// redirects.
 func NewClient(permitted func(network, address string, c syscall.RawConn) error, firstByte time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: permitted}
 	return &http.Client{
 		Timeout:       sendTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		// No proxy from the environment: it would resolve the name, so the address could not be checked.
+		// A proxy from the environment is not used: it would resolve the name, so the address could not be checked.
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: firstByte,
 			MaxResponseHeaderBytes: maxAnswerBytes, MaxIdleConns: 2, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
@@ -133,17 +135,18 @@ func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
 // Answer is the answer of a receiver.
 type Answer struct {
-	Status int           // the HTTP status; 0 if there was no answer
-	Wait   time.Duration // the requested pause before the next try, at most an hour
-	// Text is the beginning of the body in printable characters. It comes from the receiver and is not trusted.
+	Status int           // the HTTP status of the answer; 0 if there was none
+	Wait   time.Duration // the pause that the receiver requests before the next attempt, at most an hour
+	// Text is the beginning of the answer's body in printable characters. It comes from the receiver and is not
+	// trusted.
 	Text string
 }
 
 // IsGone reports whether the receiver answered 410 and wants no more messages.
 func (a Answer) IsGone() bool { return a.Status == http.StatusGone }
 
-// Send sends one JSON message with an id. It returns nil for a 2xx answer. The error contains no part of the answer's
-// body. Redirects are not followed but returned as errors.
+// Send sends one JSON message with an id. It returns nil for a 2xx answer. Its error contains no part of the
+// answer's body. A redirect is not followed but returned as an error.
 func (s *Sender) Send(ctx context.Context, id string, body []byte) (Answer, error) {
 	now, header := s.now(), http.Header{"Content-Type": {"application/json"}, "User-Agent": {"understudy-webhook"}}
 	header.Set(standardwebhooks.HeaderWebhookID, id)
@@ -158,8 +161,8 @@ func (s *Sender) Send(ctx context.Context, id string, body []byte) (Answer, erro
 	return Post(ctx, s.client, s.url, header, body)
 }
 
-// Post sends a body with a client of NewClient. It returns nil for a 2xx answer. The error contains neither the
-// address, which may contain a token, nor a part of the answer's body.
+// Post sends a body with a client that NewClient returned. It returns nil for a 2xx answer. Its error contains
+// neither the address, which may contain a token, nor a part of the answer's body.
 func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -175,8 +178,8 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 		return Answer{}, err
 	}
 	defer resp.Body.Close()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxTextBytes)) // an error still leaves the bytes received so far
-	// The rest is read so that the connection can be reused.
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxTextBytes)) // after an error the bytes received so far are used
+	// The rest of the answer is read so that the connection can be reused.
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswerBytes))
 	a := Answer{Status: resp.StatusCode, Text: Printable(string(head))}
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
@@ -188,7 +191,7 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 	return a, fmt.Errorf("answered %d", resp.StatusCode)
 }
 
-// Printable returns the printable characters of foreign text in one line of at most 200 bytes.
+// Printable returns the printable characters of an untrusted text in one line of at most 200 bytes.
 func Printable(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), maxTextBytes)], "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -227,7 +227,7 @@ func stackOf(s *profile.Sample) []frame {
 	return all
 }
 
-// packageOf returns the package of a function.
+// type arguments may contain slashes
 func packageOf(name string) string {
 	name, _, _ = strings.Cut(name, "[") // type arguments may contain slashes
 	slash := strings.LastIndexByte(name, '/') + 1

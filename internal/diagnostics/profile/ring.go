@@ -1,4 +1,4 @@
-// Ring: the profiles on disk, up to a size limit; the oldest are removed first.
+// This file stores the profiles on disk, up to a size limit. The oldest profiles are removed first.
 
 package profile
 
@@ -19,26 +19,26 @@ import (
 	"understudy"
 )
 
-// Kept is a profile on disk.
+// Kept is a profile that is stored on disk.
 type Kept struct {
 	ID      string        `json:"id"` // the name of the profile
 	Kind    string        `json:"kind"`
 	From    time.Time     `json:"from"`
-	Took    time.Duration `json:"took"` // nanoseconds, in whole milliseconds
+	Took    time.Duration `json:"took"` // the length of the profile in nanoseconds, rounded to milliseconds
 	Version string        `json:"version"`
 	Bytes   int64         `json:"bytes"`
 }
 
-// idTimeLayout is the layout of the time in a name. It makes names sort by time.
+// idTimeLayout is the layout of the time at the beginning of a profile's name. Names with this layout sort by time.
 const idTimeLayout = "20060102T150405.000Z"
 
 // suffix is the file suffix of pprof's compressed format.
 const suffix = ".pb.gz"
 
-// idPattern matches a name: time, kind, length and version.
+// idPattern matches the name of a profile: its time, kind, length and version.
 var idPattern = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)_(allocs|cpu)_(\d{1,9})ms_([0-9A-Za-z.+-]{1,80})$`)
 
-// plainVersion returns a version with only the characters that a name may contain.
+// plainVersion returns a version without the characters that the name of a profile may not contain.
 func plainVersion(v string) string {
 	v = strings.Map(func(r rune) rune {
 		if r == '.' || r == '+' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -50,7 +50,7 @@ func plainVersion(v string) string {
 	return cmp.Or(v[:min(len(v), 80)], "unknown")
 }
 
-// parseID parses a name.
+// parseID parses the name of a profile.
 func parseID(id string) (Kept, bool) {
 	m := idPattern.FindStringSubmatch(id)
 	if m == nil {
@@ -61,7 +61,7 @@ func parseID(id string) (Kept, bool) {
 	return Kept{ID: id, Kind: m[2], From: from, Took: took, Version: m[4]}, err == nil && terr == nil
 }
 
-// keep writes a profile, completely or not at all, and evicts older ones.
+// keep writes a profile, either completely or not at all, and removes older profiles.
 func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept, error) {
 	took := time.Duration(p.DurationNanos).Round(time.Millisecond)
 	id := fmt.Sprintf("%s_%s_%dms_%s", from.UTC().Format(idTimeLayout), kind, took.Milliseconds(), plainVersion(r.o.Version))
@@ -75,7 +75,7 @@ func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept,
 	if err != nil {
 		return nil, fmt.Errorf("profile: keep: %w", err)
 	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	defer os.Remove(f.Name()) // after the rename this file no longer exists, and an error is ignored
 	err = errors.Join(p.Write(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -94,8 +94,8 @@ func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept,
 	return &kept, r.evict(all)
 }
 
-// evict removes the oldest profiles while all exceed the limit. It keeps the newest profile, and the newest
-// profile of allocations of the version before.
+// evict removes the oldest profiles while all profiles together exceed the limit. It keeps the newest profile, and
+// the newest profile of allocations of the previous version.
 func (r *Recorder) evict(all []Kept) error {
 	sum := int64(0)
 	for _, k := range all {
@@ -124,7 +124,7 @@ func (r *Recorder) List() ([]Kept, error) {
 	return r.list()
 }
 
-// list returns the stored profiles, the newest first. The caller holds r.ring.
+// list returns the stored profiles, the newest first. The caller must hold r.ring.
 func (r *Recorder) list() ([]Kept, error) {
 	files, err := os.ReadDir(r.o.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -145,8 +145,8 @@ func (r *Recorder) list() ([]Kept, error) {
 	return all, nil
 }
 
-// Find returns a stored profile by its ID or by a word. "today" is the first profile of the kind on this day
-// (UTC), "version" the last one of the version before. The error is ErrNotFound.
+// Find returns a stored profile by its ID or by a word. The word "today" means the first profile of the kind on
+// this day (UTC). The word "version" means the last profile of the previous version. The error is ErrNotFound.
 func (r *Recorder) Find(kind, word string) (*Kept, error) {
 	all, err := r.List()
 	if err != nil {
