@@ -227,7 +227,7 @@ func stackOf(s *profile.Sample) []frame {
 	return all
 }
 
-// type arguments may contain slashes
+// packageOf returns the package to which a function belongs.
 func packageOf(name string) string {
 	name, _, _ = strings.Cut(name, "[") // type arguments may contain slashes
 	slash := strings.LastIndexByte(name, '/') + 1
@@ -256,7 +256,8 @@ func folderOf(name string) string {
 	}
 }
 
-// isPlumbing reports whether every request or job passes through the function's package.
+// isPlumbing reports whether every request or job passes through the function's package, so that the function says
+// nothing about the work.
 func isPlumbing(name string) bool {
 	p := packageOf(name)
 	return p == "main" || strings.HasPrefix(p, module+"/kit/") || p == module+"/internal/jobs"
@@ -276,7 +277,7 @@ func entryOf(stack []frame) string {
 	return cmp.Or(first, stack[len(stack)-1].name)
 }
 
-// sample adds one sample.
+// sample adds one sample with its stack, value and count.
 func (t *tally) sample(stack []frame, v, n int64) {
 	self := max(slices.IndexFunc(stack, func(f frame) bool { return isOurs(f.name) }), 0)
 	clear(t.seen)
@@ -313,7 +314,7 @@ func (t *tally) sample(stack []frame, v, n int64) {
 	add(t.entries, entryOf(stack), v, n)
 }
 
-// largest returns the functions with the largest use, or those that match.
+// largest returns the functions with the largest use, or only the functions that match a text.
 func (t *tally) largest(a ReportOptions) []Function {
 	out := []Function{}
 	for _, f := range t.functions {
