@@ -22,8 +22,7 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 		p := s.Kind(f.Link)
 		if p != nil && p != k && f.RootPath() != "" {
 			all = append(all, ancestor{field: f.Name, kind: p, root: true})
-			// A list path can name a parent that no id field names: the path of an issue's comments names the
-			// issue.
+			// A list path can name a parent that no id field names: the path of an issue's comments names the issue.
 			for _, o := range paths {
 				if o != p && o.Root != "" && !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Link == o.Name }) {
 					all = append(all, ancestor{field: f.Name, kind: o, root: true, byPathOnly: true})

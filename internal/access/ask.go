@@ -155,8 +155,7 @@ func rootName(id string) query.Value {
 	return query.NewValue(raw, jsonspan.Value{Kind: jsonspan.String, End: len(raw)}, spec.TypeSelect)
 }
 
-// askList requests a list of a kind with a row rule, and returns it only if the caller may find every record in
-// it.
+// askList requests a list of a kind with a row rule, and returns it only if the caller may find every record in it.
 func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
 	settled := f.isWholeListFindable(a.Target)
 	if len(f.kind.ID) == 0 && !settled {

@@ -80,9 +80,8 @@ func (g *Gate) CanSeeAll(c understudy.Caller, source string) bool {
 	return !g.HasRowRules(c, source) && g.roles[c.Role()][source].seesAll
 }
 
-// CheckChangeField returns nil if a caller may request changes of a named field of a kind, else ErrForbidden.
-// The caller must be permitted to learn that the field changed. Only the role all may request fields that the
-// spec does not name.
+// CheckChangeField returns nil if a caller may request changes of a named field of a kind, else ErrForbidden. The caller
+// must be permitted to learn that the field changed. Only the role all may request fields that the spec does not name.
 func (g *Gate) CheckChangeField(c understudy.Caller, source, kind, field string) error {
 	p, all, err := g.plan(c, source, kind)
 	switch {

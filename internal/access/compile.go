@@ -30,10 +30,9 @@ type Options struct {
 	// Own reports whether a phone number, in the form of Number, belongs to a source. If Own is nil, no number
 	// belongs to any source.
 	Own func(source, number string) bool
-	// Newest returns the newest stored version of a record. For a record that is not stored or is deleted, it
-	// returns nil or any other record, because the duration of the call must not reveal a hidden record. If Newest
-	// is nil, nothing is stored. Own and Newest are called many times for one response, from many goroutines, and
-	// must be quick.
+	// Newest returns the newest stored version of a record. For a record that is not stored or is deleted, it returns nil
+	// or any other record, because the duration of the call must not reveal a hidden record. If Newest is nil, nothing is
+	// stored. Own and Newest are called many times for one response, from many goroutines, and must be quick.
 	Newest func(source, kind, id string) *understudy.Record
 	// Last returns what Newest returns, and for a deleted record its last version: a page token may name such a
 	// record. If Last is nil, Newest is used.
@@ -56,8 +55,7 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 	return NewWith(Options{Specs: specs, Roles: roles})
 }
 
-// NewWith creates a gate. An unknown role, source, subject or level is an error that names the most similar
-// known word.
+// NewWith creates a gate. An unknown role, source, subject or level is an error that names the most similar known word.
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
 		users: maps.Clone(o.Users), records: storedRecords{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
@@ -134,8 +132,7 @@ func compile(specs map[string]*spec.Spec, hash *Hasher, role string, sources map
 	return plans, nil
 }
 
-// addRows adds a role's row rules to its plans. A kind in which the role may find no record is hidden
-// completely.
+// addRows adds a role's row rules to its plans. A kind in which the role may find no record is hidden completely.
 func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]RowRules) error {
 	for _, source := range slices.Sorted(maps.Keys(rows)) {
 		r := plans[source]

@@ -78,10 +78,9 @@ func lookupObstacle(s *spec.Spec, r *grants) string {
 	return "the role can't see any phone numbers of " + s.Name
 }
 
-// CheckPermission returns nil if a caller has a permission in a source, else ErrForbidden with a reason. The
-// role all has every permission but PermitLookup: it sees every number, so it has nothing to look up. A
-// credential has only PermitLookup, if its role has it; its actions are decided by its allow list (see
-// CheckAction).
+// CheckPermission returns nil if a caller has a permission in a source, else ErrForbidden with a reason. The role all
+// has every permission but PermitLookup: it sees every number, so it has nothing to look up. A credential has only
+// PermitLookup, if its role has it; its actions are decided by its allow list (see CheckAction).
 func (g *Gate) CheckPermission(c understudy.Caller, source, word string) error {
 	switch {
 	case word == PermitLookup && c.Role() == understudy.RoleAll:

@@ -61,8 +61,7 @@ func message(s *spec.Spec, f Failure) string {
 	return strings.ReplaceAll(text, "{path}", f.Path)
 }
 
-// fill replaces the placeholders of a template in one pass, so that braces inside a value are never read as a
-// placeholder.
+// fill replaces the placeholders of a template in one pass, so that braces inside a value are never read as a placeholder.
 func fill(template, code string, status int, message string) []byte {
 	out := make([]byte, 0, len(template)+len(message)+32)
 	for {

@@ -150,8 +150,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*RecordExplanation,
 	return e, nil
 }
 
-// reasons returns the conditions of the rule and whether a body fulfils each. The role finds the record if it
-// fulfils all.
+// reasons returns the conditions of the rule and whether a body fulfils each. The role finds the record if it fulfils all.
 func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 	add := func(words string, holds bool) { all = append(all, Reason{words, holds}) }
 	if f.findsNone {

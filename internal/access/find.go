@@ -16,10 +16,9 @@ import (
 // maxDepth is the number of parent levels that are checked. A role finds no record with more parent levels.
 const maxDepth = 4
 
-// RecordFilter returns a filter for the records of a kind that a caller may find. It returns nil if the caller
-// finds every record it may see. The filter checks the body it gets, and the newest stored body of each parent
-// record. Ages count from the call of RecordFilter. The filter is safe for concurrent use. A caller that sees
-// nothing of the kind finds nothing.
+// RecordFilter returns a filter for the records of a kind that a caller may find. It returns nil if the caller finds every
+// record it may see. The filter checks the body it gets, and the newest stored body of each parent record. Ages count from
+// the call of RecordFilter. The filter is safe for concurrent use. A caller that sees nothing of the kind finds nothing.
 func (g *Gate) RecordFilter(c understudy.Caller, source, kind string) func(*understudy.Record) bool {
 	f, err := g.findRowFilter(c, source, kind)
 	switch {

@@ -51,8 +51,7 @@ type grants struct {
 	permitted map[string]bool       // the permissions of the role (see permissionNames)
 }
 
-// Policy returns the version of the policy. It changes with the roles and with what the specs say about their
-// fields.
+// Policy returns the version of the policy. It changes with the roles and with what the specs say about their fields.
 func (g *Gate) Policy() string { return g.policy }
 
 // CheckRole returns nil if the policy has the role, else an error that names the most similar role. The role
@@ -128,8 +127,7 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 	return p.level(field)
 }
 
-// CanSeeIDs reports whether a caller sees the ids of a kind's records, because its role fully sees every field of
-// the id.
+// CanSeeIDs reports whether a caller sees the ids of a kind's records, because its role fully sees every field of the id.
 func (g *Gate) CanSeeIDs(c understudy.Caller, source string, k *spec.Kind) bool {
 	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
@@ -170,11 +168,10 @@ func (g *Gate) Visibility(c understudy.Caller, t *spec.Target) (s Visibility) {
 	return s
 }
 
-// CheckRead returns nil if the caller may request a target by GET or HEAD, else ErrForbidden with a reason. The
-// result does not depend on whether the record exists. There are three reasons: the kind is hidden, a parameter
-// reads a field that the caller does not fully see, or the spec does not name the path and the grant does not
-// allow it. The role all needs no permission for a path that upstream always answers (spec.PassesTo).
-// CheckMedia decides on media paths.
+// CheckRead returns nil if the caller may request a target by GET or HEAD, else ErrForbidden with a reason. The result
+// does not depend on whether the record exists. There are three reasons: the kind is hidden, a parameter reads a field
+// that the caller does not fully see, or the spec does not name the path and the grant does not allow it. The role all
+// needs no permission for a path that upstream always answers (spec.PassesTo). CheckMedia decides on media paths.
 func (s *Visibility) CheckRead(t *spec.Target) error {
 	kind, c := s.kind, s.caller
 	switch {
@@ -211,10 +208,9 @@ func (g *Gate) CheckRead(c understudy.Caller, t *spec.Target) error {
 	return p.CheckRead(t)
 }
 
-// CheckMedia returns nil if a caller may read the media content of a record, else ErrForbidden with a reason.
-// The caller must see the kind, and must fully see the field of the media path. The levels play and see mean
-// the same there, and no other level shows any content. The result does not depend on whether the record
-// exists.
+// CheckMedia returns nil if a caller may read the media content of a record, else ErrForbidden with a reason. The
+// caller must see the kind, and must fully see the field of the media path. The levels play and see mean the same
+// there, and no other level shows any content. The result does not depend on whether the record exists.
 func (g *Gate) CheckMedia(c understudy.Caller, t *spec.Target) error {
 	if t.Kind == nil || t.Media == nil {
 		return refuse("this is not the path of a file")
@@ -277,10 +273,9 @@ func (e *UnseenError) Error() string {
 	return "it reads " + e.Field + ", which the role can't see in full"
 }
 
-// CheckWrite returns nil if a caller may send a request with this method to a target. An allow entry of its
-// grant must name the request. GraphQL also needs the role all, because a query can give a hidden field another
-// name. GET and HEAD are also permitted if CheckRead permits them. For a generic source checkGeneric decides
-// about every method.
+// CheckWrite returns nil if a caller may send a request with this method to a target. An allow entry of its grant must
+// name the request. GraphQL also needs the role all, because a query can give a hidden field another name. GET and HEAD
+// are also permitted if CheckRead permits them. For a generic source checkGeneric decides about every method.
 func (g *Gate) CheckWrite(c understudy.Caller, t *spec.Target, method string) error {
 	if sp := g.specs[t.Key.Source]; sp != nil && sp.IsGeneric() {
 		return checkGeneric(g, c, t, method)

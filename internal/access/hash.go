@@ -1,5 +1,4 @@
-// This file computes hashes of hidden values. A caller who may not see the values can count, join and compare their
-// hashes.
+// This file computes hashes of hidden values. A caller who may not see the values can count, join and compare their hashes.
 //
 //	h: + base32( tag )                 of a text
 //	h: + base32( tag | sealed number ) of a number in a field of class phone
@@ -88,8 +87,7 @@ func (h *Hasher) derive(key []byte) error {
 	return nil
 }
 
-// append appends the hash of a text. In a field of class phone, every spelling of a number has the hash of its
-// digits.
+// append appends the hash of a text. In a field of class phone, every spelling of a number has the hash of its digits.
 func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	dst = append(dst, hashPrefix...)
 	if p := understudy.ParsePhone(text); phone && p.Digits != "" {
@@ -102,8 +100,7 @@ func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	return hashLetters.AppendEncode(dst, tag[:])
 }
 
-// tag returns the beginning of the HMAC of a value. sort is the type of the value: 'n' for a number, 't' for a
-// text.
+// tag returns the beginning of the HMAC of a value. sort is the type of the value: 'n' for a number, 't' for a text.
 func (h *Hasher) tag(sort byte, value []byte) (tag [tagSize]byte) {
 	mac := h.macs.Get().(hash.Hash)
 	defer h.macs.Put(mac)
@@ -145,8 +142,7 @@ func (h *Hasher) number(text string) string {
 	return unpack(plain)
 }
 
-// pack encodes a number in 7 bytes: 50 bits for the digits, one bit for the country code, 4 bits for the number
-// of digits.
+// pack encodes a number in 7 bytes: 50 bits for the digits, one bit for the country code, 4 bits for the number of digits.
 func pack(p understudy.Phone) (packed [sealedSize]byte) {
 	n, _ := strconv.ParseUint(p.Digits, 10, 64) // cannot fail, because there are at most 15 digits
 	n |= uint64(len(p.Digits)) << 51

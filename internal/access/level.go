@@ -1,7 +1,6 @@
 // This file contains levels and roles: how much of a field is shown, and how the settings say so.
 
-// Package access decides which data a caller may see. Every frontend reads
-// through its Gate.
+// Package access decides which data a caller may see. Every frontend reads through its Gate.
 package access
 
 import (
@@ -51,8 +50,7 @@ var classes = []string{spec.ClassPhone, spec.ClassBody, spec.ClassPrice, spec.Cl
 // rules are the validated levels of one role in one source, by subject.
 type rules map[string]Level
 
-// readRules validates the levels of one role in one source. Its errors begin with the text where
-// ("roles.support.twilio").
+// readRules validates the levels of one role in one source. Its errors begin with the text where ("roles.support.twilio").
 func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, error) {
 	r := make(rules, len(subjects))
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
@@ -156,9 +154,8 @@ func (r rules) ruleDecision(subject string) decision {
 	return decision{r[subject], fmt.Sprintf("%q: %s", subject, r[subject])}
 }
 
-// fieldDecision returns the level of a field of a kind. The most specific rule decides, and the fields from
-// which the field is derived limit it. A field that no rule names is also limited by the fields about which it
-// gives information.
+// fieldDecision returns the level of a field of a kind. The most specific rule decides, and the fields from which the
+// field is derived limit it. A field that no rule names is also limited by the fields about which it gives information.
 func (r rules) fieldDecision(k *spec.Kind, name string) decision {
 	return r.boundedDecision(k, name, len(k.Fields))
 }
@@ -200,10 +197,9 @@ func (r rules) hasRuleFor(k *spec.Kind, field string) (named bool) {
 	return named
 }
 
-// ownDecision decides about a field by the rules alone. The first match counts. A rule for the field comes first,
-// then a rule for the nearest object that contains it, then the stricter rule of its class and its kind, then "*",
-// then Hide. If a field has no class, or the rules do not name its class, the class of the object that contains it
-// counts.
+// ownDecision decides about a field by the rules alone. The first match counts. A rule for the field comes first, then
+// a rule for the nearest object that contains it, then the stricter rule of its class and its kind, then "*", then
+// Hide. If a field has no class, or the rules do not name its class, the class of the object that contains it counts.
 func (r rules) ownDecision(k *spec.Kind, name string) decision {
 	v, named, class, secret := decision{}, false, "", false
 	visitOuter(name, func(outer string) bool {

@@ -38,9 +38,8 @@ func (f *rowFilter) narrow(w *request.LocalQuery, now time.Time) {
 	}
 }
 
-// indexedNumbers returns the phone numbers that a rule requires, if they are complete numbers that do not begin
-// with zero. The store finds such a number in every form that the rule accepts. Otherwise indexedNumbers returns
-// nil.
+// indexedNumbers returns the phone numbers that a rule requires, if they are complete numbers that do not begin with
+// zero. The store finds such a number in every form that the rule accepts. Otherwise indexedNumbers returns nil.
 func (f *rowFilter) indexedNumbers() []string {
 	if len(f.phones) == 0 || f.ownNumbers || len(f.wanted) > maxValues {
 		return nil

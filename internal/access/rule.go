@@ -15,14 +15,12 @@ import (
 	"understudy/spec"
 )
 
-// RowRules are one role's row rules for one source, by kind. Everything is the key for kinds without a rule of
-// their own.
+// RowRules are one role's row rules for one source, by kind. Everything is the key for kinds without a rule of their own.
 type RowRules map[string]RowRule
 
 // RowRule says which records of a kind a role may find. A record must fulfil all its conditions.
 type RowRule struct {
-	// Word, if set, is the whole rule: "all", "none", or "parent" for records below a record that the role may
-	// find.
+	// Word, if set, is the whole rule: "all", "none", or "parent" for records below a record that the role may find.
 	Word string
 	// Age is the maximum age of a record by its clock; 0 means any age.
 	Age time.Duration

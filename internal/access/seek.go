@@ -49,11 +49,10 @@ type sharedLookup struct {
 	abandoned bool // whether the caller that sent the request left before the response came
 }
 
-// seek requests a record from upstream that is not stored, or that is stored but hidden from the caller. Both
-// cases use the same code path, and a hidden record gives the same result as a record that never existed. A
-// request within reuseTime gets the kept result. A request during the fetch waits for its result. seek does not
-// ask the mirror whether it fetched the record recently: the mirror has different data, of different age, for
-// hidden and for missing records.
+// seek requests a record from upstream that is not stored, or that is stored but hidden from the caller. Both cases use
+// the same code path, and a hidden record gives the same result as a record that never existed. A request within
+// reuseTime gets the kept result. A request during the fetch waits for its result. seek does not ask the mirror whether
+// it fetched the record recently: the mirror has different data, of different age, for hidden and for missing records.
 func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a request.Request, ask Asker) (*request.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
@@ -78,8 +77,7 @@ func (l *lookups) seek(ctx context.Context, c understudy.Caller, f *rowFilter, a
 	}
 }
 
-// join returns the running request for a key, or a new one. If first is true, the caller of join has to send the
-// request.
+// join returns the running request for a key, or a new one. If first is true, the caller of join has to send the request.
 func (l *lookups) join(k lookupKey) (s *sharedLookup, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

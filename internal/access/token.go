@@ -18,16 +18,14 @@ import (
 )
 
 const (
-	// tokenGrace is how long a token stays valid for the caller that received it,
-	// even if its record changes. Without it, paging would end in the middle when
-	// the record of the token becomes, for example, too old for the row rule.
+	// tokenGrace is how long a token stays valid for the caller that received it, even if its record changes. Without
+	// it, paging would end in the middle when the record of the token becomes, for example, too old for the row rule.
 	tokenGrace = time.Hour
 	// maxGiven is the maximum number of sent page tokens that are remembered.
 	maxGiven = 20_000
 )
 
-// givenKey is a record that a caller received as the first or last record of a page. The links of the page
-// contain its id.
+// givenKey is a record that a caller received as the first or last record of a page. The links of the page contain its id.
 type givenKey struct{ caller, role, source, kind, id string }
 
 // keyFor returns the key for a caller and a record id.

@@ -32,8 +32,7 @@ type View struct {
 }
 
 // viewKey identifies a cached view. The checksum of the bytes says at least as much as the page's version. The plan
-// stands for the policy, role, source and kind. The paging stands for the envelope fields beside the records of a
-// list.
+// stands for the policy, role, source and kind. The paging stands for the envelope fields beside the records of a list.
 type viewKey struct {
 	sum     [16]byte
 	plan    *plan
@@ -74,11 +73,10 @@ func (g *Gate) MakeView(c understudy.Caller, p *understudy.Page) (*View, error) 
 // Asker answers requests. Mirror.Page is one.
 type Asker func(context.Context, request.Request) (*request.Response, error)
 
-// RequestPage sends a request with ask for the caller. For a caller that does not see what makes a record
-// final, no record is final. For a caller that does not see every field, the request names the fields that it
-// sees. If such a caller reads an earlier time and that version is not stored, it gets the next version. A
-// filter by a hash uses only stored records, because upstream knows no hashes. Without row rules RequestPage
-// changes nothing else.
+// RequestPage sends a request with ask for the caller. For a caller that does not see what makes a record final, no
+// record is final. For a caller that does not see every field, the request names the fields that it sees. If such a
+// caller reads an earlier time and that version is not stored, it gets the next version. A filter by a hash uses only
+// stored records, because upstream knows no hashes. Without row rules RequestPage changes nothing else.
 //
 // With row rules:
 //   - A list is made from the records that the caller may find, or the error is ErrNotMirrored. It is never a page
@@ -319,8 +317,7 @@ func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 	return query.AppendLast4(append(dst, mask...), text)
 }
 
-// appendCountry appends the country of a number that begins with a country code. For any other text it appends
-// nothing.
+// appendCountry appends the country of a number that begins with a country code. For any other text it appends nothing.
 func appendCountry(dst []byte, text string) []byte {
 	if p := understudy.ParsePhone(text); p.HasCountryCode {
 		return append(dst, e164.Country(p.Digits)...)

@@ -40,8 +40,7 @@ type Row struct {
 	view *View
 }
 
-// IsReadable reports whether the body is a JSON document that Rows can read. A body in an unknown encoding is
-// not readable.
+// IsReadable reports whether the body is a JSON document that Rows can read. A body in an unknown encoding is not readable.
 func (v *View) IsReadable() bool {
 	_, err := jsonspan.Parse(v.Body)
 	return err == nil

@@ -14,9 +14,8 @@ import (
 	"understudy/spec"
 )
 
-// DescribeRules returns for people which records of each kind of a source a role may find. The lines are like
-// "calls: younger than 30 days", in the spec's order of kinds. It returns nil if the role has no row rules
-// there.
+// DescribeRules returns for people which records of each kind of a source a role may find. The lines are like "calls:
+// younger than 30 days", in the spec's order of kinds. It returns nil if the role has no row rules there.
 func (g *Gate) DescribeRules(role, source string) []string {
 	r := g.roles[role][source]
 	if r == nil || r.rows == nil {

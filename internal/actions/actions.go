@@ -32,9 +32,8 @@ import (
 
 // Store remembers which actions have begun; store.DB implements it.
 type Store interface {
-	// ClaimAction records that an action begins at the time now, unless it has begun before. If it has begun
-	// before, first is false, at is the time when it began, and before is its result, or nil if the result is
-	// unknown.
+	// ClaimAction records that an action begins at the time now, unless it has begun before. If it has begun before,
+	// first is false, at is the time when it began, and before is its result, or nil if the result is unknown.
 	ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, before []byte, err error)
 	// SettleAction records the result of an action.
 	SettleAction(ctx context.Context, name string, result []byte) error

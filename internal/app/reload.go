@@ -116,8 +116,7 @@ func (e *enforcer) run(ctx context.Context) error {
 }
 
 // reload opens the access log again, and reads settings, secrets and users again. It applies what can change at run
-// time. restart names the changes that need a restart. If anything is wrong, reload logs one line and changes
-// nothing.
+// time. restart names the changes that need a restart. If anything is wrong, reload logs one line and changes nothing.
 func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -282,9 +281,8 @@ func (e *enforcer) updateCredentials(ctx context.Context) error {
 	return nil
 }
 
-// replaceHandlers puts new handlers on the ports. Running requests still use the old handlers. Exports may take
-// long, so an export ends early if the new policy decides differently for its caller. The old viewer is closed
-// after its last request.
+// replaceHandlers puts new handlers on the ports. Running requests still use the old handlers. Exports may take long, so an
+// export ends early if the new policy decides differently for its caller. The old viewer is closed after its last request.
 func (e *enforcer) replaceHandlers(d *handlerSet) {
 	e.exports.replace(d.policy)
 	e.current.Store(d)

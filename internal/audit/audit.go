@@ -9,8 +9,7 @@
 //	begin <- entry <- entry <- checkpoint <- entry ...
 //	                           signs the hash of the line before it
 //
-// An attacker who can write to the folder can replace a whole chain by another one, but can't forge its
-// checkpoints.
+// An attacker who can write to the folder can replace a whole chain by another one, but can't forge its checkpoints.
 package audit
 
 import (

@@ -208,8 +208,7 @@ func (c *chain) writeCheckpoint(ctx context.Context) error {
 // close closes the chain and releases its lock.
 func (c *chain) close() error { return errors.Join(c.wal.Close(), c.lock.Close()) }
 
-// ListChains returns the names of the chains in a folder, the oldest first. If the folder is missing, there are no
-// chains.
+// ListChains returns the names of the chains in a folder, the oldest first. If the folder is missing, there are no chains.
 func ListChains(dir string) ([]string, error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

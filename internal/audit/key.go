@@ -21,8 +21,7 @@ import (
 	"understudy/internal/smallfile"
 )
 
-// Key is the secret of a log: 32 random bytes. A signing key and a hashing key are derived from them (HKDF, RFC
-// 5869).
+// Key is the secret of a log: 32 random bytes. A signing key and a hashing key are derived from them (HKDF, RFC 5869).
 type Key struct {
 	signing ed25519.PrivateKey
 	hashing []byte

@@ -8,8 +8,7 @@ import (
 	"understudy"
 )
 
-// Policy says which actions are listed. A nil slice means the default; an empty slice means that no action is
-// listed.
+// Policy says which actions are listed. A nil slice means the default; an empty slice means that no action is listed.
 type Policy struct {
 	People   []understudy.Action // the listed actions of people, whatever their role; default: all but lists
 	Programs []understudy.Action // the listed actions of programs; default: actions that change something or export rows

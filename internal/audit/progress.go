@@ -83,8 +83,7 @@ func (s *sender) save(ctx context.Context) error {
 	return nil
 }
 
-// stats returns the current state of sending. last is the number of the newest line of own, the chain of this
-// process.
+// stats returns the current state of sending. last is the number of the newest line of own, the chain of this process.
 func (s *sender) stats(own string, last uint64) *SendStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,12 +76,10 @@ func newSender(o SendOptions) *sender {
 	return &sender{o: o, every: sendInterval, sent: map[string]uint64{}, ends: map[string]uint64{}}
 }
 
-// Send sends lines until ctx ends. No caller waits for it. If the receiver is down, Send tries again after a minute
-// at most, and lines that were not sent stay in the log. Send returns an error only for an address that CheckSend
-// refuses.
+// Send sends lines until ctx ends. No caller waits for it. If the receiver is down, Send tries again after a minute at
+// most, and lines that were not sent stay in the log. Send returns an error only for an address that CheckSend refuses.
 //
-// Sending is not a job: it has no end, its progress is a single value, and a stored job for each batch would add
-// nothing.
+// Sending is not a job: it has no end, its progress is a single value, and a stored job for each batch would add nothing.
 func (l *Log) Send(ctx context.Context) error {
 	s := l.sender
 	if s == nil {
@@ -126,8 +124,7 @@ func (l *Log) setTrouble(err error) {
 	}
 }
 
-// sendAll sends all lines that the receiver does not have. If a chain cannot be read, it continues with the other
-// chains.
+// sendAll sends all lines that the receiver does not have. If a chain cannot be read, it continues with the other chains.
 func (l *Log) sendAll(ctx context.Context) error {
 	s := l.sender
 	if err := s.load(ctx); err != nil {
@@ -157,8 +154,7 @@ func (s *sender) unsentChains() (ids []string) {
 	return ids
 }
 
-// findEnds finds the ends of the chains. It checks the chain of this process at every call, and other chains once a
-// minute.
+// findEnds finds the ends of the chains. It checks the chain of this process at every call, and other chains once a minute.
 func (l *Log) findEnds() error {
 	s, own := l.sender, ""
 	_, _ = l.getChain() // opened first, because findEnd may lock the chain that getChain would continue
@@ -187,9 +183,8 @@ func (l *Log) findEnds() error {
 	return errors.Join(errs...)
 }
 
-// findEnd finds the end of a chain that this process does not write. It skips a chain that another process is
-// writing. The last lines of such a chain may not be on the disk yet, and after a power loss other lines would get
-// their numbers.
+// findEnd finds the end of a chain that this process does not write. It skips a chain that another process is writing. The
+// last lines of such a chain may not be on the disk yet, and after a power loss other lines would get their numbers.
 func (l *Log) findEnd(id string) error {
 	files, err := wal.ListFiles(filepath.Join(l.o.Dir, id))
 	if err != nil {

@@ -73,10 +73,9 @@ func headerField(text string, most int) string {
 	return text[:min(len(text), most)]
 }
 
-// frames sends lines over TCP or TLS, each message preceded by its length. Each batch has its own connection. The
-// batch is confirmed when the receiver closes the connection after the sender has closed it, because the receiver
-// has then read everything. With TLS both sides send a close alert (RFC 5425, 4.4). If the connection is cut,
-// nothing is confirmed.
+// frames sends lines over TCP or TLS, each message preceded by its length. Each batch has its own connection. The batch is
+// confirmed when the receiver closes the connection after the sender has closed it, because the receiver has then read
+// everything. With TLS both sides send a close alert (RFC 5425, 4.4). If the connection is cut, nothing is confirmed.
 type frames struct {
 	dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)

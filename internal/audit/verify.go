@@ -238,8 +238,7 @@ func (a *verification) end() []Report {
 // maxCheckpoints is the maximum size of a file with checkpoints, in bytes.
 const maxCheckpoints = 1 << 30
 
-// ReadCheckpoints reads the checkpoints among the lines of a file. It returns an error if the file has no
-// checkpoint.
+// ReadCheckpoints reads the checkpoints among the lines of a file. It returns an error if the file has no checkpoint.
 func ReadCheckpoints(path string) (all []Checkpoint, err error) {
 	data, err := smallfile.Read(path, maxCheckpoints)
 	if err != nil {

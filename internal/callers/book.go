@@ -322,8 +322,7 @@ func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	return e.caller, nil
 }
 
-// readValue returns the value of the header or parameter in which a scheme carries its credential, or "" if it is
-// missing.
+// readValue returns the value of the header or parameter in which a scheme carries its credential, or "" if it is missing.
 func readValue(r *http.Request, s auth.Scheme) (string, error) {
 	values := r.Header[s.Header]
 	if s.Query != "" {

@@ -13,8 +13,7 @@ import (
 // maxNames is the maximum number of names that are remembered.
 const maxNames = 4096
 
-// Names remembers the names of callers by their Flow. The zero value is ready to use. It is safe for concurrent
-// use.
+// Names remembers the names of callers by their Flow. The zero value is ready to use. It is safe for concurrent use.
 type Names struct {
 	mu    sync.Mutex // held by the goroutine that adds a name
 	names atomic.Pointer[map[uint64]string]

@@ -21,10 +21,9 @@ import (
 // says which line to add to the config. Any other request gets ErrUnauthorized. The access log (accesslog.LineOf)
 // gets the caller's name. A caller of the role all may view as another role (ViewAs).
 //
-// A request is from this machine if three conditions hold. The connection comes from a loopback address. No header
-// says that a proxy passed the request on. The Host header is a loopback name or address with the port of the
-// connection. Without the last condition, any web site could read data here after it points its own name at
-// 127.0.0.1.
+// A request is from this machine if three conditions hold. The connection comes from a loopback address. No header says
+// that a proxy passed the request on. The Host header is a loopback name or address with the port of the connection.
+// Without the last condition, any web site could read data here after it points its own name at 127.0.0.1.
 func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	c, err := b.identifyPerson(r)
 	if err != nil {
@@ -120,9 +119,8 @@ func (b *Book) recheckCaller(c understudy.Caller) (now understudy.Caller, ok boo
 	return understudy.Caller{}, false
 }
 
-// proxyHeaders are headers that only a proxy sets. proxyHeaderStarts are the beginnings of the names of more such
-// headers. Their values are never trusted. If a request has such a header, its peer's address says nothing about
-// the caller.
+// proxyHeaders are headers that only a proxy sets. proxyHeaderStarts are the beginnings of the names of more such headers.
+// Their values are never trusted. If a request has such a header, its peer's address says nothing about the caller.
 var (
 	proxyHeaders = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip",
 		"X-Original-Host"}

@@ -124,8 +124,7 @@ func (o *connectConfig) ReadCredentials(ctx context.Context, c *Settings, source
 	return out, nil
 }
 
-// checkOrigins returns an error if two sources have the same host, because a request inside a tunnel names only a
-// host.
+// checkOrigins returns an error if two sources have the same host, because a request inside a tunnel names only a host.
 func (o *connectConfig) checkOrigins(c *Settings, sources []*spec.Source) error {
 	if o == nil {
 		return nil

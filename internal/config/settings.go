@@ -1,6 +1,5 @@
-// Package config reads the settings file and reports what is wrong with it. It has a struct for each section, a
-// table of all settings with their defaults and bounds (settings.txt), and the checks that a table cannot
-// express.
+// Package config reads the settings file and reports what is wrong with it. It has a struct for each section, a table
+// of all settings with their defaults and bounds (settings.txt), and the checks that a table cannot express.
 package config
 
 import (
@@ -230,8 +229,7 @@ type logConfig struct {
 // FormatJSON is the value of log.format for JSON lines.
 const FormatJSON = "json"
 
-// setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the
-// table.
+// setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the table.
 func (c *Settings) setDefaults() {
 	for _, s := range c.Sources {
 		if s != nil && s.Generic != "" {

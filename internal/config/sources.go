@@ -66,8 +66,7 @@ func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, 
 	return sp, sum, err
 }
 
-// Defaults of a generic source. They allow more requests than an API with limits would, and longer pauses in a
-// stream.
+// Defaults of a generic source. They allow more requests than an API with limits would, and longer pauses in a stream.
 const (
 	genericStall       = Duration(2 * time.Minute)
 	genericRate        = 1000
@@ -200,8 +199,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 	return nil
 }
 
-// PollCost returns how many lists of a source are polled, including the lists of synced kinds, and what polling
-// costs.
+// PollCost returns how many lists of a source are polled, including the lists of synced kinds, and what polling costs.
 func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost mirror.PollCost) {
 	keys := map[understudy.Key]bool{}
 	for _, entry := range slices.Concat(src.Polls, s.Sync) {

@@ -159,8 +159,7 @@ func number(v reflect.Value) float64 {
 	return v.Float()
 }
 
-// NeedRestart returns the names of the settings that have changed since the start and cannot be applied at run
-// time.
+// NeedRestart returns the names of the settings that have changed since the start and cannot be applied at run time.
 func NeedRestart(started, now *Settings) (names []string) {
 	values := map[string]reflect.Value{}
 	walk(reflect.ValueOf(now), "", "", func(path, _ string, v reflect.Value) bool {

@@ -103,8 +103,7 @@ func (s *Source) tokenOptions(name string, sp *spec.Spec, kv understudy.KV) toke
 	return o
 }
 
-// NewIssuer returns the issuer that exchanges a source's secrets for tokens, or nil if the secrets themselves are
-// sent.
+// NewIssuer returns the issuer that exchanges a source's secrets for tokens, or nil if the secrets themselves are sent.
 func (s *Source) NewIssuer(ctx context.Context, src *spec.Source, read Secrets, kv understudy.KV) (*tokens.Issuer, error) {
 	if s.Token.Kind == "" {
 		return nil, nil

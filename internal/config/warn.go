@@ -30,8 +30,7 @@ const minDistinct = 5
 // never counts as a person on this machine.
 func (v *viewerConfig) IsBehindProxy() bool { return v.PublicURL != "" && !isLoopbackURL(v.PublicURL) }
 
-// Warnings returns warnings about risky settings. Each warning names its setting. Files of secrets are relative to
-// folder.
+// Warnings returns warnings about risky settings. Each warning names its setting. Files of secrets are relative to folder.
 func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	all = slices.Clone(c.Renamed)
@@ -160,9 +159,8 @@ func specPaths(s *spec.Spec) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// compareSegments compares the path of an allow entry with a path template. If the entry covers the template, both
-// results are the same word. If one literal segment differs, the results are the two segments. Otherwise both are
-// empty.
+// compareSegments compares the path of an allow entry with a path template. If the entry covers the template, both results
+// are the same word. If one literal segment differs, the results are the two segments. Otherwise both are empty.
 func compareSegments(path, template []string) (odd, meant string) {
 	if len(path) != len(template) {
 		return "", ""

@@ -1,5 +1,4 @@
-// This file contains a certificate authority of this machine. It issues certificates for the hosts that it may
-// sign.
+// This file contains a certificate authority of this machine. It issues certificates for the hosts that it may sign.
 
 package connect
 
@@ -53,10 +52,9 @@ type Authority struct {
 	issued map[string]*tls.Certificate // the issued certificates by host
 }
 
-// OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same key if
-// the certificate has other hosts or expires soon. made is true if it created or renewed the certificate. Clients
-// that trust the old certificate still work for the hosts that are in both. Only one server at a time may use the
-// authority.
+// OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same key if the
+// certificate has other hosts or expires soon. made is true if it created or renewed the certificate. Clients that
+// trust the old certificate still work for the hosts that are in both. Only one server at a time may use the authority.
 func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authority, made bool, err error) {
 	a = &Authority{now: now, path: filepath.Join(dir, datadir.AuthorityFile), hosts: slices.Compact(slices.Sorted(slices.Values(hosts))),
 		issued: map[string]*tls.Certificate{}}

@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Stats are the counters of a proxy. Open, Other and OtherLimit are current values. The other fields count since
-// the start.
+// Stats are the counters of a proxy. Open, Other and OtherLimit are current values. The other fields count since the start.
 type Stats struct {
 	Open       int64 `json:"open"`  // the number of open tunnels to hosts of sources
 	Made       int64 `json:"made"`  // the number of tunnels to hosts of sources since the start

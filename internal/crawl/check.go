@@ -1,5 +1,4 @@
-// This file fetches records again that are not final: single records, or whole list pages, whichever needs fewer
-// requests.
+// This file fetches records again that are not final: single records, or whole list pages, whichever needs fewer requests.
 
 package crawl
 

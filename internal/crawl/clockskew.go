@@ -121,9 +121,8 @@ func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) erro
 	return nil
 }
 
-// checkClock reads the state of a kind. If the system clock was set back, it corrects the state, so that the kind
-// and its newest page are walked again. Otherwise nothing would be walked until the clock reaches the old time
-// again.
+// checkClock reads the state of a kind. If the system clock was set back, it corrects the state, so that the kind and
+// its newest page are walked again. Otherwise nothing would be walked until the clock reaches the old time again.
 func (s *states) checkClock(ctx context.Context, x *kindCrawl) (kindState, error) {
 	m, err := s.read(ctx, x)
 	now := s.bounds.unixNow()

@@ -13,20 +13,18 @@ import (
 	"understudy/request"
 )
 
-// Coverage reports whether all records of upstream's lists of a kind are stored. The records have a clock in [from,
-// to) (Unix seconds, 0 means no bound), or they lie under one parent record ("" means any). A range without bounds
-// includes the records without a clock; a bounded range does not. root selects one root of the source, "" that of
-// its user.
+// Coverage reports whether all records of upstream's lists of a kind are stored. The records have a clock in [from, to)
+// (Unix seconds, 0 means no bound), or they lie under one parent record ("" means any). A range without bounds includes
+// the records without a clock; a bounded range does not. root selects one root of the source, "" that of its user.
 //
 // The result depends on completed walks. At is when the oldest of these walks began; records that a later walk has
 // not reached do not count. A range up to the newest records also needs a newest page without a known gap behind
 // it. Then At is at most the time of that page, Newest is when the page was requested, and Head are its first
 // records. Other pages may have brought single records that are newer; the records between are not covered.
 //
-// A range is not covered in these cases: a saved newest page that is not handled yet leaves a gap, new parent
-// records are not followed yet, the kind is not kept complete, records were deleted here since the walk, or walks
-// ended at a time in the future. Records before the horizon are never covered: From is where the covered part
-// begins.
+// A range is not covered in these cases: a saved newest page that is not handled yet leaves a gap, new parent records
+// are not followed yet, the kind is not kept complete, records were deleted here since the walk, or walks ended at a
+// time in the future. Records before the horizon are never covered: From is where the covered part begins.
 //
 // Coverage reads only memory: the state after Load and later changes.
 func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (request.Coverage, bool) {

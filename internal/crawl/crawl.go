@@ -2,10 +2,9 @@
 
 // Package crawl walks every list so that no record is missed.
 //
-// The crawler runs four jobs, all safe to repeat. Sync fetches a kind from the newest record to the oldest.
-// Catch-up follows the kind's newest page. Sweep repeats the walk of every time range to find late changes and
-// removed records. Check fetches records that are not final again. The state of each kind between jobs is a value
-// of the store.
+// The crawler runs four jobs, all safe to repeat. Sync fetches a kind from the newest record to the oldest. Catch-up
+// follows the kind's newest page. Sweep repeats the walk of every time range to find late changes and removed records.
+// Check fetches records that are not final again. The state of each kind between jobs is a value of the store.
 package crawl
 
 import (
@@ -34,8 +33,7 @@ type Store interface {
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
-// Pages is an optional interface of a Store. With it, the crawler reads the newest
-// page of a list after a restart.
+// Pages is an optional interface of a Store. With it, the crawler reads the newest page of a list after a restart.
 type Pages interface {
 	ReadPage(context.Context, understudy.Key) (*understudy.Page, error)
 }
@@ -55,8 +53,7 @@ type Source interface {
 
 // Jobs is the part of package jobs that the crawler needs.
 type Jobs interface {
-	// Enqueue adds jobs and returns their numbers. For a key with a live job it
-	// returns the number of that job.
+	// Enqueue adds jobs and returns their numbers. For a key with a live job it returns the number of that job.
 	Enqueue(context.Context, ...understudy.Job) ([]int64, error)
 }
 
@@ -113,8 +110,7 @@ type Options struct {
 	KV       understudy.KV
 	Jobs     Jobs
 	Settings Settings
-	// Retention is how long records are kept, by source and kind. Older records are
-	// not stored, so no walk fetches them.
+	// Retention is how long records are kept, by source and kind. Older records are not stored, so no walk fetches them.
 	Retention map[string]map[string]time.Duration
 	// Count returns how many records of a kind are stored. If it is nil, the number of records of the last walk is
 	// reported.
@@ -225,8 +221,7 @@ func newCrawl(p *plan) *kindCrawl {
 	return x
 }
 
-// find returns a kind by its source and name. The error wraps ErrInvalid and says
-// why the kind cannot be walked.
+// find returns a kind by its source and name. The error wraps ErrInvalid and says why the kind cannot be walked.
 func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 	if x := w.walks[source+"/"+kind]; x != nil {
 		return x, nil

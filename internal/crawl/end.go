@@ -63,9 +63,8 @@ func repeatedID(rows []understudy.Row) string {
 	return ""
 }
 
-// checkRepeats fetches earlier pages again whose records this page shows with another content. It records an
-// id that several records share. open is an id for which this is undecided, because the earlier page no
-// longer shows it.
+// checkRepeats fetches earlier pages again whose records this page shows with another content. It records an id that
+// several records share. open is an id for which this is undecided, because the earlier page no longer shows it.
 func (t *jobRun) checkRepeats(ctx context.Context, page *understudy.Page) (open string, err error) {
 	if id := repeatedID(page.Rows); id != "" {
 		t.noteRepeated(page.Key, "two rows of one page", id)
@@ -251,8 +250,7 @@ func isDead(p *understudy.Page) bool {
 	return p.Status >= 400 && p.Status < 500 && !slices.Contains([]int{401, 408, 429}, p.Status) || isErrorPage(p)
 }
 
-// isErrorPage reports whether a response is an error whatever its status: upstream says so, or a list has no array
-// of rows.
+// isErrorPage reports whether a response is an error whatever its status: upstream says so, or a list has no array of rows.
 func isErrorPage(p *understudy.Page) bool {
 	return p.NotStored == understudy.NotStoredError || hasNoList(p)
 }

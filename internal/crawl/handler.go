@@ -51,10 +51,9 @@ func (s State) Report() Report {
 
 const maxCommand = 4 << 10 // the maximum size of a request body, in bytes
 
-// Handler answers /-/sync to callers on this machine with the token. POST with a Command starts or stops
-// keeping a kind complete; GET with source and kind only reports. The response is a Report, or {"error"} with
-// 400 for an unknown kind and 409 for a kind that can never be complete. Commands are written to audit before
-// they are executed, unless audit is nil.
+// Handler answers /-/sync to callers on this machine with the token. POST with a Command starts or stops keeping a kind
+// complete; GET with source and kind only reports. The response is a Report, or {"error"} with 400 for an unknown kind and
+// 409 for a kind that can never be complete. Commands are written to audit before they are executed, unless audit is nil.
 func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
 	o := &jsonapi.Options{Identify: jsonapi.AuthorizeCommand(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxCommand,
 		BodyError: "the body is not what is expected: "}

@@ -28,8 +28,7 @@ type interval struct {
 // intervals are disjoint and sorted ranges. The zero value is empty. Methods do not change their receiver.
 type intervals []interval
 
-// add adds the range [from, to) with the time of its walk. Where the range overlaps a later walk, the later time
-// stays.
+// add adds the range [from, to) with the time of its walk. Where the range overlaps a later walk, the later time stays.
 func (s intervals) add(from, to, at int64) intervals {
 	if from >= to {
 		return s
@@ -95,8 +94,7 @@ func (s intervals) gaps(from, to, since int64) intervals {
 // hasAll reports whether all of [from, to) was walked since a time.
 func (s intervals) hasAll(from, to, since int64) bool { return len(s.gaps(from, to, since)) == 0 }
 
-// oldestWalk returns the time of the oldest walk over a part of [from, to), or minClock if a part was never
-// walked.
+// oldestWalk returns the time of the oldest walk over a part of [from, to), or minClock if a part was never walked.
 func (s intervals) oldestWalk(from, to int64) int64 {
 	at, next := int64(maxClock), from
 	for _, old := range s {

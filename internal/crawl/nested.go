@@ -336,8 +336,7 @@ func (t *jobRun) follow(ctx context.Context) error {
 	}
 }
 
-// changedIDs returns the new and changed records of a kind, each once, and the number of the last change
-// read.
+// changedIDs returns the new and changed records of a kind, each once, and the number of the last change read.
 func changedIDs(changes []understudy.Change, kind string) ([]string, int64) {
 	var ids []string
 	last := int64(0)

@@ -105,8 +105,7 @@ func (a *parentCounts) note() string {
 // minGuessShare is the divisor of the share of the time range that must be walked before the total is estimated.
 const minGuessShare = 2
 
-// guessTotal estimates how many records there are, from the number of records in the time ranges walked
-// completely.
+// guessTotal estimates how many records there are, from the number of records in the time ranges walked completely.
 func (s *syncRun) guessTotal() int64 {
 	if !s.mark.Probed {
 		return unknown

@@ -180,8 +180,7 @@ func (r *roots) addDiscovered(ctx context.Context, src *spec.Source, roots map[s
 	return nil
 }
 
-// replace creates and removes walks of one kind to match the given roots. Walks of roots that remain are not
-// disturbed.
+// replace creates and removes walks of one kind to match the given roots. Walks of roots that remain are not disturbed.
 func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]bool) error {
 	before := *base.roots.Load()
 	now := map[string]*kindCrawl{}

@@ -17,8 +17,7 @@ import (
 	"understudy/internal/jobs"
 )
 
-// dueInterval is the interval between two checks of what is due. It is shorter if sweeps
-// are frequent.
+// dueInterval is the interval between two checks of what is due. It is shorter if sweeps are frequent.
 const dueInterval = 30 * time.Second
 
 // failurePause is how long a part of a kind rests after its job has failed for good.
@@ -89,9 +88,8 @@ func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error
 	}
 }
 
-// Load reads the state of every kind. It starts to keep the given kinds (source to kinds) complete and polls
-// all kinds that are kept complete. The error wraps ErrInvalid if a given kind does not exist or cannot be
-// synced.
+// Load reads the state of every kind. It starts to keep the given kinds (source to kinds) complete and polls all kinds
+// that are kept complete. The error wraps ErrInvalid if a given kind does not exist or cannot be synced.
 func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 	if err := w.roots.load(ctx); err != nil {
 		return err

@@ -16,8 +16,7 @@ import (
 	"understudy"
 )
 
-// stateVersion is the version of the stored form. A state of another version is ignored, and the kind is
-// walked again.
+// stateVersion is the version of the stored form. A state of another version is ignored, and the kind is walked again.
 const stateVersion = 1
 
 // kindState is what is known about a kind. Times are Unix seconds.
@@ -54,8 +53,7 @@ type kindState struct {
 	// Lost is when records were last deleted here although upstream has them. Records that earlier walks found may
 	// be missing.
 	Lost int64 `json:"lost,omitempty"`
-	// Plan is the fingerprint of the plan. Walks by a plan with another fingerprint, or for another user, do not
-	// count.
+	// Plan is the fingerprint of the plan. Walks by a plan with another fingerprint, or for another user, do not count.
 	Plan string `json:"plan,omitempty"`
 	// Of is the source's user at the time of the walks, for a kind whose records do not name their user.
 	Of string `json:"of,omitempty"`
@@ -104,8 +102,7 @@ func (m *kindState) addFailure(part int64, why string, at int64, endless bool) {
 	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
 }
 
-// removeFailures removes the failures of a part that was walked to its end. c is the time range of the part, if it
-// has one.
+// removeFailures removes the failures of a part that was walked to its end. c is the time range of the part, if it has one.
 func (m *kindState) removeFailures(part int64, c interval) {
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
 		// time ranges may have become longer, so a failed part can lie within c

@@ -25,9 +25,8 @@ type State struct {
 	Swept    time.Time // the oldest of the times at which each part was last walked; zero if a part was never walked
 	Ended    string    // the sentence that upstream keeps no older records, if upstream said so
 
-	// Done is the number of records that the walk has seen, and Total how many there are. Without a walk, Done is
-	// the number of stored records. Total is -1 if unknown. For a kind that is walked twice, Walk is "1 of 2" or "2
-	// of 2".
+	// Done is the number of records that the walk has seen, and Total how many there are. Without a walk, Done is the
+	// number of stored records. Total is -1 if unknown. For a kind that is walked twice, Walk is "1 of 2" or "2 of 2".
 	Done, Total int64
 	Walk        string
 	ETA         time.Duration // the estimated remaining time of the sync; 0 if unknown or if no sync runs
@@ -68,8 +67,7 @@ type status struct {
 	down   func(source string) string
 }
 
-// findStall returns why a kind's walks cannot continue. For a nested kind, the reason may be that of its parent
-// kind.
+// findStall returns why a kind's walks cannot continue. For a nested kind, the reason may be that of its parent kind.
 func (w *status) findStall(x *kindCrawl) stall {
 	x.mu.Lock()
 	s := x.stall
@@ -235,8 +233,7 @@ func (w *status) oldestSweep(x *kindCrawl, m *kindState) int64 {
 	return max(at, 0)
 }
 
-// findLack returns why records of a kind or its parent are missing, or "". failed reports whether a person
-// must act.
+// findLack returns why records of a kind or its parent are missing, or "". failed reports whether a person must act.
 func (w *status) findLack(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
 	m, err := w.states.read(ctx, x)
 	if err != nil {

@@ -22,8 +22,7 @@ func (t *jobRun) sweep(ctx context.Context) error {
 	return t.noteEnded(ctx, part, s.run(ctx))
 }
 
-// sweepRun is one run of a sweep. An interrupted sweep starts again, because the ids it has seen are only in
-// memory.
+// sweepRun is one run of a sweep. An interrupted sweep starts again, because the ids it has seen are only in memory.
 type sweepRun struct {
 	w         *Crawler
 	job       *jobRun

@@ -110,8 +110,7 @@ func (t *jobRun) sync(ctx context.Context) error {
 	return t.noteEnded(ctx, whole, err)
 }
 
-// noteEnded stores why the walk of a part failed, and returns the error. A successful walk has stored its end
-// itself.
+// noteEnded stores why the walk of a part failed, and returns the error. A successful walk has stored its end itself.
 func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 	w, x := t.w, t.x
 	switch {

@@ -158,8 +158,7 @@ func (w *Crawler) compareTip(ctx context.Context, x *kindCrawl, h *tipPage) (err
 	return w.queue.enqueue(ctx, x, "catch up", payload{Next: h.next, Top: h.ids, At: h.at})
 }
 
-// isJoined reports whether a newest page leaves no gap to the known records: it shows one of them, or it is
-// the whole list.
+// isJoined reports whether a newest page leaves no gap to the known records: it shows one of them, or it is the whole list.
 func (m *kindState) isJoined(h *tipPage) bool {
 	whole := h.next == "" && (h.open == "" || h.open == understudy.OpenUnseen && m.Led&1 != 0)
 	return whole || hasOverlap(h.ids, m.Top)
@@ -195,8 +194,7 @@ func hasOverlap(ids, known []string) bool {
 	return len(known) == 0 && len(ids) == 0
 }
 
-// runCatchUp runs the job "catch up KIND": it walks from a newest page down to the known
-// records.
+// runCatchUp runs the job "catch up KIND": it walks from a newest page down to the known records.
 func (t *jobRun) runCatchUp(ctx context.Context) error {
 	if t.x.plan.parentKind != nil {
 		return t.follow(ctx)

@@ -26,8 +26,7 @@ type plan struct {
 	// lie only under roots and no root is given.
 	root      string
 	rootsOnly bool
-	// parentKind is the kind under whose records the lists lie, if no list can be requested without a parent
-	// record.
+	// parentKind is the kind under whose records the lists lie, if no list can be requested without a parent record.
 	parentKind *spec.Kind
 	parentVars []string // the variable of each list that names the parent
 	// since and until are the filters on the kind's clock, by list. They are nil if not every list has both.
@@ -90,8 +89,7 @@ func (p *plan) hasRoot(l *spec.List) bool {
 	return slices.ContainsFunc(p.source.Spec.Roots.Vars, l.Template().Has)
 }
 
-// isRooted reports whether the kind's records say which root they belong to, so that each root can be walked
-// separately.
+// isRooted reports whether the kind's records say which root they belong to, so that each root can be walked separately.
 func (p *plan) isRooted() bool {
 	return p.parentKind == nil && p.source.Spec.RootField(p.kind) != "" && slices.ContainsFunc(p.lists, p.hasRoot)
 }
@@ -304,8 +302,7 @@ func (p *plan) shapes() []string {
 	return out
 }
 
-// fingerprint returns a hash of how a kind is walked: the user, the lists, their filters and paging, and the
-// clock.
+// fingerprint returns a hash of how a kind is walked: the user, the lists, their filters and paging, and the clock.
 func (p *plan) fingerprint() string {
 	h := fnv.New64a()
 	k := p.kind

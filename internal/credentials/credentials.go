@@ -168,10 +168,9 @@ func (b *Book) Has(name string) bool {
 	return b.all[name] != nil
 }
 
-// Make creates a credential. The caller must have checked name and scope. once identifies the form that requests
-// the credential, or is "". If the same form is sent again within a minute, it gets the same credential, from
-// memory. Errors: ErrInvalid if the name exists, if there are too many credentials, or if the expiry is not in the
-// future; ErrNotStored.
+// Make creates a credential. The caller must have checked name and scope. once identifies the form that requests the
+// credential, or is "". If the same form is sent again within a minute, it gets the same credential, from memory. Errors:
+// ErrInvalid if the name exists, if there are too many credentials, or if the expiry is not in the future; ErrNotStored.
 func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Shown, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -177,8 +177,7 @@ type Options struct {
 	Explain func(role, source, kind, id string) (*access.RecordExplanation, error)
 	// Audit records what commands do, before they do it. If it is nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token is the token that requests for purge, erase and reload must carry. If it is "", such requests are
-	// refused.
+	// Token is the token that requests for purge, erase and reload must carry. If it is "", such requests are refused.
 	Token string
 	// Profiles takes profiles. If it is nil, profiles are not available.
 	Profiles *profile.Recorder

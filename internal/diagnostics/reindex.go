@@ -12,8 +12,7 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Indexed says how many records the indexes contain, out of how many. If both numbers are equal, the indexes are
-// complete.
+// Indexed says how many records the indexes contain, out of how many. If both numbers are equal, the indexes are complete.
 type Indexed struct {
 	Done  int64 `json:"done"`
 	Total int64 `json:"total"`
@@ -21,8 +20,7 @@ type Indexed struct {
 
 const indexTimeout = 30 * time.Second
 
-// index responds with how many records the indexes contain. POST empties the indexes first, so that they are built
-// again.
+// index responds with how many records the indexes contain. POST empties the indexes first, so that they are built again.
 func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if d.o.Index == nil {
 		return nil, fmt.Errorf("%w: there are no indexes", understudy.ErrNotFound)

@@ -129,8 +129,7 @@ func (f *Feed) identify(r *http.Request, now *policy) (understudy.Caller, error)
 	return jsonapi.IdentifyPerson(r, f.o.Token, now.rules.Callers.IdentifyPerson)
 }
 
-// findSource sets the source of a subscription: the source that the request names, the caller's source, or the only
-// source.
+// findSource sets the source of a subscription: the source that the request names, the caller's source, or the only source.
 func (f *Feed) findSource(s *subscription) error {
 	s.query.source = cmp.Or(s.query.source, s.caller.Source)
 	if s.query.source == "" && len(f.names) == 1 {

@@ -35,8 +35,7 @@ func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	return err
 }
 
-// deliver sends batch after batch. It also ends when new settings apply; then a new job delivers the remaining
-// changes.
+// deliver sends batch after batch. It also ends when new settings apply; then a new job delivers the remaining changes.
 func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	for delivered := 0; ; {
 		one.progress.mu.Lock()

@@ -98,8 +98,7 @@ func (r *reader) clearRows() {
 	r.first, r.count, r.floor = 0, 0, r.head
 }
 
-// add appends rows to the buffer and wakes waiting subscribers. If the buffer is full, it overwrites the oldest
-// rows.
+// add appends rows to the buffer and wakes waiting subscribers. If the buffer is full, it overwrites the oldest rows.
 func (r *reader) add(rows []understudy.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,9 +175,8 @@ func (f *Feed) newPosition(r *reader, at int64) *position {
 	return &position{f: f, r: r, at: at, rows: make([]understudy.Change, 64)}
 }
 
-// readNext returns the rows above the position, in order, and advances the position. recent is true if the rows
-// came from the buffer. If there are no rows, moved is closed when a new change arrives. The rows are valid until
-// the next call.
+// readNext returns the rows above the position, in order, and advances the position. recent is true if the rows came from
+// the buffer. If there are no rows, moved is closed when a new change arrives. The rows are valid until the next call.
 func (p *position) readNext(ctx context.Context) (rows []understudy.Change, recent bool, moved <-chan struct{}, err error) {
 	n, head, moved, held := p.r.copySince(p.at, p.rows)
 	if held {

@@ -145,8 +145,7 @@ func (o *stream) sendAll(ctx context.Context) (moved <-chan struct{}, err error)
 // errPolicyEnded ends a stream after its policy was replaced.
 var errPolicyEnded = errors.New("feed: the policy is over")
 
-// checkOpen returns an error if the subscriber must not receive more changes, because its policy or its grant has
-// ended.
+// checkOpen returns an error if the subscriber must not receive more changes, because its policy or its grant has ended.
 func (o *stream) checkOpen(ctx context.Context) error {
 	if o.s.isOver() {
 		return errPolicyEnded

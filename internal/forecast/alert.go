@@ -111,9 +111,8 @@ func (f *Forecasts) checkAlerts(ctx context.Context, s understudy.Series) {
 	}
 }
 
-// notifyIfLikely computes the forecast of an alert. If the probability has reached Percent and the alert can
-// notify, it adds a job that sends a notice. After the probability has fallen far enough, the alert can notify
-// again.
+// notifyIfLikely computes the forecast of an alert. If the probability has reached Percent and the alert can notify, it
+// adds a job that sends a notice. After the probability has fallen far enough, the alert can notify again.
 func (f *Forecasts) notifyIfLikely(ctx context.Context, a Alert) error {
 	made, err := f.Ask(ctx, a.Question)
 	if err != nil || made.State == NotYet {

@@ -56,8 +56,7 @@ type Band struct {
 	High   float64 `json:"high"`
 }
 
-// Date is the time by which the level is reached with a probability. A nil time means never, or later than
-// maxDateDays.
+// Date is the time by which the level is reached with a probability. A nil time means never, or later than maxDateDays.
 type Date struct {
 	Probability float64    `json:"probability"`
 	At          *time.Time `json:"at"`
@@ -116,8 +115,7 @@ func estimate(q Question, samples []understudy.Sample, now time.Time) *Forecast 
 	return f
 }
 
-// pointsOf converts samples to points, with At in days after the first sample. It skips samples that are no
-// numbers.
+// pointsOf converts samples to points, with At in days after the first sample. It skips samples that are no numbers.
 func pointsOf(samples []understudy.Sample) []touch.Point {
 	points := make([]touch.Point, 0, len(samples))
 	for _, s := range samples {

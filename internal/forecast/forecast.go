@@ -118,8 +118,7 @@ func (f *Forecasts) add(src *spec.Source, k *spec.Kind) error {
 	return err
 }
 
-// Series returns the sampled series of a source, sorted by name. If source is "", it returns the series of all
-// sources.
+// Series returns the sampled series of a source, sorted by name. If source is "", it returns the series of all sources.
 func (f *Forecasts) Series(source string) (all []understudy.Series) {
 	for _, k := range f.kinds {
 		for _, field := range k.fields {

@@ -95,8 +95,7 @@ func (h *handler) answer(ctx context.Context, c understudy.Caller, r *http.Reque
 	return h.o.Forecasts.Ask(ctx, q)
 }
 
-// seriesHint returns the end of an error text that lists the series that the caller may see, or "" if there are
-// none.
+// seriesHint returns the end of an error text that lists the series that the caller may see, or "" if there are none.
 func (h *handler) seriesHint(canSee func(understudy.Series) bool) string {
 	var names []string
 	for _, s := range h.o.Forecasts.Series("") {

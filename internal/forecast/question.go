@@ -66,8 +66,7 @@ const (
 	day           = 24 * time.Hour
 )
 
-// ParseWithin parses a duration such as 30d, 2w or a Go duration, from 1 minute to 3650 days.
-// Errors wrap ErrInvalid.
+// ParseWithin parses a duration such as 30d, 2w or a Go duration, from 1 minute to 3650 days. Errors wrap ErrInvalid.
 func ParseWithin(text string) (time.Duration, error) {
 	d, err := understudy.ParseDuration(text)
 	if err != nil || d < minWithin || d > maxWithin {

@@ -116,8 +116,7 @@ func (f *Forecasts) nextDueAt() (at time.Time) {
 	return at
 }
 
-// fetch fetches the page of a kind from upstream, within the request budget for polls, and takes samples from the
-// page.
+// fetch fetches the page of a kind from upstream, within the request budget for polls, and takes samples from the page.
 func (f *Forecasts) fetch(ctx context.Context, k *sampledKind) {
 	short := k.fields[0].SampleInterval()
 	for _, field := range k.fields {

@@ -21,9 +21,8 @@ type handover struct {
 	stopWatching chan struct{} // receives a value when net/http stops watching whether the client is still connected
 }
 
-// beginHandover passes the request at the beginning of buf to net/http, and no later bytes. This is possible only
-// if the request has a plain head and a known length. Otherwise net/http reads everything that arrives on this
-// connection.
+// beginHandover passes the request at the beginning of buf to net/http, and no later bytes. This is possible only if
+// the request has a plain head and a known length. Otherwise net/http reads everything that arrives on this connection.
 func (l *lane) beginHandover() {
 	end := bytes.Index(l.incoming.buf, crlf2)
 	length, ok := int64(0), end >= 0 && end <= maxHead

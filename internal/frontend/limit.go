@@ -19,10 +19,9 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// limitListener is a listener that limits the number of its connections. At the limit it closes the connection that
-// has been idle longest. If all connections are busy, a new connection receives a 503 and is closed. A connection
-// without a complete first request counts as idle. So connections that send nothing, or one byte at a time, are
-// closed first.
+// limitListener is a listener that limits the number of its connections. At the limit it closes the connection that has
+// been idle longest. If all connections are busy, a new connection receives a 503 and is closed. A connection without a
+// complete first request counts as idle. So connections that send nothing, or one byte at a time, are closed first.
 type limitListener struct {
 	net.Listener
 	limit   atomic.Int64
@@ -185,8 +184,7 @@ func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// conn is a connection of a limitListener. It embeds the TCP connection, so that net/http can send files by
-// sendfile.
+// conn is a connection of a limitListener. It embeds the TCP connection, so that net/http can send files by sendfile.
 type conn struct {
 	*net.TCPConn
 	b            *limitListener
@@ -230,8 +228,7 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.TCPConn.SetDeadline(t)
 }
 
-// Write writes to the connection. If no handler was called for the request, it adds the error header to an error
-// response.
+// Write writes to the connection. If no handler was called for the request, it adds the error header to an error response.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
 		return c.TCPConn.Write(p)
@@ -254,8 +251,7 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// signer is a connection that adds the error header to responses that net/http itself writes before a handler is
-// called.
+// signer is a connection that adds the error header to responses that net/http itself writes before a handler is called.
 type signer interface{ setAsked(asked bool) }
 
 // tlsConn is a TLS connection with HTTP/1.1. net/http can read the state of its TLS.
@@ -265,8 +261,7 @@ type tlsConn struct {
 	handlerAsked atomic.Bool
 }
 
-// Write writes to the connection. If no handler was called for the request, it adds the error header to an error
-// response.
+// Write writes to the connection. If no handler was called for the request, it adds the error header to an error response.
 func (c *tlsConn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
 		return c.Conn.Write(p)

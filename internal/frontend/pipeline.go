@@ -16,9 +16,8 @@ import (
 const maxAhead = 15
 
 // pipeline contains the requests that a connection has sent before the current request was answered. Each starts at
-// once and is answered in its turn (RFC 9112, 9.3.2). Only GET and HEAD requests start early. A request with a
-// body, or without a plain head, waits until all requests before it are answered, and the requests behind it wait
-// for it.
+// once and is answered in its turn (RFC 9112, 9.3.2). Only GET and HEAD requests start early. A request with a body, or
+// without a plain head, waits until all requests before it are answered, and the requests behind it wait for it.
 type pipeline struct {
 	queue  []*earlyRequest
 	gone   context.Context // the context of the early requests, which ends when the client disconnects

@@ -102,8 +102,7 @@ func (w *reply) appendField(name string, values []string) {
 	}
 }
 
-// sortNames sorts the header field names. It is fast because most answers have the same fields as the previous
-// answer.
+// sortNames sorts the header field names. It is fast because most answers have the same fields as the previous answer.
 func (w *reply) sortNames() {
 	if len(w.names) == len(w.header) && !slices.ContainsFunc(w.names, func(name string) bool { return w.header[name] == nil }) {
 		return
@@ -117,8 +116,7 @@ func (w *reply) sortNames() {
 	slices.Sort(w.names)
 }
 
-// appendValue appends the value of a header field. It replaces line breaks, so that no value can begin another
-// field.
+// appendValue appends the value of a header field. It replaces line breaks, so that no value can begin another field.
 func appendValue(dst []byte, value string) []byte {
 	if strings.IndexByte(value, '\n') < 0 && strings.IndexByte(value, '\r') < 0 {
 		return append(dst, value...)

@@ -15,9 +15,8 @@ const shutdownTime = 10 * time.Second
 // Task is a function that runs until its context ends.
 type Task func(ctx context.Context) error
 
-// Run runs servers and tasks until ctx ends or one of them fails. Then the servers stop accepting, and running
-// answers have shutdownTime to finish. The tasks end only after that, because a running answer still needs the
-// mirror.
+// Run runs servers and tasks until ctx ends or one of them fails. Then the servers stop accepting, and running answers
+// have shutdownTime to finish. The tasks end only after that, because a running answer still needs the mirror.
 func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 	taskCtx, endTasks := context.WithCancel(context.WithoutCancel(ctx))
 	defer endTasks()

@@ -42,8 +42,7 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// NewServer returns a server with all limits set. refusal is the complete response for a connection beyond the
-// limit.
+// NewServer returns a server with all limits set. refusal is the complete response for a connection beyond the limit.
 func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limits, refusal []byte, log *slog.Logger) *Server {
 	f := &Server{Name: name, listener: newLimitListener(l, limits.Connections, refusal), handler: &swapHandler{}}
 	if h != nil {

@@ -9,10 +9,9 @@ import (
 	"unsafe"
 )
 
-// socket reads and writes a connection by its file descriptor, which never blocks. It uses raw system calls,
-// because the Go scheduler would take the processor away during a longer call, such as for an answer of 100 KB. A
-// read or write that must wait does so like the connection itself, until its deadlines. One goroutine may read
-// while another goroutine writes.
+// socket reads and writes a connection by its file descriptor, which never blocks. It uses raw system calls, because the Go
+// scheduler would take the processor away during a longer call, such as for an answer of 100 KB. A read or write that must
+// wait does so like the connection itself, until its deadlines. One goroutine may read while another goroutine writes.
 type socket struct {
 	raw syscall.RawConn
 	in  input

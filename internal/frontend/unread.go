@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Unread limits the bytes of answers that clients have not read yet, for all servers that share it. Beyond the
-// limit it ends the connection or the HTTP/2 stream of the answer that has waited longest. A nil Unread has no
-// limit.
+// Unread limits the bytes of answers that clients have not read yet, for all servers that share it. Beyond the limit it
+// ends the connection or the HTTP/2 stream of the answer that has waited longest. A nil Unread has no limit.
 type Unread struct {
 	limit int64
 

@@ -69,9 +69,8 @@ func Find(document, name string) (Operation, error) {
 	return Operation{string(found.Operation), found.Name, slices.Sorted(maps.Keys(fields)), text}, nil
 }
 
-// addFields adds the field names of a selection set. It includes the names in fragments, and the names of fields
-// that a directive may skip. unread marks the fragments not yet added. unknown is the name of a fragment that the
-// document lacks.
+// addFields adds the field names of a selection set. It includes the names in fragments, and the names of fields that a
+// directive may skip. unread marks the fragments not yet added. unknown is the name of a fragment that the document lacks.
 func addFields(
 	fields map[string]bool, all ast.SelectionSet, fragments ast.FragmentDefinitionList, unread map[string]bool,
 ) (unknown string) {
@@ -98,8 +97,7 @@ func addFields(
 	return ""
 }
 
-// Tokens returns the tokens of a document up to the first error, without comments and commas (GraphQL, October
-// 2021, 2.1).
+// Tokens returns the tokens of a document up to the first error, without comments and commas (GraphQL, October 2021, 2.1).
 func Tokens(document string) (tokens []string) {
 	runes := []rune(document)
 	for read := lexer.New(&ast.Source{Input: document}); ; {

@@ -29,8 +29,7 @@ func schemeStyle(s openapi.Scheme) string {
 // keyPattern matches a key in a description: a word such as Bearer, followed by a placeholder for the secret.
 var keyPattern = regexp.MustCompile(`(?i)([a-z][a-z0-9-]*(?: [a-z_]+=)?) ?["']?(?:<[^>]+>|\{[^}]+\}|\[[^\]]+\]|\$[A-Z_]+|\bYOUR[A-Z_-]+)`)
 
-// authorizationPattern matches the name of the Authorization header in a description. markdownLink matches a
-// Markdown link.
+// authorizationPattern matches the name of the Authorization header in a description. markdownLink matches a Markdown link.
 var (
 	authorizationPattern = regexp.MustCompile(`(?i)\bauthorization["'` + "`" + `]?:\s*`)
 	markdownLink         = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)

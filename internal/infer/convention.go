@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// applyLinkHeaders gives lists without visible paging the rules of a list that has a Link header, if there is one.
-// This is safe because a list ends where a response has no link. Lists whose Link header names no parameter get
-// these rules too.
+// applyLinkHeaders gives lists without visible paging the rules of a list that has a Link header, if there is one. This is
+// safe because a list ends where a response has no link. Lists whose Link header names no parameter get these rules too.
 func applyLinkHeaders(all []*list) {
 	var linked *pagination
 	for _, l := range all {

@@ -52,9 +52,8 @@ func (a *api) addCaveat(where, format string, args ...any) {
 	a.caveats = append(a.caveats, caveat{where, fmt.Sprintf(format, args...)})
 }
 
-// DrawFromDocument drafts a spec from a document. from names the document's source in the first
-// line of the file. If paths are given, the spec has only the lists at and below these paths.
-// It returns an error if no list is found.
+// DrawFromDocument drafts a spec from a document. from names the document's source in the first line of the file. If
+// paths are given, the spec has only the lists at and below these paths. It returns an error if no list is found.
 func DrawFromDocument(doc *openapi.Document, from string, paths ...string) (*Draft, error) {
 	return (&api{doc: doc, fieldLevels: maxLevels, wantedPaths: paths}).draw(from)
 }

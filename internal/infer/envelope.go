@@ -70,8 +70,7 @@ func (l *list) findAnswerTemplate() (form, missing string) {
 	return form, ""
 }
 
-// writeObject returns the template of an object that contains the rows. Its members are in the order of the
-// example.
+// writeObject returns the template of an object that contains the rows. Its members are in the order of the example.
 func (l *list) writeObject(s openapi.Schema, example *openapi.Value, inside string) (form, missing string) {
 	props := s.Properties()
 	if example != nil && example.Kind == openapi.Object {

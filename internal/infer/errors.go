@@ -237,9 +237,8 @@ var (
 
 func isSuccessWord(word string) bool { return slices.Contains(successWords, strings.ToLower(word)) }
 
-// errorConditions returns at most three conditions by which a response with a success status is an error. Most
-// lists must have the condition's member beside their rows, and no response with a single record may have the
-// member.
+// errorConditions returns at most three conditions by which a response with a success status is an error. Most lists
+// must have the condition's member beside their rows, and no response with a single record may have the member.
 func (a *api) errorConditions() (conditions []string) {
 	count := map[string]int{}
 	var order []string

@@ -1,5 +1,4 @@
-// This file finds the request header fields that matter to an API, and the response header fields that clients
-// need.
+// This file finds the request header fields that matter to an API, and the response header fields that clients need.
 
 package infer
 
@@ -15,8 +14,7 @@ import (
 	"understudy/spec"
 )
 
-// plainHeaders are request header fields that a spec need not name. They change no response or have built-in
-// handling.
+// plainHeaders are request header fields that a spec need not name. They change no response or have built-in handling.
 var plainHeaders = []string{"Accept", "Accept-Language", "Cache-Control", "If-Modified-Since", "If-None-Match", "Traceparent",
 	"X-Correlation-Id", "X-Request-Id"}
 
@@ -208,8 +206,7 @@ func isUsefulUndocumented(name string) bool {
 			"scopes", "scope"))
 }
 
-// rareRatio is the share of reads, one in this many, whose responses must have a header field. Rarer fields are
-// left out.
+// rareRatio is the share of reads, one in this many, whose responses must have a header field. Rarer fields are left out.
 const rareRatio = 20
 
 // responseHeaders returns the header fields of successful answers that clients receive, the most frequent first.

@@ -126,8 +126,7 @@ func numberedName(name string, taken map[string]bool) string {
 	}
 }
 
-// rowSchema returns the schema of a record in the kind's first list, or in its first instance if the kind has no
-// list.
+// rowSchema returns the schema of a record in the kind's first list, or in its first instance if the kind has no list.
 func (k *kind) rowSchema() openapi.Schema {
 	if len(k.lists) == 0 {
 		return k.instances[0].record

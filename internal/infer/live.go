@@ -143,8 +143,7 @@ func (l *liveList) fetchOK(ctx context.Context, at *url.URL) (*parsedAnswer, err
 	return s, err
 }
 
-// fetchAny sends a request and returns the response, whatever its status. It sends nothing after Ask has failed
-// once.
+// fetchAny sends a request and returns the response, whatever its status. It sends nothing after Ask has failed once.
 func (l *liveList) fetchAny(ctx context.Context, at *url.URL) (*parsedAnswer, error) {
 	if l.askErr != nil {
 		return nil, l.askErr
@@ -357,8 +356,7 @@ func (l *liveList) recordID(record *openapi.Value) string {
 	return id
 }
 
-// findID returns the field that holds the id of a record, and the id. It uses the field "key" only if no other
-// field fits.
+// findID returns the field that holds the id of a record, and the id. It uses the field "key" only if no other field fits.
 func (l *liveList) findID(record *openapi.Value) (field, id string) {
 	for _, name := range append(slices.Clone(idFields), foldName(singular(lastWord(l.listURL.Path)))+"id", "key") {
 		record.WalkPairs(func(key string, v *openapi.Value) {

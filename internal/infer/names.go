@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// foldName returns a name in lower case without its punctuation, so that page[size], pageSize and page_size compare
-// equal.
+// foldName returns a name in lower case without its punctuation, so that page[size], pageSize and page_size compare equal.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -97,8 +96,7 @@ var (
 	pageNumberNames = []string{"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p", "pg", "pn", "paginationpage"}
 	offsetNames     = []string{"offset", "skip", "start", "startat", "startindex", "pageoffset", "startposition", "from", "firstresult",
 		"index", "sysparmoffset", "retstart"}
-	// afterIDNames are parameters that take the id of the last record on a page; beforeIDNames take the id of the
-	// first.
+	// afterIDNames are parameters that take the id of the last record on a page; beforeIDNames take the id of the first.
 	afterIDNames = []string{"startingafter", "after", "afterid", "sinceid", "startafter", "lastid", "fromid", "marker", "pageafter",
 		"startafterid"}
 	beforeIDNames = []string{"endingbefore", "before", "beforeid", "pagebefore", "untilid", "maxid"}

@@ -83,8 +83,7 @@ func (c *pagination) setSinglePage(why string) {
 	c.rules.Page, c.rules.First = "", 0
 }
 
-// dropCursorWithoutID makes a list a single page if its cursor takes the last id but the kind's id is not a single
-// field.
+// dropCursorWithoutID makes a list a single page if its cursor takes the last id but the kind's id is not a single field.
 func (c *pagination) dropCursorWithoutID(k *kind) {
 	if c.rules.Style != "cursor" || len(k.id) == 1 {
 		return

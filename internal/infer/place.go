@@ -112,8 +112,7 @@ func (e *envelope) collectMembers(arrays *[]envelopeMember, s openapi.Schema, pr
 	}
 }
 
-// find returns the first member outside the rows that has the given type and one of the names. It tries the names
-// in order.
+// find returns the first member outside the rows that has the given type and one of the names. It tries the names in order.
 func (e *envelope) find(typ string, names ...string) *envelopeMember {
 	for _, name := range names {
 		for i, p := range e.members {
@@ -240,8 +239,7 @@ func (l *list) subject() string {
 	return last
 }
 
-// queryParam returns the first query parameter that has one of the types and one of the names. It tries the names
-// in order.
+// queryParam returns the first query parameter that has one of the types and one of the names. It tries the names in order.
 func queryParam(op *openapi.Operation, names []string, types ...string) *openapi.Param {
 	for _, name := range names {
 		for i, p := range op.Params {

@@ -106,8 +106,7 @@ func (l *liveList) noteFalseEnd(e *envelope, page *parsedAnswer) {
 	}
 }
 
-// findNextParam tries the usual parameters until a parameter leads to the next page. It reports whether it found
-// one.
+// findNextParam tries the usual parameters until a parameter leads to the next page. It reports whether it found one.
 func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) bool {
 	var names []string
 	value := ""
@@ -218,9 +217,8 @@ func (l *liveList) tryNextParam(ctx context.Context, e *envelope, rows *openapi.
 	return true
 }
 
-// isOtherPage reports whether the rows got belong to a page other than the first page, whose rows are given. A page
-// without rows is another page. Rows without distinct ids are compared as a whole, if the first page returns the
-// same rows again.
+// isOtherPage reports whether the rows got belong to a page other than the first page, whose rows are given. A page without
+// rows is another page. Rows without distinct ids are compared as a whole, if the first page returns the same rows again.
 func (l *liveList) isOtherPage(ctx context.Context, e *envelope, got, rows *openapi.Value) bool {
 	if len(got.Items) == 0 {
 		return true

@@ -40,8 +40,7 @@ func (l *liveList) describePath(s *parsedAnswer, params []liveParam) *openapi.Va
 	return newObject().Set("get", newObject().Set("parameters", all).Set("responses", responses))
 }
 
-// describeResponse returns the OpenAPI description of a response. notes are descriptions of members, by their
-// dotted names.
+// describeResponse returns the OpenAPI description of a response. notes are descriptions of members, by their dotted names.
 func (s *parsedAnswer) describeResponse(notes map[string]string) *openapi.Value {
 	headers := newObject()
 	for _, name := range slices.Sorted(maps.Keys(s.header)) {

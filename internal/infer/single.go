@@ -18,9 +18,8 @@ var riskyWords = []string{"auth", "check", "credential", "credentials", "downloa
 // versionSegment matches a path segment that is an API version.
 var versionSegment = regexp.MustCompile(`^v?\d[\d.-]*$`)
 
-// addSingleObjects adds a kind without an id for each GET that returns one object, so that the response is stored
-// as a page. A response that is not an object is passed through. seen contains the paths that other kinds already
-// use.
+// addSingleObjects adds a kind without an id for each GET that returns one object, so that the response is stored as a
+// page. A response that is not an object is passed through. seen contains the paths that other kinds already use.
 func (a *api) addSingleObjects(seen map[string]bool) {
 	taken := map[string]bool{"number": true, "search": true, "jobs": true}
 	for _, k := range a.kinds {

@@ -110,8 +110,7 @@ func (f *flowMapping) String() string {
 	return "{" + strings.Join(f.parts, ", ") + "}"
 }
 
-// writeSpec returns the text of the spec file. from names the document or the addresses from which the spec was
-// drafted.
+// writeSpec returns the text of the spec file. from names the document or the addresses from which the spec was drafted.
 func (a *api) writeSpec(from string) []byte {
 	w := &writer{}
 	w.writeLine(0, "# A spec drawn from "+understudy.Clip(from)+". Behind a line stands why it is so. What could not be told is left out.", "")

@@ -36,8 +36,7 @@ type HandlerOptions struct {
 	All func(understudy.Caller) bool
 	// Audit records each change before it is made. If Audit is nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token gives access to a request from this machine that carries it, without a person. An empty token gives no
-	// access.
+	// Token gives access to a request from this machine that carries it, without a person. An empty token gives no access.
 	Token string
 	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
 	PublicURL string
@@ -146,8 +145,7 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 // errState means that the job is in the wrong state for the request.
 var errState = errors.New("the job's state does not allow it")
 
-// explain sets the response for an error. A job in the wrong state gives status 409. Errors of the store give a
-// fixed text.
+// explain sets the response for an error. A job in the wrong state gives status 409. Errors of the store give a fixed text.
 func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 	switch {
 	case errors.Is(err, errState):
@@ -243,8 +241,7 @@ func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Reques
 	return n, nil
 }
 
-// wrapStateError turns an ErrInvalid of the runner into errState: the job is in the wrong state, but the request is
-// valid.
+// wrapStateError turns an ErrInvalid of the runner into errState: the job is in the wrong state, but the request is valid.
 func wrapStateError(err error) error {
 	if errors.Is(err, understudy.ErrInvalid) {
 		return fmt.Errorf("%w: %w", errState, err)

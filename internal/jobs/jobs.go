@@ -86,8 +86,7 @@ type Options struct {
 	Kinds   []Kind // the kinds of jobs; Runner.Add can add more
 	Workers int    // the maximum number of concurrent runs; 0 means 8
 	Memory  int64  // the maximum weight of all runs together, in bytes; 0 means 256 MiB
-	// Lease is how long a run keeps its job without heartbeats. Every run sends three heartbeats in this time. 0
-	// means 30s.
+	// Lease is how long a run keeps its job without heartbeats. Every run sends three heartbeats in this time. 0 means 30s.
 	Lease time.Duration
 	// Keep is the number of archived jobs that are kept in each state (0 means 1,000). KeepFor is how long they are
 	// kept (0 means 30 days).
@@ -101,8 +100,7 @@ type Options struct {
 	Worker string           // the name of this runner; "" means a random name
 	Now    func() time.Time // the clock; nil means time.Now
 	Rand   func() float64   // returns a random number in [0, 1) for jitter, safe for concurrent use; nil means math/rand/v2
-	// Collect runs a garbage collection. The runner calls it from time to time after heavy work. nil means
-	// runtime.GC.
+	// Collect runs a garbage collection. The runner calls it from time to time after heavy work. nil means runtime.GC.
 	Collect func()
 	Logger  *slog.Logger // nil means no log
 }

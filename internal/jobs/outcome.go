@@ -1,5 +1,4 @@
-// This file decides what happens to a job after a run. It looks at the error of the run and at why the run's
-// context ended.
+// This file decides what happens to a job after a run. It looks at the error of the run and at why the run's context ended.
 
 package jobs
 

@@ -46,9 +46,8 @@ func (r *Runner) Enqueue(ctx context.Context, jobs ...understudy.Job) ([]int64, 
 	return numbers, nil
 }
 
-// Cancel archives a waiting job at once. For a running job it ends the context of the run, in another process
-// with the next heartbeat; the job is then not retried. Errors: understudy.ErrNotFound; understudy.ErrInvalid
-// for an archived job.
+// Cancel archives a waiting job at once. For a running job it ends the context of the run, in another process with the next
+// heartbeat; the job is then not retried. Errors: understudy.ErrNotFound; understudy.ErrInvalid for an archived job.
 func (r *Runner) Cancel(ctx context.Context, number int64) error {
 	j, err := r.o.Store.CancelJob(ctx, number, r.o.Now())
 	if err != nil {

@@ -77,9 +77,8 @@ func (u *Run) Job() understudy.Job {
 	return u.job
 }
 
-// SetProgress sets how far the run has come; a total of 0 means unknown. It only changes memory; the runner
-// stores the progress at most once a second and at the end. The note is for people; at most 1 KiB of it is
-// stored.
+// SetProgress sets how far the run has come; a total of 0 means unknown. It only changes memory; the runner stores the
+// progress at most once a second and at the end. The note is for people; at most 1 KiB of it is stored.
 func (u *Run) SetProgress(done, total int64, note string) {
 	now := u.r.o.Now()
 	u.mu.Lock()
@@ -167,10 +166,9 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	return u.grow(ctx, load, bytes, nil)
 }
 
-// Weigher returns the function of one part of the run with its own weight, such as a page in transfer. The
-// function sets the memory of the part from now on, in bytes; 0 at its end. Less memory is granted at once. For
-// more memory, it waits until that memory is free or its ctx ends. While it waits, the part has nothing of the
-// new weight.
+// Weigher returns the function of one part of the run with its own weight, such as a page in transfer. The function
+// sets the memory of the part from now on, in bytes; 0 at its end. Less memory is granted at once. For more memory, it
+// waits until that memory is free or its ctx ends. While it waits, the part has nothing of the new weight.
 //
 // The first part that calls its function gets the expected weight of the job, unless Weigh was called. If ctx
 // ends first, the run must return the error, wrapped or not. The job then runs again when that memory is free;

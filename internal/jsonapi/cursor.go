@@ -10,8 +10,7 @@ import (
 	"understudy/kit/token"
 )
 
-// LoadSealingKey returns the key with which package pkg encrypts its cursors. The first call creates and stores the
-// key.
+// LoadSealingKey returns the key with which package pkg encrypts its cursors. The first call creates and stores the key.
 func LoadSealingKey(ctx context.Context, kv understudy.KV, pkg string) ([]byte, error) {
 	name := pkg + "/key"
 	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, kv, name) },

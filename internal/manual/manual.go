@@ -112,8 +112,7 @@ func (m *Manual) Page(at string) *Page {
 	return m.pages[at]
 }
 
-// ReadPicture returns a picture that pages show. If there is no picture at the path, the error wraps
-// fs.ErrNotExist.
+// ReadPicture returns a picture that pages show. If there is no picture at the path, the error wraps fs.ErrNotExist.
 func (m *Manual) ReadPicture(at string) ([]byte, error) {
 	if path.Ext(at) != ".svg" || !fs.ValidPath(at) {
 		return nil, fmt.Errorf("manual: read %s: %w", at, fs.ErrNotExist)

@@ -33,9 +33,8 @@ type Hit struct {
 	Excerpt string // the text around the first word found
 }
 
-// Search returns at most 30 sections that contain every word of the query. Sections with the most words in their
-// heading come first; then the order is that of the table of contents. A word also matches longer words that begin
-// with it.
+// Search returns at most 30 sections that contain every word of the query. Sections with the most words in their heading
+// come first; then the order is that of the table of contents. A word also matches longer words that begin with it.
 func (m *Manual) Search(query string) []Hit {
 	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return unicode.IsSpace(r) || r == '"' })
 	words = words[:min(len(words), maxQueryWords)]

@@ -56,8 +56,7 @@ type Scheme struct {
 	Text string // the description of the scheme
 }
 
-// Operation is a GET operation. Answer, Type, Example and Headers are set only if the operation has a JSON
-// response.
+// Operation is a GET operation. Answer, Type, Example and Headers are set only if the operation has a JSON response.
 type Operation struct {
 	Path        string // the path, beginning with Document.Base, with {variables}
 	ID          string // the operationId

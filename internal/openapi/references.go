@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// OpenFunc returns the content of a file to which a document refers. name is relative to the folder of the
-// document.
+// OpenFunc returns the content of a file to which a document refers. name is relative to the folder of the document.
 type OpenFunc func(name string) ([]byte, error)
 
 // Limits for the references of a document. maxPath, in bytes, ends a sequence of files in which each file refers to

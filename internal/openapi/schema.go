@@ -195,8 +195,7 @@ func (s Schema) Variants(left *int) (all []Schema) {
 }
 
 // subtypes returns the schemas in the discriminator mapping of a part. If some of these schemas are among the parts
-// before it, the type is already narrowed. subtypes then returns only those schemas that contain all of these
-// parts.
+// before it, the type is already narrowed. subtypes then returns only those schemas that contain all of these parts.
 func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
 	var own []*Value
 	part.Get("discriminator").Get("mapping").WalkPairs(func(_ string, to *Value) {
@@ -211,8 +210,7 @@ func (d *Document) subtypes(part *Value, before []*Value) (all []*Value) {
 	})
 }
 
-// variantList is a cached result of Variants. cost is the number of schemas that were visited to compute the
-// result.
+// variantList is a cached result of Variants. cost is the number of schemas that were visited to compute the result.
 type variantList struct {
 	all  []Schema
 	cost int

@@ -31,8 +31,7 @@ const batchPath = "/-/batch"
 const (
 	maxBatch     = 100       // the maximum number of requests in a batch
 	maxBatchBody = 256 << 10 // the maximum size of the request body, in bytes
-	// the maximum number of requests of a batch processed at once; their responses wait in memory until they are
-	// sent
+	// the maximum number of requests of a batch processed at once; their responses wait in memory until they are sent
 	maxBatchAtOnce = 16
 	maxBatchReply  = 8 << 20  // the maximum size of the response to one request, in bytes
 	maxBatchBytes  = 32 << 20 // the maximum size of the responses of a batch together, in bytes
@@ -160,8 +159,7 @@ var batchFields = map[string]bool{
 	"Accept-Encoding": false, "Content-Encoding": false, "Content-Length": false, "Content-Type": false, "Expect": false, "Range": false,
 }
 
-// request returns one request of the batch. It has the batch's credential and the header fields that reverse
-// proxies added.
+// request returns one request of the batch. It has the batch's credential and the header fields that reverse proxies added.
 func (v batch) request(one *batchRequest) (*http.Request, error) {
 	if !strings.HasPrefix(one.Path, "/") || strings.HasPrefix(one.Path, "/-/") || strings.ContainsAny(one.Path, " #") {
 		return nil, fmt.Errorf("proxy: %w: path: want a path of the API, with its query", understudy.ErrInvalid)

@@ -37,12 +37,11 @@ const (
 	drainTime = time.Second
 )
 
-// decideClose sets "Connection: close" before the header is sent, if the connection must end. The bytes after a
-// request are read as the next request. So the connection must end wherever a proxy in front of this server may see
-// another end of the request. This is so after an HTTP/1.0 request, whose Transfer-Encoding net/http ignores, and
-// after a chunked body, whose Content-Length is not visible here (RFC 9112, 6.1). It is also so after a request
-// line that is not of this API, and after an unread body that is long, of unknown length, or waits for 100
-// (Continue).
+// decideClose sets "Connection: close" before the header is sent, if the connection must end. The bytes after a request
+// are read as the next request. So the connection must end wherever a proxy in front of this server may see another end
+// of the request. This is so after an HTTP/1.0 request, whose Transfer-Encoding net/http ignores, and after a chunked
+// body, whose Content-Length is not visible here (RFC 9112, 6.1). It is also so after a request line that is not of
+// this API, and after an unread body that is long, of unknown length, or waits for 100 (Continue).
 func (v *exchange) decideClose() {
 	r := v.r
 	unread := r.ContentLength != 0 && !v.read

@@ -113,8 +113,7 @@ func (v *exchange) failure(err error) access.Failure {
 	return f
 }
 
-// ownFailure returns the error response for an error that the proxy itself produced. own is false for any other
-// error.
+// ownFailure returns the error response for an error that the proxy itself produced. own is false for any other error.
 func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
@@ -207,8 +206,7 @@ func message(err error) string {
 	return "upstream unavailable; " + understudy.ExplainNoStoredAnswer(err)
 }
 
-// textAfter returns the text that follows the text of kind in an error. The text before it contains names of our
-// packages.
+// textAfter returns the text that follows the text of kind in an error. The text before it contains names of our packages.
 func textAfter(err, kind error) string {
 	_, text, ok := strings.Cut(err.Error(), kind.Error()+": ")
 	if !ok {

@@ -32,8 +32,7 @@ const (
 // HookOptions are the settings of the handler for status callbacks. Only PublicURL may be empty.
 type HookOptions struct {
 	Sources []*spec.Source
-	// PublicURL is the address that upstream calls, without path and trailing slash. The signature of a callback
-	// covers it.
+	// PublicURL is the address that upstream calls, without path and trailing slash. The signature of a callback covers it.
 	PublicURL string
 	// Secret returns the current secret of a source. It is called for each callback.
 	Secret func(source string) understudy.Secret

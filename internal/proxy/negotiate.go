@@ -62,8 +62,7 @@ func negotiate(lines []string) (best form, must bool) {
 	return best, identity == 0 || identity < 0 && star == 0
 }
 
-// weight returns the q parameter in thousandths. It returns 1000 if there is no q parameter, and 0 if it is
-// malformed.
+// weight returns the q parameter in thousandths. It returns 1000 if there is no q parameter, and 0 if it is malformed.
 func weight(params string) int {
 	for params != "" {
 		var param string

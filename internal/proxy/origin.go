@@ -229,8 +229,7 @@ func parseIPv4(host string) (at netip.Addr, ok bool) {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(all)))), true
 }
 
-// replaceOrigins replaces this port's address in a body with upstream's. ours is the address with a quote before
-// it.
+// replaceOrigins replaces this port's address in a body with upstream's. ours is the address with a quote before it.
 func (p *Proxy) replaceOrigins(body, ours []byte) []byte {
 	out := make([]byte, 0, len(body)+len(body)/16)
 	for {

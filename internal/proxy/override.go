@@ -193,8 +193,7 @@ func overridesOfJSON(text []byte) (methods []string) {
 	}
 }
 
-// readOverrides reads a JSON value. If it is an object, readOverrides returns the methods that its members
-// name.
+// readOverrides reads a JSON value. If it is an object, readOverrides returns the methods that its members name.
 func readOverrides(in *json.Decoder) (methods []string, err error) {
 	open, err := in.Token()
 	if _, opens := open.(json.Delim); !opens {
@@ -223,9 +222,8 @@ func readOverrides(in *json.Decoder) (methods []string, err error) {
 	return methods, err
 }
 
-// isMethodParam reports whether a parameter names another method: _method, _HttpMethod, httpMethod, !method,
-// _method[]. Parameters named method or http_method do not count, because many APIs have such parameters with
-// another meaning.
+// isMethodParam reports whether a parameter names another method: _method, _HttpMethod, httpMethod, !method, _method[].
+// Parameters named method or http_method do not count, because many APIs have such parameters with another meaning.
 func isMethodParam(name string) bool {
 	name, _, _ = strings.Cut(name, "\x00") // some frameworks end a name at a NUL byte, as C does
 	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")

@@ -60,10 +60,9 @@ func setRate(v *exchange, r understudy.Rate, now time.Time) {
 	}
 }
 
-// setSourceRate sets the header fields with the limits that upstream announced. Only a caller that sees everything
-// and whose credential has no rate of its own gets them: they would show other callers whether hidden data was
-// requested. If upstream announces its limits in response bodies, only the body counts, because the number counted
-// here may differ.
+// setSourceRate sets the header fields with the limits that upstream announced. Only a caller that sees everything and
+// whose credential has no rate of its own gets them: they would show other callers whether hidden data was requested. If
+// upstream announces its limits in response bodies, only the body counts, because the number counted here may differ.
 func setSourceRate(v *exchange) {
 	src := v.proxy.o.Source
 	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.isWhole() {

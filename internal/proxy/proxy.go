@@ -112,15 +112,13 @@ type Options struct {
 	Audit Auditor
 	// Lists limits how many lists are made at once, by credential. Other list requests wait. nil means no limit.
 	Lists *limiter.Limiter
-	// Unread counts the memory of responses until clients have read them. If Unread is nil, this memory is not
-	// counted.
+	// Unread counts the memory of responses until clients have read them. If Unread is nil, this memory is not counted.
 	Unread Unread
 	// Text parses understudy.q for a caller. It returns the query for the store, and a filter for the hits (nil
 	// means all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. If Text is nil, text
 	// search is not available.
 	Text func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
-	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any
-	// number.
+	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any number.
 	LastChange func(ctx context.Context, source string) (int64, error)
 	Health     http.Handler   // answers /-/health; nil means that the path has status 404
 	MaxBody    int64          // maximum size of the body of a write in bytes; 0 means 1 MiB
@@ -469,8 +467,7 @@ func (v *exchange) findTarget(header understudy.Query) (*spec.Target, error) {
 	return t, nil
 }
 
-// withHeader returns a target whose key includes header fields. Media content has one type, so Accept is left out
-// for it.
+// withHeader returns a target whose key includes header fields. Media content has one type, so Accept is left out for it.
 func withHeader(t *spec.Target, header understudy.Query) (*spec.Target, error) {
 	if t.Media != nil {
 		header = header.Remove(func(p understudy.Param) bool { return p.Name == "Accept" })

@@ -228,9 +228,8 @@ func (l *freshLimiter) allow(caller, uri string, now time.Time) bool {
 	return true
 }
 
-// replaceRefusal turns the refusal of a path that the spec does not name into upstream's own error. It does so
-// for paths that differ from a known path only in case, slashes or ;parameters, because upstream would not find
-// them either.
+// replaceRefusal turns the refusal of a path that the spec does not name into upstream's own error. It does so for paths
+// that differ from a known path only in case, slashes or ;parameters, because upstream would not find them either.
 func replaceRefusal(t *spec.Target, err error) error {
 	if t.NearMiss && errors.Is(err, understudy.ErrForbidden) {
 		return fmt.Errorf("proxy: %w", access.ErrNoPath)

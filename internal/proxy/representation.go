@@ -140,8 +140,7 @@ func (p *Proxy) compress(body []byte, in form) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// gzipWriters is a pool of gzip encoders, of 0.7 MB each. They use the same level as the mirror's compressed
-// bodies.
+// gzipWriters is a pool of gzip encoders, of 0.7 MB each. They use the same level as the mirror's compressed bodies.
 var gzipWriters = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // cannot fail, because the level is valid
 	return w

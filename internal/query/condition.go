@@ -10,8 +10,7 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Test is a condition on a value. It is safe for concurrent use. A missing value can match only Contains,
-// Digits and Not.
+// Test is a condition on a value. It is safe for concurrent use. A missing value can match only Contains, Digits and Not.
 type Test interface {
 	Match(v Value) bool
 }
@@ -28,8 +27,7 @@ type Present struct{}
 // Match reports whether the value is present.
 func (Present) Match(v Value) bool { return !v.IsNull() && string(v.raw) != `""` }
 
-// OneOf matches a value that is one of the texts, or begins with one of the prefixes. No text or prefix may be
-// empty.
+// OneOf matches a value that is one of the texts, or begins with one of the prefixes. No text or prefix may be empty.
 type OneOf struct{ Texts, Prefixes []string }
 
 // Match compares the whole value with the texts, and its beginning with the prefixes.
@@ -50,8 +48,7 @@ func (t OneOf) Match(v Value) bool {
 	return false
 }
 
-// Contains matches a value that contains this text. Null counts as the empty text, as in the providers' own
-// filters.
+// Contains matches a value that contains this text. Null counts as the empty text, as in the providers' own filters.
 type Contains string
 
 // Match searches for the text in the value.
@@ -174,9 +171,8 @@ func (t Any) Match(v Value) bool {
 	return false
 }
 
-// Elements matches an array that contains one of the texts, or all of them. If an element is an object, its member
-// with the dotted name Member is compared. A value that is not an array counts as an array with one element. No
-// text may be empty.
+// Elements matches an array that contains one of the texts, or all of them. If an element is an object, its member with the
+// dotted name Member is compared. A value that is not an array counts as an array with one element. No text may be empty.
 type Elements struct {
 	Member   string
 	Texts    []string

@@ -119,9 +119,8 @@ func (d Decimal) Key(most int) []byte {
 	return append(key[:min(len(key), most-1)], 0xff)
 }
 
-// Range matches decimals between From and To. If From or To is nil, there is no limit on that side. If Exclusive is
-// true, From and To themselves do not match. If Negated is true, the sign of the value is changed before the
-// comparison.
+// Range matches decimals between From and To. If From or To is nil, there is no limit on that side. If Exclusive is true,
+// From and To themselves do not match. If Negated is true, the sign of the value is changed before the comparison.
 type Range struct {
 	From, To           *Decimal
 	Exclusive, Negated bool

@@ -107,8 +107,7 @@ type SearchHit struct {
 	URL    string   `json:"url,omitempty"`   // the path of the record's page in the viewer; "" without an ID
 	Exact  bool     `json:"exact,omitempty"` // whether the search text is this record's id; such a hit comes first
 	Clock  UnixTime `json:"at,omitzero"`     // the time of the record; 0 if there is none or the role does not see it
-	// Body is the record as the role sees it: hidden values are null, and masked values are masked. It must not be
-	// changed.
+	// Body is the record as the role sees it: hidden values are null, and masked values are masked. It must not be changed.
 	Body     json.RawMessage `json:"record"`
 	Snippets []SearchSnippet `json:"snippets,omitempty"`
 	// Notes and Handled are what people wrote on the record, for callers that may see it.

@@ -18,8 +18,7 @@ type Field struct {
 	from, path string
 }
 
-// FieldOf returns the field of a spec. A field that shows the record's root gets its value from the record's
-// URL.
+// FieldOf returns the field of a spec. A field that shows the record's root gets its value from the record's URL.
 func FieldOf(f *spec.Field) Field {
 	one := Field{Name: f.Name, Type: f.Type}
 	if f.RootPath() != "" {
@@ -78,8 +77,7 @@ func (v Value) IsString() bool { return v.kind == jsonspan.String }
 // IsStringOrNumber reports whether the value is a string or a number.
 func (v Value) IsStringOrNumber() bool { return v.kind == jsonspan.String || v.kind == jsonspan.Number }
 
-// Text returns the value as text: a string decoded, an object or array as JSON, and a missing value as the
-// empty text.
+// Text returns the value as text: a string decoded, an object or array as JSON, and a missing value as the empty text.
 func (v Value) Text() string {
 	return jsonspan.Text(v.raw, jsonspan.Value{Kind: v.kind, End: len(v.raw)})
 }

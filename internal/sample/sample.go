@@ -42,9 +42,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// OneIn returns a function that reports whether to run the next case of a test. The test calls it before each case.
-// It chooses one case in n by Seed, or all cases if UNDERSTUDY_PROVE is set. Only one goroutine may call the
-// function.
+// OneIn returns a function that reports whether to run the next case of a test. The test calls it before each case. It
+// chooses one case in n by Seed, or all cases if UNDERSTUDY_PROVE is set. Only one goroutine may call the function.
 func OneIn(t testing.TB, n int) func() bool {
 	t.Helper()
 	if IsFullRun() {

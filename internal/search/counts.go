@@ -180,8 +180,7 @@ func (v *execution) settleCounts() {
 	}
 }
 
-// countInStore replaces incomplete counts by counts of the store, if the store can count exactly what the caller
-// sees.
+// countInStore replaces incomplete counts by counts of the store, if the store can count exactly what the caller sees.
 func (v *aggregation) countInStore(ctx context.Context, end time.Time, out *answer) error {
 	plan := v.q.Plan()
 	if len(plan) != 1 || !v.canCountInStore() {

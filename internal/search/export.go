@@ -29,11 +29,10 @@ func (s *Searcher) exportNote(ctx context.Context, c understudy.Caller, a query.
 	return s.incompleteNote(ctx, q.Views)
 }
 
-// Export calls each with every match as the caller sees it, newest first. The sort "oldest" reverses the order;
-// other sorts return ErrInvalid. A hit is valid until each returns. If each returns an error, the export ends with
-// that error. idle is called from time to time while nothing matches. An export has no time limit. It ends when the
-// store yields nothing for too long, when the caller's policy changes, and when the caller's grant ends. n is the
-// number of exported matches.
+// Export calls each with every match as the caller sees it, newest first. The sort "oldest" reverses the order; other sorts
+// return ErrInvalid. A hit is valid until each returns. If each returns an error, the export ends with that error. idle is
+// called from time to time while nothing matches. An export has no time limit. It ends when the store yields nothing for
+// too long, when the caller's policy changes, and when the caller's grant ends. n is the number of exported matches.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error,
 	idle func() error) (n int64, err error) {
 	q, o, err := s.readExport(c, &a)

@@ -113,8 +113,7 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	return &v.result, nil
 }
 
-// incompleteNote returns a sentence that names the kinds whose records are not all stored, or "" if all kinds are
-// complete.
+// incompleteNote returns a sentence that names the kinds whose records are not all stored, or "" if all kinds are complete.
 func (s *Searcher) incompleteNote(ctx context.Context, views []*lang.KindView) string {
 	if s.o.Completeness == nil {
 		return ""
@@ -230,9 +229,8 @@ func (s *Searcher) newHit(caller understudy.Caller, q *lang.BoundQuery, c *lang.
 	return h, nil
 }
 
-// setUses gives the view a function that reports whether a phone number of ours is in use. The function looks for a
-// record that names the number. If a row rule hides records from the caller, the view gets the reason why it cannot
-// tell.
+// setUses gives the view a function that reports whether a phone number of ours is in use. The function looks for a record
+// that names the number. If a row rule hides records from the caller, the view gets the reason why it cannot tell.
 func (s *Searcher) setUses(c understudy.Caller, src *spec.Source, view *lang.KindView) {
 	why, used := "", view.Kind.UsedIn
 	for _, name := range used {

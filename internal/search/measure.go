@@ -147,9 +147,8 @@ func (m *measure) groupByTime(name string) error {
 	return nil
 }
 
-// resolveField returns the field that a name means in each kind where fits accepts the field. It leaves the other
-// kinds out. fits decides by the spec, not by what the caller sees. known lists the names that the error message
-// suggests.
+// resolveField returns the field that a name means in each kind where fits accepts the field. It leaves the other kinds
+// out. fits decides by the spec, not by what the caller sees. known lists the names that the error message suggests.
 func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(*lang.KindView, *spec.Field) bool,
 	known func() []string) (map[*lang.KindView]string, error) {
 	there := m.viewsWith(func(s *lang.KindView) bool { f, several := s.Field(name); return f != nil || len(several) > 0 })

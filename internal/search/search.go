@@ -222,8 +222,7 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 	return v
 }
 
-// visibleFields returns a view with only the fields that a caller sees. The view is computed once for each role and
-// kind.
+// visibleFields returns a view with only the fields that a caller sees. The view is computed once for each role and kind.
 func (s *Searcher) visibleFields(c understudy.Caller, src *spec.Source, k *spec.Kind) *lang.KindView {
 	key := seenKey{c.Role(), k}
 	kept, ok := s.visible.Load(key)

@@ -280,8 +280,7 @@ func (a *facets) facet(name string) *query.SearchFacet {
 	return a.by[name]
 }
 
-// answer returns the facets: first kinds, then fields by name, then times. If broken is true, the counts are
-// incomplete.
+// answer returns the facets: first kinds, then fields by name, then times. If broken is true, the counts are incomplete.
 func (a *facets) answer(broken bool) *answer {
 	names, last := []string{lang.KindName}, []string{"month", "day"}
 	for _, name := range slices.Sorted(maps.Keys(a.by)) {

@@ -19,8 +19,7 @@ import (
 // formCSV is the CSV format, which only sums support.
 const formCSV = "csv"
 
-// answerSum answers a request for a sum. CSV cannot say that values are missing, so an incomplete sum in CSV is an
-// error.
+// answerSum answers a request for a sum. CSV cannot say that values are missing, so an incomplete sum in CSV is an error.
 func (h *handler) answerSum(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	q, form, err := readSum(r)
 	if err != nil {

@@ -1,5 +1,4 @@
-// This file remembers in which browsers a person has signed in, so that wrong passwords there are counted
-// separately.
+// This file remembers in which browsers a person has signed in, so that wrong passwords there are counted separately.
 
 package signin
 

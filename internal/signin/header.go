@@ -23,8 +23,7 @@ type Header struct {
 	Now        func() time.Time
 }
 
-// headerLasts is how long the identity is valid that a reverse proxy has stated. It matters for requests that stay
-// open.
+// headerLasts is how long the identity is valid that a reverse proxy has stated. It matters for requests that stay open.
 const headerLasts = time.Hour
 
 // Identify returns the person whom the proxy names. Errors: ErrUnauthorized if no trusted proxy sent the

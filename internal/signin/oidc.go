@@ -82,8 +82,7 @@ func (p *Provider) Host() string {
 	return u.Host
 }
 
-// Begin redirects a browser to the provider. After the sign-in the browser continues at the path back. Errors:
-// ErrProvider.
+// Begin redirects a browser to the provider. After the sign-in the browser continues at the path back. Errors: ErrProvider.
 func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) error {
 	ctx, cancel := providerContext(r.Context())
 	defer cancel()
@@ -143,8 +142,7 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity,
 	return who, f.Back, err
 }
 
-// readClaims returns the claims of the id token, and those claims of the provider's user info that the id token
-// lacks.
+// readClaims returns the claims of the id token, and those claims of the provider's user info that the id token lacks.
 func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce string) (map[string]json.RawMessage, error) {
 	raw, _ := token.Extra("id_token").(string)
 	known := p.known.Load()
@@ -216,8 +214,7 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 	return who, nil
 }
 
-// role returns the role of a session. ok is false if the session belongs to another provider or its person has no
-// role.
+// role returns the role of a session. ok is false if the session belongs to another provider or its person has no role.
 func (p *Provider) role(s *Session) (role string, ok bool) {
 	if s.With != p.with() || p.Taken(s.Name) {
 		return "", false

@@ -109,8 +109,7 @@ func hasEnded(s *Session, now time.Time) bool {
 	return now.Sub(s.Seen) >= IdleEnd || now.Sub(s.Made) >= AbsoluteEnd
 }
 
-// Begin creates a session and returns its token. The token cannot be read again later. Errors: ErrTooMany,
-// ErrNotStored.
+// Begin creates a session and returns its token. The token cannot be read again later. Errors: ErrTooMany, ErrNotStored.
 func (s *Sessions) Begin(ctx context.Context, of Session) (token string, err error) {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // rand.Read never fails
@@ -161,8 +160,7 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 	if _, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(token)); err != nil {
 		return found, false
 	}
-	// A caller can't choose a token whose digest begins like a known digest (see package callers), so a map lookup
-	// is safe.
+	// A caller can't choose a token whose digest begins like a known digest (see package callers), so a map lookup is safe.
 	d, now := sha256.Sum256(raw[:]), s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,8 +49,7 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 }
 
-// save stores what is newer in memory than in the store: positions in the changes, and when owners made their last
-// request.
+// save stores what is newer in memory than in the store: positions in the changes, and when owners made their last request.
 func (b *Book) save(ctx context.Context) {
 	for _, e := range b.entries() {
 		e.mu.Lock()

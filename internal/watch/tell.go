@@ -101,8 +101,7 @@ func (b *Book) sendNext(ctx context.Context, p *Policy, e *entry) (n int64, err 
 	})
 }
 
-// chooseBatch returns the matches of the next message. It saves their number first, so that a retry sends the same
-// message.
+// chooseBatch returns the matches of the next message. It saves their number first, so that a retry sends the same message.
 func (b *Book) chooseBatch(ctx context.Context, e *entry) (batch []match, err error) {
 	e.mu.Lock()
 	n, pending, channel := e.kept.Batch, slices.Clone(e.kept.Pending), e.kept.To.Channel

@@ -53,8 +53,7 @@ type Sender struct {
 	now       func() time.Time
 }
 
-// CheckURL returns an error if a webhook's address is not permitted, as far as this is known without resolving its
-// name.
+// CheckURL returns an error if a webhook's address is not permitted, as far as this is known without resolving its name.
 func CheckURL(address string, private bool) error {
 	u, err := url.Parse(address)
 	switch {
@@ -113,9 +112,8 @@ func New(o Options) (*Sender, error) {
 	return &Sender{url: o.URL, signature: signature, now: o.Now, client: NewClient(Guard(o.AllowPrivate), headerTimeout)}, nil
 }
 
-// NewClient returns an HTTP client for Post. It connects to an address only if permitted returns nil for the
-// address. It waits at most firstByte for the header of an answer; 0 means no separate limit. It does not follow
-// redirects.
+// NewClient returns an HTTP client for Post. It connects to an address only if permitted returns nil for the address.
+// It waits at most firstByte for the header of an answer; 0 means no separate limit. It does not follow redirects.
 func NewClient(permitted func(network, address string, c syscall.RawConn) error, firstByte time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: permitted}
 	return &http.Client{
@@ -137,8 +135,7 @@ func (s *Sender) Close() { s.client.CloseIdleConnections() }
 type Answer struct {
 	Status int           // the HTTP status of the answer; 0 if there was none
 	Wait   time.Duration // the pause that the receiver requests before the next attempt, at most an hour
-	// Text is the beginning of the answer's body in printable characters. It comes from the receiver and is not
-	// trusted.
+	// Text is the beginning of the answer's body in printable characters. It comes from the receiver and is not trusted.
 	Text string
 }
 

@@ -1,5 +1,4 @@
-// World: records that must not be found, with marks in every field, and a
-// mirror of them.
+// World: records that must not be found, with marks in every field, and a mirror of them.
 
 // Package accesstest is a small world for tests of row rules: of every kind of
 // a spec one record that roles may find, and one that is marked all over.
@@ -33,12 +32,10 @@ const (
 	account   = "AC99999999999999999999999999999999"
 )
 
-// Marks are what stands in hidden records alone: none of it may be in an
-// answer.
+// Marks are what stands in hidden records alone: none of it may be in an answer.
 var Marks = []string{Mark, marked[1:], "998877", "99999999999999999999"}
 
-// World is a spec's kinds with two records each, and a mirror that has them. It
-// is safe for concurrent use.
+// World is a spec's kinds with two records each, and a mirror that has them. It is safe for concurrent use.
 type World struct {
 	Source *spec.Source
 	Now    time.Time
@@ -166,8 +163,7 @@ func (w *World) value(k *spec.Kind, f *spec.Field, hidden bool) any {
 	return "plain"
 }
 
-// Newest looks records up as a store would: the open ones, and the hidden ones
-// when they are held.
+// Newest looks records up as a store would: the open ones, and the hidden ones when they are held.
 func (w *World) Newest(_, kind, id string) *understudy.Record {
 	body := w.Body(kind, id)
 	if body == nil || id == w.Hidden(kind) && !w.Held {
@@ -179,8 +175,7 @@ func (w *World) Newest(_, kind, id string) *understudy.Record {
 // Own says which number is one of ours.
 func (w *World) Own(_, number string) bool { return number == access.Number(OwnNumber) }
 
-// Gate is a gate over the world with roles that find some records alone, by the
-// rule's name. All see every field.
+// Gate is a gate over the world with roles that find some records alone, by the rule's name. All see every field.
 func (w *World) Gate(rules map[string]access.RowRules) (*access.Gate, error) {
 	return w.GateAt(rules, func() time.Time { return w.Now })
 }
@@ -251,8 +246,7 @@ func (w *World) Answer(_ context.Context, a request.Request) (*request.Response,
 	return answer, nil
 }
 
-// list writes both records, those of a local query alone when there is one, under the
-// record the path names.
+// list writes both records, those of a local query alone when there is one, under the record the path names.
 func (w *World) list(p *understudy.Page, a request.Request) {
 	t := a.Target
 	var rows [][]byte
@@ -294,8 +288,7 @@ func (w *World) list(p *understudy.Page, a request.Request) {
 	p.Body = out.Bytes()
 }
 
-// Write notes a write and answers it with the record its path names, a new one
-// that is marked when it names none.
+// Write notes a write and answers it with the record its path names, a new one that is marked when it names none.
 func (w *World) Write(_ context.Context, write request.Write) (*request.Response, error) {
 	w.mu.Lock()
 	w.Sent = append(w.Sent, write)
@@ -321,8 +314,7 @@ func (w *World) Open(_ context.Context, a request.MediaRequest) (*request.MediaR
 		ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// Marked is the first mark in a text, "" when there is none; what was asked for
-// may be in it.
+// Marked is the first mark in a text, "" when there is none; what was asked for may be in it.
 func Marked(text string, asked ...string) string {
 	for _, a := range asked {
 		text = strings.ReplaceAll(text, a, "ASKED")

@@ -71,8 +71,7 @@ func Task(env func(string) (string, bool), limit int64) func(ctx context.Context
 	}
 }
 
-// percentFor returns the GOGC percentage that leaves room for garbageRoom bytes above a live heap of the given
-// size.
+// percentFor returns the GOGC percentage that leaves room for garbageRoom bytes above a live heap of the given size.
 func percentFor(live uint64) int {
 	return int(min(max(garbageRoom*100/max(live, 1<<20), minPercent), maxPercent))
 }

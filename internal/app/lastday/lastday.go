@@ -16,8 +16,7 @@ const (
 	// valueName is the name under which the counts of the hours are stored.
 	valueName = "lastday"
 	hours     = 24
-	// saveInterval is the time between two saves of the counts. If the process is killed, the counts of this time
-	// are lost.
+	// saveInterval is the time between two saves of the counts. If the process is killed, the counts of this time are lost.
 	saveInterval = time.Minute
 	saveTimeout  = 5 * time.Second
 )

@@ -1,5 +1,4 @@
-// Package lookups tells row rules which phone numbers belong to the account, and what the newest version of a
-// record is.
+// Package lookups tells row rules which phone numbers belong to the account, and what the newest version of a record is.
 package lookups
 
 import (

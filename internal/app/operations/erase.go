@@ -121,8 +121,7 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 	return nil
 }
 
-// Run adds a job when records were scheduled. It waits for more records first, because each job reads the whole
-// file.
+// Run adds a job when records were scheduled. It waits for more records first, because each job reads the whole file.
 func (h *Eraser) Run(ctx context.Context) error {
 	if w, err := h.DB.Eraser.CountWaiting(ctx); err != nil || w.Records > 0 {
 		h.Notify() // an earlier process may have ended before its job ran
@@ -148,8 +147,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 	}
 }
 
-// Erase schedules records in the running application and starts a job at once, because the caller waits for the
-// receipt.
+// Erase schedules records in the running application and starts a job at once, because the caller waits for the receipt.
 func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := h.List(ctx, e)
 	if err == nil && got.Receipt != nil {

@@ -117,8 +117,7 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	return target{source: src, kind: name, id: id}, nil
 }
 
-// isRecord reports whether the purge removes a record: it names the record's id, its path or the path of its media
-// content.
+// isRecord reports whether the purge removes a record: it names the record's id, its path or the path of its media content.
 func (a *target) isRecord() bool {
 	return a.id != "" && (a.target == nil || a.target.Instance != nil || a.target.Media != nil)
 }

@@ -70,8 +70,7 @@ func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) 
 	return at, err
 }
 
-// Index returns how many records the indexes have. If anew is true, it empties them first, so that they are built
-// again.
+// Index returns how many records the indexes have. If anew is true, it empties them first, so that they are built again.
 func (h *Indexer) Index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
 	if anew {
 		if err := h.DB.Index.Clear(ctx); err != nil {

@@ -112,8 +112,7 @@ func (r *Recorder) Taking() *Taking {
 	return &t
 }
 
-// Handler wraps a handler. While a CPU profile is being taken, it resets the labels of the goroutine after each
-// request.
+// Handler wraps a handler. While a CPU profile is being taken, it resets the labels of the goroutine after each request.
 func (r *Recorder) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !r.IsCPUProfiled() {
@@ -259,8 +258,7 @@ func compareAllocs(before, after *profile.Profile, took time.Duration) (*profile
 	return p, err
 }
 
-// addScaled returns the profile after plus the profile before, whose values are multiplied by ratios. It changes
-// before.
+// addScaled returns the profile after plus the profile before, whose values are multiplied by ratios. It changes before.
 func addScaled(before, after *profile.Profile, ratios []float64) (*profile.Profile, error) {
 	if err := before.ScaleN(ratios); err != nil {
 		return nil, fmt.Errorf("profile: compare: %w", err)

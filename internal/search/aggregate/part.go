@@ -150,8 +150,7 @@ func (p *Part) rowKey(row int32) (k key) {
 	return k
 }
 
-// findGroup returns the group of a row and creates it if needed. It returns nil if there are already maxGroups
-// groups.
+// findGroup returns the group of a row and creates it if needed. It returns nil if there are already maxGroups groups.
 func (p *Part) findGroup(row int32) *group {
 	k := p.rowKey(row)
 	if p.lastGroup != nil && p.lastKey == k {

@@ -40,8 +40,7 @@ type Watch struct {
 	follower  RecordFollower
 }
 
-// Table stores the columns of a kind, with one row per record. Its lock guards the columns and everything that
-// reads them.
+// Table stores the columns of a kind, with one row per record. Its lock guards the columns and everything that reads them.
 type Table struct {
 	sync.Mutex
 	Source string
@@ -179,8 +178,7 @@ func (t *Table) VisitRows(yield func(row int32) bool) {
 	}
 }
 
-// VisitRecords calls yield with every record and its row until yield returns false. The caller must hold the
-// table's lock.
+// VisitRecords calls yield with every record and its row until yield returns false. The caller must hold the table's lock.
 func (t *Table) VisitRecords(yield func(record int64, row int32) bool) {
 	for n, page := range t.pages {
 		for i, row := range page {

@@ -27,8 +27,7 @@ const (
 	workTime        = 10 * time.Minute
 	recordsPerBatch = 256  // the number of records that are added under one lock
 	changesPerRead  = 1000 // how many changes are read at once
-	// the number of unread changes after which the table is reset, because reading more changes one by one takes
-	// too long
+	// the number of unread changes after which the table is reset, because reading more changes one by one takes too long
 	maxChanges = 50_000
 )
 
@@ -148,8 +147,7 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 	}
 }
 
-// readAfter returns the number of the change after which changes must be read. The caller must hold the table's
-// lock.
+// readAfter returns the number of the change after which changes must be read. The caller must hold the table's lock.
 func (t *Table) readAfter() int64 {
 	from := t.progress.change
 	for w := range t.watchers {

@@ -9,8 +9,7 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// valueTable assigns codes to values, starting with 1. A value without records is deleted at once and its code is
-// reused.
+// valueTable assigns codes to values, starting with 1. A value without records is deleted at once and its code is reused.
 type valueTable struct {
 	raw     []string // the values as JSON, by code
 	text    []string // the values as text, by code

@@ -70,9 +70,8 @@ func (b *Binder) dropNumbers(n *Node, scope []*KindView) *Node {
 	return &changed
 }
 
-// dropNumber decides about digits that may be a phone number or a word. If no searched kind has a phone number that
-// could match, it returns the tree with the word only. So a role that sees no phone numbers can search for digits
-// as a word.
+// dropNumber decides about digits that may be a phone number or a word. If no searched kind has a phone number that could
+// match, it returns the tree with the word only. So a role that sees no phone numbers can search for digits as a word.
 func dropNumber(tree *Node, scope []*KindView) *Node {
 	number, words := tree.Number()
 	if number == nil || number.at != number.Values[0].at { // the user wrote the condition number: explicitly

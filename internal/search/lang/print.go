@@ -14,8 +14,7 @@ func (n *Node) String() string {
 	return b.String()
 }
 
-// print writes a node that lies below the operator around. It writes parentheses if the node's operator binds less
-// tightly.
+// print writes a node that lies below the operator around. It writes parentheses if the node's operator binds less tightly.
 func (n *Node) print(b *strings.Builder, around op) {
 	switch n.Op {
 	case opAnd, OpOr:

@@ -1,5 +1,4 @@
-// This file makes the store queries for a bound query. They find at least every match, and each found record is
-// tested.
+// This file makes the store queries for a bound query. They find at least every match, and each found record is tested.
 
 package lang
 

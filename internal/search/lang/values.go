@@ -228,8 +228,7 @@ func (p *parser) parseNumber() string {
 	return p.text[at:p.pos]
 }
 
-// parsePhone parses a phone number, or its beginning if a star follows. It leaves out marks that records do not
-// contain.
+// parsePhone parses a phone number, or its beginning if a star follows. It leaves out marks that records do not contain.
 func (p *parser) parsePhone() (text string, prefix bool) {
 	text = marks.Replace(p.parseNumber())
 	if prefix = p.takeStar(); prefix {
