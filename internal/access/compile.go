@@ -320,7 +320,6 @@ func phoneFields(k *spec.Kind) (all []string) {
 	return all
 }
 
-// kindNames returns the names of a spec's kinds.
 func kindNames(s *spec.Spec) (names []string) {
 	for _, k := range s.Kinds {
 		names = append(names, k.Name)

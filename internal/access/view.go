@@ -168,7 +168,6 @@ func (s *Visibility) show(p *understudy.Page) (*View, error) {
 	return v, nil
 }
 
-// keep stores a view in the cache.
 func (c *viewCache) keep(key viewKey, v *View) {
 	if v.Unredacted {
 		c.views.Put(key, &kept{}, keptOverhead)

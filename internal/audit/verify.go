@@ -188,7 +188,6 @@ func (r *chainCheck) checkLine(line []byte) {
 	}
 }
 
-// checkCheckpoint checks a checkpoint of the chain.
 func (r *chainCheck) checkCheckpoint(e Entry, c Checkpoint) {
 	switch {
 	case c.Chain != r.report.Chain || c.Count != e.Number-1 || c.Head != e.Prev:

@@ -142,7 +142,6 @@ func checkAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Sour
 	return []string{fmt.Sprintf("credentials: %s: allow: the spec has no path %s; did you mean %s?", cred.Name, a.Path, near)}
 }
 
-// specPaths returns the path templates of a spec.
 func specPaths(s *spec.Spec) []string {
 	all := map[string]bool{}
 	for _, k := range s.Kinds {

@@ -23,7 +23,6 @@ func (m *kindState) isInFuture(now int64) bool {
 	return m.latestTime() > now+maxAhead
 }
 
-// latestTime returns the latest time in the state.
 func (m *kindState) latestTime() int64 {
 	at := max(m.Rest, m.CaughtUp, m.Behind, m.Newest, m.Lost)
 	for _, s := range m.Spans {

@@ -136,7 +136,6 @@ type bounds struct {
 	now       func() time.Time
 }
 
-// unixNow returns the time in Unix seconds.
 func (b *bounds) unixNow() int64 { return b.now().Unix() }
 
 // keepTime returns how long records of a kind are kept and walked; 0 means without limit.

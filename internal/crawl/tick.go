@@ -81,7 +81,6 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 	return nil
 }
 
-// wakeUp wakes Run.
 func wakeUp(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

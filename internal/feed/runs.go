@@ -48,7 +48,6 @@ func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[strin
 	return all, nil
 }
 
-// currentID returns the ID of the current run.
 func (r runs) currentID() int64 { return r[len(r)-1].ID }
 
 // isKnown reports whether a number from a cursor of the given run still names the same change. Runs that are no

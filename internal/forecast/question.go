@@ -79,7 +79,6 @@ func newInputError(format, text string) error {
 	return fmt.Errorf("forecast: %w: "+format, understudy.ErrInvalid, understudy.Clip(text))
 }
 
-// levelNumber returns the level as a number.
 func (q Question) levelNumber() float64 {
 	v, _ := strconv.ParseFloat(q.Level, 64) // cannot fail, because NewQuestion has parsed the level
 	return v

@@ -180,7 +180,6 @@ func pathVars(path string) (vars []string) {
 	return vars
 }
 
-// segments returns the segments of a path.
 func segments(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 
 // lastVar returns the variable in the last segment of a path. ok is false if that segment has no variable.

@@ -130,7 +130,6 @@ func rewriteReferences(v *Value, file string) {
 	}
 }
 
-// root returns the root value of the document.
 func (d *Document) root() *Value { return d.tree.roots[""] }
 
 // resolve follows $ref up to maxHops times and returns the value to which it leads. It returns nil if the reference

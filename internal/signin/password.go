@@ -61,7 +61,6 @@ func CheckPassword(name, password string) error {
 	return nil
 }
 
-// countDistinct returns the number of distinct characters.
 func countDistinct(text string) int {
 	seen := map[rune]bool{}
 	for _, r := range text {

@@ -197,7 +197,6 @@ func (t *Taking) wait(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// takeCPU takes a CPU profile.
 func (r *Recorder) takeCPU(ctx context.Context, t *Taking, length time.Duration) (*profile.Profile, error) {
 	var b bytes.Buffer
 	if err := rt.StartCPUProfile(&b); err != nil {
