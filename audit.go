@@ -1,4 +1,4 @@
-// Audit: the entries of the audit log, which say what a caller did.
+// This file declares the entries of the audit log, which say what a caller did.
 
 package understudy
 
@@ -13,16 +13,16 @@ type Action string
 
 // The actions.
 const (
-	ActionList       Action = "list"       // read a list of records without giving a value to look for
-	ActionRecord     Action = "record"     // read a record or versions of it
-	ActionSearch     Action = "search"     // searched, filtered, looked up a number, or computed sums over a search
-	ActionPlay       Action = "play"       // read the content of a record, such as a recording
-	ActionExport     Action = "export"     // rows were exported to a file
-	ActionSend       Action = "send"       // created or changed something in the upstream API
-	ActionDelete     Action = "delete"     // deleted something, upstream or in the store
-	ActionNote       Action = "note"       // wrote a note on a record, or marked the record as handled
-	ActionSignIn     Action = "sign-in"    // signed in, signed out, or was refused
-	ActionAdminister Action = "administer" // changed the server: credentials, jobs, webhooks, watches, saved searches
+	ActionList       Action = "list"       // the caller read a list of records without giving a value to look for
+	ActionRecord     Action = "record"     // the caller read a record or its earlier versions
+	ActionSearch     Action = "search"     // the caller searched, filtered, looked up a number, or computed sums over a search
+	ActionPlay       Action = "play"       // the caller read the content of a record, such as a recording
+	ActionExport     Action = "export"     // the caller exported rows to a file
+	ActionSend       Action = "send"       // the caller created or changed something in the upstream API
+	ActionDelete     Action = "delete"     // the caller deleted something, in the upstream API or in the store
+	ActionNote       Action = "note"       // the caller wrote a note on a record, or marked the record as handled
+	ActionSignIn     Action = "sign-in"    // the caller signed in, signed out, or was refused
+	ActionAdminister Action = "administer" // the caller changed the server: credentials, jobs, webhooks, watches or saved searches
 )
 
 // Actions lists every action in the order that the documents use.
@@ -49,16 +49,16 @@ func ListAction(first bool, rows int, values []string) Action {
 // AuditEntry is one thing that a caller did. Only the field Values holds values of records. The log stores them
 // as keyed hashes.
 type AuditEntry struct {
-	At           time.Time // time of the action; the zero time means now
-	Caller       Caller    // who did it; a caller with a Source is a program
+	At           time.Time // the time of the action; the zero time means now
+	Caller       Caller    // the person or program that did it; a caller with a Source is a program
 	Action       Action
 	What         string // short fixed text such as "credentials make billing"; never a value of a record
 	Source, Kind string
-	IDs          []string // ids of the records concerned
-	Rows         int      // number of rows that were shown
-	Values       []string // words searched for and numbers filtered by
-	Request      string   // id of the HTTP request
-	Status       int      // HTTP status of a refusal, or the upstream status of a send that created a record
+	IDs          []string // the ids of the records that the action read or changed
+	Rows         int      // the number of rows that were shown to the caller
+	Values       []string // the words that the caller searched for and the numbers that it filtered by
+	Request      string   // the id of the HTTP request
+	Status       int      // the HTTP status of a refusal, or the upstream's status for a request that created a record
 	AsPerson     bool     // the request used a path for people, so the entry counts as a person's although a program sent it
 }
 

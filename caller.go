@@ -1,4 +1,4 @@
-// Caller: the person or program behind a request. Grant: what a caller may do, and until when.
+// This file declares Caller, the person or program behind a request, and Grant, what a caller may do and until when.
 
 package understudy
 
@@ -10,10 +10,10 @@ import (
 // Caller is a person or a program, identified by its credential. Frontends get it from package callers and pass
 // it to the access gate. The mirror never receives a caller.
 type Caller struct {
-	Name   string // name of the credential, for the access log; "loopback" for a local person
+	Name   string // the name of the credential, for the access log; "loopback" for a person on this machine
 	Source string // the only source that the caller may use; "" means every source, as for people in the viewer
-	Grant  *Grant // what the caller may do; nil means nothing
-	Flow   uint64 // identifies the sender where callers have no credentials: see request.Request
+	Grant  *Grant // what the caller may do; nil means that it may do nothing
+	Flow   uint64 // a number that identifies the sender of a request without credentials (see request.Request)
 }
 
 // Rate is the request limit of a credential: at most Limit requests in a period, of which Remaining are left.
@@ -42,12 +42,12 @@ const OwnerLifetime = 30 * 24 * time.Hour
 // nothing by itself: each run checks again what the owner may do.
 type Owner struct {
 	Name     string    `json:"name"`
-	Source   string    `json:"source,omitempty"` // source of a credential
-	Role     string    `json:"role"`             // role at the last request
-	Groups   []string  `json:"groups,omitempty"` // groups that the sign-in provider named
-	Domain   string    `json:"domain,omitempty"` // domain of the mail address at the provider
-	Provider string    `json:"with,omitempty"`   // name of the sign-in provider
-	LastSeen time.Time `json:"seen"`             // time of the last request that confirmed these facts
+	Source   string    `json:"source,omitempty"` // the source of the owner's credential
+	Role     string    `json:"role"`             // the owner's role at its last request
+	Groups   []string  `json:"groups,omitempty"` // the groups that the sign-in provider named for the owner
+	Domain   string    `json:"domain,omitempty"` // the domain of the owner's mail address at the sign-in provider
+	Provider string    `json:"with,omitempty"`   // the name of the sign-in provider
+	LastSeen time.Time `json:"seen"`             // the time of the last request that confirmed the facts in Owner
 }
 
 // RoleAll is the built-in role that sees everything except secrets.
@@ -59,10 +59,11 @@ const IssuedByViewAs = "view-as"
 // Grant is what a caller may do. Many requests share one Grant. It is never changed after its creation.
 type Grant struct {
 	Role     string
-	IssuedBy string         // who issued the grant: "config", "demo" or IssuedByViewAs
-	Expires  time.Time      // when the grant ends; the zero time means never
-	MaxStale *time.Duration // oldest data that the caller accepts; nil means the mirror's defaults, 0 means as fresh as the upstream
-	Allow    []Allow        // methods and paths allowed beyond GET and HEAD of the spec's kinds
+	IssuedBy string    // the issuer of the grant: "config", "demo" or IssuedByViewAs
+	Expires  time.Time // the time when the grant ends; the zero time means never
+	// The maximum age of data that the caller accepts; nil means the mirror's defaults, 0 means as fresh as the upstream
+	MaxStale *time.Duration
+	Allow    []Allow // the methods and paths that are allowed in addition to GET and HEAD of the kinds in the spec
 	// Revoked is closed when the grant is revoked. A nil channel means that the grant lasts as long as its
 	// policy.
 	Revoked <-chan struct{}

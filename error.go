@@ -1,4 +1,4 @@
-// The kinds of error, and the HTTP status of each.
+// This file declares the kinds of errors, and maps each to an HTTP status.
 
 package understudy
 
@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// The error kinds. Packages wrap them with the operation and its object. Test for a kind with errors.Is.
+// The kinds of errors. Packages wrap them and add the operation and its object. Test for a kind with errors.Is.
 var (
-	// ErrNotFound means that nothing is stored under the name.
+	// ErrNotFound means that nothing is stored under the requested name, id or key.
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid means that the request itself is malformed. The text says where.
 	ErrInvalid = errors.New("invalid request")
@@ -62,7 +62,7 @@ var (
 // RateError means that a credential sent more requests than it may. It comes together with ErrTooMany.
 type RateError struct {
 	Rate Rate
-	Wait time.Duration // time until the next request is allowed
+	Wait time.Duration // the time until the next request is allowed
 }
 
 // Error says when the next request is allowed.
@@ -164,19 +164,19 @@ func (e plainError) Error() string { return PlainText(e.error) }
 // Unwrap returns the error with its full text.
 func (e plainError) Unwrap() error { return e.error }
 
-// Failure says how an upstream request failed.
+// Failure is the way in which an upstream request failed.
 type Failure uint8
 
 // The ways in which a fetch fails.
 const (
 	FailNone        Failure = iota
-	FailUnreachable         // refused, reset or timed out: no answer, or an unreadable one
-	FailUnusable            // a 2xx that is not a complete document: HTML, truncated, empty, wrong length
-	FailServer              // 5xx
-	FailLimited             // 429, or another answer that the spec defines as a rate limit
-	FailCredential          // 401, or another answer that the spec defines so: the upstream refused Understudy's own credential
-	FailDown                // the source is down and no probe is due; nothing was sent
-	FailBusy                // too many requests already wait for this source; nothing was sent
+	FailUnreachable         // no connection or no readable answer: refused, reset or timed out
+	FailUnusable            // an answer with status 2xx that is not a complete document: HTML, truncated, empty or of wrong length
+	FailServer              // an answer with status 5xx
+	FailLimited             // an answer with status 429, or another answer that the spec defines as a rate limit
+	FailCredential          // an answer with status 401 or one that the spec defines so: the upstream refused Understudy's own credential
+	FailDown                // the request was not sent, because the upstream is down and the next probe is not due yet
+	FailBusy                // the request was not sent, because too many requests already wait for this source
 )
 
 // String returns the word that logs and Cache-Status details use.
@@ -204,11 +204,11 @@ func (f Failure) String() string {
 // upstream secret.
 type UpstreamError struct {
 	Why        Failure
-	Status     int           // HTTP status of the upstream's answer; 0 if there was no answer
-	RetryAfter time.Duration // delay that the upstream asked for; 0 if it asked for none
-	LimitName  string        // name of a partial limit of the upstream that is reached while most requests still pass; "" if none
-	Page       *Page         // body of a 429 or 5xx, which is forwarded if nothing is stored; otherwise nil
-	Err        error         // the cause; may be nil
+	Status     int           // the HTTP status of the upstream's answer, or 0 if there was no answer
+	RetryAfter time.Duration // the delay before a retry that the upstream asked for, or 0 if it asked for none
+	LimitName  string        // the name of a partial limit of the upstream that is reached while most requests still pass, or ""
+	Page       *Page         // an answer with status 429 or 5xx, which is forwarded if nothing is stored; otherwise nil
+	Err        error         // the cause of the failure; may be nil
 }
 
 // Error says in one line what happened.
@@ -245,8 +245,8 @@ func (e *UpstreamError) ShortText() string {
 	return "upstream " + e.failureText()
 }
 
-// failureText names the failure. An unreadable or too large answer has its own text although Why has no value
-// for it.
+// failureText returns the words for the failure. An answer that is unreadable or too large has words of its own,
+// although Failure has no values for these cases.
 func (e *UpstreamError) failureText() string {
 	var size *SizeError
 	switch {
@@ -260,8 +260,8 @@ func (e *UpstreamError) failureText() string {
 
 // SizeError means that an upstream answer is larger than a setting allows.
 type SizeError struct {
-	Setting string // full name of the setting
-	Limit   int64  // value of the setting, in bytes
+	Setting string // the full name of the setting
+	Limit   int64  // the value of the setting, in bytes
 }
 
 // Error says which setting to raise.
@@ -276,11 +276,11 @@ func (e *SizeError) Error() string {
 	}
 }
 
-// NotComposedError combines two reasons for a failed request: Err is why the upstream did not answer it, Why is
-// why the stored records could not.
+// NotComposedError combines two reasons for a failed request. Err says why the upstream did not answer the request. Why
+// says why the answer could not be composed from stored records.
 type NotComposedError struct{ Err, Why error }
 
-// Error returns both reasons.
+// Error returns both reasons, first that of the upstream.
 func (e *NotComposedError) Error() string { return e.Err.Error() + "; " + e.Why.Error() }
 
 // Unwrap returns only Err, so that the kind of Why does not decide the status.

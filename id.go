@@ -29,7 +29,7 @@ type IDKind interface {
 // these two forms and nothing else. IDs can be compared with ==. The zero value is the id of 16 zero bytes. The
 // Append methods do not allocate if dst has room.
 type ID[S IDKind] struct {
-	_   [0]*S // makes a conversion between two classes a compile error
+	_   [0]*S // makes it a compile error to convert an id of one class to another class
 	Raw [16]byte
 }
 
@@ -132,7 +132,7 @@ func (id *ID[S]) Scan(from any) error {
 }
 
 const (
-	hexText   = 32 // length in characters
+	hexText   = 32 // the number of characters of the long form, without its prefix
 	shortText = 22
 	uuidText  = 36
 )
@@ -243,7 +243,7 @@ type AnyID struct {
 	Raw    [16]byte
 }
 
-// The sizes of an AnyID in bytes: of its binary form and of its text.
+// The sizes of an AnyID in bytes, in its binary form and as text.
 const (
 	AnyIDSize = 18
 	AnyIDText = 34

@@ -1,4 +1,4 @@
-// Job: work that is stored and will be run. Lease: the right of one worker to run a job.
+// This file declares Job, work that is stored and will be run, and Lease, the right of one worker to run a job.
 
 package understudy
 
@@ -11,9 +11,9 @@ type Priority uint8
 
 // The priorities.
 const (
-	PrioritySoon   Priority = iota // a person or a request waits for the work
-	PrioritySteady                 // work that keeps records fresh
-	PriorityBulk                   // work that fills the mirror
+	PrioritySoon   Priority = iota // for work that a person or a request waits for
+	PrioritySteady                 // for work that keeps records fresh
+	PriorityBulk                   // for work that adds records that the mirror does not have yet
 	priorityEnd
 )
 
@@ -31,14 +31,14 @@ func (l Priority) String() string {
 // JobState is the state of a job.
 type JobState uint8
 
-// The states. A waiting or running job is live. A job in any other state is archived.
+// The states of a job. A waiting or running job is live. A job in any other state is archived.
 const (
-	JobWaiting JobState = iota + 1 // waits for its start time, its place in the queue or its next attempt
+	JobWaiting JobState = iota + 1 // the job waits for its start time, its place in the queue or its next attempt
 	JobRunning
 	JobDone
 	JobFailed    // all attempts failed, or the job may run only once and was interrupted
-	JobCancelled // cancelled by a person
-	JobExpired   // ExpiresAt passed before the job could start
+	JobCancelled // the job was cancelled by a person
+	JobExpired   // the job was not started before its time ExpiresAt
 )
 
 // String returns the word that pages and JSON use.
@@ -52,7 +52,7 @@ func (s JobState) String() string {
 // Job is a piece of work as the store keeps it.
 type Job struct {
 	Number int64
-	Kind   string // verb and noun: "sync calls", "deliver changes"
+	Kind   string // what the job does, as a verb and a noun: "sync calls", "deliver changes"
 	// Key identifies the work among jobs of its Kind. While a job with the same key is live, no second one is
 	// accepted. Jobs with an empty key are always accepted.
 	Key      string
@@ -61,48 +61,48 @@ type Job struct {
 	// AtMostOnce jobs run at most once. An interrupted run (crash, lost lease) makes the job JobFailed and is
 	// not repeated. Other jobs run at least once.
 	AtMostOnce  bool
-	MaxAttempts int   // how many runs may start; 0 means the kind's default
-	Weight      int64 // expected memory use in bytes
+	MaxAttempts int   // the number of runs that may start; 0 means the default of the job's kind
+	Weight      int64 // the expected memory use of a run in bytes
 	RunAfter    time.Time
 	// ExpiresAt is the time after which no run starts. The zero time means never.
 	ExpiresAt time.Time
 
 	State         JobState
-	Attempt       int    // number of runs started
-	Fence         int64  // number of the current lease; grows with every run
-	Worker        string // name of the worker that runs the job
-	Error         string // error of the last run
+	Attempt       int    // the number of runs that were started
+	Fence         int64  // the number of the current lease; it grows with every run
+	Worker        string // the name of the worker that runs the job
+	Error         string // the error of the last run
 	Created       time.Time
-	Started       time.Time // when the last run started
+	Started       time.Time // when the last run was started
 	Ended         time.Time // when the job was archived
-	LeaseEnd      time.Time // when the run counts as lost unless a heartbeat arrives
-	StopRequested bool      // the run was asked to end
-	UncountedRuns int       // number of runs that did not count as attempts
+	LeaseEnd      time.Time // when the current run counts as lost, unless a heartbeat arrives before
+	StopRequested bool      // the run was asked to stop
+	UncountedRuns int       // the number of runs that did not count as attempts
 
 	Progress Progress
 	// Checkpoint says where the next run continues. The run itself sets it.
 	Checkpoint []byte
 }
 
-// MaxJobPayload is the largest size of Payload and of Checkpoint, in bytes.
+// MaxJobPayload is the maximum size of Payload and of Checkpoint, in bytes.
 const MaxJobPayload = 64 << 10
 
 // Progress tells people how far a run is.
 type Progress struct {
-	Done, Total int64 // units of work; a Total of 0 means that the total is not known
+	Done, Total int64 // the units of work that are done, and of all work; a Total of 0 means that the total is not known
 	Note        string
 	// End is the estimated end of the run. The zero time means unknown. It is never stored.
 	End time.Time
 }
 
-// Claim asks the store for jobs that may start now.
+// Claim is a request to the store for jobs that may start now.
 type Claim struct {
-	Worker   string    // name of the worker, unique among all workers
-	Now      time.Time // current time by the worker's clock
+	Worker   string    // the name of the worker, unique among all workers
+	Now      time.Time // the current time by the worker's clock
 	Kinds    []ClaimKind
-	Limit    int      // largest number of jobs to return
-	Priority Priority // lowest priority to return; more urgent jobs are included
-	Weight   int64    // largest Weight of a job to return, in bytes
+	Limit    int      // the maximum number of jobs to return
+	Priority Priority // the lowest priority to return; jobs of higher priority are included
+	Weight   int64    // the maximum Weight of a job to return, in bytes
 	// OnlyProcess says that no other process runs jobs, so that a lease of another worker was lost with its
 	// process.
 	OnlyProcess bool
@@ -111,21 +111,21 @@ type Claim struct {
 // ClaimKind is a kind of job that the worker can run.
 type ClaimKind struct {
 	Name       string
-	MaxRunning int           // how many jobs of the kind may run at once in all processes together
-	Lease      time.Duration // length of the lease of each job
+	MaxRunning int           // the maximum number of jobs of the kind that run at once, in all processes together
+	Lease      time.Duration // the length of the lease of each job of the kind
 }
 
 // Claimed is the result of a Claim.
 type Claimed struct {
-	Jobs []Job // the claimed jobs, now running, each with a new fence
-	// Next is when the next job of those kinds is due, expires or loses its lease. The zero time means that
-	// nothing is planned.
+	Jobs []Job // the claimed jobs, which are now running, each with a new fence
+	// Next is when the next job of the claimed kinds is due, expires or loses its lease. The zero time means that nothing
+	// is planned.
 	Next time.Time
 	// Blocked says that a job is due and was not claimed only because of MaxRunning, its priority or its
 	// weight.
 	Blocked bool
-	// Numbers of other jobs that the claim changed. Failed and Cancelled jobs were archived because their lease
-	// ended without a heartbeat. Expired jobs were archived because their time was over. Returned jobs wait
+	// The numbers of other jobs that the claim changed. Failed and Cancelled jobs were archived because their lease ended
+	// without a heartbeat. Expired jobs were archived because their time was over. Returned jobs were interrupted and wait
 	// again.
 	Failed, Cancelled, Expired, Returned int
 }
@@ -147,38 +147,38 @@ func (c *Claimed) Count(s JobState) {
 // Heartbeat tells the store that a run is still alive.
 type Heartbeat struct {
 	Number, Fence int64
-	LeaseEnd      time.Time // new end of the lease
+	LeaseEnd      time.Time // the new end of the lease
 	Progress      Progress
 }
 
 // HeartbeatReply is the store's answer to a heartbeat.
 type HeartbeatReply struct {
-	Lost          bool // the worker no longer has the lease
-	StopRequested bool // the run was asked to end
+	Lost          bool // the worker no longer has the lease of the job
+	StopRequested bool // the run was asked to stop
 }
 
 // JobResult says how a run ended. State is the job's next state.
 type JobResult struct {
 	Number, Fence int64
 	At            time.Time
-	State         JobState // JobWaiting means that the job runs again, at RunAfter or later
+	State         JobState // the next state of the job; JobWaiting means that it runs again, at RunAfter or later
 	Error         string
 	RunAfter      time.Time
 	Uncounted     bool  // the run does not count as an attempt
-	Weight        int64 // measured memory use in bytes; 0 keeps the former value
+	Weight        int64 // the measured memory use of the run in bytes; 0 keeps the former value
 	Progress      Progress
 }
 
-// JobFilter selects jobs. The newest come first.
+// JobFilter selects jobs. The result begins with the newest job.
 type JobFilter struct {
-	Kind   string     // kind of the jobs; "" means all
-	States []JobState // states of the jobs; an empty list means all
-	Number int64      // number of the only job to return; 0 means all
-	Before int64      // only jobs with a smaller number; 0 starts at the newest
-	Limit  int        // largest number of jobs; 0 means 100; never more than MaxJobs
+	Kind   string     // the kind of the jobs; "" means every kind
+	States []JobState // the states of the jobs; an empty list means every state
+	Number int64      // the number of the only job to return; 0 means every job
+	Before int64      // only jobs with a smaller number are returned; 0 starts at the newest job
+	Limit  int        // the maximum number of jobs; 0 means 100; never more than MaxJobs
 }
 
-// MaxJobs is the largest number of jobs that one query returns.
+// MaxJobs is the maximum number of jobs that one query returns.
 const MaxJobs = 500
 
 // JobCounts counts jobs by state.
@@ -188,7 +188,7 @@ type JobCounts struct{ Waiting, Running, Archived int64 }
 // count as an attempt. A job with AtMostOnce fails instead.
 type Snooze struct {
 	Wait time.Duration
-	Err  error // the cause of the failure
+	Err  error // the cause for which the run cannot continue
 }
 
 // Error returns the text of the reason.

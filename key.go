@@ -1,4 +1,4 @@
-// Key: the canonical name of one upstream request, and the segments of a URI path (RFC 3986).
+// This file declares Key, the canonical name of one upstream request, and splits a URI path into segments (RFC 3986).
 
 package understudy
 
@@ -16,7 +16,7 @@ import (
 // "/v1/customers?limit=10 Stripe-Account=acct_1". A URI itself never contains a space.
 type Key struct {
 	Source string
-	URI    string // path and query, such as "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"
+	URI    string // path and query of the request, such as "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"
 }
 
 // IsZero reports whether the key is empty.
@@ -57,7 +57,7 @@ func (k Key) Query() string {
 	return query
 }
 
-// OwnAsOf is the query parameter that asks for the data as it was known at a time (see ParseInstant).
+// OwnAsOf is the query parameter that requests the data as it was known at a given time (see ParseInstant).
 const OwnAsOf = OwnPrefix + "as_of"
 
 // Query parameters for lists made from records. OwnOrder "asc" returns the oldest records first. OwnSince
@@ -106,7 +106,7 @@ func splitPath(path string, slashes bool) ([]string, error) {
 	return segments, nil
 }
 
-// isOdd reports whether another server could read the segment as something other than one segment.
+// isOdd reports whether another server could read a segment in another way, for example as a dot segment.
 func isOdd(text string) bool {
 	bare, _, _ := strings.Cut(text, ";") // some servers read "..;" as ".."
 	return bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool {

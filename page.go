@@ -1,4 +1,4 @@
-// Page: one upstream answer, of a list or of an instance.
+// This file declares Page, one answer of the upstream for a list or for a single record.
 
 package understudy
 
@@ -15,38 +15,38 @@ import (
 // after the page is made.
 type Page struct {
 	Key         Key
-	RecordsKey  Key    // key of the request if the page is stored only for its records; Key has no URI then
-	Kind        string // "" if the spec names no kind for the path
+	RecordsKey  Key    // the key of the request, if the page is stored only for its records; Key has no URI then
+	Kind        string // the name of the kind of its records, or "" if the spec names no kind for the path
 	Shape       string
-	List        bool   // a list; false for an instance or an answer without a kind
-	ID          string // id of the record that an instance shows; if it shows none, the id in its path
-	Status      int    // HTTP status of the upstream: 200, or a status such as 400, 404 or 410 that is forwarded
+	List        bool   // true for a list; false for a single record or an answer without a kind
+	ID          string // the id of the record in an answer for a single record; if the answer shows none, the id in the path
+	Status      int    // the HTTP status of the upstream: 200, or a status such as 400, 404 or 410 that is forwarded
 	ContentType string
-	Body        []byte // bytes as received, with secrets emptied, URLs rewritten, and converted to UTF-8 if Charset is set
-	Charset     string // original encoding of the body, by a name of kit/charset; "" if it was not converted
+	Body        []byte // the body as received, but with secrets emptied, URLs rewritten, and converted to UTF-8 if Charset is set
+	Charset     string // the original encoding of the body, by a name of kit/charset, or "" if the body was not converted
 	Header      string // stored header fields of the upstream, as a query: the ETag, and the fields that the spec forwards
-	Rows        []Row  // the records in Body, in order; one row for an instance
-	Next        Key    // the list's next page; zero for the last page
+	Rows        []Row  // the records in Body, in order; a single row if the page is not a list
+	Next        Key    // the key of the list's next page, or the zero Key for the last page
 
-	At time.Time // when the answer was complete; has a monotonic reading in this process
+	At time.Time // when the answer was complete; has a monotonic reading if this process received it
 	// InitialAge is the age that the upstream's caches reported for the answer: whole seconds, at most 24 h
 	// (RFC 9111, 5.1). It does not make a page less fresh.
 	InitialAge time.Duration
-	Generation int64    // the kind's generation when the fetch began (see Saved)
-	Version    int64    // number of this body: same key and number means same bytes; 0 if not saved
-	Sum        [16]byte // first half of Body's SHA-256
-	Superseded bool     // the store has a newer version of a record in it, or a record was deleted, or a write changed its kind
+	Generation int64    // the generation of the kind when the fetch began (see Saved)
+	Version    int64    // the number of this body in the store, or 0 if not saved; pages with the same key and number have the same bytes
+	Sum        [16]byte // the first half of the SHA-256 of Body
+	Superseded bool     // a record in the page has a newer version in the store or was deleted, or a write changed the page's kind
 	// Changed are the fields whose changes superseded a list. A deleted record contributes its id fields. It is
 	// empty if the fields are not known.
 	Changed   Names
-	NotStored string        // why the page must not be saved ("invalid UTF-8 …"); "" if it may be saved
-	Took      time.Duration // time the upstream took to answer; 0 if the page was read from the store
+	NotStored string        // why the page must not be saved ("invalid UTF-8 …"), or "" if it may be saved
+	Took      time.Duration // the time that the upstream took to answer, or 0 if the page was read from the store
 }
 
 // NotStoredError is the reason for an answer with status 200 that the upstream itself calls an error.
 const NotStoredError = "upstream says that it is an error"
 
-// NotStoredNoRows begins the reason for a list answer without rows where the spec expects them. The place
+// NotStoredNoRows begins the reason for a list answer without rows where the spec expects rows. The place in the body
 // follows.
 const NotStoredNoRows = "no records under "
 
@@ -61,7 +61,7 @@ func (p *Page) HeaderField(name string) string {
 	if p.Header == "" {
 		return ""
 	}
-	q, _ := ParseQuery(p.Header) // cannot fail: Query.String made it
+	q, _ := ParseQuery(p.Header) // no error, because Query.String made this text
 	value, _ := q.Get(name)
 	return value
 }
@@ -73,15 +73,15 @@ type OpenEnd struct{ Kind, Why, Partial string }
 
 // The kinds of open ends.
 const (
-	OpenRefuted  = "refuted" // the answer says that more rows exist
-	OpenUnseen   = "unseen"  // no answer so far had a link to a next page; once an answer has it, the end is proven
-	OpenShort    = "short"   // the page is not full and says nothing; only the next page can tell
-	OpenSilent   = "silent"  // the page may be full and says nothing; only the next page can tell
-	OpenUnlinked = "alone"   // the API has no link to a next page; the spec has to say that lists are complete
+	OpenRefuted  = "refuted" // the page links to no next page, but its answer says that more rows exist
+	OpenUnseen   = "unseen"  // no answer so far had a link to a next page; once an answer has one, the end of the list is proven
+	OpenShort    = "short"   // the page is not full and does not say whether more rows follow; only the next page can tell
+	OpenSilent   = "silent"  // the page may be full and does not say whether more rows follow; only the next page can tell
+	OpenUnlinked = "alone"   // the API never links to a next page; the spec has to say that lists are complete
 )
 
-// Names under which Page.Header stores what the page says about the end of its list. They cannot be names of
-// HTTP header fields.
+// Names under which Page.Header stores what the page says about the end of its list. No HTTP header field can have such
+// a name.
 const (
 	openField    = "End;open"
 	partialField = "End;partial"
@@ -90,9 +90,9 @@ const (
 	missingField = "End;lacks"
 )
 
-// EndFields returns what a page stores about its list's end. total is the number of rows of all pages, as
-// Page.TotalRows returns it. pages is the number of pages. missing lists the places of the end statement that
-// the spec names and the answer lacks.
+// EndFields returns what a page stores about the end of its list. total is the number of rows of all pages, as
+// Page.TotalRows returns it. pages is the number of pages. missing lists the places that the spec names for a statement
+// about the end and that the answer lacks.
 func EndFields(d OpenEnd, total, pages int64, missing string) (q Query) {
 	if d.Kind != "" {
 		q = append(q, Param{Name: openField, Value: d.Kind + " " + d.Why})
@@ -112,8 +112,8 @@ func EndFields(d OpenEnd, total, pages int64, missing string) (q Query) {
 	return q
 }
 
-// MissingPlaces returns the places that the spec names and the answer lacks, in a list by number or offset.
-// These places would say whether the list goes on.
+// MissingPlaces returns the places that the spec names and the answer of a list by number or offset lacks. These places
+// would say whether the list goes on.
 func (p *Page) MissingPlaces() []string { return strings.Fields(p.HeaderField(missingField)) }
 
 // OpenEnd returns why the list may continue after the page.
@@ -126,13 +126,13 @@ func (p *Page) OpenEnd() (d OpenEnd) {
 // TotalRows returns how many rows all pages of the list have, or 0 if the answer does not say. A negative
 // number -n means at least n rows.
 func (p *Page) TotalRows() int64 {
-	n, _ := strconv.ParseInt(p.HeaderField(totalField), 10, 64) // cannot fail: EndFields made it
+	n, _ := strconv.ParseInt(p.HeaderField(totalField), 10, 64) // no error, because EndFields made this text
 	return n
 }
 
 // TotalPages returns how many pages the list has, or 0 if the answer does not say.
 func (p *Page) TotalPages() int64 {
-	n, _ := strconv.ParseInt(p.HeaderField(pagesField), 10, 64) // cannot fail: EndFields made it
+	n, _ := strconv.ParseInt(p.HeaderField(pagesField), 10, 64) // no error, because EndFields made this text
 	return n
 }
 
@@ -149,33 +149,33 @@ func (p *Page) ConflictingID() string {
 	return ""
 }
 
-// outageField is the name under which Page.Header stores the reason and the rows of an outage copy. It cannot
-// be a name of an HTTP header field.
+// outageField is the name under which Page.Header stores the reason and the rows of an outage copy. No HTTP header
+// field can have this name.
 const outageField = "Whole;rows"
 
 // OutageCopy returns a copy of the page that may be stored for use in an outage although its records may not be
 // stored. Its header lists the rows. OutageRows reads them again.
 func (p *Page) OutageCopy() *Page {
 	text := strings.Builder{}
-	text.WriteString(url.QueryEscape(p.NotStored)) // a line break in the reason or an id would end the line
+	text.WriteString(url.QueryEscape(p.NotStored)) // escaped, because a line break in the reason or an id would end the line
 	for _, r := range p.Rows {
 		fmt.Fprintf(&text, "\n%d %d %s", r.Start, r.End, url.QueryEscape(r.ID))
 	}
-	kept, _ := ParseQuery(p.Header) // cannot fail: Query.String made it
+	kept, _ := ParseQuery(p.Header) // no error, because Query.String made this text
 	outage := *p
 	outage.NotStored = ""
 	outage.Header = append(kept, Param{Name: outageField, Value: text.String()}).String()
 	return &outage
 }
 
-// OutageRows returns the rows of an outage copy with that Header, and why its records are not stored. For any
+// OutageRows returns the rows of an outage copy that has the given Header, and why its records are not stored. For any
 // other page why is empty.
 func OutageRows(header string) (rows []Row, why string) {
 	if !strings.Contains(header, "Whole%3Brows") {
 		return nil, ""
 	}
 	why, text, _ := strings.Cut((&Page{Header: header}).HeaderField(outageField), "\n")
-	why, _ = url.QueryUnescape(why) // cannot fail: OutageCopy made it
+	why, _ = url.QueryUnescape(why) // no error, because OutageCopy made this text
 	last := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		start, rest, _ := strings.Cut(line, " ")
@@ -194,19 +194,19 @@ func OutageRows(header string) (rows []Row, why string) {
 // page stores them under the names that AgeField returns, if its source uses them.
 var AgeFields = []string{"Cache-Control", "Cdn-Cache-Control", "Expires", "Date", "Age"}
 
-// ageField begins the names of these fields in Page.Header. It cannot begin the name of an HTTP header field.
+// ageField begins the names of the AgeFields in Page.Header. No HTTP header field can begin with it.
 const ageField = "Age;"
 
 // AgeField returns the name under which Page.Header stores one of AgeFields.
 func AgeField(name string) string { return ageField + name }
 
-// AgeHeader returns these fields as the upstream sent them, or nil if there are none.
+// AgeHeader returns the AgeFields as the upstream sent them, or nil if the page stores none of them.
 func (p *Page) AgeHeader() http.Header {
 	if p.Header == "" {
 		return nil
 	}
 	var h http.Header
-	q, _ := ParseQuery(p.Header) // cannot fail: Query.String made it
+	q, _ := ParseQuery(p.Header) // no error, because Query.String made this text
 	for _, field := range q {
 		if name, ok := strings.CutPrefix(field.Name, ageField); ok {
 			if h == nil {
@@ -254,9 +254,9 @@ func (p *Page) CreatedID() string {
 type Row struct {
 	ID         string
 	Start, End int
-	Clock      int64  // the spec's clock field in Unix seconds; 0 if it is null or absent
-	Parent     string // value of the kind's Parent field; "" if it has none
+	Clock      int64  // the value of the spec's clock field in Unix seconds, or 0 if it is null or absent
+	Parent     string // the value of the kind's Parent field, or "" if the record has none
 	Final      bool
-	Record     int64 // the store's number of the record; 0 if not saved
-	Version    int64 // the store's number of this body; 0 if not saved
+	Record     int64 // the number of the record in the store, or 0 if not saved
+	Version    int64 // the number of this body in the store, or 0 if not saved
 }

@@ -1,4 +1,4 @@
-// Query: the parameters of a request, in order and decoded.
+// This file declares Query, the decoded parameters of a request in their order.
 
 package understudy
 
@@ -19,7 +19,7 @@ type Param struct {
 // the order and bare names.
 type Query []Param
 
-// MaxParams is the largest number of parameters in one request.
+// MaxParams is the maximum number of parameters in one request.
 const MaxParams = 100
 
 // ParseQuery splits and decodes a raw query. "+" becomes a space and empty pieces are dropped. The first "="
@@ -170,7 +170,7 @@ func writeEscaped(b *strings.Builder, s string) {
 	}
 }
 
-// Clip cuts a foreign text to 60 characters, so that an error that quotes it stays short.
+// Clip shortens a text from another program to 60 characters, so that an error that quotes the text stays short.
 func Clip(s string) string { return ClipTo(s, 60) }
 
 // ClipTo returns the first n characters of s, followed by "…" if s is longer.

@@ -1,4 +1,4 @@
-// Record: one object of the API, what was observed of it over time, and the numbered rows that say how it changed.
+// This file declares Record, one object of the API, its versions over time, and the numbered changes of records.
 
 package understudy
 
@@ -14,26 +14,26 @@ import (
 type Record struct {
 	Source, Kind, Shape, ID string
 
-	Number      int64     // the store's number of the record, the same for all its shapes
-	Version     int64     // the store's number of this body
+	Number      int64     // the number of the record in the store, the same in all its shapes
+	Version     int64     // the number of this body in the store
 	Body        []byte    // the JSON object as the upstream sent it, byte for byte; never changed
-	Since       time.Time // when this body was first seen
+	Since       time.Time // when this body was first received
 	Seen        time.Time // when the upstream last returned the record
 	Final       bool      // the record is in a final state of the spec
-	Invalidated bool      // a write touched the record since; only a fetch may answer, except during an outage
+	Invalidated bool      // a write touched the record since it was last received, so only a new fetch may answer, except during an outage
 }
 
 // Annotation is what people wrote on a record: notes, and the mark that it is handled. It exists only in
 // Understudy's store, not upstream. It must not be changed.
 type Annotation struct {
 	Source, Kind, ID string
-	Notes            []Note // the notes, the oldest first
+	Notes            []Note // the notes on the record, the oldest first
 	Handled          *Mark  // who handled the record, and when; nil if it is not handled
 }
 
 // Note is one text that a person wrote on a record.
 type Note struct {
-	Number int64     `json:"number"` // unique among all notes
+	Number int64     `json:"number"` // a number that is unique among all notes
 	Text   string    `json:"text"`
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
@@ -47,17 +47,17 @@ type Mark struct {
 
 // Limits of notes.
 const (
-	MaxNote  = 4000 // size of one note in bytes
-	MaxNotes = 100  // notes per record
+	MaxNote  = 4000 // maximum size of one note in bytes
+	MaxNotes = 100  // maximum number of notes per record
 )
 
 // Version is a period in which one shape of a record had the same body, or in which the record was deleted.
 type Version struct {
-	Number int64  // the store's number of the body; 0 if the record was deleted
-	Shape  string // shape of the body; "" if the record was deleted
-	Body   []byte // body as the upstream sent it; nil if the record was deleted or the body was not stored
+	Number int64  // the number of the body in the store, or 0 if the record was deleted
+	Shape  string // the shape of the body, or "" if the record was deleted
+	Body   []byte // the body as the upstream sent it, or nil if the record was deleted or the body is not stored
 	From   time.Time
-	Until  time.Time // when the next version was first seen; zero for the newest version
+	Until  time.Time // when the next version was first received; zero for the newest version
 	Gone   bool
 }
 
@@ -78,13 +78,13 @@ func ParseSeries(text string) (Series, error) {
 	return Series{Source: source, Kind: kind, Field: field}, nil
 }
 
-// Sample is the value of a series at one time, spelled as the upstream wrote it.
+// Sample is the value of a series at a time, in the upstream's spelling.
 type Sample struct {
 	At    time.Time
 	Value string
 }
 
-// MaxSamples is how many samples are stored per series. Older samples are deleted.
+// MaxSamples is the maximum number of samples that are stored per series. Older samples are deleted.
 const MaxSamples = 10_000
 
 // ChangeType says what happened to a record.
@@ -118,10 +118,10 @@ type Change struct {
 	Kind    string
 	ID      string
 	Type    ChangeType
-	Record  int64 // the store's number of the record
-	Version int64 // number of the record's version after the change; for a deleted record, of its last version
+	Record  int64 // the number of the record in the store
+	Version int64 // the number of the record's version after the change, or of its last version if it was deleted
 	At      time.Time
-	Fields  Names // fields that differ from the version before; "" if they are not known or if the record did not change
+	Fields  Names // the names of the fields that differ from the previous version; "" if not known or if no field differs
 }
 
 // Names is a sorted set of field names, one per line, with dots for nested fields as in a spec. Names are

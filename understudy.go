@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// SetDefaults sets a nil logger to one that discards everything, and a nil clock to time.Now. Pass a nil
+// SetDefaults replaces a nil logger by a logger that discards everything, and a nil clock by time.Now. Pass a nil
 // pointer for an argument that is not needed.
 func SetDefaults(logger **slog.Logger, now *func() time.Time) {
 	if logger != nil && *logger == nil {

@@ -1,4 +1,4 @@
-// Values as people write them: durations, times and phone numbers; and secrets.
+// This file parses values as people write them (durations, times and phone numbers), and declares Secret.
 
 package understudy
 
@@ -20,13 +20,13 @@ var longUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?)([dwy])`)
 // longHours maps each unit of longUnit to its length in hours.
 var longHours = map[string]float64{"d": 24, "w": 7 * 24, "y": 365 * 24}
 
-// ParseDuration parses a duration as time.ParseDuration does. In front it also accepts days (d, 24 hours),
-// weeks (w) and years (y, 365 days): 30d, 2w, 1y, 1d12h, 1.5d, 90s. The error quotes the text and shows the
+// ParseDuration parses a duration as time.ParseDuration does. Before such a duration it also accepts days (d, 24
+// hours), weeks (w) and years (y, 365 days): 30d, 2w, 1y, 1d12h, 1.5d, 90s. The error quotes the text and shows the
 // accepted forms.
 func ParseDuration(text string) (time.Duration, error) {
 	hours, rest := "", text
 	for part := longUnit.FindStringSubmatch(rest); part != nil; part = longUnit.FindStringSubmatch(rest) {
-		n, _ := strconv.ParseFloat(part[1], 64) // an overflow gives a text that time.ParseDuration refuses below
+		n, _ := strconv.ParseFloat(part[1], 64) // after an overflow, time.ParseDuration below returns an error
 		hours += strconv.FormatFloat(n*longHours[part[2]], 'f', -1, 64) + "h"
 		rest = rest[len(part[0]):]
 	}
@@ -66,7 +66,7 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsEmpty reports whether there is no text.
+// IsEmpty reports whether the secret has no text.
 func (s Secret) IsEmpty() bool { return s.Reveal() == "" }
 
 // Equal reports whether the secret equals other. It compares in constant time, also if the lengths differ.
@@ -137,7 +137,7 @@ func ParsePhone(text string) Phone {
 		p.Digits, p.HasCountryCode = rest, true
 	}
 	if p.HasCountryCode && strings.HasPrefix(p.Digits, "0") {
-		return Phone{} // no country code begins with 0
+		return Phone{} // a country code never begins with 0
 	}
 	if len(p.Digits) < MinPhoneDigits || len(p.Digits) > MaxPhoneDigits {
 		return Phone{}

@@ -1,4 +1,5 @@
-// File: where the access log is written. A slow reader of a pipe never delays requests.
+// This file opens the file, pipe or device that the access log is written to. A slow reader of a pipe never delays
+// requests.
 
 package accesslog
 
@@ -22,7 +23,7 @@ type File struct {
 
 	mu   sync.Mutex
 	out  io.WriteCloser
-	info os.FileInfo // the file info of out when it was opened
+	info os.FileInfo // the file info of the open file when it was opened
 }
 
 // OpenFile opens the file of the access log and creates it if it is missing. It opens a named pipe for reading

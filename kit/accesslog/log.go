@@ -270,7 +270,7 @@ func appendPair(dst []byte, name, value string) []byte {
 	return append(dst, value...)
 }
 
-// escaped marks the bytes that need an escape between quotes.
+// escaped marks the bytes that need an escape inside quotes.
 var escaped = func() (marks [256]bool) {
 	for c := range marks {
 		marks[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
@@ -278,8 +278,8 @@ var escaped = func() (marks [256]bool) {
 	return marks
 }()
 
-// appendSafe appends text that will stand between quotes. It escapes quotes, line ends and control characters,
-// so that a request can neither forge a line nor control the terminal that shows the log.
+// appendSafe appends text that will be inside quotes. It escapes quotes, line ends and control characters, so that a
+// request can neither forge a line nor control the terminal that shows the log.
 func appendSafe(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	start := 0

@@ -19,11 +19,10 @@ const numberDigits = 7
 // maxEscaped is how many times a text may have been percent-escaped. A text that was escaped more often is not logged.
 const maxEscaped = 8
 
-// AppendTarget appends a request target that will stand between quotes: its path and the names of its
-// parameters. Values are redacted, because more people read a log than may see the records. A path segment or a
-// name with 7 digits or more is redacted too, in any script and however often it was escaped. Digits of a date,
-// such as an API version, do not count, nor do the digits of a text that known accepts as an id. If known is
-// nil, no text is an id.
+// AppendTarget appends a request target that will be inside quotes: its path and the names of its parameters. Values
+// are redacted, because more people read a log than may see the records. A path segment or a name with 7 digits or more
+// is redacted too, in any script and however often it was escaped. Digits of a date, such as an API version, do not
+// count, nor do the digits of a text that known accepts as an id. If known is nil, no text is an id.
 func AppendTarget(dst []byte, target string, known func(text string) bool) []byte {
 	if len(target) > maxTarget {
 		target = target[:maxTarget]
@@ -96,7 +95,7 @@ func unescapeOnce(text string) string {
 
 // countPhoneDigits counts the digits of a text that belong neither to a date nor to an id. known may be nil.
 func countPhoneDigits(text string, known func(string) bool) int {
-	digits, start := 0, -1 // start: the index of the current word, or -1 between words
+	digits, start := 0, -1 // start is the index of the current word, or -1 between words
 	word := func(end int) {
 		if start >= 0 && !isDate(text[start:end]) && (known == nil || !known(text[start:end])) {
 			digits += digitsIn(text[start:end])

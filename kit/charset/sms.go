@@ -18,8 +18,8 @@ type SMS struct {
 // NonGSM7Char is a character that is not in GSM-7 and so forces a text into UCS-2.
 type NonGSM7Char struct {
 	Char       rune
-	Start, End int // byte offsets in the text
-	At         int // the position among the characters of the text, from 1
+	Start, End int // byte offsets of the character in the text
+	At         int // the position of the character among the characters of the text, from 1
 }
 
 // GSM7 is the GSM 7-bit default alphabet (TS 23.038, section 6.2.1). GSM7Extension holds the characters of its
@@ -33,9 +33,9 @@ const (
 // MaxNonGSM7 is the maximum number of characters that CountSMS reports in NonGSM7.
 const MaxNonGSM7 = 20
 
-// CountSMS counts the parts of a text. In GSM-7 a single message has 160 septets, and each of several messages
-// 153. In UCS-2 these limits are 70 and 67 code units. A surrogate pair and an escaped septet are never cut, so
-// a part may be one unit shorter.
+// CountSMS counts the messages in which a text is sent. In GSM-7 a single message has 160 septets, and each of several
+// messages 153. In UCS-2 these limits are 70 and 67 code units. A surrogate pair and an escaped septet are never cut,
+// so a message may be one unit shorter.
 func CountSMS(text string) SMS {
 	var s SMS
 	septets, units := make([]int, 0, len(text)), make([]int, 0, len(text))
@@ -63,8 +63,8 @@ func CountSMS(text string) SMS {
 	return s
 }
 
-// countParts returns the sum of sizes and the number of messages they need. One message has room for single
-// units, each of several messages for each units. A character is never cut.
+// countParts returns the sum of sizes and the number of messages that a text of these characters needs. A single
+// message has room for single units, and each of several messages for each units. A character is never cut.
 func countParts(sizes []int, single, each int) (total, messages int) {
 	for _, n := range sizes {
 		total += n

@@ -39,7 +39,7 @@ func (f *Finder) Next(value uint64) int {
 type Pages struct {
 	Links Finder `json:"links,omitzero"`
 	Rows  Finder `json:"rows,omitzero"`
-	Count int64  `json:"count,omitempty"` // the number of pages
+	Count int64  `json:"count,omitempty"` // the number of pages so far
 	Empty int    `json:"empty,omitempty"` // the number of consecutive pages without a record, up to the last page
 }
 

@@ -16,7 +16,7 @@ import (
 // Policy says what happens to an event when the queue is full.
 type Policy uint8
 
-// The policies.
+// What happens to an event when the queue is full.
 const (
 	Drop  Policy = iota // the event is lost and counted; Dispatch never waits
 	Block               // Dispatch waits for space until its context ends; then the event is lost and Dispatch returns an error
@@ -47,11 +47,11 @@ type async[E any] struct {
 	sub     *Subscription
 	seed    maphash.Seed
 
-	lanes []lane[E] // one lane for each worker, or a single lane for all workers if events have no order
+	lanes []lane[E] // the queues: one for each worker, or a single queue for all workers if events have no order
 
 	queuesMu   sync.Mutex // held when sending to the queues and when closing them
 	closed     bool
-	quit       chan struct{} // closed together with the queues, so that no sender waits for space any longer
+	quit       chan struct{} // closed together with the queues, so that senders stop waiting for space
 	dropQueued atomic.Bool   // whether workers drop the events that are still in the queues
 
 	runningWorkers atomic.Int64 // the number of workers that have not ended
@@ -142,7 +142,7 @@ func (a *async[E]) send(l *lane[E], e E) error {
 	return nil
 }
 
-// finish closes the queues. The workers end once their queues are empty.
+// finish closes the queues. Each worker ends when its queue is empty.
 func (a *async[E]) finish() {
 	a.queuesMu.Lock()
 	defer a.queuesMu.Unlock()
@@ -196,7 +196,7 @@ func (a *async[E]) leave() {
 		return
 	}
 	for _, l := range a.lanes {
-		for range l.queue { // events of a worker that ended early
+		for range l.queue { // counts the events that a worker left in the queue when it ended early
 			a.sub.lost.Add(1)
 		}
 	}

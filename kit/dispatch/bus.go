@@ -53,7 +53,7 @@ type Bus[E any] struct {
 
 	mu       sync.Mutex // protects writes of list, and the fields below
 	closed   bool
-	lastList []entry[E] // the subscribers at the time of Close
+	lastList []entry[E] // the subscribers at the time of Close, for which Close waits
 	workers  int        // the number of workers that have not ended
 	idle     chan struct{}
 }
@@ -182,7 +182,7 @@ func (b *Bus[E]) Close(ctx context.Context) error {
 	b.mu.Unlock()
 	for _, en := range list {
 		if en.async != nil {
-			en.async.finish() // waiting events are still handled
+			en.async.finish() // the worker still handles the events that are waiting
 		} else {
 			en.sub.Close()
 		}

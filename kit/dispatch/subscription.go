@@ -1,4 +1,4 @@
-// Subscription: the handle of a subscriber.
+// This file is about one subscriber: its subscription, and its counts.
 
 package dispatch
 
@@ -8,7 +8,7 @@ import "sync/atomic"
 // safe for concurrent use.
 type Subscription struct {
 	closed atomic.Bool
-	remove func()        // set once, before other goroutines see the subscription
+	remove func()        // removes the subscription from the bus; set once, before other goroutines see the subscription
 	done   chan struct{} // closed when the subscription is closed and its workers have ended
 
 	offered, called, failed, lost atomic.Int64
@@ -38,9 +38,9 @@ func (s *Subscription) LostCount() int64 { return s.lost.Load() }
 // Stats are the counts of an asynchronous subscription; for a synchronous subscription they are zero. When the
 // subscription has ended and every Dispatch has returned, Offered equals Called + Lost.
 type Stats struct {
-	Offered int64 // events dispatched while the subscription was open
-	Called  int64 // calls that have returned
-	Failed  int64 // calls that have returned an error or panicked
+	Offered int64 // the number of events dispatched while the subscription was open
+	Called  int64 // the number of calls that have returned
+	Failed  int64 // the number of calls that have returned an error or panicked
 	Lost    int64
 }
 

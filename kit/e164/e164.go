@@ -1,6 +1,6 @@
-// Countries of telephone numbers, by the digits they begin with.
+// This file has the table of countries by the first digits of telephone numbers.
 
-// Package e164 says which country a telephone number is of (ITU-T E.164).
+// Package e164 finds the country of a telephone number (ITU-T E.164).
 package e164
 
 import (
@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// assigned are the countries (ISO 3166-1) and the digits their numbers begin with:
-// country codes (ITU-T E.164, annex of 2016 and amendments), and where countries share
-// one, the digits that tell them apart, as the national numbering plans have them (NANPA
-// for 1, Ofcom for 44). Of two beginnings the longer one counts. A dash is no country:
-// toll-free numbers that several countries share.
+// assigned lists countries (ISO 3166-1) and the digits with which their numbers begin. Most are country codes (ITU-T
+// E.164, annex of 2016 and amendments). If several countries share a code, further digits distinguish them, according
+// to the national numbering plans (NANPA for 1, Ofcom for 44). If a number has two of the beginnings, the longer one
+// counts. A dash stands for no country: toll-free numbers that several countries share.
 const assigned = `
 US 1
 CA 1204 1226 1236 1249 1250 1257 1263 1289 1306 1343 1354 1365 1367 1368 1382 1403 1416 1418 1428 1431 1437 1438 1450
@@ -41,10 +40,10 @@ YE 967  OM 968  PS 970  AE 971  IL 972  BH 973  QA 974  BT 975  MN 976  NP 977  
 GE 995  KG 996  UZ 998
 `
 
-// longest is the length of the longest beginning.
+// longest is the number of digits of the longest beginning in assigned.
 const longest = 7
 
-// byBeginning are the countries by the digits their numbers begin with.
+// byBeginning maps the first digits of numbers to countries.
 var byBeginning = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	country := ""
@@ -58,10 +57,9 @@ var byBeginning = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// Country is the country (ISO 3166-1 alpha-2; XK for Kosovo) of a number whose digits
-// begin with a country code, without the plus; "" when none is known, as of toll-free
-// numbers that several countries share. The rest of the number is not looked at: a number
-// that was never given to a subscriber has a country, too.
+// Country returns the country (ISO 3166-1 alpha-2; XK for Kosovo) of a number whose digits begin with a country code,
+// without the plus. It returns "" if no country is known, for example for toll-free numbers that several countries
+// share. It does not check the other digits. So a number that was never assigned to a subscriber has a country, too.
 func Country(digits string) string {
 	all := byBeginning()
 	for n := min(longest, len(digits)); n > 0; n-- {

@@ -1,6 +1,6 @@
-// Folder: stores entries as offsets into one blob and compares two folders.
+// This file stores the entries of a listing as offsets into one slice of bytes, and compares two listings.
 
-// Package folder compares an old and a new listing without an object for each entry.
+// Package folder compares an old and a new listing of keys and values, without allocating an object for each entry.
 package folder
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sort"
 )
 
-// Difference says how two folders differ at a key.
+// Difference says how the old and the new folder differ at a key.
 type Difference uint8
 
 // The three differences between an old and a new folder.

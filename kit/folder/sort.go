@@ -37,7 +37,7 @@ func (f *Folder) sortByRadix(run []entry, depth uint32, level int) (twice bool) 
 			ends[f.bucket(e, depth)]++
 		}
 		if first := f.bucket(run[0], depth); first != 0 && ends[first] == len(run) {
-			depth++ // all keys share this byte
+			depth++ // all keys have the same byte at this depth
 			continue
 		}
 		var next [257]int
@@ -48,7 +48,7 @@ func (f *Folder) sortByRadix(run []entry, depth uint32, level int) (twice bool) 
 			ends[b] = sum
 		}
 		f.moveToBuckets(run, depth, &next, &ends)
-		twice = f.sortByComparing(run[:ends[0]], depth) // equal keys are ordered by their place in the blob
+		twice = f.sortByComparing(run[:ends[0]], depth) // among equal keys, the order in the blob decides
 		start := ends[0]
 		for b := 1; b < len(ends); b++ {
 			if ends[b]-start > 1 && f.sortByRadix(run[start:ends[b]], depth+1, level+1) {

@@ -15,10 +15,9 @@ type Proxies []netip.Prefix
 
 type peerKey struct{}
 
-// Handler returns a handler that calls next with the client's address as RemoteAddr, if a trusted proxy passed
-// the request on. The client's address is the last address in X-Forwarded-For that is not a trusted proxy. A
-// client cannot forge it, because each proxy appends the address of its own peer. Peer still returns the
-// address of the connection.
+// Handler returns a handler that calls next with the client's address as RemoteAddr, if a trusted proxy forwarded the
+// request. The client's address is the last address in X-Forwarded-For that is not a trusted proxy. A client cannot
+// forge it, because each proxy appends the address of its own peer. Peer still returns the address of the connection.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	if len(p) == 0 {
 		return next

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MatchTag reports whether a 304 response with the entity tag said confirms the response stored with the entity
-// tag stored (RFC 9111, 4.3.4). A 304 without a tag confirms every stored response.
+// MatchTag reports whether a 304 response confirms a stored response (RFC 9111, 4.3.4). stored and said are the entity
+// tags of the stored response and of the 304 response. A 304 response without a tag confirms every stored response.
 func MatchTag(stored, said string) bool {
 	if opaque, weak := strings.CutPrefix(said, "W/"); weak {
 		return opaque == strings.TrimPrefix(stored, "W/")
@@ -74,7 +74,7 @@ func Date(text string) (t time.Time, ok bool) {
 		t, err := time.Parse(form, strings.ToUpper(text))
 		_, want, _ := strings.Cut(t.Format(form), " ")
 		_, got, _ := strings.Cut(text, " ")
-		if err == nil && strings.EqualFold(got, want) { // time.Parse also accepts extra spaces and fewer digits
+		if err == nil && strings.EqualFold(got, want) { // compared with the text, because time.Parse also accepts extra spaces and fewer digits
 			return t, true
 		}
 	}

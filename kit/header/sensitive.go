@@ -18,13 +18,12 @@ var sensitiveWords = []string{
 	"subject", "subscriber", "team", "tenant", "uid", "uri", "url", "username", "visitor", "workspace",
 }
 
-// deviceWords are words that are sensitive only together with "id": a version or kind of device is shared by
-// many, its id is not.
+// deviceWords are words that are sensitive only together with "id". Many devices share a kind or a version, but an id
+// identifies one of them.
 var deviceWords = []string{"client", "device", "installation", "instance", "machine"}
 
-// impersonatingWords are words of header fields in which a request names another sender than its own. A field
-// also impersonates if a word of actingWords stands beside a word of actorWords: As-User does, X-User-Id does
-// not.
+// impersonatingWords are words of header fields with which a request names another sender than its own. A field also
+// impersonates if a word of actingWords is directly beside a word of actorWords: As-User does, X-User-Id does not.
 var (
 	impersonatingWords = []string{"actas", "asuser", "behalf", "impersonate", "impersonated", "impersonation", "runas", "sudo"}
 	actingWords        = []string{"act", "acting", "as", "assume", "assumed", "become", "effective", "override", "run", "switch"}
@@ -46,7 +45,7 @@ func IsSensitive(name string) bool {
 	}
 	before := ""
 	for word := range strings.FieldsFuncSeq(name, isBetweenWords) {
-		noun := strings.TrimSuffix(word, "id") // removes the id of userid
+		noun := strings.TrimSuffix(word, "id") // userid counts as the word user
 		thing := before
 		if before = word; noun != "" {
 			thing = noun

@@ -30,11 +30,11 @@ type Content struct {
 	Type     string // the media type; "" means application/octet-stream
 	ETag     string // the entity tag with its quotes, or ""
 	Modified time.Time
-	// Shown are the media types that a browser may show in place: whole types ("image/png") or first halves
-	// ("audio/"). Any other type is sent as a download.
+	// Shown are the media types that a browser may display: complete types ("image/png") or first halves ("audio/").
+	// Content of any other type is sent as a download.
 	Shown []string
-	// Deadline returns the time by which the client must have received the next piece. If Deadline is nil,
-	// there is no limit.
+	// Deadline returns the time by which the client must have received the next 64 KiB. If Deadline is nil, there is no
+	// limit.
 	Deadline func() time.Time
 }
 
@@ -48,13 +48,13 @@ var (
 	// ErrRange means that the requested range lies outside the content. Nothing was sent, and Content-Range
 	// gives the size.
 	ErrRange = errors.New("httprange: the range lies outside")
-	// ErrCut means that the header was sent but not the whole body. The caller must cut the connection, or the
-	// client takes the part for the whole.
+	// ErrCut means that the header was sent but not the whole body. The caller must close the connection, because
+	// otherwise the client takes the part for the whole body.
 	ErrCut = errors.New("httprange: cut")
 )
 
-// Content-Security-Policy values for a response that a browser opens as a page. A type that may be shown is
-// shown; any other type may do nothing.
+// Content-Security-Policy values for a response that a browser opens as a page. Content of a type in Shown may be
+// displayed. Content of any other type may do nothing.
 const (
 	shownPolicy = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 	savedPolicy = "default-src 'none'; sandbox"
@@ -73,14 +73,14 @@ func Send(w http.ResponseWriter, r *http.Request, c Content) (Sent, error) {
 		return out.sent, err
 	}
 	one := Range(r.Header)
-	if size, err := c.File.Seek(0, io.SeekEnd); err == nil && size == 0 { // an empty file has no last bytes
-		one = "" // nothing has no last bytes
+	if size, err := c.File.Seek(0, io.SeekEnd); err == nil && size == 0 { // an empty file has no last bytes, so the range is ignored
+		one = ""
 	}
 	if one != r.Header.Get("Range") || r.Method == http.MethodHead {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 		if one != "" && r.Method != http.MethodHead {
-			r.Header.Set("Range", one) // http.ServeContent reads the range exactly as Range did
+			r.Header.Set("Range", one) // http.ServeContent reads this value in the same way as the function Range
 		}
 	}
 	http.ServeContent(out, r, "", c.Modified, c.File)
@@ -125,11 +125,11 @@ func mediaType(text string) string {
 	return kind
 }
 
-// Range returns the value of a Range header that asks for one range of bytes, in a form that http.ServeContent
-// reads correctly. The last 0 bytes become a range outside the content, and a position beyond an int64 becomes
-// the largest position. It returns "" if the header is missing or malformed, has another unit or several
-// ranges, or if If-Range occurs twice. All bytes are a valid response to these (RFC 9110, 14.2). Several ranges
-// of a file are refused because they would let a client request it many times over.
+// Range returns the value of a Range header that requests a single range of bytes, in a form that http.ServeContent
+// reads correctly. A request for the last 0 bytes becomes a range outside the content. A position beyond an int64
+// becomes the largest position. Range returns "" if the header is missing or malformed, has another unit or several
+// ranges, or if If-Range occurs twice. For these the response with all bytes is valid (RFC 9110, 14.2). Several ranges
+// are refused because they would let a client request the same bytes many times.
 func Range(h http.Header) string {
 	lines := h["Range"]
 	if len(lines) != 1 || len(h["If-Range"]) > 1 {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pieceSize is the number of bytes that are sent under one deadline.
+// pieceSize is the number of bytes that are written with one deadline.
 const pieceSize = 64 << 10
 
 type sender struct {
@@ -19,7 +19,7 @@ type sender struct {
 	control  *http.ResponseController
 	deadline func() time.Time
 	sent     Sent
-	outside  bool // whether the status was 416; then nothing is sent
+	outside  bool // whether the status was 416, range not satisfiable; then nothing is sent
 }
 
 // Unwrap returns the wrapped writer. http.ResponseController needs it.
@@ -95,6 +95,6 @@ func (s *sender) stream(r *http.Request, c Content) error {
 		case err != nil:
 			return fmt.Errorf("%w: after %d bytes: %w", ErrCut, s.sent.Bytes, err)
 		}
-		_ = s.control.Flush() // received bytes are passed on at once
+		_ = s.control.Flush() // bytes are sent to the client as soon as they are received
 	}
 }

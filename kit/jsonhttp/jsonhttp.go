@@ -1,4 +1,4 @@
-// Reads and writes JSON over HTTP, and recognizes requests from this machine.
+// This file reads and writes JSON over HTTP, and recognizes requests from this machine.
 
 // Package jsonhttp has helpers for handlers that speak JSON: reading a request body, writing a response, and
 // recognizing tokens and local requests. Methods are checked by the mux, and statuses are chosen by the

@@ -1,4 +1,4 @@
-// Sign: a header field that marks the errors of this server itself.
+// This file sets a header field on errors that this server itself caused, as opposed to errors of the upstream.
 
 package jsonhttp
 
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ErrorHeader is the header field that marks an error of this server itself and says why. A response of the
-// upstream that is passed on never has it.
+// ErrorHeader is the header field that marks an error of this server itself and gives the reason. An upstream response
+// that is forwarded never has this field.
 const ErrorHeader = "Understudy-Error"
 
 // maxErrorHeader is the maximum length of the field's value in bytes.

@@ -130,7 +130,7 @@ func (d *differ) compareObjects(old, new Value) bool {
 			return d.compareUnordered(old, new, at)
 		}
 		if hasLaterMember(a, was) || hasLaterMember(b, is) {
-			continue // a later member of the same name counts instead
+			continue // an earlier member of the same name, which does not count
 		}
 		if !d.compareValues(is, before, after) {
 			return false

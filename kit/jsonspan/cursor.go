@@ -21,7 +21,7 @@ import (
 type Cursor struct {
 	data  []byte
 	pos   int
-	first bool // whether the cursor has just entered a value, so that no comma comes first
+	first bool // whether the cursor has just entered a value, so that no comma comes before the next member
 }
 
 // NewCursor returns a cursor that stands before v.

@@ -1,4 +1,4 @@
-// Values, and the check that a document is well formed.
+// This file declares JSON values as byte ranges and checks that a document is well formed.
 
 // Package jsonspan reads JSON as byte ranges. It checks that a document is complete (RFC 8259) and finds its
 // parts without building objects.
@@ -17,9 +17,9 @@ import (
 // Kind is the kind of a JSON value.
 type Kind byte
 
-// The kinds.
+// The kinds of JSON values.
 const (
-	None Kind = iota // there is no value
+	None Kind = iota // no value, as for a member that is not found
 	Object
 	Array
 	String
@@ -94,11 +94,11 @@ func scan(data []byte, i int) (int, error) {
 			if depth == MaxDepth {
 				return 0, &Error{i, "nested too deep"}
 			}
-			stack[depth] = c + 2 // '{'+2 is '}', '['+2 is ']'
+			stack[depth] = c + 2 // the closing bracket of { and of [ is two characters after the opening one
 			depth++
 			i = skipSpace(data, i+1)
 			if i < len(data) && data[i] == c+2 {
-				break // an empty array or object is closed below
+				break // the code below closes an empty array or object
 			}
 			if c == '{' {
 				i, err = checkName(data, i)

@@ -1,4 +1,4 @@
-// Text: decodes and quotes strings, and finds text that cannot be kept without loss.
+// This file decodes and quotes JSON strings, and finds text that cannot be stored without loss.
 
 package jsonspan
 
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns v as text for people: a string decoded, any other value as written.
+// Text returns a value as text for people: a string without its quotes and escapes, any other value as written.
 func Text(data []byte, v Value) string {
 	raw := v.Bytes(data)
 	if v.Kind != String {
@@ -21,7 +21,7 @@ func Text(data []byte, v Value) string {
 	return string(appendDecoded(make([]byte, 0, len(raw)), raw))
 }
 
-// Name returns a raw name decoded.
+// Name returns the name that a raw name stands for, without escapes.
 func Name(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw)

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// The errors of Take. ErrFull means that every slot is taken. ErrEach means that all slots of this name are taken.
+// The errors of Take. ErrFull means that all slots are taken. ErrEach means that all slots of one name are taken.
 var (
 	ErrFull = errors.New("limiter: every place is taken")
 	ErrEach = errors.New("limiter: every place of this name is taken")
@@ -120,7 +120,7 @@ func (p *Limiter) leave(name string) {
 // Load describes how many slots are taken.
 type Load struct {
 	All, Each      int // the limits in total and for each name
-	InUse, Busiest int // the number of slots taken in total, and by the name with the most slots
+	InUse, Busiest int // the number of slots taken in total, and the number of slots taken by the name that has most
 	// The number of calls of Take that returned ErrFull and ErrEach.
 	Refused, RefusedEach int64
 }

@@ -11,7 +11,7 @@ import (
 // Pace allows every event. It is safe for concurrent use.
 type Pace struct {
 	interval time.Duration // the average time between two events
-	burst    time.Duration // the rest of the period, which allows a burst
+	burst    time.Duration // the length of the period less one interval, which allows a burst
 	next     atomic.Int64  // when the next event would be due, in Unix nanoseconds
 }
 

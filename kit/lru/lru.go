@@ -5,18 +5,18 @@ package lru
 
 import "sync"
 
-// Cache keeps values by key as long as the sum of their weights is within a limit. It evicts whole generations:
-// half the limit is for values used since the last change of generations, half for values used before it. So a
-// read costs a short lock and no bookkeeping. (A sync.RWMutex would be several times as slow, because its
-// readers all write the same counter.) Weights must not be negative. Cache is safe for concurrent use; the zero
-// value keeps nothing.
+// Cache keeps values by key as long as the sum of their weights is within a limit. It evicts in two generations: the
+// young generation has the values used since the last change of generations, the old one has values used before. Each
+// may take half of the limit. So a read costs a short lock and no bookkeeping. (A sync.RWMutex would be several times
+// as slow, because its readers all write the same counter.) Weights must not be negative. Cache is safe for concurrent
+// use; the zero value keeps nothing.
 type Cache[K comparable, V any] struct {
 	limit  int64
 	onDrop func(V)
 
 	mu         sync.Mutex
 	young, old map[K]entry[V]
-	weight     [2]int64 // the weights of young and of old
+	weight     [2]int64 // the sum of the weights in the young generation, and in the old one
 }
 
 type entry[V any] struct {

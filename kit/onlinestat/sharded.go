@@ -42,7 +42,7 @@ func NewSharded() *Sharded {
 // stays in the caches of one processor. Nothing is read through the address.
 func (s *Sharded) lockShard() *shard {
 	var here byte
-	i := uint32(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b1 >> 16 & s.mask // a stack has at least 2 KB
+	i := uint32(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b1 >> 16 & s.mask // shifted, because a stack has at least 2 KiB
 	h := &s.shards[i]
 	if !h.mu.TryLock() {
 		h = &s.shards[(i+1)&s.mask]

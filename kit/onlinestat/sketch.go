@@ -6,14 +6,13 @@ import (
 	"math"
 )
 
-// sketch is a histogram whose buckets grow with the numbers: 64 buckets to each power of two, so that the bits
-// of a number give its bucket. This is DDSketch with linear interpolation between powers of two (C. Masson, J.
-// E. Rim, H. K. Lee: DDSketch, PVLDB 12(12), 2019, section 2.2), and the layout of HdrHistogram. The middle of
-// a bucket stands for all its numbers. It is off by at most 1/128.
+// sketch is a histogram whose buckets grow with the numbers: 64 buckets for each power of two, so that the bits of a
+// number give its bucket. This is DDSketch with linear interpolation between powers of two (C. Masson, J. E. Rim, H. K.
+// Lee: DDSketch, PVLDB 12(12), 2019, section 2.2), and the layout of HdrHistogram. The middle of a bucket stands for
+// all numbers in it, with an error of at most 1/128.
 //
-// Magnitudes below 2^-32 count as 0, and those of 2^64 and more as 2^64. Buckets are allocated from the lowest
-// to the highest in use: at most 6,144 buckets of 8 bytes on each side of 0. Times from 10 ms to 30 s take 6
-// KB.
+// Magnitudes below 2^-32 count as 0, and those of 2^64 and more as 2^64. Buckets are allocated from the lowest to the
+// highest in use: at most 6,144 buckets of 8 bytes on each side of 0. Times from 10 ms to 30 s take 6 KB.
 type sketch struct {
 	zero     int64
 	pos, neg side

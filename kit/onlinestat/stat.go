@@ -18,7 +18,7 @@ import "math"
 // change nothing else.
 type Stat struct {
 	count, skipped int64
-	mean, squares  float64 // squares: the sum of the squared distances from the mean
+	mean, squares  float64 // squares is the sum of the squared distances from the mean
 	min, max       float64
 	sketch         sketch
 }
@@ -28,7 +28,7 @@ const maxMagnitude = 1e140
 
 // Add adds one number. It allocates only when the histogram grows.
 func (s *Stat) Add(x float64) {
-	if !(math.Abs(x) <= maxMagnitude) { // also true for NaN
+	if !(math.Abs(x) <= maxMagnitude) { // this condition is also true for NaN
 		s.skipped++
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Stat) AddAll(xs []float64) {
 		return
 	}
 	sum, low, high := sums(xs)
-	if !(low >= -maxMagnitude && high <= maxMagnitude) || sum-sum != 0 { // a NaN shows only in the sum
+	if !(low >= -maxMagnitude && high <= maxMagnitude) || sum-sum != 0 { // if any number is NaN, only the sum shows it
 		s.addEach(xs)
 		return
 	}
@@ -159,7 +159,8 @@ func (s *Stat) Max() float64 { return s.max }
 // Range returns the distance from the smallest to the largest number.
 func (s *Stat) Range() float64 { return s.max - s.min }
 
-// Quantile returns the number that a share p (0 to 1) of the numbers of s does not exceed; see the function Quantile.
+// Quantile returns the smallest number that a share p (0 to 1) of the numbers of s does not exceed; see the function
+// Quantile.
 func (s *Stat) Quantile(p float64) float64 { return Quantile(p, s) }
 
 // Summary has the figures of a Stat at one moment, in the unit of its numbers.

@@ -1,6 +1,6 @@
-// Retry: how long to wait between tries.
+// This file computes and waits for the time between two tries of an operation.
 
-// Package retry waits between tries.
+// Package retry waits between two tries of an operation.
 package retry
 
 import (
@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Backoff returns the wait before another try: first, doubled for each failure before the last one, at most longest.
+// Backoff returns the wait before the next try. It is first, doubled for each of before earlier failures, but at most
+// longest.
 func Backoff(first, longest time.Duration, before int) time.Duration {
 	for ; before > 0 && first < longest; before-- {
 		first *= 2

@@ -1,4 +1,4 @@
-// Load: the weight that a holder has acquired. It can grow and shrink.
+// This file is about Load, the weight that a caller has acquired. It can grow and shrink.
 
 package semaphore
 
@@ -107,7 +107,7 @@ func (l *Load) release() {
 	s := l.semaphore
 	l.released = true
 	s.loads--
-	if l.waits > 0 { // the holder of the load no longer waits
+	if l.waits > 0 { // the holder was counted as blocked because it waited for more weight
 		s.blocked--
 	}
 	if s.overLimit == l {

@@ -19,9 +19,9 @@ type Options struct {
 	// Limit is the maximum sum of weights held at once, in a unit that the caller chooses, such as bytes. If it
 	// is 0 or less, every load counts as heavier than the limit.
 	Limit int64
-	// Overtake is how many later loads may be admitted before a waiting load that does not fit yet. After that
-	// no other load is admitted before the waiting one. 0 means 32. A negative number means none: first come,
-	// first served.
+	// Overtake is how many later loads may be admitted before a waiting load that does not fit yet. After that no other
+	// load is admitted before the waiting load. 0 means 32. A negative number means that loads are admitted strictly in
+	// order of arrival.
 	Overtake int
 	// Refuse makes Acquire return ErrTooHeavy for a load heavier than Limit. Otherwise such a load is admitted
 	// when nothing else is held, and runs alone. Only in that case more than Limit is held.
@@ -50,8 +50,8 @@ type waiter struct {
 	weight    int64
 	load      *Load   // the load that will get the weight
 	grows     bool    // whether the load is already admitted
-	held      []*Load // the loads that the caller holds while it waits
-	overtaken int     // how many times later loads were admitted first
+	held      []*Load // the loads that the caller keeps while it waits
+	overtaken int     // how many times a later load was admitted before this waiter
 	admitted  chan struct{}
 }
 
@@ -227,7 +227,7 @@ func (s *Weighted) canAdmit(w *waiter) bool {
 
 // Stats describes what a semaphore holds, and counts the results of its callers.
 type Stats struct {
-	Limit, Held   int64 // in the unit of Limit, such as bytes
+	Limit, Held   int64 // the maximum and the current sum of weights, in the caller's unit, such as bytes
 	Loads         int   // the number of loads admitted and not yet released
 	Waiting       int
 	WaitingWeight int64 // the sum of the weights of all waiters
@@ -235,10 +235,10 @@ type Stats struct {
 
 	Admitted  int64 // the number of loads admitted so far
 	Overtaken int64 // how many times a later load was admitted before a waiter
-	Refused   int64 // loads refused because they are heavier than the limit
-	GaveUp    int64 // calls whose context ended while they waited
-	NotGrown  int64 // calls of TryGrow that returned false
-	OverLimit int64 // loads admitted beyond the limit to end a deadlock
+	Refused   int64 // the number of loads refused because they are heavier than the limit
+	GaveUp    int64 // the number of calls whose context ended while they waited
+	NotGrown  int64 // the number of calls of TryGrow that returned false
+	OverLimit int64 // the number of loads admitted beyond the limit to end a deadlock
 }
 
 // Stats returns the current numbers.

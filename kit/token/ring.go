@@ -1,4 +1,4 @@
-// Ring: several keys, so that keys can be rotated while sealed texts are in use.
+// This file seals and opens texts with several keys, so that keys can be replaced while sealed texts are in use.
 
 package token
 
@@ -39,7 +39,7 @@ func (r *Ring) Replace(keys ...[]byte) error {
 // Append seals data with the newest key and appends the text to dst.
 func (r *Ring) Append(dst, data []byte) []byte { return (*r.sealers.Load())[0].Append(dst, data) }
 
-// Open opens a text with each key in turn, until one fits.
+// Open opens a text with each key in turn, until a key fits.
 func (r *Ring) Open(text string, size int) ([]byte, error) {
 	for _, s := range *r.sealers.Load() {
 		if data, err := s.Open(text, size); err == nil {

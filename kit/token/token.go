@@ -1,4 +1,4 @@
-// Sealer: turns a few bytes into a text that reveals nothing.
+// This file seals a few bytes into a text that reveals nothing about them.
 
 // Package token seals data that a server wants back from a client, such as a position in a list. The sealed
 // texts reveal nothing, and no client can forge one. Data of the same size gives texts of the same length.
@@ -52,11 +52,11 @@ func (s *Sealer) Append(dst, data []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, s.aead.Seal(nil, nil, data, nil))
 }
 
-// errForeign gives no details, so that a client that tries texts learns nothing.
+// errForeign gives no details, so that a client that tries out texts learns nothing.
 var errForeign = errors.New("token: the text is none of this sealer")
 
-// Open returns the data of a text, which must have size bytes. Any other text is an error. A text of another
-// length is not decoded.
+// Open returns the data of a text. It returns an error if the data does not have size bytes or the text was not sealed
+// with this key and purpose. It does not decode a text whose length does not fit size.
 func (s *Sealer) Open(text string, size int) ([]byte, error) {
 	if len(text) != base64.RawURLEncoding.EncodedLen(size+overhead) {
 		return nil, errForeign
@@ -72,7 +72,8 @@ func (s *Sealer) Open(text string, size int) ([]byte, error) {
 	return data, nil
 }
 
-// Key returns the key that get reads from a store. If there is none, it creates a key and stores it with put.
+// Key returns the key that the function get reads from a store. If there is none, Key creates a key and stores it with
+// the function put.
 func Key(get func() ([]byte, error), put func(key []byte) error) ([]byte, error) {
 	key, err := get()
 	if err != nil {

@@ -21,22 +21,23 @@ const (
 // span is a range of characters, both ends included.
 type span struct{ first, last rune }
 
-// spaceless are the blocks of scripts without spaces between words. Korean is included, because its words have endings.
+// spaceless are the blocks of scripts that have no spaces between words. Korean is included, because its words have
+// endings.
 var spaceless = []span{
 	{0x0e00, 0x0eff}, // Thai, Lao
 	{0x1000, 0x109f}, // Burmese
-	{0x1100, 0x11ff}, // jamo
+	{0x1100, 0x11ff}, // Korean jamo
 	{0x1780, 0x17ff}, // Khmer
 	{0x1950, 0x19df}, // Tai Le, New Tai Lue
-	{0x1a20, 0x1aaf}, // Tai Tham
-	{0x2e80, 0x2fdf}, // radicals
+	{0x1a20, 0x1aaf}, // Tai Tham, a script of northern Thailand
+	{0x2e80, 0x2fdf}, // radicals of Chinese characters
 	{0x3005, 0x3007}, {0x3021, 0x3029}, {0x3031, 0x3035}, {0x3038, 0x303c},
-	{0x3041, 0x31ff}, // kana, bopomofo, jamo
+	{0x3041, 0x31ff}, // kana, bopomofo and Korean jamo
 	{0x3400, 0x4dbf}, {0x4e00, 0xa4cf},
 	{0xa960, 0xa97f}, {0xa9e0, 0xa9ff}, {0xaa60, 0xaadf},
 	{0xac00, 0xd7ff},
 	{0xf900, 0xfaff},
-	{0xff66, 0xffdc}, // halfwidth kana and jamo
+	{0xff66, 0xffdc}, // halfwidth kana and Korean jamo
 	{0x16fe0, 0x18cff}, {0x1aff0, 0x1b2ff},
 	{0x20000, 0x3ffff},
 }
@@ -75,13 +76,13 @@ func classOf(r rune) class {
 		switch {
 		case to == "":
 			return ignored
-		case len(to) == 1: // an ASCII letter or digit of any script
+		case len(to) == 1: // an ASCII letter, or a digit of any script
 			return letter
 		case isInSpans(r, spaceless):
 			return single
 		}
 		if first, _ := utf8.DecodeRuneInString(to); isInSpans(first, spaceless) {
-			return single // for example, a character in a circle
+			return single // for example, a circled Chinese character
 		}
 		return letter
 	}
@@ -111,7 +112,7 @@ func pictureClass(r rune) class {
 const (
 	leads, leadsEnd   = 0x1100, 0x1113
 	vowels, vowelsEnd = 0x1161, 0x1176
-	tails, tailsEnd   = 0x11a7, 0x11c3 // the first tail means no tail
+	tails, tailsEnd   = 0x11a7, 0x11c3 // tails is one less than the first tail, because index 0 means no tail
 	syllables         = 0xac00
 	syllablesEnd      = 0xd7a4
 )
@@ -133,7 +134,7 @@ func compose(r, next rune) (whole rune, ok bool) {
 
 // addVoicing returns the kana r with its voicing mark (by is 1) or its half-voicing mark (by is 2).
 func addVoicing(r rune, by rune) (rune, bool) {
-	h := r // the character as hiragana
+	h := r // the character converted to hiragana
 	if r > 0x30a0 && r < 0x30f6 {
 		h -= 0x60
 	}

@@ -33,7 +33,7 @@ func All(of ...*Condition) *Condition { return &Condition{op: all, children: of}
 // Any returns a condition that holds if at least one of the given conditions holds. Without conditions it never holds.
 func Any(of ...*Condition) *Condition { return &Condition{op: anyOf, children: of} }
 
-// Exclude returns a condition that holds if this holds and not does not hold.
+// Exclude returns a condition that holds if the condition this holds and the condition not does not hold.
 func Exclude(this, not *Condition) *Condition {
 	return &Condition{op: exclude, children: []*Condition{this, not}}
 }
@@ -112,7 +112,7 @@ func (c *Condition) collectLeaves(into []leaf, under leaf) []leaf {
 	return into
 }
 
-// evaluate returns whether the condition holds, and the leaves that follow those of c.
+// evaluate returns whether the condition c holds, and the leaves of the conditions that follow c in the tree.
 func (c *Condition) evaluate(leaves []leaf) (bool, []leaf) {
 	switch c.op {
 	case has:

@@ -12,7 +12,7 @@ import (
 //go:embed folds.txt
 var foldsText string
 
-// folds is read once and never changed.
+// folds is the table of folded characters. It is built once and never changes.
 var folds = readFolds(foldsText)
 
 // table maps characters to their folded form, in pages of 256 characters. Page 0 has no entries.

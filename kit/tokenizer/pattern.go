@@ -19,7 +19,7 @@ type Pattern struct {
 	truncated bool
 }
 
-// Phrase returns the pattern of the words in the given texts, in their order. With prefix, the last word may be
+// Phrase returns the pattern of the words in the given texts, in their order. If prefix is set, the last word may be
 // the beginning of a longer word.
 func Phrase(prefix bool, texts ...string) Pattern {
 	p := Pattern{prefix: prefix}
@@ -64,7 +64,7 @@ func (p Pattern) Find(text string) iter.Seq2[int, int] {
 		if n == 0 {
 			return
 		}
-		var starts [MaxPhrase]int // the start of each of the last words
+		var starts [MaxPhrase]int // the start in the text of each of the last words
 		var state uint64          // bit i is set if the last i+1 words match the first words of the pattern
 		c := Cutter{text: text}
 		for at := 0; c.Next(); at++ {
@@ -77,8 +77,8 @@ func (p Pattern) Find(text string) iter.Seq2[int, int] {
 	}
 }
 
-// matchPlaces returns the positions of the pattern, as bits, that a word matches. Only positions whose bit is
-// set in among are tried.
+// matchPlaces returns, as bits, the positions in the pattern at which its word equals the given word. It tries only the
+// positions whose bit is set in among.
 func (p *Pattern) matchPlaces(word []byte, among uint64) (fits uint64) {
 	last := len(p.words) - 1
 	for i, want := range p.words {

@@ -21,7 +21,7 @@ type Word struct {
 	// digits, and of characters beyond ASCII; it has 1 to MaxWord bytes. It is valid until the next word is
 	// read.
 	Folded     []byte
-	Start, End int // the bytes of the word in the text, with the marks that belong to the word
+	Start, End int // the bytes of the word in the text, including combining marks
 }
 
 // Cut yields the words of a text in their order. A sequence of letters and digits is a word, also in mixed
@@ -61,7 +61,7 @@ type Cutter struct {
 	text  string
 	at    int
 	full  bool // whether the folded word has reached MaxWord
-	looks int  // how many times a character beyond ASCII was decoded, at most twice for each byte
+	looks int  // how many times a character beyond ASCII was decoded, to check that it is at most twice for each byte
 }
 
 // Reset starts with a new text.

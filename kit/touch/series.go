@@ -104,7 +104,7 @@ func Quantile(sorted []float64, p float64) float64 {
 	at := min(max(p, 0), 1) * float64(len(sorted)-1)
 	low := int(at)
 	a, b := sorted[low], sorted[min(low+1, len(sorted)-1)]
-	if a == b { // also for two infinite values
+	if a == b { // also right if both values are the same infinity
 		return a
 	}
 	return a + (b-a)*(at-float64(low))

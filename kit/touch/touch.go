@@ -14,7 +14,7 @@ import "math"
 // argument. The methods have no side effects.
 type Walk struct {
 	Drift float64 // the mean change in one unit of time
-	Sigma float64 // the standard deviation of that change; 0 means that the number moves evenly
+	Sigma float64 // the standard deviation of the change in one unit of time; 0 means that the number moves evenly
 	// Span is the time over which Drift was estimated. The drift is then uncertain: every result is the mean
 	// over a normal distribution of the drift with variance Sigma^2 / Span. 0 means that Drift is exact.
 	Span float64
@@ -39,7 +39,7 @@ func (w Walk) Probability(from, level, within float64) float64 {
 	return w.reachProbability(distance, toward, within)
 }
 
-// driftToward returns the drift toward a level, which is below or above the number.
+// driftToward returns the drift toward a level. below means that the level is below the number.
 func (w Walk) driftToward(below bool) float64 {
 	if below {
 		return -w.Drift
@@ -70,7 +70,7 @@ func (w Walk) reachProbability(distance, m, within float64) float64 {
 
 // sumTerms returns the sum of the two terms.
 func (w Walk) sumTerms(near, far, distance, m float64) float64 {
-	if far >= 0 { // far^2 - near^2 = E
+	if far >= 0 { // by definition far^2 - near^2 = E
 		return clamp(math.Erfc(near)/2 + math.Exp(-near*near)*erfcx(far)/2)
 	}
 	e := 2 * m * distance
@@ -148,11 +148,11 @@ func (w Walk) Time(from, level, p float64) float64 {
 	return bisect(distance*distance/(w.Sigma*w.Sigma), func(t float64) bool { return w.reachProbability(distance, m, t) >= p })
 }
 
-// bisect returns the smallest positive x for which over is true; over must stay true above it. near has the
-// order of magnitude of x.
+// bisect returns the smallest positive x for which over is true. over must be true for all larger x. near has the order
+// of magnitude of x.
 func bisect(near float64, over func(x float64) bool) float64 {
 	low, high := near, near
-	for range 2000 { // the number of powers of two
+	for range 2000 { // as many steps as there are powers of two in a float64
 		if over(high) || math.IsInf(high, 1) {
 			break
 		}

@@ -27,8 +27,8 @@ func (l *Log) runCommitter() {
 	}
 }
 
-// takeGroup takes the current group and starts a new one. The callers of the group before usually append again
-// now, so takeGroup lets them run first to share this flush.
+// takeGroup takes the current group and starts a new group. before is the number of callers of the previous group. They
+// usually append again now, so takeGroup lets them run first to share this flush.
 func (l *Log) takeGroup(before int) *group {
 	for range before {
 		l.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// header describes the files of the log. It is stored in a file of two slots that are written in turn: if a
-// crash interrupts a write, the other slot is still valid.
+// header describes the files of the log. It is stored in a file of two slots that are written alternately. If a crash
+// interrupts a write, the other slot is still valid.
 type header struct {
 	generation uint64
 	first      uint64 // the number of the first entry in the oldest file

@@ -17,7 +17,7 @@ import (
 // Entry is an entry of a log.
 type Entry struct {
 	Number uint64
-	Data   []byte // valid until the next entry is read
+	Data   []byte // the bytes of the entry, valid until the next entry is read
 }
 
 // Entries yields the durable entries with numbers from from on, the oldest first, up to the newest at the time
@@ -101,11 +101,11 @@ func readEntries(dir string, segments []uint64, from, last uint64, yield func(En
 	}
 }
 
-// end is the place in a file where its complete records end.
+// end is the position in a file after its last complete record.
 type end struct {
-	next     uint64 // the number of the entry that would follow
+	next     uint64 // the number that the next entry would have
 	at       int64
-	trailing int64 // the number of bytes after that place, without the zeros at the end of the file
+	trailing int64 // the number of bytes after that position, without the zeros at the end of the file
 }
 
 // scan reads the records of a file until a record is incomplete or yield returns false. Complete records after
@@ -119,7 +119,7 @@ func scan(dir string, first uint64, yield func(Entry) bool) (end, error) {
 	if err != nil {
 		return e, err
 	}
-	defer f.Close() // nothing was written, so there is no error to report
+	defer f.Close() // an error of Close does not matter after reading
 	info, err := f.Stat()
 	if err != nil {
 		return e, err
@@ -188,7 +188,7 @@ func (e end) checkTrailing(f *os.File, size int64) error {
 		}
 		if step > 1 && later == 0 {
 			if later = number; at == e.at && later == e.next {
-				return nil // this entry was being written
+				return nil // the incomplete record is the entry that was being written at the crash
 			}
 		}
 		if zeros++; head[0] != 0 {
@@ -198,7 +198,7 @@ func (e end) checkTrailing(f *os.File, size int64) error {
 			return err
 		}
 		if at += step; later == 0 && at%sectorSize == 0 && zeros >= min(sectorSize, at-e.at) {
-			return nil // a crash interrupted an append
+			return nil // a crash interrupted the last append
 		}
 	}
 	if whole == 0 {

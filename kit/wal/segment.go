@@ -21,7 +21,7 @@ type segment struct {
 // written before needs no change of metadata.
 const zeroStep = 1 << 20
 
-// flushFile makes written data durable. Tests replace it to count flushes and to make them fail.
+// flushFile waits until written data are on the disk. Tests replace it to count flushes and to make them fail.
 var flushFile = flush
 
 func newSegment(f *os.File, at, size int64) *segment {

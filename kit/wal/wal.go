@@ -41,8 +41,8 @@ type Options struct {
 // concurrent use.
 type Log struct {
 	dir   string
-	size  int64 // the maximum size of a segment in bytes
-	cut   int64 // the number of bytes that Open removed
+	size  int64 // the maximum size of a file of the log in bytes
+	cut   int64 // the number of bytes that Open removed from the newest file
 	wake  chan struct{}
 	ended chan struct{} // closed when the committer has ended
 
@@ -141,7 +141,7 @@ func (l *Log) add(data func(number uint64) []byte) (g *group, number uint64, err
 	l.last = number
 	g.buf = appendRecord(g.buf, number, entry)
 	if g.count++; g.count == 1 {
-		l.wake <- struct{}{} // never blocks: the committer has taken the group before
+		l.wake <- struct{}{} // never blocks, because the committer has already taken the previous group
 	}
 	return g, number, nil
 }

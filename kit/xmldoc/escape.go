@@ -1,4 +1,4 @@
-// Escape: handles characters that cannot stand unescaped in a document.
+// This file escapes characters that may not occur unescaped in an XML document.
 
 package xmldoc
 
@@ -7,7 +7,7 @@ import "unicode/utf8"
 // The classes of a byte in a text. A class of entity or more is entity plus the index of the byte's entity.
 const (
 	plain   = iota
-	wide    // is part of a character of several bytes
+	wide    // a byte of a character that has several bytes
 	control // a control character that XML cannot represent
 	entity
 )
@@ -18,8 +18,8 @@ var entities = [...]string{"&amp;", "&lt;", "&gt;", "&quot;", "&#xD;", "&#xA;", 
 
 var inText, inAttr = escapeTable("&<>\x00\r"), escapeTable("&<>\"\r\n\t")
 
-// escapeTable returns the classes of all bytes for a context in which the bytes of special must be escaped.
-// Each byte stands at the index of its entity; a zero byte skips an index.
+// escapeTable returns the classes of all bytes for a context in which the bytes of special must be escaped. The index
+// of a byte in special is the index of its entity; a zero byte skips an index.
 func escapeTable(special string) (t [256]uint8) {
 	for c := range t {
 		switch {
@@ -37,7 +37,7 @@ func escapeTable(special string) (t [256]uint8) {
 	return t
 }
 
-// nameByte says where a byte may stand in a name: 1 anywhere, 2 anywhere but at the beginning, 0 nowhere.
+// nameByte says where a byte may occur in a name: 1 anywhere, 2 anywhere except at the beginning, 0 nowhere.
 var nameByte = func() (t [256]uint8) {
 	for c := byte('a'); c <= 'z'; c++ {
 		t[c], t[c-'a'+'A'] = 1, 1

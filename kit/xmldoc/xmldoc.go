@@ -41,11 +41,11 @@ type Options struct {
 	Illegal IllegalPolicy
 }
 
-// Writer writes one document. The first error stays: after it all calls do nothing, and Flush, End and Err
-// return it. Let End close the root element: a document that was interrupted then lacks its last end tag, so
-// that every parser rejects it. Writer is not safe for concurrent use.
+// Writer writes one XML document. After the first error all calls do nothing, and Flush, End and Err return that error.
+// Let End close the root element: an interrupted document then lacks its last end tag, so that every parser rejects it.
+// Writer is not safe for concurrent use.
 type Writer struct {
-	out     io.Writer // nil if the document stays in buf
+	out     io.Writer // the stream to write to, or nil if the document stays in buf
 	buf     []byte
 	limit   int
 	illegal IllegalPolicy
