@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +31,59 @@ func TestThePageOfCommandsIsCurrent(t *testing.T) {
 	}
 	if string(page) != text {
 		t.Errorf("%s differs from the command line; write it anew: go test ./cmd/understudy -run PageOfCommands -write-commands", path)
+	}
+}
+
+// TestTheDocumentsNameCommandsThatExist reads the commands in the sentences and tables of the documents: the program has
+// each of them with the flags that it is given, and the Makefile has each target.
+func TestTheDocumentsNameCommandsThatExist(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, found := describeCommands(t), 0
+	all := map[string]reference.Command{}
+	for _, c := range root.All() {
+		all[c.Path] = c
+	}
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile("`(?:bin/)?(understudy|make) ([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+				words := strings.Fields(m[2])
+				found++
+				if m[1] == "make" {
+					if !strings.Contains(string(makefile), "\n"+words[0]+":") {
+						t.Errorf("%s: the Makefile has no %s", page, m[0])
+					}
+					continue
+				}
+				c := root
+				for len(words) > 0 && all[strings.TrimSpace(c.Path+" "+words[0])].Path != "" {
+					c, words = all[strings.TrimSpace(c.Path+" "+words[0])], words[1:]
+				}
+				if c.Path == "" && !strings.HasPrefix(m[2], "-") {
+					t.Errorf("%s: there is no command %s", page, m[0])
+				}
+				for _, w := range words {
+					name, _, _ := strings.Cut(w, "=")
+					known := func(f reference.Flag) bool { return name == f.Name || name == f.Short }
+					if strings.HasPrefix(w, "-") && !slices.ContainsFunc(slices.Concat(root.Flags, c.Flags), known) {
+						t.Errorf("%s: %s has no flag %s", page, m[0], name)
+					}
+				}
+			}
+		}
+	}
+	if found < 60 {
+		t.Errorf("found only %d commands in the documents", found)
 	}
 }
 
