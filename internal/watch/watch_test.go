@@ -3,8 +3,11 @@
 package watch
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -171,6 +174,38 @@ func TestMessages(t *testing.T) {
 	}
 	if strings.Contains(hook+slack, "marker") || strings.Contains(hook+slack, "+1555123") {
 		t.Errorf("what the role does not see is told: %s %s", hook, slack)
+	}
+	page, err := os.ReadFile("../../docs/how-to/watches.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	var want, have any
+	if err := errors.Join(json.Unmarshal([]byte(example), &want), json.Unmarshal([]byte(hook), &have)); err != nil {
+		t.Fatal(err)
+	}
+	requireMembers(t, "", want, have)
+}
+
+// requireMembers checks that a message has each member that the document shows, except for the fields of a record.
+func requireMembers(t *testing.T, path string, want, have any) {
+	t.Helper()
+	switch want := want.(type) {
+	case map[string]any:
+		have, _ := have.(map[string]any)
+		for name, value := range want {
+			if _, ok := have[name]; !ok {
+				t.Errorf("docs/how-to/watches.md shows %s.%s, which a message does not have", path, name)
+			} else if name != "record" {
+				requireMembers(t, path+"."+name, value, have[name])
+			}
+		}
+	case []any:
+		have, _ := have.([]any)
+		for i := range min(len(want), len(have)) {
+			requireMembers(t, path, want[i], have[i])
+		}
 	}
 }
 
