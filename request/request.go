@@ -1,4 +1,4 @@
-// Request and response: the questions to the mirror, and its answers.
+// This file declares the requests that frontends send to the mirror, and its responses.
 
 // Package request defines the messages between frontends, mirror, upstream and store: requests, responses,
 // fetches, fills, writes and contents.
@@ -11,36 +11,37 @@ import (
 	"understudy/spec"
 )
 
-// Request is one request to the mirror. It does not name the caller. If several limits of the answer's age are
-// set, the strictest applies.
+// Request is one request to the mirror. It does not name the caller. It may limit the age of the answer in several
+// ways. Then the strictest limit applies.
 type Request struct {
-	Target     *spec.Target
-	AgeLimit   *time.Duration // oldest answer that the grant accepts; nil means the mirror's ages, 0 means as fresh as the upstream
-	NoCache    bool           // the request said no-cache: join or start a fetch
-	SkipStored bool           // whether stored answers are ignored
-	JoinOnly   bool           // whether a request with NoCache joins a running fetch; without such a fetch NoCache is ignored
+	Target *spec.Target
+	// The maximum age of an answer that the grant accepts; nil means the mirror's ages, 0 means as fresh as the upstream
+	AgeLimit   *time.Duration
+	NoCache    bool // the request said no-cache, so it joins or starts a fetch
+	SkipStored bool // whether stored answers are ignored
+	JoinOnly   bool // whether a request with NoCache only joins a running fetch; if there is no such fetch, NoCache is ignored
 
-	// The directives of the request (RFC 9111, 5.2.1). nil means not given.
-	MaxAge       *time.Duration // max-age: oldest accepted answer
-	MinFresh     *time.Duration // min-fresh: the answer must stay fresh for this time
-	MaxStale     *time.Duration // max-stale: accepted staleness, in place of the mirror's limit; negative means any
-	OnlyIfCached bool           // only-if-cached: a stored answer or ErrNoStoredAnswer; no upstream request, not even in the background
+	// The Cache-Control directives of the request (RFC 9111, 5.2.1). nil means that the directive is absent.
+	MaxAge   *time.Duration // directive max-age: the maximum age of an answer
+	MinFresh *time.Duration // directive min-fresh: the answer must stay fresh for this time
+	MaxStale *time.Duration // directive max-stale: the accepted staleness, in place of the mirror's limit; negative means any
+	// Directive only-if-cached: a stored answer or ErrNoStoredAnswer, without a request to the upstream, not even in the
+	// background
+	OnlyIfCached bool
 
-	// NotFinal treats every record as one that may still change. The reader does not see what makes it final,
-	// and must not learn it from the answer's freshness.
+	// NotFinal makes the mirror treat every record as a record that may still change. It is set if the reader does not see
+	// what makes a record final, because the answer's freshness would reveal it.
 	NotFinal bool
 	// CanSee, if not nil, reports whether the reader sees a field, by its dotted name. A list in which only
 	// hidden fields changed stays fresh, because a new upstream request would reveal the change.
 	CanSee func(field string) bool
 
-	// AsOf, if not zero, asks for the state at that time. The answer is made from history without an upstream
-	// request.
+	// AsOf, if not zero, asks for the state at that time. The answer is made from history without an upstream request.
 	AsOf time.Time
 	// FillGaps replaces a version whose body is not stored by the following version, as if that had begun
 	// earlier. The reader may not know of a withdrawn text, and a gap would reveal it.
 	FillGaps bool
-	// Local, if not nil, asks for an answer composed from records. The error is ErrNotMirrored if coverage is
-	// not known.
+	// Local, if not nil, asks for an answer composed from records. The error is ErrNotMirrored if coverage is not known.
 	Local *LocalQuery
 
 	// ReadyResult is what the mirror's Ready has just found in memory for the target, so that it is not looked
@@ -60,9 +61,9 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Warm     Outcome = iota // fresh from memory or store
+	Warm     Outcome = iota // a fresh answer from memory or from the store
 	Stale                   // a stale answer from memory or the store
-	Cold                    // fetched from the upstream
+	Cold                    // an answer that was fetched from the upstream
 	Composed                // an answer that was composed from records
 )
 
@@ -80,19 +81,20 @@ var outcomeNames = [...]string{"warm", "stale", "cold", "composed"}
 // is in a caller's own memory (Request.ResponseBuffer).
 type Response struct {
 	Page    *understudy.Page
-	Gzip    []byte // Page.Body compressed with gzip if the mirror has it ready; otherwise nil
+	Gzip    []byte // the body of Page compressed with gzip, if the mirror has it ready; otherwise nil
 	Outcome Outcome
 	Age     time.Duration
 	// Newest is the age of the newest page on which a composed list rests, while Age is that of the oldest
 	// walk. 0 means none.
-	Newest        time.Duration
-	TTL           time.Duration // remaining fresh time; negative if stale
-	ForwardReason string        // why the upstream was asked, as in Cache-Status (RFC 9211): "uri-miss", "stale", "request"; "" for a hit
+	Newest time.Duration
+	TTL    time.Duration // the remaining time for which the answer is fresh; negative if it is stale
+	// Why the upstream was asked, in the words of Cache-Status (RFC 9211): "uri-miss", "stale", "request"; "" for a hit
+	ForwardReason string
 	Stored        bool          // the answer is in the store
-	Joined        bool          // it shared a fetch that another reader had started
-	Detail        string        // "stale: upstream 503", "not stored: disk full"; may be empty
-	UpstreamTime  time.Duration // time that the upstream took; 0 for a hit
-	StoreTime     time.Duration // time that the store took; 0 from memory
+	Joined        bool          // the request shared a fetch that another reader had started
+	Detail        string        // details of the outcome, such as "stale: upstream 503" or "not stored: disk full"; may be empty
+	UpstreamTime  time.Duration // the time that the upstream took to answer; 0 for a hit
+	StoreTime     time.Duration // the time that the store took to read the answer; 0 if it was in memory
 }
 
 // CurrentAge returns how old the data are (RFC 9111, 4.2.3): the time since the upstream sent them, plus their

@@ -14,7 +14,7 @@ type PageSaved struct {
 // SaveResult is the result of saving a page.
 type SaveResult struct {
 	Page    *understudy.Page    // the given page, or a copy with Version and the rows' numbers set
-	Changes []understudy.Change // in the order of their numbers; empty if nothing was new
+	Changes []understudy.Change // the changes in the order of their numbers; empty if nothing was new
 }
 
 // Invalidation names what a write changed: all lists of a kind with any filter and, if ID is not empty, one

@@ -26,15 +26,15 @@ func (n *ByReason) Add(o *ByReason) {
 	}
 }
 
-// SentCounts counts the upstream requests since the process started. Its JSON is part of /-/stats, where names
-// are only ever added.
+// SentCounts counts the upstream requests since the process started. Its JSON is part of /-/stats, where names are
+// added but never removed.
 type SentCounts struct {
-	Requests int64    `json:"requests"` // attempts, with or without an answer
-	Errors   int64    `json:"errors"`   // failed attempts; a caller that left does not count
-	TooLarge int64    `json:"-"`        // attempts whose body was larger than MaxBody
+	Requests int64    `json:"requests"` // the number of attempts, with or without an answer
+	Errors   int64    `json:"errors"`   // the number of failed attempts, without those whose caller left
+	TooLarge int64    `json:"-"`        // the number of attempts whose body was larger than MaxBody
 	ByReason ByReason `json:"by_reason"`
-	Retries  ByReason `json:"retries"` // attempts after the first one of a fetch, included in ByReason
-	Hedges   ByReason `json:"hedges"`  // second requests sent because the first was late, included in ByReason
+	Retries  ByReason `json:"retries"` // the number of attempts after the first attempt of a fetch; they are also counted in ByReason
+	Hedges   ByReason `json:"hedges"`  // the number of second requests sent because the first was late; they are also counted in ByReason
 }
 
 // Add adds the counts of o.
@@ -51,14 +51,14 @@ const (
 	SpendingRetention = 24 * time.Hour
 )
 
-// Spending counts the requests to a source in one SpendingStep. Each attempt of a fetch is one request. Its
-// JSON, for an hour, is part of /-/stats, where names are only ever added.
+// Spending counts the requests to a source in one SpendingStep. Each attempt of a fetch is one request. Its JSON, for
+// an hour, is part of /-/stats, where names are added but never removed.
 type Spending struct {
-	From     time.Time `json:"from"`   // start of the period, a multiple of SpendingStep
-	Failed   int64     `json:"failed"` // requests of ByReason that failed
+	From     time.Time `json:"from"`   // the start of the period, a multiple of SpendingStep
+	Failed   int64     `json:"failed"` // the number of the requests in ByReason that failed
 	ByReason ByReason  `json:"by_reason"`
-	// ByCaller counts requests of ReasonWaiting by the caller's name. "" collects the others: too many callers,
-	// or no known caller.
+	// ByCaller is the number of requests of ReasonWaiting by the caller's name. "" stands for all other callers: those
+	// without a name, and those beyond the maximum number of names.
 	ByCaller map[string]int64 `json:"by_caller"`
 }
 

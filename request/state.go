@@ -1,4 +1,4 @@
-// State: what packages report about themselves to frontends.
+// This file declares the states that packages report about themselves to frontends.
 
 package request
 
@@ -8,30 +8,31 @@ import "time"
 type Load struct {
 	Limit     int64   `json:"limit"`
 	Now       int64   `json:"now"`
-	Refused   int64   `json:"refused"`               // refused, or not started
-	Dropped   int64   `json:"dropped,omitempty"`     // idle entries that made room for others
-	OldestMS  int64   `json:"oldest_ms,omitempty"`   // how long the longest waiting request has waited, in ms
-	LongestMS int64   `json:"longest_ms,omitempty"`  // longest wait so far, in ms
-	AtOnce    int     `json:"at_once,omitempty"`     // number of concurrent requests that the upstream handles well, if known
+	Refused   int64   `json:"refused"`               // the number of requests that were refused or not started
+	Dropped   int64   `json:"dropped,omitempty"`     // the number of idle entries that were removed to make room for others
+	OldestMS  int64   `json:"oldest_ms,omitempty"`   // how long the longest waiting request has waited until now, in ms
+	LongestMS int64   `json:"longest_ms,omitempty"`  // the longest wait of a request so far, in ms
+	AtOnce    int     `json:"at_once,omitempty"`     // the number of concurrent requests that the upstream handles well, if known
 	Why       string  `json:"at_once_why,omitempty"` // why AtOnce is lower than the settings allow
-	Reserve   float64 `json:"reserve,omitempty"`     // tokens that other work leaves to readers
+	Reserve   float64 `json:"reserve,omitempty"`     // the number of tokens that requests without a reader leave to readers
 }
 
-// ListScore says how one list of a source is answered, and how often records agreed with the upstream. Its JSON
-// is part of /-/stats, where names are only ever added.
+// ListScore says how one list of a source is answered, and how often an answer from records agreed with the upstream.
+// Its JSON is part of /-/stats, where names are added but never removed.
 type ListScore struct {
-	Kind       string    `json:"-"`
-	Title      string    `json:"-"`                    // title of the list in the spec
-	Path       string    `json:"path"`                 // path of the list in the spec
-	Answers    string    `json:"answers"`              // the setting: auto, upstream, records
-	First      string    `json:"first"`                // which is tried first now: upstream or records
-	Equal      int64     `json:"equal"`                // number of successive samples without a difference
-	Enough     int64     `json:"enough"`               // value of Equal at which records are used first
-	Samples    int64     `json:"samples"`              // number of samples
-	Differing  int64     `json:"differing"`            // number of samples with a difference
-	Field      string    `json:"field,omitempty"`      // field that differed last, or another reason in parentheses
-	Where      string    `json:"where,omitempty"`      // place of the last difference
-	DifferedAt time.Time `json:"differed_at,omitzero"` // time of the last difference; zero if none
+	Kind    string `json:"-"`
+	Title   string `json:"-"`       // the title of the list in the spec
+	Path    string `json:"path"`    // the path of the list in the spec
+	Answers string `json:"answers"` // the setting for the list: auto, upstream or records
+	First   string `json:"first"`   // the way of answering that is tried first now: upstream or records
+	Equal   int64  `json:"equal"`   // the number of successive samples without a difference
+	// The number of successive samples without a difference from which records are used first
+	Enough     int64     `json:"enough"`
+	Samples    int64     `json:"samples"`              // the number of samples
+	Differing  int64     `json:"differing"`            // the number of samples with a difference
+	Field      string    `json:"field,omitempty"`      // the field that differed last, or another reason in parentheses
+	Where      string    `json:"where,omitempty"`      // the place of the last difference
+	DifferedAt time.Time `json:"differed_at,omitzero"` // the time of the last difference, or zero if there was none
 }
 
 // IsRecordsFirst reports whether the list is made from records before the upstream is asked.
@@ -40,34 +41,35 @@ func (s *ListScore) IsRecordsFirst() bool { return s.First == "records" }
 // IsPinned reports whether the settings decide what is used first.
 func (s *ListScore) IsPinned() bool { return s.Answers != "auto" }
 
-// IsNotable reports whether there is anything to report: a sample, or an order other than the usual one.
+// IsNotable reports whether there is anything to report: a sample, or that records are used first, or a setting.
 func (s *ListScore) IsNotable() bool { return s.Samples > 0 || s.IsRecordsFirst() || s.IsPinned() }
 
-// Hot is the mirror's memory use, including bookkeeping. Its JSON is part of /-/stats, where names are only
-// ever added.
+// Hot is the mirror's memory use, including bookkeeping. Its JSON is part of /-/stats, where names are added but never
+// removed.
 type Hot struct {
 	Bytes int64 `json:"bytes"` // bytes in use
 	Limit int64 `json:"limit"`
 	Pages int64 `json:"pages"`
 }
 
-// Media counts answers with contents (audio, images) and the stored contents. The stored contents are those of
-// all sources, and 0 in the counts of a single source. Its JSON is part of /-/stats, where names are only ever
-// added.
+// Media counts answers with contents (audio, images) and the stored contents. The stored contents are those of all
+// sources, and 0 in the counts of a single source. Its JSON is part of /-/stats, where names are added but never
+// removed.
 type Media struct {
-	Requests  int64 `json:"requests"` // contents requested
-	Warm      int64 `json:"warm"`     // answered from a file
-	Stale     int64 `json:"stale"`    // answered from a stale file
-	Cold      int64 `json:"cold"`     // answered from the upstream, or from a file that was just downloaded
-	Failed    int64 `json:"failed"`   // ended in an error
-	Kept      int64 `json:"kept"`     // downloaded completely and stored
-	NotKept   int64 `json:"not_kept"` // downloaded but not stored: too large or no space
-	Files     int64 `json:"files"`    // files stored now
+	Requests int64 `json:"requests"` // the number of requests for contents
+	Warm     int64 `json:"warm"`     // the number of answers from a fresh file
+	Stale    int64 `json:"stale"`    // the number of answers from a stale file
+	Cold     int64 `json:"cold"`     // the number of answers from the upstream, or from a file that was just downloaded
+	Failed   int64 `json:"failed"`   // the number of requests that ended in an error
+	Kept     int64 `json:"kept"`     // the number of contents that were downloaded completely and stored
+	// The number of contents that were downloaded but not stored, because they were too large or there was no space
+	NotKept   int64 `json:"not_kept"`
+	Files     int64 `json:"files"` // the number of files that are stored now
 	Bytes     int64 `json:"bytes"`
 	Limit     int64 `json:"limit"`
-	FileLimit int64 `json:"file_limit"` // largest size of one file
-	Evicted   int64 `json:"evicted"`    // removed to stay below the limit
-	Forgotten int64 `json:"forgotten"`  // removed with their records
+	FileLimit int64 `json:"file_limit"` // the maximum size of one file in bytes
+	Evicted   int64 `json:"evicted"`    // the number of files removed to stay below the limit
+	Forgotten int64 `json:"forgotten"`  // the number of files removed together with their records
 }
 
 // Add adds the answers that o counts.
@@ -76,26 +78,26 @@ func (m *Media) Add(o *Media) {
 	m.Failed, m.Kept, m.NotKept = m.Failed+o.Failed, m.Kept+o.Kept, m.NotKept+o.NotKept
 }
 
-// Progress says how far a sync is, in records. Its JSON is part of /-/stats and /-/sync, where names are only
-// ever added.
+// Progress says how far a sync is, in records. Its JSON is part of /-/stats and /-/sync, where names are added but
+// never removed.
 type Progress struct {
 	Done    int64  `json:"done"`
-	Total   *int64 `json:"total"`          // null if not known
-	ETA     int64  `json:"eta,omitempty"`  // remaining time in seconds; 0 if not known or nothing is running
-	Walk    string `json:"walk,omitempty"` // current walk and number of walks, "1 of 2"
+	Total   *int64 `json:"total"`          // the number of all records, or null if it is not known
+	ETA     int64  `json:"eta,omitempty"`  // the remaining time in seconds, or 0 if it is not known or nothing is running
+	Walk    string `json:"walk,omitempty"` // the current walk and the number of walks, as in "1 of 2"
 	Running bool   `json:"running,omitempty"`
 }
 
-// Webhook is the state of one webhook. Its JSON is part of /-/stats and of /-/webhooks, where names are only
-// ever added.
+// Webhook is the state of one webhook. Its JSON is part of /-/stats and /-/webhooks, where names are added but never
+// removed.
 type Webhook struct {
 	Name      string    `json:"name"`
 	Source    string    `json:"source"`
-	State     string    `json:"state"` // ok, failing or paused
+	State     string    `json:"state"` // the state of the webhook: ok, failing or paused
 	Why       string    `json:"why,omitempty"`
 	Failing   time.Time `json:"failing_since,omitzero"`
-	After     int64     `json:"after"`     // number of the last change before which everything is delivered
-	Behind    int64     `json:"behind"`    // number of changes after that, wanted or not
-	Delivered int64     `json:"delivered"` // number of changes ever delivered
+	After     int64     `json:"after"`     // the number of the last change up to which every change was delivered
+	Behind    int64     `json:"behind"`    // the number of changes after that change, whether the webhook wants them or not
+	Delivered int64     `json:"delivered"` // the number of changes delivered so far
 	At        time.Time `json:"delivered_at,omitzero"`
 }

@@ -1,4 +1,4 @@
-// Action: something that people can do with a kind of record, or with one record.
+// This file describes actions: what people can do with a kind of record, or with one record.
 
 package spec
 
@@ -18,15 +18,15 @@ import (
 // Action is a request that changes something upstream and that people may send.
 type Action struct {
 	Name    string `yaml:"name"`    // the word with which roles allow the action, such as send
-	Title   string `yaml:"title"`   // text of its button: Send a message
-	Done    string `yaml:"done"`    // sentence shown after the upstream has done it
-	Warning string `yaml:"warning"` // sentence shown before it is done
-	Method  string `yaml:"method"`  // POST, PUT, PATCH or DELETE
-	// Path is one of the kind's lists, in which the action creates a record. If it is empty, the action is
-	// about an existing record, at the kind's first instance.
+	Title   string `yaml:"title"`   // the text of the action's button, such as: Send a message
+	Done    string `yaml:"done"`    // the sentence shown after the upstream has performed the action
+	Warning string `yaml:"warning"` // the sentence shown before the action is performed
+	Method  string `yaml:"method"`  // the HTTP method: POST, PUT, PATCH or DELETE
+	// Path is the path of one of the kind's lists, in which the action creates a record. If it is empty, the action
+	// changes an existing record, at the path of the kind's first instance.
 	Path     string         `yaml:"path"`
-	Encoding string         `yaml:"encoding"` // encoding of the body: form or json
-	Fields   []*ActionField `yaml:"fields"`   // values that a person fills in
+	Encoding string         `yaml:"encoding"` // the encoding of the request body: form or json
+	Fields   []*ActionField `yaml:"fields"`   // the values that a person fills in
 	// Cases say what is sent for which records. The first case that matches is used. If none matches, the
 	// action is not offered for the record. Without cases it is always offered.
 	Cases []ActionCase `yaml:"cases"`
@@ -37,15 +37,15 @@ type Action struct {
 // ActionField is a value that a person fills in.
 type ActionField struct {
 	Name     string `yaml:"name"`     // the name of the upstream's parameter
-	Field    string `yaml:"field"`    // the kind's field that contains the value afterwards; the input takes its class and title
+	Field    string `yaml:"field"`    // the kind's field that contains the value after the action; the input has this field's class and title
 	Own      bool   `yaml:"own"`      // the value is a phone number of the account itself
-	Optional bool   `yaml:"optional"` // may stay empty, and is not sent then
+	Optional bool   `yaml:"optional"` // the value may stay empty, and then it is not sent
 }
 
 // ActionCase is what is sent for a record. A zero When matches every record.
 type ActionCase struct {
 	When State             `yaml:"when"`
-	Set  map[string]string `yaml:"set"` // values by the upstream's parameter names
+	Set  map[string]string `yaml:"set"` // the values to send, by the names of the upstream's parameters
 }
 
 // The encodings of an action's body.
@@ -54,14 +54,13 @@ const (
 	EncodingJSON = "json"
 )
 
-// Limits of what a person fills in.
+// Limits of the values that a person fills in.
 const (
 	maxActionFields = 20
 	maxActionName   = 40 // maximum length of an action's name, in bytes
 )
 
-// CreationList returns the list in which the action creates a record, or nil if the action is about an existing
-// record.
+// CreationList returns the list in which the action creates a record, or nil if the action is about an existing record.
 func (a *Action) CreationList() *List { return a.list }
 
 // Action returns the kind's action with that name, or nil.
@@ -88,7 +87,7 @@ func (a *Action) Form(filled, set map[string]string) (body []byte, contentType s
 	case a.Method == http.MethodDelete:
 		return nil, ""
 	case a.Encoding == EncodingJSON:
-		body, _ = json.Marshal(all) // cannot fail for a map of strings
+		body, _ = json.Marshal(all) // no error is possible, because a map of strings is always valid JSON
 		return body, "application/json"
 	}
 	form := url.Values{}

@@ -7,27 +7,26 @@ import (
 	"strings"
 )
 
-// maxSnippets is the largest number of snippets in a spec.
+// maxSnippets is the maximum number of snippets in a spec.
 const maxSnippets = 16
 
 // Snippet is a program or a command that reads some records through a drop-in port. Its code contains the
 // placeholders of Connection.Fill.
 type Snippet struct {
-	Title    string `yaml:"title"`    // name of the client: "Python"
-	Language string `yaml:"language"` // language of the code, as Markdown names it
+	Title    string `yaml:"title"`    // the name of the client, such as "Python"
+	Language string `yaml:"language"` // the language of the code, by its name in Markdown
 	Code     string `yaml:"code"`
 }
 
 // Connection is what a client needs to know about a drop-in port.
 type Connection struct {
-	Address string // the port's origin: http://127.0.0.1:4115
-	User    string // user name of the credential
+	Address string // the scheme, host and port of the drop-in port, such as http://127.0.0.1:4115
+	User    string // the user name of the credential
 	Secret  string
-	Account string // the source's own user, which paths may contain
+	Account string // the source's own user name, which may be part of paths
 }
 
-// Fill replaces the placeholders of a snippet: {address}, its {scheme} and {host}, {user}, {secret} and
-// {account}.
+// Fill replaces the placeholders of a snippet: {address}, its {scheme} and {host}, {user}, {secret} and {account}.
 func (c Connection) Fill(s Snippet) string {
 	scheme, host, _ := strings.Cut(c.Address, "://")
 	return strings.NewReplacer("{address}", c.Address, "{scheme}", scheme, "{host}", host, "{user}", c.User, "{secret}", c.Secret,

@@ -12,7 +12,7 @@ import (
 	"understudy"
 )
 
-// The layouts of each time type, the usual form first.
+// The layouts of times for each type. The usual layout is the first.
 var (
 	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700",
 		"Mon, 2 Jan 2006 15:04 -0700", "2 Jan 2006 15:04 -0700"}
@@ -45,11 +45,10 @@ func IsTimeType(typ string) bool {
 // IsNumericTime reports whether a type writes times as numbers.
 func IsNumericTime(typ string) bool { return typ == TypeEpoch || typ == TypeMillis }
 
-// maxTimeText is the largest length of a text that is parsed as a time, in bytes.
+// maxTimeText is the maximum length in bytes of a text that is parsed as a time.
 const maxTimeText = 64
 
-// Unix converts the text of a field with that type to Unix seconds. It returns 0 if the type or the text is not
-// a time.
+// Unix converts the text of a field with that type to Unix seconds. It returns 0 if the type or the text is not a time.
 func Unix(typ string, text []byte) int64 {
 	if len(text) > maxTimeText {
 		return 0
@@ -75,8 +74,8 @@ func Unix(typ string, text []byte) int64 {
 	return 0
 }
 
-// parseTime parses a text by one of the layouts. If none fits, it tries once more with the text that rewrite
-// returns, unless rewrite is nil.
+// parseTime parses a text by one of the layouts. If no layout fits and rewrite is not nil, it tries again with the text
+// that rewrite returns.
 func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
 	if t, err := understudy.ParseTime(string(text), time.UTC, forms...); err == nil {
 		return t.Unix()
@@ -101,8 +100,7 @@ func numericZone(text string) string {
 	return text
 }
 
-// normalizeISO returns an ISO 8601 time with capital T and Z, a T between date and time, and no space before
-// the zone.
+// normalizeISO returns an ISO 8601 time with capital T and Z, a T between date and time, and no space before the zone.
 func normalizeISO(text string) string {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if i := strings.IndexByte(text, ' '); i == len(time.DateOnly) {

@@ -101,7 +101,7 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// checkAuth checks that no header field with a credential has another meaning too.
+// checkAuth checks that no header field with a credential has another meaning in the spec.
 func (s *Spec) checkAuth() error {
 	carriers, err := s.Auth.Check()
 	if err != nil {
@@ -376,8 +376,7 @@ func (s *Spec) BuildURL(k understudy.Key, base string) (string, error) {
 	return "", fmt.Errorf("%w: no host of %s serves %s", understudy.ErrInvalid, s.Name, understudy.Clip(k.Path()))
 }
 
-// HostURL returns the URL of the host that serves a path, without a trailing slash. ok is false if no host
-// does.
+// HostURL returns the URL of the host that serves a path, without a trailing slash. ok is false if no host does.
 func (s *Spec) HostURL(path string) (url string, ok bool) {
 	for _, h := range s.Hosts {
 		for _, prefix := range h.Prefixes {

@@ -14,19 +14,19 @@ import (
 
 // Filter is a query parameter by which a list selects or orders records.
 type Filter struct {
-	Name  string `yaml:"name"`  // parameter name as the upstream spells it, with the operator: StartTime>
-	Field string `yaml:"field"` // field that is tested; "" if no field contains the value
-	Op    string `yaml:"op"`    // one of FilterOps; default is
-	Type  string `yaml:"type"`  // input type: text, rfc2822, date, bool, select, int
-	// Values are the choices of a select.
+	Name  string `yaml:"name"`  // the name of the parameter in the upstream's spelling, with the operator, such as StartTime>
+	Field string `yaml:"field"` // the field that the parameter tests, or "" if no field contains the value
+	Op    string `yaml:"op"`    // how the field is compared with the value: one of FilterOps; default is
+	Type  string `yaml:"type"`  // the type of the input field: text, rfc2822, date, bool, select, int
+	// Values are the choices of a parameter of type select.
 	Values []string `yaml:"values"`
 	Title  string   `yaml:"title"`
-	// WholePeriod is for op until: a day, month or year counts up to its end instead of its beginning.
+	// WholePeriod is for op until: if the value is a day, month or year, its end counts instead of its beginning.
 	WholePeriod bool `yaml:"whole"`
 	// Exclusive is for the ops since and until: the given time itself is excluded.
 	Exclusive bool `yaml:"open"`
-	// MaxDaysBack is how many days a time may lie in the past. MaxDays, for op since, limits the days between
-	// it and the list's until on the same field, or now. A longer span is refused. 0 means no limit.
+	// MaxDaysBack is how many days a time may lie in the past. MaxDays, for op since, limits the number of days to the
+	// list's parameter with op until for the same field, or to now. A value beyond a limit is refused. 0 means no limit.
 	MaxDaysBack int `yaml:"back"`
 	MaxDays     int `yaml:"longest"`
 
@@ -44,24 +44,23 @@ type Meaning struct {
 	Special []string `yaml:"special"`
 	// FoldCase is for op is: letter case does not matter.
 	FoldCase bool `yaml:"fold"`
-	// NewestFirst is for op order: the value that returns the newest records first, if that is not the default.
+	// NewestFirst is for op order: the value that returns the newest records first, if that is not the default order.
 	NewestFirst string `yaml:"newest"`
-	// ListMatch is for op is: the value is a list separated by commas. The field must have "one" of its
-	// elements, or "all".
+	// ListMatch is for op is: the value is a list separated by commas. With "one" the field must have one of its elements,
+	// with "all" it must have all of them.
 	ListMatch string `yaml:"many"`
 	// Required means that the upstream refuses the list without the parameter.
 	Required bool `yaml:"required"`
 }
 
-// CanOmit reports whether the value can be left out of the upstream request because it is the default. If no
-// SelectAll value overrides the default, it may be a mistake in the API's document. Then the request keeps what
-// the caller wrote.
+// CanOmit reports whether the value can be left out of the upstream request because it is the default. If no SelectAll
+// value overrides the default, it may be a mistake in the API's document. Then the request keeps what the caller wrote.
 func (f *Filter) CanOmit(value string) bool {
 	known := len(f.SelectAll) > 0 || !f.isSelecting()
 	return known && value == f.Default && f.ExcludedValue() == ""
 }
 
-// ExcludedValue returns the value whose records a list without the parameter leaves out, or "".
+// ExcludedValue returns the value of the field whose records a list leaves out if the parameter is absent, or "".
 func (f *Filter) ExcludedValue() string {
 	but, _ := strings.CutPrefix(f.Default, "!")
 	if but == f.Default {
@@ -75,8 +74,8 @@ func (f *Filter) IsNarrowing(value string) bool {
 	return f.isSelecting() && value != "" && !slices.Contains(f.SelectAll, value)
 }
 
-// Ops of parameters that select nothing. One sets the order of records. The other changes what the answer
-// contains beside them, such as their number.
+// Ops of parameters that select no records. opOrder sets the order of records. opAside changes what the answer contains
+// in addition to the records, such as their number.
 const (
 	opOrder = "order"
 	opAside = "aside"
@@ -111,8 +110,7 @@ func (l *List) HasRequiredFilter() bool {
 	return slices.ContainsFunc(l.Filters, func(f *Filter) bool { return f.Required })
 }
 
-// IsReordered reports whether the request asks for an order other than the usual one and other than newest
-// first.
+// IsReordered reports whether the request asks for an order other than the usual one and other than newest first.
 func (t *Target) IsReordered() bool {
 	return t.List != nil && !t.IsNewestFirst() && slices.ContainsFunc(t.Query, func(p understudy.Param) bool {
 		f := t.List.Filter(p.Name)
@@ -131,11 +129,11 @@ func (t *Target) IsNewestFirst() bool {
 	})
 }
 
-// FilterOps returns the ways in which a filter tests its field. is: the field has the value. day: its time lies
-// within the given day (month, year, second). since: at the beginning of it or later. until: up to it. before:
-// before it. contains: its text contains the value. digits: the same, and a star stands for any digit. widen:
-// true makes the list return what it otherwise leaves out. order and aside select nothing: they set the order
-// of records, or what the answer contains beside them.
+// FilterOps returns the ways in which a filter tests its field. is: the field has the value. day: its time is within
+// the given day (month, year, second). since: its time is at the given time or later. until: at the given time or
+// earlier. before: earlier than the given time. contains: its text contains the value. digits: the same, but a star
+// stands for any digit. widen: the value true makes the list return records that it otherwise leaves out. order and
+// aside select nothing: they set the order of records, or what the answer contains in addition to them.
 func FilterOps() []string {
 	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen", opOrder, opAside}
 }

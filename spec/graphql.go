@@ -72,7 +72,7 @@ func parseGraphQLOperation(body []byte) (document string, op graphql.Operation, 
 // mutation. A request that cannot be parsed may change every kind that names a mutation.
 func mutatedKinds(s *Spec, body []byte, hasQuery bool) (all []*Kind) {
 	_, op, _, err := parseGraphQLOperation(body)
-	isRead := op.Kind == "query" && !hasQuery // parameters of the URL may name another operation
+	isRead := op.Kind == "query" && !hasQuery // parameters in the URL may name another operation, so such a request does not count as read
 	for _, k := range s.Kinds {
 		names := func(field string) bool { return slices.Contains(k.Mutations, field) }
 		if len(k.Mutations) > 0 && (err != nil || hasQuery || !isRead && slices.ContainsFunc(op.Fields, names)) {

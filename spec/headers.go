@@ -21,9 +21,10 @@ type Headers struct {
 	// that mean the same as no field (patterns with *). With another value, the request has a key of its own
 	// and goes upstream with the field, and its answer stays in memory.
 	Key map[string][]string `yaml:"key"`
-	// Write are fields of a write that are forwarded as the caller sent them: Idempotency-Key, If-Match.
+	// Write are request fields of a write that are forwarded as the caller sent them, such as Idempotency-Key and
+	// If-Match.
 	Write []string `yaml:"write"`
-	// Send are fields that are sent with every request because the API demands them: Notion-Version.
+	// Send are request fields that are sent with every request because the API demands them, such as Notion-Version.
 	Send map[string]string `yaml:"send"`
 	// Back are response fields that are stored, and sent to callers that may see the whole answer.
 	Back []string `yaml:"back"`
@@ -32,14 +33,13 @@ type Headers struct {
 	// Strict refuses a request with an unknown field. Otherwise the request goes upstream with the field, for
 	// callers that may see everything.
 	Strict bool `yaml:"strict"`
-	// Pass are fields that a generic source receives although IsMisleading is true for them. They come from the
-	// settings.
+	// Pass are fields that a generic source receives although IsMisleading is true for them. They come from the settings.
 	Pass []string
 
 	vary string
 }
 
-// maxHeaders limits the number of named fields, maxHeader the length of a value in bytes.
+// maxHeaders is the maximum number of named fields. maxHeader is the maximum length of a value in bytes.
 const (
 	maxHeaders = 20
 	maxHeader  = 1000
@@ -98,8 +98,8 @@ func newSet(words ...string) map[string]bool {
 	return all
 }
 
-// methodWords are words for a method. besideMethod are words that may stand between X and such a word in an
-// override field.
+// methodWords are words that mean a method. besideMethod are words that may be between X and such a word in a field
+// that overrides the method.
 var (
 	methodWords  = newSet("Httpmethod", "Method", "Verb")
 	besideMethod = newSet("Http", "Rest")
@@ -108,7 +108,7 @@ var (
 // IsMethodOverride reports whether a request field names another method. Such fields are X-Http-Method and its
 // variants, and those with Method-Override or Tunneled-Method in their name.
 func IsMethodOverride(name string) bool {
-	before, leads := "", false // leads: only X and words of besideMethod so far
+	before, leads := "", false // leads is true while all words so far are X or words of besideMethod
 	for word := range strings.SplitSeq(canonicalName(name), "-") {
 		switch {
 		case methodWords[word] && (leads || before == "Tunneled"), word == "Override" && methodWords[before], word == "Methodoverride":
@@ -120,8 +120,7 @@ func IsMethodOverride(name string) bool {
 	return false
 }
 
-// IsMisleading reports whether a request field names another method, address, host or sender than those of the
-// request.
+// IsMisleading reports whether a request field names another method, address, host or sender than those of the request.
 func IsMisleading(name string) bool {
 	name = canonicalName(name)
 	if name == "Host" || name == "Server" {
@@ -152,9 +151,9 @@ func canonicalName(name string) string {
 	}, name), "-"))
 }
 
-// meaningless are request fields, besides ownFields, that change no answer of an API. They address caches, do
-// not matter for JSON, describe the origin, trace the request, or identify the SDK. The same holds for names
-// that match meaninglessPatterns.
+// meaningless are request fields, in addition to ownFields, that change no answer of an API. They address caches, do
+// not matter for JSON, describe the origin, trace the request, or identify the SDK. Names that match
+// meaninglessPatterns are meaningless too.
 var (
 	meaningless = newFieldSet(append(traceFields, "Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language",
 		"Content-Md5", "Dnt", "From",
@@ -168,8 +167,8 @@ var (
 		"*-User-Agent"}, tracePatterns...)
 )
 
-// traceFields are meaningless fields that may differ each time a client sends the same request: trace ids and
-// retry counts. The same holds for names that match tracePatterns.
+// traceFields are meaningless fields that may differ each time a client sends the same request, such as trace ids and
+// retry counts. Names that match tracePatterns are trace fields too.
 var (
 	traceFields = []string{"B3", "Baggage", "Client-Request-Id", "Correlation-Id", "Elastic-Apm-Traceparent", "Grpc-Trace-Bin", "Newrelic",
 		"Postman-Token", "Request-Id", "Sentry-Trace", "Traceparent", "Tracestate", "Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Request-Id",
@@ -266,7 +265,7 @@ func (h *Headers) checkKey() error {
 // Vary returns the names of Key, each after a comma and a space.
 func (h *Headers) Vary() string { return h.vary }
 
-// maxKeyValue is the largest length of a key field's value, in bytes.
+// maxKeyValue is the maximum length in bytes of the value of a field that is part of the key.
 const maxKeyValue = 500
 
 // ReadKey returns the header fields of a request that are part of the key, sorted by name. unknown is the first
@@ -297,10 +296,9 @@ func (h *Headers) ReadKey(method string, given http.Header) (key understudy.Quer
 	return key, unknown, nil
 }
 
-// isDefaultAccept reports whether an Accept field asks for the form in which the API answers by default: any
-// type, or a type that the spec names. text/plain beside such a type is accepted, because HTTP clients add it
-// by default. If Key has no types, every type except a vendor's is the default form, because every answer is
-// JSON.
+// isDefaultAccept reports whether an Accept field asks for the form in which the API answers by default: any type, or a
+// type that the spec names. text/plain beside such a type is accepted, because HTTP clients add it by default. If Key
+// has no types, every type except a vendor's is the default form, because every answer is JSON.
 func (h *Headers) isDefaultAccept(value string) bool {
 	same, keyed := h.Key["Accept"]
 	if sent := h.Send["Accept"]; !keyed && sent != "" {
@@ -362,7 +360,7 @@ func (h *Headers) canIgnore(method, name string, values []string) bool {
 	case IsMethodOverride(name):
 		return false
 	case name == "If-Match" || name == "If-Unmodified-Since" || name == "Idempotency-Key":
-		return method == http.MethodGet || method == http.MethodHead // these fields only matter for writes
+		return method == http.MethodGet || method == http.MethodHead // these fields matter only for writes
 	}
 	return matchAny(meaninglessPatterns, name) || matchAny(h.Ignore, name)
 }
@@ -385,7 +383,8 @@ func (h *Headers) refuse(name string) error {
 	if IsMethodOverride(name) {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
-	odd := strings.ContainsFunc(name, auth.IsOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
+	// CGI cannot distinguish Content_Length from Content-Length
+	odd := strings.ContainsFunc(name, auth.IsOddInName) || strings.Contains(name, "_")
 	if h.Strict || odd || IsMisleading(name) || header.IsSensitive(name) {
 		return RefuseField(name)
 	}
@@ -406,8 +405,7 @@ var ownAnswerFields = newFieldSet("Accept-Ranges", "Age", "Allow", "Azure-Asynco
 	"Refresh", "Retry-After", "Server-Timing", "Set-Cookie", "Strict-Transport-Security", "Understudy-Error", "Vary", "Www-Authenticate",
 	"X-Content-Type-Options", "X-Request-Id")
 
-// checkHeader checks that a name is a valid header field that may belong to the API. where is its place in the
-// spec.
+// checkHeader checks that a name is a valid header field that may belong to the API. where is its place in the spec.
 func checkHeader(where, name string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {

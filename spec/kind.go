@@ -15,49 +15,52 @@ import (
 
 // Kind is a type of record, such as calls or messages. Like its Spec it never changes after Compile.
 type Kind struct {
-	Name      string            `yaml:"name"`     // key of the list: calls
-	Title     string            `yaml:"title"`    // the kind's name on pages, such as Calls
-	Singular  string            `yaml:"one"`      // the name of one record on pages, such as call
-	ID        []string          `yaml:"id"`       // fields that form a record's id, joined by "~"; without an id only pages are stored
-	Prefixes  []string          `yaml:"prefixes"` // beginnings of ids: CA
-	Clock     string            `yaml:"clock"`    // field with the time of a record, which orders records
-	Order     string            `yaml:"order"`    // field whose time orders records in lists if there is no clock
-	Final     []State           `yaml:"final"`    // a record is final if one of these is true
-	Failed    []State           `yaml:"failed"`   // a record is marked as failed if one of these is true
-	OwnNumber string            `yaml:"own"`      // field that contains a phone number of the account itself (incoming numbers)
-	UsedIn    []string          `yaml:"used"`     // kinds whose records show that such a number is in use; requires OwnNumber
-	Elapsed   []*Elapsed        `yaml:"elapsed"`  // times between two clocks of a record
-	Columns   []string          `yaml:"columns"`  // fields that a table shows
-	Group     string            `yaml:"group"`    // heading under which people find the kind; "" for a main kind of the API
-	Rollup    string            `yaml:"rollup"`   // field by whose values the newest records are counted over time
-	Parent    string            `yaml:"parent"`   // field with the id of the record above this one, for kinds without a list of their own
-	Root      string            `yaml:"root"`     // field with the record's URL, which names the root; used if no other field does
-	Retention UpstreamRetention `yaml:"forgets"`  // when the upstream forgets records by itself; such a missing record was not deleted
+	Name      string     `yaml:"name"`     // the name of the kind in keys, roles and paths, such as calls
+	Title     string     `yaml:"title"`    // the kind's name on pages, such as Calls
+	Singular  string     `yaml:"one"`      // the name of one record on pages, such as call
+	ID        []string   `yaml:"id"`       // fields that form a record's id, joined by "~"; without an id only pages are stored
+	Prefixes  []string   `yaml:"prefixes"` // the prefixes with which ids of the kind begin, such as CA
+	Clock     string     `yaml:"clock"`    // the field with the time of a record, by which records are ordered
+	Order     string     `yaml:"order"`    // the field with the time by which lists order records, if there is no clock
+	Final     []State    `yaml:"final"`    // conditions; a record that fulfils one of them is final
+	Failed    []State    `yaml:"failed"`   // conditions; a record that fulfils one of them is marked as failed
+	OwnNumber string     `yaml:"own"`      // the field that contains a phone number of the account itself (for incoming numbers)
+	UsedIn    []string   `yaml:"used"`     // the kinds whose records show that such a phone number is in use; requires OwnNumber
+	Elapsed   []*Elapsed `yaml:"elapsed"`  // the times between two clocks of a record
+	Columns   []string   `yaml:"columns"`  // the fields that a table of the kind shows
+	Group     string     `yaml:"group"`    // the heading under which people find the kind, or "" for a main kind of the API
+	Rollup    string     `yaml:"rollup"`   // the field by whose values the newest records are counted over time
+	// The field with the id of the record above this record, for kinds without a list of their own
+	Parent string `yaml:"parent"`
+	// The field with the record's URL, from which the name of the root is read; used if no other field has the name
+	Root string `yaml:"root"`
+	// When the upstream forgets records by itself; a record that is missing for this reason was not deleted
+	Retention UpstreamRetention `yaml:"forgets"`
 
 	Lists          []*List     `yaml:"lists"`
 	Instances      []*Instance `yaml:"instances"`
 	Media          []*Media    `yaml:"media"`
 	Fields         []*Field    `yaml:"fields"`
-	Actions        []*Action   `yaml:"actions"` // what people can do with the records
-	Deleted        string      `yaml:"deleted"` // field that is true in the upstream's answer for a deleted record
+	Actions        []*Action   `yaml:"actions"` // the actions that people can perform on the records
+	Deleted        string      `yaml:"deleted"` // the field that is true in the upstream's answer for a deleted record
 	ChangingWrites `yaml:",inline"`
 
 	fields      map[string]*Field
 	unscopedVar string
-	rootPath    string // path of a root's record, with variables; set if Root is
-	rootField   string // field with the root's id if it takes the place of a parent (Spec.SplitByRoot)
+	rootPath    string // the path of a root's record, with variables; set if Root is set
+	rootField   string // the field with the root's id, if the root takes the place of a parent (Spec.SplitByRoot)
 }
 
 // ChangingWrites are writes that change records of a kind in addition to writes to the paths of its lists and
 // instances.
 type ChangingWrites struct {
-	Writes    []string `yaml:"writes"`    // path templates, with {Variables}
-	Mutations []string `yaml:"mutations"` // fields of GraphQL mutations
+	Writes    []string `yaml:"writes"`    // the path templates of the writes, with {Variables}
+	Mutations []string `yaml:"mutations"` // the names of GraphQL mutations
 
 	writes []Template
 }
 
-// compile parses the paths.
+// compile parses the paths of Writes.
 func (c *ChangingWrites) compile() error {
 	c.writes = nil
 	for _, path := range c.Writes {
@@ -113,9 +116,9 @@ func (s *Spec) recordTarget(source string, k *Kind, vars []understudy.Param) *Ta
 
 // UpstreamRetention says when the upstream forgets records of a kind by itself.
 type UpstreamRetention struct {
-	Days       int  `yaml:"days"`        // age of the clock, in days, after which a record is forgotten; 0 means never
-	WithParent bool `yaml:"with_parent"` // records below a parent that is final are forgotten
-	Unlisted   bool `yaml:"unlisted"`    // records older than Days also disappear from lists
+	Days       int  `yaml:"days"`        // the age of a record's clock, in days, after which the upstream forgets the record; 0 means never
+	WithParent bool `yaml:"with_parent"` // whether the upstream forgets the records below a parent that is final
+	Unlisted   bool `yaml:"unlisted"`    // whether records older than Days also disappear from lists
 }
 
 // State is a condition on a record. The value of Field must be in In; if In is empty, it must not be null or
@@ -167,8 +170,7 @@ func (k *Kind) NormalizeID(typed string) (id string, ok bool) {
 	return "", false
 }
 
-// DisplayName returns the title of a field for people. Without a title it is the name with spaces for
-// underscores.
+// DisplayName returns the title of a field for people. Without a title it is the name with spaces for underscores.
 func (f *Field) DisplayName() string {
 	if f.Title != "" {
 		return f.Title
@@ -176,9 +178,8 @@ func (f *Field) DisplayName() string {
 	return strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " ")
 }
 
-// HasID reports whether a text looks like an id of one of the kinds. After a prefix of two letters it must be
-// an AnyID. After a longer prefix, the rest must not have 7 digits in a row, so that no phone number is taken
-// for an id.
+// HasID reports whether a text looks like an id of one of the kinds. After a prefix of two letters it must be an AnyID.
+// After a longer prefix, the rest must not have 7 digits in a row, so that no phone number is taken for an id.
 func (s *Spec) HasID(text string) bool {
 	for _, k := range s.Kinds {
 		for _, p := range k.Prefixes {
@@ -211,21 +212,21 @@ func longestDigitRun(text string) (most int) {
 // Search is a predefined search for people.
 type Search struct {
 	Name  string   `yaml:"name"`
-	Title string   `yaml:"title"` // title for people; default: the name
+	Title string   `yaml:"title"` // the title of the search for people; default: its name
 	About string   `yaml:"about"` // one sentence that says what the search shows
 	Kinds []string `yaml:"kinds"`
-	Query string   `yaml:"q"`   // a search in the grammar of docs/reference/search.md
-	Sum   string   `yaml:"sum"` // value to sum up; "" lists the records
-	By    []string `yaml:"by"`  // fields by which the sum is grouped
+	Query string   `yaml:"q"`   // the search, in the grammar of docs/reference/search.md
+	Sum   string   `yaml:"sum"` // the value to add up, or "" to list the records
+	By    []string `yaml:"by"`  // the fields by which the sum is grouped
 }
 
 // Elapsed is the time between two clocks of a record.
 type Elapsed struct {
-	Name  string `yaml:"name"`  // name in sums: delivery
-	Title string `yaml:"title"` // title for people; default: the name
-	From  string `yaml:"from"`  // field with the start time
-	To    string `yaml:"to"`    // field with the end time
-	When  *State `yaml:"when"`  // condition on the records; nil means all records
+	Name  string `yaml:"name"`  // the name of the elapsed time in sums, such as delivery
+	Title string `yaml:"title"` // the title of the elapsed time for people; default: its name
+	From  string `yaml:"from"`  // the field with the start time
+	To    string `yaml:"to"`    // the field with the end time
+	When  *State `yaml:"when"`  // the condition that a record must fulfil; nil means every record
 }
 
 // ElapsedTime returns the elapsed time with that name, or nil.

@@ -28,17 +28,17 @@ type Limits struct {
 	Remaining string `yaml:"remaining"`
 	Reset     string `yaml:"reset"`
 	Used      string `yaml:"used"`
-	// Resource is the header field that says which of several limits a request counted for. Each limit is
-	// tracked separately. Default: X-RateLimit-Resource.
+	// Resource is the header field that names the limit for which a request counted, if the API has several limits. Each
+	// limit is tracked separately. Default: X-RateLimit-Resource.
 	Resource string `yaml:"resource"`
-	// Concurrent is the header field with the number of concurrent requests that the upstream counted,
-	// including this one. "" means none.
+	// Concurrent is the header field with the number of concurrent requests that the upstream counted, including the
+	// answered request. "" means that there is no such field.
 	Concurrent string `yaml:"concurrent"`
 	// ResetAs is the form of Reset in Understudy's own answers, which report the rate of the caller's
 	// credential: epoch (the default) or seconds.
 	ResetAs string `yaml:"reset_as"`
-	// Path is where the API reports a caller's rate. Answer is the report, with {limit}, {used}, {remaining}
-	// and {reset} of the caller's own credential. "" means nowhere.
+	// Path is where the API reports the rate of a caller, or "" if it does not. Answer is the report, with {limit},
+	// {used}, {remaining} and {reset} of the caller's own credential.
 	Path   string `yaml:"path"`
 	Answer string `yaml:"answer"`
 }
@@ -104,7 +104,7 @@ func (l *Limits) check(h *Headers) error {
 // Numbers are the values of a rate as answers write them.
 type Numbers struct {
 	Limit, Used, Remaining int64
-	Reset                  int64 // when all requests are available again, in the form ResetAs
+	Reset                  int64 // when all requests are available again, in the form that ResetAs names
 }
 
 // Numbers returns the values of a rate as answers write them at the time now.

@@ -13,14 +13,14 @@ import (
 
 // The limits of a request, in bytes.
 const (
-	MaxURI = 8 << 10    // limit of the request target as it was sent, and of the path in canonical form
-	MaxKey = 4 * MaxURI // limit of the canonical form, in which three bytes may stand for one
+	MaxURI = 8 << 10    // maximum length of the request target as it was sent, and of the path in canonical form
+	MaxKey = 4 * MaxURI // maximum length of the canonical form, in which three bytes may stand for one
 )
 
 // route is one path of the spec.
 type route struct {
 	template Template
-	base     Template // for a posted read, the path without the segments that only keys have
+	base     Template // for a posted read, the path without the segments that only its key has
 	kind     *Kind
 	list     *List
 	instance *Instance
@@ -279,8 +279,8 @@ func (l *List) rank(p *Paging, name string) int {
 	return unnamedRank
 }
 
-// unnamedRank is the rank of a parameter that the spec does not name. It is higher than the number of filters
-// of any list.
+// unnamedRank is the rank of a parameter that the spec does not name. It is greater than the number of filters of any
+// list.
 const unnamedRank = 1000
 
 // matchAny reports whether a text matches one of the patterns.

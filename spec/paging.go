@@ -15,10 +15,10 @@ import (
 	"understudy/spec/paging"
 )
 
-// Paging says how lists are split into pages, and what a list answer contains beside its records.
+// Paging says how lists are split into pages, and what a list answer contains in addition to its records.
 type Paging struct {
 	paging.Rules `yaml:",inline"`
-	Envelope     []*Field `yaml:"envelope"` // fields of a list answer beside the records
+	Envelope     []*Field `yaml:"envelope"` // the fields of a list answer outside the records
 }
 
 // check completes and checks one way of paging. name is its place in the spec.
@@ -39,11 +39,11 @@ type ListAnswer struct {
 	Target *Target
 	Header http.Header
 	Body   []byte
-	Doc    jsonspan.Value   // the whole Body
-	Array  jsonspan.Value   // the array with the rows; None if it is Body or if its place is not known
-	Next   jsonspan.Value   // the value of Body at Paging.Next, if it was already found
+	Doc    jsonspan.Value   // the outermost value of Body
+	Array  jsonspan.Value   // the array with the rows; None if Body is the array or if its place is not known
+	Next   jsonspan.Value   // the value in Body at the place Paging.Next, if it was already found
 	Rows   []understudy.Row // the records of Body
-	Count  int              // number of rows, whether they are records or not
+	Count  int              // the number of rows, whether they are records or not
 	// Local converts a link to a host of the API to a path.
 	Local func(link string) string
 }
@@ -65,9 +65,8 @@ func (l *List) CountRows(p *understudy.Page) (n int, ok bool) {
 	return n, true
 }
 
-// IsEmptyList reports whether a body without an array at the list's key is a list answer without rows. That is
-// so if the key has the value null, or if all members are known from the spec. It is false for a body that may
-// be an error.
+// IsEmptyList reports whether a body without an array at the list's key is a list answer without rows. That is so if
+// the key has the value null, or if all members are known from the spec. It is false for a body that may be an error.
 func (p *Paging) IsEmptyList(key string, body []byte, doc jsonspan.Value) bool {
 	if key == "" || doc.Kind != jsonspan.Object {
 		return key == "" && doc.Kind == jsonspan.Null
@@ -115,9 +114,8 @@ func (a *ListAnswer) FindNextPage() (next understudy.Key, end understudy.Query, 
 	return next, understudy.EndFields(to.Open, to.Total, to.Pages, to.Missing), err
 }
 
-// stripRows returns a short form of the body, because the links to other pages are read several times. If the
-// rows are nearly all of the body, they are left out. next is the place of the value at Paging.Next in the
-// short form.
+// stripRows returns a short form of the body, because the links to other pages are read several times. If the rows are
+// nearly all of the body, they are left out. next is the place of the value at Paging.Next in the short form.
 func (a *ListAnswer) stripRows() (body []byte, doc, next jsonspan.Value) {
 	doc, next = a.Doc, a.Next
 	if a.Array.Kind != jsonspan.Array || (a.Array.End-a.Array.Start)*8 < len(a.Body)*7 || paging.MustReadArray(a.Target.List.Key) {
@@ -156,7 +154,7 @@ func (a *ListAnswer) RelatedPages() (q understudy.Query) {
 		}
 		link, _, _ = strings.Cut(link, "#")
 		_, raw, _ := strings.Cut(link, "?")
-		asked, _ := understudy.ParseQuery(raw) // cannot fail: resolveLink parsed it
+		asked, _ := understudy.ParseQuery(raw) // no error is possible, because resolveLink has parsed the text
 		uri := to.Path()
 		if asked = a.Target.Spec.removeCredentials(asked); len(asked) > 0 {
 			uri += "?" + asked.String()
@@ -203,8 +201,7 @@ func (a *ListAnswer) resolveLink(link string) (understudy.Key, error) {
 	return next.Key, nil
 }
 
-// resolvePath returns a link with an absolute path. A relative link is resolved against the request's path (RFC
-// 3986).
+// resolvePath returns a link with an absolute path. A relative link is resolved against the request's path (RFC 3986).
 func (t *Target) resolvePath(link string) (string, error) {
 	switch {
 	case strings.HasPrefix(link, "//"):
@@ -225,8 +222,7 @@ func (t *Target) resolvePath(link string) (string, error) {
 	return to.RequestURI(), nil
 }
 
-// buildNextKey returns the key of the same list with param in place of all parameters that say where a page
-// begins.
+// buildNextKey returns the key of the same list with param in place of all parameters that say where a page begins.
 func (a *ListAnswer) buildNextKey(p *Paging, param understudy.Param) (understudy.Key, error) {
 	t := a.Target
 	query := t.Query.Remove(func(q understudy.Param) bool { return p.IsPosition(q.Name) })
@@ -335,8 +331,7 @@ func (t *Target) PreviousPage() *Target {
 	return t.slidingTarget(t.Spec.PagingOf(t.List).PreviousQuery(t.Query))
 }
 
-// slidingTarget returns the target of the same list with another query, or nil if ok is false or the page is
-// this one.
+// slidingTarget returns the target of the same list with another query, or nil if ok is false or the page is this one.
 func (t *Target) slidingTarget(query understudy.Query, ok bool) *Target {
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-// Posted: read requests that are sent as POST, with their parameters in the body.
+// This file describes reads that are sent as POST, with their parameters in the body.
 
 package spec
 
@@ -19,15 +19,15 @@ import (
 // Posted says that a read is sent as POST, with the parameters in the body. In keys and everywhere else in
 // Understudy, the parameters are the query of the path.
 type Posted struct {
-	// Post is the encoding of the body: form, json (an object) or graphql. If it is empty, the read is a GET.
+	// Post is the encoding of the body: form, json (an object) or graphql. If it is empty, the read is sent as GET.
 	Post string `yaml:"post"`
 	// Document, with graphql, is the text of the one query of this read. Its variables are the parameters
 	// variables.NAME. Its name distinguishes it from other queries with the same path.
 	Document string `yaml:"document"`
 
 	operation string
-	text      string   // the document's tokens in normal form
-	moved     []string // parameters that are segments of the key's path
+	text      string   // the tokens of the document in normal form
+	moved     []string // the parameters that are segments of the key's path
 }
 
 // The encodings of a body.
@@ -82,8 +82,7 @@ func (t *Target) postRule() *Posted { return postedRead(t.List, t.Instance) }
 
 func (r *route) postRule() *Posted { return postedRead(r.list, r.instance) }
 
-// UpstreamRequest returns the request to send: method, URI with the header fields of the key, body and its
-// type.
+// UpstreamRequest returns the request to send: method, URI with the header fields of the key, body and its type.
 func (t *Target) UpstreamRequest() (method, uri string, body []byte, contentType string) {
 	p := t.postRule()
 	if p == nil {
@@ -119,12 +118,12 @@ func (t *Target) UpstreamRequest() (method, uri string, body []byte, contentType
 		object[graphOperationName], _ = json.Marshal(p.operation)
 		object[graphVariables], _ = json.Marshal(variables)
 	}
-	body, _ = json.Marshal(object) // cannot fail: every member is valid JSON
+	body, _ = json.Marshal(object) // no error is possible, because every member is valid JSON
 	return "POST", uri, body, jsonType
 }
 
-// encodeParam returns the JSON value of a parameter: the parameter itself if it is valid JSON, otherwise a JSON
-// string. decodeParam reverses it.
+// encodeParam returns the JSON value of a parameter: the parameter itself if it is valid JSON, otherwise a JSON string.
+// decodeParam does the reverse.
 func encodeParam(value string) json.RawMessage {
 	if value != "" && strings.TrimSpace(value) == value && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
@@ -236,18 +235,20 @@ func isSegment(text string) bool {
 // Purpose says what a POST to the path of a posted read does.
 type Purpose uint8
 
-// The purposes.
+// What a POST to the path of a posted read does.
 const (
-	PostWrites  Purpose = iota // the request may change something
-	PostReads                  // it reads a list or an instance of the spec
-	PostQueries                // it is another GraphQL query: it changes nothing, and the content of its answer is not known
+	PostWrites Purpose = iota // the request may change something
+	PostReads                 // the request reads a list or an instance of the spec
+	// The request is a GraphQL query that the spec does not contain: it changes nothing, and the content of its answer is
+	// not known
+	PostQueries
 )
 
 // Post is the meaning of a POST to the path of a posted read.
 type Post struct {
 	Target  *Target
 	Purpose Purpose
-	Body    []byte // the parsed parts of the body, set only with PostQueries
+	Body    []byte // the parsed parts of the request's body, set only with PostQueries
 }
 
 // ParsePost returns what a POST to a path means. Parameters may be in the query or in the body. A GraphQL
@@ -355,8 +356,7 @@ func parseGraphQLPost(s *Spec, source, path, rawQuery, contentType string, body 
 	return Post{Target: &t, Purpose: PostQueries, Body: sent}, err
 }
 
-// resolveDocument returns the target of a query that the spec contains word for word, or nil for any other
-// query.
+// resolveDocument returns the target of a query that the spec contains word for word, or nil for any other query.
 func resolveDocument(s *Spec, source, path string, op graphql.Operation, request map[string]json.RawMessage) (*Target, error) {
 	var variables map[string]json.RawMessage
 	if given := request[graphVariables]; len(given) > 0 && json.Unmarshal(given, &variables) != nil {

@@ -13,10 +13,10 @@ import (
 // Quirks says what an API does with list requests that are slightly wrong. The texts of refusals are in
 // Errors.Messages. A refusal without a text there is not known.
 type Quirks struct {
-	Operator string `yaml:"operator"`   // what a time that begins with < or > does: ignored (default), refused
-	Size     string `yaml:"size"`       // what a page size that is no number above 0 does: refused (default), default
-	Above    string `yaml:"size_above"` // what a page size above the maximum does: largest (default), refused
-	Alone    string `yaml:"page_alone"` // what a page number without a token does: counts (default), ignored
+	Operator string `yaml:"operator"`   // what the API does with a time that begins with < or >: ignored (default), refused
+	Size     string `yaml:"size"`       // what the API does with a page size that is not a number above 0: refused (default), default
+	Above    string `yaml:"size_above"` // what the API does with a page size above the maximum: largest (default), refused
+	Alone    string `yaml:"page_alone"` // what the API does with a page number without a token: counts (default), ignored
 }
 
 // The values of Quirks.
@@ -50,8 +50,8 @@ func (o *Quirks) check() error {
 	return nil
 }
 
-// Code returns the code of the first of Understudy's error words that has one, as JSON: a number, or a text
-// with quotes. It returns "" if none has.
+// Code returns the code of the first of Understudy's error words that has a code, as JSON: a number, or a text with
+// quotes. It returns "" if no word has a code.
 func (e *Errors) Code(words ...string) string {
 	for _, word := range words {
 		if code := e.Codes[word]; code != "" {
@@ -69,7 +69,7 @@ func jsonCode(code string) string {
 	return string(jsonspan.Quote(nil, code))
 }
 
-// maxCodeDigits is the largest length of a numeric code from the upstream.
+// maxCodeDigits is the maximum length of a numeric error code from the upstream.
 const maxCodeDigits = 6
 
 // UpstreamCode returns an error code from an upstream body, as JSON. It accepts whole numbers of plausible

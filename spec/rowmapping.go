@@ -13,14 +13,13 @@ import (
 // RowMapping says how to make the rows of a list under one record from the same records in another shape, that
 // of a list of all records. So the list can be composed before anyone requests it.
 type RowMapping struct {
-	From string `yaml:"from"` // shape of a list of the kind that contains every record
-	// Omit are members of the body that these rows lack. Replace are texts that replace a member's value. They
-	// may contain {Variable} of the path and {field} of the record.
+	From string `yaml:"from"` // the shape of a list of the kind that contains every record
+	// Omit are members of the body that the rows of this list lack. Replace are texts that replace the values of members.
+	// They may contain {Variable} of the path and {field} of the record.
 	Omit    []string          `yaml:"without"`
 	Replace map[string]string `yaml:"with"`
-	// AsSeen means that a row has values which the shape From lacks. From then only tells which records the
-	// list contains, and each row is used as this list last returned it. The list is composed only if every row
-	// is known.
+	// AsSeen means that a row has values which the shape From lacks. From then only tells which records the list contains,
+	// and each row is used as this list last returned it. The list is composed only if every row is known.
 	AsSeen bool `yaml:"own"`
 }
 

@@ -17,31 +17,31 @@ import (
 // Source is one configured upstream: an API described by a spec, an account, and the URL of this server for it.
 // It contains no secret and does not change after the start.
 type Source struct {
-	Name       string   // "twilio": first part of viewer paths and of every key
+	Name       string   // the name of the source, such as "twilio": the first part of viewer paths and of every key
 	Spec       *Spec    // the compiled spec
-	User       string   // account that fills the path variables for which the spec says "user"
-	PublicURL  string   // URL that replaces the API's own URL in answers, without a trailing slash
-	Polls      []string // lists whose newest page is kept fresh (ResolvePoll)
-	MediaKinds []string // kinds whose contents (audio, images) are stored
-	Roots      []string // further roots besides the user's: ids of their records, AllRoots, RequestedRoots
-	// UpstreamAges limits an answer's freshness also by its own header (RFC 9111, 5; RFC 5861). The shorter of
-	// that and of Understudy's own age applies.
+	User       string   // the account, which is the value of the path variables for which the spec says "user"
+	PublicURL  string   // the URL that replaces the API's own URL in answers, without a trailing slash
+	Polls      []string // the lists whose newest page is kept fresh (ResolvePoll)
+	MediaKinds []string // the kinds whose contents (audio, images) are stored
+	Roots      []string // further roots in addition to the user's: ids of their records, AllRoots or RequestedRoots
+	// UpstreamAges limits an answer's freshness also by the answer's own header (RFC 9111, 5; RFC 5861). The shorter of
+	// that time and Understudy's own time applies.
 	UpstreamAges bool
-	SpecSum      [sha256.Size]byte // hash of the text of a spec from a file; zero for built-in specs
+	SpecSum      [sha256.Size]byte // the hash of the text of a spec from a file; zero for built-in specs
 }
 
 // Words allowed in Source.Roots.
 const (
-	AllRoots       = "all"   // every record of the roots' kind that the upstream returns
-	RequestedRoots = "asked" // the roots that callers ask for
+	AllRoots       = "all"   // every record of the roots' kind that the upstream returns is a root
+	RequestedRoots = "asked" // the roots are those that callers request
 )
 
 // Roots are the records under which most lists of an API are found. A source may have many. A root's id fills
 // path variables.
 type Roots struct {
-	Kind  string   `yaml:"kind"`  // kind of the root records
-	Vars  []string `yaml:"vars"`  // path variables that form the root's id, one for each part
-	Field string   `yaml:"field"` // field that shows the root's name (FormatRoot), added to every kind with a root
+	Kind  string   `yaml:"kind"`  // the kind of the root records
+	Vars  []string `yaml:"vars"`  // the path variables that form the root's id, one variable for each part of the id
+	Field string   `yaml:"field"` // the name of the field that shows the root's name (FormatRoot); it is added to every kind with a root
 }
 
 // addFields adds the field with the root's name to kinds that have a root. No record contains the field: its
@@ -128,13 +128,12 @@ func FormatRoot(id string) string { return strings.ReplaceAll(id, IDSeparator, "
 // ParseRoot returns the id of a root that a person wrote. It reverses FormatRoot.
 func ParseRoot(text string) string { return strings.ReplaceAll(text, "/", IDSeparator) }
 
-// RootPath returns the path of a root's record, with variables, for the field that shows a record's root. The
-// field's value is derived from the URL in the field DerivedFrom (see RootFromURL). For any other field it
-// returns "".
+// RootPath returns the path of a root's record, with variables, for the field that shows a record's root. The field's
+// value is derived from the URL in the field DerivedFrom (see RootFromURL). For any other field it returns "".
 func (f *Field) RootPath() string { return f.rootPath }
 
-// RootFromURL returns the name of the root in a URL, as the field of Roots shows it, or "" if the URL belongs
-// to none. path is the RootPath.
+// RootFromURL returns the name of the root in a URL, as the field of Roots shows it, or "" if the URL belongs to no
+// root. path is the field's RootPath.
 func RootFromURL(path, address string) string { return FormatRoot(idFromURL(path, address)) }
 
 // RootField returns the field that shows the root of the kind's records, by id or by name, or "".
@@ -151,9 +150,8 @@ func (s *Spec) RootField(k *Kind) string {
 	return ""
 }
 
-// SplitByRoot prepares the spec for a source with several roots. Records are then stored under the root that a
-// field or their URL names, so that each root can be found separately. Call it before anything else uses the
-// spec.
+// SplitByRoot prepares the spec for a source with several roots. Records are then stored under the root that a field or
+// their URL names, so that each root can be found separately. Call it before anything else uses the spec.
 func (s *Spec) SplitByRoot() {
 	for _, k := range s.Kinds {
 		below := func(l *List) bool { return slices.ContainsFunc(s.Roots.Vars, l.template.Has) }
@@ -182,8 +180,8 @@ func ParseParentRule(rule string) (field string, id func(value string) string) {
 	return field, func(value string) string { return idFromURL(template, value) }
 }
 
-// idFromURL returns the id that stands in a URL at the places of a template's variables. The URL may be longer
-// than the template, and its host is ignored.
+// idFromURL returns the id in a URL, which is at the places of a template's variables. The URL may be longer than the
+// template, and its host is ignored.
 func idFromURL(template, address string) string {
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		at := strings.IndexByte(rest, '/')
@@ -254,8 +252,7 @@ func (s *Source) ResolvePoll(entry string) (*Target, error) {
 	return s.resolvePollPath(found, query)
 }
 
-// CanReach reports whether the path's variables that the settings fill have those values, or name a root of the
-// source.
+// CanReach reports whether the path's variables that the settings fill have those values, or name a root of the source.
 func (s *Source) CanReach(t *Target) bool {
 	root := t.RootID()
 	return !slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
@@ -349,8 +346,8 @@ func (s *Source) InstancePath(in *Instance, id []string) (path string, ok bool) 
 	})
 }
 
-// segmentVar is like PathVar, but for paths that are not escaped: it refuses a value with characters that are
-// special in a path.
+// segmentVar is like PathVar, but for paths that are not escaped. It refuses a value with characters that are special
+// in a path.
 func (s *Source) segmentVar(name string) (value string, ok bool) {
 	value, ok = s.PathVar(name)
 	return value, ok && !strings.ContainsAny(value, "{}/%")

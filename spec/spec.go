@@ -1,4 +1,4 @@
-// Spec: the description of one API. The yaml tags are the names in a spec file.
+// This file declares Spec, the description of one API. The yaml tags are the names in a spec file.
 
 // Package spec describes an API: its hosts, kinds of records, lists, paging and errors, read from a file. It
 // also tells what a single request means for that API.
@@ -16,7 +16,7 @@ type Spec struct {
 	Name  string `yaml:"name"`
 	Title string `yaml:"title"`
 	Docs  string `yaml:"docs"`
-	Port  int    `yaml:"port"` // default drop-in port
+	Port  int    `yaml:"port"` // the default number of the drop-in port
 	Hosts []Host `yaml:"hosts"`
 	Auth  Auth   `yaml:"auth"`
 	// Headers are the header fields that have a meaning for this API.
@@ -28,17 +28,16 @@ type Spec struct {
 	// by its name.
 	Pagings map[string]*Paging `yaml:"pagings"`
 	Errors  Errors             `yaml:"errors"`
-	// Vars says what fills a path variable that a request leaves open. The value "user" stands for the source's
-	// user.
+	// Vars says what fills a path variable that a request leaves open. The value "user" stands for the source's user.
 	Vars map[string]string `yaml:"vars"`
 	// VarFields maps a path variable to the field that contains its value, for kinds that have the field. The
 	// field's link says which kind the variable names.
 	VarFields map[string]string `yaml:"shown"`
 	// Roots are the records under which most lists are found, such as accounts or repositories.
 	Roots Roots `yaml:"roots"`
-	// CompleteLists says that every list without filters contains all records of its kind (below its record)
-	// from the first page to the last. If false, a list may leave records out. If nil, this is not known, and a
-	// list of one page may have more.
+	// CompleteLists says that every list without filters contains, from the first page to the last, all records of its
+	// kind or, for a list under a record, all that belong to this record. If false, a list may leave records out. If nil,
+	// this is not known, and a list of one page may have more.
 	CompleteLists *bool `yaml:"whole_lists"`
 	// AbsoluteURLs are names of fields whose values may be absolute URLs of the API. Names are patterns with *,
 	// and match at any depth of any answer.
@@ -63,7 +62,7 @@ type Spec struct {
 	passThrough      []Template
 	routes           routes
 	kinds            map[string]*Kind
-	credentialParams []string // query parameters that carry credentials
+	credentialParams []string // the query parameters that carry credentials
 }
 
 // Auth says how requests carry a credential.
@@ -81,8 +80,8 @@ type Hook struct {
 	// Style is url-form-hmac-sha1: a signature of the URL and the sorted form, with the source's secret as key,
 	// in base64. If it is empty, the API does not call back.
 	Style  string   `yaml:"style"`
-	Header string   `yaml:"header"` // header field of the signature
-	IDs    []string `yaml:"ids"`    // parameters that may name a record; the prefix of the id tells the kind
+	Header string   `yaml:"header"` // the header field that contains the signature
+	IDs    []string `yaml:"ids"`    // the parameters that may name a record; the prefix of the id says which kind
 }
 
 // Errors describes the error bodies of the API. Template contains {code}, {status} and {message}. Values are
@@ -90,11 +89,11 @@ type Hook struct {
 type Errors struct {
 	ContentType string `yaml:"content_type"`
 	Template    string `yaml:"template"`
-	// Codes maps Understudy's error words to codes of the API. The words are unauthorized, forbidden,
-	// not_found, method, invalid, limited, server, and for parameters date, bool, retention, range, size,
-	// size_above, page, token.
-	Codes    map[string]string `yaml:"codes"`    // each code is a whole number or a word
-	Messages map[string]string `yaml:"messages"` // texts by the same words; {path} stands for the request's path
+	// Codes maps Understudy's error words to codes of the API. The words are unauthorized, forbidden, not_found, method,
+	// invalid, limited, server, and for parameters date, bool, retention, range, size, size_above, page, token.
+	Codes map[string]string `yaml:"codes"` // each code is a whole number or a word
+	// The texts of errors, by Understudy's error words; {path} stands for the path of the request
+	Messages map[string]string `yaml:"messages"`
 	// Bodies are conditions on the body of an answer with a good status. If any of them is true, the answer is
 	// an error. Field names are dotted.
 	Bodies []State `yaml:"bodies"`
@@ -110,13 +109,13 @@ const (
 	TypeInt     = "int"     // a JSON number, or digits in a string
 	TypeDecimal = "decimal" // a JSON number, or a number in a string
 	TypeBool    = "bool"
-	TypeRFC2822 = "rfc2822" // Fri, 18 Oct 2019 17:00:00 +0000
+	TypeRFC2822 = "rfc2822" // a date and time such as Fri, 18 Oct 2019 17:00:00 +0000
 	TypeISO     = "iso8601"
-	TypeEpoch   = "epoch"    // Unix seconds; decimals and digits in a string are accepted
+	TypeEpoch   = "epoch"    // a time in Unix seconds; decimals and digits in a string are accepted
 	TypeMillis  = "epoch_ms" // a time in Unix milliseconds
-	TypeDate    = "date"     // a date as 2006-01-02
+	TypeDate    = "date"     // a date such as 2006-01-02
 	TypeSelect  = "select"
-	TypeMap     = "map"   // an object; names of its fields are dotted
+	TypeMap     = "map"   // a JSON object; the names of its fields are written with dots, such as address.city
 	TypeCode    = "code"  // an error code of the API (Errors.Meanings): a JSON number or digits in a string
 	TypeMedia   = "media" // the content of a record, declared as a field so that roles can have a rule for it
 )
@@ -124,17 +123,17 @@ const (
 // AnyKind is the Link of a field that may name a record of any kind.
 const AnyKind = "*"
 
-// Field classes, for which roles have rules. "" is a plain field.
+// Field classes, for which the rules of roles can be written. "" is the class of a plain field.
 const (
 	ClassPhone  = "phone"
 	ClassBody   = "body"
 	ClassPrice  = "price"
 	ClassURL    = "url"
 	ClassName   = "name"
-	ClassSecret = "secret" // emptied in package upstream, for every role and frontend
+	ClassSecret = "secret" // a field that is emptied in package upstream, so that no role and no frontend sees it
 )
 
-// How people see a field (Field.Show). "" shows the value as it is.
+// How people see the value of a field (Field.Show). "" shows the value as it is.
 const (
 	ShowSeconds   = "seconds"      // a length of time in seconds: 1386 is shown as 23:06
 	ShowMillis    = "milliseconds" // a length of time in milliseconds: 1858 is shown as 1.86 s
@@ -149,10 +148,10 @@ const (
 type Field struct {
 	Name  string `yaml:"name"`
 	Title string `yaml:"title"`
-	Type  string `yaml:"type"`  // one of the Type constants; default text
-	Class string `yaml:"class"` // one of the Class constants; default plain
-	// DerivedFrom names the field whose value this field repeats in another form. If that field is hidden or
-	// masked, so is this one, and lists cannot be filtered by it.
+	Type  string `yaml:"type"`  // the type of the value, one of the Type constants; default text
+	Class string `yaml:"class"` // the class of the field, one of the Class constants; default plain
+	// DerivedFrom names the field whose value this field repeats in another form. If that field is hidden or masked, so is
+	// this field, and lists cannot be filtered by it.
 	DerivedFrom string `yaml:"from"`
 	// Unit names the field with the unit of this number, such as a currency. Numbers with different units are
 	// never added up.
@@ -160,16 +159,16 @@ type Field struct {
 	// Show is one of the Show constants: how people see the value if its type does not say so. It changes only
 	// pages, never an answer.
 	Show string `yaml:"show"`
-	// SMS marks the text of a short message. Short messages are billed by segments, so pages explain how many
-	// there are.
+	// SMS marks the text of a short message. Short messages are billed by segments, so pages explain how many segments a
+	// text has.
 	SMS bool `yaml:"sms"`
-	// Reveals names a field whose length or content can be guessed from this one. Unless a rule names this
-	// field, a role sees it no more fully than that field.
+	// Reveals names a field whose length or content can be guessed from this field. Unless a rule names this field, a role
+	// sees it no more completely than the field in Reveals.
 	Reveals string `yaml:"tells"`
 	// Redacts marks a field that the upstream empties in order to withdraw its text. Stored versions in which
 	// it was not empty are then deleted.
 	Redacts bool   `yaml:"redacts"`
-	Link    string `yaml:"link"` // kind of the record that the value names; AnyKind means that the id's prefix tells the kind
+	Link    string `yaml:"link"` // the kind of the record that the value names; AnyKind means that the id's prefix says which kind
 	// AbsoluteURL marks a value that may be an absolute URL of the API. Its scheme and host are replaced by the
 	// source's public URL.
 	AbsoluteURL bool `yaml:"absolute"`
@@ -178,29 +177,29 @@ type Field struct {
 	Sample string `yaml:"sample"`
 
 	sampleInterval time.Duration
-	rootPath       string // path of a root's record, with variables; "" if the value is a member of the record
+	rootPath       string // the path of a root's record, with variables; "" if the value is a member of the record
 }
 
 // List is a path that lists records of a kind.
 type List struct {
 	Path    string    `yaml:"path"`
-	Key     string    `yaml:"key"`   // dotted path of the array in the body; "" if the body is the array
-	Shape   string    `yaml:"shape"` // default: the kind's name
+	Key     string    `yaml:"key"`   // the dotted path of the array in the body; "" if the body is the array
+	Shape   string    `yaml:"shape"` // the shape of the list's records; default: the kind's name
 	Filters []*Filter `yaml:"filters"`
 	Title   string    `yaml:"title"`
-	Paging  string    `yaml:"paging"` // a name in the spec's pagings; "" means the spec's paging
-	// Complete overrides Spec.CompleteLists for this list. nil means as the spec says. Compile fills it in.
+	Paging  string    `yaml:"paging"` // the name of one of the spec's pagings; "" means the spec's default paging
+	// Complete overrides Spec.CompleteLists for this list. nil means the value of the spec. Compile fills it in.
 	Complete *bool `yaml:"whole"`
-	// FixedValues are the field values common to all rows of the list. They distinguish it from other lists of
-	// its shape.
+	// FixedValues are the field values that all rows of the list have. They distinguish this list from other lists with
+	// the same shape.
 	FixedValues map[string]string `yaml:"only"`
 	// Rows is for a list under a record: it says how to make its rows from those of a list of all records. nil
 	// means that rows come only from this list.
 	Rows *RowMapping `yaml:"rows"`
-	// Unordered lists do not return the newest rows first, unless sorted by name or oldest first. They are
-	// stored as pages, and their first page does not announce new records.
+	// Unordered lists do not return the newest rows first, except if a parameter sorts them so. They are stored as pages,
+	// and a new record need not be on their first page.
 	Unordered bool `yaml:"unordered"`
-	// Count is for a list under a record: the field of that record with the number of rows. If it is 0, the
+	// Count is for a list under a record. It is the field of that record with the number of rows. If the number is 0, the
 	// list needs no request.
 	Count string `yaml:"count"`
 
@@ -211,11 +210,11 @@ type List struct {
 // Instance is a path that returns one record of a kind.
 type Instance struct {
 	Path  string   `yaml:"path"`
-	Key   string   `yaml:"key"`   // dotted path of the record in the body; "" if the body is the record
-	Shape string   `yaml:"shape"` // default: the kind's name
-	ID    []string `yaml:"id"`    // path variables that form the record's id, in the kind's id order; for a posted read also parameters
-	// Answer is a template of the upstream's answer. {record} stands for the record, {uri} and {url} for links
-	// to the answer itself. Default: an object that has only Key.
+	Key   string   `yaml:"key"`   // the dotted path of the record in the body; "" if the body is the record
+	Shape string   `yaml:"shape"` // the shape of the record; default: the kind's name
+	ID    []string `yaml:"id"`    // the path variables that form the record's id, in the kind's id order; for a posted read also parameters
+	// Answer is a template of the upstream's answer. {record} stands for the record, {uri} and {url} for links to the
+	// answer itself. Default: an object that has only the member Key.
 	Answer string `yaml:"answer"`
 	// Address is the field with the record's own URL, which has this path. With Address, the path may name the
 	// record by something other than its id.
@@ -229,8 +228,8 @@ type Instance struct {
 // possibly after redirects.
 type Media struct {
 	Path  string   `yaml:"path"`
-	ID    []string `yaml:"id"`    // path variables that form the record's id, as in Instance; no value may contain a dot
-	Field string   `yaml:"field"` // field of type media to which the rules of roles refer
+	ID    []string `yaml:"id"`    // the path variables that form the record's id, as in Instance; no value may contain a dot
+	Field string   `yaml:"field"` // the field of type media for which roles can have rules
 	// Types are the allowed media types ("audio/mpeg") or their first halves ("image/"). Content of any other
 	// type is only offered for download.
 	Types []string `yaml:"types"`
@@ -276,7 +275,7 @@ func (s *Spec) PagingOf(l *List) *Paging {
 func NewGeneric(base, style string) (*Spec, error) {
 	callers := []string{"basic"}
 	if style == "bearer" {
-		callers = append(callers, style) // programs that know only the upstream send this style
+		callers = append(callers, style) // a program that knows only the upstream sends its credential in this style
 	}
 	s := &Spec{Name: "generic", Title: "HTTP", Port: 4120, Hosts: []Host{{URL: base}}, generic: true,
 		Auth: Auth{Style: style, Callers: callers}}

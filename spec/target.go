@@ -1,4 +1,4 @@
-// Target: what one request means under a spec.
+// This file declares Target, the meaning of one request under a spec.
 
 package spec
 
@@ -17,19 +17,20 @@ import (
 type Target struct {
 	Key       understudy.Key
 	Spec      *Spec
-	Kind      *Kind              // nil if the spec names no kind for the path
-	List      *List              // set for a list of Kind
-	Instance  *Instance          // set for an instance of Kind
-	Media     *Media             // set for the content of a record of Kind
-	Vars      []understudy.Param // the path's variables, in order
-	ID        string             // id of the record that an instance or media path names
-	Query     understudy.Query   // canonical query, as in Key
-	OwnParams understudy.Query   // the understudy.* parameters
-	Header    understudy.Query   // header fields that are part of the key, sorted by name
-	First     bool               // a list without page or token parameters: its newest page
-	PageSize  int                // requested or default page size; 0 if the list has no pages or the size is not a number
-	Slashed   bool               // a variable contains a slash
-	NearMiss  bool               // no kind, but the path would have one if letter case, empty segments and ;parameters were ignored
+	Kind      *Kind              // the kind, or nil if the spec names no kind for the path
+	List      *List              // the list, if the path is a list of Kind
+	Instance  *Instance          // the instance, if the path is an instance of Kind
+	Media     *Media             // the media path, if the path is the content of a record of Kind
+	Vars      []understudy.Param // the path's variables with their values, in order
+	ID        string             // the id of the record that an instance or media path names
+	Query     understudy.Query   // the canonical query, as in Key
+	OwnParams understudy.Query   // the understudy.* parameters of the request
+	Header    understudy.Query   // the header fields that are part of the key, sorted by name
+	First     bool               // whether the target is the newest page of a list: without page or token parameters
+	PageSize  int                // the requested or default page size; 0 if the list has no pages or the size is not a number
+	Slashed   bool               // whether a variable of the path contains a slash
+	// Whether the path has no kind, but would have one if letter case, empty segments and ;parameters were ignored
+	NearMiss bool
 }
 
 // Shape returns the shape of the records in the answer.
@@ -94,7 +95,7 @@ func (t *Target) IsWidened() bool {
 	return false
 }
 
-// DropReason says why the records in the answer are not stored, or returns "" if they are.
+// DropReason says why the records in the answer are not stored. It returns "" if they are stored.
 func (t *Target) DropReason() string {
 	switch name := t.UnknownParam(); {
 	case name != "":
@@ -145,8 +146,7 @@ func (k *Kind) Shapes() (all []string) {
 	return slices.Compact(all)
 }
 
-// IsAddressed reports whether the target's record is found by its URL, because the path does not contain its
-// id.
+// IsAddressed reports whether the target's record is found by its URL, because the path does not contain its id.
 func (t *Target) IsAddressed() bool {
 	return t.Instance != nil && t.ID == "" && t.Instance.Address != ""
 }
@@ -157,7 +157,7 @@ func (t *Target) Var(name string) string {
 	return v
 }
 
-// EnclosingIDs returns the values of a media path's variables that name other records.
+// EnclosingIDs returns the values of those variables of a media path that name other records.
 func (t *Target) EnclosingIDs() []string {
 	var within []string
 	for _, v := range t.Vars {
@@ -184,12 +184,12 @@ func (t *Target) StorageShape(user string) string {
 // another user. So records in a list's own shape belong to the source's user.
 const ForeignShapeSuffix = "@elsewhere"
 
-// UnscopedVar returns the variable in the kind's list paths that the source's user fills and that no field of
+// UnscopedVar returns the variable in the kind's list paths that is filled with the source's user but that no field of
 // the records contains, or "".
 func (k *Kind) UnscopedVar() string { return k.unscopedVar }
 
-// findUnscopedVar sets the kind's unscoped variable. Only the last variable of a path counts: if another
-// variable follows, its record tells the user.
+// findUnscopedVar sets the kind's unscoped variable. Only the last variable of a path counts. If another variable
+// follows, the record that it names tells the user.
 func (s *Spec) findUnscopedVar(k *Kind) {
 	for _, l := range k.Lists {
 		vars := l.template.Vars()
@@ -259,8 +259,8 @@ func (k *Kind) IsWrapped() bool {
 	return slices.ContainsFunc(k.Instances, func(in *Instance) bool { return in.Key != "" })
 }
 
-// RecordKey returns the key under which an answer about one record contains it, or "" if the body is the
-// record. The answer to a write has no path. There the position of its row decides.
+// RecordKey returns the key under which an answer about one record contains the record, or "" if the body is the
+// record. The answer to a write has no path; then the position of its row decides.
 func (s *Spec) RecordKey(p *understudy.Page) string {
 	k := s.kinds[p.Kind]
 	if k == nil || p.List || !k.IsWrapped() {

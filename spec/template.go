@@ -93,7 +93,7 @@ func (t Template) Has(name string) bool {
 	return name != "" && slices.ContainsFunc(t.segments, func(seg Segment) bool { return seg.Name == name })
 }
 
-// Fill replaces each variable by its value, unescaped. The function value must escape what needs it, and may
+// Fill replaces each variable by its value, unescaped. The function value must do any necessary escaping, and may
 // refuse a value. Then ok is false.
 func (t Template) Fill(value func(name string) (text string, ok bool)) (path string, ok bool) {
 	return fillBraces(t.text, value)
@@ -153,8 +153,8 @@ func (t Template) FillFromPath(path []string) (filled string, ok bool) {
 	return b.String(), true
 }
 
-// IsPrefixOf reports whether a longer template begins with this one: the same literal segments, and variables
-// of any name in the same places.
+// IsPrefixOf reports whether a longer template begins with this template: the same literal segments, and variables of
+// any name in the same places.
 func (t Template) IsPrefixOf(longer Template) bool {
 	if len(longer.segments) <= len(t.segments) {
 		return false

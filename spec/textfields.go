@@ -1,4 +1,4 @@
-// Text: the fields of a record that people search by words.
+// This file decides which fields of a record people can search by words.
 
 package spec
 
@@ -9,10 +9,9 @@ import (
 	"understudy"
 )
 
-// IsText reports whether a field of the kind is text for people. Not text are ids, links, secrets, prices with
-// their currencies, derived fields, times, numbers and booleans, which are searched by field. Values inside a
-// text field are text too. The word index and the search in bodies both use IsText, so that they find the same
-// records.
+// IsText reports whether a field of the kind is text for people. Ids, links, secrets, prices with their currencies,
+// derived fields, times, numbers and booleans are not text; they are searched by field. Values inside a text field are
+// text too. The word index and the search in bodies both use IsText, so that they find the same records.
 func (k *Kind) IsText(f *Field) bool {
 	switch {
 	case f.DerivedFrom != "", f.Link != "", f.AbsoluteURL, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret,

@@ -19,33 +19,33 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// answer is upstream's response to one try.
+// answer is the upstream's response to one attempt.
 type answer struct {
 	status  int
 	header  http.Header
 	body    []byte        // the body of the answer, decompressed
 	bodyErr error         // the error that made body incomplete, or nil
-	at      time.Time     // the time at which the body was complete
+	at      time.Time     // when the body was complete
 	took    time.Duration // the time from sending the request to the last byte of the body
 
 	allowance    throttle.Allowance // the rate limit that the response header reports
 	hasAllowance bool               // whether the response header reports a rate limit
 
 	firstByte   time.Duration // the time from sending the request to the response header
-	signature   signature     // the credential of its request
-	longestWait time.Duration // the longest wait for the header, or between two reads of the body
+	signature   signature     // the credential with which the request was sent
+	longestWait time.Duration // the longest wait without data: for the header, or between two reads of the body
 }
 
 func (a *answer) contentType() string { return a.header.Get("Content-Type") }
 
-// pageBuilder makes pages from answers.
+// pageBuilder turns answers into pages.
 type pageBuilder struct {
 	source     *spec.Source
 	credential *credential
 	plans      map[*spec.Kind]*plan
-	secrets    []secret // every secret field of the spec
-	// origins is computed at the first use: only then are the server's ports, and so the source's public URL,
-	// known.
+	secrets    []secret // all secret fields of the spec
+	// origins returns the URLs to replace. They are computed at the first use, because only then the server's ports, and
+	// so the source's public URL, are known.
 	origins func() *origins
 }
 
@@ -60,7 +60,7 @@ func newPageBuilder(o *Options, c *credential) *pageBuilder {
 	return b
 }
 
-// judge turns the answer to a GET into a page or a failure.
+// judge turns the answer to a GET request into a page or a failure.
 func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
 	decided := answerFailure(b.source.Spec, a)
 	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
@@ -89,7 +89,8 @@ func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *under
 	return page, nil
 }
 
-// bodyFailure distinguishes time-outs and lost connections from incomplete bodies.
+// bodyFailure returns whether an incomplete body is the failure of a connection (a time-out, a lost connection) or of
+// the answer itself.
 func bodyFailure(err error) understudy.Failure {
 	var late *throttle.LateError
 	var lost lostError
@@ -99,8 +100,8 @@ func bodyFailure(err error) understudy.Failure {
 	return understudy.FailUnusable
 }
 
-// errorPage returns the page of a 429 or 5xx, which is shown if nothing is stored. It returns nil if the body
-// is no complete JSON document.
+// errorPage returns the page of an answer with status 429 or 5xx, which is shown if nothing is stored. It returns nil
+// if the body is not a complete JSON document.
 func (b *pageBuilder) errorPage(t *spec.Target, a *answer) *understudy.Page {
 	if a.bodyErr != nil {
 		return nil
@@ -125,7 +126,7 @@ func (b *pageBuilder) makePage(t *spec.Target, a *answer) (*understudy.Page, err
 	}
 	page := b.newPage(t, a, d)
 	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
-		page.ID = "" // the record is not under this parent, but may still exist
+		page.ID = "" // the record does not belong to this parent, but may still exist
 	}
 	switch page.NotStored = d.why; {
 	case d.why != "":
@@ -137,13 +138,13 @@ func (b *pageBuilder) makePage(t *spec.Target, a *answer) (*understudy.Page, err
 	return page, nil
 }
 
-// commonRedaction returns what is changed in every answer, whatever its path.
+// commonRedaction returns the redaction that applies to every answer, whatever its path.
 func (b *pageBuilder) commonRedaction() redaction {
 	return redaction{secrets: b.secrets, named: b.source.Spec.AbsoluteURLs, origins: b.origins()}
 }
 
-// isEmptyStatus reports whether a status means success without a record: 202, for which the record does not
-// exist yet (RFC 9110, 15.3.3), and 204, which has no content. Such answers pass unchanged.
+// isEmptyStatus reports whether a status means success without a record: 202, for which the record does not exist yet
+// (RFC 9110, 15.3.3), and 204, which has no content. Answers with such a status are forwarded unchanged.
 func isEmptyStatus(status int) bool {
 	return status == http.StatusAccepted || status == http.StatusNoContent
 }
@@ -182,7 +183,7 @@ func (b *pageBuilder) makeRecordPage(t *spec.Target, a *answer) (*understudy.Pag
 		}
 		page.Next = page.Next.WithHeader(t.Key.Header())
 		if said = append(said, list.RelatedPages()...); len(said) > 0 {
-			kept, _ := understudy.ParseQuery(page.Header) // Query.String made it, so it can be parsed
+			kept, _ := understudy.ParseQuery(page.Header) // no error is possible, because Query.String made this text
 			page.Header = append(kept, said...).String()
 		}
 	} else {
@@ -207,8 +208,8 @@ func setRows(page *understudy.Page, rows []understudy.Row) {
 	}
 }
 
-// readVerbatim returns a body that is unchanged except for secrets and our addresses, and the reason if it
-// cannot be stored.
+// readVerbatim returns a body in which only secrets and addresses are replaced. It also returns why the body cannot be
+// stored, if it cannot.
 func (b *pageBuilder) readVerbatim(a *answer, s redaction) (document, error) {
 	if len(a.body) == 0 {
 		return document{}, nil
@@ -259,11 +260,11 @@ func (b *pageBuilder) newPage(t *spec.Target, a *answer, d document) *understudy
 	return p
 }
 
-// maxKept is the length of the longest header field that is stored, in bytes.
+// maxKept is the maximum length in bytes of a header field that is stored.
 const maxKept = 1000
 
-// storedHeader returns the header fields that are stored, as a query. In a field with an address of upstream
-// the address becomes ours.
+// storedHeader returns the header fields that are stored, as a query. In a field with an address of the upstream, this
+// server's address replaces it.
 func (b *pageBuilder) storedHeader(h http.Header) string {
 	var q understudy.Query
 	for _, name := range append([]string{"Etag"}, b.source.Spec.Headers.Back...) {
@@ -280,7 +281,7 @@ func (b *pageBuilder) storedHeader(h http.Header) string {
 	return append(q, b.ageFields(h)...).String()
 }
 
-// headerField returns a header field as one line. ok is false if the field contains our credential, is too
+// headerField returns a header field as one line. ok is false if the field contains the source's credential, is too
 // long, or has characters that a header must not have.
 func (b *pageBuilder) headerField(h http.Header, name string) (value string, ok bool) {
 	value = strings.Join(h[name], ", ")
@@ -306,13 +307,13 @@ func (b *pageBuilder) ageFields(h http.Header) (q understudy.Query) {
 	return q
 }
 
-// confirmPage returns a page that upstream has confirmed with a 304. The age fields of the answer replace the
-// stored ones (RFC 9111, 3.2).
+// confirmPage returns a page that the upstream has confirmed with a 304. The fields about freshness in the answer
+// replace the stored ones (RFC 9111, 3.2).
 func (b *pageBuilder) confirmPage(held *understudy.Page, a *answer) *understudy.Page {
 	page := held.ConfirmedCopy(a.at, a.took)
 	page.InitialAge = initialAge(a.header)
 	if said := b.ageFields(a.header); b.source.UpstreamAges {
-		kept, _ := understudy.ParseQuery(page.Header) // Query.String made it, so it can be parsed
+		kept, _ := understudy.ParseQuery(page.Header) // no error is possible, because Query.String made this text
 		kept = slices.DeleteFunc(kept, func(p understudy.Param) bool {
 			_, again := said.Get(p.Name)
 			return again || p.Name == understudy.AgeField("Age") || p.Name == understudy.AgeField("Date")
@@ -322,8 +323,8 @@ func (b *pageBuilder) confirmPage(held *understudy.Page, a *answer) *understudy.
 	return page
 }
 
-// makeWritePage makes the page of the answer to a write: without key or list, with at most one record. Its body
-// is the answer's body with secrets emptied. A body whose secret cannot be found is left out.
+// makeWritePage makes the page of the answer to a write. The page has no key and no list, and at most one record. Its
+// body is the answer's body with secrets emptied. A body with a secret that cannot be found is left out.
 func (b *pageBuilder) makeWritePage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	s, shown := b.commonRedaction(), t.Instance
 	if t.List != nil {
@@ -393,7 +394,7 @@ func keyOf(in *spec.Instance) string {
 	return in.Key
 }
 
-// maxRetryAfter is the longest time for which upstream can pause a source.
+// maxRetryAfter is the maximum time for which the upstream can stop the requests to a source.
 const maxRetryAfter = time.Hour
 
 // retryAfter parses Retry-After (RFC 9110, section 10.2.3). It also accepts a fraction of seconds, and a date
@@ -421,7 +422,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), maxRetryAfter))
 }
 
-// maxInitialAge is the highest age of an answer that upstream can claim.
+// maxInitialAge is the maximum age that the upstream can claim for an answer.
 const maxInitialAge = 24 * time.Hour
 
 // initialAge parses Age (RFC 9111, section 5.1): how long an answer waited in caches. It returns 0 if the field

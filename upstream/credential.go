@@ -1,4 +1,4 @@
-// Credential: how requests to upstream are authenticated, and how the credential is kept out of answers.
+// This file authenticates requests to the upstream, and keeps the credential out of answers.
 
 package upstream
 
@@ -19,9 +19,9 @@ import (
 	"understudy/upstream/tokens"
 )
 
-// Tokens exchanges a secret for the token that is sent instead; tokens.Issuer implements it.
+// Tokens exchanges a secret for the token that is sent instead of the secret. tokens.Issuer implements it.
 type Tokens interface {
-	// Issue returns a token and when it expires; zero if that is unknown.
+	// Issue returns a token, and when it expires or the zero time if that is unknown.
 	Issue(ctx context.Context, secret understudy.Secret) (token understudy.Secret, ends time.Time, err error)
 }
 
@@ -29,35 +29,35 @@ type Tokens interface {
 // for concurrent use.
 type credential struct {
 	schemes  []auth.Scheme // how requests carry the credential
-	tokens   Tokens        // exchanges secrets for tokens; nil if requests carry the secrets themselves
+	tokens   Tokens        // exchanges secrets for tokens, or nil if requests carry the secrets themselves
 	now      func() time.Time
 	log      *slog.Logger
-	lifetime context.Context // ends when the client is closed
+	lifetime context.Context // a context that ends when the client is closed
 
 	mu      sync.RWMutex
 	user    string
 	members []*member
-	next    int      // index of the member whose turn it is
-	traces  [][]byte // encoded forms of the secrets, which must not appear in a body
+	next    int      // the index of the member to use next
+	traces  [][]byte // the encoded forms of the secrets, which must not appear in a body
 }
 
-// member is one secret of the source. The credential's lock guards it.
+// member is one secret of a credential. The credential's lock guards it.
 type member struct {
 	secret    understudy.Secret
-	token     understudy.Secret // the token that is sent; empty before the first one
+	token     understudy.Secret // the token that is sent; empty before the first token was requested
 	issuedAt  time.Time
 	expiresAt time.Time     // when the token expires; zero if unknown
-	renewing  chan struct{} // closed when the running token request ends; nil if no token request is running
+	renewing  chan struct{} // closed when the running token request ends, or nil if no token request is running
 	err       error         // the error of the last token request, or nil
-	blocked   time.Time     // until when other members are preferred, because the limit is reached or the secret was refused
+	blocked   time.Time     // until when other members are preferred, because a limit is reached or the secret was refused
 	quotas    map[string]*quota
 }
 
-// quota is what upstream has said about one of its limits for a secret.
+// quota is what the upstream has reported about one of its limits for a secret.
 type quota struct {
 	blocked    time.Time // until when other members are preferred, because nothing remains of the limit
 	left       throttle.Allowance
-	validUntil time.Time // the time at which left becomes invalid
+	validUntil time.Time // when the field left becomes invalid
 }
 
 // quota returns the quota of a limit and creates it if needed.
@@ -89,18 +89,18 @@ type signature struct {
 	token understudy.Secret
 }
 
-// The times around a token.
+// Times that decide when a token is replaced.
 const (
-	tokenRenewTime  = 5 * time.Minute  // a token is replaced this long before it expires, or a tenth of its life if that is less
-	tokenMinLeft    = 5 * time.Second  // a token is not used this long before it expires
-	maxTokenWait    = 30 * time.Second // the longest wait for one token request
+	tokenRenewTime  = 5 * time.Minute  // how long before its end a token is replaced, or a tenth of its lifetime if that is less
+	tokenMinLeft    = 5 * time.Second  // how long before its end a token is no longer used
+	maxTokenWait    = 30 * time.Second // the maximum wait for one token request
 	tokenRetryPause = time.Second      // the pause after a failed token request
-	minRevokedAge   = 10 * time.Second // a token refused at a lower age is not considered revoked
-	refusedPause    = 5 * time.Minute  // how long other secrets are preferred to a refused one
+	minRevokedAge   = 10 * time.Second // if a token is refused at a lower age than this, it does not count as revoked
+	refusedPause    = 5 * time.Minute  // how long other secrets are preferred to a secret that was refused
 )
 
-// set replaces the user ("" keeps it) and the secrets. Their tokens and what upstream said about their limits
-// are forgotten.
+// set replaces the user and the secrets; an empty user keeps the former user. The tokens of the former secrets, and
+// what the upstream reported about their limits, are forgotten.
 func (c *credential) set(user string, secrets []understudy.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,9 +142,9 @@ func (c *credential) needles() [][]byte {
 	return c.traces
 }
 
-// choose returns the member for the next request that counts for a limit. It prefers members that are not
-// blocked, then the member with the highest remaining quota, else the member that is free first. The caller
-// holds the lock.
+// choose returns the member for the next request that counts for a limit. It prefers members that are not blocked, and
+// among them the member with the highest remaining quota. If all are blocked, it chooses the member whose block ends
+// first. The caller holds the lock.
 func (c *credential) choose(of string) *member {
 	best, now := (*member)(nil), c.now()
 	for i := range c.members {
@@ -159,7 +159,7 @@ func (c *credential) choose(of string) *member {
 	return best
 }
 
-// isBetter reports whether a member should be used rather than another.
+// isBetter reports whether a member should be used instead of another member.
 func (m *member) isBetter(other *member, of string, now time.Time) bool {
 	held, otherHeld := m.blockEnd(of), other.blockEnd(of)
 	free, otherFree := !now.Before(held), !now.Before(otherHeld)
@@ -174,8 +174,8 @@ func (m *member) isBetter(other *member, of string, now time.Time) bool {
 	return otherTold && (!told || q.left.Remaining > otherQ.left.Remaining)
 }
 
-// take returns the credential for a request that counts for one of upstream's limits. It waits if a token must
-// be requested. The error is an *understudy.UpstreamError, or the context's.
+// take returns the credential for a request that counts for one of the upstream's limits. It waits if a token must be
+// requested. The error is an *understudy.UpstreamError, or that of the context.
 func (c *credential) take(ctx context.Context, of string) (signature, error) {
 	c.mu.Lock()
 	m := c.choose(of)
@@ -218,7 +218,7 @@ func (m *member) isUsable(now time.Time) bool {
 	return !m.token.IsEmpty() && (m.expiresAt.IsZero() || now.Before(m.expiresAt.Add(-min(tokenMinLeft, m.expiresAt.Sub(m.issuedAt)/10))))
 }
 
-// make requests a member's token, for all requests that wait for it.
+// make requests a member's token for all requests that wait for the token.
 func (c *credential) make(m *member) {
 	ctx, cancel := context.WithTimeout(c.lifetime, maxTokenWait)
 	defer cancel()
@@ -238,7 +238,8 @@ func (c *credential) make(m *member) {
 // wrapTokenError returns the failure of a request for which there is no token.
 func wrapTokenError(err error) error {
 	var refused *tokens.RefusedError
-	e := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(err.Error())} // err must not match other kinds
+	// A new error with the same text, so that it does not match other kinds of errors
+	e := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(err.Error())}
 	if errors.As(err, &refused) {
 		e.Why, e.Status = understudy.FailCredential, http.StatusUnauthorized
 	}
@@ -252,9 +253,9 @@ func (s signature) sign(req *http.Request) {
 	}
 }
 
-// canRetry reports whether a failed request may be sent once more: its credential was replaced meanwhile, or
-// another secret is free. Otherwise, if the limits of all secrets are reached, canRetry sets the failure's
-// RetryAfter to the time when the first secret is free.
+// canRetry reports whether a failed request may be sent once more, because its credential was replaced meanwhile or
+// another secret is free. If the limits of all secrets are reached, canRetry sets the failure's RetryAfter to the time
+// when the first secret is free.
 func (s signature) canRetry(failed *understudy.UpstreamError) bool {
 	c := s.c
 	if c == nil || failed.Why != understudy.FailCredential && failed.Why != understudy.FailLimited {
@@ -284,7 +285,7 @@ func (s signature) canRetry(failed *understudy.UpstreamError) bool {
 		wait = refusedPause
 		c.log.Warn("one of the source's secrets is refused", "status", failed.Status)
 	} else if wait == 0 {
-		return false // too many requests at once; upstream does not say whether another secret would help
+		return false // too many requests at the same time; the upstream does not say whether another secret would help
 	}
 	held := &m.blocked
 	if failed.LimitName != "" {
@@ -308,8 +309,8 @@ func (s signature) canRetry(failed *understudy.UpstreamError) bool {
 	return false
 }
 
-// sumAllowance records what an answer says about the limit of its request's secret, and returns the limits of
-// all secrets together. A secret without an answer is assumed to have the same limit, unused.
+// sumAllowance records what an answer reports about the limit of its request's secret. It returns the limits of all
+// secrets together. A secret without an answer is assumed to have the same limit, unused.
 func (s signature) sumAllowance(a throttle.Allowance) throttle.Allowance {
 	c := s.c
 	if c == nil {
@@ -339,7 +340,7 @@ func (s signature) sumAllowance(a throttle.Allowance) throttle.Allowance {
 	return sum
 }
 
-// clean returns err, or an error with the same text without the credential.
+// clean returns err, or an error with the same text in which the credential is removed.
 func (c *credential) clean(err error) error {
 	text := err.Error()
 	c.mu.RLock()
@@ -358,7 +359,7 @@ func (c *credential) clean(err error) error {
 	return errors.New(text)
 }
 
-// stripHeader removes the fields of an answer's header that contain the credential.
+// stripHeader removes those fields from an answer's header that contain the credential.
 func (c *credential) stripHeader(h http.Header) http.Header {
 	needles := c.needles()
 	for name, values := range h {

@@ -1,4 +1,4 @@
-// Decision: what the status and the header of an answer say about upstream and its limits.
+// This file finds out what the status and the header of an answer say about the upstream and its limits.
 
 package upstream
 
@@ -16,13 +16,13 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// blindWait is how long to wait if upstream says that a limit is reached but not until when. GitHub asks for a
+// blindWait is how long to wait if the upstream reports that a limit is reached, but not until when. GitHub asks for a
 // minute.
 const blindWait = time.Minute
 
-// answerFailure returns what an answer says about upstream. Why is FailNone if the answer is only about the
-// request. RetryAfter is how long upstream wants no request, or 0 if it does not say. Of is the limit that is
-// used up, if upstream has several.
+// answerFailure returns what an answer says about the upstream. Why is FailNone if the answer is only about the
+// request. RetryAfter is how long the upstream wants no request, or 0 if it does not say. LimitName is the limit that
+// is used up, if the upstream has several limits.
 func answerFailure(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 	e.Status, e.RetryAfter = a.status, retryAfter(a.header, a.at)
 	if listed := slices.Contains(s.Limits.Statuses, a.status); listed || a.status == http.StatusTooManyRequests {
@@ -48,8 +48,8 @@ func answerFailure(s *spec.Spec, a *answer) (e understudy.UpstreamError) {
 	return e
 }
 
-// noteLimits records what an answer says about upstream's limits. If nothing remains, upstream would refuse the
-// next request, so none is sent until the window ends.
+// noteLimits records what an answer reports about the upstream's limits. If no request remains, the upstream would
+// refuse the next request, so none is sent until the window ends.
 func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
 	why, left := answerFailure(c.o.Source.Spec, a).Why, a.allowance
 	if a.hasAllowance {
@@ -69,8 +69,8 @@ func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
 	}
 }
 
-// readLimits reads from an answer how many requests upstream still accepts. place is that of the request (see
-// placeOf).
+// readLimits reads from an answer how many requests the upstream still accepts. place is the place of the answered
+// request (see placeOf).
 func (c *Client) readLimits(a *answer, place string) {
 	l := &c.o.Source.Spec.Limits
 	fields := throttle.Fields{Limit: l.Limit, Remaining: l.Remaining, Reset: l.Reset, Resource: l.Resource}
@@ -79,19 +79,19 @@ func (c *Client) readLimits(a *answer, place string) {
 	}
 }
 
-// resources are the limits of an upstream that has several, and which requests count for which limit. Both are
-// learned from answers. The zero value is ready for use. It is safe for concurrent use.
+// resources are the limits of an upstream that has several, and which requests count for which limit. Both are learned
+// from answers. The zero value is ready to use. It is safe for concurrent use.
 type resources struct {
 	mu     sync.Mutex
-	places map[string]string // the name of the limit that counts requests, by place
+	places map[string]string // for each place, the name of the limit for which its requests count
 	sizes  map[string]int64
 	main   string // the name of the largest limit
-	spent  bool   // whether the last answer reported that nothing remains of its limit
+	spent  bool   // whether the last answer reported that no request remains
 }
 
 const maxPlaces = 1024 // the maximum number of places whose limit is remembered
 
-// sortOf returns the sort of the requests for a target. Answers of one sort take about as long. All paths that
+// sortOf returns the sort of the requests for a target. Answers of one sort take about the same time. All paths that
 // the spec does not name are one sort.
 func sortOf(method string, t *spec.Target) throttle.Sort {
 	if t.List == nil && t.Instance == nil && t.Media == nil {
@@ -100,8 +100,8 @@ func sortOf(method string, t *spec.Target) throttle.Sort {
 	return throttle.Sort{Method: method, Place: placeOf(t), Size: sizeOf(t)}
 }
 
-// placeOf returns the name of requests that probably count for the same limit: the template of the spec, or
-// else the path.
+// placeOf returns a name for requests that probably count for the same limit: the path template of the spec or, without
+// one, the path.
 func placeOf(t *spec.Target) string {
 	switch {
 	case t == nil:
@@ -116,7 +116,7 @@ func placeOf(t *spec.Target) string {
 	return t.Key.Path()
 }
 
-// learn records for which limit a request of a place has counted, and returns the limit's name.
+// learn records the limit for which a request of a place counted, and returns the limit's name.
 func (r *resources) learn(place string, a throttle.Allowance) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 		r.main = a.LimitName
 	}
 	if _, known := r.places[place]; !known && len(r.places) >= maxPlaces {
-		for other := range r.places { // drop any one of them, because the next answer names its limit again
+		for other := range r.places { // delete any place, because the next answer names its limit again
 			delete(r.places, other)
 			break
 		}
@@ -142,8 +142,8 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 	return a.LimitName
 }
 
-// publicFailure returns a failure as code outside the client should see it. A limit for which few requests
-// count does not mean that the source is down.
+// publicFailure returns a failure in the form for code outside the client. A limit for which few requests count does
+// not mean that the source is down.
 func (r *resources) publicFailure(e *understudy.UpstreamError) *understudy.UpstreamError {
 	if e.LimitName == "" {
 		return e
@@ -157,9 +157,8 @@ func (r *resources) publicFailure(e *understudy.UpstreamError) *understudy.Upstr
 	return &out
 }
 
-// limitFor returns the limit for which a request of a place counts. If that is unknown, it returns the largest
-// limit. It returns "" if only one place is known and nothing remains of its limit, because other places may
-// have another limit.
+// limitFor returns the limit for which a request of a place counts. If that is unknown, it returns the largest limit.
+// It returns "" if only one place is known and its limit is used up, because other places may have another limit.
 func (r *resources) limitFor(place string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +169,7 @@ func (r *resources) limitFor(place string) string {
 	return of
 }
 
-// maxSearched is how much of a body is searched for words, in bytes.
+// maxSearched is the maximum number of bytes of a body that are searched for words.
 const maxSearched = 16 << 10
 
 // hasWord reports whether a body contains one of some words.

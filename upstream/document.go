@@ -1,4 +1,4 @@
-// Document: whether an answer's body is complete, and whether it can be stored.
+// This file checks whether an answer's body is a complete JSON document, and whether it can be stored.
 
 package upstream
 
@@ -19,8 +19,8 @@ import (
 
 // document is a body that is one complete JSON document.
 type document struct {
-	body    []byte         // the text in UTF-8, or the original bytes if they could not be decoded
-	charset string         // the encoding of the body on the wire; "" if it was UTF-8
+	body    []byte         // the body in UTF-8, or the original bytes if they could not be decoded
+	charset string         // the encoding in which the upstream sent the body, or "" if it was UTF-8
 	doc     jsonspan.Value // the outermost value in body; None if body is not UTF-8
 	why     string         // why the document cannot be stored without loss, or ""
 }
@@ -59,8 +59,8 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 	return d, nil
 }
 
-// readForeign reads UTF-32, and UTF-16 that decoding and encoding would change. Such a document passes
-// unchanged or not at all.
+// readForeign reads UTF-32, and UTF-16 that decoding and encoding would change. Such a document is forwarded unchanged
+// or not at all.
 func readForeign(name string, body, text []byte, secrets []secret, needles [][]byte) (document, error) {
 	doc, err := jsonspan.Parse(text)
 	if err != nil {
@@ -72,14 +72,14 @@ func readForeign(name string, body, text []byte, secrets []secret, needles [][]b
 	return document{body: body, why: "the body is " + name}, nil
 }
 
-// wrapIncomplete returns the error for a body that is no complete JSON document.
+// wrapIncomplete returns the error for a body that is not a complete JSON document.
 func wrapIncomplete(what string, err error) error {
 	what = cmp.Or(what, "an answer without a content type")
 	return fmt.Errorf("no complete JSON document (%s): %w", understudy.Clip(what), err)
 }
 
-// charsetOf returns the charset that a content type declares. Without a declaration it is "utf-8", because JSON
-// has no other (RFC 8259, section 8.1).
+// charsetOf returns the charset that a content type declares. Without a declaration it is "utf-8", the only charset of
+// JSON (RFC 8259, section 8.1).
 func charsetOf(contentType string) string {
 	if !strings.ContainsAny(contentType, "=") {
 		return "utf-8"
@@ -117,8 +117,7 @@ func decodeUTF32(b []byte) (text []byte, ok bool) {
 	return nil, false
 }
 
-// convertUTF32 converts UTF-32 to UTF-8. It returns nil, which is no document, if the last character is
-// incomplete.
+// convertUTF32 converts UTF-32 to UTF-8. It returns nil if the last character is incomplete.
 func convertUTF32(b []byte, order binary.ByteOrder) []byte {
 	if len(b)%4 != 0 {
 		return nil

@@ -1,4 +1,4 @@
-// Exchange: a request to a generic source, forwarded unchanged.
+// This file forwards a request to a generic source unchanged.
 
 package upstream
 
@@ -23,15 +23,15 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Exchange sends a request once, unchanged except for our credential and Via, and returns the answer unchanged,
-// whatever its status and type. It does not follow redirects. It returns when the header has arrived. If the
-// complete body is wanted (x.Whole) and it is not longer than x.Most, Exchange reads the body within the memory
-// for bodies. The caller must close the answer, which ends the request. Every wait has a limit, but a stream
-// may take any time.
+// Exchange sends a request once, unchanged except for the source's credential and Via, and returns the answer
+// unchanged, whatever its status and type. It does not follow redirects. It returns when the header was received. If
+// the complete body is wanted (x.WantBody) and is not longer than x.MaxBody, Exchange reads it within the memory for
+// bodies. The caller must close the answer, which ends the request. Every wait has a limit, but a stream may take any
+// time.
 //
-// Any answer means that upstream works. An *understudy.UpstreamError means that there was none,
-// ErrUnknownOutcome that there was none to a request that may have changed data. Other errors are ErrInvalid,
-// the context's and ErrClosed.
+// Any answer means that the upstream works. An *understudy.UpstreamError means that there was no answer.
+// ErrUnknownOutcome means that there was no answer to a request that may have changed data. Other errors are
+// ErrInvalid, ErrClosed and that of the context.
 func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.ExchangeResponse, error) {
 	s := &stream{c: c, request: &request.MediaRequest{Target: x.Target}, left: endless}
 	ctx, s.done = c.life.withLifetime(ctx)
@@ -46,7 +46,7 @@ func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 		err = c.resources.publicFailure(failure)
 	}
 	if err != nil || got.Stream == nil {
-		_ = s.Close() // the rest of the body is not needed
+		_ = s.Close() // closes the stream, because the rest of the body is not needed
 	}
 	if err != nil {
 		return nil, err
@@ -54,10 +54,11 @@ func (c *Client) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 	return got, nil
 }
 
-// endless is more bytes than a stream can have.
+// endless is a number of bytes that no stream can have.
 const endless = 1 << 62
 
-// exchange waits for breaker and budget, and sends the request. It frees the slot when the header has arrived.
+// exchange waits for the breaker and the budget, and sends the request. It gives the slot back when the header was
+// received.
 func (s *stream) exchange(x *request.Exchange) (*request.ExchangeResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	f := request.Fetch{Target: x.Target, Reason: x.Reason, Flow: x.Flow, MaxQueueWait: writeQueue}
@@ -121,7 +122,8 @@ func (s *stream) unansweredFailure(x *request.Exchange, err error, probe, maybe 
 	return failure
 }
 
-// checkEnd returns the error of an exchange that is not only upstream's failure, or nil.
+// checkEnd returns the error of an exchange if the error is more than a failure of the upstream. Otherwise it returns
+// nil.
 func (s *stream) checkEnd(x *request.Exchange, err error, maybe bool) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
@@ -134,7 +136,7 @@ func (s *stream) checkEnd(x *request.Exchange, err error, maybe bool) error {
 	return nil
 }
 
-// pass sends the request. maybe is true if the request may have reached upstream.
+// pass sends the request. maybe is true if the upstream may have received the request.
 func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err error) {
 	c := s.c
 	s.quiet.ResetCause(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
@@ -170,8 +172,8 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 	return resp, true, nil
 }
 
-// newForwardRequest returns the request for upstream. It goes only to the source's own host. If the source has
-// a credential, that replaces any other.
+// newForwardRequest returns the request to the upstream. It is only sent to the source's own host. If the source has a
+// credential, it replaces any other credential.
 func (c *Client) newForwardRequest(ctx context.Context, x *request.Exchange) (*http.Request, error) {
 	to, err := c.o.Source.Spec.BuildURL(x.Target.Key, c.o.Base)
 	if err != nil {
@@ -195,7 +197,7 @@ func (c *Client) newForwardRequest(ctx context.Context, x *request.Exchange) (*h
 		delete(h, name)
 	}
 	if h["User-Agent"] == nil {
-		h["User-Agent"] = []string{""} // prevents net/http from sending its own User-Agent
+		h["User-Agent"] = []string{""} // prevents net/http from adding a User-Agent of its own
 	}
 	if lines := h["Via"]; len(lines) > 0 {
 		h["Via"] = []string{strings.Join(append(lines, via), ", ")}
@@ -215,8 +217,7 @@ func (c *Client) newForwardRequest(ctx context.Context, x *request.Exchange) (*h
 	return req, nil
 }
 
-// readWhole reads the body of an answer within the memory for bodies. A body longer than most bytes stays a
-// stream.
+// readWhole reads the body of an answer within the memory for bodies. A body longer than most bytes stays a stream.
 func (s *stream) readWhole(got *request.ExchangeResponse, most int64) error {
 	weight := body.Room{All: s.c.o.Bodies}
 	defer weight.Release()
@@ -249,7 +250,7 @@ func (s *stream) readWhole(got *request.ExchangeResponse, most int64) error {
 	}
 }
 
-// prefixed is a stream whose beginning has been read.
+// prefixed is a stream of which the beginning was already read.
 type prefixed struct {
 	io.Reader
 	io.Closer

@@ -1,4 +1,4 @@
-// Fetch: a GET within the limits of breaker and budget, retried if that is safe.
+// This file sends GET requests within the limits of the breaker and the budget, and retries them if that is safe.
 
 package upstream
 
@@ -28,14 +28,14 @@ const (
 	maxBackOff = 5 * time.Second
 )
 
-// Fetch requests a target from upstream and returns the page of the answer. An answer about the request (400,
-// 404, 410 …) is a page too. The error is an *understudy.UpstreamError, the context's, f.Reserve's, or
-// ErrClosed; page and error are never both nil. If ctx reaches its deadline while upstream is silent, the error
-// is an UpstreamError.
+// Fetch requests a target from the upstream and returns the page of the answer. An answer about the request (400, 404,
+// 410 …) is a page too. The error is an *understudy.UpstreamError, that of the context or of f.Reserve, or ErrClosed.
+// Page and error are never both nil. If ctx reaches its deadline before the upstream answers, the error is an
+// UpstreamError.
 //
-// A try that failed without an answer, with 429 or with 5xx is retried. A retry begins within f.Retry of the
-// start, if ctx leaves time for it. The wait before it is a random part of a doubling back-off, or the time in
-// Retry-After. Each try may take as long as this source usually takes (latencies.limits).
+// An attempt that failed without an answer, with 429 or with 5xx is retried. A retry begins within f.RetryWindow of the
+// start, if ctx leaves time for it. The wait before a retry is a random part of a doubling back-off, or the time in
+// Retry-After. Each attempt may take as long as answers of this source usually take (latencies.limits).
 func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	ctx, done := c.life.withLifetime(ctx)
 	defer done()
@@ -65,23 +65,23 @@ func wrapEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// attempt is one running fetch.
+// attempt is one running fetch, with all its tries.
 type attempt struct {
 	c        *Client
 	f        *request.Fetch
-	reason   request.Reason // becomes Waiting if a reader begins to wait
+	reason   request.Reason // becomes ReasonWaiting if a reader begins to wait
 	key      string
 	sent     bool
-	retryEnd time.Time // the time after which no new try may begin
-	// replaced means that the last try was refused with a credential that was replaced meanwhile, or that
-	// another secret is free. That refusal is not a failed try.
+	retryEnd time.Time // the time after which no further try may begin
+	// replaced means that the last try was refused, but that its credential was replaced meanwhile or another secret is
+	// free. Such a refusal does not count as a failed try.
 	replaced       bool
 	tries          int  // the number of tries that were sent
 	silentTries    int  // the number of tries that received no data
-	connectionLost bool // whether upstream answered other requests during the last silent try
+	connectionLost bool // whether the upstream answered other requests during the last try without data
 }
 
-// run sends the request, and retries it until it succeeds or may not be retried.
+// run sends the request. It retries the request until it succeeds or may not be retried.
 func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
 	var failure *understudy.UpstreamError
 	for try := 0; ; try++ {
@@ -104,7 +104,7 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 			continue
 		}
 		failure = failed
-		wait := max(rand.N(maxRetryDelay(try)), failed.RetryAfter) // the pause has full jitter: it is a random part of the maximum
+		wait := max(rand.N(maxRetryDelay(try)), failed.RetryAfter) // a random part of the maximum delay (full jitter)
 		if !isRetryable(failed) || g.c.o.Now().Add(wait).After(g.retryEnd) || !g.c.hasTime(ctx, wait) {
 			return nil, failure, nil
 		}
@@ -117,7 +117,7 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 	}
 }
 
-// isRetryable reports whether a GET that failed with this error is worth another try.
+// isRetryable reports whether a GET request that failed with this error may succeed in another try.
 func isRetryable(e *understudy.UpstreamError) bool {
 	switch e.Why {
 	case understudy.FailUnreachable, understudy.FailLimited, understudy.FailServer:
@@ -137,7 +137,7 @@ func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
 	return !ok || deadline.Sub(c.o.Now()) > d
 }
 
-// enter waits for breaker and budget. If it succeeds, the caller has a slot.
+// enter waits for the breaker and the budget. If it returns no error, the caller has a slot.
 func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	if _, err := g.c.o.Source.Spec.BuildURL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
@@ -170,7 +170,7 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 	}
 }
 
-// claim returns the request for a slot of the budget.
+// claim returns what the fetch claims from the budget.
 func (g *attempt) claim() throttle.Claim {
 	return throttle.Claim{Reason: g.reason, Flow: g.f.Flow, LimitName: g.limit(), MaxWait: g.f.MaxQueueWait,
 		LeavesAt: g.f.Deadline, Promote: g.f.Promote}
@@ -216,9 +216,9 @@ func (g *attempt) passBreaker(ctx context.Context) (probe bool, refused *underst
 	}
 }
 
-// patience returns how long to wait at the breaker until it admits a request. If until is zero, a probe is
-// running. worth is false if a try could not begin in time: an SDK gives up after ten seconds and would never
-// learn the reason.
+// patience returns how long to wait at the breaker until it admits a request. A zero until means that a probe is
+// running. worth is false if a try could not begin in time: an SDK gives up after ten seconds and would never receive
+// the reason.
 func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
 	now := g.c.o.Now()
 	most := g.c.o.Total
@@ -244,16 +244,16 @@ func (g *attempt) updateReason() {
 	}
 }
 
-// try sends the request once. It always frees the slot and reports the result to the breaker. Page and failure
-// are both nil after a 304 for another page; then the next try is unconditional.
+// try sends the request once. It always gives the slot back and reports the result to the breaker. Page and failure are
+// both nil after a 304 for another page. Then the next try is unconditional.
 func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
 	release := sync.OnceFunc(c.budget.Release)
 	defer release()
-	// The goroutine that sets decided first reports the result of a probe.
+	// The goroutine that sets decided first reports the result of a probe to the breaker.
 	var decided atomic.Bool
 	probing := probe
-	park := func() { // upstream has answered: other requests may be sent, and the probe is over
+	park := func() { // called when the upstream has answered, so that other requests may be sent and a probe is over
 		release()
 		if probing && !decided.Swap(true) {
 			c.breaker.RecordSuccess(g.key, true)
@@ -291,7 +291,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 		page, failed = c.pages.judge(g.f.Target, a)
 	}
 	if ctx.Err() != nil && failed != nil {
-		return nil, nil, ctx.Err() // the reader left, which is no failure of upstream
+		return nil, nil, ctx.Err() // the reader left, which is not a failure of the upstream
 	}
 	told = true
 	if a != nil && failed != nil && a.signature.canRetry(failed) {
@@ -314,8 +314,8 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	return page, nil, nil
 }
 
-// condition returns a header with which upstream sends the page only if it differs from the stored page (RFC
-// 9110, 13.1.2).
+// condition returns a header that makes the upstream send the page only if it differs from the stored page (RFC 9110,
+// 13.1.2).
 func (g *attempt) condition() http.Header {
 	if g.f.Stored == nil {
 		return nil
@@ -331,7 +331,7 @@ func (c *Client) reportFailure(key string, e *understudy.UpstreamError, probe bo
 	c.breaker.RecordFailure(key, e, probe)
 }
 
-// sizeGroup returns a name for targets whose answers are about as long, or "".
+// sizeGroup returns a common name for targets whose answers have about the same length, or "".
 func sizeGroup(t *spec.Target) string {
 	if t.List == nil {
 		return ""
@@ -339,8 +339,7 @@ func sizeGroup(t *spec.Target) string {
 	return t.List.Path + " " + strconv.Itoa(t.PageSize)
 }
 
-// sendOnce sends one request and counts it. The error is the context's, or says that the request cannot be
-// made.
+// sendOnce sends one request and counts it. The error is that of the context, or says why the request cannot be sent.
 func (c *Client) sendOnce(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.purpose.reason = reason
 	began, sort := c.o.Now(), sortOf(e.method, e.purpose.target)
@@ -371,13 +370,13 @@ func (c *Client) sendOnce(ctx context.Context, reason request.Reason, e httpRequ
 	return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: markSent(sent, err)}, nil
 }
 
-// isHeaderTooLong reports whether upstream's header was longer than the limit, so that a retry would fail too.
-// net/http has no named error for that.
+// isHeaderTooLong reports whether the header of the answer was longer than the limit, so that a retry would fail too.
+// net/http has no error value for that.
 func isHeaderTooLong(err error) bool {
 	return strings.Contains(err.Error(), "response headers exceeded") || strings.Contains(err.Error(), "response header list larger")
 }
 
-// maybeSent marks an error of a request that may have reached upstream.
+// maybeSent marks the error of a request that the upstream may have received.
 type maybeSent struct{ error }
 
 func (e maybeSent) Unwrap() error { return e.error }

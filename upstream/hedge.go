@@ -1,4 +1,4 @@
-// Hedge: a second request beside a late one, and replacing silent connections.
+// This file sends a second request while the first is late, and replaces connections that receive no data.
 
 package upstream
 
@@ -15,25 +15,25 @@ import (
 	"understudy"
 )
 
-// outcome is the result of one request of a try.
+// outcome is the result of one of the requests of a try.
 type outcome struct {
 	a      *answer
 	failed *understudy.UpstreamError
 	err    error
 }
 
-// isGood reports whether an outcome is final, so that no other request need be awaited.
+// isGood reports whether an outcome is final, so that the other requests of the try are not needed.
 func (o *outcome) isGood() bool {
 	return o.err == nil && o.failed == nil && o.a.bodyErr == nil && o.a.status < 500 && o.a.status != http.StatusTooManyRequests
 }
 
-// maxHedges is how many requests may be sent beside the first one. Each is sent after twice the wait before the
-// previous one.
+// maxHedges is the maximum number of requests that may be sent while the first is late. Each is sent after twice the
+// wait before the previous request.
 const maxHedges = 3
 
-// sendHedged sends the request. If the answer is late and upstream is silent, it sends the request once more,
-// if the budget has room. The first good answer counts, and the other request is cancelled (J. Dean, L. A.
-// Barroso: The Tail at Scale, CACM 56(2), 2013, "hedged requests").
+// sendHedged sends the request. If the answer is late and no data arrives, it sends the request once more, if the
+// budget has room. The first good answer counts, and the other request is cancelled (J. Dean, L. A. Barroso: The Tail
+// at Scale, CACM 56(2), 2013, "hedged requests").
 func (g *attempt) sendHedged(ctx context.Context, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	if !e.limits.hedges || e.limits.hedge == 0 && e.limits.early {
 		return g.c.sendOnce(ctx, g.reason, e)
@@ -64,7 +64,7 @@ func (g *attempt) sendHedged(ctx context.Context, e httpRequest) (*answer, *unde
 			}
 		case <-late.C:
 			silent := g.c.o.Now().Sub(e.lastData.timeAfter(began))
-			if e.limits.hedge == 0 { // there was no history at the start, but there may be some now
+			if e.limits.hedge == 0 { // no answer times were known at the start, but some may be known now
 				now := g.limits(false)
 				if pause = now.hedge; pause == 0 && now.early {
 					pause = now.first
@@ -77,7 +77,7 @@ func (g *attempt) sendHedged(ctx context.Context, e httpRequest) (*answer, *unde
 			}
 			switch short := e.limits.hedge / 4; {
 			case silent < short:
-				late.Reset(short - silent) // the timer starts again, because data is arriving
+				late.Reset(short - silent) // wait again, because data has arrived since
 			case g.c.breaker.CanSend(g.key, g.limit(), false) && g.c.budget.TryTake(g.claim()):
 				g.c.counts.AddHedge(g.reason)
 				g.c.connections.replaceSilent(began)
@@ -90,7 +90,7 @@ func (g *attempt) sendHedged(ctx context.Context, e httpRequest) (*answer, *unde
 				hedge.lastData, hedge.park = nil, nil
 				start(hedge, g.c.budget.Release)
 			default:
-				late.Reset(short) // the budget may have room by then
+				late.Reset(short) // try again later, when the budget may have room
 			}
 		}
 	}
@@ -102,13 +102,13 @@ type agedTransport struct {
 	since time.Time
 }
 
-// connections are the connections to the source. If no transport was given, they are the client's own and are
-// replaced when all are silent.
+// connections are the connections to the source. If Options.Transport is nil, they are the client's own, and are
+// replaced when no data arrives on any of them.
 type connections struct {
 	now            func() time.Time
 	givenTransport http.RoundTripper
-	ownTransport   atomic.Pointer[agedTransport] // nil if a transport was given
-	lastData       moment                        // time of the last data on any connection
+	ownTransport   atomic.Pointer[agedTransport] // the client's own transport, or nil if Options.Transport is set
+	lastData       moment                        // the time of the last data on any connection
 }
 
 func newConnections(o *Options) *connections {
@@ -127,9 +127,8 @@ func (c *connections) transport() http.RoundTripper {
 	return c.givenTransport
 }
 
-// checkFinal returns ErrUnreadable for an answer that is no HTTP, or whose status is not final: a status below
-// 200, such as 000, or a switch to another protocol, which was not requested. Such a status cannot be passed
-// on.
+// checkFinal returns ErrUnreadable for an answer that is not valid HTTP, or whose status is not final: a status below
+// 200, such as 000, or a switch to another protocol, which was not requested. Such a status cannot be forwarded.
 func checkFinal(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil && unreadableErrors.MatchString(err.Error()) {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrUnreadable, err)
@@ -141,7 +140,8 @@ func checkFinal(resp *http.Response, err error) (*http.Response, error) {
 	return nil, fmt.Errorf("%w: the status %03d ends no request", understudy.ErrUnreadable, resp.StatusCode)
 }
 
-// unreadableErrors matches the errors of net/http for an answer that it cannot read; they have no names.
+// unreadableErrors matches the texts of net/http's errors for an answer that it cannot read. These errors have no
+// exported values.
 var unreadableErrors = regexp.MustCompile(`malformed (HTTP|MIME)|(multiple|bad|empty) Content-Length|unsupported transfer encoding`)
 
 // close closes idle connections.
@@ -151,7 +151,7 @@ func (c *connections) close() {
 	}
 }
 
-// moment is the time of the last data. A nil moment stores nothing.
+// moment is the time at which data was last received. A nil moment stores nothing.
 type moment struct{ at atomic.Pointer[time.Time] }
 
 // set stores the time, unless the moment is nil.
@@ -161,7 +161,7 @@ func (m *moment) set(at time.Time) {
 	}
 }
 
-// timeAfter returns the stored time, or began if that is later.
+// timeAfter returns the stored time, or began if the stored time is earlier.
 func (m *moment) timeAfter(began time.Time) time.Time {
 	if at := m.at.Load(); at != nil && at.After(began) {
 		return *at
@@ -169,8 +169,8 @@ func (m *moment) timeAfter(began time.Time) time.Time {
 	return began
 }
 
-// replaceSilent replaces all connections if none of them has received data since began. A silence on one may be
-// a silence on all, and HTTP/2 has only one. Requests that wait on the old connections end with them.
+// replaceSilent replaces all connections if none of them has received data since began. If one connection receives no
+// data, the others may not either, and HTTP/2 has only one. Requests that wait on the old connections end with them.
 func (c *connections) replaceSilent(began time.Time) {
 	old := c.ownTransport.Load()
 	if old == nil || old.since.After(began) || c.lastData.timeAfter(began).After(began) {

@@ -1,4 +1,4 @@
-// Latency: how long answers usually take, and how long a try may be silent.
+// This file measures how long answers usually take, and computes how long a try may receive no data.
 
 package upstream
 
@@ -13,30 +13,30 @@ import (
 	"understudy/spec"
 )
 
-// The parameters of a try's deadline.
+// Parameters of the deadline of a try.
 const (
 	minDeadline    = time.Second // the shortest deadline of a try
-	minAnswers     = 3           // the number of answers needed before deadlines are computed
-	deadlineFactor = 3           // a try ends after this many times the usual time
-	hedgeFactor    = 1.5         // a second request is sent after this many times the usual time
-	largePage      = 200         // a page with more rows is large
+	minAnswers     = 3           // the number of answers that must be known before deadlines are computed
+	deadlineFactor = 3           // a try ends after this multiple of the usual time
+	hedgeFactor    = 1.5         // a second request is sent after this multiple of the usual time
+	largePage      = 200         // a page with more rows than this is large
 )
 
-// latencies measures the good answers to GETs. The time of an answer depends on the kind of its records and on
-// their number; the reason is kept only for people. The zero value is ready for use.
+// latencies measures the good answers to GET requests. The time of an answer depends on the kind of its records and on
+// their number. The reason of the request is stored only for people. The zero value is ready to use.
 type latencies struct {
 	mu    sync.Mutex
 	kinds map[string]*kindLatency
-	all   estimate // the times of all kinds and sizes, used for a kind and size without history
+	all   estimate // the times of all kinds and sizes, used for a kind and size without answers so far
 }
 
 // kindLatency has the times of a kind; "" is the kind of paths that the spec does not name.
 type kindLatency struct {
 	reasons [request.ReasonCount]*answerTimes
-	sizes   [3]estimate // the times of single records, of pages and of large pages
+	sizes   [3]estimate // the times of answers with single records, with pages and with large pages
 }
 
-// answerTimes are the times of answers for one kind and reason, in seconds, since the client was created.
+// answerTimes are the times of the answers for one kind and reason, in seconds, since the client was created.
 type answerTimes struct {
 	first, whole onlinestat.Stat
 	lost         int64 // the number of tries that received no data
@@ -44,10 +44,10 @@ type answerTimes struct {
 
 // estimate has the times of at least the last 256 answers of one kind and size, in seconds.
 type estimate struct {
-	silence onlinestat.Window // the longest waits for data, including the first byte
+	silence onlinestat.Window // the longest waits for data in each answer, including the wait for the first byte
 	whole   onlinestat.Window
 	last    float64 // the longest wait for data in the newest answer
-	lost    int     // the number of deadlines passed in a row; each deadline is twice the previous one
+	lost    int     // the number of consecutive tries whose deadline passed; each deadline is twice the previous one
 }
 
 // sizeOf returns the index of a target's estimate in kindLatency.sizes.
@@ -101,8 +101,8 @@ func (p *latencies) addAnswer(t *spec.Target, r request.Reason, a *answer) {
 	u.lost = 0
 }
 
-// addSilence records a try whose deadline passed. Of several tries at the same time only one doubles the next
-// deadline (as in RFC 6298, 5.5).
+// addSilence records a try whose deadline passed. If several tries run at the same time, only one of them doubles the
+// next deadline (as in RFC 6298, 5.5).
 func (p *latencies) addSilence(t *spec.Target, r request.Reason, l tryLimits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,33 +115,33 @@ func (p *latencies) addSilence(t *spec.Target, r request.Reason, l tryLimits) {
 
 // tryLimits are how long one try may receive no data.
 type tryLimits struct {
-	first, stall time.Duration // the time limits for the first byte and between two reads
-	hedges       bool          // whether a second request may be sent beside the first
+	first, stall time.Duration // the maximum waits for the first byte, and between two reads of the body
+	hedges       bool          // whether a slow request may be sent a second time while the first is still running
 	hedge        time.Duration // the wait before the second request; 0 means that none is sent
-	early        bool          // whether the limits are shorter than the settings'
-	grown        bool          // whether early limits have reached their maximum
-	lost         int           // the number of deadlines passed in a row before this try
+	early        bool          // whether the maximum waits are shorter than those in the settings
+	grown        bool          // whether shorter waits have already been doubled to their maximum
+	lost         int           // the number of consecutive tries before this one whose deadline passed
 }
 
-// tryTimes are the times that a fetch has for its next try.
+// tryTimes is how much time a fetch has for its next try.
 type tryTimes struct {
 	left        time.Duration // the time within which the next try must begin; 0 means no limit
-	maxDeadline time.Duration // the longest deadline, which is half of the reader's remaining time; 0 means no limit
-	tries       int           // the number of this fetch's tries whose deadline passed, not counting the first
-	dropped     bool          // whether upstream answered other requests during the last silent try
+	maxDeadline time.Duration // the maximum deadline of the try, half of the time that the reader still waits; 0 means no limit
+	tries       int           // the number of tries of this fetch whose deadline passed, without the first of them
+	dropped     bool          // whether the upstream answered other requests during the last try without data
 	setting     tryLimits
 }
 
-// limits returns the limits of the next try for a target. They are the settings' limits if fewer than three
-// answers were seen, and for the last try for which the reader waits. They are also the settings' if answers
-// usually take longer than a reader has for two tries.
+// limits returns the limits of the next try for a target. They are the limits of the settings if fewer than three
+// answers are known, and for the last try for which the reader waits. They are also those of the settings if answers
+// usually take longer than a reader waits for two tries.
 //
-// Otherwise the deadline is three times the usual time. That is the 99th percentile of the last answers (the
-// slowest of fewer than 100), or the newest answer's time if that is longer. A target without history uses the
-// slowest answer of any kind. The deadline, and the wait before a hedge, double with each passed deadline until
-// an answer arrives. So a source that has become slow is neither cut off for ever nor asked twice each time. If
-// upstream answers other fetches meanwhile, only the silent fetch's own deadlines double, and its hedges are
-// sent earlier: its connection was lost, and the next may be lost too.
+// Otherwise the deadline is three times the usual time. That is the 99th percentile of the last answers (the slowest of
+// fewer than 100), or the time of the newest answer if that is longer. For a target without answers the slowest answer
+// of any kind is used. The deadline, and the wait before a second request, double with each deadline that passes, until
+// an answer arrives. So if a source becomes slow, its answers are not cut off for ever, and it does not get two
+// requests each time. If the upstream answers other fetches meanwhile, only the deadlines of the silent fetch double.
+// Its second requests are then sent earlier, because its connection was lost and the next may be lost too.
 func (p *latencies) limits(t *spec.Target, w tryTimes) tryLimits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,16 +172,16 @@ func (p *latencies) limits(t *spec.Target, w tryTimes) tryLimits {
 	return out
 }
 
-// limits returns the limits of the next try. A probe has the settings' limits, because its result counts for
-// all requests.
+// limits returns the limits of the next try. A probe has the limits of the settings, because its result counts for all
+// requests.
 func (g *attempt) limits(probe bool) tryLimits {
-	// One silent request may have been lost; two mean that upstream is slow.
+	// A single try without data may be a lost connection, but two mean that the source is slow.
 	w := tryTimes{tries: max(0, g.silentTries-1), dropped: g.connectionLost, setting: g.c.settings()}
 	if probe {
 		return w.setting
-	} // one silent try may be a lost connection; two mean that the source is slow
+	}
 	if retry := g.f.RetryWindow; retry > 0 {
-		now := g.c.o.Now().Add(maxRetryDelay(g.tries - 1)) // when the next try would begin
+		now := g.c.o.Now().Add(maxRetryDelay(g.tries - 1)) // the time at which the next try would begin
 		w.maxDeadline, w.left = retry/2, max(1, g.retryEnd.Sub(now))
 		if by := g.f.Deadline; !by.IsZero() {
 			w.maxDeadline = min(w.maxDeadline, max(1, by.Sub(g.retryEnd.Add(-retry))/2))
@@ -193,8 +193,8 @@ func (g *attempt) limits(probe bool) tryLimits {
 	return l
 }
 
-// addSilentTry records a try that ended without any data, and reports whether that counts against upstream. The
-// first early deadline that passes may only have been too early.
+// addSilentTry records a try that ended without any data. It reports whether that counts against the upstream. The
+// first shortened deadline that passes may only have been too short.
 func (g *attempt) addSilentTry(l tryLimits, began time.Time) bool {
 	g.silentTries++
 	g.connectionLost = g.c.connections.lastData.timeAfter(began).After(began)
@@ -203,26 +203,26 @@ func (g *attempt) addSilentTry(l tryLimits, began time.Time) bool {
 	return !l.early || l.grown
 }
 
-// quantiles returns the silence and the total time that a share of the answers does not exceed.
+// quantiles returns the longest wait for data and the total time that a given share of the answers does not exceed.
 func (u *estimate) quantiles(share float64) (silence, whole time.Duration) {
 	return seconds(max(u.silence.Quantile(share), u.last)), seconds(u.whole.Quantile(share))
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Times are the times of upstream's answers since New, and the number of tries that ended without any data.
-// Kind "" is for paths that the spec does not name. Writes and media contents are not included.
+// Times are the times of the upstream's answers since New, and the number of tries that ended without any data. Kind ""
+// is for paths that the spec does not name. Writes and media contents are not included.
 type Times struct {
 	Kind         string
 	Reason       request.Reason
-	First, Whole onlinestat.Summary // the seconds to the first and to the last byte of an answer
+	First, Whole onlinestat.Summary // the times to the first and to the last byte of an answer, in seconds
 	Lost         int64
 }
 
 // Times returns the times of each kind and reason, sorted by name, and the sum of all, whose Kind is "*".
 func (c *Client) Times() (each []Times, all Times) { return c.pace.times() }
 
-// times returns the times of each kind and reason, and the sum of all.
+// times returns the times of each kind and reason, and the sum of all, as Client.Times does.
 func (p *latencies) times() (each []Times, all Times) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,4 @@
-// Open: the media content of a record, as a stream.
+// This file requests the media content of a record, as a stream.
 
 package upstream
 
@@ -21,13 +21,12 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Open requests the content that a media path names. It returns at the first byte; the rest is read from the
-// response. The caller must close the response, which ends the request. Open follows at most 5 redirects, and
-// sends the credential only to the source's own hosts. Only the fields of MediaResponse are passed on from
-// upstream.
+// Open requests the content that a media path names. It returns at the first byte; the rest is read from the response.
+// The caller must close the response, which ends the request. Open follows at most 5 redirects, and sends the
+// credential only to the source's own hosts. Of the upstream's answer, only the fields of MediaResponse are forwarded.
 //
-// The statuses are 200, 206, 304, 404, 410 and 416; the last four have no content. Errors are as for Fetch, but
-// there is only one try. A content may take any time, but every wait and the size have a limit.
+// The statuses are 200, 206, 304, 404, 410 and 416; the last four have no content. Errors are as for Fetch, but there
+// is only one try. A content may take any time, but every wait and the size have a limit.
 func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if a.Target == nil || a.Target.Media == nil {
 		return nil, fmt.Errorf("upstream: open: %w: no media path", understudy.ErrInvalid)
@@ -72,8 +71,8 @@ func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, erro
 	}
 }
 
-// try sends the request and reports the result to the breaker. It frees the slot when the header has arrived:
-// the budget counts requests, and a listener may take minutes for the rest.
+// try sends the request and reports the result to the breaker. It gives the slot back when the header was received. The
+// budget counts requests, and a listener may take minutes for the rest.
 func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.Release()
@@ -86,7 +85,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		c.counts.AddAnswer(took)
 		s.body, s.isOutside = resp.Body, away
 		a := &answer{status: resp.StatusCode, header: resp.Header, at: c.o.Now(), took: took, signature: by}
-		if !away { // the limits of another host are not the source's
+		if !away { // another host's limits are not those of the source
 			c.readLimits(a, placeOf(s.request.Target))
 			c.noteLimits(a, sortOf(http.MethodGet, s.request.Target))
 		}
@@ -115,7 +114,7 @@ func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understud
 		return nil, failure, nil
 	}
 	if away {
-		c.breaker.RecordSuccess(g.key, probe) // the source itself answered with a redirect
+		c.breaker.RecordSuccess(g.key, probe) // the source itself has answered, with a redirect
 	} else {
 		c.reportFailure(g.key, failure, probe)
 	}
@@ -159,7 +158,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 			return resp, by, away, nil
 		}
 		next, err := c.media.resolveRedirect(at, resp.Header.Get("Location"))
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short rest, so that the connection can be reused
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a short rest is read, so that the connection can be reused
 		_ = resp.Body.Close()
 		if err == nil && hops == maxRedirects {
 			err = fmt.Errorf("more than %d redirects", maxRedirects)
@@ -193,7 +192,7 @@ func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, e
 	req.URL, req.Host = at, at.Host
 	h := req.Header
 	h.Set("Accept", "*/*")
-	h.Set("Accept-Encoding", "identity") // a range counts the bytes without compression
+	h.Set("Accept-Encoding", "identity") // without compression, because a range counts uncompressed bytes
 	h.Set("User-Agent", c.o.UserAgent)
 	h.Set("Via", via)
 	r := s.request
@@ -206,7 +205,7 @@ func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, e
 		return checkFinal(c.media.outside.RoundTrip(req))
 	}
 	for name, value := range c.o.Source.Spec.Headers.Send {
-		if name != "Accept" { // media contents are not JSON
+		if name != "Accept" { // the Accept field of the API does not apply to media contents
 			h.Set(name, value)
 		}
 	}
@@ -245,14 +244,14 @@ func (s *stream) mediaResponse(resp *http.Response, a *answer) (*request.MediaRe
 	return fail(understudy.FailUnusable, errors.New("no content"))
 }
 
-// check returns an error if a successful answer cannot be passed on.
+// check returns an error if a successful answer cannot be forwarded to readers.
 func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	kind, _, _ := mime.ParseMediaType(m.ContentType)
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
 		return fmt.Errorf("content encoding %q was not asked for", understudy.Clip(coding))
 	case !s.isOutside && isAPIType(kind) && !slices.Contains(s.request.Target.Media.Types, kind):
-		// The API's own text may name data that a caller must not see, and only a page can be shown in parts.
+		// The API's own text may contain data that the caller must not see. Only in a page could such data be removed.
 		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
 	case m.Size > s.c.media.limit:
 		return body.NewTooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)

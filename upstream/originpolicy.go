@@ -1,4 +1,4 @@
-// Origin policy: which hosts media may come from, and which hosts get the credential.
+// This file decides which hosts media may be read from, and which hosts receive the credential.
 
 package upstream
 
@@ -22,12 +22,13 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// originPolicy decides where media are read: on the source's own hosts, and where these redirect.
+// originPolicy decides from which hosts media are read: from the source's own hosts, and from the hosts to which these
+// redirect.
 type originPolicy struct {
 	limit   int64         // the maximum size of one content, in bytes
-	slots   chan struct{} // has one element for each open stream
+	slots   chan struct{} // a channel that contains one element for each open stream
 	homes   []homeOrigin
-	base    *url.URL // the URL at which media requests begin; nil means the spec's hosts
+	base    *url.URL // the URL at which media requests begin, or nil for the hosts in the spec
 	outside http.RoundTripper
 	own     *http.Transport // the policy's own transport, or nil if one was given
 }
@@ -47,7 +48,7 @@ func newOriginPolicy(o *Options) *originPolicy {
 		}
 		u, err := url.Parse(at)
 		if err != nil {
-			continue // New has checked the base, and Compile the hosts
+			continue // cannot happen, because New has checked the base URL, and Compile the hosts
 		}
 		if o.Base != "" {
 			w.base = u
@@ -107,8 +108,8 @@ func authority(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// isHome reports whether a URL is one of the source's own: its scheme, host and port, and one of its paths in
-// the spec.
+// isHome reports whether a URL is one of the source's own: it has the scheme, host and port of the source, and a path
+// in the spec.
 func (w *originPolicy) isHome(u *url.URL) bool {
 	path := u.EscapedPath()
 	for _, h := range w.homes {
@@ -122,7 +123,7 @@ func (w *originPolicy) isHome(u *url.URL) bool {
 	return false
 }
 
-// hasDotSegment reports whether a path has segments that may lead out of its beginning.
+// hasDotSegment reports whether a path has dot segments, which could lead to another path than its beginning says.
 func hasDotSegment(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if part == "." || part == ".." {
@@ -147,8 +148,8 @@ func (w *originPolicy) resolveRedirect(from *url.URL, location string) (*url.URL
 	return to, nil
 }
 
-// isAllowed reports whether a redirect may lead to an address: a public one, or the configured address and port
-// of the source itself. Other servers in this network, including this one, do not belong to upstream.
+// isAllowed reports whether a redirect may lead to an address: a public address, or the configured address and port of
+// the source itself. Other servers in this network, including this server, do not belong to the upstream.
 func (w *originPolicy) isAllowed(ctx context.Context, to netip.AddrPort) bool {
 	at := to.Addr().Unmap()
 	switch {
@@ -168,7 +169,7 @@ func (w *originPolicy) isAllowed(ctx context.Context, to netip.AddrPort) bool {
 	return err == nil && slices.ContainsFunc(addrs, func(base netip.Addr) bool { return base.Unmap() == at })
 }
 
-// reservedBlocks are address blocks that are not public, beside those that netip knows (IANA's special-purpose
+// reservedBlocks are address blocks that are not public, in addition to those that netip knows (IANA's special-purpose
 // registries). The last four contain IPv4 addresses.
 var reservedBlocks = func() []netip.Prefix {
 	var all []netip.Prefix
@@ -193,8 +194,9 @@ func isPublic(at netip.Addr) bool {
 	return true
 }
 
-// ask sends a request. If it is a GET, ask follows redirects within the source's own paths: our credential must
-// go nowhere else, and other places are not this API. astray says why a redirect was not followed to its end.
+// ask sends a request. If it is a GET request, ask follows redirects within the source's own paths. The credential must
+// not be sent anywhere else, and other places do not belong to this API. astray says why a redirect was not followed to
+// its end.
 func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline) (resp *http.Response, astray, err error) {
 	seen := []string{req.URL.String()}
 	for {
@@ -216,13 +218,13 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline)
 		case len(seen) > maxRedirects:
 			return resp, fmt.Errorf("more than %d redirects", maxRedirects), nil
 		}
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // read a short rest, so that the connection can be reused
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a short rest is read, so that the connection can be reused
 		_ = resp.Body.Close()
 		seen = append(seen, to.String())
 		quiet.Reset(e.limits.first)
 		req = req.Clone(req.Context())
 		req.URL, req.Host = to, ""
-		e.by.sign(req) // a redirect does not keep a credential that is sent in the query
+		e.by.sign(req) // signed again, because a redirect drops a credential in the query
 	}
 }
 

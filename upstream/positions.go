@@ -1,4 +1,4 @@
-// Records: their positions in a body, found by the plan of their kind.
+// This file finds the positions of records in a body, by the plan of their kind.
 
 package upstream
 
@@ -17,12 +17,12 @@ import (
 type found struct {
 	rows  []understudy.Row
 	count int            // the number of rows, including rows that are not records
-	array jsonspan.Value // the array of the rows; None if the body is the array, or has none
-	next  jsonspan.Value // the value that the spec's paging.next names; None if it is missing
+	array jsonspan.Value // the array of the rows; None if the body is the array, or has no array
+	next  jsonspan.Value // the value at the place paging.next of the spec; None if it is missing
 	why   string         // why the records of the body cannot be stored, or ""
 }
 
-// defaultRows is the expected number of rows of a page without a page size.
+// defaultRows is the assumed number of rows of a page without a page size.
 const defaultRows = 64
 
 // readList finds the records of a list answer. doc is the outermost value of body. It reads the body once,
@@ -75,7 +75,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	return r.result()
 }
 
-// readRecord finds the one record of an instance answer, or of a write's, under its key.
+// readRecord finds the one record in an answer for a single record or to a write, under its key.
 func readRecord(p *plan, key string, body []byte, doc jsonspan.Value) found {
 	r := rowReader{plan: p, body: body}
 	doc, _ = jsonspan.Find(body, doc, key)
@@ -105,7 +105,7 @@ func cutName(dotted string) want {
 // memberValue is the value of a dotted name, found while the members of its object are read one by one.
 type memberValue struct {
 	value jsonspan.Value
-	whole bool // whether a member has the complete dotted name, so that its parts are not searched
+	whole bool // whether a member has the complete dotted name, so that the parts of the name are not searched
 }
 
 // read reads a member and reports whether it has the name, or may contain the name's value.
@@ -130,7 +130,7 @@ func findInside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
 	return v
 }
 
-// The limits of records. A page with more rows would delay every other save; a longer text is no id.
+// Limits of records. A page with more rows would delay every other save. A longer text is not accepted as an id.
 const (
 	maxRows = 50_000
 	maxID   = 512 // the longest id of a record, in bytes
@@ -141,12 +141,12 @@ type rowReader struct {
 	found       found
 	plan        *plan
 	body        []byte
-	parentValue jsonspan.Value // the parent value of the last row that had one
+	parentValue jsonspan.Value // the value of the parent field in the last row that had one
 	parentText  string         // the text of parentValue
 	places      [16]memberValue
 }
 
-// result returns what was found. If one row cannot be stored as a record, no row of the page is.
+// result returns what was found. If one row cannot be stored as a record, no row of the page is stored as one.
 func (r *rowReader) result() found {
 	if r.found.why != "" {
 		r.found.rows = nil
@@ -154,7 +154,7 @@ func (r *rowReader) result() found {
 	return r.found
 }
 
-// readRows reads the array at the cursor. If a list key appears twice, the last one counts.
+// readRows reads the array at the cursor. If the list key appears twice, the last array counts.
 func (r *rowReader) readRows(c *jsonspan.Cursor) {
 	r.found.rows, r.found.count = r.found.rows[:0], 0
 	c.Enter()
@@ -222,7 +222,7 @@ func (r *rowReader) parentOf(v jsonspan.Value) string {
 	return r.parentText
 }
 
-// id joins the parts of a record's id. It records an error if a part is missing or the id is too long.
+// id returns the joined parts of a record's id. It records an error if a part is missing or the id is too long.
 func (r *rowReader) id(values []memberValue) string {
 	p := r.plan
 	id := r.joinedID(values)
@@ -275,25 +275,25 @@ func unixTime(body []byte, v jsonspan.Value, typ string) int64 {
 	return spec.Unix(typ, text)
 }
 
-// plan says which fields of a kind's records the reader needs. It does not change after newPlan.
+// plan says which fields of a kind's records are read. It does not change after newPlan.
 type plan struct {
 	kind    *spec.Kind
 	wants   []want   // the needed fields, without duplicates
-	lengths uint64   // a bit set of the lengths of names and of their first parts, for canEnd
+	lengths uint64   // a bit set of the lengths of the names in wants, and of their first parts, for canEnd
 	id      []int    // the id fields as indexes into wants, in the kind's order
 	roots   []string // the path (Field.RootPath) of each id part that is a root's name
-	clock   int      // index into wants; -1 if none
-	parent  int      // index into wants; -1 if none
+	clock   int      // the index of the clock field in wants, or -1 if there is none
+	parent  int      // the index of the parent field in wants, or -1 if there is none
 	typ     string   // the type of the clock field
-	final   []state  // the states that make a record final; one of them is enough
+	final   []state  // the states that make a record final; one of them suffices
 	secrets []secret // the secrets to empty in pages of this kind
 
-	absolute map[*spec.List][]fieldPath // the paths of absolute URLs in list bodies
-	one      map[string][]fieldPath     // the paths of absolute URLs in bodies with one record, by the key of the record
-	next     map[*spec.List][]fieldPath // the path of the link to the next page in list bodies
+	absolute map[*spec.List][]fieldPath // for each list, the paths of absolute URLs in its bodies
+	one      map[string][]fieldPath     // the paths of absolute URLs in bodies with a single record, by the key of the record
+	next     map[*spec.List][]fieldPath // for each list, the path of the link to the next page in its bodies
 }
 
-// want is a field by its dotted name, with the name's first part and the rest.
+// want is a field that is read, by its dotted name. head is the first part of the name, rest the other parts.
 type want struct{ name, head, rest string }
 
 // state is a spec.State whose fields are indexes into wants.

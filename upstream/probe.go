@@ -1,4 +1,4 @@
-// Probes: requests to a source that is down, also if no reader waits.
+// This file sends requests to a source that is down, to find out whether it works again.
 
 package upstream
 
@@ -12,9 +12,9 @@ import (
 	"understudy/spec"
 )
 
-// Run sends probes while the source is down or refuses our credential. The first probe is sent after 1 s, the
-// next after 2, 4 … 60 s, each up to a fifth earlier. If a reader's fetch is due, it is sent as the probe. Run
-// returns nil when ctx ends. There may be at most one Run for each client.
+// Run sends probes while the source is down or refuses the credential. The first probe is sent after 1 s, the next
+// after 2, 4 … 60 s, each up to a fifth earlier. If a reader's fetch is waiting when a probe is due, the fetch is sent
+// as the probe. Run returns nil when ctx ends. There may be at most one Run for each client.
 func (c *Client) Run(ctx context.Context) error {
 	ctx, done := c.life.withLifetime(ctx)
 	defer done()
@@ -44,8 +44,8 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// probe requests the cheapest list. It counts as a check, but waits in the queue of readers, because readers
-// wait for its result.
+// probe requests the cheapest list. It counts as a request of ReasonCheck, but waits in the queue of readers, because
+// readers wait for its result.
 func (c *Client) probe(ctx context.Context) {
 	t, err := chooseProbeTarget(c.o.Source)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) probe(ctx context.Context) {
 		return
 	}
 	g.reason = request.ReasonCheck
-	// The breaker gets the result; the page is discarded.
+	// The result is only for the breaker, so the page is discarded.
 	_, _, _ = g.try(ctx, true)
 }
 

@@ -56,21 +56,21 @@ func envelopePaths(key string, envelope []*spec.Field) (out []fieldPath) {
 	return out
 }
 
-// redaction is what is changed in a body before other code reads it.
+// redaction describes how a body is changed before other code reads it.
 type redaction struct {
 	secrets  []secret    // the names of members whose values are emptied at any depth
-	envelope []fieldPath // members of the envelope that are never emptied, whatever their names are
+	envelope []fieldPath // paths of members of the envelope that are never emptied, whatever their names
 	absolute []fieldPath // the paths of URLs in which origins are replaced
-	named    []string    // name patterns of members at any depth whose URLs are replaced too
-	// path of the link to the next page, in which any origin is replaced, because readers follow it with their
-	// credential
+	named    []string    // patterns of the names of members whose URLs are also replaced, at any depth
+	// The path of the link to the next page. Any origin in it is replaced, because readers follow the link with their
+	// credential.
 	next    []fieldPath
-	origins *origins // the origins to replace, or nil if none is replaced
+	origins *origins // the origins to replace in URLs, or nil if none is replaced
 }
 
-// clean returns body with the value of every secret member as "" (null and "" stay) and upstream's address in
-// every absolute URL replaced by ours. It also returns the new position of the outermost value. body itself
-// never changes; a body without secrets and URLs is returned unchanged.
+// clean returns body with the value of every secret member replaced by "" (null and "" stay). In every absolute URL it
+// replaces the upstream's address by this server's. It also returns the new position of the outermost value. body
+// itself never changes. A body without secrets and URLs is returned unchanged.
 func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	if s.origins == nil || s.origins.publicURL == "" {
 		s.absolute, s.named, s.next = nil, nil, nil
@@ -78,7 +78,7 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 	if len(s.secrets)+len(s.absolute)+len(s.named)+len(s.next) == 0 {
 		return body, doc
 	}
-	if doc.Kind != jsonspan.Object { // rows without an envelope
+	if doc.Kind != jsonspan.Object { // the body is an array of rows, so there is no envelope
 		s.envelope = nil
 	}
 	w := redactor{redaction: s, body: body}
@@ -98,7 +98,7 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 	return append(out, body[last:]...), doc
 }
 
-// lengthsOf returns the lengths of the last names of some paths, as one bit each; 63 and above share a bit. A
+// lengthsOf returns a bit set of the lengths of the last names of some paths. Lengths of 63 and above share a bit. A
 // dot may be part of the last name.
 func lengthsOf(paths []fieldPath) (lengths uint64) {
 	for _, path := range paths {
@@ -109,7 +109,7 @@ func lengthsOf(paths []fieldPath) (lengths uint64) {
 	return lengths
 }
 
-// canEnd reports whether a path whose last names have such lengths may end in a raw name.
+// canEnd reports whether one of the paths from which lengths was computed may end in a raw name.
 func canEnd(lengths uint64, name []byte) bool {
 	return lengths>>min(len(name), 63)&1 != 0 || bytes.IndexByte(name, '\\') >= 0
 }
@@ -125,14 +125,14 @@ var emptyString = []byte(`""`)
 // redactor finds the parts of a body that are replaced.
 type redactor struct {
 	redaction redaction
-	// Most names are excluded by their length alone.
+	// The lengths of the names, by which most names are excluded quickly.
 	secretLengths, nextLengths uint64
 
 	body  []byte
-	path  [jsonspan.MaxDepth][]byte // the names of the members being read, the outermost first
+	path  [jsonspan.MaxDepth][]byte // the names of the members that contain the current value, the outermost first
 	depth int
 	cuts  []replacement
-	more  int // the number of bytes by which the body grows at most
+	more  int // the maximum number of bytes by which the body grows
 }
 
 func (w *redactor) cut(start, end int, text []byte) {
@@ -178,7 +178,7 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 	}
 }
 
-// isAt reports whether the open members are one of some paths.
+// isAt reports whether the path of the current value is one of some paths.
 func (w *redactor) isAt(paths []fieldPath) bool {
 	return slices.ContainsFunc(paths, func(f fieldPath) bool {
 		before, ends := f.matchEnd(w.path[:w.depth])
@@ -186,7 +186,7 @@ func (w *redactor) isAt(paths []fieldPath) bool {
 	})
 }
 
-// isAbsolute reports whether the open members are the place of an absolute URL.
+// isAbsolute reports whether the current value may be an absolute URL.
 func (w *redactor) isAbsolute() bool {
 	return w.isAt(w.redaction.absolute) ||
 		w.depth > 0 && slices.ContainsFunc(w.redaction.named, func(pattern string) bool {
@@ -195,8 +195,8 @@ func (w *redactor) isAbsolute() bool {
 		})
 }
 
-// isSecret reports whether the open members end in the name of a secret, and are not a member of the envelope
-// that is no secret.
+// isSecret reports whether the path of the current value ends in the name of a secret. A member of the envelope that is
+// declared as no secret is excluded.
 func (w *redactor) isSecret() bool {
 	raw := w.path[w.depth-1]
 	if len(raw) == 0 || !canEnd(w.secretLengths, raw) {
@@ -212,8 +212,8 @@ func (w *redactor) isSecret() bool {
 	}) && !w.isAt(w.redaction.envelope)
 }
 
-// hasSecretName reports whether a text that is no JSON document (XML, a form) seems to contain a secret field.
-// Letter case and separators are ignored.
+// hasSecretName reports whether a text that is not JSON (XML, a form) seems to contain a secret field. It ignores
+// letter case and separators.
 func hasSecretName(text []byte, secrets []secret) bool {
 	if len(secrets) == 0 {
 		return false
@@ -226,8 +226,8 @@ func hasSecretName(text []byte, secrets []secret) bool {
 	})
 }
 
-// removeNeedles removes the source's credential from a body, in its configured and its transmitted form, in
-// case upstream repeats it.
+// removeNeedles removes the source's credential from a body, in its configured and its encoded form, in case the
+// upstream returns it.
 func removeNeedles(body []byte, needles [][]byte) []byte {
 	for _, n := range needles {
 		if bytes.Contains(body, n) {
@@ -237,8 +237,8 @@ func removeNeedles(body []byte, needles [][]byte) []byte {
 	return body
 }
 
-// isDistinct reports whether text can be only inside a JSON string, so that removing it leaves a document
-// valid. It must have 8 or more letters, digits, dashes and underscores, with a letter that no number has.
+// isDistinct reports whether text can occur only inside a JSON string, so that the document stays valid when text is
+// removed. It must have 8 or more letters, digits, dashes and underscores, and a letter that no number contains.
 func isDistinct(text string) bool {
 	word, letter := len(text) >= 8, false
 	for _, r := range text {

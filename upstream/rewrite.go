@@ -1,4 +1,4 @@
-// Rewriting: absolute URLs of upstream become URLs of this server.
+// This file replaces absolute URLs of the upstream by URLs of this server.
 
 package upstream
 
@@ -13,11 +13,11 @@ import (
 	"understudy/spec"
 )
 
-// origins finds upstream's addresses at the beginning of URLs and has the replacement. It does not change after
-// newOrigins.
+// origins finds the upstream's addresses at the beginning of URLs, and knows what replaces them. It does not change
+// after newOrigins.
 type origins struct {
 	upstreamOrigins []origin
-	publicURL       string // the source's public URL without a final slash; if "", no URL is changed
+	publicURL       string // the source's public URL without a final slash, or "" if no URL is changed
 	publicURLText   []byte // publicURL as it is written inside a JSON string
 }
 
@@ -46,9 +46,9 @@ func jsonText(text string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// homeLink returns a link to another host as a link to this server, or "" for other links. Clients follow the
-// link to the next page with the credential they have for this server. homeLink accepts what lenient clients
-// accept: a backslash is a slash, control characters are ignored.
+// homeLink converts a link to another host into a link to this server. It returns "" for other links. Clients follow
+// the link to the next page with the credential that they have for this server. Like lenient clients, homeLink reads a
+// backslash as a slash and ignores control characters.
 func (p *origins) homeLink(link string) string {
 	link = strings.Map(func(r rune) rune {
 		switch {
@@ -93,8 +93,8 @@ func (p *origins) add(address string) {
 	}
 }
 
-// matchLength returns the length of an origin of upstream at the beginning of raw, the content of a JSON
-// string. It returns 0 if there is none.
+// matchLength returns the length of the upstream's origin at the beginning of raw, the content of a JSON string. It
+// returns 0 if raw begins with no such origin.
 func (p *origins) matchLength(raw []byte) int {
 	if len(raw) == 0 || raw[0] != 'h' && raw[0] != 'H' && raw[0] != '\\' {
 		return 0
@@ -134,8 +134,8 @@ func (at origin) prefixLength(raw []byte) int {
 	return i
 }
 
-// decodeChar decodes the first character of a JSON string's content. size is 0 at the end. Characters that no
-// URL has (other escapes, characters beyond ASCII) are 0.
+// decodeChar decodes the first character of the content of a JSON string. size is 0 at the end. c is 0 for characters
+// that no URL contains (other escapes, characters beyond ASCII).
 func decodeChar(raw []byte) (c byte, size int) {
 	switch {
 	case len(raw) == 0:
@@ -161,8 +161,8 @@ func decodeChar(raw []byte) (c byte, size int) {
 	return c, 6
 }
 
-// localPath returns a link without its origin, if that is upstream's or ours: the path and query of a request
-// to upstream.
+// localPath returns a link without its origin, if the origin is the upstream's or this server's. The result is the path
+// and the query of a request to the upstream.
 func (p *origins) localPath(link string) string {
 	if rest, ok := strings.CutPrefix(link, p.publicURL); ok && p.publicURL != "" && strings.HasPrefix(rest, "/") {
 		return rest
@@ -177,10 +177,11 @@ func (p *origins) localPath(link string) string {
 }
 
 // fieldPath is the dotted name of a field. A dot leads into an object, or is part of a member's name
-// ("@odata.nextLink"). Arrays are not part of it.
+// ("@odata.nextLink"). Arrays are not part of the path.
 type fieldPath string
 
-// matchEnd reports whether the open members, outermost first, end in the path, and how many members precede it.
+// matchEnd reports whether the names of the open members, outermost first, end in the path. before is the number of
+// members before the path.
 func (f fieldPath) matchEnd(open [][]byte) (before int, ok bool) {
 	rest := string(f)
 	for i, raw := range slices.Backward(open) {

@@ -1,4 +1,4 @@
-// Spec files: the built-in specs, and reading a spec file strictly.
+// This file reads the built-in specs and spec files. It refuses unknown keys.
 
 package upstream
 
@@ -22,8 +22,8 @@ import (
 //go:embed specs/*.yaml
 var builtIn embed.FS
 
-// MaxSpec is the maximum size of a spec file, in bytes. maxNodes is the maximum number of nodes after its
-// aliases are expanded.
+// MaxSpec is the maximum size of a spec file in bytes. maxNodes is the maximum number of YAML nodes in it after aliases
+// are expanded.
 const (
 	MaxSpec  = 1 << 20
 	maxNodes = 100_000
@@ -84,8 +84,8 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	return sp, nil
 }
 
-// specReader puts YAML nodes into the spec's structs. The library's strict mode gives neither the most similar
-// key nor the line of a repeated key.
+// specReader puts YAML nodes into the structs of package spec. The strict mode of the YAML library reports neither the
+// most similar key nor the line of a repeated key.
 type specReader struct{ left int }
 
 // readValue reads n into v. where is the dotted path of v, for errors. Each error begins with the line.
@@ -206,7 +206,7 @@ func (r *specReader) readScalar(n *yaml.Node, v reflect.Value, where string) err
 	return nil
 }
 
-// specKey is a key that a spec file may have: a yaml tag of one of the spec's structs.
+// specKey is a key that a spec file may have. It is a yaml tag of a struct of package spec.
 type specKey struct {
 	name  string
 	index []int // the index path of the struct's field, for reflect.Value.FieldByIndex
@@ -223,7 +223,7 @@ func keysOf(t reflect.Type) []specKey {
 	return keys
 }
 
-// failAt returns an error that begins with the line, to follow "file:".
+// failAt returns an error that begins with the line of a node. The caller puts the file name before it.
 func failAt(n *yaml.Node, format string, args ...any) error {
 	return errors.New(strconv.Itoa(n.Line) + ": " + fmt.Sprintf(format, args...))
 }

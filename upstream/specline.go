@@ -1,4 +1,4 @@
-// Spec line: the line of a spec file that an error is about.
+// This file finds the line of a spec file that an error is about.
 
 package upstream
 
@@ -15,13 +15,13 @@ import (
 	"understudy/spec"
 )
 
-// Parts of an error's text that name a place: keys joined by dots at its beginning, and a value in quotes.
+// Parts of an error's text that name a place in a spec: keys joined by dots at its beginning, and a value in quotes.
 var (
 	keysOfText = regexp.MustCompile(`^(?:spec [\w-]*: )?((?:[a-z_]+(?:\[\d+\]|\.[\w-]+)*)?)`)
 	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// ExplainYAML returns the error of a text that is no YAML, beginning with its line.
+// ExplainYAML returns an error for a text that is not valid YAML. The error begins with the line.
 func ExplainYAML(data []byte, err error) error {
 	var bad *yaml.LoadError
 	switch {
@@ -66,7 +66,7 @@ func lineOf(doc *yaml.Node, err error) int {
 	return n.Line
 }
 
-// child returns the node under a key or at an index of a node, or else the node itself.
+// child returns the node under a key or at an index of a node, or the node itself if there is no such child.
 func child(n *yaml.Node, step any) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -86,10 +86,10 @@ func child(n *yaml.Node, step any) *yaml.Node {
 	return n
 }
 
-// maxNested is how many levels below a node a value is searched.
+// maxNested is the maximum number of levels below a node at which a value is searched.
 const maxNested = 20
 
-// findScalar returns the first key or value with that text at a node or below, or nil.
+// findScalar returns the first key or value with the given text, at a node or below it, or nil.
 func findScalar(n *yaml.Node, text string, depth int) *yaml.Node {
 	if n.Kind == yaml.ScalarNode && n.Value == text {
 		return n

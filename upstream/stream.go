@@ -1,4 +1,4 @@
-// Stream: a media content that is being read, its limits, and the headers that may be passed on.
+// This file reads a media content within its limits, and checks which headers may be forwarded.
 
 package upstream
 
@@ -17,8 +17,8 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// stream is a content that is being read: the io.ReadCloser of a MediaResponse or an Exchanged. One goroutine
-// reads; any may close.
+// stream is a content that is being read. It is the io.ReadCloser of a MediaResponse or an ExchangeResponse. Only one
+// goroutine may read, but any goroutine may close it.
 type stream struct {
 	c         *Client
 	request   *request.MediaRequest
@@ -28,14 +28,14 @@ type stream struct {
 	quiet     *throttle.Deadline
 	body      io.ReadCloser
 	isOutside bool  // whether a host outside the source sends the content
-	left      int64 // the number of bytes that may still follow
+	left      int64 // the maximum number of bytes that may still follow
 	broken    bool
 	once      sync.Once
 	hasSlot   bool
 }
 
-// Read returns the data that has arrived. Upstream's silence has a time limit here; the reader's own pauses
-// have none.
+// Read returns the data that was received. The wait for data of the upstream has a time limit, but the pauses of the
+// reader have none.
 func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
@@ -52,7 +52,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, s.reportBroken(err)
 }
 
-// reportBroken reports once that a content broke off, unless its reader left.
+// reportBroken reports once that a content ended before it was complete, unless its reader left.
 func (s *stream) reportBroken(err error) error {
 	err = s.c.credential.clean(throttle.FindCause(s.ctx, body.ReplaceEOF(err)))
 	if s.broken || s.ctx.Err() != nil && !throttle.IsLate(s.ctx) {
@@ -71,7 +71,7 @@ func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.cancel(nil)
 		if s.body != nil {
-			_ = s.body.Close() // the error only means that the body was not read to its end
+			_ = s.body.Close() // an error only means that the body was not read to its end
 		}
 		s.quiet.Stop()
 		s.done()
@@ -84,7 +84,7 @@ func (s *stream) Close() error {
 
 const (
 	defaultMedia = 1 << 30          // the default of Options.MaxMedia, in bytes
-	mediaQueue   = 10 * time.Second // the longest wait for the request budget and for a stream slot
+	mediaQueue   = 10 * time.Second // the maximum wait for the request budget and for a stream slot
 )
 
 // enter takes a stream slot. It returns an error if none is free in time.
@@ -103,10 +103,10 @@ func (w *originPolicy) enter(ctx context.Context) error {
 
 func (w *originPolicy) release() { <-w.slots }
 
-// maxHeader is the length of the longest header value that is passed on, in bytes.
+// maxHeader is the maximum length in bytes of a header value that is forwarded.
 const maxHeader = 256
 
-// mediaType returns a Content-Type if it can be passed on, else "".
+// mediaType returns a Content-Type if it can be forwarded, else "".
 func mediaType(text string) string {
 	if _, _, err := mime.ParseMediaType(text); err != nil || len(text) > maxHeader || !isPrintable(text) {
 		return ""
@@ -114,7 +114,7 @@ func mediaType(text string) string {
 	return text
 }
 
-// entityTag returns an ETag if it can be passed on (RFC 9110, 8.8.3), else "".
+// entityTag returns an ETag if it can be forwarded (RFC 9110, 8.8.3), else "".
 func entityTag(text string) string {
 	tag := strings.TrimPrefix(text, "W/")
 	if len(tag) < 2 || len(text) > maxHeader || tag[0] != '"' || tag[len(tag)-1] != '"' || !isPrintable(tag) ||
@@ -128,7 +128,7 @@ func isPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// contentRange returns a Content-Range of bytes if it can be passed on (RFC 9110, 14.4), else "".
+// contentRange returns a Content-Range in bytes if it can be forwarded (RFC 9110, 14.4), else "".
 func contentRange(text string) string {
 	part, size, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
 	if !ok || !strings.HasPrefix(text, "bytes ") || size != "*" && !isNumber(size) {

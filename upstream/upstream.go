@@ -1,7 +1,7 @@
 // Client: the connection to one source.
 
-// Package upstream sends requests to the slow API within its limits. It reads spec files, fetches and writes
-// within a budget, finds the records in answers and empties the secrets in them.
+// Package upstream sends requests to the slow API within its limits. It reads spec files. It fetches and writes within
+// a budget, finds the records in answers and empties the secrets in them.
 package upstream
 
 import (
@@ -23,13 +23,13 @@ import (
 	"understudy/upstream/throttle"
 )
 
-// Options are a client's settings. A zero value means the default that is given.
+// Options are a client's settings. A zero value means the default, where one is given.
 type Options struct {
 	Source *spec.Source      // the source, whose spec must be compiled; required
-	Base   string            // upstream's URL; "" means the spec's hosts
-	User   string            // the user of Basic authentication; "" means the source's user
-	Secret understudy.Secret // the password or the bearer token
-	// Pool are more secrets of the same account. They are used beside Secret, and their limits add up.
+	Base   string            // the upstream's URL; "" means the hosts in the spec
+	User   string            // the user name for Basic authentication; "" means the source's user
+	Secret understudy.Secret // the password or the bearer token for the upstream
+	// Pool are more secrets of the same account. They are used in turn with Secret, and their limits add up.
 	Pool   []understudy.Secret
 	Tokens Tokens // exchanges secrets for tokens; nil if requests carry the secrets themselves
 
@@ -38,8 +38,8 @@ type Options struct {
 	Queue       int     // the maximum number of requests that wait for the budget; default 1000
 	// Prefetch is how long a prefetch may wait for the budget before it is dropped; default 2 s.
 	Prefetch time.Duration
-	MaxBody  int64 // the maximum size of a body in bytes, on the wire and decompressed; default 64 MiB
-	// MaxMedia is the size of a media content in bytes; default 1 GiB.
+	MaxBody  int64 // the maximum size of a body in bytes, compressed and decompressed; default 64 MiB
+	// MaxMedia is the maximum size of a media content in bytes; default 1 GiB.
 	MaxMedia int64
 
 	Connect   time.Duration // the time limit for connecting, including TLS; default 5 s
@@ -49,20 +49,20 @@ type Options struct {
 
 	Bodies *semaphore.Weighted // the memory budget for bodies being read; nil means MaxBody for this client alone
 
-	Transport http.RoundTripper // nil means the client's own transport, which uses no proxy
+	Transport http.RoundTripper // the transport for requests; nil means the client's own transport, which uses no proxy
 	Now       func() time.Time  // the clock; nil means time.Now
-	Logger    *slog.Logger      // receives a line when upstream's state changes; nil means no log
+	Logger    *slog.Logger      // receives a line when the upstream's state changes; nil means no log
 	UserAgent string            // the User-Agent header; default "understudy"
 }
 
-// The defaults of settings that may change while a client runs.
+// Defaults of the settings that may change while a client is in use.
 const (
 	defaultRate        = 10.0
 	defaultConcurrency = 20
 	defaultQueue       = 1000
 )
 
-// defaultTo returns v, or otherwise if v is not set.
+// defaultTo returns v, or otherwise if v is 0.
 func defaultTo[T float64 | int | int64 | time.Duration](v, otherwise T) T {
 	if v <= 0 {
 		return otherwise
@@ -139,17 +139,17 @@ func isBase(base string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// SetCredential replaces user ("" keeps it) and secrets. If the source refused the former ones, it is probed at
-// once. A request for which they were refused after they were replaced is sent again.
+// SetCredential replaces the secrets and the user; an empty user keeps the former user. If the source refused the
+// former secrets, a probe is sent at once. A request that was refused with a former secret after its replacement is
+// sent again.
 func (c *Client) SetCredential(user string, secret understudy.Secret, pool ...understudy.Secret) {
 	c.credential.set(user, append([]understudy.Secret{secret}, pool...))
 	c.breaker.NoteNewCredential()
 }
 
-// Close ends running requests with ErrClosed and closes idle connections. The client must not be used
-// afterwards.
+// Close ends running requests with ErrClosed and closes idle connections. The client must not be used afterwards.
 func (c *Client) Close() error {
-	c.budget.Close() // set before the requests end, so that callers that try again are refused
+	c.budget.Close() // closed before the requests are ended, so that callers that try again are refused
 	c.life.end()
 	c.connections.close()
 	c.media.close()
@@ -171,18 +171,19 @@ func (l *lifetime) withLifetime(ctx context.Context) (context.Context, func()) {
 
 // Health is the state of a source, for people.
 type Health struct {
-	State     string          // ok, down, credential or limited
-	Why       string          // the last failure; "" if State is ok
+	State     string          // the name of the state: ok, down, credential or limited
+	Why       string          // the last failure, or "" if State is ok
 	Since     time.Time       // when the state began
 	NextProbe time.Time       // when the next probe is sent; zero if State is ok
-	Recent    []time.Duration // the times of up to 120 last answers, the oldest first
+	Recent    []time.Duration // the times of the last answers, up to 120, the oldest first
 }
 
 // Queue returns how full the queue is.
 func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
 
-// Rate returns how many more requests upstream accepts for a target and similar ones, as its answers say in the
-// fields that the spec names. ok is false if they do not say. After the end of a window all of it is left.
+// Rate returns how many more requests the upstream accepts for a target and similar targets, as its answers report it
+// in the fields that the spec names. ok is false if they do not report it. After the end of a window all requests of it
+// are left.
 func (c *Client) Rate(t *spec.Target, now time.Time) (r understudy.Rate, ok bool) {
 	if !c.budget.HasWindows() {
 		return r, false
@@ -197,13 +198,13 @@ func (c *Client) Rate(t *spec.Target, now time.Time) (r understudy.Rate, ok bool
 	return understudy.Rate{Limit: w.Limit, Remaining: w.Left, Reset: w.Ends.Sub(now)}, true
 }
 
-// SetBudget replaces the limits of requests a second and at the same time; zero values are the defaults.
+// SetBudget replaces the maximum number of requests a second and of requests at the same time; zero means the default.
 // Running requests continue.
 func (c *Client) SetBudget(rate float64, concurrency int) {
 	c.budget.SetRate(defaultTo(rate, defaultRate), defaultTo(concurrency, defaultConcurrency))
 }
 
-// SetQueue replaces how many requests may wait for the budget; 0 is the default.
+// SetQueue replaces the maximum number of requests that wait for the budget; 0 means the default.
 func (c *Client) SetQueue(limit int) {
 	c.budget.SetQueue(defaultTo(limit, defaultQueue))
 }
@@ -211,8 +212,8 @@ func (c *Client) SetQueue(limit int) {
 // Stats returns the counters.
 func (c *Client) Stats() request.SentCounts { return c.counts.Stats() }
 
-// Spending returns the requests of the last time, in spans. name returns the name of a flow's caller, or "" if
-// it is unknown.
+// Spending returns the requests of the last SpendingRetention, by periods. name returns the name of a flow's caller, or
+// "" if it is unknown.
 func (c *Client) Spending(name func(flow uint64) string) []request.Spending {
 	return c.counts.Spending(c.o.Now(), name)
 }

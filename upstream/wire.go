@@ -1,4 +1,4 @@
-// The wire: one request, its deadlines, and its body, which is read completely or not at all.
+// This file sends one request within its deadlines, and reads its body completely or not at all.
 
 package upstream
 
@@ -48,18 +48,19 @@ func newTransport(o *Options) *http.Transport {
 // httpRequest is one request to send.
 type httpRequest struct {
 	method      string
-	uri         string // the request target, as in the key
+	uri         string // the request target, as in the key of the page
 	body        []byte
 	contentType string
 	header      http.Header // additional header fields that the spec names; may be nil
 	purpose     purpose
 	reserve     func(context.Context, int64) error // reserves memory for a body, as Fetch.Reserve does; may be nil
-	bodyInUse   context.Context                    // a good body reserves memory until this context ends; nil means until it was read
-	park        func()                             // frees the slot in the budget; any goroutine may call it, several times
-	sizeGroup   string                             // a name shared by requests whose bodies have about the same length
-	limits      tryLimits                          // the time limits; zero means those of the settings
-	by          signature                          // the credential of the request
-	lastData    *moment                            // receives the time of the last data; may be nil
+	// If the body is good, its memory stays reserved until this context ends; nil means until the body was read
+	bodyInUse context.Context
+	park      func()    // gives back the slot in the budget; any goroutine may call it, also several times
+	sizeGroup string    // a name shared by requests whose bodies have about the same length
+	limits    tryLimits // the time limits of the request; zero means those of the settings
+	by        signature // the credential with which the request is sent
+	lastData  *moment   // receives the time of the last data; may be nil
 }
 
 // purpose is why and for whom a request is sent.
@@ -69,10 +70,9 @@ type purpose struct {
 	target *spec.Target
 }
 
-// send sends one request. An error means that there was no answer; sent is true if the request may have reached
-// upstream. The deadlines are Connect for the connection, the limits' first from then to the header, the
-// limits' stall between two reads, Total for everything, and the caller's own. When ctx ends, the request and
-// its socket are closed.
+// send sends one request. An error means that there was no answer. sent is true if the upstream may have received the
+// request. The deadlines are Connect for the connection, the limits' first from then to the header, the limits' stall
+// between two reads, Total for everything, and that of ctx. When ctx ends, the request and its socket are closed.
 func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,8 +81,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	}
 	total := time.AfterFunc(c.o.Total, func() { cancel(&throttle.LateError{What: "no whole answer", After: c.o.Total, Total: true}) })
 	defer total.Stop()
-	// The dialer limits the time of a connection. This deadline is for a transport that reports nothing about
-	// its connections.
+	// The dialer limits the time of a connection. This deadline is for a transport that does not report its connections.
 	quiet := throttle.NewDeadline(cancel, &throttle.LateError{What: "no answer began", After: e.limits.first}, c.o.Connect+e.limits.first)
 	defer quiet.Stop()
 
@@ -96,7 +95,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	if e.by, err = c.credential.take(ctx, c.resources.limitFor(placeOf(e.purpose.target))); err != nil {
 		return nil, false, throttle.FindCause(ctx, err)
 	}
-	quiet.Reset(c.o.Connect + e.limits.first) // restart the timer, because requesting a token may have taken time
+	quiet.Reset(c.o.Connect + e.limits.first) // restarted, because requesting a token may have taken time
 	req, err := c.request(ctx, e)
 	if err != nil {
 		return nil, false, err
@@ -114,7 +113,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	e.lastData.set(now)
 	c.connections.lastData.set(now)
 	a.firstByte, a.longestWait = now.Sub(began), now.Sub(connected.timeAfter(began))
-	waited := time.Duration(0) // the time spent waiting for memory, which does not count against upstream
+	waited := time.Duration(0) // the time spent waiting for memory, which does not count against the upstream
 	if c.isBodyNeeded(resp.StatusCode) {
 		s := &body.Quota{Ctx: ctx, Park: e.park, Length: resp.ContentLength, Max: c.o.MaxBody}
 		s.Pause = func() func() {
@@ -134,7 +133,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 				}
 				return nil
 			}
-		} else { // without Reserve, this client's memory for bodies is the limit
+		} else { // without Reserve, the body shares the memory for bodies of this client
 			weight := body.Room{All: c.o.Bodies}
 			defer func() {
 				if e.bodyInUse == nil || a == nil || a.bodyErr != nil || a.status != http.StatusOK {
@@ -168,7 +167,7 @@ func (c *Client) isBodyNeeded(status int) bool {
 		(!s.Auth.IsRefusal(status) || slices.Contains(s.Limits.Statuses, status))
 }
 
-// request returns a request with exactly the key's URI, and our credential.
+// request returns a request with exactly the key's URI, and the source's credential.
 func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, error) {
 	key := understudy.Key{Source: c.o.Source.Name, URI: e.uri}
 	to, err := c.o.Source.Spec.BuildURL(key, c.o.Base)
@@ -210,14 +209,14 @@ func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, err
 	return req, nil
 }
 
-// via shows that this server forwards requests (RFC 9110, 7.6.3). If such a request reaches an Understudy
-// frontend, the frontend knows that it does not come from a person at this machine.
+// via is the value of the header Via, which shows that this server forwards requests (RFC 9110, 7.6.3). If such a
+// request reaches an Understudy frontend, the frontend knows that the sender is not a person at this machine.
 const via = "1.1 understudy"
 
-// settings returns the limits without history.
+// settings returns the time limits of the settings, which are used without measured answer times.
 func (c *Client) settings() tryLimits { return tryLimits{first: c.o.FirstByte, stall: c.o.Stall} }
 
-// lostError means that a connection, or a stream of it, was lost during a body.
+// lostError means that a connection, or a stream in it, was lost while a body was read.
 type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
@@ -255,7 +254,7 @@ func isDial(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// resets are the errors of a connection that upstream has closed: POSIX's, and WSAECONNABORTED and
+// resets are the errors of a connection that the upstream has closed: those of POSIX, and WSAECONNABORTED and
 // WSAECONNRESET of Windows (Windows Sockets Error Codes).
 var resets = [...]syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, 10053, 10054}
 

@@ -1,4 +1,4 @@
-// Write: a request that changes something at upstream is sent once.
+// This file sends requests that change something at the upstream.
 
 package upstream
 
@@ -14,18 +14,17 @@ import (
 	"understudy/spec"
 )
 
-// writeQueue is how long a write may wait for the budget. SDKs give up after ten seconds, and nobody expects a
-// write that is sent after that.
+// writeQueue is the maximum time that a write may wait for the budget. SDKs give up after ten seconds, and nobody
+// expects a write that is sent after that.
 const writeQueue = 8 * time.Second
 
-// Write sends a write once and returns upstream's answer: a page without a key, with secrets emptied. If the
-// body is a record, the page has it. Write waits in the queue of readers. It retries once only if the answer
-// was lost and a second request does no harm: the write has an Idempotency-Key, or only reads.
+// Write sends a write once and returns the upstream's answer: a page without a key, with secrets emptied. If the body
+// is a record, the page contains it. Write waits in the queue of readers. It retries once only if the answer was lost
+// and a second request does no harm: the write has an Idempotency-Key, or only reads.
 //
-// If the request may have reached upstream and there was no complete answer (none, an incomplete one, a
-// redirect), the error is ErrUnknownOutcome: the write may or may not have happened. If nothing was sent, or
-// our credential was refused, nothing has happened. Then the error is an *understudy.UpstreamError, the
-// context's, or ErrClosed.
+// If the upstream may have received the request and there was no complete answer (none, an incomplete one, a redirect),
+// the error is ErrUnknownOutcome: the write may or may not have happened. If nothing was sent, or the credential was
+// refused, nothing has happened. Then the error is an *understudy.UpstreamError, ErrClosed or that of the context.
 func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, error) {
 	ctx, done := c.life.withLifetime(ctx)
 	defer done()
@@ -63,11 +62,11 @@ func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, 
 	return page, nil
 }
 
-// idempotencyKey is the header field with which upstream performs the same write only once, however often it is
-// sent (IETF draft httpapi-idempotency-key-header).
+// idempotencyKey is the header field that makes the upstream perform the same write only once, however often it is sent
+// (IETF draft httpapi-idempotency-key-header).
 const idempotencyKey = "Idempotency-Key"
 
-// isAnswerLost reports whether a write may have reached upstream and there was no complete answer.
+// isAnswerLost reports whether the upstream may have received a write to which there was no complete answer.
 func isAnswerLost(ctx context.Context, a *answer, failed *understudy.UpstreamError, err error) bool {
 	var maybe maybeSent
 	switch {
@@ -79,8 +78,8 @@ func isAnswerLost(ctx context.Context, a *answer, failed *understudy.UpstreamErr
 	return failed != nil && errors.As(failed.Err, &maybe)
 }
 
-// write sends a write. If its credential was refused, upstream has done nothing, so write sends it once more
-// with another credential if there is one.
+// write sends a write. If its credential was refused, the upstream has done nothing. Then write sends it once more with
+// another credential, if there is one.
 func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *understudy.UpstreamError, error) {
 	c := g.c
 	for {
@@ -110,7 +109,7 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 	}
 }
 
-// writeFailure returns what an answer to a write says about upstream's health, or nil if upstream works.
+// writeFailure returns what an answer to a write says about the upstream's health, or nil if the upstream works.
 func writeFailure(s *spec.Spec, a *answer) *understudy.UpstreamError {
 	if e := answerFailure(s, a); e.Why != understudy.FailNone {
 		return &e
@@ -118,8 +117,8 @@ func writeFailure(s *spec.Spec, a *answer) *understudy.UpstreamError {
 	return nil
 }
 
-// note reports the result of a write to breaker and counters. A write without an answer and without a failure
-// of upstream says nothing about upstream's health.
+// note reports the result of a write to the breaker and the counters. A write without an answer and without a failure
+// of the upstream says nothing about the upstream's health.
 func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, probe bool) {
 	switch {
 	case failed != nil:

@@ -28,11 +28,11 @@ import (
 type Auth struct {
 	// Style is used for requests to the upstream: none, a style, or several joined by " + ".
 	Style string `yaml:"style"`
-	// Callers are the styles that the drop-in port accepts. Default: that of Style, or basic if Style is none.
+	// Callers are the styles that the drop-in port accepts. Default: the style in Style, or basic if Style is none.
 	Callers []string `yaml:"callers"`
 	// Refused are the statuses with which the upstream refuses the credential itself. Default: 401.
 	Refused []int  `yaml:"refused"`
-	Realm   string `yaml:"realm"` // realm of the WWW-Authenticate challenge
+	Realm   string `yaml:"realm"` // the realm in the WWW-Authenticate header of a 401 response
 	// Prefix begins the credentials that Understudy creates for programs, in the way of the upstream's own: the
 	// user, or the secret if credentials have no user (HasUser).
 	Prefix string `yaml:"prefix"`
@@ -44,19 +44,19 @@ var authStyles = []string{"basic", "bearer", "token", "header", "query", "none"}
 const (
 	authorization = "Authorization"
 	basicScheme   = "Basic"
-	// MaxCredential is the largest header field or parameter with a credential, in bytes.
+	// MaxCredential is the maximum length in bytes of a header field or parameter with a credential.
 	MaxCredential = 1 << 10
 )
 
 // Scheme is a parsed style: where a request carries a credential, and in which form.
 type Scheme struct {
-	Header string // header field in canonical form; "" if none
-	Query  string // query parameter; "" if none
-	word   string // text before the secret; for Basic, user and password follow
-	tail   string // text after the secret
-	user   string // Basic: the fixed user name
-	pass   string // Basic: the fixed password
-	half   string // Basic: which half is the secret: "" for user and password, "user", "password"
+	Header string // the header field in canonical form, or "" if the credential is not in a header field
+	Query  string // the query parameter, or "" if the credential is not in the query
+	word   string // the text before the secret; for Basic, before the encoded user and password
+	tail   string // the text after the secret
+	user   string // for Basic, the fixed user name
+	pass   string // for Basic, the fixed password
+	half   string // for Basic, which half is the secret: "user", "password", or "" for both
 }
 
 // readScheme parses a style.
@@ -114,8 +114,7 @@ func IsOddInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-// Check checks every style and returns the header fields and parameters with credentials, without
-// Authorization.
+// Check checks every style and returns the header fields and parameters with credentials, without Authorization.
 func (a *Auth) Check() (Carriers, error) {
 	var none Carriers
 	if a.Style == "" {
@@ -194,7 +193,7 @@ func (s Scheme) isBasic() bool { return s.word == basicScheme+" " }
 func (s Scheme) Sign(r *http.Request, user, secret string) {
 	switch {
 	case s.Query != "":
-		u := *r.URL // r.URL may be shared with another request
+		u := *r.URL // a copy, because r.URL may be shared with another request
 		if u.RawQuery = dropParams(u.RawQuery, []string{s.Query}); u.RawQuery != "" {
 			u.RawQuery += "&"
 		}
@@ -224,7 +223,7 @@ func (s Scheme) CanCarry(secret string) bool {
 	return s.Query != "" || s.isBasic() || strings.Trim(value, " ") == value
 }
 
-// WireForm returns the encoded credential as it stands in a request, or "" if the secret itself does.
+// WireForm returns the encoded credential as a request contains it, or "" if a request contains the secret itself.
 func (s Scheme) WireForm(user, secret string) string {
 	switch {
 	case s.Query != "":
@@ -248,7 +247,7 @@ func (s Scheme) Read(buf []byte, value string) (user, secret []byte, ok bool) {
 	if value, ok = strings.CutSuffix(value, tail); !ok {
 		return nil, nil, false
 	}
-	if strings.HasSuffix(word, "=") { // the value of a parameter, with or without quotes (RFC 9110, 11.2)
+	if strings.HasSuffix(word, "=") { // a parameter such as token=VALUE, with or without quotes (RFC 9110, 11.2)
 		value = strings.Trim(value, `"`)
 	}
 	if value == "" {
@@ -370,8 +369,8 @@ func paramName(piece string) string {
 	return name
 }
 
-// Values returns the non-empty values of the scheme's parameter in a raw query. A value with a broken escape is
-// returned as it is written.
+// Values returns the non-empty values of the scheme's parameter in a raw query. A value with an invalid escape is
+// returned without decoding.
 func (s Scheme) Values(raw string) (all []string) {
 	for piece := range strings.SplitSeq(raw, "&") {
 		if paramName(piece) != s.Query {

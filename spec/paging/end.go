@@ -104,10 +104,10 @@ func parseCount(text string) int64 {
 	if err != nil || n < 1 || n != math.Trunc(n) || math.IsInf(n, 1) {
 		return 0
 	}
-	return int64(min(n, 1<<53)) // a float64 represents every whole number below this exactly
+	return int64(min(n, 1<<53)) // exact, because a float64 represents every whole number up to this value
 }
 
-// open returns the step for a list whose end is not proven, with the reason.
+// open returns the step after a page if the end of the list is not proven, with the reason.
 func open(kind, why string, args ...any) Step {
 	return Step{Open: understudy.OpenEnd{Kind: kind, Why: fmt.Sprintf(why, args...)}}
 }
@@ -138,11 +138,11 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 		step.Open.Partial = partialReason(a)
 	}
 	if step.Total = r.statedTotal(a); r.Total == "" {
-		step.Total = min(1-c.total, 0) // a total found this way may contradict the end, but never proves it
+		step.Total = min(1-c.total, 0) // a total found by guessing may contradict the end of the list, but never proves it
 	}
 	step.Pages = c.pages
 	if step.Link != "" || step.Param.Name != "" || kind == understudy.OpenShort || kind == understudy.OpenSilent {
-		return step // the next page will tell
+		return step // the answer to the next page will show whether the list goes on
 	}
 	if c.more == "" && !c.noMore {
 		c.more = c.token
@@ -159,17 +159,17 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 // clues collects what an answer says about further pages at places that the rules may not name.
 type clues struct {
 	a        *Answer
-	next     string // the same as Rules.Next
-	unproven bool   // nothing else proves the end
-	unlinked bool   // the rules know no way to a next page
-	first    bool   // the answer is the first page
-	inHeader bool   // a header is being read
-	more     string // statement that more pages exist, with its value
-	token    string // possible token of a next page, with its value
-	partial  string // statement that rows were left out
-	total    int64  // number of rows of all pages; 0 if not stated
-	pages    int64  // number of pages; 0 if not stated
-	noMore   bool   // a statement that no more pages exist
+	next     string // the value of Rules.Next
+	unproven bool   // no other statement proves the end of the list
+	unlinked bool   // the rules name no way to a next page
+	first    bool   // the answer is the first page of the list
+	inHeader bool   // the members being read belong to a header field
+	more     string // a statement that more pages exist, with its value
+	token    string // a text that may be the token of a next page
+	partial  string // a statement that rows were left out
+	total    int64  // the number of rows of all pages, or 0 if not stated
+	pages    int64  // the number of pages, or 0 if not stated
+	noMore   bool   // the answer states that no more pages exist
 }
 
 // MoreNames are the usual names of a member that says whether more pages exist. This and the following lists
@@ -204,7 +204,7 @@ var (
 	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults", "timedout", "terminatedearly"}
 	limitNames     = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}
 	remainingNames = []string{"remaining", "remainingitems", "remainingitemcount", "remainingcount", "remainingpages", "remainingresults"}
-	leastRelations = []string{"gte", "gt", ">=", ">", "at_least", "lower_bound"} // relations of the total to the rows
+	leastRelations = []string{"gte", "gt", ">=", ">", "at_least", "lower_bound"} // relations that mark a total as a minimum
 	guessNames     = []string{"estimated", "isestimated", "totalisestimated", "approximate", "isapproximate", "totalisapproximate"}
 	pagesNames     = []string{"pages", "totalpages", "totalpage", "pagecount", "pagestotal", "pagetotal", "numpages", "nbpages", "lastpage",
 		"maxpage"}
@@ -230,7 +230,7 @@ func (c *clues) read(path, name, text string) {
 			c.partial = fmt.Sprintf("the answer says that rows are left out (%s: %s)", understudy.Clip(path), understudy.Clip(text))
 		}
 	case slices.Contains(limitNames, name), name == "size" && strings.HasSuffix(normalizeName(path), "pagesize"):
-		more = c.unlinked && parseCount(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
+		more = c.unlinked && parseCount(text) == int64(c.a.Count) && c.a.Count > 0 // the page has as many rows as its maximum
 	case slices.Contains(remainingNames, name):
 		more = parseCount(text) > 0 && !c.inHeader && !quotaPath.MatchString(path)
 	case slices.Contains(MoreNames, name):
@@ -255,7 +255,7 @@ func (c *clues) read(path, name, text string) {
 	case slices.Contains(pagesNames, name):
 		n := parseCount(text)
 		if more = c.first && n > 1; pagesPath.MatchString(path) && n != int64(c.a.Count) && (c.pages == 0 || n < c.pages) {
-			c.pages = n // unless it is the number of rows on the page
+			c.pages = n // n equal to the row count may be the number of rows on this page, so it is excluded
 		}
 	case strings.Contains(name, "more"), name == "hasolder":
 		more = yes
@@ -317,11 +317,11 @@ func (c *clues) readHeader(h http.Header) {
 	}
 	if link := LinkTarget(h["Link"], "last"); c.first {
 		_, raw, _ := strings.Cut(link, "?")
-		query, _ := understudy.ParseQuery(raw) // an invalid query has no page parameter
+		query, _ := understudy.ParseQuery(raw) // an invalid query counts as a query without a page parameter
 		page, _ := query.Get("page")
 		c.read("Link: "+link, "pages", page)
 	}
-	_, total, _ := strings.Cut(h.Get("Content-Range"), "/") // RFC 9110, 14.4
+	_, total, _ := strings.Cut(h.Get("Content-Range"), "/") // in the form of RFC 9110, 14.4
 	c.read("Content-Range", "total", total)
 	whole := c.a
 	for name := range h {
@@ -343,7 +343,7 @@ func (c *clues) readHeader(h http.Header) {
 // maxClueDepth is the depth of objects to which an answer is searched for clues.
 const maxClueDepth = 5
 
-// readObject evaluates the members of an object. path is its dotted path.
+// readObject evaluates the members of an object. under is the dotted path of the object.
 func (c *clues) readObject(v jsonspan.Value, under string, depth int) {
 	jsonspan.VisitMembers(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
 		name := jsonspan.Name(raw)

@@ -30,8 +30,7 @@ func EnvelopeWords() []string {
 	}
 }
 
-// CutWord splits a template at its first word in braces. Braces that belong to the JSON never enclose a single
-// word.
+// CutWord splits a template at its first word in braces. Braces that belong to the JSON never enclose a single word.
 func CutWord(form string) (before, word, after string, found bool) {
 	for from := 0; ; {
 		open := strings.IndexByte(form[from:], '{')
@@ -85,7 +84,7 @@ func (r *Rules) tryAnswer(style style) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(r.Next, inHeader) { // NextHeader sets the header
+	if strings.HasPrefix(r.Next, inHeader) { // the function NextHeader sets this header, so the template need not contain it
 		ends, goes = nil, nil
 	}
 	if err := style.checkTemplate(r, goes, ends); err != nil {
@@ -111,8 +110,8 @@ func (r *Rules) checkWord(place, word string, value any) error {
 	return err
 }
 
-// sample fills the template with sample values and returns the value at a place. goes says whether a next page
-// exists.
+// sample fills the template with sample values and returns the value at a place. goes says whether a next page should
+// exist.
 func (r *Rules) sample(place string, goes bool) (value any, err error) {
 	var body []byte
 	for rest := r.Template; ; {

@@ -44,7 +44,7 @@ func AppendLink(value, link, relation string) string {
 	return value + "<" + link + `>; rel="` + relation + `"`
 }
 
-// maxLink is how much of a Link header is read, in bytes.
+// maxLink is the maximum number of bytes of a Link header that are read.
 const maxLink = 16 << 10
 
 // LinkTarget returns the target of the first link with a relation in Link header fields (RFC 8288, section 3),
@@ -79,9 +79,8 @@ func LinkAndParams(fields []string, relation string) (link, params string) {
 	return "", ""
 }
 
-// parseLinkParams parses a link's parameters up to the comma that ends them, and reports whether the link has
-// the relation. Only the first "rel" counts (RFC 8288, section 3.3). empty reports that the linked page has no
-// rows.
+// parseLinkParams parses a link's parameters up to the comma that ends them, and reports whether the link has the
+// relation. Only the first "rel" counts (RFC 8288, section 3.3). empty reports that the linked page has no rows.
 func parseLinkParams(s, relation string) (has, empty bool, params, rest string) {
 	seen := false
 	for {

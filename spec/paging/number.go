@@ -84,10 +84,10 @@ func (r *Rules) readPosition(a *Answer) (at, size int64, err error) {
 	return at, most, nil
 }
 
-// hasNext reports whether a page follows that of an answer, and otherwise returns why the list may still
-// continue. before is the number of rows on earlier pages, or -1 if not known. A statement of the upstream
-// decides. Without one, a list continues after a full page, and after any other page only the next page can
-// tell.
+// hasNext reports whether a page follows the page of an answer. If not, it returns why the list may still continue.
+// before is the number of rows on earlier pages, or -1 if it is not known. A statement of the upstream decides. Without
+// such a statement a list continues after a full page. After any other page only the next page can show whether it
+// does.
 func (r *Rules) hasNext(a *Answer, before, size int64) (on bool, end Step) {
 	if r.Next != "" {
 		if text, there := r.nextValue(a); there {
@@ -97,7 +97,7 @@ func (r *Rules) hasNext(a *Answer, before, size int64) (on bool, end Step) {
 	total := r.totalRows(a)
 	switch full := int64(a.Count) >= size; {
 	case total > 0 && before >= 0 && before+int64(a.Count) < total:
-		return true, Step{} // also if all rows of the page were left out
+		return true, Step{} // more rows follow, even if all rows of this page were left out
 	case a.Count == 0:
 		return false, Step{}
 	case r.Next == "" && (total == 0 || before < 0) && full:

@@ -27,7 +27,7 @@ func (offset) findNext(r *Rules, a *Answer) (Step, error) {
 	switch on, end := r.hasNext(a, at-int64(r.First), size); {
 	case !on:
 		return end, nil
-	case a.Count == 0: // the rows were left out after paging, so their number is not known
+	case a.Count == 0: // the upstream has left out rows after paging, so their number is not known
 		return r.stepTo(max(at+1, r.nextOffset(a))), nil
 	}
 	return r.stepTo(at + int64(a.Count)), nil
@@ -38,10 +38,10 @@ func (offset) findNext(r *Rules, a *Answer) (Step, error) {
 func (r *Rules) nextOffset(a *Answer) int64 {
 	text, _ := r.nextValue(a)
 	if _, raw, link := strings.Cut(text, "?"); link {
-		query, _ := understudy.ParseQuery(raw) // an invalid query has no such parameter
+		query, _ := understudy.ParseQuery(raw) // an invalid query counts as a query without such a parameter
 		text, _ = query.Get(r.Page)
 	}
-	n, _ := strconv.ParseInt(text, 10, 32) // 0 if it is not a number
+	n, _ := strconv.ParseInt(text, 10, 32) // a text that is not a number counts as 0
 	return n
 }
 

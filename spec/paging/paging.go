@@ -19,18 +19,19 @@ import (
 // Rules say how lists are split into pages. The yaml tags are the names in a spec file. After Check they never
 // change and are safe for concurrent use.
 type Rules struct {
-	Style   string   `yaml:"style"`        // name of a paging style
-	Next    string   `yaml:"next"`         // place of the link or token of the next page, or of a boolean for it (see Answer.valueAt)
-	More    string   `yaml:"more"`         // style token: place that says whether more pages exist
-	Total   string   `yaml:"total"`        // styles number and offset: place of the number of rows of all pages
-	Cursor  string   `yaml:"cursor"`       // query parameter of the last id, or of the token
-	Back    string   `yaml:"back"`         // style cursor: query parameter of the first id, for the page before
-	Size    string   `yaml:"size"`         // query parameter of the page size
-	Default int      `yaml:"default_size"` // page size that the upstream uses if the parameter is absent
-	Max     int      `yaml:"max_size"`     // largest page size that the upstream accepts
-	Page    string   `yaml:"page"`         // query parameter of the page number, or of the offset, which counts from First
+	Style string `yaml:"style"` // the name of a paging style
+	// The place of the link or token of the next page, or of a boolean that says whether it exists (see Answer.valueAt)
+	Next    string   `yaml:"next"`
+	More    string   `yaml:"more"`         // for style token: the place that says whether more pages exist
+	Total   string   `yaml:"total"`        // for styles number and offset: the place of the number of rows of all pages
+	Cursor  string   `yaml:"cursor"`       // the query parameter that takes the last id, or the token
+	Back    string   `yaml:"back"`         // for style cursor: the query parameter that takes the first id, to request the previous page
+	Size    string   `yaml:"size"`         // the query parameter with the page size
+	Default int      `yaml:"default_size"` // the page size that the upstream uses if the parameter is absent
+	Max     int      `yaml:"max_size"`     // the maximum page size that the upstream accepts
+	Page    string   `yaml:"page"`         // the query parameter with the page number or with the offset, which counts from First
 	First   int      `yaml:"first_page"`
-	Tokens  []string `yaml:"tokens"` // query parameters that lead away from the newest page
+	Tokens  []string `yaml:"tokens"` // the query parameters of requests for pages other than the newest page
 	// Template is a list answer as the upstream writes it, used for lists made from records. Token is the token
 	// of the page after a record. See docs/reference/specs.md.
 	Template string `yaml:"answer"`
@@ -39,13 +40,13 @@ type Rules struct {
 
 // Answer is an answer to a list request.
 type Answer struct {
-	Query  understudy.Query // query of the request
+	Query  understudy.Query // the query of the request
 	Header http.Header
 	Body   []byte
-	Doc    jsonspan.Value   // the whole Body
-	Next   jsonspan.Value   // the value of Body at Rules.Next, if it was already found
+	Doc    jsonspan.Value   // the outermost value of Body
+	Next   jsonspan.Value   // the value in Body at the place Rules.Next, if it was already found
 	Rows   []understudy.Row // the records of Body
-	Count  int              // number of rows, whether they are records or not
+	Count  int              // the number of rows, whether they are records or not
 }
 
 // inHeader begins the name of a place that is a header field of the answer.
@@ -65,11 +66,11 @@ func (r *Rules) nextValue(a *Answer) (text string, there bool) {
 // Step leads from a page to the next one, by Link or Param. If both are empty, the list ends. The end is proven
 // if Open is zero.
 type Step struct {
-	Link  string           // link as the upstream wrote it
-	Param understudy.Param // replaces all parameters that say where a page begins
+	Link  string           // the link as the upstream wrote it
+	Param understudy.Param // a parameter that replaces all parameters that say where a page begins
 	Open  understudy.OpenEnd
-	Total int64 // number of rows of all pages if the answer states it (understudy.Page.TotalRows)
-	Pages int64 // number of pages if the answer states it
+	Total int64 // the number of rows of all pages, if the answer states it (understudy.Page.TotalRows)
+	Pages int64 // the number of pages, if the answer states it
 	// Missing are the places Rules.Next and Rules.Total that the answer lacks, separated by a space. Only for
 	// styles that count, which continue without them.
 	Missing string
@@ -82,8 +83,7 @@ type style interface {
 	// checkTemplate checks the value that r.Template has at r.Next, if that is in the body. followed is the
 	// value if a next page exists, last the value on the last page.
 	checkTemplate(r *Rules, followed, last any) error
-	// findNext returns the step after an answer. The error says why the next page exists but cannot be
-	// requested.
+	// findNext returns the step after an answer. The error says why the next page exists but cannot be requested.
 	findNext(r *Rules, a *Answer) (Step, error)
 	// tokenParam returns the query parameter whose values have the form of r.Token, or "".
 	tokenParam(r *Rules) string
@@ -113,8 +113,7 @@ func (r *Rules) style() style {
 	return nil
 }
 
-// Check completes and checks the rules. Call it once, before any other method. The error begins with the wrong
-// key.
+// Check completes and checks the rules. Call it once, before any other method. The error begins with the wrong key.
 func (r *Rules) Check() error {
 	r.Style = cmp.Or(r.Style, "none")
 	style := r.style()

@@ -41,7 +41,7 @@ func (token) findNext(r *Rules, a *Answer) (Step, error) {
 		more, told = a.valueAt(r.More)
 	}
 	full, known := r.isFull(a)
-	contradicts := isToken(value) && full && known // the page is full and has a token although it says that no more pages exist
+	contradicts := isToken(value) && full && known // the upstream says that no more pages exist, but the page is full and has a token
 	switch {
 	case !told && there && !isToken(value) && r.canEcho(a):
 		return open(understudy.OpenUnseen, "the first page is full, and %s may be what was asked for", r.Next), nil

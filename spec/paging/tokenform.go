@@ -10,11 +10,11 @@ const (
 	ownBefore = "before~"
 )
 
-// TokenForm is how page tokens of a list name a record. After precedes its id in the token of the page after
-// it, Before in that of the page before it. Tail follows the id in both.
+// TokenForm is how page tokens of a list name a record. After precedes the record's id in the token for the page after
+// the record, Before in the token for the page before it. Tail follows the id in both tokens.
 type TokenForm struct {
 	After, Before, Tail string
-	OwnForm             bool // the spec gives no form, and the upstream does not know these tokens
+	OwnForm             bool // the spec gives no form, so the tokens have Understudy's own form, which the upstream does not know
 }
 
 // TokenForm returns the form of page tokens. The spec's form is used if ids have one part. In the token of the

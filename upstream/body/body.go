@@ -1,4 +1,4 @@
-// Body: reading a body completely or not at all, with no more memory than it needs.
+// This file reads a body completely or not at all, with no more memory than it needs.
 
 // Package body reads and decodes the bodies of answers, completely or not at all, within a memory quota.
 package body
@@ -20,13 +20,13 @@ import (
 // Reader reads the bodies of answers. It is safe for concurrent use.
 type Reader struct {
 	maxBytes int64     // maximum size of a body, in bytes
-	tooLarge error     // the error for a larger body
-	buffers  sync.Pool // reused values of type *bytes.Buffer
+	tooLarge error     // the error for a body that is larger than maxBytes
+	buffers  sync.Pool // reused buffers of type *bytes.Buffer
 	lengths  lengths
 	codings  codings
 }
 
-// NewReader creates a reader for bodies of at most most bytes. Its errors name the source whose limit that is.
+// NewReader creates a reader for bodies of at most most bytes. Its errors name the source to which the limit belongs.
 func NewReader(source string, most int64) *Reader {
 	return &Reader{
 		maxBytes: most, tooLarge: NewTooLarge(source, "max_body", most),
@@ -55,7 +55,7 @@ func (r *Reader) Read(resp *http.Response, body io.Reader, s *Quota, like string
 	if err != nil {
 		return nil, fmt.Errorf("the %sbody: %w", decoded.coding, ReplaceEOF(err))
 	}
-	// Data after an encoded stream, and a wrong Content-Length, are found only here.
+	// Data after the end of an encoded stream, and a wrong Content-Length, are found only here.
 	if _, err := io.Copy(io.Discard, wire); err != nil {
 		return nil, fmt.Errorf("the body: %w", ReplaceEOF(err))
 	}
@@ -77,7 +77,8 @@ func (s *Quota) open(wire io.Reader, coding string, last int64) (in io.Reader, e
 		if said := declaredLength(coding, packed); said > 0 && int64(len(packed)) == s.Length {
 			expected = said
 		}
-		s.fullyRead, in = true, io.MultiReader(bytes.NewReader(packed), broken{err}) // the decoder reports what is missing
+		// After the partial data the reader returns the error, and the decoder reports what is missing
+		s.fullyRead, in = true, io.MultiReader(bytes.NewReader(packed), broken{err})
 	case s.coded && expected == 0 && s.Length > 0:
 		expected = packedFactor * s.Length
 	}
@@ -85,7 +86,7 @@ func (s *Quota) open(wire io.Reader, coding string, last int64) (in io.Reader, e
 	return in, expected, s.reserveExpected(expected)
 }
 
-// broken is the end of a body that arrived only in part.
+// broken is a reader for the end of a body that was received only in part.
 type broken struct{ error }
 
 // Read returns the error, or io.EOF if there is none.
@@ -114,15 +115,15 @@ func declaredLength(coding string, packed []byte) int64 {
 	return 0
 }
 
-// maxKept is the size of the largest buffer that is reused, and of the first buffer for a body of unknown
-// length, in bytes.
+// maxKept is the maximum size in bytes of a buffer that is reused. It is also the size of the first buffer for a body
+// of unknown length.
 const maxKept = 1 << 20
 
-// maxBlock is the size of the largest block for a body of unknown length, in bytes.
+// maxBlock is the maximum size in bytes of a block for a body of unknown length.
 const maxBlock = 8 << 20
 
-// gather reads a complete body. expected is its probable length. A body that is not longer is read without
-// copying.
+// gather reads a complete body. expected is its probable length. If the body is not longer than expected, it is not
+// copied.
 func (r *Reader) gather(in io.Reader, expected int64) ([]byte, error) {
 	if expected > maxKept {
 		return readBlocks(nil, in, expected)
@@ -138,14 +139,14 @@ func (r *Reader) gather(in io.Reader, expected int64) ([]byte, error) {
 	return readBlocks(buf.Bytes(), in, 0)
 }
 
-// readBlocks reads the rest of a body after first, in blocks that are joined at the end. A buffer that doubles
-// would need three times the memory meanwhile.
+// readBlocks reads the rest of a body, of which first was already read, in blocks that are joined at the end. Doubling
+// a buffer instead would need three times the memory for a moment.
 func readBlocks(first []byte, in io.Reader, expected int64) ([]byte, error) {
 	all, total := [][]byte{first}, len(first)
 	for {
 		size := min(max(total/4, maxKept/4), maxBlock)
 		if total == 0 && expected > 0 {
-			size = int(expected) + 1 // room for one more byte, in which the end is detected
+			size = int(expected) + 1 // one more byte, so that the end of the body is detected
 		}
 		block, err := readBlock(make([]byte, 0, size), in)
 		all, total = append(all, block), total+len(block)
@@ -179,7 +180,7 @@ func (r *Reader) keep(buf *bytes.Buffer) {
 	}
 }
 
-// lengths has the length of the last body of each name, unless that body was light.
+// lengths remembers, for each name, the length of the last body, unless that body was light.
 type lengths struct {
 	mu sync.Mutex
 	of map[string]int64
@@ -229,7 +230,7 @@ func ReplaceEOF(err error) error {
 // ErrCut is the error for a body that ended before it was complete.
 var ErrCut = errors.New("it was cut")
 
-// bounded returns the error over instead of more than left bytes.
+// bounded is a reader that returns the error over if the data has more than left bytes.
 type bounded struct {
 	in   io.Reader
 	left int64

@@ -1,4 +1,4 @@
-// Decode: the content encodings of upstream's answers.
+// This file decodes the content encodings of the upstream's answers.
 
 package body
 
@@ -24,13 +24,13 @@ import (
 // not requested.
 const AcceptEncoding = "zstd, gzip, br"
 
-// zstdWindow is the largest window of a zstd stream over HTTP, in bytes (RFC 9659, section 3).
+// zstdWindow is the maximum window in bytes of a zstd stream over HTTP (RFC 9659, section 3).
 const zstdWindow = 8 << 20
 
 // codings keeps decoders for reuse. It is safe for concurrent use.
 type codings struct{ gzip, zstd, brotli sync.Pool }
 
-// decoder decodes one body. done returns the decoder for reuse; it must not be used afterwards.
+// decoder decodes one body. done makes the decoder available for another body, so it must not be used afterwards.
 type decoder struct {
 	io.Reader
 	coding string // the name of the encoding in errors, such as "gzip "; "" if the body is not encoded
@@ -88,8 +88,7 @@ func (c *codings) openGzip(in io.Reader) (*gzip.Reader, error) {
 	return gzip.NewReader(in)
 }
 
-// openZstd returns a zstd decoder. It decodes in the goroutine that reads, so that no other goroutine must be
-// ended.
+// openZstd returns a zstd decoder. It decodes in the goroutine that reads, so that no other goroutine must be ended.
 func (c *codings) openZstd(in io.Reader) (*zstd.Decoder, error) {
 	if z, ok := c.zstd.Get().(*zstd.Decoder); ok {
 		return z, z.Reset(in)

@@ -1,4 +1,4 @@
-// Memory quota: the memory of a body, reserved before the body is read or while it grows.
+// This file reserves memory for a body, before the body is read or while it grows.
 
 package body
 
@@ -11,15 +11,15 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// light is the size below which the memory of a body is not reserved, in bytes.
+// light is the size in bytes below which no memory is reserved for a body.
 const light = 128 << 10
 
 // ParkTime is how long a body that waits for memory stays in the socket. After that the fetch fails: servers
 // and load balancers close a connection after a minute without data.
 const ParkTime = 45 * time.Second
 
-// parkAfter is how long a fetch waits for memory before it frees its slot of the budget. Upstream has answered,
-// so other requests may be sent.
+// parkAfter is how long a fetch waits for memory before it gives back its slot of the budget. The upstream has already
+// answered, so other requests may be sent.
 const parkAfter = 10 * time.Millisecond
 
 // packedFactor is the assumed ratio of decoded to compressed length, for a body whose name has no history.
@@ -36,9 +36,9 @@ const packedFactor = 4
 type Quota struct {
 	Ctx    context.Context
 	Weigh  func(context.Context, int64) error
-	Pause  func() (resume func()) // stops the time limits of the request
-	Park   func()                 // frees the slot in the request budget; may be nil
-	Length int64                  // upstream's Content-Length; -1 if unknown
+	Pause  func() (resume func()) // stops the time limits of the request until resume is called
+	Park   func()                 // gives back the slot in the request budget; may be nil
+	Length int64                  // the upstream's Content-Length, or -1 if it is unknown
 	Max    int64                  // the maximum length of a body, in bytes
 
 	coded         bool
@@ -84,7 +84,7 @@ func (s *Quota) reserveExpected(bytes int64) error {
 	return s.reserve(min(bytes, s.Max))
 }
 
-// grantedLength returns the length for which a body gets memory at once. So a wrong Content-Length costs no
+// grantedLength returns the length for which a body gets memory at once. A wrong Content-Length therefore allocates no
 // memory that was not reserved.
 func (s *Quota) grantedLength() int64 {
 	return max(s.reservedBytes, light)
@@ -93,7 +93,7 @@ func (s *Quota) grantedLength() int64 {
 // guess returns the probable length of a body that is longer than expected.
 func (s *Quota) guess() int64 {
 	if s.coded && s.Length > 0 && s.read > 0 && s.read < s.Length {
-		// A decoder reads ahead, so read is more than the decoded part needs.
+		// A decoder reads ahead, so read also counts bytes that are not decoded yet.
 		return max(int64(float64(s.grown)*float64(s.Length)/float64(s.read)*1.1), s.grown+light)
 	}
 	return 2 * s.grown
@@ -139,8 +139,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Room is the memory of one body within the memory for all bodies. A body that does not fit waits, so that a
-// few compressed bodies cannot take all memory at once. It is for one goroutine, and for fetches without Weigh.
+// Room is the memory of one body within the memory for all bodies. A body that does not fit waits, so that a few
+// compressed bodies cannot take all memory at once. It is used by one goroutine, for a fetch without Reserve.
 type Room struct {
 	All  *semaphore.Weighted
 	load *semaphore.Load

@@ -1,4 +1,4 @@
-// Allowance: how many requests upstream says that it still accepts.
+// This file reads from an answer how many more requests the upstream accepts.
 
 package throttle
 
@@ -11,20 +11,20 @@ import (
 	"understudy"
 )
 
-// Allowance is what an answer says about the requests that upstream still accepts.
+// Allowance is what an answer reports about the requests that the upstream still accepts.
 type Allowance struct {
-	LimitName string        // name of the limit, if upstream has several
-	Limit     int64         // requests in the whole window; 0 if unknown
-	Remaining int64         // requests left until the window ends
-	Reset     time.Duration // time until the window ends; 0 if it ends now or that is unknown
-	Named     bool          // whether it was read from the requested Fields
+	LimitName string        // the name of the limit, if the upstream has several limits
+	Limit     int64         // the number of requests that a complete window allows, or 0 if unknown
+	Remaining int64         // the number of requests that are left until the window ends
+	Reset     time.Duration // the time until the window ends; 0 if it ends now or if that is unknown
+	Named     bool          // whether the allowance was read from the header fields in Fields
 }
 
-// maxReset is the longest remaining time of a window that is believed.
+// maxReset is the maximum remaining time of a window that is accepted as true.
 const maxReset = 31 * 24 * time.Hour
 
-// Fields are the canonical names of the header fields with an Allowance. Resource is the field with the name of
-// one of several limits, as GitHub's core and search.
+// Fields are the canonical names of the header fields that report an Allowance. Resource is the field with the name of
+// the limit if the API has several, such as GitHub's core and search.
 type Fields struct{ Limit, Remaining, Reset, Resource string }
 
 // Read finds an allowance in an answer's header: in the fields f, in RateLimit and RateLimit-Policy (IETF draft
@@ -79,8 +79,8 @@ func leadingNumber(text string) (int64, bool) {
 	return number, err == nil
 }
 
-// A number from epochMillis on is milliseconds since 1970, from epochSeconds on seconds since 1970. A lower
-// number is seconds from now.
+// The minimum numbers that mean a point in time. From epochMillis on a number is milliseconds since 1970, from
+// epochSeconds on seconds since 1970. A lower number is seconds from now.
 const (
 	epochSeconds = 5e8
 	epochMillis  = 1e12
@@ -117,7 +117,7 @@ func readReset(text string, at time.Time) time.Duration {
 // readRateLimit reads the RateLimit field, which has items like "name";r=50;t=30, separated by commas, or
 // limit=100, remaining=50, reset=30 of an earlier draft. The policy has the limits (q) under the same names.
 func readRateLimit(text, policy string) (a Allowance, ok bool) {
-	const most = 16 // number of limits that are read
+	const most = 16 // the maximum number of limits that are read
 	whole := map[string]int64{}
 	for i, item := range strings.SplitN(policy, ",", most+1) {
 		name, params := readItem(item)

@@ -1,4 +1,4 @@
-// Circuit breaker: whether requests may be sent to an upstream that failed.
+// This file decides whether requests may be sent to an upstream that has failed.
 
 package throttle
 
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	KeyPause  = time.Second      // a key's wait after a failed fetch
-	DownAfter = 5                // number of different keys that fail in a row until a source counts as down
-	TriesDown = 10               // number of tries that fail in a row until a source counts as down, whatever the keys
-	ProbeMin  = time.Second      // time until the first probe, and until the next one after an abandoned probe
-	probeMax  = 60 * time.Second // longest time between probes
-	maxPauses = 1024             // keys whose pause is remembered
+	KeyPause  = time.Second      // how long a key waits after a fetch of it has failed
+	DownAfter = 5                // the number of different keys that must fail in a row before a source counts as down
+	TriesDown = 10               // the number of tries that must fail in a row before a source counts as down, whatever their keys
+	ProbeMin  = time.Second      // the time until the first probe, and until the next probe after an abandoned one
+	probeMax  = 60 * time.Second // the maximum time between two probes
+	maxPauses = 1024             // the maximum number of keys whose pause is remembered
 )
 
 // Breaker records how upstream failed and decides whether requests are sent:
@@ -37,7 +37,7 @@ type Breaker struct {
 
 	mu        sync.Mutex
 	changed   chan struct{}    // closed and replaced whenever a waiting request should check again
-	pauses    map[string]pause // pauses by key
+	pauses    map[string]pause // the pause of each key that failed
 	recent    recent
 	condition condition
 	probes    probes
@@ -57,12 +57,12 @@ func NewBreaker(o Options) *Breaker {
 type Admission struct {
 	Probe   bool
 	Err     *understudy.UpstreamError
-	Until   time.Time // zero if the request must wait for another request's probe
+	Until   time.Time // when the request may ask again; zero if it must wait for another request's probe
 	Changed <-chan struct{}
 }
 
-// Admit decides whether a request may be sent that counts for one of upstream's limits. A request for which a
-// reader waits may be the probe.
+// Admit decides whether a request may be sent. limit is the upstream's limit for which the request counts. If waiting
+// is set, a reader waits for the request, so it may be sent as the probe.
 func (g *Breaker) Admit(key, limit string, waiting bool) Admission {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +182,7 @@ func (g *Breaker) RecordFailure(key string, e *understudy.UpstreamError, probe b
 			g.limitToProbes(understudy.FailCredential, now)
 			g.condition.narrow = false
 		} else {
-			g.condition.shut = understudy.FailNone // upstream answers; perhaps only this path is forbidden
+			g.condition.shut = understudy.FailNone // the upstream answers; perhaps only this path is forbidden
 			g.markUnwell(understudy.FailCredential, now)
 		}
 	}
@@ -234,12 +234,12 @@ func (g *Breaker) markUnwell(why understudy.Failure, now time.Time) {
 	g.log.Warn("upstream is unwell", "state", why.String(), "why", g.recent.last.Error())
 }
 
-// Pause records a fetch that failed finally; its key must wait.
+// Pause records a fetch that has failed after all its tries. Its key must then wait.
 func (g *Breaker) Pause(key string, e *understudy.UpstreamError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	for k := range g.pauses { // delete any pause, because a pause saves upstream only a second
+	for k := range g.pauses { // delete any pause, because each saves the upstream only a second of requests
 		if len(g.pauses) < maxPauses {
 			break
 		}

@@ -1,4 +1,4 @@
-// Bucket and slots: the requests a second, and the requests at the same time.
+// This file limits the requests a second and the requests at the same time.
 
 package throttle
 
@@ -9,32 +9,32 @@ import (
 
 // bucket is a token bucket. A request takes one token.
 type bucket struct {
-	rate   float64 // tokens a second
-	burst  float64 // maximum number of tokens
+	rate   float64 // the number of tokens that are added a second
+	burst  float64 // the maximum number of tokens in the bucket
 	tokens float64
-	checks float64 // tokens for requests of reason Check, at most 1
+	checks float64 // the tokens for requests of ReasonCheck, at most 1
 }
 
-// pass adds the tokens for a time that has passed.
+// pass adds the tokens for the time d that has passed.
 func (b *bucket) pass(d time.Duration) {
 	b.tokens = min(b.burst, b.tokens+d.Seconds()*b.rate)
 	b.checks = min(1, b.checks+d.Seconds()*b.rate*checkShare)
 }
 
-// checkShare is the part of the rate that requests of reason Check may use.
+// checkShare is the part of the rate that requests of ReasonCheck may use.
 const checkShare = 0.01
 
-// slots limit the requests at the same time. total is the limit in the settings. Fewer are used if upstream
-// refuses more, or does not answer more of them in a second (see knee).
+// slots limit the requests at the same time. total is the limit in the settings. Fewer slots are used if the upstream
+// refuses more requests, or does not answer more of them in a second (see knee).
 type slots struct {
 	total       int
-	free        int           // less than zero after total was reduced, until enough slots are released
-	busyTime    time.Duration // sum of the times that all slots were in use since the last release
-	averageHold time.Duration // how long one slot is in use: the moving average of busyTime
+	free        int           // the number of free slots; below zero after total was reduced, until enough slots are released
+	busyTime    time.Duration // the sum of the times for which slots were in use since the last release
+	averageHold time.Duration // how long one slot is in use: a moving average of busyTime
 	knee        knee
 }
 
-// pass adds a time to the slots in use.
+// pass adds the time d to the slots in use.
 func (s *slots) pass(d time.Duration) { s.busyTime += d * time.Duration(max(0, s.usedCount())) }
 
 // release takes a slot back.
@@ -46,7 +46,7 @@ func (s *slots) release() { // release frees a slot.
 
 func (s *slots) usedCount() int { return s.total - s.free }
 
-// bestLimit returns the best known number of slots.
+// bestLimit returns the number of slots that is best as far as known.
 func (s *slots) bestLimit() int { return s.knee.bestLimit(s.total) }
 
 // currentLimit returns the number of slots that may be in use now. It differs from bestLimit only during a trial.
@@ -78,25 +78,26 @@ func (s *slots) endIdleTrial(now time.Time) {
 type Sort struct {
 	Method string
 	Place  string // the path template of the requests
-	Size   int    // approximate size of the answer
+	Size   int    // the approximate size of the answer
 }
 
-// Observation is what one request shows about how many requests upstream serves at the same time.
+// Observation is what one request shows about how many requests the upstream can serve at the same time.
 type Observation struct {
 	Sort    Sort
 	Began   time.Time
-	Took    time.Duration // time until upstream answered; 0 if the answer says nothing about upstream's speed
+	Took    time.Duration // the time until the upstream answered, or 0 if the answer says nothing about the upstream's speed
 	Lost    bool          // whether there was no answer, so that the request ended after Took
-	Refused bool          // whether upstream refused it because there were too many
-	Counted int64         // number of simultaneous requests that upstream counted, with this one; 0 if unknown
+	Refused bool          // whether the upstream refused the request because there were too many
+	Counted int64         // the number of simultaneous requests that the upstream counted, including this request; 0 if unknown
 }
 
 // refusalFactor is the factor by which the slots are reduced after upstream refused a request.
 const refusalFactor = 0.75
 
-// addRefusal records that upstream refused a request because there were too many. Of requests that ran together, only one
-// refusal counts: multiplicative decrease (D. Chiu, R. Jain, 1989). A refusal during a trial of more slots only ends the
-// trial. If upstream says how many requests it counted, and all of them are ours, the limit becomes that number less one.
+// addRefusal records that the upstream refused a request because there were too many. If several requests that ran
+// together are refused, only one refusal counts: multiplicative decrease (D. Chiu, R. Jain, 1989). A refusal during a
+// trial of more slots only ends the trial. If the upstream says how many requests it counted, and all of them are this
+// server's, the limit becomes that number less one.
 func (s *slots) addRefusal(o Observation, now time.Time) {
 	k := &s.knee
 	if more := s.currentLimit() > s.bestLimit(); o.Began.Before(k.since) || !more && o.Began.Equal(k.since) {

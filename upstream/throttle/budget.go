@@ -1,4 +1,4 @@
-// Budget: how many requests may be sent, and in which order.
+// This file decides how many requests may be sent, and in which order.
 
 package throttle
 
@@ -26,24 +26,24 @@ import (
 // caller leaves before its turn.
 type Budget struct {
 	now          func() time.Time
-	prefetchWait time.Duration // how long a Prefetch may wait
+	prefetchWait time.Duration // the maximum time that a request of ReasonPrefetch may wait
 
 	mu      sync.Mutex
-	at      time.Time // time of the last update of bucket, reserve and slots
+	at      time.Time // when bucket, reserve and slots were last updated
 	bucket  bucket
 	reserve reserve
 	slots   slots
 	shares  shares
 	queues  queues
-	timer   *time.Timer // set while requests wait for tokens
+	timer   *time.Timer // wakes the budget when tokens arrive; set while requests wait for tokens
 	closed  bool
 	counts  Queue // only the fields Refused and Longest
 }
 
 // queues are the waiting requests, in one queue for each reason.
 type queues struct {
-	limit    int // maximum number of requests in all queues
-	count    int // number of requests in all queues
+	limit    int // the maximum number of requests in all queues
+	count    int // the number of requests in all queues
 	byReason [request.ReasonCount]classQueue
 }
 
@@ -51,10 +51,10 @@ type queues struct {
 type Claim struct {
 	Reason    request.Reason
 	Flow      uint64
-	LimitName string          // name of the limit of upstream that the request counts for, if upstream has several
-	MaxWait   time.Duration   // longest wait as Waiting; 0 if only the context limits it
+	LimitName string          // the name of the upstream's limit for which the request counts, if the upstream has several
+	MaxWait   time.Duration   // the maximum wait of a request of ReasonWaiting; 0 if only the context limits it
 	LeavesAt  time.Time       // when the caller leaves; zero if unknown
-	Promote   <-chan struct{} // when it is closed, the reason becomes Waiting
+	Promote   <-chan struct{} // a channel that is closed when the reason becomes ReasonWaiting
 }
 
 // waiter is a request in a queue.
@@ -141,7 +141,7 @@ func (b *Budget) waitTimer(p *waiter) *time.Timer {
 	case p.claim.Reason == request.ReasonPrefetch:
 		return time.NewTimer(b.prefetchWait)
 	case p.claim.Reason == request.ReasonWaiting && p.claim.MaxWait > 0:
-		return time.NewTimer(p.claim.MaxWait - p.claim.MaxWait/50) // shorter by 2 %, because timers fire late on a busy machine
+		return time.NewTimer(p.claim.MaxWait - p.claim.MaxWait/50) // 2 % shorter, because timers fire late on a busy machine
 	}
 	return nil
 }
@@ -195,9 +195,9 @@ func (b *Budget) checkTurn(p *waiter) error {
 	}
 	ahead := b.queues.byReason[p.claim.Reason].countAhead(p)
 	if ahead < 0 {
-		return nil // p has been granted
+		return nil // the request of p was already granted
 	}
-	// A turn in the last 4 % of the patience would come just when the caller leaves.
+	// If the turn came in the last 4 % of the time, the caller would leave just then.
 	if wait := b.wait(ahead); wait > patience-patience/25 {
 		return &QueueError{After: max(MinRetry, wait-patience)}
 	}
@@ -211,7 +211,8 @@ func (b *Budget) wait(ahead int) time.Duration {
 		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
 	}
 	if lacking := ahead + 1 - b.slots.availableCount(); lacking > 0 {
-		// A stalled upstream releases no slot; then busyTime grows. A trial of fewer slots is short, so bestLimit counts.
+		// A stalled upstream releases no slot, and then busyTime grows. A trial of fewer slots is short, so bestLimit is
+		// used.
 		found := time.Duration(b.slots.bestLimit())
 		hold := max(b.slots.averageHold, b.slots.busyTime/found)
 		wait = max(wait, hold*time.Duration(lacking)/found)
@@ -246,7 +247,8 @@ func (b *Budget) Release() {
 	b.grant()
 }
 
-// Refund gives slot and token of a request back that was not sent. The claim's Reason must be the one that Take returned.
+// Refund gives back the slot and the token of a request that was not sent. The claim's Reason must be the reason that
+// Take returned.
 func (b *Budget) Refund(c Claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 
 // classQueue is a queue in which flows take turns. The requests of one flow are sent in the order of their arrival.
 type classQueue struct {
-	flows []*flow // the first flow is next, and then moves to the end
+	flows []*flow // the flows in turn: the first flow is next, and then moves to the end
 	count int
 }
 
-// flow has the waiting requests with one tag. It is in the queue as long as it has any.
+// flow is the waiting requests with the same tag. It is in the queue as long as it has requests.
 type flow struct {
 	id      flowTag
 	waiters []*waiter
@@ -98,7 +98,7 @@ func (l *classQueue) countAhead(p *waiter) int {
 		case t == mine:
 			n += rounds
 			passed = true
-		case passed: // mine is before them in every round
+		case passed: // in every round, the flow of p comes before this flow
 			n += min(len(t.waiters), rounds)
 		default:
 			n += min(len(t.waiters), rounds+1)
@@ -107,7 +107,7 @@ func (l *classQueue) countAhead(p *waiter) int {
 	return n
 }
 
-// oldest returns since when the oldest request has waited, or zero if the queue is empty.
+// oldest returns since when the oldest request has waited, or the zero time if the queue is empty.
 func (l *classQueue) oldest() (since time.Time) {
 	for _, t := range l.flows {
 		if first := t.waiters[0].since; since.IsZero() || first.Before(since) {

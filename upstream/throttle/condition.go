@@ -1,4 +1,4 @@
-// Condition: what the breaker knows about upstream.
+// This file keeps what the breaker knows about the upstream.
 
 package throttle
 
@@ -38,26 +38,26 @@ type pause struct {
 	err   *understudy.UpstreamError
 }
 
-// recent is how tries ended since the last good answer.
+// recent is how tries have ended since the last good answer.
 type recent struct {
-	answered bool                      // whether upstream ever gave a good answer
-	fails    int                       // number of failed tries
-	keys     map[string]struct{}       // keys that failed, at most DownAfter
+	answered bool                      // whether the upstream has ever given a good answer
+	fails    int                       // the number of failed tries
+	keys     map[string]struct{}       // the different keys that failed, at most DownAfter
 	last     *understudy.UpstreamError // the last failure, without its page
 }
 
 // condition is the state that follows from recent.
 type condition struct {
-	shut   understudy.Failure // FailNone, FailDown or FailCredential
-	narrow bool               // whether only few keys failed, so that perhaps only these keys fail
-	unwell understudy.Failure // same values as shut; not FailNone while shut is not FailNone
-	since  time.Time          // when the state shown to people began
+	shut   understudy.Failure // why only probes are sent: FailDown or FailCredential, or FailNone if requests are sent
+	narrow bool               // whether only few keys have failed, so that perhaps only these keys fail
+	unwell understudy.Failure // why people see the source as failing, with the same values as shut; set whenever shut is set
+	since  time.Time          // when the state that people see began
 }
 
 // probes are the state of the requests that find out whether upstream works again.
 type probes struct {
-	failed  int       // number of probes since upstream became unwell
-	next    time.Time // when the next one is due
+	failed  int       // the number of probes sent since the upstream began to fail
+	next    time.Time // when the next probe is due
 	running bool      // whether a probe is running
 }
 
@@ -75,13 +75,13 @@ func (p *probes) restart(now time.Time) {
 	p.schedule(now)
 }
 
-// hold is a wait that upstream asked for.
+// hold is a wait that the upstream asked for.
 type hold struct {
 	until time.Time
-	by    *understudy.UpstreamError // the answer that asked for it
+	by    *understudy.UpstreamError // the answer in which the upstream asked for the wait
 }
 
-// holds are the waits by the name of upstream's limit. The wait of "" applies to every request.
+// holds are the waits that the upstream asked for, by the name of its limit. The wait of "" applies to every request.
 type holds map[string]hold
 
 // get returns the wait of a request that counts for a limit.

@@ -1,4 +1,4 @@
-// Counts: what was sent, for whom, and how long the answers took.
+// This file counts what was sent and for whom, and measures how long the answers took.
 
 package throttle
 
@@ -14,15 +14,15 @@ import (
 type Counts struct {
 	mu    sync.Mutex
 	stats request.SentCounts
-	spent [request.SpendingRetention / request.SpendingStep]span // ring buffer by time
+	spent [request.SpendingRetention / request.SpendingStep]span // the last spans of time, as a ring buffer
 	took  [120]time.Duration
-	n     int // number of answers so far
+	n     int // the number of answers so far
 }
 
-// span is what was sent in a span of time.
+// span is what was sent in one period of time.
 type span struct {
 	spending request.Spending
-	flows    map[uint64]int64 // requests of reason Waiting by flow; 0 stands for all other flows
+	flows    map[uint64]int64 // the number of requests of ReasonWaiting by flow; 0 stands for all other flows
 }
 
 // maxFlows is the maximum number of flows of a span. Beyond it, the flow with the fewest requests is counted as "others".
@@ -102,7 +102,7 @@ func (c *Counts) AddRetry(r request.Reason) {
 	c.stats.Retries[r]++
 }
 
-// AddHedge counts a request that was sent beside a late one.
+// AddHedge counts a request that was sent while the first request was late.
 func (c *Counts) AddHedge(r request.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// LateError is the error of a deadline that passed.
+// LateError is the error of a deadline that has passed.
 type LateError struct {
 	What  string
 	After time.Duration
-	Total bool // whether data arrived, but not all of it
+	Total bool // whether some data arrived in time, but not all of it
 }
 
-// Error returns what did not happen, and in which time.
+// Error returns what did not happen, and within which time.
 func (e *LateError) Error() string { return fmt.Sprintf("%s within %v", e.What, e.After) }
 
-// Deadline ends a request with a cause unless it is set again in time.
+// Deadline cancels a request with a cause, unless it is reset in time.
 type Deadline struct {
 	cause atomic.Pointer[LateError]
 	timer *time.Timer
@@ -34,10 +34,10 @@ func NewDeadline(cancel context.CancelCauseFunc, cause *LateError, after time.Du
 	return a
 }
 
-// Reset starts the time anew.
+// Reset makes the deadline begin again.
 func (a *Deadline) Reset(after time.Duration) { a.timer.Reset(after) }
 
-// ResetCause starts the time anew with another cause.
+// ResetCause makes the deadline begin again with another cause.
 func (a *Deadline) ResetCause(cause *LateError, after time.Duration) {
 	a.cause.Store(cause)
 	a.timer.Reset(after)
@@ -46,7 +46,7 @@ func (a *Deadline) ResetCause(cause *LateError, after time.Duration) {
 // Stop stops the deadline. Reset and ResetCause start it again.
 func (a *Deadline) Stop() { a.timer.Stop() }
 
-// FindCause returns why a request ended: the deadline that passed, or err.
+// FindCause returns why a request ended: the deadline that has passed, or err.
 func FindCause(ctx context.Context, err error) error {
 	var late *LateError
 	if errors.As(context.Cause(ctx), &late) {

@@ -1,4 +1,4 @@
-// Granting: which request is sent next when the budget allows one.
+// This file chooses the request that is sent next when the budget allows one more.
 
 package throttle
 
@@ -60,15 +60,15 @@ func (b *Budget) grant() {
 			continue
 		}
 		if r == request.ReasonWaiting {
-			break // no other reason goes before a waiting reader
+			break // no request of another reason may overtake a waiting reader
 		}
 	}
 	b.slots.endIdleTrial(b.at)
 	b.wake(next)
 }
 
-// chooseFlow puts a flow first whose next request upstream's own limit allows now, and returns 0. If there is
-// none, it returns the time until one is allowed.
+// chooseFlow finds a flow whose next request the upstream's own limit allows now. It moves that flow to the front and
+// returns 0. If there is none, it returns the time until a request is allowed.
 func (b *Budget) chooseFlow(r request.Reason) time.Duration {
 	least := time.Duration(-1)
 	for i, t := range b.queues.byReason[r].flows {
@@ -104,7 +104,7 @@ func (b *Budget) TryTake(c Claim) bool {
 	return true
 }
 
-// send takes a slot and a token, and counts the request in upstream's own limit.
+// send takes a slot and a token for a request, and counts the request for the upstream's own limit.
 func (b *Budget) send(c Claim) {
 	b.slots.free--
 	b.bucket.tokens--
@@ -125,8 +125,8 @@ func (b *Budget) pass(now time.Time) {
 	b.reserve.update(now, b.bucket)
 }
 
-// waitTime returns the time until there are enough tokens for a request of the reason: 0 if there are, -1 if
-// slots are missing.
+// waitTime returns the time until there are enough tokens for a request of the given reason. It returns 0 if there are
+// enough, and -1 if slots are missing.
 func (b *Budget) waitTime(r request.Reason) time.Duration {
 	share, reserve := 0.25, b.reserve.tokens
 	switch r {
@@ -138,7 +138,7 @@ func (b *Budget) waitTime(r request.Reason) time.Duration {
 	if need := max(1, share*float64(b.slots.currentLimit())); float64(b.slots.availableCount()) < need {
 		return -1
 	}
-	// A hair less than a token counts as a token, because sums of fractions fall short.
+	// Slightly less than a token counts as a token, because sums of fractions are not exact.
 	const hair = 1e-6
 	wait := (min(b.bucket.burst, 1+reserve) - hair - b.bucket.tokens) / b.bucket.rate
 	if r == request.ReasonCheck {

@@ -1,4 +1,4 @@
-// Knee: how many requests at the same time upstream serves best, judged by how long its answers take.
+// This file finds how many requests at the same time the upstream serves best, from the time that its answers take.
 
 package throttle
 
@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	minTrialAnswers = 16   // smallest number of answers of a trial
-	maxTrialAnswers = 320  // largest number of answers of a trial
-	sureErrors      = 2.5  // a trial ends early when its result is that many standard errors away from the threshold
-	waitThreshold   = 0.7  // share of a change of the slots that becomes waiting; from this share on, fewer slots are better
-	minFollowed     = 0.5  // smallest share of a change of the slots that the running requests must have followed
-	meanWindow      = 512  // number of answers in the mean for the current number of slots
+	minTrialAnswers = 16   // the minimum number of answers of a trial
+	maxTrialAnswers = 320  // the maximum number of answers of a trial
+	sureErrors      = 2.5  // a trial ends early when its result is this many standard errors away from the threshold
+	waitThreshold   = 0.7  // the share of a change of the slots that becomes waiting; from this share on, fewer slots are better
+	minFollowed     = 0.5  // the minimum share of a change of the slots that the running requests must have followed
+	meanWindow      = 512  // the number of answers in the mean for the current number of slots
 	shortWindow     = 16   // number of answers after which a change of the answer time is noticed; the moving mean covers twice as many
-	minShift        = 1.25 // smallest factor by which answers must become slower or faster to count as a change
-	shiftErrors     = 4    // number of standard errors by which they must change, too
-	// after a change of the answer time, the next trial starts after that many times the last trial's answers:
-	// latency may vary by itself
+	minShift        = 1.25 // the minimum factor by which answers must become slower or faster to count as a change
+	shiftErrors     = 4    // the number of standard errors by which answer times must also change to count as a change
+	// the pause after a change of the answer time, as a multiple of the last trial's answers, because latency may vary by
+	// itself
 	pauseFactor    = 8
-	maxCalm        = 2 // maximum doublings of the pause between trials that change nothing
-	maxCalmAtTotal = 5 // the same while all slots of the settings are in use, because then a trial costs most
+	maxCalm        = 2 // the maximum number of times that the pause between trials doubles while they change nothing
+	maxCalmAtTotal = 5 // the same maximum while all slots of the settings are in use, because then a trial costs most
 )
 
 // steps are the factors by which a trial changes the number of slots. A larger factor needs fewer answers for a result.
@@ -46,41 +46,41 @@ var steps = [...]float64{1.5, 2, 4}
 // Waited is the change of latency divided by the change of running requests, both as logarithms. Latency is
 // measured relative to the usual time of the same sort of answer, at most four times that time.
 type knee struct {
-	best     float64   // best number of slots so far; 0 if as many as the settings allow
+	best     float64   // the best number of slots so far; 0 if as many as the settings allow
 	since    time.Time // when the number of slots last changed
-	skip     int       // number of later answers that are ignored, because of requests sent together the fast ones return first
+	skip     int       // the number of next answers to ignore, because the fast answers of requests sent together return first
 	paces    paces
 	baseline baseline
 	trial    trial
 
 	// The last number of slots that was too many:
 	over    int
-	slower  float64 // how many times longer answers took than with the best number
-	refused bool    // whether upstream refused requests
+	slower  float64 // the factor by which answers took longer than with the best number
+	refused bool    // whether the upstream refused requests with that number
 }
 
 // answerSample is the result of one answer.
 type answerSample struct {
-	ratio float64 // answer time divided by the usual time of its sort
-	used  float64 // requests that were running when the answer arrived
+	ratio float64 // the answer time divided by the usual time of its sort
+	used  float64 // the number of requests that were running when the answer arrived
 }
 
-// baseline has the answers with the current number of slots, outside trials.
+// baseline is about the answers with the current number of slots, outside trials.
 type baseline struct {
 	measure measure
-	recent  float64 // moving mean of the ratio of the last answers
-	count   int     // answers since the last trial
-	pause   int     // answers until the next trial
-	calm    int     // number of trials in a row that clearly changed nothing
+	recent  float64 // the moving mean of the ratio of the last answers
+	count   int     // the number of answers since the last trial
+	pause   int     // the number of answers until the next trial
+	calm    int     // the number of consecutive trials that clearly changed nothing
 }
 
 // trial is the state of a trial with another number of slots.
 type trial struct {
-	limit   int  // slots of the trial; 0 if no trial runs
-	up      bool // whether the trial, or the next one if none runs, uses more slots
+	limit   int  // the number of slots in the trial, or 0 if no trial is running
+	up      bool // whether the current or the next trial uses more slots, not fewer
 	step    int  // the index of the current step in steps
-	useless int  // number of answers that showed nothing
-	cost    int  // number of answers
+	useless int  // the number of answers in the trial that showed nothing
+	cost    int  // the number of answers in the trial
 	measure measure
 }
 

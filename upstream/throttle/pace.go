@@ -1,14 +1,14 @@
-// Pace: how long answers take compared with answers of the same sort.
+// This file compares how long answers take with how long answers of the same sort usually take.
 
 package throttle
 
 import "math"
 
-// measure has the statistics of some answers.
+// measure is the statistics of some answers.
 type measure struct {
-	n, sum, squares float64 // number, sum and sum of squares of the answers' ratios
-	pairs, last     float64 // sum of the products of each ratio with the one before, and the last ratio
-	used            float64 // sum of the requests that were running
+	n, sum, squares float64 // the number of answers, and the sum and the sum of squares of their ratios
+	pairs, last     float64 // the sum of the products of each ratio with the previous one, and the last ratio
+	used            float64 // the sum of the numbers of requests that were running
 }
 
 // add counts an answer. kept is the factor by which the older answers are weighted.
@@ -43,9 +43,9 @@ func (m *measure) variance() float64 {
 }
 
 const (
-	maxRatio       = 4.0 // larger ratios to the usual time count as this ratio
-	maxSorts       = 256 // maximum number of sorts that are kept apart
-	minSortAnswers = 4   // answers of a sort before the sort counts
+	maxRatio       = 4.0 // a larger ratio of an answer time to the usual time counts as this ratio
+	maxSorts       = 256 // the maximum number of sorts with usual times of their own
+	minSortAnswers = 4   // the minimum number of answers of a sort before its usual time counts
 )
 
 // paces are the usual times of the answers with the current number of slots, by sort.
@@ -75,7 +75,7 @@ func (p *paces) ratio(o Observation, follow bool) (ratio float64, known bool) {
 		if !follow || o.Lost {
 			return 0, false
 		}
-		for other := range *p { // delete any sort; it is learned again
+		for other := range *p { // delete any sort, because its usual time is learned again
 			if len(*p) < maxSorts {
 				break
 			}

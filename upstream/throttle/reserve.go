@@ -1,4 +1,4 @@
-// Reserve: the tokens that requests without a reader leave to readers, computed from the recent readers.
+// This file computes how many tokens requests without a reader leave to readers, from the recent readers.
 
 package throttle
 
@@ -10,16 +10,18 @@ import (
 )
 
 const (
-	emptyChance = 0.05 // accepted chance that a reader finds the bucket empty; a smaller one would ask for the maximum after few bursts
+	// The accepted chance that a reader finds the bucket empty; a smaller chance would need the maximum reserve after few
+	// bursts
+	emptyChance = 0.05
 	// the time in which a draw's weight falls to 1/e: long compared with the time between bursts, short
 	// compared with a quiet hour
 	decayTime      = 5 * time.Minute
-	learnTime      = time.Minute // a history shorter than this is not used, because it may lack a burst
-	initialPart    = 0.25        // the reserve until then, as part of the burst
-	virtualReaders = 10          // number of imagined readers that came alone; they let the reserve shrink if no reader needs it
-	minReserve     = 1           // smallest reserve in tokens: a reader that comes alone does not wait
-	maxReservePart = 0.5         // largest reserve as part of the burst; other requests get the rest
-	resizeInterval = time.Second // time between two computations of the reserve; Level takes some microseconds
+	learnTime      = time.Minute // a history shorter than this is not used, because it may contain no burst
+	initialPart    = 0.25        // the reserve until there is enough history, as a part of the maximum tokens
+	virtualReaders = 10          // the number of imagined readers that came alone; they let the reserve become smaller if no reader needs it
+	minReserve     = 1           // the minimum reserve in tokens, so that a reader that comes alone does not wait
+	maxReservePart = 0.5         // the maximum reserve, as a part of the maximum tokens; other requests get the rest
+	resizeInterval = time.Second // the time between two computations of the reserve, each of which takes some microseconds
 )
 
 // reserve is computed from the draw of the readers. The draw is the number of tokens that readers alone would
@@ -30,12 +32,12 @@ const (
 // are empty, so a burst that is rarer than one second in twenty would not count.
 type reserve struct {
 	tokens float64   // the current reserve in tokens
-	since  time.Time // when the history begins
+	since  time.Time // when the history of readers begins
 	next   time.Time // when the reserve is computed again
 
-	at                   time.Time // time of the last reader
-	draw                 float64   // the draw at that time, with the last reader's token
-	weight, sum, squares float64   // sums over the draws until then; older draws weigh less
+	at                   time.Time // when the last reader came
+	draw                 float64   // the draw at that time, including the last reader's token
+	weight, sum, squares float64   // sums over the draws until then, in which older draws weigh less
 }
 
 // addReader records a reader.

@@ -1,4 +1,4 @@
-// Share: how much of upstream's own limit requests without a reader may use.
+// This file computes how much of the upstream's own limit requests without a reader may use.
 
 package throttle
 
@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	plentyPart   = 0.5             // part of a window; while more is left, requests without a reader are not delayed
-	readerPart   = 0.1             // part of a window that is left to readers, even if few readers came recently
-	unknownSpan  = time.Minute     // assumed length of a window whose end upstream does not report
-	endTolerance = 2 * time.Second // ends that differ by less belong to the same window: upstream reports them in whole seconds
+	plentyPart   = 0.5             // the part of a window above which requests without a reader are not delayed
+	readerPart   = 0.1             // the part of a window that is left to readers, even if few readers came recently
+	unknownSpan  = time.Minute     // the assumed length of a window if the upstream does not report its end
+	endTolerance = 2 * time.Second // ends that differ by less belong to the same window, because the upstream reports them in whole seconds
 )
 
 // share records what upstream reports about one of its limits, and what was sent since then.
@@ -23,13 +23,13 @@ const (
 // evenly over the remaining time of the window, so polls become rarer. Before that, share subtracts the requests expected
 // from readers until the end, computed from the recent readers, and at least a tenth of the window.
 type share struct {
-	limitName string    // name of upstream's limit, if it has several
-	weight    float64   // number of recent readers; older ones weigh less
-	at        time.Time // time of the last reader
-	limit     float64   // requests in the window; if upstream does not report it, the largest number that was left
-	left      float64   // requests left in the window, less those sent since
-	end       time.Time // end of the window; zero if upstream reported none
-	tokens    float64   // tokens of requests without a reader, at most 1
+	limitName string    // the name of the upstream's limit, if it has several
+	weight    float64   // the number of recent readers, in which older readers weigh less
+	at        time.Time // when the last reader came
+	limit     float64   // the number of requests in the window; if the upstream does not report it, the largest number that was left
+	left      float64   // the number of requests left in the window, less those sent since
+	end       time.Time // the end of the window; zero if the upstream reported none
+	tokens    float64   // the tokens of requests without a reader, at most 1
 	named     bool      // whether the header fields named in the spec report the limit
 }
 
@@ -42,8 +42,8 @@ func (s *share) recordAllowance(a Allowance, now time.Time, idle bool) {
 	}
 	end, remaining := now.Add(span), float64(a.Remaining)
 	same := s.isCurrent(now) && (a.Reset == 0 || end.Sub(s.end).Abs() < endTolerance)
-	if same && !idle { // answers may arrive in another order than they were sent
-		remaining = min(remaining, s.left) // answers overtake each other
+	if same && !idle { // answers may arrive in another order than their requests were sent
+		remaining = min(remaining, s.left) // so the number of requests left cannot grow within a window
 	}
 	if s.limit = float64(a.Limit); a.Limit == 0 {
 		s.limit = max(remaining, float64(a.Remaining))
@@ -99,7 +99,7 @@ func (s *share) waitTime(now time.Time) time.Duration {
 	return time.Duration((1-s.tokens)/rate*float64(time.Second)) + time.Microsecond
 }
 
-// addRequest counts a request. other means that no reader waits for it.
+// addRequest counts a request. other means that no reader waits for the request.
 func (s *share) addRequest(other bool) {
 	s.left = max(0, s.left-1)
 	if other {
@@ -110,7 +110,7 @@ func (s *share) addRequest(other bool) {
 // shares are the shares of all limits of upstream.
 type shares struct {
 	all       []*share
-	published atomic.Pointer[[]Window] // windows of all limits, also of those that have ended
+	published atomic.Pointer[[]Window] // the windows of all limits, also of those that have ended
 }
 
 // publish sets the windows that are read without the budget's lock. The caller holds the lock.
@@ -139,10 +139,10 @@ func (s *shares) get(name string) *share {
 
 // Window is the state of one of upstream's own limits, as its answers report it.
 type Window struct {
-	LimitName string    // name of the limit; "" if upstream reports only one
-	Limit     int64     // requests in the whole window
-	Left      int64     // requests left in the window
-	Ends      time.Time // end of the window
+	LimitName string    // the name of the limit, or "" if the upstream reports only one limit
+	Limit     int64     // the number of requests in the whole window
+	Left      int64     // the number of requests left in the window
+	Ends      time.Time // the end of the window
 	Named     bool      // whether the header fields named in the spec report the limit
 }
 

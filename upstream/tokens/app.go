@@ -1,4 +1,4 @@
-// App: access tokens for the installation of a GitHub App.
+// This file requests access tokens for the installation of a GitHub App.
 
 package tokens
 

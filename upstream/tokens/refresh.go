@@ -1,4 +1,4 @@
-// Refresh: refresh tokens that change when they are used.
+// This file requests access tokens with refresh tokens, which may change whenever they are used.
 
 package tokens
 
@@ -18,11 +18,12 @@ import (
 	"understudy"
 )
 
-// refresh uses the newest refresh token. If the answer contains a new refresh token, refresh stores it before
-// it returns the access token, because the former refresh token may be void by then.
+// refresh requests an access token with the newest refresh token. If the answer contains a new refresh token, refresh
+// stores it before it returns the access token, because the former refresh token may no longer be valid.
 //
-// The stored token is encrypted with a key derived from the first refresh token, which is only in the settings.
-// Its name is derived from the first token too. Another first token in the settings starts anew.
+// The stored token is encrypted with a key derived from the first refresh token, which is only in the settings. The
+// name under which it is stored is also derived from the first token. If the settings have another first token, that is
+// used instead of the stored one.
 func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understudy.Secret, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +55,7 @@ func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understu
 	if a.Refresh != "" && a.Refresh != newest {
 		nonce := make([]byte, seal.NonceSize())
 		_, _ = rand.Read(nonce) // never returns an error
-		// Stored also if the caller has left, because there is no other copy.
+		// The token is stored even if the caller has left, because there is no other copy of it.
 		if err := s.o.KV.SetValue(context.WithoutCancel(ctx), name, seal.Seal(nonce, nonce, []byte(a.Refresh), []byte(name))); err != nil {
 			return fail(fmt.Errorf("no token: its refresh token cannot be kept: %w", err))
 		}
@@ -62,8 +63,7 @@ func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understu
 	return a.token(), a.ends, nil
 }
 
-// sealOf returns the cipher for the tokens that replace a first token, and the name under which they are
-// stored.
+// sealOf returns the cipher for the tokens that replace a first token, and the name under which they are stored.
 func (s *Issuer) sealOf(first understudy.Secret) (cipher.AEAD, string, error) {
 	key, err := hkdf.Key(sha256.New, []byte(first.Reveal()), nil, "understudy refresh token "+s.o.Source, 32)
 	if err != nil {

@@ -32,14 +32,14 @@ var Kinds = []string{ClientCredentials, RefreshToken, AppInstallation}
 // Options are the settings of an Issuer.
 type Options struct {
 	Kind   string
-	Source string // the name of the source, used in errors and for stored tokens
+	Source string // the name of the source, used in errors and in the names of stored tokens
 	URL    string // the URL of the token endpoint
 	Client string // the id of the client or of the app
 	Secret understudy.Secret
-	Scope  string        // the requested scope; "" means the client's default
+	Scope  string        // the requested scope; "" means the client's default scope
 	KV     understudy.KV // stores changed refresh tokens; required for RefreshToken
 
-	Transport http.RoundTripper // nil means the issuer's own transport, which uses no proxy
+	Transport http.RoundTripper // the transport for requests; nil means the issuer's own transport, which uses no proxy
 	Now       func() time.Time  // the clock; nil means time.Now
 }
 
@@ -47,13 +47,13 @@ type Options struct {
 type Issuer struct {
 	o    Options
 	http *http.Client
-	mu   sync.Mutex // serializes the use of refresh tokens, which may be valid only once
+	mu   sync.Mutex // ensures that refresh tokens are used one after the other, because each may be valid only once
 }
 
 const (
-	exchangeTimeout = 30 * time.Second // time limit of one exchange
-	maxAnswer       = 64 << 10         // maximum size of an answer, in bytes
-	minToken        = 1                // minimum length of a token, in bytes
+	exchangeTimeout = 30 * time.Second // the time limit of one exchange
+	maxAnswer       = 64 << 10         // the maximum size of an answer in bytes
+	minToken        = 1                // the minimum length of a token in bytes
 )
 
 // New creates an issuer. Its errors say which option is wrong.
@@ -81,7 +81,7 @@ func New(o Options) (*Issuer, error) {
 // RefusedError says that the endpoint refused the secret, so that a retry would fail too.
 type RefusedError struct {
 	Status int
-	Code   string // error code of the answer (RFC 6749, 5.2) such as invalid_grant, or ""
+	Code   string // the error code in the answer (RFC 6749, 5.2) such as invalid_grant, or ""
 }
 
 // Error returns the status and the code of the answer.
