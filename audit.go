@@ -11,7 +11,7 @@ import (
 // audit log.
 type Action string
 
-// The actions.
+// The actions that the audit log distinguishes.
 const (
 	ActionList       Action = "list"       // the caller read a list of records without giving a value to look for
 	ActionRecord     Action = "record"     // the caller read a record or its earlier versions

@@ -9,7 +9,7 @@ import (
 // Priority is the order in which waiting jobs start. Lower values start first.
 type Priority uint8
 
-// The priorities.
+// The priorities, from the most urgent to the least urgent.
 const (
 	PrioritySoon   Priority = iota // for work that a person or a request waits for
 	PrioritySteady                 // for work that keeps records fresh
@@ -74,7 +74,7 @@ type Job struct {
 	Error         string // the error of the last run
 	Created       time.Time
 	Started       time.Time // when the last run was started
-	Ended         time.Time // when the job was archived
+	Ended         time.Time // when the job was archived; zero while it is live
 	LeaseEnd      time.Time // when the current run counts as lost, unless a heartbeat arrives before
 	StopRequested bool      // the run was asked to stop
 	UncountedRuns int       // the number of runs that did not count as attempts

@@ -45,7 +45,7 @@ type Mark struct {
 	At time.Time `json:"at"`
 }
 
-// Limits of notes.
+// Limits of the notes on a record.
 const (
 	MaxNote  = 4000 // maximum size of one note in bytes
 	MaxNotes = 100  // maximum number of notes per record

@@ -38,7 +38,7 @@ type decision struct {
 	late   bool                  // the store has a newer observation of the record, so nothing changes
 	change understudy.ChangeType // the type of the change to write, or 0 for no change
 	write  bool                  // the record's row must be written
-	touch  bool                  // only the time Seen must be updated
+	touch  bool                  // the row stays the same except for the time Seen
 	state  int64
 }
 

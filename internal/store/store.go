@@ -32,8 +32,8 @@ type Options struct {
 	SaveTime time.Duration
 	// Readers is the number of connections for reading; 0 means 4.
 	Readers int
-	Now     func() time.Time // nil means time.Now
-	Logger  *slog.Logger     // nil means no logging
+	Now     func() time.Time // returns the current time; nil means time.Now
+	Logger  *slog.Logger     // receives warnings and errors; nil means that nothing is logged
 }
 
 func (o Options) withDefaults() Options {
@@ -64,7 +64,7 @@ const minLog = 64 << 10
 // KindState is what is known of one kind without counting rows.
 type KindState struct {
 	Kind       string `json:"kind"`
-	Records    int64  `json:"records"` // number of records present now
+	Records    int64  `json:"records"` // the number of records of the kind that are present now
 	Changes    int64  `json:"changes"` // changes of this kind since the store was created
 	Generation int64  `json:"-"`       // grows with every write to the kind
 	// Unclocked is the number of records whose clock has no time, or of all records if the kind has no clock. Counting
@@ -75,11 +75,11 @@ type KindState struct {
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
 	Space     Space       `json:"space"`
-	Records   int64       `json:"records"`  // number of records present now
-	Versions  int64       `json:"versions"` // number of distinct bodies
+	Records   int64       `json:"records"`  // the number of records of all kinds that are present now
+	Versions  int64       `json:"versions"` // the number of distinct bodies of records
 	Pages     int64       `json:"pages"`
 	Changes   int64       `json:"changes"`
-	Blocks    int64       `json:"blocks"`   // packed groups of versions
+	Blocks    int64       `json:"blocks"`   // the number of blocks, which are packed groups of versions
 	Packed    int64       `json:"packed"`   // bytes of all bodies as compressed in the file
 	Unpacked  int64       `json:"unpacked"` // bytes of all bodies before compression, with their metadata
 	PerRecord float64     `json:"bytes_per_record"`

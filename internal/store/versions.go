@@ -126,7 +126,7 @@ type pendingDelta struct {
 	version   int64 // the number of the replaced version
 	successor int   // the index of its successor among the new versions
 	patch     []byte
-	clock     int64 // the clock of the successor
+	clock     int64 // the clock of the record in the successor
 	parent    string
 }
 

@@ -19,7 +19,7 @@ import (
 type IDGenerator struct {
 	prefix  string
 	last    atomic.Uint64
-	batches sync.Pool // a pool of *idBatch
+	batches sync.Pool // a pool of batches of ids (*idBatch)
 }
 
 // idBatch is a batch of ids that share one string.

@@ -226,7 +226,7 @@ func appendMember(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
 	}
-	text, _ := json.Marshal(value) // a string has no error
+	text, _ := json.Marshal(value) // no error, because every string can be encoded as JSON
 	return append(fmt.Appendf(dst, `,%q:`, name), text...)
 }
 

@@ -14,10 +14,10 @@ import (
 // length. The zero Finder is ready to use, and its state can be stored as JSON. It is not safe for concurrent
 // use.
 type Finder struct {
-	Value   uint64 `json:"value,omitempty"` // the remembered value
+	Value   uint64 `json:"value,omitempty"` // the remembered value of the sequence
 	Steps   int64  `json:"steps,omitempty"` // the number of steps since Value was remembered or last repeated
 	Limit   int64  `json:"limit,omitempty"` // the number of steps after which Value is replaced
-	Repeats int    `json:"met,omitempty"`   // how many times Value was repeated
+	Repeats int    `json:"met,omitempty"`   // how many times the sequence has repeated the remembered value
 }
 
 // Next takes the next value of the sequence and returns how many times the remembered value was repeated. It

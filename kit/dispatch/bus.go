@@ -48,7 +48,7 @@ type Options struct {
 type Bus[E any] struct {
 	options Options
 	list    atomic.Pointer[[]entry[E]] // the subscribers; the list is copied when it changes
-	ctx     context.Context            // the context of asynchronous calls
+	ctx     context.Context            // the context that asynchronous subscribers receive
 	cancel  context.CancelFunc
 
 	mu       sync.Mutex // protects writes of list, and the fields below

@@ -42,7 +42,7 @@ type Weighted struct {
 	blocked   int   // the number of admitted loads whose holder waits for more weight
 	overLimit *Load // the load that exceeded the limit to end a deadlock, or nil
 	waiting   []*waiter
-	stats     Stats // only the counters that never decrease
+	stats     Stats // only the counters in it that never decrease are used
 }
 
 // waiter is a waiting call. Waiters are in order of arrival, but those whose caller already holds loads come first.

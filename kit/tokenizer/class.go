@@ -11,11 +11,11 @@ import (
 type class uint8
 
 const (
-	separator class = iota // separates words
-	letter                 // forms a word together with its neighbours
-	single                 // is a word on its own
-	symbol                 // may begin an emoji
-	ignored                // ignored, as if the character were not there
+	separator class = iota // characters that separate words
+	letter                 // characters that form a word together with their neighbours
+	single                 // characters that are a word on their own
+	symbol                 // characters that may begin an emoji
+	ignored                // characters that are ignored, as if they were not there
 )
 
 // span is a range of characters, both ends included.

@@ -1,4 +1,4 @@
-// Read: reads entries.
+// This file reads the entries of a log from its files.
 
 package wal
 

@@ -45,7 +45,7 @@ type Book struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
 	writing chan struct{} // a channel of one element, which is full while a goroutine changes rows and memory
-	mu      sync.RWMutex  // guards the fields below
+	mu      sync.RWMutex  // guards the fields of Book that follow
 	byPlace map[place]*understudy.Annotation
 	bytes   int64
 	version int64 // a number that grows with every change of an annotation

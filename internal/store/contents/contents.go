@@ -23,7 +23,7 @@ import (
 	"understudy/request"
 )
 
-// Defaults of Options.
+// The default values of Options.
 const (
 	filesLimit = 1 << 30
 	fileLimit  = 64 << 20
@@ -42,8 +42,8 @@ type Options struct {
 	// Erased reports whether a record was erased and must not be stored again. Then its contents are not stored either.
 	// kind may be empty. A nil Erased means that no record was erased.
 	Erased func(ctx context.Context, source, kind, id string) (bool, error)
-	Now    func() time.Time // nil means time.Now
-	Logger *slog.Logger     // nil means no logging
+	Now    func() time.Time // returns the current time; nil means time.Now
+	Logger *slog.Logger     // receives errors; nil means that nothing is logged
 }
 
 // Files stores contents under the key of their media path. Above the limit it evicts the least recently read
@@ -62,7 +62,7 @@ type Options struct {
 // contents without an index file.
 type Files struct {
 	o     Options
-	slots chan struct{} // limits the open files
+	slots chan struct{} // a channel that limits how many files are open at once
 
 	disk      sync.Mutex // locked while files are created or removed
 	undeleted []*file    // files of forgotten contents that could not be deleted yet; guarded by disk
@@ -100,9 +100,9 @@ type putting struct {
 // FilesStats counts contents. All counts only grow, except Files and Bytes.
 type FilesStats struct {
 	Files           int64 // the number of stored keys
-	Bytes           int64 // bytes of all contents
+	Bytes           int64 // the bytes of all stored contents
 	Limit           int64
-	MaxContentBytes int64 // maximum bytes of one content
+	MaxContentBytes int64 // the maximum number of bytes of one content
 	Kept            int64 // the number of times a content was stored
 	Evicted         int64 // the number of contents removed to stay under the limit
 	Forgotten       int64 // the number of contents removed because their record was forgotten

@@ -22,7 +22,7 @@ const loadWait = 30 * time.Second
 // loading is the state until the index was read; mu guards it. Until then a content is found by the name of its index
 // file, and nothing is evicted. A content without a known key is kept until the sweep at the end.
 type loading struct {
-	done      chan struct{} // closed when Load has ended
+	done      chan struct{} // a channel that is closed when Load has ended
 	on        bool          // Load is running, so byKey is not complete yet
 	forgotten []recordTags  // the records that were forgotten while Load ran
 }

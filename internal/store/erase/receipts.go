@@ -37,13 +37,13 @@ func (c Cause) String() string {
 
 // Erasure is a receipt or, while Done is zero, an erasure in progress. It contains no text and no number.
 type Erasure struct {
-	Number int64 // the number of the receipt
+	Number int64 // the number of the receipt, by which people refer to it
 	Source string
 	Cause  Cause
 	// Hash is a keyed hash of the number that a person asked to erase, in hexadecimal. It is "" for every other cause.
 	Hash     string
 	Begun    time.Time
-	Done     time.Time // when the erasure was finished; zero while in progress
+	Done     time.Time // when the erasure was finished; zero while it is in progress
 	Records  int64
 	Versions int64 // the number of erased bodies
 	Pages    int64

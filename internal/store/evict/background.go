@@ -18,7 +18,7 @@ type background struct {
 	ended   bool
 	end     context.CancelFunc
 	ctx     context.Context
-	pause   time.Time // no eviction is tried before this time
+	pause   time.Time // until when no eviction is tried, after an error or an eviction without effect
 	work    sync.WaitGroup
 }
 

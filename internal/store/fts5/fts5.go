@@ -92,7 +92,7 @@ var selectWords = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ?
 // ListBeginning returns up to most words in the index that begin with a prefix. many reports that there are more such
 // words.
 func ListBeginning(c *sqlite.Conn, prefix string, most int) (all []string, many bool, err error) {
-	const after, last = "\x01", "\U0010ffff" // words contain no such characters
+	const after, last = "\x01", "\U0010ffff" // characters that sort before and after every character of a word
 	from := prefix
 	for n := batch; err == nil && n == batch; {
 		n = 0

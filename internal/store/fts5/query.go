@@ -24,7 +24,7 @@ const (
 // Query describes rows. Its zero value matches no row.
 type Query struct {
 	Op      Op
-	Phrases []string // words separated by a space
+	Phrases []string // phrases, each of which is words separated by a space
 	Prefix  bool     // the last word of each phrase matches all words that begin with it
 	Parts   []Query
 }

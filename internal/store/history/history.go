@@ -110,7 +110,7 @@ func mergePeriods(all []records.Period) []records.Period {
 		return cmp.Or(-cmp.Compare(a.Number, b.Number), cmp.Compare(a.Since, b.Since))
 	})
 	all = slices.CompactFunc(all, func(a, b records.Period) bool { return a.Number == b.Number && a.Version == 0 && b.Version == 0 })
-	next := int64(0) // when the next period in any shape began
+	next := int64(0) // the start of the next newer period in any shape, or 0 if there is none
 	for i := range all {
 		if all[i].Version == 0 {
 			all[i].Until = next

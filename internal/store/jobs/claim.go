@@ -164,7 +164,7 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
 	after := j.RunAfter
 	if after.Before(now) {
-		after = now // so that jobs begin in the order in which they were added
+		after = now // so that jobs whose time has passed begin in the order in which they were added
 	}
 	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Priority), flag(j.AtMostOnce), int64(j.MaxAttempts), j.Weight, nanos(after),
 		nanos(j.ExpiresAt), nanos(now), blob(j.Checkpoint)}

@@ -43,7 +43,7 @@ type Page struct {
 	AfterUnknown bool        // the page does not begin at the top of its list, so unknown records are above it
 	// Next looks up the value for Bottom when it is first needed. Next is nil if no page follows.
 	Next func() (*Assignment, error)
-	all  []*Assignment // Top, the rows and Bottom
+	all  []*Assignment // the rows of the page, with Top before and Bottom after them
 }
 
 // The weights of rows. A row that a page has shown before outweighs three other rows. The record in Top, if a page has

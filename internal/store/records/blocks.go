@@ -21,7 +21,7 @@ import (
 type Opener struct {
 	Packer       codec.Packer
 	catalog      *catalog.Catalog
-	raw, written []byte // buffers of the writing goroutine
+	raw, written []byte // buffers that only the writing goroutine uses
 }
 
 // New returns an Opener for as many goroutines as unpack at the same time.

@@ -32,7 +32,7 @@ type bodies struct {
 	waiting []awaited
 	blocks  map[int64]*unpacking
 	order   []*unpacking // the blocks being unpacked, in the order in which they were read
-	buffers *sync.Pool   // buffers (*[]byte) for unpacked blocks
+	buffers *sync.Pool   // a pool of buffers (*[]byte) for unpacked blocks
 	free    [][]byte     // buffers that this read has used and may use again
 	queue   chan *unpacking
 	helpers sync.WaitGroup

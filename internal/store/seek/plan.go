@@ -28,7 +28,7 @@ type seekPlan struct {
 	byShape  map[int64]*kindPlan
 	from, to int64         // the range of positions in which results can be
 	since    recordSet     // records that are new or changed since q.Since, or nil for all records
-	text     *words.Plan   // the plan of q.Text
+	text     *words.Plan   // the prepared form of the text condition of the query
 	pending  index.Pending // the index changes that are not written yet when the read transaction begins
 	exact    bool          // the iterators return results only, so no body must be compared
 }
@@ -39,7 +39,7 @@ type kindPlan struct {
 	shapes     []*catalog.Shape // shapes to search; the first is the preferred shape of results
 	candidates []terms.Plan     // for each shape, how to find candidates by predicates; if empty, all records are candidates
 	filters    [][]terms.Plan   // for each shape, the predicates of a query with a row rule that only filter the candidates
-	matcher    *query.Matcher   // compares bodies with the predicates
+	matcher    *query.Matcher   // compares bodies of the kind with the predicates
 }
 
 // plan plans a query that was already checked.

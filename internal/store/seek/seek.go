@@ -39,7 +39,7 @@ type Seeker struct {
 	index   *index.Index
 	epoch   *atomic.Int64
 	now     func() time.Time
-	buffers sync.Pool // buffers (*[]byte) for unpacked blocks
+	buffers sync.Pool // a pool of buffers (*[]byte) for unpacked blocks
 }
 
 // New returns a Seeker. epoch is twice the number of writes that moved records to make room. It is odd until such a

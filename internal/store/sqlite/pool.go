@@ -46,7 +46,7 @@ type Pool struct {
 	reads  [parts]atomic.Int64
 	// Damaged is set after part of the file could not be read.
 	Damaged atomic.Bool
-	Active  sync.WaitGroup // counts the running calls
+	Active  sync.WaitGroup // counts the running calls, for which Close waits
 
 	file *os.File // the file that Sanitize reads and overwrites; nil until it is needed
 }

@@ -67,7 +67,7 @@ func Fingerprint(kind *spec.Kind, fields []Field) string {
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
-	if kind != nil && kind.ParentRule() != kind.Parent { // ReadFields skips this part
+	if kind != nil && kind.ParentRule() != kind.Parent { // ReadFields skips this part of the fingerprint
 		b.WriteString(" " + kind.ParentRule())
 	}
 	return b.String()

@@ -13,7 +13,7 @@ import (
 type Kind struct {
 	Number int64 // the number of the kind in the index, less than 1 << postings.ShapeBits
 	Name   string
-	Rule   Rule    // which fields are text
+	Rule   Rule    // the rule that says which fields are text
 	known  []known // the words of each field, by the field's number
 }
 

@@ -25,7 +25,7 @@ var seed = maphash.MakeSeed()
 func hashOf(word string) uint64 { return maphash.String(seed, word) }
 
 // hashOfStart returns the hash of the beginning of a word.
-func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(word))]) } // no word contains \x00
+func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(word))]) } // the prefix \x00 occurs in no word
 
 // known is the set of words of a field, as long as there are few. It contains the words that are in the index, or were
 // in it since the store was opened. A query for another word does not search the field. The first query that uses the
