@@ -13,7 +13,7 @@ import (
 // kind, the parent field, the fields that link to a kind in a list's path, the fields that may link to any kind,
 // and the root. The source's own account is the parent of every record and is left out.
 func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
-	paths := pathsAbove(s, k)
+	paths := parentKinds(s, k)
 	for _, f := range k.Fields {
 		if f.Link == spec.AnyKind {
 			all = append(all, ancestor{field: f.Name})
@@ -40,10 +40,10 @@ func ancestorsOf(s *spec.Spec, k *spec.Kind) (all []ancestor) {
 	return all
 }
 
-// pathsAbove returns the kinds whose instance path is the beginning of one of the kind's list paths.
-func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
+// parentKinds returns the kinds whose instance path is the beginning of one of the kind's list paths.
+func parentKinds(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 	for _, l := range k.Lists {
-		for _, p := range listAbove(s, l) {
+		for _, p := range listParents(s, l) {
 			if p != k && !slices.Contains(all, p) {
 				all = append(all, p)
 			}
@@ -52,8 +52,8 @@ func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 	return all
 }
 
-// listAbove returns the kinds whose instance path is the beginning of the path of one list.
-func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
+// listParents returns the kinds whose instance path is the beginning of the path of one list.
+func listParents(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	for _, p := range s.Kinds {
 		for _, in := range p.Instances {
 			one := len(p.ID) == 1 || p.Name == s.Roots.Kind && len(in.ID) == len(p.ID)
@@ -93,9 +93,9 @@ type pathRecord struct {
 	target *spec.Target
 }
 
-// recordsAbove returns the records above a path whose kinds have a row rule, the outermost first. It also works for
+// parentRecords returns the records above a path whose kinds have a row rule, the outermost first. It also works for
 // paths that the spec does not name. The source's own account, whose id is user, is left out.
-func (r *grants) recordsAbove(s *spec.Spec, t *spec.Target, user string) (all []pathRecord) {
+func (r *grants) parentRecords(s *spec.Spec, t *spec.Target, user string) (all []pathRecord) {
 	have := strings.Split(t.Key.Path(), "/")[1:]
 	for _, k := range s.Kinds {
 		f := r.rows[k.Name]

@@ -29,7 +29,7 @@ func (g *Gate) CheckFind(ctx context.Context, c understudy.Caller, t *spec.Targe
 		return err
 	}
 	a := request.Request{Target: t, Flow: c.Flow}
-	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
+	if err := g.checkParents(ctx, c, r, &a, ask); err != nil {
 		return err
 	}
 	if t.Kind == nil || t.ID == "" && !t.IsAddressed() || r.rows[t.Kind.Name] == nil {
@@ -104,9 +104,9 @@ func instanceOf(t *spec.Target) *spec.Target {
 	return nil
 }
 
-// findOver returns nil if the caller may find every record above a path, and otherwise an error as CheckFind does.
-func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
-	for _, up := range r.recordsAbove(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
+// checkParents returns nil if the caller may find every record above a path, and otherwise an error as CheckFind does.
+func (g *Gate) checkParents(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
+	for _, up := range r.parentRecords(g.specs[a.Target.Key.Source], a.Target, g.users[a.Target.Key.Source]) {
 		if up.canFind() {
 			continue
 		}
@@ -168,7 +168,7 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 		}
 	}
 	keep := a.Local == nil && a.AsOf.IsZero() && (!settled || f.isPathEnough(a.Target))
-	key, former := listKey{rule: f, list: a.Target.Key}, foundList{composed: new(request.ListCache)}
+	key, former := listKey{rule: f, list: a.Target.Key}, cachedList{composed: new(request.ListCache)}
 	if keep {
 		if f.isTimeDependent() { // a time rounded up to a second lets the cached list serve all requests in that second
 			now = now.Truncate(time.Second).Add(time.Second)
@@ -218,15 +218,15 @@ type listKey struct {
 	second int64 // the Unix time for which the rule was applied; 0 if the rule does not depend on the time
 }
 
-// foundList is a cached list in which the caller may find every record.
-type foundList struct {
+// cachedList is a cached list in which the caller may find every record.
+type cachedList struct {
 	sum      [16]byte         // the checksum of the page that upstream sent; zero if the list was made from stored records
 	page     *understudy.Page // the page, if the list was made from stored records
 	composed *request.ListCache
 }
 
 // isSame reports whether a page has the same content as the cached list.
-func (l *foundList) isSame(p *understudy.Page) bool {
+func (l *cachedList) isSame(p *understudy.Page) bool {
 	return l.page == p || l.page == nil && l.sum == p.Sum && p.Sum != [16]byte{}
 }
 
@@ -237,13 +237,13 @@ const (
 
 // keep caches a page in which the caller may find every record. If settled is true, it caches only the page's
 // checksum, so that a page with the same checksum needs no second check.
-func (l foundList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) {
+func (l cachedList) keep(g *Gate, key listKey, settled bool, p *understudy.Page) {
 	if settled {
-		g.lists.Put(key, foundList{sum: p.Sum, composed: l.composed}, keptOverhead)
+		g.lists.Put(key, cachedList{sum: p.Sum, composed: l.composed}, viewOverhead)
 		return
 	}
 	l.page = p
-	g.lists.Put(key, l, int64(cap(p.Body)+rowWeight*len(p.Rows)+keptOverhead))
+	g.lists.Put(key, l, int64(cap(p.Body)+rowWeight*len(p.Rows)+viewOverhead))
 }
 
 // HasKeptList reports whether the list of the records that a caller's row rule allows is in the cache.
@@ -285,13 +285,13 @@ func (f *rowFilter) recordFilter(now time.Time, then bool, also func(*understudy
 // find the list's parent record, or if the rule requires only the root in the list's path.
 func (f *rowFilter) isWholeListFindable(t *spec.Target) bool {
 	if len(f.kind.ID) == 0 {
-		return len(listAbove(t.Spec, t.List)) > 0
+		return len(listParents(t.Spec, t.List)) > 0
 	}
 	if !f.isRootOnly() || len(f.where) > 0 && !f.isRootWanted(t) {
 		return false
 	}
 	var of *spec.Kind
-	for _, a := range f.above {
+	for _, a := range f.parents {
 		switch {
 		case a.kind == nil:
 			return false
@@ -309,7 +309,7 @@ func (f *rowFilter) isWholeListFindable(t *spec.Target) bool {
 	if of == nil {
 		return len(f.where) > 0
 	}
-	return slices.Contains(listAbove(t.Spec, t.List), of)
+	return slices.Contains(listParents(t.Spec, t.List), of)
 }
 
 // isRootWanted reports whether the rule requires the root that a path lies under, and nothing else.
@@ -321,7 +321,7 @@ func (f *rowFilter) isRootWanted(t *spec.Target) bool {
 // isPathEnough reports whether the path of a record decides that the caller may find it: only the root is above
 // the record, and the root's name decides.
 func (f *rowFilter) isPathEnough(t *spec.Target) bool {
-	return f.isRootWanted(t) && !slices.ContainsFunc(f.above, func(a ancestor) bool {
+	return f.isRootWanted(t) && !slices.ContainsFunc(f.parents, func(a ancestor) bool {
 		if a.kind == nil {
 			return true
 		}

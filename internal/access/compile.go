@@ -27,19 +27,19 @@ type Options struct {
 	// Users are the ids of the accounts with which the sources send requests. Such an id can be in any path and
 	// names no record there.
 	Users map[string]string
-	// Own reports whether a phone number, in the form of Number, belongs to a source. If Own is nil, no number
+	// IsOwnNumber reports whether a phone number, in the form of Number, belongs to a source. If IsOwnNumber is nil, no number
 	// belongs to any source.
-	Own func(source, number string) bool
-	// Newest returns the newest stored version of a record. For a record that is not stored or is deleted, it returns nil
-	// or any other record, because the duration of the call must not reveal a hidden record. If Newest is nil, nothing is
-	// stored. Own and Newest are called many times for one response, from many goroutines, and must be quick.
-	Newest func(source, kind, id string) *understudy.Record
-	// Last returns what Newest returns, and for a deleted record its last version: a page token may name such a
-	// record. If Last is nil, Newest is used.
-	Last func(source, kind, id string) *understudy.Record
-	// Addressed returns the id of the stored record whose own address is a path, or "". If Addressed is nil,
+	IsOwnNumber func(source, number string) bool
+	// NewestVersion returns the newest stored version of a record. For a record that is not stored or is deleted, it returns nil
+	// or any other record, because the duration of the call must not reveal a hidden record. If NewestVersion is nil, nothing is
+	// stored. IsOwnNumber and NewestVersion are called many times for one response, from many goroutines, and must be quick.
+	NewestVersion func(source, kind, id string) *understudy.Record
+	// LastVersion returns what NewestVersion returns, and for a deleted record its last version: a page token may name such a
+	// record. If LastVersion is nil, NewestVersion is used.
+	LastVersion func(source, kind, id string) *understudy.Record
+	// IDByAddress returns the id of the stored record whose own address is a path, or "". If IDByAddress is nil,
 	// records have no address.
-	Addressed func(*spec.Target) string
+	IDByAddress func(*spec.Target) string
 	// Hasher computes the hashes of values. Equal values have equal hashes in all gates that share a Hasher. If
 	// Hasher is nil, the gate creates its own.
 	Hasher *Hasher
@@ -58,16 +58,17 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 // NewWith creates a gate. An unknown role, source, subject or level is an error that names the most similar known word.
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
-		users: maps.Clone(o.Users), records: storedRecords{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
+		users:   maps.Clone(o.Users),
+		records: storedRecords{own: o.IsOwnNumber, newest: o.NewestVersion, last: o.LastVersion, addressed: o.IDByAddress}}
 	understudy.SetDefaults(nil, &g.now)
 	if g.records.last == nil {
 		g.records.last = g.records.newest
 	}
 	o.Cache = cmp.Or(o.Cache, DefaultCache)
-	g.lookups.now, g.lookups.of = g.now, lru.New[lookupKey, *sharedLookup](maxLookups)
-	g.sentTokens = lru.New[givenKey, time.Time](maxGiven)
-	g.lists = lru.New[listKey, foundList](maxLists)
-	g.views = viewCache{lru.New[viewKey, *kept](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
+	g.lookups.now, g.lookups.requests = g.now, lru.New[lookupKey, *sharedLookup](maxLookups)
+	g.sentTokens = lru.New[sentTokenKey, time.Time](maxSentTokens)
+	g.lists = lru.New[listKey, cachedList](maxLists)
+	g.views = viewCache{lru.New[viewKey, *cachedView](max(o.Cache, 0)), map[*spec.Spec]errorShape{}}
 	for _, s := range g.specs {
 		g.views.errors[s] = newErrorShape(s)
 	}
@@ -210,7 +211,7 @@ func ruledKinds(s *spec.Spec, rules RowRules) []string {
 			}
 			is[k.Name] = slices.ContainsFunc(ancestorsOf(s, k), func(a ancestor) bool {
 				return a.kind != nil && is[a.kind.Name] || a.kind == nil && slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return is[k.Name] })
-			}) || slices.ContainsFunc(pathsAbove(s, k), func(p *spec.Kind) bool { return is[p.Name] })
+			}) || slices.ContainsFunc(parentKinds(s, k), func(p *spec.Kind) bool { return is[p.Name] })
 			more = more || is[k.Name]
 		}
 	}
@@ -222,12 +223,12 @@ func ruledKinds(s *spec.Spec, rules RowRules) []string {
 // records limit it. If the kind lacks a field that a common rule requires, the parent record must fulfil the rule.
 func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 	k := f.kind
-	f.above = ancestorsOf(s, k)
-	f.needsAbove = rule.Word == FindParent || !said && slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind != nil })
+	f.parents = ancestorsOf(s, k)
+	f.needsParent = rule.Word == FindParent || !said && slices.ContainsFunc(f.parents, func(a ancestor) bool { return a.kind != nil })
 	f.findsNone = rule.Word == FindNone
 	if rule.Age > 0 {
 		if k.Clock == "" || len(k.ID) == 0 {
-			f.needsAbove = true
+			f.needsParent = true
 		} else {
 			f.age, f.clocks = rule.Age, append(f.clocks, f.addField(k.Clock))
 			if k.Order != "" {
@@ -239,7 +240,7 @@ func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 		for _, name := range phoneFields(k) {
 			f.phones = append(f.phones, f.addField(name))
 		}
-		f.needsAbove = f.needsAbove || len(f.phones) == 0
+		f.needsParent = f.needsParent || len(f.phones) == 0
 		f.wanted = map[string]bool{}
 		for _, n := range rule.Numbers {
 			if n == OwnNumbers {
@@ -252,20 +253,20 @@ func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 	for _, name := range slices.Sorted(maps.Keys(rule.Where)) {
 		of := fieldFor(s, k, name)
 		if of == "" {
-			f.needsAbove = true
+			f.needsParent = true
 			continue
 		}
 		f.where = append(f.where, condition{f.addField(of), rule.Where[name], rule.Where[name].test()})
 	}
-	for i := range f.above {
-		f.above[i].at = f.addField(f.above[i].field)
+	for i := range f.parents {
+		f.parents[i].at = f.addField(f.parents[i].field)
 	}
-	under := len(f.above) > 0
+	under := len(f.parents) > 0
 	if len(k.ID) == 0 { // the records of this kind have no id and are stored as complete pages: without a parent record they are not shown
-		f.needsAbove, under = true, len(pathsAbove(s, k)) > 0
+		f.needsParent, under = true, len(parentKinds(s, k)) > 0
 	}
-	f.findsNone = f.findsNone || f.needsAbove && !under
-	f.decidedByName = k.Name == s.Roots.Kind && len(f.where) > 0 && f.isRootOnly() && !f.findsNone && !f.needsAbove && len(f.above) == 0
+	f.findsNone = f.findsNone || f.needsParent && !under
+	f.decidedByName = k.Name == s.Roots.Kind && len(f.where) > 0 && f.isRootOnly() && !f.findsNone && !f.needsParent && len(f.parents) == 0
 }
 
 // isRootOnly reports whether a rule requires nothing but a root. The rules of the parent records do not count.

@@ -111,12 +111,12 @@ type errorShape struct {
 	errors *spec.Errors
 }
 
-// probe is a code written into a template to find out where the code is in the body.
-const probe = "918273645"
+// codeProbe is a code written into a template to find out where the code is in the body.
+const codeProbe = "918273645"
 
 // newErrorShape finds the place of the code in the error bodies of a spec.
 func newErrorShape(s *spec.Spec) errorShape {
-	body := fill(s.Errors.Template, probe, 0, "")
+	body := fill(s.Errors.Template, codeProbe, 0, "")
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return errorShape{}
@@ -128,7 +128,7 @@ func newErrorShape(s *spec.Spec) errorShape {
 func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
 	jsonspan.VisitMembers(body, v, func(name []byte, v jsonspan.Value) bool {
 		dotted := prefix + jsonspan.Name(name)
-		if v.Kind == jsonspan.Number && string(v.Bytes(body)) == probe {
+		if v.Kind == jsonspan.Number && string(v.Bytes(body)) == codeProbe {
 			place = dotted
 		} else {
 			place = findProbe(body, v, dotted+".")

@@ -29,7 +29,7 @@ type FieldLevel struct {
 // String returns the level in the words of the settings.
 func (s FieldLevel) String() string {
 	if s.Media && s.Level == See {
-		return play
+		return playLevel
 	}
 	return s.Level.String()
 }
@@ -75,7 +75,7 @@ func (g *Gate) Explain(role, source, kind string) ([]FieldLevel, error) {
 		v := of(f)
 		s := FieldLevel{Field: f.Name, Class: f.Class, Level: v.level, Line: v.line, Media: f.Type == spec.TypeMedia}
 		if s.Media && strings.HasPrefix(s.Line, strconv.Quote(k.Name+"."+f.Name)) {
-			s.Line = strings.Replace(s.Line, ": "+See.String(), ": "+play, 1)
+			s.Line = strings.Replace(s.Line, ": "+See.String(), ": "+playLevel, 1)
 		}
 		all = append(all, s)
 	}
@@ -172,13 +172,13 @@ func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 	for _, c := range f.where {
 		add(f.conditionWords(c), c.test.Match(values[c.field]))
 	}
-	return append(all, f.reasonsAbove(values, now)...)
+	return append(all, f.parentReasons(values, now)...)
 }
 
-// reasonsAbove returns the conditions about the records above a record.
-func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Reason) {
+// parentReasons returns the conditions about the records above a record.
+func (f *rowFilter) parentReasons(values []query.Value, now time.Time) (all []Reason) {
 	under := false
-	for _, a := range f.above {
+	for _, a := range f.parents {
 		id := values[a.at].Text()
 		k := a.kind
 		if k == nil && id != "" {
@@ -196,7 +196,7 @@ func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Rea
 			all = append(all, Reason{words, up.canFindAncestor(a, values[a.at], now, 0)})
 		}
 	}
-	if f.needsAbove && !under {
+	if f.needsParent && !under {
 		all = append(all, Reason{"it belongs to a " + f.parentWords(), false})
 	}
 	return slices.Clip(all)

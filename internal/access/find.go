@@ -77,7 +77,7 @@ func (f *rowFilter) canFindID(id string, now time.Time, depth int) bool {
 		return false
 	}
 	rec := f.gate.records.newest(f.source, f.kind.Name, id)
-	// Newest may return another record for a hidden one, so that both take equally long.
+	// NewestVersion may return another record for a hidden one, so that both take equally long.
 	return rec != nil && f.canFindBody(rec.Body, now, depth) && rec.ID == id
 }
 
@@ -101,7 +101,7 @@ func (f *rowFilter) canFindBody(body []byte, now time.Time, depth int) bool {
 			return false
 		}
 	}
-	return f.hasNumber(values) && f.canFindAbove(values, now, depth)
+	return f.hasNumber(values) && f.canFindParents(values, now, depth)
 }
 
 // isYoung reports whether a record is younger than the rule's maximum age. The record's clock field decides, or its
@@ -134,11 +134,11 @@ func (f *rowFilter) hasNumber(values []query.Value) bool {
 	return false
 }
 
-// canFindAbove reports whether the caller may find every parent of a record. If the rule requires a parent, the
+// canFindParents reports whether the caller may find every parent of a record. If the rule requires a parent, the
 // record must have one.
-func (f *rowFilter) canFindAbove(values []query.Value, now time.Time, depth int) bool {
+func (f *rowFilter) canFindParents(values []query.Value, now time.Time, depth int) bool {
 	found := false
-	for _, a := range f.above {
+	for _, a := range f.parents {
 		id := values[a.at].Text()
 		if id == "" {
 			continue
@@ -155,7 +155,7 @@ func (f *rowFilter) canFindAbove(values []query.Value, now time.Time, depth int)
 		}
 		found = true
 	}
-	return found || !f.needsAbove
+	return found || !f.needsParent
 }
 
 // canFindAncestor reports whether the caller may find the parent record that the value of a field names. If the
@@ -218,6 +218,6 @@ func number(text string) string {
 	return string(digits)
 }
 
-// Number returns a phone number in the form that Options.Own gets: its digits. A text that is not a number is
+// Number returns a phone number in the form that Options.IsOwnNumber gets: its digits. A text that is not a number is
 // returned unchanged.
 func Number(text string) string { return number(text) }

@@ -27,9 +27,9 @@ type Gate struct {
 	views      viewCache // the cached rewritten bodies of pages
 	hash       *Hasher
 	users      map[string]string
-	records    storedRecords                   // reads the stored records that row rules need
-	sentTokens *lru.Cache[givenKey, time.Time] // when a caller last received a page token
-	lists      *lru.Cache[listKey, foundList]  // the cached lists of the records that a row rule allows
+	records    storedRecords                       // reads the stored records that row rules need
+	sentTokens *lru.Cache[sentTokenKey, time.Time] // when a caller last received a page token
+	lists      *lru.Cache[listKey, cachedList]     // the cached lists of the records that a row rule allows
 
 	lookups lookups
 }
@@ -145,15 +145,15 @@ type Visibility struct {
 	// SeesAll is whether the caller sees every record of the source and every field that the spec names.
 	SeesAll bool
 
-	gate   *Gate
-	caller understudy.Caller
-	source string
-	kind   string
-	spec   *spec.Spec // the source's spec; nil if the source does not exist
-	plan   *plan      // how fields are hidden; nil if the caller sees everything, or if err is set
-	all    bool       // whether the caller has the built-in role all
-	ruled  *grants    // the row rules; nil if no row rules limit the caller in this source
-	err    error      // why the caller may see nothing of the kind
+	gate     *Gate
+	caller   understudy.Caller
+	source   string
+	kind     string
+	spec     *spec.Spec // the source's spec; nil if the source does not exist
+	plan     *plan      // how fields are hidden; nil if the caller sees everything, or if err is set
+	all      bool       // whether the caller has the built-in role all
+	rowRules *grants    // the row rules; nil if no row rules limit the caller in this source
+	err      error      // why the caller may see nothing of the kind
 }
 
 // Visibility returns what a caller may see of a target.
@@ -163,8 +163,8 @@ func (g *Gate) Visibility(c understudy.Caller, t *spec.Target) (s Visibility) {
 		s.kind = t.Kind.Name
 	}
 	s.plan, s.all, s.err = g.plan(c, s.source, s.kind)
-	s.ruled = g.limitedGrants(c, s.source)
-	s.SeesAll = s.err == nil && (s.all || s.ruled == nil && g.roles[c.Role()][s.source].seesAll)
+	s.rowRules = g.limitedGrants(c, s.source)
+	s.SeesAll = s.err == nil && (s.all || s.rowRules == nil && g.roles[c.Role()][s.source].seesAll)
 	return s
 }
 
@@ -189,7 +189,7 @@ func (s *Visibility) CheckRead(t *spec.Target) error {
 		return refuseGraphQL(c)
 	case kind == "" && !isAllowed(c, "GET", t):
 		return refuse("credential %s can't read this path", c.Name)
-	case kind == "" && s.ruled != nil:
+	case kind == "" && s.rowRules != nil:
 		return refuse("your role (%s) can see only some records, and Understudy doesn't know what this path shows", c.Grant.Role)
 	case kind == "" || s.all:
 		return nil

@@ -173,15 +173,15 @@ func isHash(text string) bool {
 	return ok && (len(letters) == textHash || len(letters) == numberHash) && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// hasHash is a test whether a value has a given hash.
-type hasHash struct {
+// hashTest is a test whether a value has a given hash.
+type hashTest struct {
 	hash  *Hasher
 	phone bool
 	want  string
 }
 
 // Match reports whether the value is a text with that hash.
-func (t hasHash) Match(v query.Value) bool {
+func (t hashTest) Match(v query.Value) bool {
 	var buf [maxMasked]byte
 	return v.IsString() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
 }
@@ -216,7 +216,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 	default:
 		return e, false
 	}
-	e.Test = hasHash{g.hash, phone, text}
+	e.Test = hashTest{g.hash, phone, text}
 	switch {
 	case number != "":
 		e.Predicate = &query.Predicate{Field: field, Number: number}

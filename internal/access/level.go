@@ -29,11 +29,11 @@ const (
 
 var levelNames = []string{"hide", "hash", "country", "last4", "see"}
 
-// wanted lists the level names for an error message.
-const wanted = "want see, last4, country, hash or hide"
+// wantedLevels lists the level names for an error message.
+const wantedLevels = "want see, last4, country, hash or hide"
 
-// play is another word for the level see, for fields of type media.
-const play = "play"
+// playLevel is another word for the level see, for fields of type media.
+const playLevel = "play"
 
 // String returns the word for the level in the settings.
 func (l Level) String() string { return levelNames[l] }
@@ -55,15 +55,15 @@ func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, e
 	r := make(rules, len(subjects))
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
 		word := subjects[subject]
-		if word == play && isMedia(s, subject) {
+		if word == playLevel && isMedia(s, subject) {
 			word = See.String()
 		}
 		i := slices.Index(levelNames, word)
 		switch {
-		case word == play:
-			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; %s", where, understudy.Clip(subject), wanted)
+		case word == playLevel:
+			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; %s", where, understudy.Clip(subject), wantedLevels)
 		case i < 0:
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, %s%s", where, subject, understudy.Clip(word), wanted,
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, %s%s", where, subject, understudy.Clip(word), wantedLevels,
 				suggest.Hint(understudy.Clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {

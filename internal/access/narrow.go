@@ -15,17 +15,17 @@ import (
 
 // The limits of a query to a store.
 const (
-	// placeGrace is the maximum error of the time in a record's order key, because a page may have shown the
+	// maxOrderError is the maximum error of the time in a record's order key, because a page may have shown the
 	// record out of clock order.
-	placeGrace = 24 * time.Hour
-	maxTerms   = 8
-	maxValues  = 16
+	maxOrderError = 24 * time.Hour
+	maxTerms      = 8
+	maxValues     = 16
 )
 
 // narrow adds conditions to a query, so that the store can skip records.
 func (f *rowFilter) narrow(w *request.LocalQuery, now time.Time) {
 	if f.age > 0 {
-		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
+		w.From = max(w.From, now.Add(-f.age-maxOrderError).Unix())
 		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{From: now.Add(-f.age).Unix()})
 	}
 	for _, c := range f.where {
@@ -68,7 +68,7 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	r.CanFindID = func(id string) bool { return f.canFindID(id, now, 0) }
 	w := request.LocalQuery{}
 	f.narrow(&w, now)
-	r.Predicates, r.From, r.Complete, r.RecordOnly = w.Predicates, w.From, f.isIndexed(), f.age == 0 && !f.ownNumbers && f.isAlone()
+	r.Predicates, r.From, r.Complete, r.RecordOnly = w.Predicates, w.From, f.isIndexed(), f.age == 0 && !f.ownNumbers && f.hasNoParentRules()
 	if all := f.indexedNumbers(); len(all) > 1 {
 		r.Numbers = all
 	}
@@ -87,10 +87,10 @@ func (f *rowFilter) isIndexed() bool {
 			return false
 		}
 	}
-	return f.isAlone()
+	return f.hasNoParentRules()
 }
 
-// isAlone reports whether no rule applies to a parent record.
-func (f *rowFilter) isAlone() bool {
-	return !slices.ContainsFunc(f.above, func(a ancestor) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
+// hasNoParentRules reports whether no rule applies to a parent record.
+func (f *rowFilter) hasNoParentRules() bool {
+	return !slices.ContainsFunc(f.parents, func(a ancestor) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
 }

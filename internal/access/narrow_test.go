@@ -36,9 +36,9 @@ func TestNumbersAreLookedUp(t *testing.T) {
 		"12345": "", access.OwnNumbers: ""} {
 		g, err := access.NewWith(access.Options{
 			Specs: specs, Roles: access.Roles{"r": {"twilio": {"*": "see"}}},
-			Users: map[string]string{"twilio": "AC00000000000000000000000000000001"},
-			Rows:  map[string]map[string]access.RowRules{"r": {"twilio": {"messages": {Numbers: []string{rule}}}}},
-			Own:   func(string, string) bool { return false }, Now: func() time.Time { return now },
+			Users:       map[string]string{"twilio": "AC00000000000000000000000000000001"},
+			Rows:        map[string]map[string]access.RowRules{"r": {"twilio": {"messages": {Numbers: []string{rule}}}}},
+			IsOwnNumber: func(string, string) bool { return false }, Now: func() time.Time { return now },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func explainsAs(t *testing.T, rules RowRules, kind, body string, want bool) {
 func TestExplainRecord(t *testing.T) {
 	held := shelf{{"calls", "CA1"}: `{"sid":"CA1","from":"+15551234567","to":null,"caller_name":"Ada","start_time":"` + young + `"}`}
 	g, err := NewWith(Options{
-		Specs: ruledGate(t, nil, nil).specs, Newest: held.newest, Now: func() time.Time { return start },
+		Specs: ruledGate(t, nil, nil).specs, NewestVersion: held.newest, Now: func() time.Time { return start },
 		Roles: Roles{"support": {"twilio": {"*": "see", "phone": "last4", "name": "hide"}}, "clerk": {"twilio": {"messages": "see"}}},
 	})
 	if err != nil {

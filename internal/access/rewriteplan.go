@@ -53,8 +53,8 @@ func (n *node) makeNode(dotted string, show bool) *node {
 	}
 }
 
-// put sets the level of a field by its dotted name.
-func (n *node) put(dotted string, level Level) { n.makeNode(dotted, level > Hide).level = level }
+// setLevel sets the level of a field by its dotted name.
+func (n *node) setLevel(dotted string, level Level) { n.makeNode(dotted, level > Hide).level = level }
 
 // find returns the node of a dotted name, or nil if the spec does not name it.
 func (n *node) find(dotted string) *node {
@@ -101,7 +101,7 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 			p.outsideBody[f.Name] = level
 			continue
 		}
-		p.record.put(f.Name, level)
+		p.record.setLevel(f.Name, level)
 		p.hashes = p.hashes || level == Hash
 		p.record.find(f.Name).phone = f.Class == spec.ClassPhone
 		p.seesAll = p.seesAll && (level == See || f.Class == spec.ClassSecret)
@@ -136,7 +136,7 @@ func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 func (p *plan) body(paging *spec.Paging, r rules) *node {
 	body := &node{open: true, named: map[string]*node{}}
 	for _, f := range paging.Envelope {
-		body.put(f.Name, p.envelopeLevel(f, r))
+		body.setLevel(f.Name, p.envelopeLevel(f, r))
 	}
 	return body
 }

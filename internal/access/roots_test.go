@@ -19,7 +19,7 @@ func githubGate(t *testing.T, sees map[string]string, rules RowRules, held shelf
 		t.Fatal(err)
 	}
 	g, err := NewWith(Options{Specs: map[string]*spec.Spec{"github": github}, Roles: Roles{"r": {"github": sees}},
-		Rows: map[string]map[string]RowRules{"r": {"github": rules}}, Newest: held.newest})
+		Rows: map[string]map[string]RowRules{"r": {"github": rules}}, NewestVersion: held.newest})
 	if err != nil {
 		t.Fatal(err)
 	}

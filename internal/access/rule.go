@@ -73,9 +73,9 @@ type rowFilter struct {
 	wanted     map[string]bool // the required phone numbers as digits, or as written if they have other characters
 	phones     []int           // the indexes of the phone fields; empty if the rule requires no phone number
 
-	where      []condition
-	above      []ancestor
-	needsAbove bool // whether the record must have a parent; without this, the rule only requires that no existing parent is hidden
+	where       []condition
+	parents     []ancestor
+	needsParent bool // whether the record must have a parent; without this, the rule only requires that no existing parent is hidden
 	// whether the role finds no record of the kind
 	findsNone     bool
 	decidedByName bool // whether the name of a root decides if the root is found; only for the kind of the roots
@@ -93,7 +93,7 @@ func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	under := len(ancestorsOf(s, k)) > 0 || len(k.ID) == 0 && len(pathsAbove(s, k)) > 0
+	under := len(ancestorsOf(s, k)) > 0 || len(k.ID) == 0 && len(parentKinds(s, k)) > 0
 	switch {
 	case r.Word == FindParent && !under:
 		return fmt.Errorf("%s lie under no other record; want all or none", k.Name)
@@ -105,7 +105,7 @@ func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 		return fmt.Errorf("age: the spec names no clock of %s", k.Name)
 	case len(r.Numbers) > 0 && len(phoneFields(k)) == 0:
 		return fmt.Errorf("number: %s have no field of class phone", k.Name)
-	case slices.Contains(r.Numbers, OwnNumbers) && !hasOwn(s):
+	case slices.Contains(r.Numbers, OwnNumbers) && !hasOwnNumbers(s):
 		return fmt.Errorf("number: %s has no kind that lists numbers of our own; write them out", s.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
@@ -121,7 +121,7 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if slices.Contains(r.Numbers, OwnNumbers) && !hasOwn(s) {
+	if slices.Contains(r.Numbers, OwnNumbers) && !hasOwnNumbers(s) {
 		return fmt.Errorf("number: %s has no kind that lists numbers of our own; write them out", s.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
@@ -141,8 +141,8 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 	return nil
 }
 
-// hasOwn reports whether a spec has a kind that lists our own numbers.
-func hasOwn(s *spec.Spec) bool {
+// hasOwnNumbers reports whether a spec has a kind that lists our own numbers.
+func hasOwnNumbers(s *spec.Spec) bool {
 	return slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return k.OwnNumber != "" })
 }
 

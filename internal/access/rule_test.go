@@ -25,12 +25,12 @@ func (s shelf) newest(_, kind, id string) *understudy.Record {
 func ruledGate(t testing.TB, rules RowRules, held shelf) *Gate {
 	t.Helper()
 	g, err := NewWith(Options{
-		Specs: map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)},
-		Roles: Roles{"r": {"twilio": {"*": "see"}, "forge": {"*": "see"}}, "free": {"twilio": {"*": "see"}}},
-		Rows:  map[string]map[string]RowRules{"r": {"twilio": rules}},
-		Own:   func(_, number string) bool { return number == "15550000001" },
+		Specs:       map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)},
+		Roles:       Roles{"r": {"twilio": {"*": "see"}, "forge": {"*": "see"}}, "free": {"twilio": {"*": "see"}}},
+		Rows:        map[string]map[string]RowRules{"r": {"twilio": rules}},
+		IsOwnNumber: func(_, number string) bool { return number == "15550000001" },
 		// The shelf is asked as the store would be.
-		Newest: held.newest, Now: func() time.Time { return start },
+		NewestVersion: held.newest, Now: func() time.Time { return start },
 	})
 	if err != nil {
 		t.Fatal(err)

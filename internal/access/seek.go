@@ -34,9 +34,9 @@ type lookupKey struct {
 // lookups sends the upstream requests for records that are not stored or are hidden. For one key, only one request
 // runs at a time. It is safe for concurrent use.
 type lookups struct {
-	now func() time.Time
-	mu  sync.Mutex
-	of  *lru.Cache[lookupKey, *sharedLookup]
+	now      func() time.Time
+	mu       sync.Mutex
+	requests *lru.Cache[lookupKey, *sharedLookup]
 }
 
 // sharedLookup is one request to upstream and its result. The mutex of lookups guards startedAt. Read the other
@@ -82,11 +82,11 @@ func (l *lookups) join(k lookupKey) (s *sharedLookup, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if s, ok := l.of.Get(k); ok && (!s.isDone() || now.Sub(s.startedAt).Abs() < reuseTime) {
+	if s, ok := l.requests.Get(k); ok && (!s.isDone() || now.Sub(s.startedAt).Abs() < reuseTime) {
 		return s, false
 	}
 	s = &sharedLookup{startedAt: now, done: make(chan struct{})}
-	l.of.Put(k, s, 1)
+	l.requests.Put(k, s, 1)
 	return s, true
 }
 
@@ -104,8 +104,8 @@ func (s *sharedLookup) isDone() bool {
 func (l *lookups) forget(k lookupKey, s *sharedLookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now, ok := l.of.Get(k); ok && now == s {
-		l.of.Remove(k)
+	if now, ok := l.requests.Get(k); ok && now == s {
+		l.requests.Remove(k)
 	}
 }
 

@@ -177,7 +177,7 @@ func TestSeekFinds(t *testing.T) {
 			checktest.MustEqual(t, string(answer.Page.Body), s.body, "string(answer.Page.Body)")
 			checktest.MustEqual(t, s.calls.Load(), n+1, "s.calls.Load(); answer %v", answer)
 		}
-		if g.lookups.of.Weight() != 0 {
+		if g.lookups.requests.Weight() != 0 {
 			t.Error("what was found is remembered")
 		}
 	})

@@ -21,16 +21,16 @@ const (
 	// tokenGrace is how long a token stays valid for the caller that received it, even if its record changes. Without
 	// it, paging would end in the middle when the record of the token becomes, for example, too old for the row rule.
 	tokenGrace = time.Hour
-	// maxGiven is the maximum number of sent page tokens that are remembered.
-	maxGiven = 20_000
+	// maxSentTokens is the maximum number of sent page tokens that are remembered.
+	maxSentTokens = 20_000
 )
 
-// givenKey is a record that a caller received as the first or last record of a page. The links of the page contain its id.
-type givenKey struct{ caller, role, source, kind, id string }
+// sentTokenKey is a record that a caller received as the first or last record of a page. The links of the page contain its id.
+type sentTokenKey struct{ caller, role, source, kind, id string }
 
 // keyFor returns the key for a caller and a record id.
-func (f *rowFilter) keyFor(c understudy.Caller, id string) givenKey {
-	return givenKey{c.Name, c.Role(), f.source, f.kind.Name, id}
+func (f *rowFilter) keyFor(c understudy.Caller, id string) sentTokenKey {
+	return sentTokenKey{c.Name, c.Role(), f.source, f.kind.Name, id}
 }
 
 // checkToken returns nil if the caller may use the page tokens of a request. A token of a record that the

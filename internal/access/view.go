@@ -41,18 +41,18 @@ type viewKey struct {
 	charset string       // the charset of the page
 }
 
-// kept is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no such
+// cachedView is a view in the cache. view is nil for a page in which nothing is hidden, so that the cache keeps no such
 // page in memory.
-type kept struct{ view *View }
+type cachedView struct{ view *View }
 
 // viewCache caches the views of pages.
 type viewCache struct {
-	views  *lru.Cache[viewKey, *kept]
+	views  *lru.Cache[viewKey, *cachedView]
 	errors map[*spec.Spec]errorShape // where the error bodies of each source contain the error code
 }
 
-// keptOverhead is the memory that a cached view needs in addition to its body, in bytes.
-const keptOverhead = 256
+// viewOverhead is the memory that a cached view needs in addition to its body, in bytes.
+const viewOverhead = 256
 
 // MakeView returns the part of a page that a caller may see. A page in which nothing has to be hidden keeps its
 // bytes. A response that is not a success is written anew in the spec's format unless the role is all, because
@@ -98,14 +98,14 @@ func (s *Visibility) RequestPage(ctx context.Context, a request.Request, ask Ask
 		w.Conditions = equal
 		a.Local = &w
 	}
-	r := s.ruled
+	r := s.rowRules
 	if r == nil {
 		return ask(ctx, a)
 	}
 	if err := checkHeader(c, a.Target); err != nil {
 		return nil, err
 	}
-	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
+	if err := g.checkParents(ctx, c, r, &a, ask); err != nil {
 		return nil, err
 	}
 	t := a.Target
@@ -121,7 +121,7 @@ func (s *Visibility) RequestPage(ctx context.Context, a request.Request, ask Ask
 	case t.List != nil:
 		return f.askList(ctx, c, a, ask)
 	case len(t.Kind.ID) == 0:
-		if len(r.recordsAbove(g.specs[t.Key.Source], t, g.users[t.Key.Source])) == 0 {
+		if len(r.parentRecords(g.specs[t.Key.Source], t, g.users[t.Key.Source])) == 0 {
 			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 		}
 		return ask(ctx, a)
@@ -170,10 +170,10 @@ func (s *Visibility) show(p *understudy.Page) (*View, error) {
 
 func (c *viewCache) keep(key viewKey, v *View) {
 	if v.Unredacted {
-		c.views.Put(key, &kept{}, keptOverhead)
+		c.views.Put(key, &cachedView{}, viewOverhead)
 		return
 	}
-	c.views.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
+	c.views.Put(key, &cachedView{v}, int64(cap(v.Body))+viewOverhead)
 }
 
 // wholeView returns the view of a page of which nothing is hidden.
@@ -183,7 +183,7 @@ func wholeView(p *understudy.Page, plan *plan, s *spec.Spec, key string) *View {
 		kind: s.Kind(p.Kind), list: p.List, key: key,
 	}
 	if v.Sum == [16]byte{} {
-		v.Sum = sum(p.Body)
+		v.Sum = bodySum(p.Body)
 	}
 	return v
 }
@@ -194,7 +194,7 @@ func (c *viewCache) errorView(plan *plan, p *understudy.Page) *View {
 		Word: errorWord(p.Status), Status: p.Status, Path: p.Key.Path(),
 		Code: c.errors[plan.spec].read(p.Body),
 	})
-	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
+	return &View{Body: body, ContentType: contentType, Sum: bodySum(body), plan: plan}
 }
 
 // rewrite returns the view of a page with hidden values replaced.
@@ -210,7 +210,7 @@ func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
 		return wholeView(p, plan, plan.spec, key.key), nil
 	}
 	body := append(w.out, p.Body[w.from:]...)
-	return &View{Body: body, ContentType: p.ContentType, Charset: p.Charset, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List,
+	return &View{Body: body, ContentType: p.ContentType, Charset: p.Charset, Sum: bodySum(body), plan: plan, kind: plan.kind, list: p.List,
 		key: key.key}, nil
 }
 
@@ -231,8 +231,8 @@ func (p *plan) root(data []byte, doc jsonspan.Value, at viewKey) *node {
 	return p.record
 }
 
-// sum returns the first half of a body's SHA-256.
-func sum(body []byte) (half [16]byte) {
+// bodySum returns the first half of a body's SHA-256.
+func bodySum(body []byte) (half [16]byte) {
 	full := sha256.Sum256(body)
 	copy(half[:], full[:])
 	return half

@@ -124,7 +124,7 @@ func TestView(t *testing.T) {
 				if v.Unredacted != (test.want == test.body) || v.Unredacted && &v.Body[0] != &p.Body[0] {
 					t.Errorf("%s: whole is %v", round, v.Unredacted)
 				}
-				if v.Sum != sum(v.Body) {
+				if v.Sum != bodySum(v.Body) {
 					t.Errorf("%s: the sum is not the body's", round)
 				}
 			}

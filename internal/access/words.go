@@ -50,7 +50,7 @@ func (f *rowFilter) describe() string {
 	}
 	switch over := f.parentWords(); {
 	case over == "":
-	case f.needsAbove:
+	case f.needsParent:
 		parts = append(parts, "below a visible "+over)
 	default:
 		parts = append(parts, "not below a hidden "+over)
@@ -101,7 +101,7 @@ func (f *rowFilter) parentWords() string {
 			all = append(all, word)
 		}
 	}
-	for _, a := range f.above {
+	for _, a := range f.parents {
 		if a.kind == nil {
 			add("record of any kind")
 		} else {
@@ -109,7 +109,7 @@ func (f *rowFilter) parentWords() string {
 		}
 	}
 	if len(f.kind.ID) == 0 {
-		for _, k := range pathsAbove(f.gate.specs[f.source], f.kind) {
+		for _, k := range parentKinds(f.gate.specs[f.source], f.kind) {
 			add(singular(k))
 		}
 	}

@@ -61,11 +61,11 @@ type Search interface {
 
 // Limits are the limits for the requests of agents. A zero value means the default.
 type Limits struct {
-	Time   time.Duration // the maximum duration of a request, default 20s
-	Rows   int           // the maximum number of records in a response, default 100
-	Bytes  int           // the maximum size of the records in a response, in bytes, default 512 KiB
-	Body   int64         // the maximum size of a request, in bytes, default 256 KiB
-	AtOnce int           // the maximum number of concurrent requests, default 32; one caller may have half of them
+	Time       time.Duration // the maximum duration of a request, default 20s
+	Rows       int           // the maximum number of records in a response, default 100
+	Bytes      int           // the maximum size of the records in a response, in bytes, default 512 KiB
+	Body       int64         // the maximum size of a request, in bytes, default 256 KiB
+	Concurrent int           // the maximum number of concurrent requests, default 32; one caller may have half of them
 }
 
 // Options are the options of a Server.
@@ -76,16 +76,16 @@ type Options struct {
 	Mirror  Mirror
 	Search  Search       // searches records; nil if there is no search tool
 	History seen.History // reads the versions of records; nil if there is no history tool
-	// Held returns whether all records of a kind are stored, and when the newest were last read (zero means never).
-	// If Held is nil, responses do not contain this.
-	Held      func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
-	Audit     understudy.Auditor // records actions in the audit log; nil if nothing is recorded
-	Key       []byte             // the key that encrypts cursors, token.KeySize bytes long
-	PublicURL string             // the origin of the viewer; "" if links are only paths
-	Version   string             // the version of Understudy
-	Limits    Limits
-	Logger    *slog.Logger     // receives log messages; nil means no log
-	Now       func() time.Time // the clock; nil means time.Now
+	// StoredState returns whether all records of a kind are stored, and when the newest were last read (zero means never).
+	// If StoredState is nil, responses do not contain this.
+	StoredState func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
+	Audit       understudy.Auditor // records actions in the audit log; nil if nothing is recorded
+	Key         []byte             // the key that encrypts cursors, token.KeySize bytes long
+	PublicURL   string             // the origin of the viewer; "" if links are only paths
+	Version     string             // the version of Understudy
+	Limits      Limits
+	Logger      *slog.Logger     // receives log messages; nil means no log
+	Now         func() time.Time // the clock; nil means time.Now
 }
 
 // Server serves agents under one policy. It is an http.Handler, safe for concurrent use.
@@ -104,9 +104,9 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("agents: options need sources, a gate, callers, a mirror and a key")
 	}
 	o.Limits = Limits{Time: cmp.Or(o.Limits.Time, 20*time.Second), Rows: cmp.Or(o.Limits.Rows, 100), Bytes: cmp.Or(o.Limits.Bytes, 512<<10),
-		Body: cmp.Or(o.Limits.Body, 256<<10), AtOnce: cmp.Or(o.Limits.AtOnce, 32)}
+		Body: cmp.Or(o.Limits.Body, 256<<10), Concurrent: cmp.Or(o.Limits.Concurrent, 32)}
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	s := &Server{o: o, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2), offers: map[string]*offer{}}
+	s := &Server{o: o, running: limiter.New(o.Limits.Concurrent, (o.Limits.Concurrent+1)/2), offers: map[string]*offer{}}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)
 		if err != nil {

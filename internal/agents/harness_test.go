@@ -134,7 +134,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 		creds = append(creds, callers.Credential{Name: role, Source: "twilio", User: "AC" + role, Secret: understudy.NewSecret(secretOf(role)),
 			Grant: understudy.Grant{Role: role}})
 	}
-	book, err := callers.New(callers.Options{Credentials: creds, Sources: sources, Behind: true})
+	book, err := callers.New(callers.Options{Credentials: creds, Sources: sources, BehindProxy: true})
 	must(t, err)
 	key, err := search.Key(t.Context(), r.store.KV)
 	must(t, err)

@@ -157,7 +157,7 @@ func TestEndpointBehindAProxy(t *testing.T) {
 
 // One caller has half of the places, and who gets none is told when to come again.
 func TestCrowd(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Limits.AtOnce = 2 })
+	r := newRig(t, func(o *Options) { o.Limits.Concurrent = 2 })
 	s, err := New(r.o)
 	must(t, err)
 	leave, err := s.running.Take("all")

@@ -24,14 +24,14 @@ type tool func(ctx context.Context, v *exchange, arguments json.RawMessage) (any
 
 // offer contains the kinds and tools that a role gets.
 type offer struct {
-	sources      []*offered
+	sources      []*offeredKinds
 	tools        []*mcp.Tool
 	run          map[string]tool
 	instructions string
 }
 
-// offered contains the kinds of a source that a role sees.
-type offered struct {
+// offeredKinds contains the kinds of a source that a role sees.
+type offeredKinds struct {
 	source *plan.Source
 	kinds  []*plan.Kind
 }
@@ -55,7 +55,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 		if c.Source != "" && c.Source != src.Name {
 			continue
 		}
-		one := &offered{source: src}
+		one := &offeredKinds{source: src}
 		for _, k := range src.Kinds {
 			if s.o.Gate.CanSee(c, src.Name, k.Spec.Name) {
 				one.kinds = append(one.kinds, k)

@@ -28,18 +28,18 @@ type searchArgs struct {
 
 // searchAnswer is the result of a search.
 type searchAnswer struct {
-	Query string               `json:"query" jsonschema:"as it was understood"`
-	Notes []string             `json:"notes,omitempty"`
-	Part  bool                 `json:"partial,omitempty" jsonschema:"time or a limit ended it; next_cursor goes on from there"`
-	Held  map[string]heldState `json:"held,omitempty" jsonschema:"how far the kinds are held, by source/kind"`
-	Cut   string               `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
-	Next  string               `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
-	Note  string               `json:"note"`
-	Hits  []searchHit          `json:"hits"`
+	Query string                 `json:"query" jsonschema:"as it was understood"`
+	Notes []string               `json:"notes,omitempty"`
+	Part  bool                   `json:"partial,omitempty" jsonschema:"time or a limit ended it; next_cursor goes on from there"`
+	Held  map[string]storedState `json:"held,omitempty" jsonschema:"how far the kinds are held, by source/kind"`
+	Cut   string                 `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
+	Next  string                 `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
+	Note  string                 `json:"note"`
+	Hits  []searchHit            `json:"hits"`
 }
 
-// heldState says how much of a kind is stored, and since when.
-type heldState struct {
+// storedState says how much of a kind is stored, and since when.
+type storedState struct {
 	Complete bool       `json:"complete" jsonschema:"all records are held"`
 	CaughtUp *time.Time `json:"caught_up_to,omitempty" jsonschema:"when the newest were last read"`
 }
@@ -134,14 +134,14 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 // addHeld adds to an answer how much of a kind is stored, if the caller may know the number of its records.
 func (v *exchange) addHeld(ctx context.Context, out *searchAnswer, source, kind string) {
 	name := source + "/" + kind
-	if _, ok := out.Held[name]; ok || v.srv.o.Held == nil || !v.srv.o.Gate.CanCount(v.caller, source, kind) {
+	if _, ok := out.Held[name]; ok || v.srv.o.StoredState == nil || !v.srv.o.Gate.CanCount(v.caller, source, kind) {
 		return
 	}
 	if out.Held == nil {
-		out.Held = map[string]heldState{}
+		out.Held = map[string]storedState{}
 	}
-	complete, at := v.srv.o.Held(ctx, source, kind)
-	h := heldState{Complete: complete}
+	complete, at := v.srv.o.StoredState(ctx, source, kind)
+	h := storedState{Complete: complete}
 	if !at.IsZero() {
 		at = at.UTC().Truncate(time.Second)
 		h.CaughtUp = &at

@@ -73,7 +73,7 @@ type App struct {
 	mirror    *mirror.Mirror
 	jobs      *jobs.Runner
 	forecasts *forecast.Forecasts
-	walker    *crawl.Crawler
+	crawler   *crawl.Crawler
 	eraser    *operations.Eraser
 	ports     *ports
 	enforcer  *enforcer // applies the policy again after changes; nil in a command
@@ -132,7 +132,7 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 	for _, src := range a.sources {
 		kept[src.Name] = o.Settings.Sources[src.Name].Sync
 	}
-	return a, a.walker.Load(ctx, kept)
+	return a, a.crawler.Load(ctx, kept)
 }
 
 // newLogger returns the application's logger, with the format and the level of the settings.

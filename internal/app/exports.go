@@ -57,7 +57,7 @@ func (e *exports) begin(began policy) func(c understudy.Caller) (over <-chan str
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.running[u] = true
-		e.judge(u) // the policy may have changed since the request was received
+		e.endIfChanged(u) // the policy may have changed since the request was received
 		return ctx.Done(), func() {
 			end()
 			e.mu.Lock()
@@ -73,12 +73,12 @@ func (e *exports) replace(p policy) {
 	defer e.mu.Unlock()
 	e.current = p
 	for u := range e.running {
-		e.judge(u)
+		e.endIfChanged(u)
 	}
 }
 
-// judge ends an export if the fingerprint of its caller has changed. The caller must hold the lock.
-func (e *exports) judge(u *runningExport) {
+// endIfChanged ends an export if the fingerprint of its caller has changed. The caller must hold the lock.
+func (e *exports) endIfChanged(u *runningExport) {
 	if now := e.current.fingerprint(u.caller); now == "" || now != u.fingerprint {
 		u.end()
 	}

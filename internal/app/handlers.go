@@ -29,14 +29,14 @@ import (
 // handlerSet contains the handlers of all ports under one policy, in the order of the ports. A new policy replaces
 // the whole set, with its gate, its callers and the cached views.
 type handlerSet struct {
-	handlers []http.Handler
-	targets  []frontend.Known
-	policy   policy
-	viewer   *viewer.Viewer
-	search   *search.Searcher
-	proxies  map[string]*proxy.Proxy // the proxies by source
-	watches  watch.Policy
-	inside   http.Handler // the handler of requests in tunnels; nil if there are no tunnels
+	handlers  []http.Handler
+	targets   []frontend.Known
+	policy    policy
+	viewer    *viewer.Viewer
+	search    *search.Searcher
+	proxies   map[string]*proxy.Proxy // the proxies by source
+	watches   watch.Policy
+	tunnelled http.Handler // the handler of requests in tunnels; nil if there are no tunnels
 }
 
 // Close stops the background work of the viewer and the search.
@@ -96,7 +96,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	if t := b.ports.tunnels; t != nil {
-		d.inside = t.handler(func(source string, url func(string) string) http.Handler {
+		d.tunnelled = t.handler(func(source string, url func(string) string) http.Handler {
 			return b.ports.profiles.Handler(d.proxies[source].UpstreamFrontend(url, p.tunnelled))
 		})
 		d.handlers, d.targets = append(d.handlers, t.proxy), append(d.targets, nil)
@@ -107,8 +107,8 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 // diagnosticsOptions returns the options of the diagnostics. The viewer of d shows their pages.
 func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
 	o := b.diagnostics
-	o.Person, o.Sees, o.PublicURL = p.book.IdentifyPerson, p.gate.CanCount, cfg.Viewer.PublicURL
-	o.Bound = func(c understudy.Caller) bool {
+	o.Person, o.SeesKind, o.PublicURL = p.book.IdentifyPerson, p.gate.CanCount, cfg.Viewer.PublicURL
+	o.HasRowRules = func(c understudy.Caller) bool {
 		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.HasRowRules(c, s.Name) })
 	}
 	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
@@ -121,11 +121,11 @@ func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerS
 // dropInOptions returns the options of a source's proxy.
 func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source, s *search.Searcher, health http.Handler) proxy.Options {
 	o, name := b.dropIn, src.Name
-	o.Source, o.Gate, o.Callers, o.Admit, o.Text, o.Health = src, p.gate, p.book, p.book.Admit, s.CompileText, health
-	o.Current = func() *proxy.Proxy { return b.inForce().proxies[name] }
+	o.Source, o.Gate, o.Callers, o.Admit, o.ParseText, o.Health = src, p.gate, p.book, p.book.Admit, s.CompileText, health
+	o.CurrentProxy = func() *proxy.Proxy { return b.inForce().proxies[name] }
 	o.Rate, o.Open = b.clients[name].Rate, cfg.Sources[name].Loopback
 	o.MaxBody, o.MaxWrites = int64(cfg.Limits.RequestBody), cfg.Limits.Writes
-	o.Took, o.Limited = b.traffic.recent[name].add, func() { b.traffic.refusedWrites[name].Add(1) }
+	o.OnAnswered, o.Limited = b.traffic.recent[name].add, func() { b.traffic.refusedWrites[name].Add(1) }
 	return o
 }
 

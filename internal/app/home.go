@@ -29,7 +29,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 		Day: page.Day{Warm: day.Warm, Stale: day.Stale, Cold: day.Cold, Composed: day.Composed, Readers: day.Readers,
 			Walks: day.Walks, Upstream: day.Upstream},
 		Requests:  page.RequestCounts{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
-		Latencies: page.Latencies{StoredDurations: h.traffic.recent[source].heldTimes(), UpstreamDurations: health.Recent},
+		Latencies: page.Latencies{StoredDurations: h.traffic.recent[source].storedTimes(), UpstreamDurations: health.Recent},
 		DropIn:    h.ports.address(source),
 	}
 	h.addTimes(source, &s.Latencies)
@@ -42,7 +42,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 	}
 	for _, k := range kinds {
 		held := page.StoredKind{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: knownScores(lists, k.Kind)}
-		h.walkHeld(ctx, source, k.Kind, &held)
+		h.addWalkState(ctx, source, k.Kind, &held)
 		s.Kinds[k.Kind] = held
 	}
 	for _, w := range h.feed.Webhooks() {
@@ -53,9 +53,9 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 	return s
 }
 
-// walkHeld adds the state of a kind's walks to what the home page shows.
-func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.StoredKind) {
-	s, err := h.walker.ReadState(ctx, source, kind)
+// addWalkState adds the state of a kind's walks to what the home page shows.
+func (h *figures) addWalkState(ctx context.Context, source, kind string, held *page.StoredKind) {
+	s, err := h.crawler.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
 		return
 	}
@@ -125,8 +125,8 @@ func (r *recent) add(how string, took time.Duration) {
 	r.fromStore.Add(took.Seconds())
 }
 
-// heldTimes returns the latest times of responses from the store, the oldest first.
-func (r *recent) heldTimes() []time.Duration {
+// storedTimes returns the latest times of responses from the store, the oldest first.
+func (r *recent) storedTimes() []time.Duration {
 	n := r.n.Load()
 	out := make([]time.Duration, 0, recentCount)
 	for i := n - min(n, recentCount); i < n; i++ {

@@ -12,7 +12,7 @@ import (
 
 func TestRecentKeepsTheLast(t *testing.T) {
 	r := newRecent()
-	if n := len(r.heldTimes()); n != 0 {
+	if n := len(r.storedTimes()); n != 0 {
 		t.Errorf("%d times before the first", n)
 	}
 	for i := range recentCount + 5 {
@@ -20,10 +20,10 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	}
 	r.add(request.Cold.String(), time.Hour)
 	r.add("", time.Hour)
-	if n := len(r.heldTimes()); n != recentCount {
+	if n := len(r.storedTimes()); n != recentCount {
 		t.Errorf("%d times kept, want %d", n, recentCount)
 	}
-	if first := r.heldTimes()[0]; first != 5 {
+	if first := r.storedTimes()[0]; first != 5 {
 		t.Errorf("the oldest is %d, want 5", first)
 	}
 	held, asked := r.fromStore.Stat().Summary(), r.fromUpstream.Stat().Summary()

@@ -64,7 +64,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	if err := a.openTunnels(ctx); err != nil {
 		return err
 	}
-	if p, err = a.policies.withMade(p, cfg); err != nil {
+	if p, err = a.policies.withMadeCredentials(p, cfg); err != nil {
 		return err
 	}
 	if err := a.openFrontends(ctx, p); err != nil {
@@ -106,7 +106,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		return err
 	}
 	commands := a.commandOptions()
-	orders := operations.Operator{Crawler: a.walker, Purger: a.purger(), Eraser: a.eraser}
+	orders := operations.Operator{Crawler: a.crawler, Purger: a.purger(), Eraser: a.eraser}
 	doer := actions.New(actions.Options{Store: a.db.Actions, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
 	a.closers = append(a.closers, doer.Close)
 	seals, err := page.NewSeals()
@@ -119,14 +119,14 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
 	commands.Snapshot, commands.Readable = f.readSnapshot, f.checkStore
-	commands.Ending, commands.Loads = a.ports.ending.Load, a.settings.status
-	commands.All, commands.Profiles = a.canSeeAll, a.ports.profiles
+	commands.IsEnding, commands.SettingsStatus = a.ports.ending.Load, a.settings.status
+	commands.SeesAll, commands.Profiles = a.canSeeAll, a.ports.profiles
 	if a.opts.ReadSettings != nil {
 		commands.Reload = e.reload
 		a.tasks = append(a.tasks, e.run)
 	}
 	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.current.Load,
-		notes: a.db.Annotations, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.walker.Handler(token, a.audit)},
+		notes: a.db.Annotations, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit)},
 		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.AddHint},
 		viewer: page.Options{
 			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),
@@ -142,9 +142,10 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Completeness: f.completeness,
 			Now: time.Now, Logger: a.log},
 		searches: search.HandlerOptions{Token: token, Audit: a.audit, Logger: a.log},
-		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, Held: f.completeness, Key: key, Version: a.opts.Version,
-			Audit: a.audit, Logger: a.log, Now: time.Now},
-		jobs:      jobs.HandlerOptions{Jobs: a.jobs, All: a.canSeeAll, Token: token, Audit: a.audit, Logger: a.log},
+		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, StoredState: f.completeness, Key: key,
+			Version: a.opts.Version,
+			Audit:   a.audit, Logger: a.log, Now: time.Now},
+		jobs:      jobs.HandlerOptions{Jobs: a.jobs, SeesAll: a.canSeeAll, Token: token, Audit: a.audit, Logger: a.log},
 		forecasts: forecast.HandlerOptions{Forecasts: a.forecasts, Audit: a.audit, Token: token},
 	}
 	e.build = b.build
@@ -163,7 +164,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	c := a.opts.Settings.Feed
 	f, err := feed.New(ctx, feed.Options{
 		Sources: a.sources, Store: a.db, KV: a.db.KV, Policy: p.feed(), Token: a.opts.Dir.Token,
-		Enqueue: a.jobs.Enqueue, Seen: a.mirror.NoteReader,
+		Enqueue: a.jobs.Enqueue, OnSubscribed: a.mirror.NoteReader,
 		Audit: a.audit, Now: time.Now, Logger: a.log,
 		Limits: feed.Limits{
 			MaxSubscribers: c.Subscribers, MaxEach: c.SubscribersEach, MaxBuffered: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
@@ -218,7 +219,7 @@ func (a *App) openCommands(ctx context.Context) error {
 	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/", "/-/explain"} {
 		mux.Handle(path, d)
 	}
-	mux.Handle("/-/sync", a.walker.Handler(a.opts.Dir.Token, a.audit))
+	mux.Handle("/-/sync", a.crawler.Handler(a.opts.Dir.Token, a.audit))
 	a.ports.servers[0].SetHandler(mux, nil, nil)
 	return nil
 }
@@ -239,7 +240,7 @@ func (a *App) commandOptions() diagnostics.Options {
 
 // purger returns a Purger, which removes pages and records.
 func (a *App) purger() *operations.Purger {
-	return &operations.Purger{Sources: a.sources, Files: a.files, Crawler: a.walker, Mirror: a.mirror, Forecasts: a.forecasts}
+	return &operations.Purger{Sources: a.sources, Files: a.files, Crawler: a.crawler, Mirror: a.mirror, Forecasts: a.forecasts}
 }
 
 // canSeeAll reports whether a caller may see every record of every source.

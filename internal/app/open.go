@@ -247,7 +247,7 @@ func (a *App) openJobs(context.Context) (err error) {
 	cfg := a.opts.Settings
 	a.jobs, err = jobs.New(jobs.Options{
 		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.Jobs.MemoryLimit(cfg.Limits.MemoryLimit(os.ReadFile)),
-		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), Alone: cfg.Store.DSN == "",
+		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), OnlyProcess: cfg.Store.DSN == "",
 		Now: time.Now, Logger: a.log,
 	})
 	return err
@@ -262,7 +262,7 @@ func (a *App) openWork(context.Context) (err error) {
 	}
 	a.saved.listen(func(s request.PageSaved) { a.forecasts.EnqueuePage(s.Page) })
 	c, begun := a.opts.Settings.Sync, time.Now()
-	a.walker, err = crawl.New(crawl.Options{
+	a.crawler, err = crawl.New(crawl.Options{
 		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.RetentionTimes(),
 		Down: func(source string) string { return a.clients[source].Health().OutageReason() },
 		Count: func(ctx context.Context, source, kind string) (n int64, err error) {
@@ -283,15 +283,15 @@ func (a *App) openWork(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.mirror.SetCoverage(a.walker)
-	a.saved.bus.Subscribe(a.walker.HandlePageSaved)
+	a.mirror.SetCoverage(a.crawler)
+	a.saved.bus.Subscribe(a.crawler.HandlePageSaved)
 	e := a.eraser
 	e.DB, e.Files, e.Mirror, e.Jobs = a.db, a.files, a.mirror, a.jobs
 	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
-	a.tasks = append(a.tasks, a.walker.Run, e.Run, indexes.Run, a.ports.profiles.Run)
+	a.tasks = append(a.tasks, a.crawler.Run, e.Run, indexes.Run, a.ports.profiles.Run)
 	kinds := append(e.JobKinds(a.opts.Offline), indexes.JobKind())
 	if !a.opts.Offline {
-		kinds = append(kinds, crawl.JobKinds(a.walker.Work())...)
+		kinds = append(kinds, crawl.JobKinds(a.crawler.Work())...)
 	}
 	return a.jobs.Add(kinds...)
 }

@@ -27,10 +27,10 @@ import (
 
 // policy says what each caller may do, according to the settings. A policy never changes; it is only replaced.
 type policy struct {
-	gate *access.Gate
-	book *callers.Book
-	from callers.Options      // the options of book, with only those credentials that the settings name
-	own  []callers.Credential // additional credentials for callers in tunnels
+	gate              *access.Gate
+	book              *callers.Book
+	bookOptions       callers.Options      // the options of book, with only those credentials that the settings name
+	tunnelCredentials []callers.Credential // additional credentials for callers in tunnels
 	// tunnelled finds the callers of requests in tunnels.
 	tunnelled *callers.Book
 	people    *signin.People // the people who can sign in with a form; nil if nobody can
@@ -79,8 +79,9 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 	}
 	from := callers.Options{
 		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, IssuedBy: by},
-		Open:   config.OpenSources(cfg.Sources),
-		Behind: cfg.Viewer.IsBehindProxy(), Narrowest: gate.NarrowestRole(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
+		Open:        config.OpenSources(cfg.Sources),
+		BehindProxy: cfg.Viewer.IsBehindProxy(), RecommendedRole: gate.NarrowestRole(), Salt: v.salt, Guesses: v.guesses, Now: time.Now,
+		Known:  r.noteCaller,
 		People: asked, ViewAs: signin.ViewAs{Cookies: v.cookies},
 	}
 	book, err := callers.New(from)
@@ -105,7 +106,8 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 		return policy{}, err
 	}
 	mailer, err := cfg.Mail.ReadMailer(ctx, secrets)
-	return policy{gate: gate, book: book, from: from, own: own, people: who, hooks: hooks, alerts: alerts, mailer: mailer}, err
+	return policy{gate: gate, book: book, bookOptions: from, tunnelCredentials: own, people: who,
+		hooks: hooks, alerts: alerts, mailer: mailer}, err
 }
 
 // newGate returns the gate for the roles of the settings.
@@ -117,7 +119,8 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 	o := cfg.Policy()
 	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, r.visitors.hashes
 	o.Cache = cfg.Shares(os.ReadFile).Forms
-	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.NewestOrDeleted, r.lookups.AddressedID
+	o.IsOwnNumber, o.NewestVersion = r.lookups.IsOwn, r.lookups.Newest
+	o.LastVersion, o.IDByAddress = r.lookups.NewestOrDeleted, r.lookups.AddressedID
 	gate, err := access.NewWith(o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", "roles", understudy.StripPrefixes(err)) // the error begins with the name of the setting
@@ -125,8 +128,8 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 	return gate, nil
 }
 
-// withMade returns a policy that also has the credentials that were created at run time.
-func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) {
+// withMadeCredentials returns a policy that also has the credentials that were created at run time.
+func (r *policyReader) withMadeCredentials(p policy, cfg *config.Settings) (policy, error) {
 	made, skipped := cfg.MadeCredentials(r.credentials.All())
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
 		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)
@@ -138,16 +141,16 @@ func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) 
 	for _, why := range skipped {
 		r.log.Warn("a credential that was made is not in force", "why", why)
 	}
-	o := p.from
+	o := p.bookOptions
 	o.Credentials = slices.Concat(o.Credentials, made)
 	var err error
 	if p.book, err = callers.New(o); err != nil {
 		return p, err
 	}
 	o.Open = nil // a request in a tunnel is meant for another host
-	o.Credentials = slices.Concat(o.Credentials, p.own)
-	o.NoRole = "the source's own credential has no role here; add this line to the settings: connect: {role: " +
-		cmp.Or(o.Narrowest, "NAME") + "}"
+	o.Credentials = slices.Concat(o.Credentials, p.tunnelCredentials)
+	o.NoRoleText = "the source's own credential has no role here; add this line to the settings: connect: {role: " +
+		cmp.Or(o.RecommendedRole, "NAME") + "}"
 	p.tunnelled, err = callers.New(o)
 	return p, err
 }

@@ -127,7 +127,7 @@ func (p *ports) replaceHandlers(d *handlerSet, end func()) {
 		end = nil
 	}
 	if p.tunnels != nil {
-		p.tunnels.inside.SetHandler(d.inside, nil, nil)
+		p.tunnels.inside.SetHandler(d.tunnelled, nil, nil)
 	}
 }
 
@@ -204,7 +204,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 	}
 	limits := &cfg.Limits
 	p := connect.New(connect.Options{Authority: authority, Origins: origins, Tunnel: o.Tunnel, Tunnels: o.Tunnels,
-		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), Greet: limits.HeadTime.Std(), Log: a.ports.access, Now: time.Now})
+		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), HandshakeTimeout: limits.HeadTime.Std(), Log: a.ports.access, Now: time.Now})
 	a.closers = append(a.closers, p.Close)
 	a.ports.tunnels = &tunnels{proxy: p, inside: frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, a.log), sources: serves,
 		bases: cfg.Sources}

@@ -163,7 +163,7 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 	}
 	p, err := e.policies.read(ctx, cfg)
 	if err == nil {
-		p, err = e.policies.withMade(p, cfg)
+		p, err = e.policies.withMadeCredentials(p, cfg)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -266,7 +266,7 @@ func (e *enforcer) updateCredentials(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	cfg := e.settings.current.Load()
-	p, err := e.policies.withMade(e.current.Load().policy, cfg)
+	p, err := e.policies.withMadeCredentials(e.current.Load().policy, cfg)
 	if err != nil {
 		return err
 	}

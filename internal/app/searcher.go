@@ -16,7 +16,7 @@ import (
 // newSearch returns the search of a policy.
 func (b *builder) newSearch(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	o, c := b.search, cfg.Search
-	o.Gate, o.Masked, o.Annotations = searchGate{p.gate}, p.gate, annotated{b.notes, p.gate}
+	o.Gate, o.Masked, o.Annotations = searchGate{p.gate}, p.gate, annotationAccess{b.notes, p.gate}
 	o.Exports = export.New(b.exports.search, b.exports.begin(p))
 	o.Limits = search.Limits{
 		Time: c.Time.Std(), MaxRecords: c.Look, MaxSorted: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),
@@ -32,14 +32,14 @@ type annotations interface {
 	AnnotationsVersion() int64
 }
 
-// annotated shows annotations only to callers who may write them.
-type annotated struct {
+// annotationAccess shows annotations only to callers who may write them.
+type annotationAccess struct {
 	annotations
 	gate *access.Gate
 }
 
 // CanSeeAnnotations implements search.Annotations.
-func (a annotated) CanSeeAnnotations(c understudy.Caller, source string) bool {
+func (a annotationAccess) CanSeeAnnotations(c understudy.Caller, source string) bool {
 	return a.gate.CheckPermission(c, source, access.PermitNote) == nil
 }
 

@@ -42,7 +42,7 @@ type figures struct {
 	db       *store.DB
 	files    *contents.Files
 	mirror   *mirror.Mirror
-	walker   *crawl.Crawler
+	crawler  *crawl.Crawler
 	jobs     *jobs.Runner
 	feed     *feed.Feed
 	audit    auditLog // the audit log; nil if nothing is recorded
@@ -69,7 +69,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 			Readers: c.ByReason[request.ReasonWaiting], Walks: c.ByReason[request.ReasonSync], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
-		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
+		files: a.files, mirror: a.mirror, crawler: a.crawler, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
 		names: a.policies.visitors.names, exports: e.exports, inForce: e.current.Load, traffic: t}
 }
 
@@ -217,7 +217,7 @@ func knownScores(all []request.ListScore, kind string) []request.ListScore {
 
 // walkStats adds the state of a kind's walks to the figures of the kind.
 func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
-	s, err := h.walker.ReadState(ctx, source, kind)
+	s, err := h.crawler.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
 		if crawl.IsNeverSynced(err) {
 			err = nil
@@ -269,7 +269,7 @@ func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 
 // completeness returns whether all records of a kind are stored, and up to which time the kind is current.
 func (h *figures) completeness(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
-	if s, err := h.walker.ReadStateUncounted(ctx, source, kind); err == nil && s.Kept {
+	if s, err := h.crawler.ReadStateUncounted(ctx, source, kind); err == nil && s.Kept {
 		complete, caughtUp = s.Complete, s.CaughtUp
 	}
 	if caughtUp.IsZero() {

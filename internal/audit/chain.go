@@ -35,8 +35,8 @@ type chain struct {
 	damagedChain string // the name of the damaged chain in whose place this chain was begun
 }
 
-// errHead means that the lines of a chain do not match its signed head.
-var errHead = errors.New("it is not what was signed")
+// errHeadMismatch means that the lines of a chain do not match its signed head.
+var errHeadMismatch = errors.New("it is not what was signed")
 
 // openChain continues the newest chain that no other process writes. If there is none, it begins a new chain. A
 // chain that does not match its signed head is left unchanged, so that verify can report it.
@@ -70,7 +70,7 @@ func openChain(o *Options) (*chain, error) {
 		if c != nil {
 			err = errors.Join(err, c.close())
 		}
-		if !errors.Is(err, wal.ErrDamaged) && !errors.Is(err, errHead) {
+		if !errors.Is(err, wal.ErrDamaged) && !errors.Is(err, errHeadMismatch) {
 			return nil, err
 		}
 		o.Logger.Error("audit: a chain is left as it is, and another begun; understudy audit verify says what is wrong", "chain", id,
@@ -149,7 +149,7 @@ func (o *Options) tryOpen(id string) (*chain, error) {
 func (c *chain) resume(signed *Checkpoint) error {
 	last := c.wal.LastNumber()
 	if signed != nil && signed.Count > last {
-		return fmt.Errorf("audit: chain %s has %d lines, and %d were signed: %w", c.id, last, signed.Count, errHead)
+		return fmt.Errorf("audit: chain %s has %d lines, and %d were signed: %w", c.id, last, signed.Count, errHeadMismatch)
 	}
 	from := max(last, 1)
 	if signed != nil {
@@ -161,7 +161,7 @@ func (c *chain) resume(signed *Checkpoint) error {
 		}
 		c.head = sha256.Sum256(e.Data)
 		if signed != nil && e.Number == signed.Count && hex.EncodeToString(c.head[:]) != signed.Head {
-			return fmt.Errorf("audit: chain %s: line %d: %w", c.id, e.Number, errHead)
+			return fmt.Errorf("audit: chain %s: line %d: %w", c.id, e.Number, errHeadMismatch)
 		}
 	}
 	return nil
@@ -199,7 +199,7 @@ func (c *chain) writeCheckpoint(ctx context.Context) error {
 	}
 	c.signed.Store(number)
 	c.signedAt.Store(&signed.At)
-	if err := keepHead(c.o.Heads, &signed); err != nil {
+	if err := writeHead(c.o.Heads, &signed); err != nil {
 		c.o.Logger.Error("audit: the newest checkpoint is in the log alone", "file", c.o.Heads, "err", err)
 	}
 	return nil
@@ -257,8 +257,8 @@ func newHeadsError(path, why string) error {
 		"whether the end of an earlier chain is missing cannot be told", path, why)
 }
 
-// keepHead replaces the newest checkpoint of a chain in the file of checkpoints.
-func keepHead(path string, head *Checkpoint) error {
+// writeHead replaces the newest checkpoint of a chain in the file of checkpoints.
+func writeHead(path string, head *Checkpoint) error {
 	if path == "" {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"understudy"
 )
 
-// kvSent is the name under which the progress of sending is stored in the KV store.
-const kvSent = "audit sent"
+// progressKey is the name under which the progress of sending is stored in the KV store.
+const progressKey = "audit sent"
 
 // kvTimeout is the maximum time for reading or writing the progress.
 const kvTimeout = 10 * time.Second
@@ -29,7 +29,7 @@ type sentValue struct {
 func (s *sender) setSent(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent[id], s.saved = last, false
+	s.sentLines[id], s.saved = last, false
 }
 
 // receiverName returns a name of the receiver that does not contain the address's query, which may contain a token.
@@ -40,41 +40,41 @@ func (s *sender) receiverName() string {
 
 // load reads how many lines the receiver has. A new receiver gets the whole log.
 func (s *sender) load(ctx context.Context) error {
-	if s.known {
+	if s.loaded {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvTimeout)
 	defer cancel()
-	value, err := understudy.ReadValue(ctx, s.o.KV, kvSent)
+	value, err := understudy.ReadValue(ctx, s.o.KV, progressKey)
 	if err != nil {
 		return err
 	}
 	var note sentValue
 	if value != nil {
 		if err := json.Unmarshal(value, &note); err != nil {
-			return fmt.Errorf("audit: the value of %q: %w", kvSent, err)
+			return fmt.Errorf("audit: the value of %q: %w", progressKey, err)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if note.To == s.receiverName() {
-		maps.Copy(s.sent, note.Chains)
+		maps.Copy(s.sentLines, note.Chains)
 	}
-	s.known, s.saved = true, true
+	s.loaded, s.saved = true, true
 	return nil
 }
 
 // save stores how many lines the receiver has.
 func (s *sender) save(ctx context.Context) error {
 	s.mu.Lock()
-	value, saved := sentValue{To: s.receiverName(), Chains: maps.Clone(s.sent)}, s.saved
+	value, saved := sentValue{To: s.receiverName(), Chains: maps.Clone(s.sentLines)}, s.saved
 	s.mu.Unlock()
 	if saved {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvTimeout)
 	defer cancel()
-	if err := understudy.WriteJSON(ctx, s.o.KV, kvSent, value); err != nil {
+	if err := understudy.WriteJSON(ctx, s.o.KV, progressKey, value); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -88,11 +88,11 @@ func (s *sender) stats(own string, last uint64) *SendStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.now
-	for id, end := range s.ends {
+	for id, end := range s.lastLines {
 		if id != own {
-			out.Behind += int64(end - s.sent[id])
+			out.Behind += int64(end - s.sentLines[id])
 		}
 	}
-	out.Behind += int64(last - min(last, s.sent[own]))
+	out.Behind += int64(last - min(last, s.sentLines[own]))
 	return &out
 }

@@ -35,8 +35,8 @@ const (
 	maxResponse = 64 << 10 // the maximum number of bytes that are read from a response
 )
 
-// errPlain is the error for an http address outside private networks.
-var errPlain = errors.New("http is only for this machine and private networks; write https://")
+// errPublicHTTP is the error for an http address outside private networks.
+var errPublicHTTP = errors.New("http is only for this machine and private networks; write https://")
 
 // CheckSend returns an error if the address of a receiver is invalid, as far as that can be decided without
 // resolving it. Valid are https://HOST/PATH, http://HOST/PATH in a private network, syslog+tls://HOST:PORT,
@@ -58,7 +58,7 @@ func CheckSend(address string, secret bool) error {
 		return nil
 	case schemeHTTPS, schemeHTTP:
 		if at, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == schemeHTTP && !isPrivate(at) {
-			return errPlain
+			return errPublicHTTP
 		}
 		if err := webhook.CheckURL(address, true); err != nil {
 			return err
@@ -92,13 +92,13 @@ func newReceiver(o SendOptions) (receiver, error) {
 	}
 	switch u.Scheme {
 	case schemeUDP:
-		return &datagrams{address: u.Host, host: headerField(o.Host, maxHost)}, nil
+		return &datagramReceiver{address: u.Host, host: headerField(o.Host, maxHost)}, nil
 	case schemeTCP:
-		return &frames{dialer: &net.Dialer{Timeout: dialTimeout}, address: u.Host, host: headerField(o.Host, maxHost)}, nil
+		return &streamReceiver{dialer: &net.Dialer{Timeout: dialTimeout}, address: u.Host, host: headerField(o.Host, maxHost)}, nil
 	case schemeTLS: // the certificate must be valid for the host name of the address
 		trusted := &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}
 		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: trusted}
-		return &frames{dialer: dialer, address: u.Host, host: headerField(o.Host, maxHost)}, nil
+		return &streamReceiver{dialer: dialer, address: u.Host, host: headerField(o.Host, maxHost)}, nil
 	}
 	return newCollector(o.URL, u.Scheme == schemeHTTP, o.Secret), nil
 }
@@ -114,7 +114,7 @@ func newCollector(address string, plain bool, secret understudy.Secret) *collect
 	permitted := webhook.Guard(true)
 	client := webhook.NewClient(func(network, address string, c syscall.RawConn) error {
 		if at, err := netip.ParseAddrPort(address); plain && (err != nil || !isPrivate(at.Addr())) {
-			return errPlain
+			return errPublicHTTP
 		}
 		return permitted(network, address, c)
 	}, 0)

@@ -59,21 +59,21 @@ type sender struct {
 	o        SendOptions
 	to       receiver
 	every    time.Duration
-	known    bool      // whether the stored progress was read
+	loaded   bool      // whether the stored progress was read
 	saved    bool      // whether the stored progress equals sent
 	othersAt time.Time // when the chains of other processes were last checked
 
-	mu   sync.Mutex
-	sent map[string]uint64 // the number of the last line of each chain that the receiver has
-	ends map[string]uint64 // the number of the last line of each chain
-	now  SendStatus
+	mu        sync.Mutex
+	sentLines map[string]uint64 // the number of the last line of each chain that the receiver has
+	lastLines map[string]uint64 // the number of the last line of each chain
+	now       SendStatus
 }
 
 func newSender(o SendOptions) *sender {
 	if o.URL == "" {
 		return nil
 	}
-	return &sender{o: o, every: sendInterval, sent: map[string]uint64{}, ends: map[string]uint64{}}
+	return &sender{o: o, every: sendInterval, sentLines: map[string]uint64{}, lastLines: map[string]uint64{}}
 }
 
 // Send sends lines until ctx ends. No caller waits for it. If the receiver is down, Send tries again after a minute at
@@ -145,8 +145,8 @@ func (l *Log) sendAll(ctx context.Context) error {
 func (s *sender) unsentChains() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, end := range s.ends {
-		if s.sent[id] < end {
+	for id, end := range s.lastLines {
+		if s.sentLines[id] < end {
 			ids = append(ids, id)
 		}
 	}
@@ -213,7 +213,7 @@ func (l *Log) findEnd(id string) error {
 func (s *sender) end(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ends[id], s.sent[id] = last, min(s.sent[id], last)
+	s.lastLines[id], s.sentLines[id] = last, min(s.sentLines[id], last)
 }
 
 // forget drops the progress of chains that were removed because they are too old.
@@ -221,18 +221,18 @@ func (l *Log) forget(ids []string) {
 	s := l.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, end := range s.ends {
+	for id, end := range s.lastLines {
 		if slices.Contains(ids, id) {
 			continue
 		}
-		if lost := end - s.sent[id]; lost > 0 {
+		if lost := end - s.sentLines[id]; lost > 0 {
 			l.logLost(id, lost)
 		}
-		delete(s.ends, id)
+		delete(s.lastLines, id)
 	}
-	for id := range s.sent {
+	for id := range s.sentLines {
 		if !slices.Contains(ids, id) {
-			delete(s.sent, id)
+			delete(s.sentLines, id)
 			s.saved = false
 		}
 	}
@@ -246,7 +246,7 @@ func (l *Log) logLost(id string, lines uint64) {
 func (l *Log) sendChain(ctx context.Context, id string) error {
 	s := l.sender
 	s.mu.Lock()
-	from, end := s.sent[id]+1, s.ends[id]
+	from, end := s.sentLines[id]+1, s.lastLines[id]
 	s.mu.Unlock()
 	var lines [][]byte
 	size := 0

@@ -484,7 +484,7 @@ func TestReceiversThatAreRefused(t *testing.T) {
 	{
 		err := plain.take(t.Context(), [][]byte{[]byte("{}")})
 		checktest.MustTrue(t, err != nil, "err is nil")
-		checktest.Contains(t, err.Error(), errPlain.Error(), "err.Error()")
+		checktest.Contains(t, err.Error(), errPublicHTTP.Error(), "err.Error()")
 		checktest.Lacks(t, err.Error(), "secret-path", "err.Error()")
 	}
 }

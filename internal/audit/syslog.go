@@ -73,20 +73,20 @@ func headerField(text string, most int) string {
 	return text[:min(len(text), most)]
 }
 
-// frames sends lines over TCP or TLS, each message preceded by its length. Each batch has its own connection. The batch is
+// streamReceiver sends lines over TCP or TLS, each message preceded by its length. Each batch has its own connection. The batch is
 // confirmed when the receiver closes the connection after the sender has closed it, because the receiver has then read
 // everything. With TLS both sides send a close alert (RFC 5425, 4.4). If the connection is cut, nothing is confirmed.
-type frames struct {
+type streamReceiver struct {
 	dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	}
 	address, host string
 }
 
-func (f *frames) close() {}
+func (f *streamReceiver) close() {}
 
 // take sends lines over a new connection and waits until the receiver closes the connection.
-func (f *frames) take(ctx context.Context, lines [][]byte) error {
+func (f *streamReceiver) take(ctx context.Context, lines [][]byte) error {
 	conn, err := f.dialer.DialContext(ctx, "tcp", f.address)
 	if err != nil {
 		return err
@@ -119,20 +119,20 @@ func (f *frames) take(ctx context.Context, lines [][]byte) error {
 	return err
 }
 
-// datagrams sends lines over UDP, one message in each datagram. A lost datagram is not sent again.
-type datagrams struct {
+// datagramReceiver sends lines over UDP, one message in each datagram. A lost datagram is not sent again.
+type datagramReceiver struct {
 	address, host string
 	conn          net.Conn // kept open, because the refusal of a message shows only when the next message is sent
 }
 
-func (d *datagrams) close() {
+func (d *datagramReceiver) close() {
 	if d.conn != nil {
 		_ = d.conn.Close()
 		d.conn = nil
 	}
 }
 
-func (d *datagrams) take(ctx context.Context, lines [][]byte) (err error) {
+func (d *datagramReceiver) take(ctx context.Context, lines [][]byte) (err error) {
 	if d.conn == nil {
 		if d.conn, err = (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "udp", d.address); err != nil {
 			d.conn = nil

@@ -33,8 +33,8 @@ type Credential struct {
 	From   []netip.Prefix // the addresses from which the credential may be used; none means all
 	Rate   float64        // the maximum number of requests in Per, also as a burst; 0 means no limit
 	Per    time.Duration  // the period of Rate; 0 means a second
-	// Yields is true if another credential with the same user and secret takes precedence.
-	Yields bool
+	// YieldsToOther is true if another credential with the same user and secret takes precedence.
+	YieldsToOther bool
 }
 
 // Options are the options of a Book.
@@ -47,18 +47,18 @@ type Options struct {
 	// Open names the sources that clients on this machine may use without a credential and without restrictions.
 	// Such a caller has the name "loopback".
 	Open []string
-	// Behind is true if requests arrive through the operator's own proxy. Then no request gets the loopback grant.
-	Behind bool
+	// BehindProxy is true if requests arrive through the operator's own proxy. Then no request gets the loopback grant.
+	BehindProxy bool
 	// Guesses counts wrong secrets. nil means a new counter.
 	Guesses *Guesses
 	// People knows who has signed in. If it is nil, nobody can sign in, and people on this machine need no sign-in.
 	People People
 	// ViewAs returns the role through which a caller views. If it is nil, every caller views through its own role.
 	ViewAs ViewAs
-	// Narrowest is the role that errors recommend to a person without a role, or "".
-	Narrowest string
-	// NoRole is the error text for a credential without a role. If it is "", the error text of its source is used.
-	NoRole string
+	// RecommendedRole is the role that errors recommend to a person without a role, or "".
+	RecommendedRole string
+	// NoRoleText is the error text for a credential without a role. If it is "", the error text of its source is used.
+	NoRoleText string
 	// Salt is the secret salt of the digests of credentials; nil means a new salt. Books with the same salt
 	// recognize each other's callers (Recheck), and give a credential the same Flow.
 	Salt []byte
@@ -91,21 +91,21 @@ type Book struct {
 	notifyKnown func(*http.Request, understudy.Caller)
 	signedIn    People
 	viewAs      ViewAs
-	open        map[string]*open // the sources that need no credential on this machine, by name
-	machine     machine
+	open        map[string]*openAccess // the sources that need no credential on this machine, by name
+	machine     localCallers
 	Guesses     *Guesses
 }
 
-// machine describes callers on this machine without a credential.
-type machine struct {
+// localCallers describes callers on this machine without a credential.
+type localCallers struct {
 	local  understudy.Caller
 	behind bool   // whether a proxy passes requests on, so that no caller counts as being on this machine
 	role   string // the role that errors recommend to a person without a role
 	noRole string // the error text for a credential without a role
 }
 
-// open is a source that clients on this machine may use without a credential.
-type open struct {
+// openAccess is a source that clients on this machine may use without a credential.
+type openAccess struct {
 	caller      understudy.Caller
 	credentials bool // whether there are also credentials for the source
 }
@@ -129,8 +129,9 @@ const maxHeader = auth.MaxCredential
 // credentials of a source with the same user and secret.
 func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, schemes: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
-		paces: map[uint64]*limiter.Pace{}, open: map[string]*open{},
-		machine: machine{behind: o.Behind, role: o.Narrowest, noRole: o.NoRole}, signedIn: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
+		paces: map[uint64]*limiter.Pace{}, open: map[string]*openAccess{},
+		machine:  localCallers{behind: o.BehindProxy, role: o.RecommendedRole, noRole: o.NoRoleText},
+		signedIn: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	understudy.SetDefaults(nil, &b.now)
 	if b.notifyKnown = o.Known; b.notifyKnown == nil {
 		b.notifyKnown = func(*http.Request, understudy.Caller) {}
@@ -153,7 +154,7 @@ func New(o Options) (*Book, error) {
 	b.machine.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
 	for _, name := range o.Open {
 		all := &understudy.Grant{Role: understudy.RoleAll, IssuedBy: o.Loopback.IssuedBy, Allow: []understudy.Allow{{Method: "*", Path: "/**"}}}
-		b.open[name] = &open{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow}}
+		b.open[name] = &openAccess{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow}}
 	}
 	for i := range o.Credentials {
 		if at := b.open[o.Credentials[i].Source]; at != nil {
@@ -192,12 +193,13 @@ func (b *Book) add(c *Credential) error {
 		return fmt.Errorf("callers: credential %s: user and secret together are longer than %d bytes", c.Name, maxHeader/2)
 	}
 	grant := c.Grant
-	e := &entry{digest: sum(&b.salt, c.Source, []byte(user), of), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
-		from: c.From, pace: limiter.NewPace(c.Rate, c.Per)}
+	e := &entry{digest: digestOf(&b.salt, c.Source, []byte(user), of),
+		caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
+		from:   c.From, pace: limiter.NewPace(c.Rate, c.Per)}
 	// The Flow is a part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
-		if c.Yields {
+		if c.YieldsToOther {
 			return nil
 		}
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
@@ -205,16 +207,16 @@ func (b *Book) add(c *Credential) error {
 	b.known[e.digest] = e
 	b.paces[e.caller.Flow] = e.pace
 	if hasUser && len(taken) > 1 { // another scheme of the source sends only the secret
-		alone := sum(&b.salt, c.Source, nil, of)
+		alone := digestOf(&b.salt, c.Source, nil, of)
 		other := b.known[alone]
-		if other != nil && !c.Yields {
+		if other != nil && !c.YieldsToOther {
 			return fmt.Errorf("callers: credential %s: same secret as %s, and requests may carry the secret alone", c.Name, other.caller.Name)
 		}
 		if other == nil {
 			b.known[alone] = e
 		}
 	}
-	if d := sum(&b.salt, "", []byte(user), of); b.people[d] == nil {
+	if d := digestOf(&b.salt, "", []byte(user), of); b.people[d] == nil {
 		person := *e
 		person.digest = d
 		b.people[d] = &person
@@ -242,7 +244,7 @@ func (b *Book) Identify(r *http.Request, source string) (understudy.Caller, erro
 
 // openSource returns the source if the sender of a request needs no credential for it, else nil. A credential in
 // such a request may be meant for the upstream.
-func (b *Book) openSource(r *http.Request, source string) *open {
+func (b *Book) openSource(r *http.Request, source string) *openAccess {
 	at := b.open[source]
 	if at == nil || b.machine.behind || remoteReason(r) != "" {
 		return nil
@@ -314,7 +316,7 @@ func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	if e.caller.Role() == "" && b.machine.noRole != "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %s", understudy.ErrForbidden, b.machine.noRole)
 	}
-	if over := take(e.pace, b.now()); over != nil {
+	if over := takeRequest(e.pace, b.now()); over != nil {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: credential %s: %w", understudy.ErrUnauthorized, understudy.ErrTooMany,
 			e.caller.Name, over)
 	}
@@ -367,7 +369,7 @@ func (b *Book) lookUp(r *http.Request, known map[digest]*entry, source, value st
 			return nil, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized, understudy.ErrTooMany)
 		}
 		of := sha256.Sum256(secret)
-		d := sum(&b.salt, source, user, of[:])
+		d := digestOf(&b.salt, source, user, of[:])
 		if e := known[d]; e != nil && e.canComeFrom(r) && (alone || len(user) > 0 || source == "") {
 			return e, nil
 		}
@@ -390,9 +392,9 @@ func (e *entry) canComeFrom(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(e.from, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
-// sum returns the salted digest of a credential. secret is the digest of its secret. The salt is new in every
+// digestOf returns the salted digest of a credential. secret is the digest of its secret. The salt is new in every
 // process, so an attacker can't choose a digest close to a known one and learn from the time of a map lookup.
-func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
+func digestOf(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
 	var buf [2 * maxHeader]byte
 	text := append(buf[:0], salt[:]...)
 	text = append(append(text, source...), 0)

@@ -175,7 +175,7 @@ func TestPerson(t *testing.T) {
 	}
 	demo := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all", IssuedBy: "demo"}})
 	bare := book(t, Options{Credentials: credentials})
-	behind := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all"}, Behind: true})
+	behind := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all"}, BehindProxy: true})
 	local10 := func(remote, host string) *http.Request { // M9
 		r := local(remote, host)
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0

@@ -102,7 +102,7 @@ func (g *Guesses) forget() {
 
 // guesserOf returns the key under which wrong secrets of a user from an address are counted.
 func (g *Guesses) guesserOf(r *http.Request, user []byte) guesser {
-	d := sum(&g.salt, "", user, nil)
+	d := digestOf(&g.salt, "", user, nil)
 	who := guesser{user: [8]byte(d[:8])}
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		addr, bits := peer.Addr().Unmap().WithZone(""), 32

@@ -42,7 +42,7 @@ func TestOpenSources(t *testing.T) {
 	if _, err := b.Identify(local("127.0.0.1:5000", "evil.example:4114"), "open"); !errors.Is(err, understudy.ErrUnauthorized) {
 		t.Errorf("under another name: %v", err)
 	}
-	b = book(t, Options{Open: []string{"open"}, Behind: true})
+	b = book(t, Options{Open: []string{"open"}, BehindProxy: true})
 	if _, err := b.Identify(local("127.0.0.1:5000", "127.0.0.1:4114"), "open"); err == nil {
 		t.Error("behind a proxy everybody is on this machine")
 	}

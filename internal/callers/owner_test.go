@@ -55,7 +55,7 @@ func TestOwners(t *testing.T) {
 		{"that is for another source", b.Owner(desk), func(o *Options) { o.Credentials[0].Source = "other" }, ""},
 		{"on this machine", b.Owner(local), func(*Options) {}, "all"},
 		{"on this machine, without a role", b.Owner(local), func(o *Options) { o.Loopback.Role = "" }, ""},
-		{"on this machine, behind a proxy", b.Owner(local), func(o *Options) { o.Behind = true }, ""},
+		{"on this machine, behind a proxy", b.Owner(local), func(o *Options) { o.BehindProxy = true }, ""},
 		{"a person where nobody signs in", understudy.Owner{Name: "anna", Role: "all"}, func(*Options) {}, ""},
 	} {
 		got, ok := book(c.change).Resolve(c.o)

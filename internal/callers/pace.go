@@ -9,16 +9,16 @@ import (
 	"understudy/kit/limiter"
 )
 
-// take returns nil if one more request is allowed now. Otherwise its error says how long to wait.
-func take(p *limiter.Pace, now time.Time) *understudy.RateError {
+// takeRequest returns nil if one more request is allowed now. Otherwise its error says how long to wait.
+func takeRequest(p *limiter.Pace, now time.Time) *understudy.RateError {
 	if wait := p.Take(now); wait > 0 {
-		return &understudy.RateError{Rate: rate(p, now), Wait: wait}
+		return &understudy.RateError{Rate: currentRate(p, now), Wait: wait}
 	}
 	return nil
 }
 
-// rate returns the limit and how many requests are left now.
-func rate(p *limiter.Pace, now time.Time) (r understudy.Rate) {
+// currentRate returns the limit and how many requests are left now.
+func currentRate(p *limiter.Pace, now time.Time) (r understudy.Rate) {
 	r.Limit, r.Remaining, r.Reset = p.Quota(now)
 	return r
 }
@@ -29,5 +29,5 @@ func (b *Book) Rate(c understudy.Caller) (r understudy.Rate, ok bool) {
 	if p == nil || c.Flow == 0 {
 		return r, false
 	}
-	return rate(p, b.now()), true
+	return currentRate(p, b.now()), true
 }

@@ -74,7 +74,7 @@ func checkLookups(c *Settings) error {
 	policy := c.Audit.Policy()
 	for _, role := range slices.Sorted(maps.Keys(c.Roles)) {
 		for _, source := range slices.Sorted(maps.Keys(c.Roles[role])) {
-			if !slices.Contains(c.Roles[role][source].does, access.PermitLookup) {
+			if !slices.Contains(c.Roles[role][source].actions, access.PermitLookup) {
 				continue
 			}
 			if c.Audit.Off || !policy.MustListPeople(role, understudy.ActionSearch) {

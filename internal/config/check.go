@@ -35,8 +35,8 @@ func (c *Settings) check() error {
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}
-	walk(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
-		if err := find(name).check(v); err != nil {
+	visitSettings(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
+		if err := findSetting(name).check(v); err != nil {
 			bad("%s: %w", path, err)
 		}
 		return true

@@ -118,7 +118,7 @@ func (o *connectConfig) ReadCredentials(ctx context.Context, c *Settings, source
 		}
 		for _, secret := range all {
 			out = append(out, callers.Credential{Name: connectName, Source: src.Name, User: cmp.Or(s.Login, s.User, connectName), Secret: secret,
-				Grant: grant, Yields: true})
+				Grant: grant, YieldsToOther: true})
 		}
 	}
 	return out, nil

@@ -22,9 +22,9 @@ const (
 
 // roleConfig is a role under one source: the level of each subject, the row rules, and the actions.
 type roleConfig struct {
-	levels map[string]string
-	rows   map[string]rowConfig
-	does   words
+	levels  map[string]string
+	rows    map[string]rowConfig
+	actions words
 }
 
 // UnmarshalYAML reads subjects and levels, the row rules under rows, and the list of actions under do.
@@ -41,7 +41,7 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 			return v.Decode(&r.rows)
 		}
 		if k.Value == doKey && v.Kind == yaml.SequenceNode {
-			return r.does.UnmarshalYAML(v)
+			return r.actions.UnmarshalYAML(v)
 		}
 		if v.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: %s: want see, last4, country, hash or hide", v.Line, understudy.Clip(k.Value))
@@ -134,11 +134,11 @@ func (c *Settings) Policy() access.Options {
 		roles[role] = map[string]map[string]string{}
 		for source, r := range sources {
 			roles[role][source] = r.levels
-			if len(r.does) > 0 {
+			if len(r.actions) > 0 {
 				if does[role] == nil {
 					does[role] = map[string][]string{}
 				}
-				does[role][source] = r.does
+				does[role][source] = r.actions
 			}
 			for subject, rule := range r.rows {
 				if rows[role] == nil {

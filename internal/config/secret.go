@@ -137,7 +137,7 @@ func NamedSecrets(c *Settings) (all []NamedSecret) {
 	if used.Audit.Off {
 		used.Audit = auditConfig{}
 	}
-	walk(reflect.ValueOf(used), "", "", func(path, name string, v reflect.Value) bool {
+	visitSettings(reflect.ValueOf(used), "", "", func(path, name string, v reflect.Value) bool {
 		if v.Type() == reflect.TypeFor[SecretRef]() && v.String() != "" {
 			all = append(all, NamedSecret{Name: path, Ref: SecretRef(v.String()), live: isLive(strings.TrimSuffix(name, "[]"))})
 		}

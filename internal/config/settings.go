@@ -160,7 +160,7 @@ type Limits struct {
 }
 
 // SetDefaults sets missing limits to their defaults.
-func (l *Limits) SetDefaults() { fill(l, "limits") }
+func (l *Limits) SetDefaults() { fillDefaults(l, "limits") }
 
 // searchConfig has the limits of searches.
 type searchConfig struct {
@@ -240,7 +240,7 @@ func (c *Settings) setDefaults() {
 			s.Answers = answersConfig{"": shadow.Upstream} // the upstream gives no age for a list that is made from stored records
 		}
 	}
-	fill(c, "")
+	fillDefaults(c, "")
 }
 
 // The values of the setting sources.NAME.freshness.

@@ -39,7 +39,7 @@ func (c *Settings) checkSignIn() error {
 			"for a proxy that knows who asks, or users")
 	case v.hasSignIn() && v.Role != "":
 		return fmt.Errorf("role: nobody has it, since people sign in (viewer.sign_in: %s); take one of both out", v.SignIn)
-	case v.SignIn != signInUsers && v.Users != find("viewer.users").fallback:
+	case v.SignIn != signInUsers && v.Users != findSetting("viewer.users").fallback:
 		return fmt.Errorf("users: nobody signs in with it; write viewer.sign_in: users")
 	case v.SignIn != signInHeader && !reflect.ValueOf(v.Header).IsZero():
 		return fmt.Errorf("header: nobody signs in with it; write viewer.sign_in: header")

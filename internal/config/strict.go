@@ -102,22 +102,22 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 // replaceOldNames replaces old names of settings in the document. It returns a warning for each old name.
 func replaceOldNames(root *yaml.Node) (warnings []string, err error) {
 	for _, s := range table() {
-		if s.was == "" {
+		if s.oldName == "" {
 			continue
 		}
 		path := strings.Split(s.name, ".")
 		now := path[len(path)-1]
 		err := visitBlocks(root, path[:len(path)-1], "", func(at string, block *yaml.Node) error {
-			old, other := findKey(block, s.was), findKey(block, now)
+			old, other := findKey(block, s.oldName), findKey(block, now)
 			switch {
 			case old == nil:
 				return nil
 			case other != nil:
-				return fmt.Errorf("line %d: setting %s%s is now called %s%s, which is in line %d; remove one of the two", old.Line, at, s.was, at,
+				return fmt.Errorf("line %d: setting %s%s is now called %s%s, which is in line %d; remove one of the two", old.Line, at, s.oldName, at,
 					now, other.Line)
 			}
 			old.Value = now
-			warnings = append(warnings, fmt.Sprintf("setting %s%s is now called %s%s; the old name still works", at, s.was, at, now))
+			warnings = append(warnings, fmt.Sprintf("setting %s%s is now called %s%s; the old name still works", at, s.oldName, at, now))
 			return nil
 		})
 		if err != nil {

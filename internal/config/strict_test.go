@@ -306,10 +306,10 @@ limits: {flights: 71, behind: 72, hints: 73, express: 1MiB}
 	}
 	s, now := c.Sources["api"], old
 	for _, one := range table() {
-		if word := one.name[strings.LastIndexByte(one.name, '.')+1:]; one.was != "" {
-			now = strings.ReplaceAll(now, "{"+one.was+": ", "{"+word+": ")
-			now = strings.ReplaceAll(now, " "+one.was+": ", " "+word+": ")
-			want := "setting " + strings.ReplaceAll(one.name[:len(one.name)-len(word)], "NAME", "api") + one.was + " is now called "
+		if word := one.name[strings.LastIndexByte(one.name, '.')+1:]; one.oldName != "" {
+			now = strings.ReplaceAll(now, "{"+one.oldName+": ", "{"+word+": ")
+			now = strings.ReplaceAll(now, " "+one.oldName+": ", " "+word+": ")
+			want := "setting " + strings.ReplaceAll(one.name[:len(one.name)-len(word)], "NAME", "api") + one.oldName + " is now called "
 			if !slices.ContainsFunc(c.Warnings("", nil), func(w string) bool { return strings.HasPrefix(w, want) }) {
 				t.Errorf("there is no warning %q in %q", want, c.Renamed)
 			}

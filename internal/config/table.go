@@ -19,14 +19,14 @@ var tableText string
 
 // setting is a line of settings.txt.
 type setting struct {
-	name     string // the path of the setting, such as sources.NAME.rate and credentials[].name
-	was      string // the last word of the setting's old name; "" if it has no old name
-	usual    string // the default as the documents show it, as a value or in words
-	fallback string // the value of a setting that is missing or zero; "" if the code that reads the setting decides
-	bounds   string // the smallest and the largest value, such as 1..256
-	isLive   bool   // whether a change of the setting applies without a restart
-	group    string // the table in the documents: basic, access, tuning or limits
-	meaning  string
+	name         string // the path of the setting, such as sources.NAME.rate and credentials[].name
+	oldName      string // the last word of the setting's old name; "" if it has no old name
+	shownDefault string // the default as the documents show it, as a value or in words
+	fallback     string // the value of a setting that is missing or zero; "" if the code that reads the setting decides
+	bounds       string // the smallest and the largest value, such as 1..256
+	isLive       bool   // whether a change of the setting applies without a restart
+	group        string // the table in the documents: basic, access, tuning or limits
+	meaning      string
 }
 
 // table returns the settings that settings.txt lists.
@@ -39,21 +39,21 @@ var table = sync.OnceValue(func() (all []*setting) {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		s := &setting{name: cells[0], usual: cells[1], bounds: cells[2], isLive: cells[3] == "live", group: cells[4],
+		s := &setting{name: cells[0], shownDefault: cells[1], bounds: cells[2], isLive: cells[3] == "live", group: cells[4],
 			meaning: cells[5]}
 		if name, was, ok := strings.Cut(s.name, " ("); ok {
-			s.name, s.was = name, strings.TrimSuffix(was, ")")
+			s.name, s.oldName = name, strings.TrimSuffix(was, ")")
 		}
-		if value, ok := strings.CutPrefix(s.usual, "= "); ok {
-			s.usual, s.fallback = "`"+value+"`", value
+		if value, ok := strings.CutPrefix(s.shownDefault, "= "); ok {
+			s.shownDefault, s.fallback = "`"+value+"`", value
 		}
 		all = append(all, s)
 	}
 	return all
 })
 
-// find returns the setting with a path, or an empty setting if there is none.
-func find(name string) *setting {
+// findSetting returns the setting with a path, or an empty setting if there is none.
+func findSetting(name string) *setting {
 	i := slices.IndexFunc(table(), func(s *setting) bool { return s.name == name })
 	if i < 0 {
 		return &setting{}
@@ -72,9 +72,9 @@ func isLive(name string) bool {
 	return any && all
 }
 
-// walk calls visit for a value of the settings. While visit returns true, it also calls visit for the values below
+// visitSettings calls visit for a value of the settings. While visit returns true, it also calls visit for the values below
 // it. path is the value's path in errors, such as sources.api.pool[0]; name is the path in the table.
-func walk(v reflect.Value, path, name string, visit func(path, name string, v reflect.Value) bool) {
+func visitSettings(v reflect.Value, path, name string, visit func(path, name string, v reflect.Value) bool) {
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
@@ -86,7 +86,7 @@ func walk(v reflect.Value, path, name string, visit func(path, name string, v re
 			if word == ".-" {
 				continue
 			}
-			walk(one, strings.TrimPrefix(path+word, "."), strings.TrimPrefix(name+word, "."), visit)
+			visitSettings(one, strings.TrimPrefix(path+word, "."), strings.TrimPrefix(name+word, "."), visit)
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
@@ -94,29 +94,29 @@ func walk(v reflect.Value, path, name string, visit func(path, name string, v re
 			if one := reflect.Indirect(v.Index(i)); one.Kind() == reflect.Struct && one.FieldByName("Name").IsValid() {
 				under = path + ": " + one.FieldByName("Name").String()
 			}
-			walk(v.Index(i), under, name+"[]", visit)
+			visitSettings(v.Index(i), under, name+"[]", visit)
 		}
 	case v.Kind() == reflect.Map:
 		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
 			return strings.Compare(a.String(), b.String())
 		}) {
-			walk(v.MapIndex(key), path+"."+key.String(), name+".NAME", visit)
+			visitSettings(v.MapIndex(key), path+"."+key.String(), name+".NAME", visit)
 		}
 	}
 }
 
-// fill sets the settings below a name to their defaults if they are missing or zero.
-func fill(settings any, name string) {
-	walk(reflect.ValueOf(settings), name, name, func(_, name string, v reflect.Value) bool {
-		if s := find(name); s.fallback != "" && v.IsZero() {
-			v.Set(parse(s.fallback, v.Type()))
+// fillDefaults sets the settings below a name to their defaults if they are missing or zero.
+func fillDefaults(settings any, name string) {
+	visitSettings(reflect.ValueOf(settings), name, name, func(_, name string, v reflect.Value) bool {
+		if s := findSetting(name); s.fallback != "" && v.IsZero() {
+			v.Set(parseValue(s.fallback, v.Type()))
 		}
 		return true
 	})
 }
 
-// parse parses the text of a value as the settings file would. The text "" is the zero value.
-func parse(text string, t reflect.Type) reflect.Value {
+// parseValue parses the text of a value as the settings file would. The text "" is the zero value.
+func parseValue(text string, t reflect.Type) reflect.Value {
 	v := reflect.New(t)
 	if err := yaml.Unmarshal([]byte(text), v.Interface()); err != nil {
 		panic(fmt.Sprintf("config: settings.txt: %q: %v", text, err))
@@ -129,7 +129,7 @@ func (s *setting) check(v reflect.Value) error {
 	bounds, why, _ := strings.Cut(s.bounds, ",")
 	for _, pair := range strings.Fields(bounds) {
 		low, high, _ := strings.Cut(pair, "..")
-		least, most := parse(low, v.Type()), parse(high, v.Type())
+		least, most := parseValue(low, v.Type()), parseValue(high, v.Type())
 		isLow, isHigh := low != "" && number(v) < number(least), high != "" && number(v) > number(most)
 		switch _, isTime := v.Interface().(Duration); {
 		case !isLow && !isHigh:
@@ -162,11 +162,11 @@ func number(v reflect.Value) float64 {
 // NeedRestart returns the names of the settings that have changed since the start and cannot be applied at run time.
 func NeedRestart(started, now *Settings) (names []string) {
 	values := map[string]reflect.Value{}
-	walk(reflect.ValueOf(now), "", "", func(path, _ string, v reflect.Value) bool {
+	visitSettings(reflect.ValueOf(now), "", "", func(path, _ string, v reflect.Value) bool {
 		values[path] = v
 		return true
 	})
-	walk(reflect.ValueOf(started), "", "", func(path, name string, v reflect.Value) bool {
+	visitSettings(reflect.ValueOf(started), "", "", func(path, name string, v reflect.Value) bool {
 		other, ok := values[path]
 		isOpen := v.Kind() == reflect.Struct && !isUnmarshaler(v.Type()) || v.Type() == reflect.TypeFor[map[string]*Source]()
 		switch {

@@ -107,8 +107,8 @@ func replaceBlock(t *testing.T, text, after, lines string) string {
 func documentOldNames() string {
 	var b strings.Builder
 	for _, s := range table() {
-		if s.was != "" {
-			fmt.Fprintf(&b, "| `%s%s` | `%s` |\n", s.name[:strings.LastIndexByte(s.name, '.')+1], s.was, s.name)
+		if s.oldName != "" {
+			fmt.Fprintf(&b, "| `%s%s` | `%s` |\n", s.name[:strings.LastIndexByte(s.name, '.')+1], s.oldName, s.name)
 		}
 	}
 	return b.String()
@@ -123,7 +123,7 @@ func documentRows(group string) string {
 		}
 		bounds, _, _ := strings.Cut(s.bounds, ",")
 		most := bounds[strings.LastIndexByte(bounds, '.')+1:]
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.name, s.usual, strings.ReplaceAll(s.meaning, "{max}", most))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.name, s.shownDefault, strings.ReplaceAll(s.meaning, "{max}", most))
 	}
 	return strings.ReplaceAll(b.String(), "|  |", "| |")
 }

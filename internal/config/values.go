@@ -110,7 +110,7 @@ func expand(n *yaml.Node, key string, lookup func(string) (string, bool)) error 
 	if n.Kind == yaml.ScalarNode && key != "secret" {
 		var missing string
 		out := os.Expand(guardDollars(n.Value), func(name string) string {
-			if name == dollar {
+			if name == literalDollar {
 				return "$"
 			}
 			v, ok := lookup(name)
@@ -140,14 +140,14 @@ func expand(n *yaml.Node, key string, lookup func(string) (string, bool)) error 
 	return nil
 }
 
-// dollar stands for a dollar sign that does not begin a ${NAME}.
-const dollar = "\x00dollar"
+// literalDollar stands for a dollar sign that does not begin a ${NAME}.
+const literalDollar = "\x00dollar"
 
 func guardDollars(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		if s[i] == '$' && (i+1 == len(s) || s[i+1] != '{') {
-			b.WriteString("${" + dollar + "}")
+			b.WriteString("${" + literalDollar + "}")
 			continue
 		}
 		b.WriteByte(s[i])

@@ -44,12 +44,12 @@ type Options struct {
 	Origins   []Origin // the addresses for which this server ends TLS
 	Tunnel    []string // the other hosts that are tunnelled (see CheckTunnel); if empty, all other hosts are refused
 	// AllowPrivate permits tunnels to this machine and to private networks.
-	AllowPrivate bool
-	Tunnels      int           // the maximum number of concurrent tunnels to other hosts; 0 means 64
-	Idle         time.Duration // the time without traffic after which a tunnel ends; 0 means 2 minutes
-	Greet        time.Duration // how long a client may take for the TLS handshake; 0 means 10 seconds
-	Log          *accesslog.Log
-	Now          func() time.Time // the clock; nil means time.Now
+	AllowPrivate     bool
+	Tunnels          int           // the maximum number of concurrent tunnels to other hosts; 0 means 64
+	Idle             time.Duration // the time without traffic after which a tunnel ends; 0 means 2 minutes
+	HandshakeTimeout time.Duration // how long a client may take for the TLS handshake; 0 means 10 seconds
+	Log              *accesslog.Log
+	Now              func() time.Time // the clock; nil means time.Now
 }
 
 // Proxy is an http.Handler for CONNECT. The server behind it accepts connections to hosts of sources, already
@@ -71,7 +71,7 @@ type Proxy struct {
 func New(o Options) *Proxy {
 	o.Tunnels = cmp.Or(o.Tunnels, maxTunnels)
 	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
-	o.Greet = cmp.Or(o.Greet, greetTimeout)
+	o.HandshakeTimeout = cmp.Or(o.HandshakeTimeout, greetTimeout)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -127,7 +127,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch want, ours := p.ports[host]; {
 	case ours && port == want:
-		p.enter(w, host)
+		p.serveTLS(w, host)
 	case !ours && matchTunnel(p.o.Tunnel, host, port):
 		p.openTunnel(w, r, net.JoinHostPort(host, port))
 	case ours:
@@ -138,8 +138,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter performs the TLS handshake and passes the client's connection to the server behind Listener.
-func (p *Proxy) enter(w http.ResponseWriter, host string) {
+// serveTLS performs the TLS handshake and passes the client's connection to the server behind Listener.
+func (p *Proxy) serveTLS(w http.ResponseWriter, host string) {
 	nc, err := p.takeConnection(w)
 	if err != nil {
 		return
@@ -147,7 +147,7 @@ func (p *Proxy) enter(w http.ResponseWriter, host string) {
 	p.running.Add(1)
 	defer p.running.Done()
 	c := tls.Server(p.newConn(nc, host), p.tls)
-	_ = c.SetDeadline(p.o.Now().Add(p.o.Greet))
+	_ = c.SetDeadline(p.o.Now().Add(p.o.HandshakeTimeout))
 	if err := c.HandshakeContext(p.ctx); err != nil {
 		refuseHTTP(err)
 		_ = c.Close()

@@ -51,7 +51,7 @@ func run(t testing.TB, o Options, headTime time.Duration) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Authority, o.Greet = a, headTime
+	o.Authority, o.HandshakeTimeout = a, headTime
 	p := New(o)
 	outside := httptest.NewServer(p)
 	inside := &http.Server{Handler: NewHandler(served), ReadHeaderTimeout: headTime, ErrorLog: log.New(io.Discard, "", 0)}

@@ -124,7 +124,7 @@ func (p *Proxy) pass(near, far net.Conn) (received int64) {
 	moved.Store(p.o.Now().UnixNano())
 	var both sync.WaitGroup
 	way := func(to, from net.Conn) int64 {
-		n, err := p.move(to, from, &moved)
+		n, err := p.copyBytes(to, from, &moved)
 		if err == nil {
 			err = closeWrite(to) // only this direction has ended, and the other may continue
 		}
@@ -139,8 +139,8 @@ func (p *Proxy) pass(near, far net.Conn) (received int64) {
 	return received
 }
 
-// move copies bytes until the end of the stream.
-func (p *Proxy) move(to, from net.Conn, moved *atomic.Int64) (n int64, err error) {
+// copyBytes copies bytes until the end of the stream.
+func (p *Proxy) copyBytes(to, from net.Conn, moved *atomic.Int64) (n int64, err error) {
 	buf := make([]byte, 32<<10)
 	for {
 		if err := from.SetReadDeadline(p.o.Now().Add(p.o.Idle)); err != nil {

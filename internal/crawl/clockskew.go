@@ -24,7 +24,7 @@ func (m *kindState) isInFuture(now int64) bool {
 }
 
 func (m *kindState) latestTime() int64 {
-	at := max(m.Rest, m.CaughtUp, m.Behind, m.Newest, m.Lost)
+	at := max(m.ListsWalkedAt, m.CaughtUp, m.GapAt, m.Newest, m.LostAt)
 	for _, s := range m.Spans {
 		at = max(at, s.At)
 	}
@@ -44,8 +44,8 @@ func (m *kindState) resetTimes(now int64) {
 		}
 		return max(at-by, unknownPast)
 	}
-	m.Rest, m.CaughtUp = earlier(m.Rest), earlier(m.CaughtUp)
-	m.Behind, m.Newest, m.Lost = min(m.Behind, now), min(m.Newest, now), min(m.Lost, now)
+	m.ListsWalkedAt, m.CaughtUp = earlier(m.ListsWalkedAt), earlier(m.CaughtUp)
+	m.GapAt, m.Newest, m.LostAt = min(m.GapAt, now), min(m.Newest, now), min(m.LostAt, now)
 	m.Spans = slices.Clone(m.Spans)
 	for i := range m.Spans {
 		m.Spans[i].At = earlier(m.Spans[i].At)
@@ -55,7 +55,7 @@ func (m *kindState) resetTimes(now int64) {
 // moveBack moves all times of the state back.
 func (m *kindState) moveBack(by int64) {
 	m.Spans = slices.Clone(m.Spans)
-	times := []*int64{&m.Rest, &m.CaughtUp, &m.Behind, &m.Newest, &m.Lost}
+	times := []*int64{&m.ListsWalkedAt, &m.CaughtUp, &m.GapAt, &m.Newest, &m.LostAt}
 	for i := range m.Spans {
 		times = append(times, &m.Spans[i].At)
 	}

@@ -24,7 +24,7 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 		const day = 24 * 60 * 60
 		back := func() {
 			err := x.states.change(t.Context(), x.walks["post/letters"], func(m *kindState) {
-				m.Rest, m.CaughtUp, m.Spans = m.Rest+day, m.CaughtUp+day, slices.Clone(m.Spans)
+				m.ListsWalkedAt, m.CaughtUp, m.Spans = m.ListsWalkedAt+day, m.CaughtUp+day, slices.Clone(m.Spans)
 				for i := range m.Spans {
 					m.Spans[i].At += day
 				}
@@ -104,7 +104,7 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 				if !running {
 					least -= time.Minute + time.Second // since the newest page nothing tells
 				}
-				for _, at := range []int64{m.Rest, m.Spans.oldestWalk(begun.Unix()-60*60, maxClock)} {
+				for _, at := range []int64{m.ListsWalkedAt, m.Spans.oldestWalk(begun.Unix()-60*60, maxClock)} {
 					if age := x.bounds.now().Sub(time.Unix(at, 0)); age < least {
 						t.Errorf("walked %v ago, it says %v", time.Since(begun), age)
 					}
@@ -224,7 +224,7 @@ func TestUnprintedMarksAreDoubted(t *testing.T) {
 		}
 		print := x.walks["post/letters"].plan.fingerprint()
 		through := func(plan string) int { // of a sync that had nothing left to do
-			raw, err := json.Marshal(mark{Began: time.Now().Unix(), Plan: plan, Headed: true, Probed: true, Ended: true})
+			raw, err := json.Marshal(mark{Began: time.Now().Unix(), Plan: plan, NewestDone: true, OldestKnown: true, Ended: true})
 			if err != nil {
 				t.Fatal(err)
 			}

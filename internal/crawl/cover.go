@@ -43,7 +43,7 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 		return buildUncovered("what is held is not known yet")
 	case !m.Keep:
 		return buildUncovered("they are not synced; add them to the source's sync")
-	case m.Rest == 0:
+	case m.ListsWalkedAt == 0:
 		return buildUncovered("they are not synced to their end")
 	case m.Params:
 		return buildUncovered("links to their pages have parameters that only upstream can write")
@@ -67,7 +67,7 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 	switch {
 	case why == "" && m.isInFuture(now):
 		why = "the clock was set back since they were walked"
-	case why == "" && at <= m.Lost:
+	case why == "" && at <= m.LostAt:
 		why = "some were forgotten since they were walked"
 	case why == "" && (from != 0 && from < m.endClock() || to != 0 && to <= m.endClock()):
 		why = m.Ended
@@ -98,14 +98,14 @@ func clockOr(clock, open int64) int64 {
 // walked as a whole, and so are records without a clock.
 func (x *kindCrawl) walkTime(m *kindState, from, to int64, all bool) (at int64, why string) {
 	if !x.plan.isSliced() {
-		return m.Rest, ""
+		return m.ListsWalkedAt, ""
 	}
 	at = maxClock
 	if from < to {
 		at = m.Spans.oldestWalk(from, to)
 	}
 	if all || at == maxClock {
-		at = min(at, m.Rest)
+		at = min(at, m.ListsWalkedAt)
 	}
 	if at == minClock {
 		return 0, "a part of them was never walked"
@@ -123,8 +123,8 @@ func (x *kindCrawl) tipCoverage(m *kindState, at int64) (int64, string) {
 	switch {
 	case m.CaughtUp == 0:
 		return 0, "their newest page was never seen"
-	case m.Behind != 0:
-		return 0, "catching up since " + formatMoment(m.Behind)
+	case m.GapAt != 0:
+		return 0, "catching up since " + formatMoment(m.GapAt)
 	case x.gapTip.Load() != nil:
 		return 0, "more of them came than a page holds"
 	}
@@ -136,7 +136,7 @@ func (x *kindCrawl) tipCoverage(m *kindState, at int64) (int64, string) {
 func (x *kindCrawl) newestPage(m *kindState, now int64) ([]string, int64) {
 	h := x.joinedTip.Load()
 	if h == nil || h.at < m.CaughtUp || h.at > now || !m.isJoined(h) || h.at == m.CaughtUp && m.isAbove(h) {
-		h = &tipPage{ids: m.Top, at: m.CaughtUp}
+		h = &tipPage{ids: m.NewestIDs, at: m.CaughtUp}
 	}
 	if len(h.ids) == 0 {
 		return []string{}, h.at
@@ -148,7 +148,7 @@ func (x *kindCrawl) newestPage(m *kindState, now int64) ([]string, int64) {
 // isAbove reports whether the state knows newer records than a page shows. It decides which is newer if both have
 // the same second.
 func (m *kindState) isAbove(h *tipPage) bool {
-	return len(h.ids) == 0 || slices.Index(m.Top, h.ids[0]) > 0
+	return len(h.ids) == 0 || slices.Index(m.NewestIDs, h.ids[0]) > 0
 }
 
 // maxHeadIDs is the maximum number of newest records in a coverage. More than one is needed because the newest may
@@ -170,15 +170,15 @@ func (m *kindState) endClock() int64 {
 // children of parents older than the horizon are not walked: From is the clock of the horizon.
 func (w *Crawler) nestedCoverage(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
 	above := x.parent
-	at := min(m.Rest, m.CaughtUp)
+	at := min(m.ListsWalkedAt, m.CaughtUp)
 	switch {
 	case m.CaughtUp == 0:
 		return buildUncovered("they are not synced to their end")
 	case m.isInFuture(w.bounds.unixNow()):
 		return buildUncovered("the clock was set back since they were walked")
-	case x.lastChange.Load() > m.After:
+	case x.lastChange.Load() > m.LastChange:
 		return buildUncovered("what is new above them was not followed yet")
-	case at <= m.Lost:
+	case at <= m.LostAt:
 		return buildUncovered("some were forgotten since they were walked")
 	}
 	c := request.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shapes, Above: x.plan.parentKind.Name}
@@ -223,11 +223,11 @@ const maxUnfollowed = 20
 // restore handles what an earlier process saved and did not handle: changes of a parent kind, or a newest page.
 func (w *Crawler) restore(ctx context.Context, x *kindCrawl) error {
 	m, err := w.states.read(ctx, x)
-	if err != nil || m.Rest == 0 {
+	if err != nil || m.ListsWalkedAt == 0 {
 		return err
 	}
 	if x.plan.parentKind != nil {
-		return w.restoreChanges(ctx, x, m.After)
+		return w.restoreChanges(ctx, x, m.LastChange)
 	}
 	pages, ok := w.o.Store.(Pages)
 	if !ok || x.tip.IsZero() {

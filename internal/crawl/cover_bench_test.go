@@ -7,7 +7,7 @@ import "testing"
 func BenchmarkCovered(b *testing.B) {
 	w := newWorld(b)
 	x := w.walker(Settings{})
-	m := kindState{V: stateVersion, Keep: true, Rest: 1, CaughtUp: 1 << 30}
+	m := kindState{V: stateVersion, Keep: true, ListsWalkedAt: 1, CaughtUp: 1 << 30}
 	for i := range int64(maxPartitions) {
 		m.Spans = m.Spans.add(i*100, (i+1)*100, i+1)
 	}

@@ -37,8 +37,8 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 		w.bounds.now = func() time.Time { return time.Unix(now, 0) }
 		x := w.walks["post/letters"]
 		m := kindState{V: stateVersion, Keep: true,
-			Rest: rapid.Int64Range(0, 9).Draw(t, "rest"), CaughtUp: rapid.Int64Range(0, 12).Draw(t, "caught up"),
-			Behind: rapid.SampledFrom([]int64{0, 0, 0, 5}).Draw(t, "behind"), Lost: rapid.SampledFrom([]int64{0, 0, 0, 4}).Draw(t, "lost")}
+			ListsWalkedAt: rapid.Int64Range(0, 9).Draw(t, "rest"), CaughtUp: rapid.Int64Range(0, 12).Draw(t, "caught up"),
+			GapAt: rapid.SampledFrom([]int64{0, 0, 0, 5}).Draw(t, "behind"), LostAt: rapid.SampledFrom([]int64{0, 0, 0, 4}).Draw(t, "lost")}
 		walked := map[int64]int64{} // second -> when; -1 stands for all before, clocks for all after
 		for range rapid.IntRange(0, 8).Draw(t, "walks") {
 			from, to := rapid.Int64Range(-1, clocks).Draw(t, "from"), rapid.Int64Range(0, clocks+1).Draw(t, "to")
@@ -61,7 +61,7 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 		}
 		from, to := rapid.Int64Range(0, clocks).Draw(t, "ask from"), rapid.Int64Range(0, clocks).Draw(t, "ask to")
 
-		ok, at := m.Rest != 0, int64(math.MaxInt64)
+		ok, at := m.ListsWalkedAt != 0, int64(math.MaxInt64)
 		none, kept := now-oneDay, now-int64(horizon/time.Second)
 		for s := int64(-1); s <= clocks; s++ {
 			inside := (s >= from || from == 0) && (s < to || to == 0) && s >= none
@@ -78,16 +78,16 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 			at = min(at, walked[s])
 		}
 		if from == 0 && to == 0 || at == math.MaxInt64 {
-			at = min(at, m.Rest)
+			at = min(at, m.ListsWalkedAt)
 		}
 		if horizon > 0 && max(from, none) < kept {
 			ok = false
 		}
 		if to == 0 || to > m.CaughtUp-3 {
-			ok = ok && m.CaughtUp != 0 && m.Behind == 0 && x.gapTip.Load() == nil
+			ok = ok && m.CaughtUp != 0 && m.GapAt == 0 && x.gapTip.Load() == nil
 			at = min(at, m.CaughtUp)
 		}
-		ok = ok && at > m.Lost
+		ok = ok && at > m.LostAt
 
 		c, covered := w.Coverage("post", "letters", "", "", from, to)
 		if covered != ok || ok && c.At.Unix() != at {

@@ -188,7 +188,7 @@ func New(o Options) (*Crawler, error) {
 	w.nesting = &nesting{bounds: b, store: o.Store}
 	w.checks = &checks{bounds: b, store: o.Store}
 	w.queue = &queue{jobs: o.Jobs, states: s, bounds: b, checks: w.checks}
-	w.roots = &roots{crawler: w, asked: map[*spec.Source]map[string]bool{}}
+	w.roots = &roots{crawler: w, requested: map[*spec.Source]map[string]bool{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			p, err := newPlan(src, k, "")

@@ -19,12 +19,12 @@ import (
 // ends is what a job knows about the ends of its lists. Each end must be proven by the last page itself
 // (paging.Rules.After) or by an empty page behind it.
 type ends struct {
-	Led    uint64 `json:"led,omitempty"`    // bit set of the lists in which a page had a next link that worked
-	Unseen uint64 `json:"unseen,omitempty"` // bit set of lists that ended on a page without a next link
-	Why    string `json:"why,omitempty"`    // what would have proven the end on a page without a next link, such as a total
-	Open   string `json:"open,omitempty"`   // why the end of a list is not proven, whatever other lists show
-	Shared bool   `json:"shared,omitempty"` // whether several records have the same id
-	Params bool   `json:"params,omitempty"` // whether links to pages have parameters that composed lists would lack
+	LinkedLists   uint64 `json:"led,omitempty"`    // bit set of the lists in which a page had a next link that worked
+	UnprovenLists uint64 `json:"unseen,omitempty"` // bit set of lists that ended on a page without a next link
+	Why           string `json:"why,omitempty"`    // what would have proven the end on a page without a next link, such as a total
+	Open          string `json:"open,omitempty"`   // why the end of a list is not proven, whatever other lists show
+	Shared        bool   `json:"shared,omitempty"` // whether several records have the same id
+	Params        bool   `json:"params,omitempty"` // whether links to pages have parameters that composed lists would lack
 }
 
 // noteOpen stores why the end of a list is not proven. The first reason is kept.
@@ -34,7 +34,7 @@ func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 	to := &t.ends.Open
 	if d.Kind == understudy.OpenUnseen {
 		to = &t.ends.Why
-		t.ends.Unseen |= 1 << list
+		t.ends.UnprovenLists |= 1 << list
 	}
 	if d.Kind != "" && *to == "" {
 		*to = newEndlessError(key, "list may go on behind what was walked: "+d.Why).text
@@ -106,7 +106,7 @@ func (t *jobRun) noteNext(list int, page *understudy.Page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !page.Next.IsZero() {
-		t.ends.Led |= 1 << list
+		t.ends.LinkedLists |= 1 << list
 	}
 	t.ends.Params = t.ends.Params || page.HeaderField(paging.ParamsField("next")) != ""
 }
@@ -127,7 +127,7 @@ func (t *jobRun) checkEnds(ctx context.Context) error {
 		return err
 	case e.Open != "":
 		return &endlessError{e.Open}
-	case e.Unseen&^(e.Led|m.Led) != 0:
+	case e.UnprovenLists&^(e.LinkedLists|m.LinkedLists) != 0:
 		return &endlessError{e.Why}
 	}
 	return nil
@@ -136,16 +136,16 @@ func (t *jobRun) checkEnds(ctx context.Context) error {
 // addPage counts the new rows of a page and takes over what the page says about all pages.
 func (at *position) addPage(page *understudy.Page, rows int) {
 	at.Rows += int64(rows)
-	at.Most = max(at.Most, len(page.Rows))
-	at.Shown++
-	if pages := page.TotalPages(); pages > 0 && (at.Stated == 0 || pages < at.Stated) {
-		at.Stated = pages
+	at.MaxRows = max(at.MaxRows, len(page.Rows))
+	at.ReadPages++
+	if pages := page.TotalPages(); pages > 0 && (at.StatedPages == 0 || pages < at.StatedPages) {
+		at.StatedPages = pages
 	}
 	switch total := page.TotalRows(); {
-	case total > 0 && (at.Total <= 0 || total < at.Total):
-		at.Total = total
-	case total < 0 && (at.Total == 0 || at.Total < total):
-		at.Total = total
+	case total > 0 && (at.StatedRows <= 0 || total < at.StatedRows):
+		at.StatedRows = total
+	case total < 0 && (at.StatedRows == 0 || at.StatedRows < total):
+		at.StatedRows = total
 	}
 }
 
@@ -157,7 +157,7 @@ func (at *position) nextBeyond(target *spec.Target, page *understudy.Page) (beyo
 		d.Kind == understudy.OpenUnseen && at.Rows == int64(len(page.Rows)):
 		beyond = target.PageBeyond(len(page.Rows))
 	case d.Kind == "" && len(page.Rows) == 0 && target.IsEndUnstated(page) && at.canGoOn():
-		beyond = target.PageBeyond(max(at.Most, target.PageSize, 1))
+		beyond = target.PageBeyond(max(at.MaxRows, target.PageSize, 1))
 	}
 	if beyond == nil {
 		d = at.refute(d)
@@ -184,20 +184,20 @@ func tipEnd(page *understudy.Page) understudy.OpenEnd {
 // canGoOn reports whether rows may follow an empty page, because filters may leave pages empty. Two empty
 // pages are the end, unless a stated number of pages says otherwise.
 func (at *position) canGoOn() bool {
-	isAll := at.Total > 0 && at.Total == at.Rows
-	return !isAll && (at.Pages.Empty == 0 || at.Shown < at.Stated)
+	isAll := at.StatedRows > 0 && at.StatedRows == at.Rows
+	return !isAll && (at.Pages.Empty == 0 || at.ReadPages < at.StatedPages)
 }
 
 // describeMissing returns how many of the stated rows or pages were not shown, or "" if no row or page is known to
 // be missing.
 func (at *position) describeMissing() string {
 	switch {
-	case at.Total > at.Rows:
-		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.Total, at.Rows)
-	case at.Stated > at.Shown:
-		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", at.Stated, at.Shown)
-	case at.Total < 0 && -at.Total >= at.Rows:
-		return fmt.Sprintf("upstream says that there are at least %d rows, and %d were shown", -at.Total, at.Rows)
+	case at.StatedRows > at.Rows:
+		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.StatedRows, at.Rows)
+	case at.StatedPages > at.ReadPages:
+		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", at.StatedPages, at.ReadPages)
+	case at.StatedRows < 0 && -at.StatedRows >= at.Rows:
+		return fmt.Sprintf("upstream says that there are at least %d rows, and %d were shown", -at.StatedRows, at.Rows)
 	}
 	return ""
 }
@@ -211,10 +211,10 @@ func (t *jobRun) checkRepeatedPage(
 	if !at.Beyond {
 		end.Why = "a page begins before the offset asked for, and is the page before it again"
 	}
-	if !target.IsPagedByOffset() || !target.IsGuessed() || len(page.Rows) == at.Most {
+	if !target.IsPagedByOffset() || !target.IsGuessed() || len(page.Rows) == at.MaxRows {
 		return end, nil
 	}
-	behind, err := t.fetch(ctx, target.PageBeyond(at.Most))
+	behind, err := t.fetch(ctx, target.PageBeyond(at.MaxRows))
 	if err == nil && behind.Status == http.StatusOK && len(behind.Rows) == 0 {
 		_, end = at.nextBeyond(target, behind)
 	}
@@ -224,7 +224,7 @@ func (t *jobRun) checkRepeatedPage(
 // canRestart reports whether a walk that found fewer rows than stated should start again. Rows added or
 // deleted meanwhile cause the same difference.
 func (at *position) canRestart(end understudy.OpenEnd) bool {
-	return at.Next == "" && end.Kind == understudy.OpenRefuted && at.describeMissing() != "" && at.Again == 0
+	return at.Next == "" && end.Kind == understudy.OpenRefuted && at.describeMissing() != "" && at.Restarts == 0
 }
 
 // limitWords matches the text with which upstream refuses to serve rows that exist.
@@ -245,8 +245,8 @@ func isEndProof(refused *understudy.Page, total int64) bool {
 // maxRestarts is the maximum number of times that a walk starts a list again.
 const maxRestarts = 3
 
-// isDead reports whether upstream may no longer know the token or link of a page.
-func isDead(p *understudy.Page) bool {
+// isExpiredLink reports whether upstream may no longer know the token or link of a page.
+func isExpiredLink(p *understudy.Page) bool {
 	return p.Status >= 400 && p.Status < 500 && !slices.Contains([]int{401, 408, 429}, p.Status) || isErrorPage(p)
 }
 
@@ -281,7 +281,7 @@ func (e *errorPage) Unwrap() error { return e.error }
 
 // restart returns the position at which a list starts again because upstream refuses to continue.
 func (at position) restart() position {
-	return position{List: at.List, Again: at.Again + 1, Fixed: at.Fixed, Pages: cycle.Pages{}}
+	return position{List: at.List, Restarts: at.Restarts + 1, Fixed: at.Fixed, Pages: cycle.Pages{}}
 }
 
 // maxReason is the maximum size in bytes of a reason for people, without its prefix. With its prefix a reason has

@@ -56,7 +56,7 @@ func openSource(t *testing.T, web *httptest.Server, path string, settings crawl.
 		kinds = append(kinds, jobs.Kind{Name: name, Concurrency: 1, Attempts: 100, Backoff: time.Millisecond, MaxBackoff: 50 * time.Millisecond,
 			Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) }})
 	}
-	h.runner, err = jobs.New(jobs.Options{Store: h.db.Jobs, Kinds: kinds, Alone: true})
+	h.runner, err = jobs.New(jobs.Options{Store: h.db.Jobs, Kinds: kinds, OnlyProcess: true})
 	must(t, err)
 	must(t, walker.Load(t.Context(), nil))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -189,7 +189,7 @@ func plainly(answer func(*shelf, url.Values, http.Header) (int, any)) func(*shel
 
 const (
 	onePage   = "style: none"
-	whole     = ", whole: true"
+	partLists = ", whole: true"
 	withTotal = byNumber + ", total: total"
 	byNumber  = "style: number, page: page, first_page: 1, default_size: 10"
 	byOffset  = "style: offset, page: from, default_size: 10"
@@ -211,20 +211,20 @@ type proof struct {
 }
 
 var shelves = map[string]*proof{
-	"one page that says more": {shelf{paging: onePage, keys: whole, rows: 25,
+	"one page that says more": {shelf{paging: onePage, keys: partLists, rows: 25,
 		answer: paged(says(object{"meta": object{"has_more": true}}))}, 10, "the answer says that there is more (meta.has_more: true)"},
-	"one page that has a next token": {shelf{paging: onePage, keys: whole, rows: 25,
+	"one page that has a next token": {shelf{paging: onePage, keys: partLists, rows: 25,
 		answer: paged(says(object{"meta": object{"next_cursor": "4976"}}))}, 10, "meta.next_cursor: 4976"},
-	"one page of several": {shelf{paging: onePage, keys: whole, rows: 25,
+	"one page of several": {shelf{paging: onePage, keys: partLists, rows: 25,
 		answer: paged(says(object{"paging": object{"pageNo": 1, "pages": 3, "count": 25}}))}, 10, "the answer says that there is more (paging."},
-	"one page with a total above it": {shelf{paging: onePage, keys: whole, rows: 25,
+	"one page with a total above it": {shelf{paging: onePage, keys: partLists, rows: 25,
 		answer: paged(says(object{"total": 25}))}, 10, "total: 25"},
-	"one page with GitLab's headers": {shelf{paging: onePage, keys: whole, rows: 25,
+	"one page with GitLab's headers": {shelf{paging: onePage, keys: partLists, rows: 25,
 		answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
 			h.Set("X-Next-Page", "2")
 			return http.StatusOK, object{"rows": s.cut(0, 10)}
 		}}, 10, "X-Next-Page: 2"},
-	"one page with a Link header": {shelf{paging: onePage, keys: whole, rows: 25,
+	"one page with a Link header": {shelf{paging: onePage, keys: partLists, rows: 25,
 		answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
 			h.Set("Link", `</things?page=2>; rel="next"`)
 			return http.StatusOK, object{"rows": s.cut(0, 10)}
@@ -233,7 +233,7 @@ var shelves = map[string]*proof{
 		"the page is full (10 rows)"},
 	"one page that nobody vouches for": {shelf{paging: onePage, rows: 8, answer: paged(plain)}, 8,
 		"nothing says that this page is all"},
-	"one page by the spec": {shelf{paging: onePage, keys: whole, rows: 8, answer: paged(plain)}, 8, ""},
+	"one page by the spec": {shelf{paging: onePage, keys: partLists, rows: 8, answer: paged(plain)}, 8, ""},
 	"one page that says no more": {shelf{paging: onePage, rows: 8, answer: paged(func(*shelf, int, int) object {
 		return object{"has_more": "N"}
 	})}, 8, ""},

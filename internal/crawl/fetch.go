@@ -180,21 +180,21 @@ func (e *endlessError) Is(target error) bool { return target == understudy.ErrIn
 
 // position is where a walk over one list continues.
 type position struct {
-	List   int      `json:"list,omitempty"`
-	Next   string   `json:"next,omitempty"`   // the link to continue with; "" means the first page
-	Last   []string `json:"last,omitempty"`   // the last rows of the previous page, for numbered pages
-	Apart  bool     `json:"apart,omitempty"`  // whether the next numbered page must not begin with a row of Last
-	Plain  string   `json:"plain,omitempty"`  // upstream's own next link, if Next is changed so that the pages overlap
-	Before string   `json:"before,omitempty"` // the link of the previous page
-	Fixed  bool     `json:"fixed,omitempty"`  // whether upstream accepts no other page size, so that pages cannot overlap
+	List         int      `json:"list,omitempty"`
+	Next         string   `json:"next,omitempty"`   // the link to continue with; "" means the first page
+	Last         []string `json:"last,omitempty"`   // the last rows of the previous page, for numbered pages
+	AvoidsLast   bool     `json:"apart,omitempty"`  // whether the next numbered page must not begin with a row of Last
+	PlainNext    string   `json:"plain,omitempty"`  // upstream's own next link, if Next is changed so that the pages overlap
+	PreviousLink string   `json:"before,omitempty"` // the link of the previous page
+	Fixed        bool     `json:"fixed,omitempty"`  // whether upstream accepts no other page size, so that pages cannot overlap
 
-	Rows   int64 `json:"rows,omitempty"`   // the number of distinct rows of the list so far
-	Most   int   `json:"most,omitempty"`   // the number of rows of the largest page
-	Total  int64 `json:"total,omitempty"`  // the smallest total number of rows that upstream has stated (understudy.Page.TotalRows)
-	Shown  int64 `json:"shown,omitempty"`  // the number of pages read so far
-	Stated int64 `json:"stated,omitempty"` // the smallest number of pages that upstream has stated
-	Beyond bool  `json:"beyond,omitempty"` // whether the next page is requested although no page links to it
-	Again  int   `json:"again,omitempty"`  // how often the list was started again
+	Rows        int64 `json:"rows,omitempty"`   // the number of distinct rows of the list so far
+	MaxRows     int   `json:"most,omitempty"`   // the number of rows of the largest page
+	StatedRows  int64 `json:"total,omitempty"`  // the smallest total number of rows that upstream has stated (understudy.Page.TotalRows)
+	ReadPages   int64 `json:"shown,omitempty"`  // the number of pages read so far
+	StatedPages int64 `json:"stated,omitempty"` // the smallest number of pages that upstream has stated
+	Beyond      bool  `json:"beyond,omitempty"` // whether the next page is requested although no page links to it
+	Restarts    int   `json:"again,omitempty"`  // how often the list was started again
 
 	Pages cycle.Pages `json:"pages,omitzero"` // the pages read so far
 }
@@ -202,7 +202,7 @@ type position struct {
 // nextPosition returns the position after a page. If the list ends there, it also returns how far that end is
 // proven. Numbered pages are requested so that they overlap, if possible.
 func (at position) nextPosition(first, target *spec.Target, page *understudy.Page) (position, understudy.OpenEnd) {
-	at.Next, at.Before, at.Last, at.Apart, at.Plain, at.Beyond = page.Next.URI, page.Key.URI, nil, false, "", false
+	at.Next, at.PreviousLink, at.Last, at.AvoidsLast, at.PlainNext, at.Beyond = page.Next.URI, page.Key.URI, nil, false, "", false
 	if at.Next == "" {
 		beyond, d := at.nextBeyond(target, page)
 		if beyond == nil {
@@ -217,12 +217,12 @@ func (at position) nextPosition(first, target *spec.Target, page *understudy.Pag
 	if at.Last = ids[max(0, len(ids)-10):]; target.SlidingList() == "" {
 		return at, understudy.OpenEnd{}
 	}
-	at.Apart = true
+	at.AvoidsLast = true
 	if next := target.OverlappingPage(first, len(ids)); next != nil && !at.Fixed && !at.Beyond {
-		at.Next, at.Apart, at.Plain = next.Key.URI, false, at.Next
+		at.Next, at.AvoidsLast, at.PlainNext = next.Key.URI, false, at.Next
 	}
-	if after := target.PageBeyond(1); len(ids) < 2 && after != nil && after.Key.URI == at.Next && at.Most > 1 {
-		at.Next = target.PageBeyond(at.Most).Key.URI // the page was cut after its first row, so the next offset is that of a full page
+	if after := target.PageBeyond(1); len(ids) < 2 && after != nil && after.Key.URI == at.Next && at.MaxRows > 1 {
+		at.Next = target.PageBeyond(at.MaxRows).Key.URI // the page was cut after its first row, so the next offset is that of a full page
 	}
 	return at, understudy.OpenEnd{}
 }
@@ -237,7 +237,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 		return err
 	}
 	if at.Next == "" {
-		at = position{List: at.List, Again: at.Again}
+		at = position{List: at.List, Restarts: at.Restarts}
 	} else if err := follow(at.Next); err != nil {
 		return err
 	}
@@ -267,22 +267,22 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 		refused := &refusal{page: page, spec: src.Spec}
 		switch {
 		case page.Status == http.StatusOK && told == nil && !isMisplaced(first, target, page, at, &trail):
-		case at.Plain != "" && slices.Contains([]int{200, 400, 404, 422}, page.Status):
-			at.Next, at.Apart, at.Plain, at.Fixed = at.Plain, true, "", true
+		case at.PlainNext != "" && slices.Contains([]int{200, 400, 404, 422}, page.Status):
+			at.Next, at.AvoidsLast, at.PlainNext, at.Fixed = at.PlainNext, true, "", true
 			if err := follow(at.Next); err != nil {
 				return err
 			}
 			continue
-		case at.Next != "" && isDead(page) && (at.Beyond || target.IsGuessed()) && !refused.isRetention():
+		case at.Next != "" && isExpiredLink(page) && (at.Beyond || target.IsGuessed()) && !refused.isRetention():
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + describeAnswer(page)}
-			if at.Pages.Empty > 0 && at.describeMissing() == "" || at.Total > 0 && at.Total == at.Rows && isEndProof(page, at.Total) {
+			if at.Pages.Empty > 0 && at.describeMissing() == "" || at.StatedRows > 0 && at.StatedRows == at.Rows && isEndProof(page, at.StatedRows) {
 				end = understudy.OpenEnd{} // the end is proven: the previous page is empty, or all stated rows were seen
 			}
 			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0, 0, "").String()}
-		case at.Next == "" || !isDead(page) || refused.isRetention():
+		case at.Next == "" || !isExpiredLink(page) || refused.isRetention():
 			return refused
-		case at.Again == maxRestarts:
-			refused.restarts = at.Again
+		case at.Restarts == maxRestarts:
+			refused.restarts = at.Restarts
 			return refused
 		default:
 			again()
@@ -292,7 +292,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 		switch {
 		case err != nil:
 			return err
-		case id != "" && at.Again < maxRestarts:
+		case id != "" && at.Restarts < maxRestarts:
 			again()
 			continue
 		case id != "":
@@ -353,11 +353,11 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 // repeats the last page.
 func isMisplaced(first, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail) bool {
 	asked, got := target.PageSize, len(page.Rows)
-	if at.Plain == "" {
+	if at.PlainNext == "" {
 		return false
 	}
 	resized := asked != first.PageSize && (got > asked || got < asked && !page.Next.IsZero())
-	again := got > 1 && page.Rows[got-1].ID == at.Last[len(at.Last)-1] && (got >= at.Most || trail.IsLastPage(rowIDs(page)))
+	again := got > 1 && page.Rows[got-1].ID == at.Last[len(at.Last)-1] && (got >= at.MaxRows || trail.IsLastPage(rowIDs(page)))
 	return resized || again && target.IsPagedByOffset() && target.Key.URI == at.Next
 }
 
@@ -367,17 +367,17 @@ func isMisplaced(first, target *spec.Target, page *understudy.Page, at position,
 func (t *jobRun) findMovedBack(ctx context.Context, target *spec.Target, page *understudy.Page, at position, trail *overlap.Trail,
 	see func(*understudy.Page, position) error) (*spec.Target, error) {
 	earlier := target.PreviousPage()
-	if at.Apart && earlier != nil && at.Before != "" && target.Key.URI == at.Next {
+	if at.AvoidsLast && earlier != nil && at.PreviousLink != "" && target.Key.URI == at.Next {
 		var err error
-		if earlier, err = target.Spec.ResolveLink(target.Key.Source, at.Before); err != nil {
+		if earlier, err = target.Spec.ResolveLink(target.Key.Source, at.PreviousLink); err != nil {
 			return nil, err
 		}
 	}
 	switch {
-	case earlier == nil || !at.Apart && trail.HasRowOf(page.Rows),
-		at.Beyond && len(page.Rows) == 0 && (at.Total == at.Rows || at.Pages.Empty > 0):
+	case earlier == nil || !at.AvoidsLast && trail.HasRowOf(page.Rows),
+		at.Beyond && len(page.Rows) == 0 && (at.StatedRows == at.Rows || at.Pages.Empty > 0):
 		return nil, nil
-	case !at.Apart:
+	case !at.AvoidsLast:
 		return earlier, trail.CountBack(page.Key)
 	}
 	again, err := t.fetch(ctx, earlier)

@@ -48,25 +48,25 @@ func (s *syncRun) syncNested(ctx context.Context) error {
 			return err
 		}
 	}
-	s.parents = parentCounts{title: above.plan.kind.Title, first: s.mark.Above, done: s.mark.Above}
+	s.parents = parentCounts{title: above.plan.kind.Title, first: s.mark.ParentsDone, done: s.mark.ParentsDone}
 	if s.w.o.Count != nil {
 		if s.parents.all, err = s.w.o.Count(ctx, above.plan.source.Name, above.plan.kind.Name); err != nil {
 			return err
 		}
 	}
-	for !s.mark.Under.Ended {
+	for !s.mark.ParentPosition.Ended {
 		if err := s.syncGroup(ctx, above); err != nil {
 			return err
 		}
 	}
-	s.job.run.SetProgress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
+	s.job.run.SetProgress(s.mark.ListRows, s.mark.ListRows, fmt.Sprintf("%d records seen, %s", s.mark.ListRows, s.parents.note()))
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err
 	}
 	return s.w.states.change(ctx, s.x, func(m *kindState) {
-		m.Failures, m.Led, m.Params = nil, m.Led|s.job.endsFound().Led, s.job.endsFound().Params
-		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
-		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
+		m.Failures, m.LinkedLists, m.Params = nil, m.LinkedLists|s.job.endsFound().LinkedLists, s.job.endsFound().Params
+		m.ListsWalkedAt, m.Records = max(m.ListsWalkedAt, s.mark.Began), s.mark.ListRows
+		m.CaughtUp, m.LastChange, m.GapAt = max(m.CaughtUp, s.mark.Began), max(m.LastChange, s.mark.After), 0
 	})
 }
 
@@ -83,7 +83,7 @@ const maxParallel = 16
 // syncGroup walks under the next parent records, some in parallel. The mark advances up to the first record
 // that is not done.
 func (s *syncRun) syncGroup(ctx context.Context, above *kindCrawl) error {
-	at := s.mark.Under
+	at := s.mark.ParentPosition
 	rows, next, err := s.w.nesting.readParents(ctx, above, at)
 	if err != nil {
 		return err
@@ -104,11 +104,11 @@ func (s *syncRun) syncGroup(ctx context.Context, above *kindCrawl) error {
 			return nil
 		}
 		return s.keep(ctx, func(m *mark) {
-			if m.Whole += g.take(); g.done > 0 {
-				m.Above += int64(g.done - marked)
-				s.parents.done, marked = m.Above, g.done
+			if m.ListRows += g.take(); g.done > 0 {
+				m.ParentsDone += int64(g.done - marked)
+				s.parents.done, marked = m.ParentsDone, g.done
 				last := rows[g.done-1]
-				m.Under = childPosition{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
+				m.ParentPosition = childPosition{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
 			}
 		})
 	})
@@ -116,19 +116,19 @@ func (s *syncRun) syncGroup(ctx context.Context, above *kindCrawl) error {
 		return err
 	}
 	return s.keep(ctx, func(m *mark) {
-		m.Whole += g.take()
-		m.Above += int64(len(rows) - marked)
-		s.parents.done, m.Under = m.Above, next
+		m.ListRows += g.take()
+		m.ParentsDone += int64(len(rows) - marked)
+		s.parents.done, m.ParentPosition = m.ParentsDone, next
 	})
 }
 
 // progressPrefix counts how many parallel walks have ended without a gap.
 type progressPrefix struct {
-	rows  []int64 // the rows seen by each walk, plus one; 0 if the walk has not ended
-	done  int     // the number of walks at the start of the slice that have all ended
-	seen  int64   // the rows seen by the walks counted in done since the last take
-	asked int     // the pages fetched by walks that ended since the last take
-	free  int     // the walks that ended without a request since the last take
+	rows        []int64 // the rows seen by each walk, plus one; 0 if the walk has not ended
+	done        int     // the number of walks at the start of the slice that have all ended
+	seen        int64   // the rows seen by the walks counted in done since the last take
+	pages       int     // the pages fetched by walks that ended since the last take
+	unrequested int     // the walks that ended without a request since the last take
 }
 
 // maxUnmarked is the maximum number of ended walks without requests before the mark is saved; a crash repeats them.
@@ -137,20 +137,20 @@ const maxUnmarked = 64
 // noteEnd notes that a walk has ended. It reports whether the mark should be saved.
 func (g *progressPrefix) noteEnd(i, pages int, rows int64) bool {
 	g.rows[i] = rows + 1
-	g.asked += pages
-	g.free++
+	g.pages += pages
+	g.unrequested++
 	before := g.done
 	for g.done < len(g.rows) && g.rows[g.done] > 0 {
 		g.seen += g.rows[g.done] - 1
 		g.done++
 	}
-	return g.done > before && (g.asked > 0 || g.free >= maxUnmarked)
+	return g.done > before && (g.pages > 0 || g.unrequested >= maxUnmarked)
 }
 
 // take returns the rows seen since the last call.
 func (g *progressPrefix) take() int64 {
 	seen := g.seen
-	g.seen, g.asked, g.free = 0, 0, 0
+	g.seen, g.pages, g.unrequested = 0, 0, 0
 	return seen
 }
 
@@ -290,11 +290,11 @@ func (n *nesting) findLastChange(ctx context.Context, source string, after int64
 func (t *jobRun) follow(ctx context.Context) error {
 	w, x := t.w, t.x
 	m, err := w.states.read(ctx, x)
-	if err != nil || m.Rest == 0 {
+	if err != nil || m.ListsWalkedAt == 0 {
 		return err
 	}
 	above := x.parent
-	for after := m.After; ; {
+	for after := m.LastChange; ; {
 		began := w.bounds.unixNow()
 		changes, err := w.o.Store.ReadChanges(ctx, x.plan.source.Name, after, batchSize)
 		if err != nil {
@@ -321,13 +321,13 @@ func (t *jobRun) follow(ctx context.Context) error {
 		}
 		err = w.states.change(ctx, x, func(m *kindState) {
 			if open != nil {
-				m.Rest = 0
-				m.addFailure(whole, shortReason(open), w.bounds.unixNow(), true)
+				m.ListsWalkedAt = 0
+				m.addFailure(partLists, shortReason(open), w.bounds.unixNow(), true)
 				return
 			}
-			m.After = max(m.After, after)
+			m.LastChange = max(m.LastChange, after)
 			if len(changes) < batchSize {
-				m.CaughtUp, m.Behind = max(m.CaughtUp, began), 0
+				m.CaughtUp, m.GapAt = max(m.CaughtUp, began), 0
 			}
 		})
 		if err != nil || open != nil || len(changes) < batchSize {

@@ -18,7 +18,7 @@ type pace struct {
 	walk               string    // the present walk, such as "1 of 2"; "" if there is only one walk
 	first, done, total int64     // numbers of records: done at the start of the run, done now, and in total
 	share              float64   // the part of the work that is done, from 0 to 1; 0 if done and total show it
-	later              int64     // the number of records of the second walk, if the first walk runs
+	secondWalk         int64     // the number of records of the second walk, if the first walk runs
 }
 
 // eta returns the remaining time at this speed, or 0 if unknown.
@@ -28,7 +28,7 @@ func (p *pace) eta(now time.Time) time.Duration {
 	case p.share > 0:
 		part = (1 - p.share) / p.share
 	case gone > 0 && p.total > p.done:
-		part = float64(p.total-p.done+p.later) / float64(gone)
+		part = float64(p.total-p.done+p.secondWalk) / float64(gone)
 	}
 	return time.Duration(min(took*part, float64(maxETA))).Round(time.Second)
 }
@@ -53,12 +53,12 @@ func (s *syncRun) reportProgress(ctx context.Context) {
 	p, note := *s.x.pace.Load(), ""
 	switch p.total = unknown; {
 	case s.x.plan.parentKind != nil:
-		p.done, p.share, note = s.mark.Whole, s.parents.share(), s.parents.note()
+		p.done, p.share, note = s.mark.ListRows, s.parents.share(), s.parents.note()
 	case p.walk == walkSlices:
-		p.done, p.total = s.mark.Sliced, s.guessTotal()
-		p.later = max(p.total-s.mark.Whole, 0)
+		p.done, p.total = s.mark.RangeRows, s.guessTotal()
+		p.secondWalk = max(p.total-s.mark.ListRows, 0)
 	default:
-		p.done, p.total = s.mark.Whole, s.knownTotal(ctx, p.walk)
+		p.done, p.total = s.mark.ListRows, s.knownTotal(ctx, p.walk)
 	}
 	if p.total < p.done {
 		p.total = unknown
@@ -107,10 +107,10 @@ const minGuessShare = 2
 
 // guessTotal estimates how many records there are, from the number of records in the time ranges walked completely.
 func (s *syncRun) guessTotal() int64 {
-	if !s.mark.Probed {
+	if !s.mark.OldestKnown {
 		return unknown
 	}
-	var walked, all, rows int64 = 0, 0, s.mark.Sliced
+	var walked, all, rows int64 = 0, 0, s.mark.RangeRows
 	known := cmp.Or(s.x.state.Load(), &kindState{})
 	for _, c := range s.w.bounds.partitions(s.w.bounds.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
 		length := min(c.To, s.mark.Began) - max(c.From, s.mark.Oldest)
@@ -119,7 +119,7 @@ func (s *syncRun) guessTotal() int64 {
 			walked += length
 			continue
 		}
-		for _, open := range s.mark.Cells {
+		for _, open := range s.mark.OpenRanges {
 			if open.From == c.From {
 				rows -= open.Rows
 			}
@@ -127,7 +127,7 @@ func (s *syncRun) guessTotal() int64 {
 	}
 	switch {
 	case walked == all:
-		return s.mark.Sliced
+		return s.mark.RangeRows
 	case walked*minGuessShare < all:
 		return unknown
 	}

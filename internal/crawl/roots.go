@@ -21,9 +21,9 @@ import (
 
 // Limits of the roots of one source.
 const (
-	maxRoots = 10_000
-	maxAsked = 500 // the maximum number of requested roots that are walked
-	maxName  = 120 // the maximum length of a requested root's name in bytes, because all names must fit into one value
+	maxRoots          = 10_000
+	maxRequestedRoots = 500 // the maximum number of requested roots that are walked
+	maxName           = 120 // the maximum length of a requested root's name in bytes, because all names must fit into one value
 )
 
 // rootWalk returns the walk of a kind in one root; "" is the root of the source's user. It returns nil if the root
@@ -73,8 +73,8 @@ func (w *Crawler) allWalks() iter.Seq[*kindCrawl] {
 type roots struct {
 	crawler *Crawler
 
-	mu    sync.Mutex
-	asked map[*spec.Source]map[string]bool // the roots that callers requested and that are not walked yet, by source
+	mu        sync.Mutex
+	requested map[*spec.Source]map[string]bool // the roots that callers requested and that are not walked yet, by source
 }
 
 // isDiscovering reports whether every stored record of the kind that names roots is a root.
@@ -140,7 +140,7 @@ func (r *roots) restoreAsked(ctx context.Context, src *spec.Source, asked, roots
 	}
 	before := len(known)
 	for _, root := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains(known, root) && len(known) < maxAsked {
+		if !slices.Contains(known, root) && len(known) < maxRequestedRoots {
 			known = append(known, root)
 		}
 	}
@@ -220,8 +220,8 @@ func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]b
 // look starts the walks of new roots and removes the walks of deleted roots.
 func (r *roots) look(ctx context.Context, stirs map[string]bool) error {
 	r.mu.Lock()
-	asked := r.asked
-	r.asked = map[*spec.Source]map[string]bool{}
+	asked := r.requested
+	r.requested = map[*spec.Source]map[string]bool{}
 	r.mu.Unlock()
 	for _, src := range r.crawler.o.Sources {
 		if !(isDiscovering(src) && stirs[src.Name+"/"+src.Spec.Roots.Kind]) && len(asked[src]) == 0 {
@@ -250,13 +250,14 @@ func (r *roots) walkOf(l request.PageSaved) *kindCrawl {
 	}
 	root := t.RootID()
 	x := base.rootWalk(root)
-	if x == nil && isRemembering(base.plan.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
+	if x == nil && isRemembering(base.plan.source) && l.Page.Status == 200 && len(root) <= maxName &&
+		len(*base.roots.Load()) < maxRequestedRoots {
 		r.mu.Lock()
-		if r.asked[base.plan.source] == nil {
-			r.asked[base.plan.source] = map[string]bool{}
+		if r.requested[base.plan.source] == nil {
+			r.requested[base.plan.source] = map[string]bool{}
 		}
-		if len(r.asked[base.plan.source]) < maxAsked {
-			r.asked[base.plan.source][root] = true
+		if len(r.requested[base.plan.source]) < maxRequestedRoots {
+			r.requested[base.plan.source][root] = true
 		}
 		r.mu.Unlock()
 		wakeUp(r.crawler.wake)

@@ -182,7 +182,7 @@ func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 		for i := range m.Failures {
 			m.Failures[i].At = 0 // the failed part is tried again at once
 		}
-		if m.Rest == 0 {
+		if m.ListsWalkedAt == 0 {
 			m.Failures = nil // the kind is not complete before all its parts were tried again
 		}
 	})
@@ -205,7 +205,7 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 		}
 		for _, one := range ends {
 			err := w.states.change(ctx, one, func(m *kindState) {
-				if m.Keep = false; m.Rest != 0 {
+				if m.Keep = false; m.ListsWalkedAt != 0 {
 					m.noteGap(w.bounds.unixNow()) // the newest page is no longer followed, so a gap may follow it
 				}
 			})
@@ -240,8 +240,8 @@ type queue struct {
 
 // enqueueDue adds jobs for the due work of one kind that is kept complete.
 func (q *queue) enqueueDue(ctx context.Context, x *kindCrawl, m *kindState) error {
-	if m.Rest == 0 {
-		if m.isResting(whole, q.bounds.unixNow()) {
+	if m.ListsWalkedAt == 0 {
+		if m.isResting(partLists, q.bounds.unixNow()) {
 			return nil
 		}
 		return q.enqueue(ctx, x, "sync", payload{})
@@ -277,9 +277,9 @@ func (q *queue) enqueueSweeps(ctx context.Context, x *kindCrawl, m *kindState) e
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(x.plan.name() + part))
 		after := q.bounds.settings.Sweep/2 + q.bounds.settings.Sweep/4*time.Duration(h.Sum32()%100)/100
-		return at <= m.Lost && m.Lost != 0 || now-at >= int64(after/time.Second)
+		return at <= m.LostAt && m.LostAt != 0 || now-at >= int64(after/time.Second)
 	}
-	if old(m.Rest, "") && !m.isResting(whole, now) {
+	if old(m.ListsWalkedAt, "") && !m.isResting(partLists, now) {
 		if err := q.enqueue(ctx, x, "sweep", payload{}); err != nil {
 			return err
 		}
@@ -301,13 +301,13 @@ func (q *queue) enqueueSweeps(ctx context.Context, x *kindCrawl, m *kindState) e
 // recheck adds sweeps of time ranges that may have changed.
 func (q *queue) recheck(ctx context.Context, x *kindCrawl, all intervals) error {
 	m, err := q.states.read(ctx, x)
-	if err != nil || !m.Keep || m.Rest == 0 {
+	if err != nil || !m.Keep || m.ListsWalkedAt == 0 {
 		return err
 	}
 	now := q.bounds.unixNow()
 	for _, doubt := range all {
 		if doubt.From == 0 && doubt.To == 0 || !x.plan.isSliced() {
-			if now-m.Rest >= recheckPause && !m.isResting(whole, now) {
+			if now-m.ListsWalkedAt >= recheckPause && !m.isResting(partLists, now) {
 				err = errors.Join(err, q.enqueue(ctx, x, "sweep", payload{}))
 			}
 			continue

@@ -26,39 +26,39 @@ type kindState struct {
 
 	// Spans are the walked time ranges of a kind whose lists have filters on time. Rest is when the last walk
 	// over the whole lists began, which also finds records without a clock.
-	Spans intervals `json:"spans,omitempty"`
-	Rest  int64     `json:"rest,omitempty"`
+	Spans         intervals `json:"spans,omitempty"`
+	ListsWalkedAt int64     `json:"rest,omitempty"`
 	// Oldest is the end of the oldest time range, which has no beginning.
 	Oldest int64 `json:"oldest,omitempty"`
 	// Ended is a sentence which says that upstream keeps no older records.
 	Ended string `json:"ended,omitempty"`
 
-	// Top are the newest records when the list last had no known gap, at CaughtUp. Behind is the time of a
+	// NewestIDs are the newest records when the list last had no known gap, at CaughtUp. GapAt is the time of a
 	// newer page if the records in between are unknown.
-	Top      []string `json:"top,omitempty"`
-	CaughtUp int64    `json:"caught_up,omitempty"`
-	Behind   int64    `json:"behind,omitempty"`
+	NewestIDs []string `json:"top,omitempty"`
+	CaughtUp  int64    `json:"caught_up,omitempty"`
+	GapAt     int64    `json:"behind,omitempty"`
 	// Newest is the time of the newest page that left a gap to the known records.
 	Newest int64 `json:"newest,omitempty"`
-	// After is the number of the last change that was followed, for a nested kind.
-	After int64 `json:"after,omitempty"`
+	// LastChange is the number of the last change that was followed, for a nested kind.
+	LastChange int64 `json:"after,omitempty"`
 
 	// Missed are the ids of records without a path of their own that the last sweep did not see.
 	Missed []string `json:"missed,omitempty"`
-	// Thinned counts consecutive sweeps in which so many records without a path of their own were missing that the
+	// DoubtfulSweeps counts consecutive sweeps in which so many records without a path of their own were missing that the
 	// result was not believed.
-	Thinned int `json:"thinned,omitempty"`
+	DoubtfulSweeps int `json:"thinned,omitempty"`
 	// Failures say why walks did not reach their ends. Each part has at most one failure; the newest is last.
 	Failures []failure `json:"failures,omitempty"`
-	// Lost is when records were last deleted here although upstream has them. Records that earlier walks found may
+	// LostAt is when records were last deleted here although upstream has them. Records that earlier walks found may
 	// be missing.
-	Lost int64 `json:"lost,omitempty"`
+	LostAt int64 `json:"lost,omitempty"`
 	// Plan is the fingerprint of the plan. Walks by a plan with another fingerprint, or for another user, do not count.
 	Plan string `json:"plan,omitempty"`
-	// Of is the source's user at the time of the walks, for a kind whose records do not name their user.
-	Of string `json:"of,omitempty"`
-	// Led is a bit set of the lists in which a page had a next link that worked.
-	Led uint64 `json:"led,omitempty"`
+	// User is the source's user at the time of the walks, for a kind whose records do not name their user.
+	User string `json:"of,omitempty"`
+	// LinkedLists is a bit set of the lists in which a page had a next link that worked.
+	LinkedLists uint64 `json:"led,omitempty"`
 	// Params says whether links to pages have parameters that composed lists would lack.
 	Params bool `json:"params,omitempty"`
 	// Records is the number of records that the last walk saw.
@@ -76,8 +76,8 @@ type failure struct {
 
 // Numbers of the parts of a kind that are not time ranges.
 const (
-	whole = 0  // the part that consists of the whole lists
-	tip   = -1 // the part between the newest page and the known records
+	partLists = 0  // the part that consists of the whole lists
+	partTip   = -1 // the part between the newest page and the known records
 )
 
 // Limits of the failures that a state stores.
@@ -170,9 +170,9 @@ func (s *states) load(ctx context.Context, x *kindCrawl) error {
 	}
 	kept := m
 	m.Plan = x.plan.fingerprint()
-	if m.V = stateVersion; x.plan.kind.UnscopedVar() != "" && m.Of != x.plan.source.User {
-		if m.Of = x.plan.source.User; len(raw) > 0 { // the stored records may include records of other users
-			m.Lost = s.bounds.unixNow()
+	if m.V = stateVersion; x.plan.kind.UnscopedVar() != "" && m.User != x.plan.source.User {
+		if m.User = x.plan.source.User; len(raw) > 0 { // the stored records may include records of other users
+			m.LostAt = s.bounds.unixNow()
 		}
 	}
 	x.stored = &kept

@@ -226,7 +226,7 @@ func (w *status) hidingList(x *kindCrawl) *spec.List {
 // oldestSweep returns the time of the walk over that part of a kind that was not walked for the longest time, or 0
 // if a part was never walked.
 func (w *status) oldestSweep(x *kindCrawl, m *kindState) int64 {
-	at := m.Rest
+	at := m.ListsWalkedAt
 	if x.plan.isSliced() {
 		at = min(at, m.Spans.oldestWalk(w.bounds.floor(x, w.bounds.unixNow()), maxClock))
 	}
@@ -267,13 +267,13 @@ func (w *status) ownLack(x *kindCrawl, m *kindState) (why string, failed bool) {
 	switch at := w.oldestSweep(x, m); {
 	case m.lastFailure() != "":
 		return m.lastFailure(), true
-	case m.Rest == 0 && down != "":
+	case m.ListsWalkedAt == 0 && down != "":
 		return "not synced to its end; upstream: " + down, false
-	case m.Rest == 0:
+	case m.ListsWalkedAt == 0:
 		return "not synced to its end", false
-	case m.Behind != 0:
-		return "catching up since " + formatMoment(m.Behind), false
-	case m.Lost != 0 && at <= m.Lost:
+	case m.GapAt != 0:
+		return "catching up since " + formatMoment(m.GapAt), false
+	case m.LostAt != 0 && at <= m.LostAt:
 		return "some were forgotten here, and not all was walked again since", false
 	case down == "" && w.bounds.unixNow()-at > int64(w.bounds.settings.Sweep/time.Second):
 		if at == 0 {

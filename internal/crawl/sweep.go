@@ -15,25 +15,25 @@ import (
 
 // sweep runs the job "sweep KIND": it sweeps the time range of the payload, or the whole lists.
 func (t *jobRun) sweep(ctx context.Context) error {
-	s, part := &sweepRun{w: t.w, job: t, x: t.x, began: t.w.bounds.unixNow()}, int64(whole)
+	s, part := &sweepRun{w: t.w, job: t, x: t.x, began: t.w.bounds.unixNow()}, int64(partLists)
 	if e := &t.work; e.From != 0 || e.To != 0 {
-		s.stretch, part = &interval{From: e.From, To: e.To}, e.To
+		s.timeRange, part = &interval{From: e.From, To: e.To}, e.To
 	}
 	return t.noteEnded(ctx, part, s.run(ctx))
 }
 
 // sweepRun is one run of a sweep. An interrupted sweep starts again, because the ids it has seen are only in memory.
 type sweepRun struct {
-	w         *Crawler
-	job       *jobRun
-	x         *kindCrawl
-	stretch   *interval // the time range that is swept; nil for the whole lists
-	began     int64
-	storedIDs folder.Folder // the ids and parents of the records stored at the start
-	seenIDs   folder.Folder // the ids and parents of the records that the sweep has seen
-	rows      int64
-	cut       bool     // whether a list was walked only down to the clock of bounds.floor
-	top       []string // the newest records when the sweep began; only for a walk over the whole lists
+	w           *Crawler
+	job         *jobRun
+	x           *kindCrawl
+	timeRange   *interval // the time range that is swept; nil for the whole lists
+	began       int64
+	storedIDs   folder.Folder // the ids and parents of the records stored at the start
+	seenIDs     folder.Folder // the ids and parents of the records that the sweep has seen
+	rows        int64
+	endsAtFloor bool     // whether a list was walked only down to the clock of bounds.floor
+	top         []string // the newest records when the sweep began; only for a walk over the whole lists
 }
 
 // entry is an id and its parent record.
@@ -84,16 +84,16 @@ func (s *sweepRun) run(ctx context.Context) error {
 	s.job.run.SetProgress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
 	return s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.forget(s.w.bounds.floor(s.x, s.began))
-		if s.stretch != nil {
-			m.Spans = m.Spans.add(s.stretch.From, s.stretch.To, s.began)
-			m.removeFailures(s.stretch.To, *s.stretch)
+		if s.timeRange != nil {
+			m.Spans = m.Spans.add(s.timeRange.From, s.timeRange.To, s.began)
+			m.removeFailures(s.timeRange.To, *s.timeRange)
 			return
 		}
-		m.Rest, m.Records = max(m.Rest, s.began), s.rows
+		m.ListsWalkedAt, m.Records = max(m.ListsWalkedAt, s.began), s.rows
 		if s.x.plan.parentKind == nil && s.began > m.CaughtUp {
 			m.advanceTip(s.top, s.began) // the walk started at the newest page, like a catch-up, so the known records advance
 		}
-		m.removeFailures(whole, interval{})
+		m.removeFailures(partLists, interval{})
 	})
 }
 
@@ -106,7 +106,7 @@ func (s *sweepRun) windows() []query.RangeScan {
 	var out []query.RangeScan
 	for _, shape := range s.x.plan.shapes() {
 		q.Shape = shape
-		if s.stretch == nil {
+		if s.timeRange == nil {
 			null := q
 			null.From, null.NoClock = 0, true
 			if out = append(out, null); !s.x.plan.isSliced() {
@@ -115,11 +115,11 @@ func (s *sweepRun) windows() []query.RangeScan {
 			continue
 		}
 		part := q
-		if s.stretch.From != minClock {
-			part.From = max(q.From, s.stretch.From)
+		if s.timeRange.From != minClock {
+			part.From = max(q.From, s.timeRange.From)
 		}
-		if s.stretch.To != maxClock {
-			part.To = s.stretch.To
+		if s.timeRange.To != maxClock {
+			part.To = s.timeRange.To
 		}
 		out = append(out, part)
 	}
@@ -157,7 +157,7 @@ func (s *sweepRun) walk(ctx context.Context) error {
 		var ids []entry
 		for _, row := range page.Rows {
 			s.rows++
-			if s.stretch == nil && s.x.plan.isSliced() && row.Clock != 0 {
+			if s.timeRange == nil && s.x.plan.isSliced() && row.Clock != 0 {
 				continue // the record has a clock, so the sweep of its time range covers it
 			}
 			ids = append(ids, entry{id: row.ID})
@@ -179,8 +179,8 @@ func (s *sweepRun) walk(ctx context.Context) error {
 
 // walkList walks one list.
 func (s *sweepRun) walkList(ctx context.Context, list int, see func(*understudy.Page, position) error) error {
-	if s.stretch != nil {
-		return s.job.visitInterval(ctx, list, *s.stretch, position{List: list}, see)
+	if s.timeRange != nil {
+		return s.job.visitInterval(ctx, list, *s.timeRange, position{List: list}, see)
 	}
 	first, err := s.x.plan.buildTarget(list, "", interval{minClock, maxClock, 0}, s.w.o.Settings.Page)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *sweepRun) walkList(ctx context.Context, list int, see func(*understudy.
 			return err
 		}
 		if s.w.bounds.isBefore(page, floor) {
-			s.cut = true
+			s.endsAtFloor = true
 			return errEnough
 		}
 		return nil
@@ -265,8 +265,8 @@ func (w *Crawler) NoteLost(ctx context.Context, source, kind string) error {
 	}
 	for one := range x.allRoots() {
 		m, err := w.states.read(ctx, one)
-		if err == nil && m.Rest != 0 {
-			err = w.states.change(ctx, one, func(m *kindState) { m.Lost = w.bounds.unixNow() })
+		if err == nil && m.ListsWalkedAt != 0 {
+			err = w.states.change(ctx, one, func(m *kindState) { m.LostAt = w.bounds.unixNow() })
 		}
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func (s *sweepRun) filterStored(ctx context.Context, missing []entry) ([]entry, 
 // isBeyondWalk reports whether the walk ended before the place of a record without a clock. If the place is
 // unknown, a walk over part of the list cannot decide about the record.
 func (s *sweepRun) isBeyondWalk(rec *understudy.Record) bool {
-	if !s.cut || s.stretch != nil {
+	if !s.endsAtFloor || s.timeRange != nil {
 		return false
 	}
 	k := s.x.plan.kind
@@ -159,13 +159,13 @@ const maxMissed = 24 << 10
 // removeUnnamed deletes missing records without a path of their own if two consecutive sweeps missed them.
 func (s *sweepRun) removeUnnamed(ctx context.Context, ids []string) error {
 	m, err := s.w.states.read(ctx, s.x)
-	if err != nil || s.stretch != nil || len(ids)+len(m.Missed)+m.Thinned == 0 {
+	if err != nil || s.timeRange != nil || len(ids)+len(m.Missed)+m.DoubtfulSweeps == 0 {
 		return err
 	}
-	if len(ids) > fewMissing && len(ids)*missingShare > s.storedIDs.Len() && m.Thinned+1 < maxThinned {
+	if len(ids) > fewMissing && len(ids)*missingShare > s.storedIDs.Len() && m.DoubtfulSweeps+1 < maxThinned {
 		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list, and none can be asked for by itself; nothing is removed yet",
-			"kind", s.x.plan.name(), "missing", len(ids), "of", s.storedIDs.Len(), "seen", m.Thinned+1, "believed", maxThinned)
-		return s.w.states.change(ctx, s.x, func(m *kindState) { m.Thinned++ })
+			"kind", s.x.plan.name(), "missing", len(ids), "of", s.storedIDs.Len(), "seen", m.DoubtfulSweeps+1, "believed", maxThinned)
+		return s.w.states.change(ctx, s.x, func(m *kindState) { m.DoubtfulSweeps++ })
 	}
 	var again []string
 	size := 0
@@ -183,7 +183,7 @@ func (s *sweepRun) removeUnnamed(ctx context.Context, ids []string) error {
 	return s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.Missed = again
 		if len(again) == 0 {
-			m.Thinned = 0
+			m.DoubtfulSweeps = 0
 		}
 	})
 }

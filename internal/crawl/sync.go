@@ -24,24 +24,24 @@ const maxTop = 100
 
 // mark is where a sync continues. Times are Unix seconds.
 type mark struct {
-	Began  int64    `json:"began"`
-	Plan   string   `json:"plan,omitempty"` // the fingerprint of the plan with which the sync began
-	Top    []string `json:"top,omitempty"`
-	Headed bool     `json:"headed,omitempty"` // whether the newest page is done
-	Probed bool     `json:"probed,omitempty"` // whether Oldest is known
-	Oldest int64    `json:"oldest,omitempty"`
+	Began       int64    `json:"began"`
+	Plan        string   `json:"plan,omitempty"` // the fingerprint of the plan with which the sync began
+	Top         []string `json:"top,omitempty"`
+	NewestDone  bool     `json:"headed,omitempty"` // whether the newest page is done
+	OldestKnown bool     `json:"probed,omitempty"` // whether Oldest is known
+	Oldest      int64    `json:"oldest,omitempty"`
 
-	Cells []openPartition `json:"cells,omitempty"` // the time ranges that are partly walked
-	Rest  position        `json:"rest"`            // the position of the walk over the whole lists
-	Ended bool            `json:"ended,omitempty"` // whether the walk over the whole lists has ended
+	OpenRanges    []openPartition `json:"cells,omitempty"` // the time ranges that are partly walked
+	ListsPosition position        `json:"rest"`            // the position of the walk over the whole lists
+	Ended         bool            `json:"ended,omitempty"` // whether the walk over the whole lists has ended
 
-	Under childPosition `json:"under"`           // the position among the parent records of a nested kind
-	Above int64         `json:"above,omitempty"` // the number of parent records under which lists were walked
-	After int64         `json:"after,omitempty"`
+	ParentPosition childPosition `json:"under"`           // the position among the parent records of a nested kind
+	ParentsDone    int64         `json:"above,omitempty"` // the number of parent records under which lists were walked
+	After          int64         `json:"after,omitempty"`
 
-	Sliced int64 `json:"sliced,omitempty"` // the number of rows seen in time ranges
-	Whole  int64 `json:"whole,omitempty"`  // the number of rows seen in the walk over the whole lists
-	Ends   ends  `json:"ends,omitzero"`
+	RangeRows int64 `json:"sliced,omitempty"` // the number of rows seen in time ranges
+	ListRows  int64 `json:"whole,omitempty"`  // the number of rows seen in the walk over the whole lists
+	Ends      ends  `json:"ends,omitzero"`
 }
 
 // openPartition is a time range that is partly walked.
@@ -104,10 +104,10 @@ func (t *jobRun) sync(ctx context.Context) error {
 	if s.mark.Plan = x.plan.fingerprint(); s.mark.Began == 0 {
 		s.mark.Began = w.bounds.unixNow()
 	}
-	s.startPace("", s.mark.Whole)
+	s.startPace("", s.mark.ListRows)
 	err := s.run(ctx)
 	x.pace.Store(nil)
-	return t.noteEnded(ctx, whole, err)
+	return t.noteEnded(ctx, partLists, err)
 }
 
 // noteEnded stores why the walk of a part failed, and returns the error. A successful walk has stored its end itself.
@@ -135,7 +135,7 @@ func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 	long := errors.As(err, &endless) || errors.As(err, &refused) && refused.restarts > 0
 	return errors.Join(err, w.states.change(ctx, x, func(m *kindState) {
 		if m.addFailure(part, shortReason(err), w.bounds.unixNow(), long); t.endsFound().Shared {
-			m.Rest = 0 // a full walk is due again, because some records walked before may be hidden
+			m.ListsWalkedAt = 0 // a full walk is due again, because some records walked before may be hidden
 		}
 	}))
 }
@@ -153,17 +153,17 @@ func (s *syncRun) run(ctx context.Context) error {
 	if s.x.plan.parentKind != nil {
 		return s.syncNested(ctx)
 	}
-	if !s.mark.Headed {
+	if !s.mark.NewestDone {
 		if err := s.syncHead(ctx); err != nil {
 			return err
 		}
 	}
-	if s.x.plan.isSliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.plan.lists) > 1) {
-		s.startPace(walkSlices, s.mark.Sliced)
+	if s.x.plan.isSliced() && !s.mark.Ended && (s.mark.ListRows > 0 || len(s.x.plan.lists) > 1) {
+		s.startPace(walkSlices, s.mark.RangeRows)
 		if err := s.syncPartitions(ctx); err != nil {
 			return err
 		}
-		s.startPace(walkLists, s.mark.Whole)
+		s.startPace(walkLists, s.mark.ListRows)
 	}
 	if err := s.walkRest(ctx); err != nil {
 		return err
@@ -217,8 +217,8 @@ func (s *syncRun) syncHead(ctx context.Context) error {
 		s.job.noteOpen(page.Key, 0, end)
 	}
 	return s.keep(ctx, func(m *mark) {
-		m.Headed, m.Top, m.Whole = true, newestIDs(page), int64(len(page.Rows))
-		m.Rest, m.Ended = s.x.plan.nextPosition(at)
+		m.NewestDone, m.Top, m.ListRows = true, newestIDs(page), int64(len(page.Rows))
+		m.ListsPosition, m.Ended = s.x.plan.nextPosition(at)
 	})
 }
 
@@ -255,7 +255,7 @@ func (s *syncRun) fetchLatest(ctx context.Context) (*tipPage, error) {
 
 // finish stores the result of a completed sync.
 func (s *syncRun) finish(ctx context.Context) error {
-	s.job.run.SetProgress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
+	s.job.run.SetProgress(s.mark.ListRows, s.mark.ListRows, fmt.Sprintf("%d records seen, every list to its end", s.mark.ListRows))
 	floor := s.w.bounds.floor(s.x, s.mark.Began)
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err
@@ -266,18 +266,18 @@ func (s *syncRun) finish(ctx context.Context) error {
 	}
 	err = s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.forget(floor)
-		m.Failures, m.Led, m.Params = nil, m.Led|s.job.endsFound().Led, s.job.endsFound().Params
-		m.Rest = max(m.Rest, s.mark.Began)
-		m.Records = s.mark.Whole
+		m.Failures, m.LinkedLists, m.Params = nil, m.LinkedLists|s.job.endsFound().LinkedLists, s.job.endsFound().Params
+		m.ListsWalkedAt = max(m.ListsWalkedAt, s.mark.Began)
+		m.Records = s.mark.ListRows
 		if s.x.plan.isSliced() {
 			// The walk over the whole lists also saw every time range, and records a little before the floor.
 			m.Spans = m.Spans.add(subtract(floor, min(rememberExtra, int64(s.w.o.Settings.Overlap/time.Second))), maxClock, s.mark.Began)
-			if m.Oldest = s.mark.Oldest; !s.mark.Probed {
+			if m.Oldest = s.mark.Oldest; !s.mark.OldestKnown {
 				m.Oldest = s.mark.Began
 			}
 		}
 		if s.mark.Began >= m.CaughtUp {
-			m.Top, m.CaughtUp, m.Behind, m.Newest = s.mark.Top, s.mark.Began, 0, 0
+			m.NewestIDs, m.CaughtUp, m.GapAt, m.Newest = s.mark.Top, s.mark.Began, 0, 0
 		}
 		if now != nil && !m.isJoined(now) {
 			m.noteGap(now.at) // the gap must be noted before the kind counts as complete

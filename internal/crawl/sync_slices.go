@@ -15,7 +15,7 @@ import (
 // syncPartitions walks the time ranges that this sync has not walked yet.
 func (s *syncRun) syncPartitions(ctx context.Context) error {
 	floor := s.w.bounds.floor(s.x, s.mark.Began)
-	if !s.mark.Probed {
+	if !s.mark.OldestKnown {
 		if err := s.probe(ctx, floor); err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *syncRun) probe(ctx context.Context, floor int64) error {
 			break
 		}
 	}
-	return s.keep(ctx, func(m *mark) { m.Probed, m.Oldest = true, oldest })
+	return s.keep(ctx, func(m *mark) { m.OldestKnown, m.Oldest = true, oldest })
 }
 
 // hasOlder reports whether a list has a record older than a clock.
@@ -92,7 +92,7 @@ func (s *syncRun) syncPartition(ctx context.Context, c interval) error {
 		err := s.job.visitInterval(ctx, list, c, at, func(page *understudy.Page, next position) error {
 			return s.keep(ctx, func(m *mark) {
 				rows := countedRows(list, countWithin(page, c))
-				m.Sliced += rows
+				m.RangeRows += rows
 				m.put(c.From, rows, next)
 			})
 		})
@@ -110,7 +110,7 @@ func (s *syncRun) syncPartition(ctx context.Context, c interval) error {
 		}
 	}
 	return s.keep(ctx, func(m *mark) {
-		m.Cells = slices.DeleteFunc(m.Cells, func(o openPartition) bool { return o.From == c.From })
+		m.OpenRanges = slices.DeleteFunc(m.OpenRanges, func(o openPartition) bool { return o.From == c.From })
 	})
 }
 
@@ -155,7 +155,7 @@ func (s *states) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
 func (s *syncRun) openPosition(from int64) position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range s.mark.Cells {
+	for _, o := range s.mark.OpenRanges {
 		if o.From == from {
 			return o.position
 		}
@@ -168,14 +168,14 @@ func (m *mark) put(from, rows int64, at position) {
 	if at.Next == "" {
 		at.List++
 	}
-	for i := range m.Cells {
-		if m.Cells[i].From == from {
-			m.Cells[i].position = at
-			m.Cells[i].Rows += rows
+	for i := range m.OpenRanges {
+		if m.OpenRanges[i].From == from {
+			m.OpenRanges[i].position = at
+			m.OpenRanges[i].Rows += rows
 			return
 		}
 	}
-	m.Cells = append(m.Cells, openPartition{from, rows, at})
+	m.OpenRanges = append(m.OpenRanges, openPartition{from, rows, at})
 }
 
 // countWithin counts the rows of a page whose clocks lie in a time range.
@@ -192,7 +192,7 @@ func countWithin(page *understudy.Page, c interval) int64 {
 // walkRest walks the whole lists from the page after the newest page.
 func (s *syncRun) walkRest(ctx context.Context) error {
 	for !s.mark.Ended {
-		at := s.mark.Rest
+		at := s.mark.ListsPosition
 		first, err := s.x.plan.buildTarget(at.List, "", interval{minClock, maxClock, 0}, s.w.o.Settings.Page)
 		if err != nil {
 			return err
@@ -204,9 +204,9 @@ func (s *syncRun) walkRest(ctx context.Context) error {
 			}
 			err := s.keep(ctx, func(m *mark) {
 				if at.List == 0 {
-					m.Whole = next.Rows
+					m.ListRows = next.Rows
 				}
-				m.Rest, m.Ended = s.x.plan.nextPosition(next)
+				m.ListsPosition, m.Ended = s.x.plan.nextPosition(next)
 			})
 			if err == nil && next.Next == "" {
 				return errEnough

@@ -64,7 +64,7 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 		h.addAbove(x.joinedTip.Load())
 		h.addAbove(x.gapTip.Load())
 		if m != nil {
-			h.addAbove(&tipPage{ids: m.Top, at: m.CaughtUp})
+			h.addAbove(&tipPage{ids: m.NewestIDs, at: m.CaughtUp})
 		}
 		if x.gapTip.Load() != nil || m == nil || !m.isJoined(h) {
 			x.gapTip.Store(h) // the gap counts at once; look handles it later
@@ -120,7 +120,7 @@ func (w *Crawler) look(ctx context.Context) error {
 			continue
 		}
 		m, err := w.states.read(ctx, x)
-		if err == nil && m.Keep && m.Rest != 0 {
+		if err == nil && m.Keep && m.ListsWalkedAt != 0 {
 			err = w.queue.enqueue(ctx, x, "catch up", payload{})
 		}
 		if err != nil {
@@ -140,18 +140,18 @@ func (w *Crawler) compareTip(ctx context.Context, x *kindCrawl, h *tipPage) (err
 		}
 	}()
 	m, err := w.states.checkClock(ctx, x)
-	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
+	if err != nil || !m.Keep || m.ListsWalkedAt == 0 || h.at < m.CaughtUp {
 		return err
 	}
 	if m.isJoined(h) {
 		return w.states.change(ctx, x, func(m *kindState) { m.advanceTip(h.ids, h.at) })
 	}
-	if m.Behind == 0 || h.at > m.Newest {
+	if m.GapAt == 0 || h.at > m.Newest {
 		if err := w.states.change(ctx, x, func(m *kindState) { m.noteGap(h.at) }); err != nil {
 			return err
 		}
 	}
-	if m.isResting(tip, w.bounds.unixNow()) {
+	if m.isResting(partTip, w.bounds.unixNow()) {
 		return nil
 	}
 	return w.queue.enqueue(ctx, x, "catch up", payload{Next: h.next, Top: h.ids, At: h.at})
@@ -159,13 +159,13 @@ func (w *Crawler) compareTip(ctx context.Context, x *kindCrawl, h *tipPage) (err
 
 // isJoined reports whether a newest page leaves no gap to the known records: it shows one of them, or it is the whole list.
 func (m *kindState) isJoined(h *tipPage) bool {
-	whole := h.next == "" && (h.open == "" || h.open == understudy.OpenUnseen && m.Led&1 != 0)
-	return whole || hasOverlap(h.ids, m.Top)
+	whole := h.next == "" && (h.open == "" || h.open == understudy.OpenUnseen && m.LinkedLists&1 != 0)
+	return whole || hasOverlap(h.ids, m.NewestIDs)
 }
 
 // noteGap notes the time of a newest page that leaves a gap to the known records.
 func (m *kindState) noteGap(at int64) {
-	m.Behind = cmp.Or(m.Behind, at)
+	m.GapAt = cmp.Or(m.GapAt, at)
 	m.Newest = max(m.Newest, at)
 }
 
@@ -175,11 +175,11 @@ func (m *kindState) advanceTip(ids []string, at int64) {
 	if at < m.CaughtUp {
 		return
 	}
-	m.Top, m.CaughtUp = ids[:min(len(ids), maxTop)], at
-	if m.Behind = 0; m.Newest > at {
-		m.Behind = m.Newest
+	m.NewestIDs, m.CaughtUp = ids[:min(len(ids), maxTop)], at
+	if m.GapAt = 0; m.Newest > at {
+		m.GapAt = m.Newest
 	}
-	m.removeFailures(tip, interval{})
+	m.removeFailures(partTip, interval{})
 }
 
 // hasOverlap reports whether a page shows one of the newest known records. Lists are newest first, so all
@@ -198,14 +198,14 @@ func (t *jobRun) runCatchUp(ctx context.Context) error {
 	if t.x.plan.parentKind != nil {
 		return t.follow(ctx)
 	}
-	return t.noteEnded(ctx, tip, t.fillGap(ctx))
+	return t.noteEnded(ctx, partTip, t.fillGap(ctx))
 }
 
 // fillGap walks from a newest page down to the known records.
 func (t *jobRun) fillGap(ctx context.Context) error {
 	w, run, x, e := t.w, t.run, t.x, &t.work
 	m, err := w.states.read(ctx, x)
-	if err != nil || m.Rest == 0 || e.At < m.CaughtUp {
+	if err != nil || m.ListsWalkedAt == 0 || e.At < m.CaughtUp {
 		return err
 	}
 	at := position{Next: e.Next}
@@ -220,7 +220,7 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 	err = t.visitPages(ctx, first, at, func(page *understudy.Page, next position) error {
 		seen += int64(len(page.Rows))
 		run.SetProgress(seen, 0, "")
-		if hasOverlap(rowIDs(page), m.Top) || w.bounds.isBefore(page, m.CaughtUp-int64(w.o.Settings.Overlap/time.Second)) {
+		if hasOverlap(rowIDs(page), m.NewestIDs) || w.bounds.isBefore(page, m.CaughtUp-int64(w.o.Settings.Overlap/time.Second)) {
 			return errEnough
 		}
 		mark, err := json.Marshal(next)

@@ -16,7 +16,7 @@ import (
 
 // M3: of two newest pages of one second the later one counts.
 func TestTwoNewestPagesOfOneSecond(t *testing.T) {
-	m := kindState{Keep: true, Top: []string{"2", "1"}, CaughtUp: 100}
+	m := kindState{Keep: true, NewestIDs: []string{"2", "1"}, CaughtUp: 100}
 	for _, c := range []struct {
 		name, want string
 		ids        []string

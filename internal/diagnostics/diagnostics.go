@@ -143,19 +143,19 @@ type Options struct {
 	Snapshot func(ctx context.Context) (Snapshot, error)
 	// Readable returns an error if the store cannot be read.
 	Readable func(ctx context.Context) error
-	// Ending reports whether the shutdown of the process has begun.
-	Ending func() bool
-	// Loads returns when the settings were read. If it is nil, this is unknown.
-	Loads func() Settings
+	// IsEnding reports whether the shutdown of the process has begun.
+	IsEnding func() bool
+	// SettingsStatus returns when the settings were read. If it is nil, this is unknown.
+	SettingsStatus func() Settings
 	// Person returns the caller of a request to /-/stats. /-/health needs no caller.
 	Person func(*http.Request) (understudy.Caller, error)
-	// All reports whether a caller sees every record of every source. If it is nil, these are the callers with the
+	// SeesAll reports whether a caller sees every record of every source. If it is nil, these are the callers with the
 	// role all.
-	All func(understudy.Caller) bool
-	// Sees reports whether a caller sees anything of a kind. If it is nil, only callers who see everything do.
-	Sees func(c understudy.Caller, source, kind string) bool
-	// Bound reports whether row rules restrict a caller in any source. If it is nil, they restrict no caller.
-	Bound func(understudy.Caller) bool
+	SeesAll func(understudy.Caller) bool
+	// SeesKind reports whether a caller sees anything of a kind. If it is nil, only callers who see everything do.
+	SeesKind func(c understudy.Caller, source, kind string) bool
+	// HasRowRules reports whether row rules restrict a caller in any source. If it is nil, they restrict no caller.
+	HasRowRules func(understudy.Caller) bool
 	// Purge removes a page or a record. Its error wraps understudy.ErrInvalid for an unknown name.
 	Purge func(context.Context, Purge) (Purged, error)
 	// Erase schedules records for erasure. If Dry is true, it only counts them. Its errors are like those of Purge.
@@ -201,17 +201,17 @@ type Diagnostics struct {
 // New returns a Diagnostics. Every function of Options must be set, except those whose comment says what nil means.
 func New(o Options) *Diagnostics {
 	understudy.SetDefaults(&o.Logger, nil)
-	if o.All == nil {
-		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
+	if o.SeesAll == nil {
+		o.SeesAll = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
 	}
-	if o.Sees == nil {
-		o.Sees = func(understudy.Caller, string, string) bool { return false }
+	if o.SeesKind == nil {
+		o.SeesKind = func(understudy.Caller, string, string) bool { return false }
 	}
-	if o.Bound == nil {
-		o.Bound = func(understudy.Caller) bool { return false }
+	if o.HasRowRules == nil {
+		o.HasRowRules = func(understudy.Caller) bool { return false }
 	}
-	if o.Loads == nil {
-		o.Loads = func() Settings { return Settings{} }
+	if o.SettingsStatus == nil {
+		o.SettingsStatus = func() Settings { return Settings{} }
 	}
 	forms, _ := jsonhttp.NewFormProtection(o.PublicURL) // an error is ignored, because a malformed URL adds no origin
 	return &Diagnostics{o: o, forms: forms}

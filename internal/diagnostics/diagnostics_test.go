@@ -34,11 +34,11 @@ type fixture struct {
 
 func (h *fixture) handler() http.Handler {
 	return New(Options{
-		Snapshot: func(context.Context) (Snapshot, error) { return h.snapshot, nil },
-		Readable: func(context.Context) error { return h.readable },
-		Ending:   func() bool { return h.ending },
-		Loads:    func() Settings { return h.settings },
-		Person:   func(*http.Request) (understudy.Caller, error) { return h.caller, h.callErr },
+		Snapshot:       func(context.Context) (Snapshot, error) { return h.snapshot, nil },
+		Readable:       func(context.Context) error { return h.readable },
+		IsEnding:       func() bool { return h.ending },
+		SettingsStatus: func() Settings { return h.settings },
+		Person:         func(*http.Request) (understudy.Caller, error) { return h.caller, h.callErr },
 	}).Handler()
 }
 
@@ -90,7 +90,7 @@ func TestAnUnreadableStoreIsLoggedOnce(t *testing.T) {
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) { return Snapshot{}, nil },
 		Readable: func(context.Context) error { return broken },
-		Ending:   func() bool { return false },
+		IsEnding: func() bool { return false },
 		Logger:   slog.New(slog.NewTextHandler(&lines, nil)),
 	}).Handler()
 	for _, broken = range []error{broken, broken, broken, nil, nil, broken, nil} {
@@ -131,8 +131,8 @@ func TestStatsCountNothingHidden(t *testing.T) {
 		Person: func(r *http.Request) (understudy.Caller, error) {
 			return understudy.Caller{Source: r.Header.Get("Source"), Grant: &understudy.Grant{Role: r.Header.Get("Role")}}, nil
 		},
-		All: func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll && c.Source == "" },
-		Sees: func(c understudy.Caller, source, kind string) bool {
+		SeesAll: func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll && c.Source == "" },
+		SeesKind: func(c understudy.Caller, source, kind string) bool {
 			return (c.Source == "" || c.Source == source) && source == "web" && kind == "calls"
 		},
 	}).Handler()
@@ -178,7 +178,7 @@ func TestStatsOfOneSource(t *testing.T) {
 		Person: func(r *http.Request) (understudy.Caller, error) {
 			return understudy.Caller{Source: r.Header.Get("Source"), Grant: &understudy.Grant{Role: "support"}}, nil
 		},
-		Sees: func(c understudy.Caller, source, _ string) bool { return c.Source == "" || c.Source == source },
+		SeesKind: func(c understudy.Caller, source, _ string) bool { return c.Source == "" || c.Source == source },
 	}).Handler()
 	for source, told := range map[string]string{"web": `"requests":3,"warm":0,"stale":0,"cold":3,`, "": `"requests":4714,`} {
 		r := httptest.NewRequest(http.MethodGet, "/-/stats", nil)
@@ -222,7 +222,7 @@ func TestStatsStandStill(t *testing.T) {
 		Person: func(r *http.Request) (understudy.Caller, error) {
 			return understudy.Caller{Grant: &understudy.Grant{Role: r.Header.Get("Role")}}, nil
 		},
-		Bound: func(c understudy.Caller) bool { return c.Role() == "few" },
+		HasRowRules: func(c understudy.Caller) bool { return c.Role() == "few" },
 	}).Handler()
 	for role, all := range map[string]bool{"few": false, "all": true} {
 		r := httptest.NewRequest(http.MethodGet, "/-/stats", nil)

@@ -43,7 +43,7 @@ func (d *Diagnostics) Health() http.Handler {
 
 // health returns the status and the body of /-/health.
 func (d *Diagnostics) health(ctx context.Context) (int, health) {
-	if d.o.Ending() {
+	if d.o.IsEnding() {
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
 	}
 	var s Snapshot
@@ -58,7 +58,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	if d.unreadable.CompareAndSwap(true, false) {
 		d.o.Logger.Info("health: the store can be read again")
 	}
-	settings := d.o.Loads()
+	settings := d.o.SettingsStatus()
 	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
 	degraded := func(is bool, why string) {
 		if is {
@@ -96,8 +96,8 @@ func (d *Diagnostics) showStats(ctx context.Context, caller understudy.Caller, _
 		d.logUnreadable(ctx, err)
 		return nil, errUnreadable
 	}
-	if !d.o.All(caller) {
-		d.cut(&s, caller)
+	if !d.o.SeesAll(caller) {
+		d.hideCounts(&s, caller)
 	}
 	return s, nil
 }
@@ -107,16 +107,16 @@ func showFigures(context.Context, understudy.Caller, *http.Request) (any, error)
 	return map[string][]Figure{"figures": Figures()}, nil
 }
 
-// cut removes from a snapshot the counts of records that the caller may not see. These are the kinds hidden from
+// hideCounts removes from a snapshot the counts of records that the caller may not see. These are the kinds hidden from
 // the caller, and the numbers of changes and erasures of all kinds. A caller of a single source does not see the
 // ports and the traffic of other sources.
-func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
+func (d *Diagnostics) hideCounts(s *Snapshot, caller understudy.Caller) {
 	s.Webhooks, s.Erasing, s.Audit = nil, erase.Waiting{}, nil
 	sources := map[string]Source{}
 	for name, src := range s.Sources {
 		kinds := map[string]Kind{}
 		for kind, k := range src.Kinds {
-			if d.o.Sees(caller, name, kind) {
+			if d.o.SeesKind(caller, name, kind) {
 				k.Lists = slices.Clone(k.Lists)
 				for i := range k.Lists {
 					k.Lists[i].Field, k.Lists[i].Where = "", "" // Field and Where name a field and a record
@@ -148,7 +148,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 		}
 	}
 	s.Sources = sources
-	if d.o.Bound(caller) {
+	if d.o.HasRowRules(caller) {
 		s.hideVolatile()
 	}
 }
@@ -162,15 +162,15 @@ func (s *Snapshot) hideVolatile() {
 	s.Media = request.Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
 	s.Jobs = jobs.Stats{Memory: s.Jobs.Memory, Trouble: s.Jobs.Trouble}
 	s.Process = Process{}
-	s.Limits = bounds(s.Limits)
+	s.Limits = limitsOnly(s.Limits)
 	for name, src := range s.Sources {
-		src.Limits = bounds(src.Limits)
+		src.Limits = limitsOnly(src.Limits)
 		s.Sources[name] = src
 	}
 }
 
-// bounds returns the limits without their current use.
-func bounds(limits map[string]request.Load) map[string]request.Load {
+// limitsOnly returns the limits without their current use.
+func limitsOnly(limits map[string]request.Load) map[string]request.Load {
 	all := make(map[string]request.Load, len(limits))
 	for name, l := range limits {
 		all[name] = request.Load{Limit: l.Limit}

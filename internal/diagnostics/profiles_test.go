@@ -29,7 +29,7 @@ func profiling(t *testing.T) (http.Handler, *ours.Recorder) {
 	return New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) { return Snapshot{}, nil },
 		Readable: func(context.Context) error { return nil },
-		Ending:   func() bool { return false },
+		IsEnding: func() bool { return false },
 		Person: func(r *http.Request) (understudy.Caller, error) {
 			role := r.Header.Get("Role")
 			if role == "" {

@@ -22,7 +22,7 @@ func TestPurge(t *testing.T) {
 	h := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) { return Snapshot{}, nil },
 		Readable: func(context.Context) error { return nil },
-		Ending:   func() bool { return false },
+		IsEnding: func() bool { return false },
 		Person:   func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, nil },
 		Token:    token,
 		Purge: func(_ context.Context, p Purge) (Purged, error) {

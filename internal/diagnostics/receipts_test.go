@@ -26,7 +26,7 @@ func TestErase(t *testing.T) {
 	h := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) { return Snapshot{}, nil },
 		Readable: func(context.Context) error { return nil },
-		Ending:   func() bool { return false },
+		IsEnding: func() bool { return false },
 		Person: func(*http.Request) (understudy.Caller, error) {
 			if !known {
 				return understudy.Caller{}, understudy.ErrUnauthorized

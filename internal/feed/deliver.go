@@ -62,7 +62,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 			}
 		}
 		err = f.updateState(ctx, one, moves, func(s *hookState) {
-			s.After, s.Until = b.until, 0
+			s.After, s.BatchEnd = b.until, 0
 			if b.count > 0 {
 				s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
 				s.Delivered += int64(b.count)
@@ -97,7 +97,7 @@ func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*ba
 		return nil, err
 	}
 	b, at := &batch{after: state.After, until: state.After}, f.newPosition(f.readers[one.settings.Source], state.After)
-	for scanned := 0; scanned < maxScanned || state.Until > 0; {
+	for scanned := 0; scanned < maxScanned || state.BatchEnd > 0; {
 		rows, recent, _, err := at.readNext(ctx)
 		if err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*ba
 			break
 		}
 		for i := range rows {
-			if state.Until > 0 && rows[i].N > state.Until {
+			if state.BatchEnd > 0 && rows[i].N > state.BatchEnd {
 				return b.finish(f, one, a), nil
 			}
 			b.until = rows[i].N
@@ -152,8 +152,8 @@ func quote(s string) string {
 // send sends a batch and reports whether the receiver accepted it. It saves the end of the batch first, so that a
 // retry sends the same batch. If taken is false and err is nil, the webhook was paused.
 func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) (taken bool, err error) {
-	if state.Until != b.until {
-		if err := f.updateState(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
+	if state.BatchEnd != b.until {
+		if err := f.updateState(ctx, one, moves, func(s *hookState) { s.BatchEnd = b.until }); err != nil {
 			return false, err
 		}
 	}
@@ -165,7 +165,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 		return false, fmt.Errorf("feed: webhook %s: %w", h.Name, err)
 	}
 	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
-		b.after, b.until, state.Round)
+		b.after, b.until, state.Replays)
 	answer, err := one.sender.Send(ctx, id.ShortString(), b.body.Bytes())
 	if err == nil {
 		return true, nil

@@ -69,7 +69,7 @@ func TestEndedDelivery(t *testing.T) {
 	one := f.hooks.get("crm")
 	for until := int64(0); until == 0; {
 		one.progress.mu.Lock()
-		until = one.progress.state.Until
+		until = one.progress.state.BatchEnd
 		one.progress.mu.Unlock()
 	}
 	cancel()

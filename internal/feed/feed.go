@@ -98,10 +98,10 @@ type Options struct {
 	Audit understudy.Auditor
 	// Token gives a local request that carries it access to everything. An empty token gives no access.
 	Token string
-	// Seen is called repeatedly while a source has a subscriber. It may be nil.
-	Seen   func(source string)
-	Now    func() time.Time // the clock; nil means time.Now
-	Logger *slog.Logger     // receives log messages; nil means no log
+	// OnSubscribed is called repeatedly while a source has a subscriber. It may be nil.
+	OnSubscribed func(source string)
+	Now          func() time.Time // the clock; nil means time.Now
+	Logger       *slog.Logger     // receives log messages; nil means no log
 }
 
 // Feed serves /-/feed and delivers to webhooks. It is safe for concurrent use.
@@ -144,8 +144,8 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	if o.Seen == nil {
-		o.Seen = func(string) {}
+	if o.OnSubscribed == nil {
+		o.OnSubscribed = func(string) {}
 	}
 	o.Limits = o.Limits.withDefaults()
 	f := &Feed{

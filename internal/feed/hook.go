@@ -52,12 +52,12 @@ func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 type hookState struct {
 	Source string `json:"source"`
 	After  int64  `json:"after"` // all changes up to this number were delivered or filtered out
-	// Until is the end of the batch that was sent last and not confirmed, so that a retry sends the same batch with
+	// BatchEnd is the end of the batch that was sent last and not confirmed, so that a retry sends the same batch with
 	// the same id. It is 0 if there is no such batch.
-	Until int64 `json:"until,omitempty"`
-	// Round is the number of replays. A replayed change has a new message id, because receivers ignore ids that
+	BatchEnd int64 `json:"until,omitempty"`
+	// Replays is the number of replays. A replayed change has a new message id, because receivers ignore ids that
 	// they already know.
-	Round     int64     `json:"round,omitempty"`
+	Replays   int64     `json:"round,omitempty"`
 	Paused    string    `json:"paused,omitempty"` // why the webhook is paused, or "" if it is not
 	Error     string    `json:"error,omitempty"`  // the error of the last attempt, or "" after a success
 	Failing   time.Time `json:"failing,omitzero"` // when the attempts began to fail; zero after a success
@@ -263,8 +263,8 @@ func (h *hooks) resume(ctx context.Context, name string, after *int64) error {
 	defer one.progress.mu.Unlock()
 	err := h.saveState(ctx, one, func(s *hookState) {
 		if after != nil {
-			s.After, s.Until = *after, 0
-			s.Round++
+			s.After, s.BatchEnd = *after, 0
+			s.Replays++
 		}
 		s.Paused, s.Error, s.Failing, s.NotBefore = "", "", time.Time{}, time.Time{}
 	})

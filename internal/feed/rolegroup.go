@@ -19,19 +19,19 @@ type roleGroupKey struct{ source, role string }
 
 // roleGroup is the view of a role of one source under one policy.
 type roleGroup struct {
-	gate        *access.Gate
-	caller      understudy.Caller
-	source      string
-	seesAll     bool     // whether the role sees every record, so that its cursors may show the number of a change
-	hasRowRules bool     // whether row rules restrict the role, so that the records it sees can change at any time
-	sealed      *cursors // encrypt the number of a change; a role with seesAll may also use such cursors
-	runs        runs
-	slots       []atomic.Pointer[maskedChange]
+	gate          *access.Gate
+	caller        understudy.Caller
+	source        string
+	seesAll       bool     // whether the role sees every record, so that its cursors may show the number of a change
+	hasRowRules   bool     // whether row rules restrict the role, so that the records it sees can change at any time
+	sealedCursors *cursors // encrypt the number of a change; a role with seesAll may also use such cursors
+	runs          runs
+	slots         []atomic.Pointer[maskedChange]
 }
 
 // maskedChange is a change as a role group sees it. It is shared and immutable.
 type maskedChange struct {
-	n       int64 // the number of the change
+	number  int64 // the number of the change
 	visible bool
 	change  understudy.Change
 	data    []byte // the change as one line of JSON
@@ -65,7 +65,7 @@ func (f *Feed) findRoleGroup(r *policy, source, role string) (*roleGroup, error)
 	}
 	a := &roleGroup{
 		gate: r.rules.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
-		sealed: &cursors{s}, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.MaxBuffered),
+		sealedCursors: &cursors{s}, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.MaxBuffered),
 	}
 	a.seesAll, a.hasRowRules = a.gate.CanSeeAll(a.caller, source), a.gate.HasRowRules(a.caller, source)
 	r.groups[key] = a
@@ -79,11 +79,11 @@ func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 	recent = recent && !a.hasRowRules
 	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
 	if recent {
-		if s := slot.Load(); s != nil && s.n == ch.N {
+		if s := slot.Load(); s != nil && s.number == ch.N {
 			return s
 		}
 	}
-	s := &maskedChange{n: ch.N}
+	s := &maskedChange{number: ch.N}
 	if s.change, s.visible = a.gate.RedactChange(a.caller, *ch); s.visible {
 		s.encode(a, ch.N)
 	}
@@ -119,7 +119,7 @@ func (a *roleGroup) cursor(n int64) string {
 	if a.seesAll {
 		return string(appendNumber(nil, n, a.runs.currentID()))
 	}
-	return string(a.sealed.append(nil, n, a.runs.currentID()))
+	return string(a.sealedCursors.append(nil, n, a.runs.currentID()))
 }
 
 // parseCursor returns the number of the change in a cursor. It accepts a plain number only from a role that sees
@@ -131,7 +131,7 @@ func (a *roleGroup) parseCursor(cursor string) (int64, error) {
 	n, run, ok := readNumber(cursor)
 	if !ok || !a.seesAll {
 		var err error
-		if n, run, err = a.sealed.open(cursor); err != nil && a.seesAll {
+		if n, run, err = a.sealedCursors.open(cursor); err != nil && a.seesAll {
 			return 0, fmt.Errorf("feed: %w: after must be a place in the feed, the number of a change, 0 or now", understudy.ErrInvalid)
 		} else if err != nil {
 			return 0, err

@@ -72,7 +72,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		}
 		defer leave()
 	}
-	f.o.Seen(s.query.source)
+	f.o.OnSubscribed(s.query.source)
 	if pages {
 		f.answerPage(ctx, w, r, s)
 		return

@@ -128,7 +128,7 @@ func (o *stream) sendAll(ctx context.Context) (moved <-chan struct{}, err error)
 			if err := o.write(sight.event); err != nil {
 				return nil, err
 			}
-			o.sentPosition = sight.n
+			o.sentPosition = sight.number
 			o.sent++
 		}
 		if o.sent > before {
@@ -191,7 +191,7 @@ func (o *stream) setDeadline(now time.Time) error {
 // sendHeartbeat sends a heartbeat. It contains the position if the position has changed. For a role that must not
 // know whether hidden changes happened, it always contains the position.
 func (o *stream) sendHeartbeat() error {
-	o.f.o.Seen(o.s.query.source)
+	o.f.o.OnSubscribed(o.s.query.source)
 	text := []byte(":\n\n")
 	if !o.s.group.seesAll || o.sentPosition != o.position.at {
 		text = fmt.Appendf(nil, "id: %s\n:\n\n", o.cursor())

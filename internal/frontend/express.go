@@ -65,7 +65,7 @@ type fields struct {
 // matchHead reports whether the bytes of a head are the head of the request.
 func (s *knownRequest) matchHead(head []byte) bool {
 	r := &s.request
-	line, fields, _ := bytes.Cut(head, crlf2[:2])
+	line, fields, _ := bytes.Cut(head, headEnd[:2])
 	m, u := len(r.Method), len(r.Method)+1+len(r.RequestURI)
 	return len(line) == u+1+len(r.Proto) && line[m] == ' ' && line[u] == ' ' && string(line[:m]) == r.Method &&
 		string(line[m+1:u]) == r.RequestURI && string(line[u+1:]) == r.Proto && string(fields) == s.fields.text
@@ -119,7 +119,7 @@ func (x *express) listen() {
 			x.giveToNetHTTP(nc)
 			continue
 		}
-		l := &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{stopWatching: make(chan struct{}, 1)}}
+		l := &lane{express: x, c: c, remote: c.RemoteAddr().String(), handover: handover{stopWatching: make(chan struct{}, 1)}}
 		l.closeConn = func() { _ = c.TCPConn.Close() }
 		if l.incoming.socket, err = newSocket(l); err != nil {
 			_ = c.Close()
@@ -223,7 +223,7 @@ func (x *express) learn(r *http.Request, h *servedHandler) {
 
 // storeRequest stores a request under its head.
 func (x *express) storeRequest(head []byte, header http.Header, s *knownRequest) {
-	line, text, _ := bytes.Cut(head, crlf2[:2])
+	line, text, _ := bytes.Cut(head, headEnd[:2])
 	weight, kept := requestWeight+len(line), x.known.Load()
 	shared, ok := kept.fields.Get(string(text))
 	if !ok {

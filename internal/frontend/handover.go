@@ -24,7 +24,7 @@ type handover struct {
 // beginHandover passes the request at the beginning of buf to net/http, and no later bytes. This is possible only if
 // the request has a plain head and a known length. Otherwise net/http reads everything that arrives on this connection.
 func (l *lane) beginHandover() {
-	end := bytes.Index(l.incoming.buf, crlf2)
+	end := bytes.Index(l.incoming.buf, headEnd)
 	length, ok := int64(0), end >= 0 && end <= maxHead
 	if ok {
 		length, ok = parsePlainHead(l.incoming.buf[:end+4])
@@ -51,14 +51,14 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 // parsePlainHead reports whether a head belongs to an HTTP/1.1 request that all parsers read in the same way. It
 // returns the length of the body. A GET or HEAD request may have no body.
 func parsePlainHead(head []byte) (length int64, ok bool) {
-	line, rest, _ := bytes.Cut(head, crlf2[:2])
+	line, rest, _ := bytes.Cut(head, headEnd[:2])
 	method, _, _ := bytes.Cut(line, []byte(" /"))
 	if !bytes.HasSuffix(line, []byte(" HTTP/1.1")) || !slices.Contains(methods, string(method)) {
 		return 0, false
 	}
 	said := false
 	for len(rest) > 2 {
-		line, rest, _ = bytes.Cut(rest, crlf2[:2])
+		line, rest, _ = bytes.Cut(rest, headEnd[:2])
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
 			return 0, false
@@ -79,7 +79,7 @@ func parsePlainHead(head []byte) (length int64, ok bool) {
 		}
 	}
 	odd := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-	return length, !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), odd)
+	return length, !bytes.ContainsFunc(bytes.ReplaceAll(head, headEnd[:2], nil), odd)
 }
 
 // readForNetHTTP is the Read method that net/http calls for the connection.

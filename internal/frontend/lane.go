@@ -15,7 +15,7 @@ import (
 // lane is the state of one connection on the express lane. Only one goroutine at a time uses it: its own goroutine,
 // or the goroutine of net/http that reads the connection.
 type lane struct {
-	x          *express
+	express    *express
 	c          *conn
 	remote     string
 	closeConn  func()      // closes the TCP connection, so that a running write fails and the reader notices
@@ -48,7 +48,7 @@ func (l *lane) newReply() *reply {
 
 // countUnread counts bytes as unread by the client until the caller calls leave.
 func (l *lane) countUnread(bytes int) (leave func()) {
-	return l.x.server.unread.Count(bytes, l.closeConn)
+	return l.express.server.unread.Count(bytes, l.closeConn)
 }
 
 // incoming contains the bytes that a connection has received.
@@ -61,7 +61,7 @@ type incoming struct {
 // run answers requests until a request must be passed to net/http, or until the connection ends.
 func (l *lane) run() {
 	l.isUnshared.Store(true)
-	_ = l.c.TCPConn.SetReadDeadline(l.x.server.listener.now().Add(l.x.server.server.ReadHeaderTimeout))
+	_ = l.c.TCPConn.SetReadDeadline(l.express.server.listener.now().Add(l.express.server.server.ReadHeaderTimeout))
 	err := l.answer()
 	l.isUnshared.Store(false)
 	if err != nil {
@@ -69,13 +69,13 @@ func (l *lane) run() {
 		return
 	}
 	l.beginHandover()
-	l.x.giveToNetHTTP(l.c)
+	l.express.giveToNetHTTP(l.c)
 }
 
 // answer answers requests until net/http must read a complete or incomplete request.
 func (l *lane) answer() error {
 	for {
-		end := bytes.Index(l.incoming.buf, crlf2)
+		end := bytes.Index(l.incoming.buf, headEnd)
 		switch {
 		case end >= 0 && (l.sendNext() || l.answerKnown(l.incoming.buf[:end+4])):
 			l.incoming.partialHead, l.incoming.buf = 0, l.incoming.buf[:copy(l.incoming.buf, l.incoming.buf[end+4:])]
@@ -106,26 +106,26 @@ func (l *lane) readRestOfHead() bool {
 		n := min(len(method)+2, len(l.incoming.buf))
 		return string(l.incoming.buf[:n]) == (method + " /")[:n]
 	}
-	bare := bytes.Count(l.incoming.buf, crlf2[1:2]) - bytes.Count(l.incoming.buf, crlf2[:2])
+	bare := bytes.Count(l.incoming.buf, headEnd[1:2]) - bytes.Count(l.incoming.buf, headEnd[:2])
 	if !slices.ContainsFunc(methods, begins) || bare > 0 || len(l.incoming.buf) > maxHead {
 		return false
 	}
 	if l.incoming.partialHead == 0 {
-		now := l.x.server.listener.now()
+		now := l.express.server.listener.now()
 		l.deadlinesSetAt = time.Time{} // the next answer sets the deadlines again
-		_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.ReadHeaderTimeout))
+		_ = l.c.TCPConn.SetReadDeadline(now.Add(l.express.server.server.ReadHeaderTimeout))
 	}
 	l.incoming.partialHead = len(l.incoming.buf)
 	return l.read() == nil
 }
 
-var crlf2 = []byte("\r\n\r\n")
+var headEnd = []byte("\r\n\r\n")
 
 // read waits for bytes of the client and adds them to the buffer.
 func (l *lane) read() error {
 	if l.isUnshared.Load() {
 		select {
-		case <-l.x.closed:
+		case <-l.express.closed:
 			return net.ErrClosed
 		default:
 		}
@@ -165,11 +165,11 @@ func (l *lane) releaseRoom() {
 
 // answerKnown answers a stored request whose answer is in memory. It returns false for any other request.
 func (l *lane) answerKnown(head []byte) bool {
-	s, traces := l.x.find(head)
+	s, traces := l.express.find(head)
 	if s == nil {
 		return false
 	}
-	h := l.x.server.handler.enter()
+	h := l.express.server.handler.enter()
 	defer h.leave()
 	if s.handler != h {
 		return false
@@ -181,14 +181,14 @@ func (l *lane) answerKnown(head []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.c.idle.Store(0)
-	now := l.x.server.listener.now()
+	now := l.express.server.listener.now()
 	l.extendDeadlines(now)
 	w := l.writer()
 	w.request = s.request
 	w.request.RemoteAddr, w.request.Header = l.remote, withTraces(s.request.Header, traces)
 	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
 	w.found = found
-	l.x.answered.Add(1)
+	l.express.answered.Add(1)
 	w.serve(h, &w.request)
 	l.begun = true
 	l.c.idle.Store(now.UnixNano())
@@ -201,8 +201,8 @@ func (l *lane) extendDeadlines(now time.Time) {
 		return
 	}
 	l.deadlinesSetAt = now
-	_ = l.c.TCPConn.SetWriteDeadline(now.Add(l.x.server.server.WriteTimeout))
-	_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.IdleTimeout))
+	_ = l.c.TCPConn.SetWriteDeadline(now.Add(l.express.server.server.WriteTimeout))
+	_ = l.c.TCPConn.SetReadDeadline(now.Add(l.express.server.server.IdleTimeout))
 }
 
 // flush sends the collected bytes and releases the reply, so that an idle connection takes no memory for answers.

@@ -80,7 +80,7 @@ func (b *limitListener) Accept() (net.Conn, error) {
 			if nc.ConnectionState().NegotiatedProtocol == http2 {
 				return nc, nil // net/http needs a connection of this type
 			}
-			return &tlsConn{Conn: nc, b: b}, nil
+			return &tlsConn{Conn: nc, listener: b}, nil
 		default:
 			return nc, nil
 		}
@@ -99,7 +99,7 @@ func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 	for {
 		b.mu.Lock()
 		if int64(len(b.conns)) < b.limit.Load() {
-			c := &conn{TCPConn: tcp, b: b}
+			c := &conn{TCPConn: tcp, listener: b}
 			c.idle.Store(b.now().UnixNano())
 			b.conns[c] = struct{}{}
 			b.mu.Unlock()
@@ -187,7 +187,7 @@ func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 // conn is a connection of a limitListener. It embeds the TCP connection, so that net/http can send files by sendfile.
 type conn struct {
 	*net.TCPConn
-	b            *limitListener
+	listener     *limitListener
 	idle         atomic.Int64 // the start of the connection's idle time in nanoseconds; 0 while it is busy
 	begun        atomic.Bool  // whether a part of a request has arrived
 	handlerAsked atomic.Bool  // whether a handler has been called for the request
@@ -208,7 +208,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	// net/http stops its own background read with a deadline in the past, which is no slow request.
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && c.deadline.Load() > int64(time.Hour) {
-		c.b.slowRequests.Add(1)
+		c.listener.slowRequests.Add(1)
 	}
 	return n, err
 }
@@ -233,7 +233,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
 		return c.TCPConn.Write(p)
 	}
-	return c.b.writeSigned(c.TCPConn, p)
+	return c.listener.writeSigned(c.TCPConn, p)
 }
 
 func (c *conn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
@@ -244,9 +244,9 @@ func (c *conn) Close() error {
 		if c.lane != nil {
 			c.lane.close()
 		}
-		c.b.mu.Lock()
-		delete(c.b.conns, c)
-		c.b.mu.Unlock()
+		c.listener.mu.Lock()
+		delete(c.listener.conns, c)
+		c.listener.mu.Unlock()
 	}
 	return c.TCPConn.Close()
 }
@@ -257,7 +257,7 @@ type signer interface{ setAsked(asked bool) }
 // tlsConn is a TLS connection with HTTP/1.1. net/http can read the state of its TLS.
 type tlsConn struct {
 	*tls.Conn
-	b            *limitListener
+	listener     *limitListener
 	handlerAsked atomic.Bool
 }
 
@@ -266,7 +266,7 @@ func (c *tlsConn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
 		return c.Conn.Write(p)
 	}
-	return c.b.writeSigned(c.Conn, p)
+	return c.listener.writeSigned(c.Conn, p)
 }
 
 func (c *tlsConn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
@@ -274,7 +274,7 @@ func (c *tlsConn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
 // writeSigned writes a response that net/http itself has made. It adds the error header to an error, and counts
 // requests whose head is too large.
 func (b *limitListener) writeSigned(w io.Writer, p []byte) (int, error) {
-	line, rest, _ := bytes.Cut(p, crlf2[:2])
+	line, rest, _ := bytes.Cut(p, headEnd[:2])
 	status, answers := bytes.CutPrefix(line, []byte("HTTP/1.1 "))
 	if !answers || string(status) < "4" {
 		return w.Write(p)

@@ -68,8 +68,8 @@ func (l *lane) startAhead() {
 	for _, e := range l.pipeline.queue {
 		at += e.headLength
 	}
-	for len(l.pipeline.queue) < maxAhead && !l.x.server.unread.IsCrowded() && at <= len(l.incoming.buf) {
-		n := bytes.Index(l.incoming.buf[at:], crlf2) + 4
+	for len(l.pipeline.queue) < maxAhead && !l.express.server.unread.IsCrowded() && at <= len(l.incoming.buf) {
+		n := bytes.Index(l.incoming.buf[at:], headEnd) + 4
 		if n < 4 || n > maxHead {
 			return
 		}
@@ -87,9 +87,9 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 	if _, ok := parsePlainHead(head); !ok || !isRead(head) {
 		return nil
 	}
-	h := l.x.server.handler.enter()
+	h := l.express.server.handler.enter()
 	var r *http.Request
-	switch s, traces := l.x.find(head); {
+	switch s, traces := l.express.find(head); {
 	case s != nil && s.handler == h && s.isReady():
 		h.leave()
 		return &earlyRequest{headLength: len(head), inMemory: true}
@@ -110,7 +110,7 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 	e := &earlyRequest{headLength: len(head), reply: l.newReply(), due: make(chan struct{}), done: make(chan struct{})}
 	leave := l.countUnread(maxReply) // the memory of the reply; larger bodies are counted when they are written
 	e.hold = &heldWriter{l.c.TCPConn, e.due, l.pipeline.closed}
-	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
+	e.reply.begin(e.hold, l.express.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
 		e.reply.serve(h, r)
 		h.leave()
@@ -156,8 +156,8 @@ func (l *lane) sendNext() bool {
 		l.writer().closes = true
 		return true
 	}
-	l.extendDeadlines(l.x.server.listener.now())
-	l.x.answered.Add(1)
+	l.extendDeadlines(l.express.server.listener.now())
+	l.express.answered.Add(1)
 	close(e.due)
 	<-e.done
 	w := l.writer()
@@ -165,6 +165,6 @@ func (l *lane) sendNext() bool {
 	w.closes, w.broken = e.reply.closes, e.reply.broken
 	e.reply.release()
 	l.begun = true
-	l.c.idle.Store(l.x.server.listener.now().UnixNano())
+	l.c.idle.Store(l.express.server.listener.now().UnixNano())
 	return true
 }

@@ -45,15 +45,15 @@ func (x *express) find(head []byte) (s *knownRequest, traces []trace) {
 // splitTraces removes the traces from a head. It removes none if there are too many, or if a trace is not written
 // plainly, because the remaining bytes must be a head that net/http has read.
 func splitTraces(head []byte, isTrace func(name string) bool) (rest []byte, traces []trace) {
-	line, fields, _ := bytes.Cut(head, crlf2[:2])
+	line, fields, _ := bytes.Cut(head, headEnd[:2])
 	rest = append(make([]byte, 0, len(head)), head[:len(line)+2]...)
 	for len(fields) > 2 {
 		var field []byte
-		field, fields, _ = bytes.Cut(fields, crlf2[:2])
+		field, fields, _ = bytes.Cut(fields, headEnd[:2])
 		before, after, ok := bytes.Cut(field, []byte(":"))
 		name := http.CanonicalHeaderKey(string(before))
 		if !ok || !isTrace(name) {
-			rest = append(append(rest, field...), crlf2[:2]...)
+			rest = append(append(rest, field...), headEnd[:2]...)
 			continue
 		}
 		odd := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

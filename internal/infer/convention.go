@@ -14,20 +14,20 @@ import (
 func applyLinkHeaders(all []*list) {
 	var linked *pagination
 	for _, l := range all {
-		if l.cut.rules.Style == "header" && (linked == nil || linked.caveat != "" && l.cut.caveat == "") {
-			linked = l.cut
+		if l.paging.rules.Style == "header" && (linked == nil || linked.caveat != "" && l.paging.caveat == "") {
+			linked = l.paging
 		}
 	}
 	for _, l := range all {
 		switch {
-		case l.cut.rules.Style != "none" && (l.cut.rules.Style != "header" || l.cut.caveat == ""):
+		case l.paging.rules.Style != "none" && (l.paging.rules.Style != "header" || l.paging.caveat == ""):
 		case linked == nil:
-			l.cut.caveat = cmp.Or(l.cut.caveat, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
+			l.paging.caveat = cmp.Or(l.paging.caveat, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
 		default:
 			c := *linked
 			c.why = maps.Clone(linked.why)
 			c.why["style"] = "another list has a Link header, and nothing in this answer leads on"
-			l.cut = &c
+			l.paging = &c
 		}
 	}
 }
@@ -38,7 +38,7 @@ func applyLinkHeaders(all []*list) {
 func applyConvention(all []*list) {
 	linked, others := map[string]int{}, map[string]int{}
 	for _, l := range all {
-		c := l.cut
+		c := l.paging
 		switch names := []string{c.rules.Page, c.rules.Size}; {
 		case c.rules.Style == "header":
 			tally(linked, append(names, c.rules.Tokens...))
@@ -49,7 +49,7 @@ func applyConvention(all []*list) {
 		}
 	}
 	for _, l := range all {
-		c := l.cut
+		c := l.paging
 		names := []string{c.rules.Page}
 		if c.rules.Page == "" {
 			names = append(slices.Clone(c.rules.Tokens), c.rules.Size)

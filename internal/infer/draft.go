@@ -33,16 +33,16 @@ type List struct {
 
 // api collects what is known about an API while its spec is drafted.
 type api struct {
-	doc             *openapi.Document
-	observed        bool // whether the document was built from responses of the API
-	kinds           []*kind
-	lists           []*list
-	caveats         []caveat
-	passes          []string // the paths whose responses have no records to store
-	fieldLevels     int      // the maximum nesting of the fields in the spec
-	fieldCache      fieldCache
-	credentialParam string   // the query parameter of reads that is a credential, or ""
-	wantedPaths     []string // the lists at and below these paths are put into the spec; empty means all lists
+	doc              *openapi.Document
+	observed         bool // whether the document was built from responses of the API
+	kinds            []*kind
+	lists            []*list
+	caveats          []caveat
+	passThroughPaths []string // the paths whose responses have no records to store
+	fieldLevels      int      // the maximum nesting of the fields in the spec
+	fieldCache       fieldCache
+	credentialParam  string   // the query parameter of reads that is a credential, or ""
+	wantedPaths      []string // the lists at and below these paths are put into the spec; empty means all lists
 }
 
 // caveat is a sentence about an uncertain part of the draft, and the path, kind or field that it concerns.
@@ -79,7 +79,7 @@ func (a *api) draw(from string) (*Draft, error) {
 	a.addInstances()
 	for _, k := range a.kinds {
 		for _, l := range k.lists {
-			l.cut.dropCursorWithoutID(k)
+			l.paging.dropCursorWithoutID(k)
 		}
 	}
 	a.describe()
@@ -97,7 +97,7 @@ func (a *api) draw(from string) (*Draft, error) {
 	}
 	d.Unsure = a.sentences()
 	for _, l := range a.lists {
-		d.Lists = append(d.Lists, List{l.op.Path, l.cut.rules.Style, l.cut.caveat == "" && l.env.caveat == ""})
+		d.Lists = append(d.Lists, List{l.op.Path, l.paging.rules.Style, l.paging.caveat == "" && l.envelope.caveat == ""})
 	}
 	return d, nil
 }
@@ -168,18 +168,18 @@ func (a *api) addList(op *openapi.Operation) {
 	if !ok {
 		return
 	}
-	if why := oddPath(op.Path); why != "" {
+	if why := pathProblem(op.Path); why != "" {
 		a.addCaveat(op.Path, "%s: left out", why)
 		return
 	}
 	if env.caveat != "" {
 		a.addCaveat(op.Path, "%s: the first is taken", env.caveat)
 	}
-	a.lists = append(a.lists, &list{op: op, env: env, cut: findPaging(op, &env)})
+	a.lists = append(a.lists, &list{op: op, envelope: env, paging: findPaging(op, &env)})
 }
 
-// oddPath returns why a spec can't contain the path, or "" if a spec can.
-func oddPath(path string) string {
+// pathProblem returns why a spec can't contain the path, or "" if a spec can.
+func pathProblem(path string) string {
 	switch {
 	case strings.ContainsAny(path, "?#*"):
 		return "the path has more than segments: a query, or what stands for any text"
@@ -224,7 +224,7 @@ func (a *api) addInstances() {
 	}
 	for _, op := range a.doc.Reads {
 		seen[op.Path] = seen[op.Path] || isListPath[op.Path]
-		if _, ok := lastVar(op.Path); !ok || isListPath[op.Path] || op.Answer.Type() != "object" || oddPath(op.Path) != "" {
+		if _, ok := lastVar(op.Path); !ok || isListPath[op.Path] || op.Answer.Type() != "object" || pathProblem(op.Path) != "" {
 			continue
 		}
 		k := byPath[op.Path[:strings.LastIndexByte(strings.TrimSuffix(op.Path, "/"), '/')]]
@@ -325,8 +325,8 @@ func (a *api) describe() {
 	for _, k := range a.kinds {
 		schemas := []openapi.Schema{k.rowSchema()}
 		for i, l := range k.lists {
-			if i > 0 && l.env.row.Ref() == "" {
-				schemas = append(schemas, l.env.row)
+			if i > 0 && l.envelope.row.Ref() == "" {
+				schemas = append(schemas, l.envelope.row)
 			}
 		}
 		for _, in := range k.instances {

@@ -15,7 +15,7 @@ import (
 func (a *api) findAnswerTemplates() {
 	forms := map[string]map[string]int{} // the number of lists with each template, by the paging rules that the lists share
 	for _, l := range a.lists {
-		base := l.cut.rulesKey()
+		base := l.paging.rulesKey()
 		if forms[base] == nil {
 			forms[base] = map[string]int{}
 		}
@@ -27,7 +27,7 @@ func (a *api) findAnswerTemplates() {
 		forms[base][form]++
 	}
 	for _, l := range a.lists {
-		of := forms[l.cut.rulesKey()]
+		of := forms[l.paging.rulesKey()]
 		most := 0
 		for _, n := range of {
 			most = max(most, n)
@@ -37,14 +37,14 @@ func (a *api) findAnswerTemplates() {
 		}
 	}
 	for _, l := range a.lists {
-		l.cut.rules.Template = l.answerTemplate
-		l.cut.why["answer"] = "its members, as the document has them"
+		l.paging.rules.Template = l.answerTemplate
+		l.paging.why["answer"] = "its members, as the document has them"
 	}
 }
 
 // findAnswerTemplate returns the template of the list's response. If there is none, missing says why.
 func (l *list) findAnswerTemplate() (form, missing string) {
-	c := l.cut
+	c := l.paging
 	switch {
 	case c.rules.Style == "token":
 		return "", "its tokens are the API's own"
@@ -54,7 +54,7 @@ func (l *list) findAnswerTemplate() (form, missing string) {
 		return "", "a header tells of the other pages"
 	case c.rules.Style != "none" && c.rules.Default == 0:
 		return "", "nothing says how many rows a page has"
-	case l.env.key == "":
+	case l.envelope.key == "":
 		form = "{rows}"
 	default:
 		form, missing = l.writeObject(l.op.Answer, l.op.Example, "")
@@ -89,7 +89,7 @@ func (l *list) writeObject(s openapi.Schema, example *openapi.Value, inside stri
 			return "", why
 		}
 		name := quoteJSON(p.Name)
-		if inside+p.Name == l.env.key {
+		if inside+p.Name == l.envelope.key {
 			name = "{key}"
 		}
 		parts = append(parts, name+":"+value)
@@ -102,10 +102,10 @@ var ownAddress = regexp.MustCompile(`(?i)\bur[li]\b.*\bthis (?:list|collection)\
 
 // writeMember returns the template of the rows or of another member of the response.
 func (l *list) writeMember(p envelopeMember, example *openapi.Value) (value, missing string) {
-	c, typ, enum := l.cut, p.schema.Type(), p.schema.Enum()
+	c, typ, enum := l.paging, p.schema.Type(), p.schema.Enum()
 	name := lastPart(p.path)
 	switch {
-	case p.path == l.env.key:
+	case p.path == l.envelope.key:
 		return "{rows}", ""
 	case p.path == c.rules.Next && c.rules.Style == "body" && (p.schema.IsNullable() || example != nil && example.Kind == openapi.Null):
 		return l.writeLink(p, example, "next")
@@ -166,7 +166,7 @@ func (in *instance) wrap() bool {
 	if in.recordKey == "" {
 		return true
 	}
-	around := &list{op: in.op, env: envelope{key: in.recordKey}, cut: &pagination{}}
+	around := &list{op: in.op, envelope: envelope{key: in.recordKey}, paging: &pagination{}}
 	form, missing := around.writeObject(in.op.Answer, in.op.Example, "")
 	if pagePlaceholder.MatchString(form) {
 		missing = "only an answer with pages has them"

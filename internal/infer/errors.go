@@ -243,7 +243,7 @@ func (a *api) errorConditions() (conditions []string) {
 	count := map[string]int{}
 	var order []string
 	for _, l := range a.lists {
-		for _, p := range l.env.members {
+		for _, p := range l.envelope.members {
 			one := errorCondition(p)
 			if one == "" || slices.ContainsFunc(a.kinds, func(k *kind) bool { return k.hasInstanceMember(p.path) }) {
 				continue

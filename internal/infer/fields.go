@@ -304,7 +304,7 @@ func (a *api) checkSecrets() {
 func (k *kind) hiddenRowFields(name string) (hidden []string) {
 	for _, l := range k.lists {
 		for _, f := range k.fields {
-			path, own := "."+l.env.key+"."+f.spec.Name, f.spec.Name
+			path, own := "."+l.envelope.key+"."+f.spec.Name, f.spec.Name
 			if f.spec.Class != spec.ClassSecret && len(own) < len(name) && strings.HasSuffix(path, "."+name) {
 				hidden = append(hidden, "field "+own)
 			}
@@ -317,7 +317,7 @@ func (k *kind) hiddenRowFields(name string) (hidden []string) {
 func (k *kind) findKeyWith(name string) string {
 	var keys []string
 	for _, l := range k.lists {
-		keys = append(keys, l.env.key)
+		keys = append(keys, l.envelope.key)
 	}
 	for _, in := range k.instances {
 		keys = append(keys, in.recordKey)

@@ -40,14 +40,14 @@ var anyValues = []string{"all", "any"}
 var (
 	leftOutWords = []string{"all", "archived", "cancelled", "canceled", "closed", "completed", "deactivated", "deleted", "deprecated",
 		"disabled", "drafts", "expired", "hidden", "inactive", "removed", "revoked", "suspended", "terminated", "trashed"}
-	includeWords = []string{"include", "includes", "with", "show"}
-	aroundWords  = []string{"total", "totals", "count", "counts", "meta", "metadata", "pagination", "stats", "statistics"}
+	includeWords    = []string{"include", "includes", "with", "show"}
+	besideRowsWords = []string{"total", "totals", "count", "counts", "meta", "metadata", "pagination", "stats", "statistics"}
 )
 
 // isWidening reports whether the name of a boolean parameter says that the list then returns more records.
 func isWidening(name string) bool {
 	all := splitWords(name)
-	return !hasWord(name, aroundWords...) && (hasWord(name, leftOutWords...) || len(all) > 1 && slices.Contains(includeWords, all[0]))
+	return !hasWord(name, besideRowsWords...) && (hasWord(name, leftOutWords...) || len(all) > 1 && slices.Contains(includeWords, all[0]))
 }
 
 // findFilters adds the list's parameters that select by a field, order the records, widen the list or add totals.
@@ -63,7 +63,7 @@ func findFilters(l *list, k *kind) {
 		return nil
 	}
 	for _, p := range l.op.Params {
-		if r := &l.cut.rules; p.In != "query" || slices.Contains(append(slices.Clip(r.Tokens), r.Size, r.Page, r.Cursor), p.Name) {
+		if r := &l.paging.rules; p.In != "query" || slices.Contains(append(slices.Clip(r.Tokens), r.Size, r.Page, r.Cursor), p.Name) {
 			continue
 		}
 		if isOneOf(p.Name, "sort", "order", "orderby", "sortby", "direction", "sortorder", "sortdirection", "dir") && p.Schema.Default() != "" {
@@ -77,7 +77,7 @@ func findFilters(l *list, k *kind) {
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
 					"it shows more records, by its name; it is off by default"})
 				continue
-			case hasWord(p.Name, aroundWords...):
+			case hasWord(p.Name, besideRowsWords...):
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "aside", Meaning: spec.Meaning{Default: "false"}},
 					"it says more around the records, by its name; it is off by default"})
 				continue

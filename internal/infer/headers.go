@@ -213,7 +213,7 @@ const rareRatio = 20
 func (a *api) responseHeaders() (names []string) {
 	leads := map[string]bool{} // the fields that link to the next page, which are made for each response
 	for _, l := range a.lists {
-		if name, ok := strings.CutPrefix(l.cut.rules.Next, "header:"); ok {
+		if name, ok := strings.CutPrefix(l.paging.rules.Next, "header:"); ok {
 			leads[http.CanonicalHeaderKey(name)] = true
 		}
 	}

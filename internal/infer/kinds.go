@@ -15,8 +15,8 @@ import (
 // list is a path that lists records.
 type list struct {
 	op             *openapi.Operation
-	env            envelope
-	cut            *pagination
+	envelope       envelope
+	paging         *pagination
 	pagingName     string // the name of the list's paging entry; "" means the spec's default paging
 	answerTemplate string // the template of the list's response; "" if unknown
 	filters        []*filter
@@ -53,17 +53,17 @@ type kind struct {
 func groupLists(lists []*list) (kinds []*kind) {
 	byRow := map[string]*kind{}
 	for _, l := range lists {
-		ref := l.env.row.Ref()
+		ref := l.envelope.row.Ref()
 		key := "schema " + ref
 		if ref == "" {
 			key = "path " + lastWord(l.op.Path)
-			for _, p := range l.env.row.Properties() {
+			for _, p := range l.envelope.row.Properties() {
 				key += " " + p.Name
 			}
 		}
 		k := byRow[key]
 		if k == nil {
-			k = &kind{schemaName: l.env.row.Name(), schemaRef: ref, why: map[string]string{}}
+			k = &kind{schemaName: l.envelope.row.Name(), schemaRef: ref, why: map[string]string{}}
 			byRow[key] = k
 			kinds = append(kinds, k)
 		}
@@ -131,7 +131,7 @@ func (k *kind) rowSchema() openapi.Schema {
 	if len(k.lists) == 0 {
 		return k.instances[0].record
 	}
-	return k.lists[0].env.row
+	return k.lists[0].envelope.row
 }
 
 func isScalar(s openapi.Schema) bool {
@@ -279,7 +279,7 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 }
 
 func (l *list) exampleRows() []*openapi.Value {
-	if rows := memberAt(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
+	if rows := memberAt(l.op.Example, l.envelope.key); rows != nil && rows.Kind == openapi.Array {
 		return rows.Items
 	}
 	return nil

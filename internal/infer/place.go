@@ -221,7 +221,7 @@ func (k *kind) isParentID(field string) bool {
 func (l *list) subject() string {
 	last := lastWord(l.op.Path)
 	v, ends := lastVar(l.op.Path)
-	if !ends || !slices.ContainsFunc(l.env.row.Properties(), func(p openapi.Property) bool { return nameStem(p.Name) == nameStem(v) }) {
+	if !ends || !slices.ContainsFunc(l.envelope.row.Properties(), func(p openapi.Property) bool { return nameStem(p.Name) == nameStem(v) }) {
 		return last
 	}
 	all := segments(l.op.Path)

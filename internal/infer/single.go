@@ -34,7 +34,7 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 		_, isOne := lastVar(op.Path)
 		above := "/" + strings.Join(all[:len(all)-1], "/")
 		listed := isOne && slices.ContainsFunc(a.lists, func(l *list) bool { return trimExtension(l.op.Path) == above })
-		odd := oddPath(op.Path)
+		odd := pathProblem(op.Path)
 		switch last := lastWord(op.Path); {
 		case !listed && (hasWord(last, riskyWords...) || strings.HasSuffix(foldName(last), "url")):
 			acting = append(acting, op.Path)
@@ -44,7 +44,7 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 			continue
 		case op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0:
 			a.addCaveat(op.Path, "its answer is neither a list nor an object with members: it passes to role all, and is not kept")
-			a.passes = append(a.passes, op.Path)
+			a.passThroughPaths = append(a.passThroughPaths, op.Path)
 			continue
 		case sizeParam(op) != nil && queryParam(op, pageNumberNames) != nil:
 			a.addCaveat(op.Path, "it takes a page, and its answer has no array of records that is surely its list: each answer is kept by itself")
@@ -62,7 +62,7 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 		}
 		a.addCaveat(path, "it may do something, or show a credential, and a request for it would be taken for one for a record: "+
 			"it passes to role all, and is not kept")
-		a.passes = append(a.passes, path)
+		a.passThroughPaths = append(a.passThroughPaths, path)
 	}
 }
 

@@ -149,7 +149,7 @@ func (a *api) writeSpec(from string) []byte {
 	absolute := yamlList(absoluteNames(a.lists, a.mediaType()))
 	w.writeEntry(0, "absolute", absolute, "links to pages and records, which other answers may have unnamed")
 	w.writeEntry(0, "content_type", yamlScalar(a.mediaType()), "what all answers are")
-	w.writeEntry(0, "passes", yamlList(a.passes), "their answers are neither lists nor objects")
+	w.writeEntry(0, "passes", yamlList(a.passThroughPaths), "their answers are neither lists nor objects")
 	a.noteOnce("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)
 	a.writeErrors(w)
@@ -187,9 +187,9 @@ func (a *api) writePagings(w *writer) {
 	count, of := map[string]int{}, map[string]*pagination{}
 	var order []string
 	for _, l := range a.lists {
-		key := l.cut.rulesKey()
+		key := l.paging.rulesKey()
 		if count[key]++; count[key] == 1 {
-			order, of[key] = append(order, key), l.cut
+			order, of[key] = append(order, key), l.paging
 		}
 	}
 	slices.SortStableFunc(order, func(x, y string) int { return count[y] - count[x] })
@@ -204,9 +204,9 @@ func (a *api) writePagings(w *writer) {
 		}
 	}
 	for _, l := range a.lists {
-		l.pagingName = names[l.cut.rulesKey()]
-		if l.cut.caveat != "" {
-			a.noteOnce(l.op.Path, l.cut.caveat)
+		l.pagingName = names[l.paging.rulesKey()]
+		if l.paging.caveat != "" {
+			a.noteOnce(l.op.Path, l.paging.caveat)
 		}
 	}
 	for i, key := range order {
@@ -247,11 +247,11 @@ func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 		w.writeLine(indent, "answer: "+quoteSingle(c.rules.Template), c.why["answer"])
 	}
 	var beside []envelopeMember
-	isOther := func(l *list) bool { return l.cut.rulesKey() != same }
+	isOther := func(l *list) bool { return l.paging.rulesKey() != same }
 	lists, have := slices.DeleteFunc(slices.Clone(a.lists), isOther), map[string]int{}
 	for _, l := range lists {
-		for _, p := range l.env.members {
-			isRows := slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == p.path })
+		for _, p := range l.envelope.members {
+			isRows := slices.ContainsFunc(lists, func(l *list) bool { return l.envelope.key == p.path })
 			if have[p.path]++; have[p.path] == 1 && !isRows && !strings.Contains(p.path, "\n") {
 				beside = append(beside, p)
 			}
@@ -293,13 +293,13 @@ func absoluteNames(lists []*list, media string) (names []string) {
 		names = append(names, "next", "related", "self")
 	}
 	for _, l := range lists {
-		if l.op.Answer.Property("_links").IsKnown() || l.env.row.Property("_links").IsKnown() {
+		if l.op.Answer.Property("_links").IsKnown() || l.envelope.row.Property("_links").IsKnown() {
 			names = append(names, "href")
 		}
-		if l.cut.rules.Style == "body" {
-			name := lastPart(l.cut.rules.Next)
-			if l.op.Answer.Property(l.cut.rules.Next).IsKnown() {
-				name = l.cut.rules.Next // the member's own name has dots, such as @odata.nextLink
+		if l.paging.rules.Style == "body" {
+			name := lastPart(l.paging.rules.Next)
+			if l.op.Answer.Property(l.paging.rules.Next).IsKnown() {
+				name = l.paging.rules.Next // the member's own name has dots, such as @odata.nextLink
 			}
 			names = append(names, name)
 		}
@@ -327,8 +327,8 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 			w.writeLine(2, "lists:", "")
 		}
 		w.writeEntry(3, "- path", yamlScalar(l.op.Path), "")
-		w.writeEntry(4, "key", quoteJSON(l.env.key), l.env.why)
-		w.writeEntry(4, "paging", yamlScalar(l.pagingName), l.cut.why["style"])
+		w.writeEntry(4, "key", quoteJSON(l.envelope.key), l.envelope.why)
+		w.writeEntry(4, "paging", yamlScalar(l.pagingName), l.paging.why["style"])
 		for i, f := range l.filters {
 			if i == 0 {
 				w.writeLine(4, "filters:", "")

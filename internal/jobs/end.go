@@ -22,7 +22,7 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	// The memory is requested here without waiting, so that the next claim knows how much is left.
 	u.weights.working = j.Weight <= 0 // a run without weight needs no memory, so it does not wait behind heavy runs
 	if j.Weight > 0 && j.Weight <= r.o.Memory {
-		u.weights.load = r.scale.TryAcquire(j.Weight)
+		u.weights.load = r.memory.TryAcquire(j.Weight)
 		u.weights.working = u.weights.load != nil
 	}
 	gathers := !u.weights.working
@@ -30,14 +30,14 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	r.active.runs[lease{j.Number, j.Fence}] = u
 	r.active.counts.Begun++
 	if gathers {
-		r.active.gathering++
+		r.active.waitingForMemory++
 	}
 	r.active.mu.Unlock()
 	r.all.Go(func() {
 		defer cancel(nil)
 		var err error
 		if gathers {
-			err = u.gather(ctx)
+			err = u.waitForMemory(ctx)
 		}
 		if err == nil {
 			err = u.execute(ctx)
@@ -46,24 +46,24 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	})
 }
 
-// addGathering adds by to the number of runs that wait for their memory.
-func (r *Runner) addGathering(by int) {
+// addWaiting adds by to the number of runs that wait for their memory.
+func (r *Runner) addWaiting(by int) {
 	r.active.mu.Lock()
-	r.active.gathering += by
+	r.active.waitingForMemory += by
 	r.active.mu.Unlock()
 	if by < 0 {
 		r.wakeLoop(true) // another run may have enough memory now
 	}
 }
 
-// gather waits until the run has the memory of its weight.
-func (u *Run) gather(ctx context.Context) error {
+// waitForMemory waits until the run has the memory of its weight.
+func (u *Run) waitForMemory(ctx context.Context) error {
 	r, bytes := u.r, u.job.Weight
-	defer r.addGathering(-1)
+	defer r.addWaiting(-1)
 	if bytes > r.o.Memory {
 		return &overQuotaError{bytes, r.o.Memory}
 	}
-	load, err := r.scale.Acquire(ctx, bytes)
+	load, err := r.memory.Acquire(ctx, bytes)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	}
 	e := u.outcome(ctx, err)
 	state, lost := r.write(context.WithoutCancel(ctx), e)
-	r.note(u, e, state, lost)
+	r.logEnd(u, e, state, lost)
 	r.active.mu.Lock()
 	delete(r.active.runs, lease{e.Number, e.Fence})
 	r.active.mu.Unlock()
@@ -146,8 +146,8 @@ func (r *Runner) isEnding() bool {
 	return r.active.ending
 }
 
-// note counts and logs the end of a run.
-func (r *Runner) note(u *Run, e understudy.JobResult, state understudy.JobState, lost bool) {
+// logEnd counts and logs the end of a run.
+func (r *Runner) logEnd(u *Run, e understudy.JobResult, state understudy.JobState, lost bool) {
 	r.active.mu.Lock()
 	switch {
 	case lost:

@@ -32,8 +32,8 @@ type HandlerOptions struct {
 	// Person returns the caller of a request. Only a caller who sees every record of every source gets a
 	// response, because a job's key and error may name any record.
 	Person func(*http.Request) (understudy.Caller, error)
-	// All reports whether a caller sees every record. If All is nil, these are the callers with the role `all`.
-	All func(understudy.Caller) bool
+	// SeesAll reports whether a caller sees every record. If SeesAll is nil, these are the callers with the role `all`.
+	SeesAll func(understudy.Caller) bool
 	// Audit records each change before it is made. If Audit is nil, nothing is recorded.
 	Audit understudy.Auditor
 	// Token gives access to a request from this machine that carries it, without a person. An empty token gives no access.
@@ -55,8 +55,8 @@ const requestTimeout = 30 * time.Second
 // hidden fields. A POST from a page of another site is refused by Sec-Fetch-Site and Origin, as in the viewer.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	understudy.SetDefaults(&o.Logger, nil)
-	if o.All == nil {
-		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
+	if o.SeesAll == nil {
+		o.SeesAll = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
 	}
 	forms, err := jsonhttp.NewFormProtection(o.PublicURL)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 		return understudy.Caller{}, fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
 	}
 	caller, err := h.o.Person(r)
-	if err == nil && !h.o.All(caller) {
+	if err == nil && !h.o.SeesAll(caller) {
 		err = fmt.Errorf("%w: only the role %s can see jobs, because they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return caller, err

@@ -286,7 +286,7 @@ func TestJobsAreForWhoSeesAll(t *testing.T) {
 		Person: func(*http.Request) (understudy.Caller, error) {
 			return understudy.Caller{Source: "web", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 		},
-		All: func(c understudy.Caller) bool { return c.Source == "" },
+		SeesAll: func(c understudy.Caller) bool { return c.Source == "" },
 	})
 	if err != nil {
 		t.Fatal(err)

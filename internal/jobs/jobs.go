@@ -94,15 +94,15 @@ type Options struct {
 	KeepFor time.Duration
 	// Grace is how long running jobs may take to end when the runner stops; 0 means 8s.
 	Grace time.Duration
-	// Alone means that no other process runs jobs of this store. The runner then takes over leases found at the
+	// OnlyProcess means that no other process runs jobs of this store. The runner then takes over leases found at the
 	// start at once, without waiting for their expiry.
-	Alone  bool
-	Worker string           // the name of this runner; "" means a random name
-	Now    func() time.Time // the clock; nil means time.Now
-	Rand   func() float64   // returns a random number in [0, 1) for jitter, safe for concurrent use; nil means math/rand/v2
-	// Collect runs a garbage collection. The runner calls it from time to time after heavy work. nil means runtime.GC.
-	Collect func()
-	Logger  *slog.Logger // nil means no log
+	OnlyProcess bool
+	Worker      string           // the name of this runner; "" means a random name
+	Now         func() time.Time // the clock; nil means time.Now
+	Rand        func() float64   // returns a random number in [0, 1) for jitter, safe for concurrent use; nil means math/rand/v2
+	// CollectGarbage runs a garbage collection. The runner calls it from time to time after heavy work. nil means runtime.GC.
+	CollectGarbage func()
+	Logger         *slog.Logger // nil means no log
 }
 
 // withDefaults returns the options with default values in place of zero values.
@@ -114,8 +114,8 @@ func (o Options) withDefaults() Options {
 	o.KeepFor = cmp.Or(max(o.KeepFor, 0), 30*24*time.Hour)
 	o.Grace = cmp.Or(max(o.Grace, 0), 8*time.Second)
 	o.Worker = cmp.Or(o.Worker, rand.Text())
-	if o.Collect == nil {
-		o.Collect = runtime.GC
+	if o.CollectGarbage == nil {
+		o.CollectGarbage = runtime.GC
 	}
 	if o.Rand == nil {
 		o.Rand = random.Float64
@@ -136,7 +136,7 @@ func New(o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		o: o, kinds: map[string]*Kind{}, active: active{runs: map[lease]*Run{}}, wake: make(chan struct{}, 1),
-		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{firstClaimAlone: o.Alone},
+		memory: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{firstClaimAlone: o.OnlyProcess},
 	}
 	return r, r.Add(o.Kinds...)
 }

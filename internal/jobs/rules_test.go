@@ -196,7 +196,7 @@ func TestAloneAtTheStart(t *testing.T) {
 			Priority: understudy.PriorityBulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
 			t.Fatal(got, err)
 		}
-		b := start(t, m, jobs.Options{Alone: true, Kinds: []jobs.Kind{{Name: "work",
+		b := start(t, m, jobs.Options{OnlyProcess: true, Kinds: []jobs.Kind{{Name: "work",
 			Run: func(context.Context, *jobs.Run) error { return nil }}}})
 		defer b.stop()
 		if j := b.is(1, understudy.JobDone); j.Attempt != 2 {

@@ -59,7 +59,7 @@ type Run struct {
 // weights describes the memory of a run.
 type weights struct {
 	load    *semaphore.Load   // the memory of the run without its parts: the expected weight, or what Weigh set; nil if there is none
-	itself  bool              // whether Weigh was called
+	weighed bool              // whether Weigh was called
 	parts   []*semaphore.Load // the memory of the parts of the run
 	working bool              // whether the run has its memory and has begun its work
 }
@@ -144,7 +144,7 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	}
 	u.mu.Lock()
 	load, over := u.weights.load, u.ended
-	u.weights.itself = true
+	u.weights.weighed = true
 	u.mu.Unlock()
 	switch {
 	case over:
@@ -152,7 +152,7 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	case load == nil && bytes == 0:
 		return nil
 	case load == nil:
-		load, err := u.wait(bytes, func() (*semaphore.Load, error) { return u.r.scale.Acquire(ctx, bytes) })
+		load, err := u.wait(bytes, func() (*semaphore.Load, error) { return u.r.memory.Acquire(ctx, bytes) })
 		if err != nil {
 			return err
 		}
@@ -184,8 +184,8 @@ var errRunEnded = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrC
 
 // wait calls get, which waits for memory. If get gives up, wait returns an overQuotaError.
 func (u *Run) wait(bytes int64, get func() (*semaphore.Load, error)) (*semaphore.Load, error) {
-	u.r.addGathering(1)
-	defer u.r.addGathering(-1)
+	u.r.addWaiting(1)
+	defer u.r.addWaiting(-1)
 	load, err := get()
 	if err != nil {
 		return nil, &overQuotaError{bytes, u.r.o.Memory}
@@ -241,7 +241,7 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 	case p.load != nil:
 		return u.grow(ctx, p.load, bytes, held)
 	}
-	load, err := u.wait(bytes, func() (*semaphore.Load, error) { return u.r.scale.Acquire(ctx, bytes, held...) })
+	load, err := u.wait(bytes, func() (*semaphore.Load, error) { return u.r.memory.Acquire(ctx, bytes, held...) })
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (p *part) take(bytes int64) (held []*semaphore.Load, err error) {
 	switch {
 	case u.ended:
 		return nil, errRunEnded
-	case u.weights.load != nil && u.weights.itself:
+	case u.weights.load != nil && u.weights.weighed:
 		return []*semaphore.Load{u.weights.load}, nil
 	case u.weights.load == nil || p.load != nil || bytes == 0:
 		return nil, nil
@@ -284,15 +284,15 @@ func (p *part) weight() int64 {
 	return p.load.Weight()
 }
 
-// collect starts a garbage collection when the released bytes reach an eighth of the memory limit. Until a
+// collectGarbage starts a garbage collection when the released bytes reach an eighth of the memory limit. Until a
 // collection, a page that is no longer used still takes memory. A run that waits for that memory would
 // otherwise use it in addition to the garbage.
-func (r *Runner) collect(bytes int64) {
+func (r *Runner) collectGarbage(bytes int64) {
 	if r.garbage.Add(bytes) < r.o.Memory/8 {
 		return
 	}
 	r.garbage.Store(0)
-	r.o.Collect()
+	r.o.CollectGarbage()
 }
 
 // shrink releases bytes of the part's memory.
@@ -301,7 +301,7 @@ func (p *part) shrink(bytes int64) {
 	if p.load == nil {
 		return
 	}
-	u.r.collect(bytes)
+	u.r.collectGarbage(bytes)
 	if p.load.Shrink(bytes); p.load.Weight() == 0 {
 		u.mu.Lock()
 		u.weights.parts = slices.DeleteFunc(u.weights.parts, func(l *semaphore.Load) bool { return l == p.load })

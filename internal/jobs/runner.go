@@ -26,7 +26,7 @@ type Runner struct {
 	kinds       map[string]*Kind
 	claims      []understudy.ClaimKind
 	plans       []*plan // used only by the loop
-	scale       *semaphore.Weighted
+	memory      *semaphore.Weighted
 	wake        chan struct{}
 	claimWanted atomic.Bool  // whether there may be a job to claim
 	garbage     atomic.Int64 // the bytes that parts released since the last garbage collection
@@ -39,11 +39,11 @@ type Runner struct {
 
 // active holds the runs that have not ended.
 type active struct {
-	mu        sync.Mutex
-	runs      map[lease]*Run
-	gathering int // the number of runs that wait for their memory
-	ending    bool
-	counts    Stats
+	mu               sync.Mutex
+	runs             map[lease]*Run
+	waitingForMemory int // the number of runs that wait for their memory
+	ending           bool
+	counts           Stats
 }
 
 // loop is the state of the runner's loop. Only the loop uses it, except endedRuns.
@@ -81,8 +81,8 @@ func (r *Runner) Stats() Stats {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	s := r.active.counts
-	s.Gathering, s.Memory = r.active.gathering, r.o.Memory
-	s.Weight = r.scale.Stats().Held
+	s.Gathering, s.Memory = r.active.waitingForMemory, r.o.Memory
+	s.Weight = r.memory.Stats().Held
 	s.Trouble = r.trouble.text()
 	return s
 }
@@ -217,14 +217,14 @@ func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
 		return understudy.Claim{}, false
 	}
 	half := max(r.o.Workers/2, 1)
-	limit := max(min(free-r.o.Workers/4, half-r.active.gathering), 1)
+	limit := max(min(free-r.o.Workers/4, half-r.active.waitingForMemory), 1)
 	c := understudy.Claim{
 		Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers),
 		Weight: math.MaxInt64, OnlyProcess: r.loop.firstClaimAlone,
 	}
-	if r.active.gathering >= half {
+	if r.active.waitingForMemory >= half {
 		// Enough heavy jobs wait for memory. A job claimed now must fit into the free memory.
-		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
+		c.Weight = max(r.o.Memory-r.memory.Stats().Held, 0)
 	}
 	return c, true
 }

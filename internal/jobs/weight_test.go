@@ -209,7 +209,7 @@ func TestRunsThatWaitNeverStand(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			var mu sync.Mutex
 			begun := 0
-			b := start(t, nil, jobs.Options{Workers: 64, Memory: 128 * mib, Collect: func() {},
+			b := start(t, nil, jobs.Options{Workers: 64, Memory: 128 * mib, CollectGarbage: func() {},
 				Kinds: []jobs.Kind{{Name: "import page", Weight: 8 * mib, Run: func(ctx context.Context, r *jobs.Run) error {
 					mu.Lock()
 					begun++

@@ -35,7 +35,7 @@ func (v *exchange) restrictContent() {
 
 // answer sends the part of a response that the caller may see.
 func (v *exchange) answer(a *request.Response, view *access.View) {
-	v.start(a)
+	v.setOriginFields(a)
 	status, h := a.Page.Status, v.w.Header()
 	if a.Outcome == request.Composed && status >= http.StatusBadRequest {
 		jsonhttp.SignError(h, status, "upstream's own refusal, made here ("+a.Detail+")")
@@ -43,7 +43,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	if name, value := v.links(a.Page); name != "" {
 		h[name] = []string{value}
 	}
-	v.passBack(a, view)
+	v.copyUpstreamFields(a, view)
 	if len(view.Body) == 0 {
 		v.send(status, nil)
 		return
@@ -66,9 +66,9 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.send(status, body)
 }
 
-// passBack copies the fields of upstream's header that the spec allows. Their meaning is unknown, so only a caller
+// copyUpstreamFields copies the fields of upstream's header that the spec allows. Their meaning is unknown, so only a caller
 // that sees the whole response gets them.
-func (v *exchange) passBack(a *request.Response, view *access.View) {
+func (v *exchange) copyUpstreamFields(a *request.Response, view *access.View) {
 	if a.Page.Header == "" || !view.Unredacted || !v.isWhole() {
 		return
 	}
@@ -155,11 +155,11 @@ func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 
 // isWhole reports whether the caller sees every record of the source and every field that the spec names.
 func (v *exchange) isWhole() bool {
-	return v.sight.SeesAll || v.sight == access.Visibility{} && v.proxy.o.Gate.CanSeeAll(v.caller, v.proxy.o.Source.Name)
+	return v.visibility.SeesAll || v.visibility == access.Visibility{} && v.proxy.o.Gate.CanSeeAll(v.caller, v.proxy.o.Source.Name)
 }
 
-// start sets the header fields that say where the response comes from.
-func (v *exchange) start(a *request.Response) {
+// setOriginFields sets the header fields that say where the response comes from.
+func (v *exchange) setOriginFields(a *request.Response) {
 	v.decideClose()
 	setSourceRate(v)
 	v.line.Outcome, v.line.Upstream = a.Outcome.String(), a.UpstreamTime

@@ -198,7 +198,7 @@ func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
 	if err != nil {
 		refuse(err)
 	} else {
-		v.exchange.proxy.o.Current().ServeHTTP(w, r)
+		v.exchange.proxy.o.CurrentProxy().ServeHTTP(w, r)
 	}
 	if w.tooLong {
 		w = &batchWriter{header: http.Header{}, batchBytes: &atomic.Int64{}}

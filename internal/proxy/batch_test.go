@@ -235,7 +235,7 @@ func TestBatchEndsWithItsCredential(t *testing.T) {
 	after.Proxy.o.Callers = nobody{}
 	var now atomic.Pointer[Proxy]
 	now.Store(b.Proxy)
-	b.Proxy.o.Current = now.Load
+	b.Proxy.o.CurrentProxy = now.Load
 	goAhead := make(chan struct{})
 	all := b.waiting(maxBatchAtOnce, goAhead)
 	go func() {

@@ -20,7 +20,7 @@ func hasTag(lines []string, tag string) bool {
 			if !quoted || !closed || after != "" && after[0] != ',' {
 				break
 			}
-			if version(named) == tag {
+			if tagVersion(named) == tag {
 				return true
 			}
 			rest = after
@@ -29,8 +29,8 @@ func hasTag(lines []string, tag string) bool {
 	return false
 }
 
-// version returns an ETag without the ending that names the compression.
-func version(named string) string {
+// tagVersion returns an ETag without the ending that names the compression.
+func tagVersion(named string) string {
 	for _, ending := range etagEndings[gzipForm:] {
 		if bare, ok := strings.CutSuffix(named, ending); ok {
 			return bare

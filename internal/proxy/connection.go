@@ -47,7 +47,7 @@ func (v *exchange) decideClose() {
 	unread := r.ContentLength != 0 && !v.read
 	if v.foreign || !r.ProtoAtLeast(1, 1) || len(r.TransferEncoding) > 0 ||
 		unread && (r.ContentLength > maxDrain || len(r.Header["Expect"]) > 0) {
-		v.w.Header()["Connection"] = closed
+		v.w.Header()["Connection"] = connectionClose
 	}
 	if unread {
 		// A slow body must not delay the response. The writers of tests do not support this deadline, and the
@@ -56,4 +56,4 @@ func (v *exchange) decideClose() {
 	}
 }
 
-var closed = []string{"close"}
+var connectionClose = []string{"close"}

@@ -20,13 +20,13 @@ type directives struct {
 
 // limit is the duration of a directive. said is false if the request does not have the directive.
 type limit struct {
-	said bool
+	isSet bool
 	time.Duration
 }
 
 // pointer returns the duration, or nil if the request does not have the directive.
 func (l limit) pointer() *time.Duration {
-	if !l.said {
+	if !l.isSet {
 		return nil
 	}
 	return &l.Duration
@@ -34,7 +34,7 @@ func (l limit) pointer() *time.Duration {
 
 // narrow shortens the limit to d if it is longer or missing.
 func (l *limit) narrow(d time.Duration) {
-	if !l.said || d < l.Duration {
+	if !l.isSet || d < l.Duration {
 		*l = limit{true, d}
 	}
 }
@@ -55,7 +55,7 @@ func cacheControl(lines []string) (w directives) {
 		case name == "only-if-cached":
 			w.onlyIfCached = true
 		case name == "max-stale" && !valued:
-			if !w.maxStale.said {
+			if !w.maxStale.isSet {
 				w.maxStale = limit{true, anyTime}
 			}
 		case !valued || !ok:

@@ -27,12 +27,12 @@ func (w directives) text() string {
 	}
 	add(w.noCache, "no-cache")
 	add(w.onlyIfCached, "only-if-cached")
-	add(w.maxAge.said, fmt.Sprintf("max-age=%d", w.maxAge.Duration/time.Second))
-	add(w.minFresh.said, fmt.Sprintf("min-fresh=%d", w.minFresh.Duration/time.Second))
+	add(w.maxAge.isSet, fmt.Sprintf("max-age=%d", w.maxAge.Duration/time.Second))
+	add(w.minFresh.isSet, fmt.Sprintf("min-fresh=%d", w.minFresh.Duration/time.Second))
 	if w.maxStale.Duration == anyTime {
-		add(w.maxStale.said, "max-stale")
+		add(w.maxStale.isSet, "max-stale")
 	} else {
-		add(w.maxStale.said, fmt.Sprintf("max-stale=%d", w.maxStale.Duration/time.Second))
+		add(w.maxStale.isSet, fmt.Sprintf("max-stale=%d", w.maxStale.Duration/time.Second))
 	}
 	return strings.Join(all, ", ")
 }
@@ -115,8 +115,8 @@ func FuzzCacheControl(f *testing.F) {
 		}
 		lower := strings.ToLower(text)
 		for word, said := range map[string]bool{
-			"no-cache": w.noCache, "only-if-cached": w.onlyIfCached, "max-age=": w.maxAge.said, "min-fresh=": w.minFresh.said,
-			"max-stale": w.maxStale.said,
+			"no-cache": w.noCache, "only-if-cached": w.onlyIfCached, "max-age=": w.maxAge.isSet, "min-fresh=": w.minFresh.isSet,
+			"max-stale": w.maxStale.isSet,
 		} {
 			if said && !strings.Contains(lower, word) {
 				t.Fatalf("%q says no %s: %+v", text, word, w)
@@ -127,7 +127,7 @@ func FuzzCacheControl(f *testing.F) {
 				l.Duration)
 			checktest.MustTrue(t, !(l.Duration < 0 && l != (limit{true, anyTime})),
 				"%q: l.Duration < 0 && l != (limit{true, anyTime}); l.Duration is %v, l is %v", text, l.Duration, l)
-			checktest.MustTrue(t, !(!l.said && l.Duration != 0),
+			checktest.MustTrue(t, !(!l.isSet && l.Duration != 0),
 				"%q: !l.said && l.Duration != 0", text)
 		}
 		if w.maxAge.Duration < 0 || w.minFresh.Duration < 0 {
@@ -141,11 +141,11 @@ func FuzzCacheControl(f *testing.F) {
 		checktest.MustTrue(t, !(w.noCache && !both.noCache), "%q and %q: w.noCache && !both.noCache", text, more)
 		checktest.MustTrue(t, !(w.onlyIfCached && !both.onlyIfCached),
 			"%q and %q: w.onlyIfCached && !both.onlyIfCached", text, more)
-		checktest.MustTrue(t, !(w.maxAge.said && both.maxAge.Duration > w.maxAge.Duration),
+		checktest.MustTrue(t, !(w.maxAge.isSet && both.maxAge.Duration > w.maxAge.Duration),
 			"%q and %q: w.maxAge.said && both.maxAge.Duration > w.maxAge.Duration", text, more)
 		checktest.MustTrue(t, both.minFresh.Duration >= w.minFresh.Duration,
 			"%q and %q: both.minFresh.Duration is %v", text, more, both.minFresh.Duration)
-		checktest.MustTrue(t, !(w.maxStale.said && w.maxStale.Duration != anyTime && both.maxStale.Duration > w.maxStale.Duration),
+		checktest.MustTrue(t, !(w.maxStale.isSet && w.maxStale.Duration != anyTime && both.maxStale.Duration > w.maxStale.Duration),
 			"%q and %q: w.maxStale.Duration is %v, anyTime is %v", text, more, w.maxStale.Duration, anyTime)
 		if swapped := cacheControl([]string{more, text}); swapped != both {
 			t.Fatalf("%q and %q: %+v, swapped %+v", text, more, both, swapped)

@@ -96,7 +96,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *product, full func()) {
 	}
 	gate, err := access.NewWith(access.Options{
 		Specs: specs, Roles: access.Roles{"few": {"twilio": {"*": "see"}}}, Users: map[string]string{"twilio": account},
-		Rows: map[string]map[string]access.RowRules{"few": {"twilio": rules}}, Newest: newest, Now: c.now,
+		Rows: map[string]map[string]access.RowRules{"few": {"twilio": rules}}, NewestVersion: newest, Now: c.now,
 	})
 	check(t, err)
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{c.source}, Credentials: []callers.Credential{

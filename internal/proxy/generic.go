@@ -50,7 +50,7 @@ func (v generic) serve() (err error) {
 	}
 	ctx := v.exchange.r.Context()
 	x := request.Exchange{
-		Target: v.exchange.target, Method: v.exchange.r.Method, Header: v.passable(), Host: v.exchange.r.Host,
+		Target: v.exchange.target, Method: v.exchange.r.Method, Header: v.forwardedHeader(), Host: v.exchange.r.Host,
 		Flow: v.exchange.caller.Flow, OnInformational: v.sendEarly,
 	}
 	action := understudy.ActionList
@@ -114,7 +114,7 @@ func (p *Proxy) prepareGenericRepeat(r *http.Request) (context.Context, func() (
 	if err != nil || admit == nil || !reads || p.o.Open && r.Header["Authorization"] != nil {
 		return nil, nil
 	}
-	h := v.passable()
+	h := v.forwardedHeader()
 	if !p.o.Exchanger.IsReadyFor(t, h) {
 		return nil, nil
 	}
@@ -122,10 +122,10 @@ func (p *Proxy) prepareGenericRepeat(r *http.Request) (context.Context, func() (
 	return context.WithValue(context.Background(), repeatKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
 }
 
-// passable returns the header fields of the request that upstream and the cache may see. They contain no credential
+// forwardedHeader returns the header fields of the request that upstream and the cache may see. They contain no credential
 // for this server, and no cookies of this server, which browsers send to every port of a host. They also contain no
 // field that names another request than this one.
-func (v generic) passable() http.Header {
+func (v generic) forwardedHeader() http.Header {
 	h := v.exchange.r.Header
 	switch {
 	case v.exchange.proxy.o.Open && v.exchange.caller.Name == loopback:

@@ -66,10 +66,10 @@ func (v *exchange) readLocalParam(w *request.LocalQuery, p understudy.Param) (wi
 		}
 		return true, v.checkChangeNumber(p.Name, w.Since)
 	}
-	if v.proxy.o.Text == nil {
+	if v.proxy.o.ParseText == nil {
 		return false, refuseOwn(p.Name, "search is not available here")
 	}
-	w.Text, w.CanFind, err = v.proxy.o.Text(v.caller, v.target, p.Value)
+	w.Text, w.CanFind, err = v.proxy.o.ParseText(v.caller, v.target, p.Value)
 	if err != nil {
 		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
 	}

@@ -19,7 +19,7 @@ import (
 func TestWishesOfARequest(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", true, 200, `{"calls":[]}`))
-	b.Proxy.o.Text = func(c understudy.Caller, target *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	b.Proxy.o.ParseText = func(c understudy.Caller, target *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if c.Name == "" || target.Kind.Name != "calls" {
 			t.Errorf("asked for %+v, %+v", c, target)
 		}
@@ -70,7 +70,7 @@ func TestWishesOfARequest(t *testing.T) {
 		!strings.Contains(w.Body.String(), "only for lists") {
 		t.Errorf("of one record: %d %s", w.Code, w.Body)
 	}
-	b.Proxy.o.Text = nil
+	b.Proxy.o.ParseText = nil
 	if w := b.ask("GET", root+"/Calls.json?understudy.q=anna", demo); w.Code != 400 {
 		t.Errorf("nobody searches: %d %s", w.Code, w.Body)
 	}

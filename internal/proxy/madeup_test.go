@@ -53,7 +53,7 @@ func buildMadeUp(t *testing.T, text string, api http.Handler, sees map[string]st
 		}
 		return nil
 	}
-	gate, err := access.NewWith(access.Options{Specs: specs, Roles: access.Roles{"some": {"made": sees}}, Newest: newest, Now: c.now,
+	gate, err := access.NewWith(access.Options{Specs: specs, Roles: access.Roles{"some": {"made": sees}}, NewestVersion: newest, Now: c.now,
 		Rows: map[string]map[string]access.RowRules{"some": {"made": rows}}})
 	check(t, err)
 	allow := []understudy.Allow{{Method: "POST", Path: "/**"}}

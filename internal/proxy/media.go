@@ -81,7 +81,7 @@ func (v *exchange) sendMedia(m *request.MediaResponse, err error) error {
 		return err
 	}
 	defer m.Close()
-	v.start(&request.Response{
+	v.setOriginFields(&request.Response{
 		Outcome: m.Outcome, Age: m.Age, TTL: m.TTL, Stored: m.Stored, Joined: m.Joined,
 		Detail: m.Detail, UpstreamTime: m.Upstream,
 	})

@@ -38,7 +38,7 @@ func negotiate(lines []string) (best form, must bool) {
 	gzip, zstd, star, identity := -1, -1, -1, -1 // the weights in thousandths; -1 means that the header does not name the coding
 	for item := range header.Items(lines) {
 		name, params, _ := strings.Cut(item, ";")
-		switch q := weight(params); strings.ToLower(strings.Trim(name, " \t")) {
+		switch q := codingWeight(params); strings.ToLower(strings.Trim(name, " \t")) {
 		case "gzip", "x-gzip":
 			gzip = max(gzip, q)
 		case "zstd":
@@ -62,8 +62,8 @@ func negotiate(lines []string) (best form, must bool) {
 	return best, identity == 0 || identity < 0 && star == 0
 }
 
-// weight returns the q parameter in thousandths. It returns 1000 if there is no q parameter, and 0 if it is malformed.
-func weight(params string) int {
+// codingWeight returns the q parameter in thousandths. It returns 1000 if there is no q parameter, and 0 if it is malformed.
+func codingWeight(params string) int {
 	for params != "" {
 		var param string
 		param, params, _ = strings.Cut(params, ";")

@@ -84,8 +84,8 @@ func rewriteLines(h http.Header, name string, rewrite func(string) string) {
 
 // upstreamOrigin is an origin of a source's upstream, and the path that replaces it.
 type upstreamOrigin struct {
-	base  *url.URL
-	under string
+	base     *url.URL
+	basePath string
 }
 
 // originOf parses the address of one of a source's hosts.
@@ -94,9 +94,9 @@ func originOf(src *spec.Source, address string) (u upstreamOrigin, ok bool) {
 	if err != nil {
 		return u, false
 	}
-	u = upstreamOrigin{base: base, under: "/"}
+	u = upstreamOrigin{base: base, basePath: "/"}
 	if public, err := url.Parse(src.PublicURL); err == nil {
-		u.under = public.EscapedPath() + "/"
+		u.basePath = public.EscapedPath() + "/"
 	}
 	return u, true
 }
@@ -106,7 +106,7 @@ func originOf(src *spec.Source, address string) (u upstreamOrigin, ok bool) {
 func (u *upstreamOrigin) rewriteAddress(address string) string {
 	start := len(address) - len(strings.TrimLeft(address, " \t<>\"'"))
 	if n := u.lengthIn(address[start:]); n > 0 {
-		return address[:start] + u.under + address[start+n:]
+		return address[:start] + u.basePath + address[start+n:]
 	}
 	return address
 }
@@ -120,7 +120,7 @@ func (u *upstreamOrigin) rewriteLink(line string) string {
 	for i := 0; i < len(line); i++ {
 		if begins || !quoted && (line[i-1] == ' ' || line[i-1] == '\t') {
 			if n := u.lengthIn(line[i:]); n > 0 {
-				out.WriteString(u.under)
+				out.WriteString(u.basePath)
 				i, begins = i+n-1, false
 				continue
 			}

@@ -99,9 +99,9 @@ type Options struct {
 	// Rate returns how many more requests like that of the target upstream accepts; a nil target means any request.
 	// ok is false if upstream does not say. If Rate is nil, it is never known.
 	Rate func(t *spec.Target, now time.Time) (r understudy.Rate, ok bool)
-	// Current returns the source's frontend under the current policy, which answers the requests of a batch. If
-	// Current is nil, this Proxy answers them.
-	Current func() *Proxy
+	// CurrentProxy returns the source's frontend under the current policy, which answers the requests of a batch. If
+	// CurrentProxy is nil, this Proxy answers them.
+	CurrentProxy func() *Proxy
 	// Exchanger answers for a generic source in place of Mirror. It is nil if the source is not generic.
 	Exchanger Exchanger
 	// Open means that clients on this machine need no credential for Understudy, so that the credentials in their
@@ -117,7 +117,7 @@ type Options struct {
 	// Text parses understudy.q for a caller. It returns the query for the store, and a filter for the hits (nil
 	// means all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. If Text is nil, text
 	// search is not available.
-	Text func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
+	ParseText func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any number.
 	LastChange func(ctx context.Context, source string) (int64, error)
 	Health     http.Handler   // answers /-/health; nil means that the path has status 404
@@ -129,11 +129,11 @@ type Options struct {
 	// TooLarge is called for each write whose body is larger than MaxBody. Limited is called for each write
 	// refused because of MaxWrites. Both may be nil.
 	TooLarge, Limited func()
-	// Took is called with the outcome of each response, as in the access log, and its duration. It may be nil.
+	// OnAnswered is called with the outcome of each response, as in the access log, and its duration. It may be nil.
 	// It is called from many goroutines and must not block.
-	Took   func(how string, took time.Duration)
-	Logger *slog.Logger     // receives log messages; nil means no log
-	Now    func() time.Time // the clock; nil means time.Now
+	OnAnswered func(how string, took time.Duration)
+	Logger     *slog.Logger     // receives log messages; nil means no log
+	Now        func() time.Time // the clock; nil means time.Now
 }
 
 // Proxy is the drop-in frontend of one source, an http.Handler. It is safe for concurrent use.
@@ -144,7 +144,7 @@ type Proxy struct {
 	carriers        auth.Carriers                    // the places in which requests can carry credentials
 	targets         *lru.Cache[string, parsedTarget] // the parsed targets by request line
 	representations *lru.Cache[representationKey, *representation]
-	fresh           *freshLimiter
+	freshLimits     *freshLimiter
 	writes, batches *limiter.Limiter              // limit how many writes and batches each caller has in progress
 	zstd            func() (*zstd.Encoder, error) // returns the zstd encoder and creates it at the first use
 	// origin returns upstream's origin for a path, for callers that use upstream's addresses. It is nil for callers
@@ -183,8 +183,8 @@ func New(o Options) (*Proxy, error) {
 	if o.Limited == nil {
 		o.Limited = func() {}
 	}
-	if o.Took == nil {
-		o.Took = func(string, time.Duration) {}
+	if o.OnAnswered == nil {
+		o.OnAnswered = func(string, time.Duration) {}
 	}
 	taken, err := o.Source.Spec.Auth.ParseAccepted()
 	if err != nil {
@@ -202,13 +202,13 @@ func New(o Options) (*Proxy, error) {
 			new(atomic.Pointer[rateFields])},
 		targets:         lru.New[string, parsedTarget](maxTargets),
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
-		fresh:           &freshLimiter{last: lru.New[freshKey, time.Time](10_000)},
+		freshLimits:     &freshLimiter{last: lru.New[freshKey, time.Time](10_000)},
 		writes:          limiter.New(o.MaxWrites, max(1, o.MaxWrites/2)),
 		batches:         limiter.New(maxBatches, maxBatches/2),
 		zstd:            sync.OnceValues(newZstd),
 	}
-	if o.Current == nil {
-		p.o.Current = func() *Proxy { return p }
+	if o.CurrentProxy == nil {
+		p.o.CurrentProxy = func() *Proxy { return p }
 	}
 	return p, nil
 }
@@ -227,14 +227,14 @@ func challenges(s *spec.Spec, taken []auth.Scheme) (all []string) {
 
 // exchange is one request while it is processed.
 type exchange struct {
-	proxy    *Proxy
-	w        http.ResponseWriter
-	r        *http.Request // the request without the credentials of this server
-	original *http.Request // the request with all its credentials
-	caller   understudy.Caller
-	target   *spec.Target
-	sight    access.Visibility // what the caller may see of the target; zero before the gate is asked
-	line     accesslog.Line
+	proxy      *Proxy
+	w          http.ResponseWriter
+	r          *http.Request // the request without the credentials of this server
+	original   *http.Request // the request with all its credentials
+	caller     understudy.Caller
+	target     *spec.Target
+	visibility access.Visibility // what the caller may see of the target; zero before the gate is asked
+	line       accesslog.Line
 	// response is reused memory for a response from the cache.
 	response request.Response
 	leave    func() // lets the next list request begin; nil if this request is not limited
@@ -264,8 +264,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // repeat is what all requests with the same header have in common as long as the policy stays the same.
 type repeat struct {
-	aimed parsedTarget
-	admit func(*http.Request) (understudy.Caller, error)
+	target parsedTarget
+	admit  func(*http.Request) (understudy.Caller, error)
 }
 
 // repeatKey is the context key of a repeat.
@@ -329,7 +329,7 @@ func (v *exchange) end() {
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.proxy.o.Took(v.line.Outcome, v.line.Took) // media requests are not measured, because a caller may play a recording for any time
+		v.proxy.o.OnAnswered(v.line.Outcome, v.line.Took) // media requests are not measured, because a caller may play a recording for any time
 	}
 	v.proxy.o.Log.Add(&v.line)
 	if why != nil {
@@ -372,7 +372,7 @@ func (v *exchange) serve() (err error) {
 		setRate(v, rate, v.proxy.o.Now())
 	}
 	if k != nil {
-		v.target, v.line.RedactedTarget = k.aimed.target, k.aimed.written
+		v.target, v.line.RedactedTarget = k.target.target, k.target.logged
 		if v.proxy.o.Source.Spec.IsGeneric() {
 			return generic{v}.serve()
 		}
@@ -435,8 +435,8 @@ func method(name string) (reads, known bool) {
 
 // parsedTarget is the target of a request line, and the request line as the access log shows it.
 type parsedTarget struct {
-	target  *spec.Target
-	written string
+	target *spec.Target
+	logged string
 }
 
 // findTarget returns the request's target. It caches targets by the request line and the header fields that are
@@ -448,7 +448,7 @@ func (v *exchange) findTarget(header understudy.Query) (*spec.Target, error) {
 		key += " " + header.String()
 	}
 	if a, ok := v.proxy.targets.Get(key); ok {
-		v.line.RedactedTarget = a.written
+		v.line.RedactedTarget = a.logged
 		return a.target, nil
 	}
 	path, params, _ := strings.Cut(uri, "?")

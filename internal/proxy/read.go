@@ -18,9 +18,9 @@ import (
 	"understudy/spec"
 )
 
-// finder is implemented by the writer of a request for which the server has already found the response in memory
+// storedAnswerer is implemented by the writer of a request for which the server has already found the response in memory
 // (Options.Ready).
-type finder interface{ StoredAnswer() any }
+type storedAnswerer interface{ StoredAnswer() any }
 
 // get checks the request with the gate, gets the response from the mirror and sends it.
 func (v *exchange) get() error {
@@ -30,12 +30,12 @@ func (v *exchange) get() error {
 		}
 		return v.serveMedia()
 	}
-	v.sight = v.proxy.o.Gate.Visibility(v.caller, v.target)
-	if err := v.sight.CheckRead(v.target); err != nil {
+	v.visibility = v.proxy.o.Gate.Visibility(v.caller, v.target)
+	if err := v.visibility.CheckRead(v.target); err != nil {
 		return replaceRefusal(v.target, err)
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, ResponseBuffer: &v.response}
-	if w, ok := v.w.(finder); ok {
+	if w, ok := v.w.(storedAnswerer); ok {
 		ask.ReadyResult = w.StoredAnswer()
 	}
 	v.readDirectives(&ask)
@@ -59,11 +59,11 @@ func (v *exchange) get() error {
 		defer leave()
 		v.leave = leave
 	}
-	a, err := v.sight.RequestPage(ctx, ask, v.proxy.o.Mirror.Answer)
+	a, err := v.visibility.RequestPage(ctx, ask, v.proxy.o.Mirror.Answer)
 	if err != nil {
 		return err
 	}
-	view, err := v.sight.MakeView(a.Page)
+	view, err := v.visibility.MakeView(a.Page)
 	if err != nil {
 		return err
 	}
@@ -187,9 +187,9 @@ func (v *exchange) readDirectives(ask *request.Request) {
 	}
 	ask.OnlyIfCached = w.onlyIfCached
 	ask.MinFresh, ask.MaxStale = w.minFresh.pointer(), w.maxStale.pointer()
-	if w.noCache || w.maxAge.said && w.maxAge.Duration == 0 {
+	if w.noCache || w.maxAge.isSet && w.maxAge.Duration == 0 {
 		ask.NoCache = true
-		ask.JoinOnly = !ask.OnlyIfCached && !v.proxy.fresh.allow(v.caller.Name, v.target.Key.URI, v.proxy.o.Now())
+		ask.JoinOnly = !ask.OnlyIfCached && !v.proxy.freshLimits.allow(v.caller.Name, v.target.Key.URI, v.proxy.o.Now())
 		return
 	}
 	ask.MaxAge = w.maxAge.pointer()

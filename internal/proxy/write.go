@@ -40,7 +40,7 @@ func (v *exchange) write() error {
 	if v.r.ContentLength > v.proxy.o.MaxBody {
 		return &http.MaxBytesError{Limit: v.proxy.o.MaxBody}
 	}
-	a, err := v.pass()
+	a, err := v.forwardWrite()
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (v *exchange) write() error {
 	return nil
 }
 
-// pass waits for a place among the writes in progress, reads the body and forwards the write through the mirror.
-func (v *exchange) pass() (*request.Response, error) {
+// forwardWrite waits for a place among the writes in progress, reads the body and forwards the write through the mirror.
+func (v *exchange) forwardWrite() (*request.Response, error) {
 	leave, err := v.proxy.writes.Take(v.caller.Name)
 	if err != nil {
 		return nil, limitedError{}
@@ -150,7 +150,7 @@ func (v *exchange) sendUnseen(a *request.Response, why error) error {
 	if a.Page.Status >= http.StatusMultipleChoices {
 		return why
 	}
-	v.start(a)
+	v.setOriginFields(a)
 	v.send(a.Page.Status, nil)
 	return nil
 }

@@ -217,7 +217,7 @@ func (o *outcome) sync(t *testing.T, sp *spec.Spec) {
 		kinds = append(kinds, jobs.Kind{Name: name, Concurrency: 1, Attempts: 1000, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
 			Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) }})
 	}
-	queue.Runner, err = jobs.New(jobs.Options{Store: db.Jobs, Kinds: kinds, Alone: true})
+	queue.Runner, err = jobs.New(jobs.Options{Store: db.Jobs, Kinds: kinds, OnlyProcess: true})
 	must(t, err)
 	must(t, walker.Load(t.Context(), nil))
 	ctx, stop := context.WithCancel(t.Context())

@@ -31,9 +31,9 @@ type aggregation struct {
 	q           *lang.BoundQuery
 	views       []*lang.KindView // the kinds that are summed or counted
 	measure     *measure         // what is summed; nil if only matches are counted by value
-	memory      *memory
+	memory      *resultCache
 	key         string
-	kept        *keptRun
+	run         *keptRun
 	deadline    <-chan struct{} // closed when the caller no longer waits for a complete answer
 	countOnly   bool            // whether the caller asked for the count alone, without hits
 	maxAge      time.Duration   // the maximum age of a kept result; 0 means no limit
@@ -46,11 +46,11 @@ type aggregation struct {
 // answer updates the kept result and returns the answer. It returns ErrClosed after Close.
 func (v *aggregation) answer(ctx context.Context) (n *answer, err error) {
 	for {
-		if v.kept, err = v.memory.take(ctx, v.key); err != nil {
+		if v.run, err = v.memory.take(ctx, v.key); err != nil {
 			return nil, err
 		}
 		n, err = v.answerLocked(ctx)
-		v.kept.release()
+		v.run.release()
 		if !errors.Is(err, errDropped) {
 			return n, err
 		}
@@ -63,10 +63,10 @@ var errDropped = errors.New("search: dropped meanwhile")
 // waitUnlocked releases the run while f waits, so that other callers can use it. It returns errDropped if the memory
 // dropped the run meanwhile.
 func (v *aggregation) waitUnlocked(f func()) error {
-	v.kept.release()
+	v.run.release()
 	f()
-	v.kept.lock <- struct{}{}
-	if v.kept.dropped {
+	v.run.lock <- struct{}{}
+	if v.run.dropped {
 		return errDropped
 	}
 	return nil
@@ -74,22 +74,22 @@ func (v *aggregation) waitUnlocked(f func()) error {
 
 // answerLocked does the work of answer. The caller must hold the run's lock.
 func (v *aggregation) answerLocked(ctx context.Context) (*answer, error) {
-	if v.maxAge > 0 && v.kept.background == nil && v.s.o.Now().Sub(v.kept.startedAt) >= v.maxAge {
-		short := v.kept.incomplete && v.measure == nil // a count that was too large to read remains too large
-		v.kept.reset()
-		v.kept.incomplete = short
+	if v.maxAge > 0 && v.run.background == nil && v.s.o.Now().Sub(v.run.startedAt) >= v.maxAge {
+		short := v.run.incomplete && v.measure == nil // a count that was too large to read remains too large
+		v.run.reset()
+		v.run.incomplete = short
 	}
 	for filled := false; ; filled = true {
 		if err := v.refresh(ctx); err != nil {
 			return nil, err
 		}
-		if v.kept.result != nil && !v.isUnchanged() {
-			if v.kept.result = nil; v.hasRowRule {
-				v.kept.reset()
+		if v.run.result != nil && !v.isUnchanged() {
+			if v.run.result = nil; v.hasRowRule {
+				v.run.reset()
 			}
 		}
-		if v.kept.result != nil && !v.counting && (v.kept.incomplete || !v.kept.result.partial) {
-			return v.kept.result, nil
+		if v.run.result != nil && !v.counting && (v.run.incomplete || !v.run.result.partial) {
+			return v.run.result, nil
 		}
 		switch {
 		case !filled: // the next round of refresh reads changes made during complete
@@ -140,8 +140,8 @@ func (v *aggregation) mustHaveAllRows(s *lang.KindView, t *columns.Table) bool {
 	if v.measure != nil {
 		return s.Rule == nil && v.q.Cond.CompileRows(s, t) != nil
 	}
-	p := v.kept.parts[t]
-	return v.countOnly && !v.kept.incomplete && (p == nil || p.isDropped()) && canCountRows(v.q.Cond, s, t) &&
+	p := v.run.parts[t]
+	return v.countOnly && !v.run.incomplete && (p == nil || p.isDropped()) && canCountRows(v.q.Cond, s, t) &&
 		(t.IsComplete() || !v.q.Cond.HasNumberIndex())
 }
 
@@ -150,7 +150,7 @@ func (v *aggregation) isUnchanged() bool {
 	for _, s := range v.views {
 		t := v.table(s)
 		t.Lock()
-		same := v.kept.versions[t] == t.Version()
+		same := v.run.versions[t] == t.Version()
 		t.Unlock()
 		if !same {
 			return false
@@ -166,7 +166,7 @@ func (v *aggregation) eachPart(yield func(*part)) map[*columns.Table]int64 {
 	for _, s := range v.views {
 		t := v.table(s)
 		t.Lock()
-		p := v.kept.parts[t]
+		p := v.run.parts[t]
 		if p != nil && p.isDropped() {
 			p = nil
 		}
@@ -180,21 +180,21 @@ func (v *aggregation) eachPart(yield func(*part)) map[*columns.Table]int64 {
 // complete computes the missing parts. Parts are computed from columns at once, or from records, which are read in
 // the background if this takes too long.
 func (v *aggregation) complete(ctx context.Context) error {
-	if v.measure == nil && v.kept.incomplete {
+	if v.measure == nil && v.run.incomplete {
 		return nil
 	}
 	var read []*lang.KindView
 	for i, s := range v.views {
 		t := v.table(s)
 		t.Lock()
-		p := v.kept.parts[t]
+		p := v.run.parts[t]
 		if p != nil && p.isDropped() {
 			t.EndWatch(p.watch)
-			delete(v.kept.parts, t)
+			delete(v.run.parts, t)
 			p = nil
 		}
 		if p == nil {
-			if v.kept.startedAt = v.s.o.Now(); !v.addFromColumns(ctx, s, t, v.states[i]) {
+			if v.run.startedAt = v.s.o.Now(); !v.addFromColumns(ctx, s, t, v.states[i]) {
 				read = append(read, s)
 			}
 		}
@@ -203,7 +203,7 @@ func (v *aggregation) complete(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if v.kept.background != nil || len(read) > 0 {
+	if v.run.background != nil || len(read) > 0 {
 		return v.awaitRead(read)
 	}
 	return nil
@@ -253,7 +253,7 @@ func (v *aggregation) beginPart(s *lang.KindView) *part {
 }
 
 func (v *aggregation) keepPart(p *part) *part {
-	v.kept.parts[p.table] = p
+	v.run.parts[p.table] = p
 	return p
 }
 
@@ -268,12 +268,12 @@ type backgroundRead struct {
 // awaitRead reads the matches of some kinds, or waits for a read that is already running. If the read takes too long,
 // awaitRead returns nil and the parts are not Ready.
 func (v *aggregation) awaitRead(read []*lang.KindView) error {
-	f := v.kept.background
+	f := v.run.background
 	if f == nil {
 		if f = v.startRead(read); f == nil {
 			return nil // a background read for another search is running
 		}
-		v.kept.background = f
+		v.run.background = f
 	}
 	var timeout <-chan time.Time
 	if v.measure == nil && !v.countOnly {
@@ -290,18 +290,18 @@ func (v *aggregation) awaitRead(read []*lang.KindView) error {
 		case <-v.deadline:
 		}
 	})
-	if err != nil || !done || v.kept.background != f {
+	if err != nil || !done || v.run.background != f {
 		return err
 	}
-	v.kept.background = nil
+	v.run.background = nil
 	switch {
 	case f.err == nil && f.incomplete && v.measure == nil:
-		v.kept.reset()
-		v.kept.incomplete = true
+		v.run.reset()
+		v.run.incomplete = true
 	case f.err == nil:
-		v.kept.incomplete, v.kept.timedOut = v.kept.incomplete || f.incomplete, v.kept.timedOut || f.timedOut
+		v.run.incomplete, v.run.timedOut = v.run.incomplete || f.incomplete, v.run.timedOut || f.timedOut
 	default:
-		v.kept.reset()
+		v.run.reset()
 		if v.measure != nil && !errors.Is(f.err, errColumnsReset) {
 			return f.err
 		}
@@ -368,7 +368,7 @@ func (v *aggregation) startRead(some []*lang.KindView) *backgroundRead {
 func (v *aggregation) addMatches(ctx context.Context, q *lang.BoundQuery, parts map[*lang.KindView]*part) (incomplete bool, err error) {
 	n, looked := 0, 0
 	var stopped error
-	err = v.s.scan(ctx, q, 0, false, func(f found, c *lang.Candidate) bool {
+	err = v.s.scan(ctx, q, 0, false, func(f foundRecord, c *lang.Candidate) bool {
 		if looked++; v.measure == nil && v.maxAge > 0 && looked > maxRecounted {
 			incomplete = true
 			return false

@@ -85,7 +85,7 @@ func newCount(s *Searcher, c understudy.Caller, r *query.SearchRequest, q *lang.
 // time limit.
 func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 	all := newFacets()
-	ready, size := !v.counting && !v.kept.incomplete, int64(0)
+	ready, size := !v.counting && !v.run.incomplete, int64(0)
 	versions := v.eachPart(func(p *part) {
 		if p == nil || !p.watch.Ready {
 			ready = false
@@ -98,24 +98,24 @@ func (v *aggregation) renderCount(ctx context.Context) (*answer, error) {
 	})
 	switch {
 	case ready:
-		v.memory.resize(v.key, v.kept, size)
-		v.kept.result = all.answer(false)
+		v.memory.resize(v.key, v.run, size)
+		v.run.result = all.answer(false)
 	case all.total >= minCounted: // enough for a partial answer; the background read continues
 		return all.answer(true), nil
-	case v.kept.result == nil:
+	case v.run.result == nil:
 		n, err := v.countNow(ctx)
 		if err != nil {
 			return nil, err
 		}
-		v.kept.result = n
-		if v.kept.incomplete {
-			v.kept.startedAt = v.s.o.Now()
+		v.run.result = n
+		if v.run.incomplete {
+			v.run.startedAt = v.s.o.Now()
 		}
 	default:
-		return v.kept.result, nil
+		return v.run.result, nil
 	}
-	v.kept.versions = versions
-	return v.kept.result, nil
+	v.run.versions = versions
+	return v.run.result, nil
 }
 
 // countNow counts matches until the time limit of counts. Then the store counts the other matches, if it can do so
@@ -128,7 +128,7 @@ func (v *aggregation) countNow(ctx context.Context) (*answer, error) {
 	defer cancel()
 	var t tally
 	broken := false
-	err := v.s.scan(looking, v.q, 0, false, func(_ found, c *lang.Candidate) bool {
+	err := v.s.scan(looking, v.q, 0, false, func(_ foundRecord, c *lang.Candidate) bool {
 		broken = t.full || t.total >= minCounted && v.s.o.Now().After(countEnd)
 		if !broken && c != nil {
 			t.add(c)

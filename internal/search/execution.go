@@ -32,7 +32,7 @@ type execution struct {
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.position.Place
-	err := v.s.scan(ctx, v.q, v.position.Place, v.order.oldestFirst, func(f found, c *lang.Candidate) bool {
+	err := v.s.scan(ctx, v.q, v.position.Place, v.order.oldestFirst, func(f foundRecord, c *lang.Candidate) bool {
 		looked++
 		if c != nil && !v.isFoundByID(c.Record) {
 			if len(v.result.Hits) == v.limit {
@@ -70,9 +70,9 @@ func (v *execution) setNextCursor() (err error) {
 // scan calls yield for every record that the query's plan finds after the place below, newest first unless up is
 // true. c is nil for a record that does not match. Both arguments of yield are valid until yield returns.
 func (s *Searcher) scan(ctx context.Context, q *lang.BoundQuery, below query.OrderKey, up bool,
-	yield func(f found, c *lang.Candidate) bool) error {
+	yield func(f foundRecord, c *lang.Candidate) bool) error {
 	var c lang.Candidate
-	return s.stream(ctx, q.Plan(), below, up, func(f found) bool {
+	return s.stream(ctx, q.Plan(), below, up, func(f foundRecord) bool {
 		if ctx.Err() != nil {
 			return false
 		}
@@ -97,7 +97,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 	var timedOut bool
 	top, bottom := v.position.Top, v.position.Bottom
 	started := v.request.Cursor != ""
-	err := v.s.scan(ctx, v.q, 0, v.order.oldestFirst, func(f found, c *lang.Candidate) bool {
+	err := v.s.scan(ctx, v.q, 0, v.order.oldestFirst, func(f foundRecord, c *lang.Candidate) bool {
 		if top != 0 && f.order > top {
 			return true
 		}

@@ -53,7 +53,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	defer watch.Stop()
 	var stopErr error
 	looked := 0
-	err = s.scan(ctx, q, 0, o.oldestFirst, func(_ found, m *lang.Candidate) bool {
+	err = s.scan(ctx, q, 0, o.oldestFirst, func(_ foundRecord, m *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
 		if under.MustEnd() {
 			cancel(errPolicyChanged)

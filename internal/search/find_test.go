@@ -320,7 +320,7 @@ func (r *rig) hideSome(role string) {
 		}
 	}
 	var err error
-	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Newest: r.newest,
+	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, NewestVersion: r.newest,
 		Roles: access.Roles{role: {"twilio": rule}}, Now: func() time.Time { return epoch }})
 	if err != nil {
 		r.Fatal(err)

@@ -181,7 +181,7 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 		}
 	})
 	r := &rig{T: t, spec: sp, store: db}
-	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Do: does, Newest: r.newest,
+	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Do: does, NewestVersion: r.newest,
 		Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 // maxKept is the maximum size of a memory in bytes.
 const maxKept = 32 << 20
 
-// memory keeps the sums, or the counts, of the searches under one policy. It is safe for concurrent use.
-type memory struct {
+// resultCache keeps the sums, or the counts, of the searches under one policy. It is safe for concurrent use.
+type resultCache struct {
 	mu          sync.Mutex // guards finding and creating runs
 	runs        *lru.Cache[string, *keptRun]
 	minRunBytes int64         // the assumed size of a small run, which limits the number of runs
@@ -64,15 +64,15 @@ type answer struct {
 }
 
 // newMemory returns a memory for at most that many runs. If runs are large, it keeps fewer.
-func newMemory(runs int64) *memory {
-	m := &memory{runs: lru.New[string, *keptRun](maxKept), minRunBytes: maxKept / 2 / runs, readSlot: make(chan struct{}, 1)}
+func newMemory(runs int64) *resultCache {
+	m := &resultCache{runs: lru.New[string, *keptRun](maxKept), minRunBytes: maxKept / 2 / runs, readSlot: make(chan struct{}, 1)}
 	m.runs.SetDropFunc(m.drop)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
 
 // close ends the background reads, drops every run, and waits for the reads to end.
-func (m *memory) close() {
+func (m *resultCache) close() {
 	m.mu.Lock()
 	m.cancel()
 	m.runs.Clear()
@@ -81,7 +81,7 @@ func (m *memory) close() {
 }
 
 // drop empties a run as soon as no caller uses it.
-func (m *memory) drop(k *keptRun) {
+func (m *resultCache) drop(k *keptRun) {
 	m.work.Go(func() {
 		k.lock <- struct{}{}
 		k.dropped = true
@@ -91,7 +91,7 @@ func (m *memory) drop(k *keptRun) {
 }
 
 // take returns the run of a key and locks it. The caller must call release. take returns ErrClosed after close.
-func (m *memory) take(ctx context.Context, key string) (*keptRun, error) {
+func (m *resultCache) take(ctx context.Context, key string) (*keptRun, error) {
 	for {
 		k := m.find(key)
 		if k == nil {
@@ -110,7 +110,7 @@ func (m *memory) take(ctx context.Context, key string) (*keptRun, error) {
 }
 
 // find returns the run of a key and creates it if needed. It returns nil after close.
-func (m *memory) find(key string) *keptRun {
+func (m *resultCache) find(key string) *keptRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ctx.Err() != nil {
@@ -125,7 +125,7 @@ func (m *memory) find(key string) *keptRun {
 }
 
 // resize records how many bytes a run takes, unless the run was dropped.
-func (m *memory) resize(key string, k *keptRun, size int64) {
+func (m *resultCache) resize(key string, k *keptRun, size int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now, ok := m.runs.Get(key); ok && now == k {

@@ -174,7 +174,7 @@ func TestLastFourDigitsUnderRowRules(t *testing.T) {
 		return "failed", "+15550209876"
 	})
 	var err error
-	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles, Newest: r.newest,
+	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles, NewestVersion: r.newest,
 		Rows: map[string]map[string]access.RowRules{"support": {"twilio": {
 			"messages": {Where: map[string]access.Match{"status": {In: []string{"sent"}}}}, "*": {Word: "all"}}}}})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"understudy/internal/search/lang"
 )
 
-// found is a record that a store query yielded, with the view of its kind.
-type found struct {
+// foundRecord is a record that a store query yielded, with the view of its kind.
+type foundRecord struct {
 	record *understudy.Record
 	order  query.OrderKey
 	view   *lang.KindView
@@ -20,34 +20,34 @@ type found struct {
 
 // stream yields each record of a plan once, beginning after the place below. The newest record comes first unless
 // up is true.
-func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
+func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(foundRecord) bool) error {
 	for i := range plan {
 		plan[i].Query.Below, plan[i].Query.OldestFirst = below, up
 	}
 	if len(plan) == 1 {
 		return s.o.Store.Seek(ctx, plan[0].Query, func(f query.Hit) bool {
 			in := plan[0].Views[f.Record.Kind]
-			return in == nil || yield(found{f.Record, f.Order, in})
+			return in == nil || yield(foundRecord{f.Record, f.Order, in})
 		})
 	}
 	return s.merge(ctx, plan, up, yield)
 }
 
 // merge merges the records of several store queries. Its arguments are those of stream.
-func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, yield func(found) bool) error {
+func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, yield func(foundRecord) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type branch struct {
-		head found
-		next func() (found, bool)
+		head foundRecord
+		next func() (foundRecord, bool)
 	}
 	var failed error
 	var open []*branch
 	for _, q := range plan {
-		next, stop := iter.Pull(func(yield func(found) bool) {
+		next, stop := iter.Pull(func(yield func(foundRecord) bool) {
 			err := s.o.Store.Seek(ctx, q.Query, func(f query.Hit) bool {
 				in := q.Views[f.Record.Kind]
-				return in == nil || yield(found{f.Record, f.Order, in})
+				return in == nil || yield(foundRecord{f.Record, f.Order, in})
 			})
 			if err != nil && failed == nil {
 				failed = err

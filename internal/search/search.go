@@ -103,8 +103,8 @@ type Searcher struct {
 	texts      map[*spec.Kind]lang.TextRule
 	running    *limiter.Limiter // limits concurrent searches by caller name
 	saving     chan struct{}    // a lock: only one request at a time changes saved searches
-	counts     *memory
-	sums       *memory
+	counts     *resultCache
+	sums       *resultCache
 	tables     *columns.Set
 	ownsTables bool     // whether the Searcher has created tables, so that Close must close them
 	visible    sync.Map // the fields that roles see of kinds, by seenKey

@@ -113,16 +113,16 @@ func (v *aggregation) renderSum() *answer {
 	switch {
 	case v.counting:
 		out.Notes = append(out.Notes, "Counting is not finished: these are the matches so far. Try again in a moment.")
-	case v.kept.timedOut && !v.columnsFull:
+	case v.run.timedOut && !v.columnsFull:
 		out.Notes = append(out.Notes, "Not every match is in this sum: reading them all took too long. Narrow the search.")
-	case v.columnsFull || v.kept.incomplete:
+	case v.columnsFull || v.run.incomplete:
 		out.Notes = append(out.Notes, "Not every match is in this sum: there was not enough memory for all. Narrow the search; "+
 			"an administrator can raise search.columns.")
 	default:
 		out.Complete = true
-		v.kept.result, v.kept.versions = &answer{sum: out}, versions
+		v.run.result, v.run.versions = &answer{sum: out}, versions
 	}
-	v.memory.resize(v.key, v.kept, size)
+	v.memory.resize(v.key, v.run, size)
 	return &answer{sum: out}
 }
 

@@ -203,7 +203,7 @@ func (r *rig) rule(rules map[string]access.RowRules) {
 	r.Helper()
 	var err error
 	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles,
-		Rows: map[string]map[string]access.RowRules{"open": rules}, Newest: r.newest})
+		Rows: map[string]map[string]access.RowRules{"open": rules}, NewestVersion: r.newest})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -125,9 +125,10 @@ func TestLookupOfHiddenRecordsIsThatOfNone(t *testing.T) {
 			return "failed", "+15550209876"
 		})
 		var err error
-		r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles, Do: does, Newest: r.newest,
-			Rows: map[string]map[string]access.RowRules{"finder": {"twilio": {"messages": rule, "*": {Word: "all"}}}},
-			Now:  func() time.Time { return epoch }})
+		r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles, Do: does,
+			NewestVersion: r.newest,
+			Rows:          map[string]map[string]access.RowRules{"finder": {"twilio": {"messages": rule, "*": {Word: "all"}}}},
+			Now:           func() time.Time { return epoch }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	browserCookie = "__Host-understudy-browser"
-	browserKey    = "browsers/key"
-	browserLasts  = 180 * 24 * time.Hour
+	browserCookie   = "__Host-understudy-browser"
+	browserKey      = "browsers/key"
+	browserLifetime = 180 * 24 * time.Hour
 	// the length of the encrypted content: a time, a random id of the browser, and a hash of the person's name
 	browserSize = 8 + 16 + sha256.Size
 )
@@ -49,7 +49,7 @@ func (s *Sessions) rememberBrowser(w http.ResponseWriter, name string) {
 	_, _ = rand.Read(id[:]) // rand.Read never fails
 	sum := sha256.Sum256([]byte(name))
 	data = append(append(data, id[:]...), sum[:]...)
-	setCookie(w, browserCookie, string(s.browsers.Append(nil, data)), browserLasts)
+	setCookie(w, browserCookie, string(s.browsers.Append(nil, data)), browserLifetime)
 }
 
 // guessKeys returns the keys under which the wrong passwords of a request are counted. These are the name, and nil
@@ -65,7 +65,7 @@ func (s *Sessions) guessKeys(r *http.Request, name string) [][]byte {
 	if err != nil || [sha256.Size]byte(data[24:]) != sha256.Sum256([]byte(name)) {
 		return unknown
 	}
-	if s.now().Sub(time.Unix(int64(binary.BigEndian.Uint64(data)), 0)) >= browserLasts {
+	if s.now().Sub(time.Unix(int64(binary.BigEndian.Uint64(data)), 0)) >= browserLifetime {
 		return unknown
 	}
 	return [][]byte{[]byte(name + "\x00" + base64.RawStdEncoding.EncodeToString(data[8:24]))}

@@ -20,7 +20,7 @@ import (
 // Limits and names of cookies and their keys.
 const (
 	kvKeys        = "cookies/keys"
-	keyLasts      = 24 * time.Hour // how long a key encrypts cookies; it can decrypt them for twice as long
+	keyLifetime   = 24 * time.Hour // how long a key encrypts cookies; it can decrypt them for twice as long
 	maxCookie     = 2 << 10        // the maximum size of a value, in bytes
 	cookiePadding = 256            // the padding of values, which are extended to a multiple of this number of bytes
 )
@@ -75,8 +75,8 @@ func (c *Cookies) rotate(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	keys := slices.DeleteFunc(slices.Clone(c.keys), func(k datedKey) bool { return now.Sub(k.Made) >= 2*keyLasts })
-	if len(keys) == 0 || now.Sub(keys[0].Made) >= keyLasts {
+	keys := slices.DeleteFunc(slices.Clone(c.keys), func(k datedKey) bool { return now.Sub(k.Made) >= 2*keyLifetime })
+	if len(keys) == 0 || now.Sub(keys[0].Made) >= keyLifetime {
 		keys = append([]datedKey{newKey(now)}, keys...)
 		if err := understudy.WriteJSON(ctx, c.kv, kvKeys, keys); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (c *Cookies) openValue(name, text string) (value []byte, ok bool) {
 
 // Run replaces keys until ctx ends.
 func (c *Cookies) Run(ctx context.Context) error {
-	tick := time.NewTicker(keyLasts / 24)
+	tick := time.NewTicker(keyLifetime / 24)
 	defer tick.Stop()
 	for {
 		select {

@@ -128,15 +128,15 @@ func TestKeysTurn(t *testing.T) {
 			return c.keys
 		}
 		first := fmt.Sprint(keys()[0].Key)
-		time.Sleep(keyLasts + time.Hour)
+		time.Sleep(keyLifetime + time.Hour)
 		synctest.Wait()
 		if now := keys(); fmt.Sprint(now[0].Key) == first || len(now) != 2 {
-			t.Errorf("after %v there are %d keys", keyLasts, len(now))
+			t.Errorf("after %v there are %d keys", keyLifetime, len(now))
 		}
 		if _, ok := c.openValue("said", text); !ok {
 			t.Error("a cookie of before the rotation does not open")
 		}
-		time.Sleep(keyLasts)
+		time.Sleep(keyLifetime)
 		synctest.Wait()
 		if _, ok := c.openValue("said", text); ok {
 			t.Error("a cookie opens whose key is gone")
@@ -145,7 +145,7 @@ func TestKeysTurn(t *testing.T) {
 		kv.err = understudy.ErrNotStored // then the keys stay as they are
 		kv.mu.Unlock()
 		before := len(keys())
-		time.Sleep(2 * keyLasts)
+		time.Sleep(2 * keyLifetime)
 		synctest.Wait()
 		if n := len(keys()); n != before {
 			t.Errorf("%d keys where none could be kept, %d before", n, before)

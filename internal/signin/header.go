@@ -23,8 +23,8 @@ type Header struct {
 	Now        func() time.Time
 }
 
-// headerLasts is how long the identity is valid that a reverse proxy has stated. It matters for requests that stay open.
-const headerLasts = time.Hour
+// headerLifetime is how long the identity is valid that a reverse proxy has stated. It matters for requests that stay open.
+const headerLifetime = time.Hour
 
 // Identify returns the person whom the proxy names. Errors: ErrUnauthorized if no trusted proxy sent the
 // request, or if it named nobody; ErrForbidden if the person has no role.
@@ -46,7 +46,7 @@ func (h *Header) Identify(r *http.Request) (c understudy.Caller, err error) {
 		return c, fmt.Errorf("signin: %w: no group of %s has a role here", understudy.ErrForbidden, names[0])
 	}
 	return understudy.Caller{Name: names[0], Flow: flowOf(names[0]),
-		Grant: &understudy.Grant{Role: role, IssuedBy: "header", Expires: h.Now().Add(headerLasts)}}, nil
+		Grant: &understudy.Grant{Role: role, IssuedBy: "header", Expires: h.Now().Add(headerLifetime)}}, nil
 }
 
 // role returns the first group that is a role, or "".

@@ -73,7 +73,7 @@ func TestHeadersAgain(t *testing.T) {
 		t.Error("known without the role")
 	}
 	later := newHeader("support")
-	later.Now = func() time.Time { return time.Now().Add(headerLasts) }
+	later.Now = func() time.Time { return time.Now().Add(headerLifetime) }
 	if _, ok := later.Recheck(c); ok {
 		t.Error("known after the end")
 	}

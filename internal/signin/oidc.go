@@ -28,7 +28,7 @@ import (
 
 // The limits of a provider's responses.
 const (
-	flowLasts       = 10 * time.Minute // how long a person may take from the sign-in button to the return from the provider
+	flowLifetime    = 10 * time.Minute // how long a person may take from the sign-in button to the return from the provider
 	providerTimeout = 10 * time.Second // the maximum time for a response of the provider
 	maxProvider     = 1 << 20          // the maximum size of a response of the provider, in bytes
 )
@@ -99,7 +99,7 @@ func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) er
 		f.Back = "/"
 		value, _ = json.Marshal(f) // without the path back the value fits into a cookie
 	}
-	p.Cookies.Set(w, flowCookie, value, flowLasts)
+	p.Cookies.Set(w, flowCookie, value, flowLifetime)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusSeeOther)
 	return nil
@@ -216,7 +216,7 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 
 // role returns the role of a session. ok is false if the session belongs to another provider or its person has no role.
 func (p *Provider) role(s *Session) (role string, ok bool) {
-	if s.With != p.with() || p.Taken(s.Name) {
+	if s.SignInID != p.signInID() || p.Taken(s.Name) {
 		return "", false
 	}
 	for _, rule := range p.Roles {
@@ -237,8 +237,8 @@ func roleOf(rules []Rule, name string) string {
 	return ""
 }
 
-// with returns a text that identifies the provider and this server's client there.
-func (p *Provider) with() string {
+// signInID returns a text that identifies the provider and this server's client there.
+func (p *Provider) signInID() string {
 	sum := sha256.Sum256([]byte(p.Issuer + "\x00" + p.Client))
 	return hex.EncodeToString(sum[:8])
 }

@@ -79,7 +79,7 @@ func (p *People) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 func (p *People) Owner(c understudy.Caller) understudy.Owner {
 	o := understudy.Owner{Name: c.Name, Role: c.Role(), LastSeen: p.Sessions.now()}
 	if s, ok := p.Sessions.findByChannel(c.Grant.Revoked); ok && p.Provider != nil {
-		o.Groups, o.Domain, o.Provider = s.Session.Groups, s.Session.Domain, s.Session.With
+		o.Groups, o.Domain, o.Provider = s.Session.Groups, s.Session.Domain, s.Session.SignInID
 	}
 	return o
 }
@@ -89,7 +89,7 @@ func (p *People) Owner(c understudy.Caller) understudy.Owner {
 func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	role := ""
 	if p.Provider != nil {
-		role, ok = p.Provider.role(&Session{Name: o.Name, With: o.Provider, Groups: o.Groups, Domain: o.Domain})
+		role, ok = p.Provider.role(&Session{Name: o.Name, SignInID: o.Provider, Groups: o.Groups, Domain: o.Domain})
 		ok = ok && p.Sessions.now().Sub(o.LastSeen) < understudy.OwnerLifetime
 	} else if one, there := p.Users.find(o.Name); there {
 		role, ok = one.Role, true
@@ -166,7 +166,7 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
 	user, _ := p.Users.find(name) // the user exists, because the password was correct
-	if err := p.begin(w, r, Session{Name: name, With: user.with}); err != nil {
+	if err := p.begin(w, r, Session{Name: name, SignInID: user.signInID}); err != nil {
 		return err
 	}
 	p.Sessions.rememberBrowser(w, name)
@@ -180,7 +180,7 @@ func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back stri
 	if err != nil {
 		return "", "", err
 	}
-	s := Session{Name: who.name, With: p.Provider.with(), Groups: who.groups, Domain: who.domain}
+	s := Session{Name: who.name, SignInID: p.Provider.signInID(), Groups: who.groups, Domain: who.domain}
 	if _, ok := p.Provider.role(&s); !ok {
 		return "", "", fmt.Errorf("signin: %w: %s has no access here", understudy.ErrForbidden, who.name)
 	}

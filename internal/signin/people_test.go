@@ -142,7 +142,7 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersGuess(t *testing.T) {
 	if err := b.signIn("ben", bens); !errors.Is(err, understudy.ErrTooMany) {
 		t.Errorf("the browser of one person is known for another: %v", err)
 	}
-	b.cookie, now = known, now.Add(browserLasts)
+	b.cookie, now = known, now.Add(browserLifetime)
 	if err := guess("", "anna"); !errors.Is(err, understudy.ErrTooMany) {
 		t.Fatal(err)
 	}

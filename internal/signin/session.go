@@ -38,21 +38,21 @@ type Session struct {
 	ID   string `json:"-"` // the id that names the session to its owner; it does not give access
 	Name string `json:"name"`
 	// a text that identifies the password or provider of the sign-in; the session ends when it changes
-	With    string    `json:"with"`
-	Groups  []string  `json:"groups,omitempty"` // the groups of a person who signed in through a provider
-	Domain  string    `json:"domain,omitempty"` // the domain of the person's mail address
-	Made    time.Time `json:"made"`
-	Seen    time.Time `json:"seen"` // the time of the last request with the session
-	Address string    `json:"address"`
-	Agent   string    `json:"agent"` // the user agent of the browser
+	SignInID string    `json:"with"`
+	Groups   []string  `json:"groups,omitempty"` // the groups of a person who signed in through a provider
+	Domain   string    `json:"domain,omitempty"` // the domain of the person's mail address
+	Made     time.Time `json:"made"`
+	Seen     time.Time `json:"seen"` // the time of the last request with the session
+	Address  string    `json:"address"`
+	Agent    string    `json:"agent"` // the user agent of the browser
 }
 
 // session is a stored session.
 type session struct {
-	Session Session
-	note    string
-	dirty   bool          // whether Seen is newer than the stored value
-	over    chan struct{} // closed when the session ends
+	Session  Session
+	storeKey string
+	dirty    bool          // whether Seen is newer than the stored value
+	over     chan struct{} // closed when the session ends
 }
 
 // digest is the digest of a session's token. Only the digest is stored, so that a reader of the store can't use the
@@ -101,7 +101,7 @@ func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 
 // name sets the session's id and the name of its stored value, both derived from the digest of its token.
 func (s *session) name(d digest) {
-	s.Session.ID, s.note = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
+	s.Session.ID, s.storeKey = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
 }
 
 // hasEnded reports whether a session has expired.
@@ -148,7 +148,7 @@ func (s *Sessions) makeRoom(ctx context.Context, name string) error {
 }
 
 func (s *Sessions) save(ctx context.Context, one *session) error {
-	return understudy.WriteJSON(ctx, s.kv, one.note, one.Session)
+	return understudy.WriteJSON(ctx, s.kv, one.storeKey, one.Session)
 }
 
 // find returns the session of a token, and notes that the session was used.
@@ -224,7 +224,7 @@ func (s *Sessions) End(ctx context.Context, id, name string) error {
 	if one == nil {
 		return fmt.Errorf("signin: %w: no session %s of %s", understudy.ErrNotFound, understudy.Clip(id), understudy.Clip(name))
 	}
-	return s.forget(ctx, one.note)
+	return s.forget(ctx, one.storeKey)
 }
 
 // forget removes the stored value of a session that has ended. note is the name of the value.
@@ -240,7 +240,7 @@ func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) error
 	var gone []string
 	for d, one := range s.all {
 		if ends(&one.Session) {
-			gone = append(gone, one.note)
+			gone = append(gone, one.storeKey)
 			delete(s.all, d)
 			close(one.over)
 		}

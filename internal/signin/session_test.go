@@ -30,7 +30,7 @@ func opened(t *testing.T, db *store.DB, now func() time.Time) *Sessions {
 // begun begins a session.
 func begun(t *testing.T, s *Sessions, name string) (token string) {
 	t.Helper()
-	token, err := s.Begin(t.Context(), Session{Name: name, With: "w", Agent: "a browser"})
+	token, err := s.Begin(t.Context(), Session{Name: name, SignInID: "w", Agent: "a browser"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func BenchmarkSession(b *testing.B) {
 	users := &Users{byName: map[string]int{}}
 	var tokens []string
 	for range 100 {
-		token, err := s.Begin(b.Context(), Session{Name: "anna", With: ""})
+		token, err := s.Begin(b.Context(), Session{Name: "anna", SignInID: ""})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func BenchmarkSession(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, one := range s.all {
-		one.Session.With = users.all[0].with
+		one.Session.SignInID = users.all[0].signInID
 	}
 	p := &People{Sessions: s, Users: users}
 	r := httptest.NewRequest(http.MethodGet, "/twilio/calls", nil)

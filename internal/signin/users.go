@@ -24,10 +24,10 @@ import (
 
 // User is a person in the file of users, whose line is name:hash:role.
 type User struct {
-	Name string
-	Role string
-	hash hash
-	with string // a text that identifies the hash without revealing it
+	Name     string
+	Role     string
+	hash     hash
+	signInID string // a text that identifies the hash without revealing it
 }
 
 // The limits of the file of users.
@@ -138,7 +138,7 @@ func (u *Users) add(one User) error {
 	}
 	u.byName[one.Name] = len(u.all)
 	sum := sha256.Sum256([]byte(one.hash.String()))
-	one.with = hex.EncodeToString(sum[:8])
+	one.signInID = hex.EncodeToString(sum[:8])
 	u.all = append(u.all, one)
 	return nil
 }
@@ -146,7 +146,7 @@ func (u *Users) add(one User) error {
 // role returns the role of a session. ok is false if its person no longer exists or has another password.
 func (u *Users) role(s *Session) (role string, ok bool) {
 	one, ok := u.find(s.Name)
-	return one.Role, ok && one.with == s.With
+	return one.Role, ok && one.signInID == s.SignInID
 }
 
 // All returns the users in the order of the file.

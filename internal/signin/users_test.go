@@ -182,7 +182,7 @@ func FuzzUsers(f *testing.F) {
 		for _, one := range u.All() {
 			checktest.MustTrue(t, CheckName(one.Name) == nil, "CheckName(one.Name) != nil")
 			checktest.MustTrue(t, one.Role != "", "one.Role is empty")
-			checktest.MustTrue(t, one.with != "", "one.with is empty")
+			checktest.MustTrue(t, one.signInID != "", "one.with is empty")
 			checktest.MustContains(t, lines, one.hash.String(), "lines")
 		}
 	})

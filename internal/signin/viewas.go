@@ -12,8 +12,8 @@ import (
 
 // The name and the lifetime of the cookie with the role as which a caller views.
 const (
-	viewAsCookie = "__Host-understudy-as"
-	viewAsLasts  = 30 * time.Minute
+	viewAsCookie   = "__Host-understudy-as"
+	viewAsLifetime = 30 * time.Minute
 )
 
 // ViewAs stores the role as which a caller views in an encrypted cookie. It is safe for concurrent use.
@@ -21,7 +21,7 @@ type ViewAs struct{ Cookies *Cookies }
 
 // Begin makes the browser of a caller view as a role.
 func (v ViewAs) Begin(w http.ResponseWriter, c understudy.Caller, role string) {
-	v.Cookies.Set(w, viewAsCookie, []byte(c.Name+"\x00"+role), viewAsLasts)
+	v.Cookies.Set(w, viewAsCookie, []byte(c.Name+"\x00"+role), viewAsLifetime)
 }
 
 // End makes a browser view as the caller's own role again.

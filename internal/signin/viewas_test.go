@@ -50,9 +50,9 @@ func TestViewAs(t *testing.T) {
 				t.Errorf("%s looks through %q", what, role)
 			}
 		}
-		time.Sleep(viewAsLasts)
+		time.Sleep(viewAsLifetime)
 		if got := v.Role(ask(set.Value), "anna"); got != "" {
-			t.Errorf("after %s anna looks through %q", viewAsLasts, got)
+			t.Errorf("after %s anna looks through %q", viewAsLifetime, got)
 		}
 	})
 }

@@ -101,7 +101,7 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 
 // timelineInputs returns the values that a timeline is drawn from, as the key of its cache.
 func timelineInputs(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
-	all := []any{err != nil, s.Own, p.More, p.Bound}
+	all := []any{err != nil, s.Own, p.More, p.AtLimit}
 	if sg := findShown(q, p, t.Shape()); sg != nil {
 		all = append(all, sg.Version.From)
 	}
@@ -146,7 +146,7 @@ func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *pa
 		out.Entries = append(out.Entries, e)
 	}
 	switch {
-	case p.Bound:
+	case p.AtLimit:
 		out.MaxVersions = seen.MaxVersions
 	case p.More:
 		next := understudy.Param{Name: paramVersions, Value: strconv.Itoa(min(limit*5, seen.MaxVersions))}

@@ -68,7 +68,7 @@ func Import(ctx context.Context, args []string, out io.Writer) (err error) {
 		debug.SetMemoryLimit(2 * limit)
 	}
 	i := &intakes{src: src, m: m, added: map[string]time.Time{}}
-	runner, err := jobs.New(jobs.Options{Store: db.Jobs, Workers: importWorkers, Memory: limit, Alone: true, Logger: log,
+	runner, err := jobs.New(jobs.Options{Store: db.Jobs, Workers: importWorkers, Memory: limit, OnlyProcess: true, Logger: log,
 		Kinds: []jobs.Kind{{Name: "import page", Run: i.page, Attempts: 20, Concurrency: max(*once, 0)}}})
 	if err != nil {
 		return err

@@ -184,7 +184,7 @@ func (w *World) Gate(rules map[string]access.RowRules) (*access.Gate, error) {
 func (w *World) GateAt(rules map[string]access.RowRules, now func() time.Time) (*access.Gate, error) {
 	o := access.Options{
 		Specs: map[string]*spec.Spec{w.Source.Name: w.Source.Spec}, Roles: access.Roles{}, Rows: map[string]map[string]access.RowRules{},
-		Users: map[string]string{w.Source.Name: w.Source.User}, Own: w.Own, Newest: w.Newest, Now: now,
+		Users: map[string]string{w.Source.Name: w.Source.User}, IsOwnNumber: w.Own, NewestVersion: w.Newest, Now: now,
 	}
 	for role, r := range rules {
 		o.Roles[role] = map[string]map[string]string{w.Source.Name: {access.Everything: "see"}}

@@ -39,7 +39,7 @@ type Version struct {
 type Past struct {
 	Versions []*Version
 	More     bool // whether the record has versions older than Versions
-	Bound    bool // whether older versions may exist but MaxVersions prevents showing them
+	AtLimit  bool // whether older versions may exist but MaxVersions prevents showing them
 }
 
 // Reader reads the versions of records as one caller sees them.
@@ -73,7 +73,7 @@ func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (P
 			continue
 		}
 		p.More = len(p.Versions) > limit
-		p.Bound = p.More && limit >= MaxVersions
+		p.AtLimit = p.More && limit >= MaxVersions
 		p.Versions = p.Versions[:min(len(p.Versions), limit)]
 		return p, nil
 	}

@@ -34,10 +34,10 @@ func readMemory() (resident, counted int64) {
 // second, and spend a sixth of its time on it. A server with a large cache would let as much garbage accumulate as
 // it has data. So the room for garbage is a constant and not a share of the heap.
 const (
-	garbageRoom = 18 << 20 // how much garbage may accumulate before a collection, in bytes
-	paceEvery   = time.Second
-	minPercent  = 40
-	maxPercent  = 400
+	garbageRoom    = 18 << 20 // how much garbage may accumulate before a collection, in bytes
+	updateInterval = time.Second
+	minPercent     = 40
+	maxPercent     = 400
 )
 
 // Task sets the collector's targets once a second until ctx ends. It does not change a target that an operator has
@@ -48,7 +48,7 @@ func Task(env func(string) (string, bool), limit int64) func(ctx context.Context
 		limit = 0
 	}
 	return func(ctx context.Context) error {
-		tick := time.NewTicker(paceEvery)
+		tick := time.NewTicker(updateInterval)
 		defer tick.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		now := 0 // the GOGC percentage that was set last; 0 before the first time

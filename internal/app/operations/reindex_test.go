@@ -59,7 +59,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &Indexer{Log: slog.New(slog.DiscardHandler), DB: db, Now: time.Now}
-	if h.Jobs, err = jobs.New(jobs.Options{Store: db.Jobs, Kinds: []jobs.Kind{h.JobKind()}, Alone: true}); err != nil {
+	if h.Jobs, err = jobs.New(jobs.Options{Store: db.Jobs, Kinds: []jobs.Kind{h.JobKind()}, OnlyProcess: true}); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func() int64 {

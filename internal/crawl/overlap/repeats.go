@@ -15,10 +15,10 @@ const maxSights = 1 << 16
 // Repeat is a record that a walk saw again with another content. Either the record has changed meanwhile, or
 // several records share its id and hide each other.
 type Repeat struct {
-	ID         string
-	Link       string // the URI of the page that showed the record before
-	version    int64  // the stored version of the record's content on the earlier page
-	clock, now int64  // the record's clock on the earlier page, and its clock on the page that showed it again
+	ID              string
+	Link            string // the URI of the page that showed the record before
+	version         int64  // the stored version of the record's content on the earlier page
+	clock, newClock int64  // the record's clock on the earlier page, and its clock on the page that showed it again
 }
 
 // Sights remembers the rows that a walk has seen recently, by record. The zero Sights is empty.
@@ -45,7 +45,7 @@ func (s *Sights) Add(page *understudy.Page) (repeats []Repeat) {
 		if !seen {
 			before, seen = s.older[r.Record]
 		}
-		if before.now = r.Clock; seen && before.version != r.Version {
+		if before.newClock = r.Clock; seen && before.version != r.Version {
 			repeats = append(repeats, before)
 		}
 		s.recent[r.Record] = Repeat{ID: r.ID, Link: page.Key.URI, version: r.Version, clock: r.Clock}
@@ -73,12 +73,12 @@ func (s *Sights) CanCheck() bool {
 // record has the same id.
 func (r *Repeat) IsUnchanged(page *understudy.Page) bool {
 	return slices.ContainsFunc(page.Rows, func(row understudy.Row) bool {
-		return row.ID == r.ID && row.Version != 0 && (row.Version == r.version || row.Clock != 0 && row.Clock == r.clock && r.clock != r.now)
+		return row.ID == r.ID && row.Version != 0 && (row.Version == r.version || row.Clock != 0 && row.Clock == r.clock && r.clock != r.newClock)
 	})
 }
 
 // HasMoved reports whether the page at Link, fetched again, no longer shows the record, and nothing else proves
 // that the walk saw the same record twice.
 func (r *Repeat) HasMoved(page *understudy.Page) bool {
-	return !slices.ContainsFunc(page.Rows, func(row understudy.Row) bool { return row.ID == r.ID }) && (r.clock == 0 || r.clock != r.now)
+	return !slices.ContainsFunc(page.Rows, func(row understudy.Row) bool { return row.ID == r.ID }) && (r.clock == 0 || r.clock != r.newClock)
 }

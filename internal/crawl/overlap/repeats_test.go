@@ -34,7 +34,7 @@ func TestSightsReturnTheRecordsWhoseContentIsAnother(t *testing.T) {
 	if !a.HasMoved(rowsOf("/1")) || a.HasMoved(rowsOf("/1", a2)) {
 		t.Error("a record has moved when its page has it no more")
 	}
-	same := Repeat{ID: "a", clock: 5, now: 5}
+	same := Repeat{ID: "a", clock: 5, newClock: 5}
 	if same.HasMoved(rowsOf("/1")) {
 		t.Error("a record of one clock is one record, wherever it stands")
 	}

@@ -294,7 +294,7 @@ func (b *Binder) canMatchKind(n *Node, s *KindView) bool {
 		}
 	case OpField:
 		if IsKind(n.Name) {
-			return slices.ContainsFunc(n.Values, func(v Value) bool { return isCalled(s.Kind, v.Text) })
+			return slices.ContainsFunc(n.Values, func(v Value) bool { return isKindName(s.Kind, v.Text) })
 		}
 	}
 	return true
@@ -303,8 +303,8 @@ func (b *Binder) canMatchKind(n *Node, s *KindView) bool {
 // IsKind reports whether a name is kind or in, which select the kinds to search.
 func IsKind(name string) bool { return name == KindName || name == inName }
 
-// isCalled reports whether a name is the name, singular or title of a kind.
-func isCalled(k *spec.Kind, name string) bool {
+// isKindName reports whether a name is the name, singular or title of a kind.
+func isKindName(k *spec.Kind, name string) bool {
 	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.Singular) || strings.EqualFold(name, k.Title)
 }
 

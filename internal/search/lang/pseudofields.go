@@ -25,7 +25,7 @@ func (b *Binder) bindKind(n *Node) *predicate {
 	for _, v := range n.Values {
 		found := false
 		for _, s := range b.Views {
-			if isCalled(s.Kind, v.Text) && !v.prefix {
+			if isKindName(s.Kind, v.Text) && !v.prefix {
 				l.Fields[s], found = s.Kind.Name, true
 			}
 		}
@@ -41,10 +41,10 @@ func (b *Binder) bindKind(n *Node) *predicate {
 func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 	for k, seen := range b.AllKinds {
 		switch {
-		case isCalled(k, v.Text) && seen:
+		case isKindName(k, v.Text) && seen:
 			return syntaxError(b.Text, v.at, v.end, "%s is not among the chosen kinds; remove one of the two",
 				understudy.Clip(v.Text))
-		case isCalled(k, v.Text):
+		case isKindName(k, v.Text):
 			return forbiddenError(b.Text, v.at, v.end, "your role can't see %s; remove it", understudy.Clip(v.Text))
 		}
 	}

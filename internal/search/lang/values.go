@@ -230,7 +230,7 @@ func (p *parser) parseNumber() string {
 
 // parsePhone parses a phone number, or its beginning if a star follows. It leaves out marks that records do not contain.
 func (p *parser) parsePhone() (text string, prefix bool) {
-	text = marks.Replace(p.parseNumber())
+	text = plainMarks.Replace(p.parseNumber())
 	if prefix = p.takeStar(); prefix {
 		text = strings.Map(func(r rune) rune {
 			if r == '+' || r >= '0' && r <= '9' {
@@ -267,8 +267,8 @@ func (p *parser) hasMoreDigits(i, digits int) bool {
 	return n > 0 && digits+n <= maxNumberDigits
 }
 
-// marks replaces special characters by the plain characters on a keyboard.
-var marks = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
+// plainMarks replaces special characters by the plain characters on a keyboard.
+var plainMarks = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
 
 // isAreaCode reports whether the parenthesis at the current position contains only digits.
 func (p *parser) isAreaCode() bool {
@@ -295,7 +295,7 @@ func (p *parser) wholeNumber() *Node {
 		return nil
 	}
 	at := strings.Index(p.text, text)
-	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: marks.Replace(text), at: at, end: at + len(text)}}, at: at, end: at +
+	n := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: plainMarks.Replace(text), at: at, end: at + len(text)}}, at: at, end: at +
 		len(text)}
 	if !isDigits {
 		return n

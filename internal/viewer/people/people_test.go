@@ -104,9 +104,10 @@ func TestSessionsEndOneByOne(t *testing.T) {
 	h, people, log := openToPeople(t)
 	_, _, head := h.Do("POST", "/-/sign-in", right, viewertest.Browser{})
 	anna := keep(head)
-	with := people.Sessions.PersonSessions("anna")[0].With
+	with := people.Sessions.PersonSessions("anna")[0].SignInID
 	for _, name := range []string{"anna", "ben"} {
-		_, err := people.Sessions.Begin(t.Context(), signin.Session{Name: name, With: with, Agent: "curl/8.8.0 of " + name, Address: "192.0.2.7"})
+		_, err := people.Sessions.Begin(t.Context(), signin.Session{Name: name, SignInID: with,
+			Agent: "curl/8.8.0 of " + name, Address: "192.0.2.7"})
 		viewertest.Must(t, err)
 	}
 	shown := h.Page("/-/sessions", anna)

@@ -82,7 +82,7 @@ func OpenReal(t testing.TB, set func(*runner.Options)) *Fixture {
 		}
 		return r
 	}
-	gate, err := access.NewWith(access.Options{Specs: specs, Roles: doers, Rows: rows, Do: does, Newest: newest})
+	gate, err := access.NewWith(access.Options{Specs: specs, Roles: doers, Rows: rows, Do: does, NewestVersion: newest})
 	Must(t, err)
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Now: time.Now, People: People(),
 		Credentials: []callers.Credential{Credential("everything", All.Token, understudy.RoleAll)}})
