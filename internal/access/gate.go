@@ -28,7 +28,7 @@ type Gate struct {
 	hash       *Hasher
 	users      map[string]string
 	records    storedRecords                       // reads the stored records that row rules need
-	sentTokens *lru.Cache[sentTokenKey, time.Time] // when a caller last received a page token
+	sentTokens *lru.Cache[sentTokenKey, time.Time] // the time when a caller last received the page token of a record
 	lists      *lru.Cache[listKey, cachedList]     // the cached lists of the records that a row rule allows
 
 	lookups lookups

@@ -243,7 +243,7 @@ func (e *explainer) end() {
 // such bodies, but the limits apply to a single response.
 func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 	in := bufio.NewReader(body)
-	first, _ := in.Peek(1) // a read error is handled by the protocol
+	first, _ := in.Peek(1) // an error of reading the body is handled by the protocol server
 	for len(first) == 1 && first[0] <= ' ' {
 		_, _ = in.Discard(1) // cannot fail, because Peek has read one byte
 		first, _ = in.Peek(1)

@@ -97,7 +97,7 @@ func (b *builder) addKind(p *properties, takes func(*plan.Kind) bool) *propertie
 	return b.addSource(p).need("kind", enum("what kind of record", b.offer.names(takes)))
 }
 
-// addID adds the property with the id of a record.
+// addID adds the argument with the id of a record to the arguments of a tool.
 func (b *builder) addID(p *properties, needed bool, takes func(*plan.Kind) bool) *properties {
 	s := text("the id of the record" + b.prefixes(takes))
 	if needed {

@@ -56,7 +56,7 @@ func (c *Settings) checkFeed() (errs []error) {
 	return errs
 }
 
-// checkWebhook returns an error if a webhook is invalid, and adds its name to names.
+// checkWebhook returns an error if a webhook is invalid. It adds the webhook's name to names.
 func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	switch {
 	case w == nil:

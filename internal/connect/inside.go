@@ -84,7 +84,7 @@ func NewHandler(all []Served) http.Handler {
 		}
 		s, ok := by[strings.ToLower(r.TLS.ServerName)]
 		host, port, err := splitAuthority(r.Host)
-		if err != nil { // the address has no port
+		if err != nil { // the Host header has no port
 			host, port = strings.ToLower(strings.TrimSuffix(r.Host, ".")), s.Origin.Port
 		}
 		if !ok || host != s.Origin.Host || port != s.Origin.Port {

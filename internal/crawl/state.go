@@ -24,7 +24,7 @@ type kindState struct {
 	V    int  `json:"v"`
 	Keep bool `json:"keep"` // whether the kind is kept complete
 
-	// Spans are the walked time ranges of a kind whose lists have filters on time. Rest is when the last walk
+	// Spans are the walked time ranges of a kind whose lists have filters on time. ListsWalkedAt is when the last walk
 	// over the whole lists began, which also finds records without a clock.
 	Spans         intervals `json:"spans,omitempty"`
 	ListsWalkedAt int64     `json:"rest,omitempty"`
@@ -67,7 +67,7 @@ type kindState struct {
 
 // failure is why the walk of one part did not reach its end.
 type failure struct {
-	Part int64  `json:"part,omitempty"` // the failed part: the end of its time range, or the constant whole or tip
+	Part int64  `json:"part,omitempty"` // the failed part: the end of its time range, or the constant partLists or partTip
 	Why  string `json:"why"`
 	At   int64  `json:"at"`
 	// Endless counts consecutive walks that did not find the end of a list.

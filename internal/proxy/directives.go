@@ -18,7 +18,7 @@ type directives struct {
 	maxStale     limit // the value of max-stale; a negative value means any time
 }
 
-// limit is the duration of a directive. said is false if the request does not have the directive.
+// limit is the duration of a directive. isSet is false if the request does not have the directive.
 type limit struct {
 	isSet bool
 	time.Duration

@@ -118,7 +118,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
 	switch {
-	case errors.Is(err, understudy.ErrUnknownOutcome): // this error counts whatever it wraps
+	case errors.Is(err, understudy.ErrUnknownOutcome): // an unknown outcome counts more than the error that it wraps
 		return f, false
 	case errors.As(err, &tooLarge):
 		v.proxy.o.TooLarge()

@@ -114,8 +114,8 @@ type Options struct {
 	Lists *limiter.Limiter
 	// Unread counts the memory of responses until clients have read them. If Unread is nil, this memory is not counted.
 	Unread Unread
-	// Text parses understudy.q for a caller. It returns the query for the store, and a filter for the hits (nil
-	// means all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. If Text is nil, text
+	// ParseText parses understudy.q for a caller. It returns the query for the store, and a filter for the hits (nil
+	// means all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. If ParseText is nil, text
 	// search is not available.
 	ParseText func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any number.

@@ -57,7 +57,7 @@ func (v *aggregation) answer(ctx context.Context) (n *answer, err error) {
 	}
 }
 
-// errDropped means that the memory dropped a run while a caller waited for the run.
+// errDropped means that the result cache dropped a run while a caller waited for the run.
 var errDropped = errors.New("search: dropped meanwhile")
 
 // waitUnlocked releases the run while f waits, so that other callers can use it. It returns errDropped if the memory

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxCounts  = 500 // the maximum number of small counts that are kept
-	minCounted = 30  // the number of matches that are counted even after the time limit
+	minCounted = 30  // the minimum number of matches that are counted, even after the time limit
 
 	// maxRuleAge is the maximum age of a kept result under a row rule that looks beyond the record, and of a sum that
 	// depends on the time of day.

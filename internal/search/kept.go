@@ -14,7 +14,7 @@ import (
 	"understudy/kit/lru"
 )
 
-// maxKept is the maximum size of a memory in bytes.
+// maxKept is the maximum size of a result cache in bytes.
 const maxKept = 32 << 20
 
 // resultCache keeps the sums, or the counts, of the searches under one policy. It is safe for concurrent use.
@@ -32,11 +32,11 @@ type resultCache struct {
 // the table's part.
 type keptRun struct {
 	lock       chan struct{}
-	dropped    bool // whether the memory has dropped this run
+	dropped    bool // whether the result cache has dropped this run
 	parts      map[*columns.Table]*part
 	background *backgroundRead
 	incomplete bool      // whether some matches could not be read
-	timedOut   bool      // whether the time limit is why matches could not be read
+	timedOut   bool      // whether matches are missing because of the time limit
 	startedAt  time.Time // when counting began
 	versions   map[*columns.Table]int64
 	result     *answer // the last computed answer; valid while the tables have the versions in versions; nil if there is none
@@ -63,7 +63,7 @@ type answer struct {
 	partial bool // whether some records were not counted
 }
 
-// newMemory returns a memory for at most that many runs. If runs are large, it keeps fewer.
+// newMemory returns a result cache for at most that many runs. If runs are large, it keeps fewer.
 func newMemory(runs int64) *resultCache {
 	m := &resultCache{runs: lru.New[string, *keptRun](maxKept), minRunBytes: maxKept / 2 / runs, readSlot: make(chan struct{}, 1)}
 	m.runs.SetDropFunc(m.drop)

@@ -129,7 +129,7 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 			return nil, err
 		}
 		if len(changes) == 0 || changes[0].N != m.N {
-			continue // the change was erased
+			continue // the change that made the record match was erased
 		}
 		c := &changes[0]
 		key := query.NamedTarget{Source: m.Source, Kind: c.Kind, ID: c.ID}

@@ -32,7 +32,7 @@ func (h *Indexer) JobKind() jobs.Kind {
 	return jobs.Kind{Name: indexJob, Run: h.fill, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
 }
 
-// fill completes the indexes.
+// fill is the job that adds all records to the indexes.
 func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
 	begun, logged := h.Now(), h.Now()
 	filled := false

@@ -236,7 +236,7 @@ func (t *Table) applyRecord(record int64, r *understudy.Record) {
 		row = t.addRow(record)
 	}
 	t.progress.version++
-	if t.fillRow(row, r) { // tests compiled from the cells may now be wrong
+	if t.fillRow(row, r) { // an unreadable value makes tests that were compiled from the cells wrong
 		t.endWatches(false)
 		return
 	}
