@@ -253,7 +253,8 @@ func (c *pagination) setOffsetParam(op *openapi.Operation) bool {
 	if text := queryParam(op, names, "string"); takes == nil && text != nil && rowNumberText.MatchString(text.Description) {
 		takes = text
 	}
-	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") { // a parameter with another name may take a time, not a number of rows
+	// A parameter with another name may take a time, not a number of rows.
+	if takes == nil || c.rules.Size == "" && !isOneOf(takes.Name, "offset", "skip") {
 		return false
 	}
 	c.rules.Page, c.why["page"] = takes.Name, "the number of rows before the page"
